@@ -5,7 +5,7 @@ use std::env;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::thread;
@@ -17,12 +17,13 @@ use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
 use crate::control::{self, Mailbox, Socket, Wish};
 use crate::error::{Error, Result};
 use crate::network;
+use crate::programs::kept::{Folder, Place, Refusal, Version};
 use crate::programs::listeners::warning;
 use crate::programs::{Controller, Listeners, Options, Program};
 use crate::system::capabilities;
 use crate::system::cgroup::Cgroup;
 use crate::system::clock;
-use crate::system::default_controller::DefaultController;
+use crate::system::default_controller::{DefaultController, set_back};
 use crate::system::signals::Signals;
 
 const SOCKET: &str = "/run/headway/headwayd.sock";
@@ -68,6 +69,8 @@ Examples:
     Status {
         #[command(flatten)]
         at: At,
+        #[command(flatten)]
+        kept: Kept,
         /// One JSON object on standard output.
         #[arg(long)]
         json: bool,
@@ -82,6 +85,19 @@ Examples:
         /// btlbw_window in rounds, rtprop_window a time.
         #[arg(required = true, value_name = "NAME=VALUE")]
         settings: Vec<String>,
+    },
+    /// Unregister the controllers that ended agents have left, and remove all that they have pinned.
+    #[command(
+        after_help = "Example, as root:\n  systemctl stop headwayd && headwayd unload\n\nFlows keep the program that they have, and Cubic, or BBR, controls them."
+    )]
+    Unload {
+        #[command(flatten)]
+        at: At,
+        #[command(flatten)]
+        kept: Kept,
+        /// Only the controller of this name in the kernel.
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
     },
     /// Print a unit for systemd that runs this very program, wherever it was installed.
     #[command(
@@ -101,6 +117,27 @@ struct At {
     /// The agent's control socket.
     #[arg(long, env = "HEADWAYD_SOCKET", default_value = SOCKET, value_name = "PATH")]
     socket: PathBuf,
+}
+
+impl At {
+    /// The file that says which controller was the default before.
+    fn default(&self) -> PathBuf {
+        self.socket.with_extension("default")
+    }
+}
+
+#[derive(Debug, Args)]
+struct Kept {
+    /// A folder of a bpffs for the programs, which outlive the agent there. Default: /sys/fs/bpf/headway, where that is
+    /// possible.
+    #[arg(long, env = "HEADWAYD_KEEP", value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+}
+
+impl Kept {
+    fn folder(&self) -> Folder {
+        Folder::new(self.keep.as_deref().unwrap_or(Path::new(Folder::USUAL)))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -166,13 +203,18 @@ struct Run {
     netwatch_authority: Option<PathBuf>,
     #[command(flatten)]
     at: At,
+    #[command(flatten)]
+    kept: Kept,
+    /// Unregister the controller when the agent ends, and leave nothing behind.
+    #[arg(long)]
+    no_keep: bool,
     /// Serve Prometheus' metrics at this address of loopback.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
     metrics: Option<SocketAddr>,
     /// Format of the logs on standard error. RUST_LOG=warn writes fewer.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log: LogFormat,
-    /// End when standard input closes: for a program that starts this one.
+    /// End when standard input closes, and leave nothing behind without --keep: for a program that starts this one.
     #[arg(long)]
     until_stdin_closes: bool,
 }
@@ -206,12 +248,13 @@ pub fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Run(run) => run_agent(&run),
-        Command::Status { at, json } => {
-            control::ask(&at.socket, "status").and_then(|status| match json {
+        Command::Status { at, kept, json } => control::ask(&at.socket, "status")
+            .map_err(|error| with_kept(error, &kept.folder()))
+            .and_then(|status| match json {
                 true => say(&format!("{status}\n")),
                 false => say(&control::table(&status)),
-            })
-        }
+            }),
+        Command::Unload { at, kept, name } => unload(&at, &kept.folder(), name.as_deref()),
         Command::Set { at, flow, settings } => {
             let words = format!("set {flow} {}", settings.join(" "));
             control::ask(&at.socket, &words)
@@ -272,6 +315,57 @@ fn run_agent(run: &Run) -> Result<()> {
     }
 }
 
+/// The controllers that are pinned and have no agent, each with what it says of itself.
+fn without_agent(folder: &Folder) -> Vec<String> {
+    let names = folder.names().unwrap_or_default().into_iter();
+    let kept = names.filter_map(|name| {
+        let Version { digest, abi, .. } = folder.find(&name)?;
+        let _free = folder.claim(&name).ok()?;
+        Some(format!("{name} (program {digest}, ABI {abi})"))
+    });
+    kept.collect()
+}
+
+/// That no agent answers, and what is pinned.
+fn with_kept(error: Error, folder: &Folder) -> Error {
+    match &without_agent(folder)[..] {
+        [] => error,
+        kept => Error::Failed(format!(
+            "{error}; kept in {} without an agent: {}; headwayd run goes on with it, headwayd unload takes it away",
+            folder.path().display(),
+            kept.join(", ")
+        )),
+    }
+}
+
+/// Takes away what ended agents have left.
+fn unload(at: &At, folder: &Folder, name: Option<&str>) -> Result<()> {
+    let all = folder.names()?;
+    let names: Vec<&str> = (all.iter().map(String::as_str))
+        .filter(|one| name.is_none_or(|name| name == *one))
+        .collect();
+    if names.is_empty() {
+        let what = name.unwrap_or("nothing");
+        let is = if name.is_some() { "is not" } else { "is" };
+        return say(&format!(
+            "{what} {is} kept in {}\n",
+            folder.path().display()
+        ));
+    }
+    for name in names {
+        let place = folder.claim(name).map_err(|refusal| match refusal {
+            Refusal::Taken => Error::Failed(format!(
+                "an agent serves {name}: stop it first, for example with systemctl stop headwayd"
+            )),
+            Refusal::Unusable(why) => Error::Failed(format!("cannot unload {name}: {why}")),
+        })?;
+        set_back(name, &at.default())?;
+        place.clear()?;
+        say(&format!("{name} is unloaded\n"))?;
+    }
+    Ok(())
+}
+
 /// Registers controllers that nobody serves.
 fn register(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Result<()> {
     let controllers = match run.controllers[..] {
@@ -279,7 +373,8 @@ fn register(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Resu
         _ => &run.controllers[..],
     };
     let load = |controller: &Controller| {
-        let mut program = load(run, *controller, None)?;
+        place(run, name_of(run, *controller))?;
+        let mut program = load(run, *controller, None, None)?;
         program.register().map(|()| program)
     };
     let programs: Vec<Program> = controllers.iter().map(load).collect::<Result<_>>()?;
@@ -296,7 +391,8 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let socket = Socket::bind(&run.at.socket)?;
     let metrics = run.metrics.map(listen).transpose()?;
     let network = network(run)?;
-    let mut program = load(run, controller, policies.as_ref())?;
+    let place = place(run, name_of(run, controller))?;
+    let mut program = load(run, controller, policies.as_ref(), place.as_ref())?;
     let file = run.shadow.as_ref().and_then(Option::as_deref);
     let file = file.map(Shadow::create).transpose()?;
     program.register()?;
@@ -317,6 +413,10 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         let hears = sender.clone();
         thread::spawn(move || source.listen(|news| drop(hears.ask(Wish::Hear(news)))));
     }
+    if let Some(place) = &place {
+        program.keep(place)?;
+    }
+    let name = program.name.clone();
     let listener = socket.listener()?;
     let asks = sender.clone();
     thread::spawn(move || control::serve_socket(&listener, &asks, listeners.as_ref()));
@@ -338,7 +438,80 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     // Nobody is answered any more, and saving may take a while.
     drop(choice);
     agent.borrow_mut().save();
+    if place.is_some() {
+        tracing::info!(
+            "{name} stays registered, and Cubic, or BBR, controls its flows, until headwayd runs again; headwayd unload takes it away"
+        );
+    }
     served
+}
+
+/// Where the controller of that name is pinned; nowhere if it ends with this process.
+fn place(run: &Run, name: &str) -> Result<Option<Place>> {
+    let (folder, is_asked) = (run.kept.folder(), run.kept.keep.is_some());
+    let shown = folder.path().display();
+    if run.no_keep || run.no_agent || (run.until_stdin_closes && !is_asked) {
+        return match folder.find(name) {
+            None => Ok(None),
+            Some(_) => Err(Error::Failed(format!(
+                "{name} is kept in {shown} from an earlier agent; take it away first: headwayd unload --name {name}"
+            ))),
+        };
+    }
+    match folder.claim(name) {
+        Ok(place) => Ok(Some(place)),
+        Err(Refusal::Taken) => Err(Error::Failed(format!(
+            "another headwayd serves {name} ({shown}); --name gives this one another"
+        ))),
+        Err(Refusal::Unusable(why)) if is_asked => {
+            Err(Error::Usage(format!("--keep {shown}: {why}")))
+        }
+        Err(Refusal::Unusable(why)) => {
+            tracing::info!(
+                why,
+                "the programs end with this agent, because they cannot be pinned"
+            );
+            Ok(None)
+        }
+    }
+}
+
+fn name_of(run: &Run, controller: Controller) -> &str {
+    run.name.as_deref().unwrap_or(controller.name())
+}
+
+/// What an earlier agent has left, if this one can go on with it. What it cannot use is taken away.
+fn adopted(controller: Controller, options: Options<'_>, place: &Place) -> Result<Option<Program>> {
+    let name = options.name;
+    if let Some(pins) = place.find(controller) {
+        match Program::adopt(controller, options, &pins) {
+            Ok(program) => {
+                let (version, own) = (&program.version, Version::own(controller).digest);
+                tracing::info!(
+                    name,
+                    program = version,
+                    "goes on with the programs of an earlier agent"
+                );
+                if *version != own {
+                    tracing::warn!(
+                        name,
+                        "this headwayd has other programs ({own}); headwayd unload, then start it, replaces them"
+                    );
+                }
+                return Ok(Some(program));
+            }
+            Err(error) => {
+                tracing::warn!(name, %error, "what an earlier agent has left cannot be used");
+            }
+        }
+    }
+    if place.clear()? {
+        tracing::warn!(
+            name,
+            "the programs of an earlier agent are replaced: the flows that have them stay with Cubic, or BBR"
+        );
+    }
+    Ok(None)
 }
 
 /// What finds listening sockets that keep the controller of an agent that has ended. It says which there are. The agent serves
@@ -409,8 +582,7 @@ struct Choice {
 impl Choice {
     /// And gives up what the agent may do beyond what it needs from now on.
     fn make(run: &Run, name: &str) -> Result<Choice> {
-        let kept = run.at.socket.with_extension("default");
-        let default = run.default.then(|| DefaultController::set(name, &kept));
+        let default = (run.default).then(|| DefaultController::set(name, &run.at.default()));
         let cgroup = run
             .cgroup
             .as_deref()
@@ -424,14 +596,24 @@ impl Choice {
     }
 }
 
-fn load(run: &Run, controller: Controller, policies: Option<&Policies>) -> Result<Program> {
+fn load(
+    run: &Run,
+    controller: Controller,
+    policies: Option<&Policies>,
+    place: Option<&Place>,
+) -> Result<Program> {
     let options = Options {
-        name: run.name.as_deref().unwrap_or(controller.name()),
+        name: name_of(run, controller),
         flows: run.flows,
         ring_bytes: run.ring * 1024,
         has_agent: !run.no_agent,
+        is_kept: place.is_some(),
     };
-    let mut program = Program::load(controller, options)?;
+    let adopted = place.map(|place| adopted(controller, options, place));
+    let mut program = match adopted.transpose()?.flatten() {
+        Some(program) => program,
+        None => Program::load(controller, options)?,
+    };
     match policies {
         Some(policies) => policies.configure(&mut program, frame(run)),
         None => program.configure(frame(run).without_policy(), None),

@@ -205,6 +205,14 @@ impl Flow {
         }
     }
 
+    /// The model of its policy: its name, and a digest.
+    pub fn model_id(&self) -> Option<&str> {
+        match &self.decides {
+            Decides::Policy(served, _) => Some(served.model_id()),
+            Decides::Tuner(..) | Decides::Nobody => None,
+        }
+    }
+
     /// How much it has learned from: Rax counts gradients and starts again at 0 where it diverges; others count
     /// decisions.
     pub fn experience(&self) -> u64 {

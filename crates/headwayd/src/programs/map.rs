@@ -3,12 +3,12 @@
 
 use std::mem::{offset_of, size_of};
 use std::num::NonZeroUsize;
-use std::os::fd::AsFd;
 use std::ptr::{NonNull, addr_of_mut, read_volatile, write_volatile};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use headway_fixed::Int8;
-use headway_kernel::abi::{ActionSlot, CounterValues, SettingValues};
+use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
+use libbpf_rs::MapCore;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::error::{Error, Result};
@@ -21,10 +21,15 @@ struct Shared<T> {
 }
 
 impl<T> Shared<T> {
-    fn new(map: &impl AsFd, count: usize) -> Result<Shared<T>> {
+    fn new(map: &impl MapCore) -> Result<Shared<T>> {
         const { assert!(size_of::<T>().is_multiple_of(8), "elements lie end to end") };
-        let bytes = NonZeroUsize::new(size_of::<T>() * count)
-            .ok_or_else(|| Error::Failed("a map without elements".to_owned()))?;
+        let count = map.max_entries() as usize;
+        let wrong = |why| Error::failed(format!("map '{}'", map.name().display()), why);
+        if map.value_size() as usize != size_of::<T>() {
+            return Err(wrong("its values have another size"));
+        }
+        let bytes = NonZeroUsize::new(size_of::<T>() * count);
+        let bytes = bytes.ok_or_else(|| wrong("it has no elements"))?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let mapped = unsafe {
@@ -62,8 +67,8 @@ impl<T> Drop for Shared<T> {
 pub struct Slots(Shared<ActionSlot>);
 
 impl Slots {
-    pub fn new(map: &impl AsFd, count: usize) -> Result<Slots> {
-        Ok(Slots(Shared::new(map, count)?))
+    pub fn new(map: &impl MapCore) -> Result<Slots> {
+        Ok(Slots(Shared::new(map)?))
     }
 
     /// Publishes an action; its `sequence` is given here. A slot that there is not takes nothing.
@@ -95,16 +100,67 @@ impl Slots {
 
 /// What the programs count.
 #[derive(Debug)]
-pub struct Counters(Shared<CounterValues>);
+pub struct Counters {
+    place: Shared<CounterValues>,
+    /// What they had counted before this agent came.
+    before: CounterValues,
+}
 
 impl Counters {
-    pub fn new(map: &impl AsFd) -> Result<Counters> {
-        Ok(Counters(Shared::new(map, 1)?))
+    /// From now on.
+    pub fn new(map: &impl MapCore) -> Result<Counters> {
+        let mut counters = Counters {
+            place: Shared::new(map)?,
+            before: CounterValues::default(),
+        };
+        counters.before = counters.read();
+        Ok(counters)
     }
 
     pub fn read(&self) -> CounterValues {
         // SAFETY: within the mapping; each number is read whole, and only that matters.
-        unsafe { read_volatile(self.0.first.as_ptr()) }
+        let counted = unsafe { read_volatile(self.place.first.as_ptr()) };
+        counted.since(&self.before)
+    }
+}
+
+/// What this agent leaves to the next of its flows, by slot.
+#[derive(Debug)]
+pub struct KnownFlows(Shared<Known>);
+
+impl KnownFlows {
+    pub fn new(map: &impl MapCore) -> Result<KnownFlows> {
+        Ok(KnownFlows(Shared::new(map)?))
+    }
+
+    /// Of all slots.
+    pub fn read(&self) -> Vec<Known> {
+        let all = (0..self.0.count).filter_map(|slot| Some((slot, self.0.at(slot)?)));
+        // SAFETY: within the mapping; no other process writes.
+        all.map(|(slot, place)| (slot, unsafe { read_volatile(place) }))
+            .filter(|(slot, known)| usize::from(known.open.header.slot) == *slot)
+            .map(|(_, known)| known)
+            .collect()
+    }
+
+    /// Takes a message of the flow that a slot has.
+    pub fn take(&self, message: &Message) {
+        let Some(place) = self.0.at(message.header().slot.into()) else {
+            return;
+        };
+        // SAFETY: within the mapping; only this thread writes. Of an agent that is killed meanwhile nothing half written
+        // stays: the flow's number is there last.
+        unsafe {
+            let mut known = read_volatile(place);
+            known.take(message);
+            let number = addr_of_mut!((*place).open.header.flow);
+            write_volatile(number, 0);
+            fence(Ordering::Release);
+            let flow = std::mem::take(&mut known.open.header.flow);
+            write_volatile(place, known);
+            fence(Ordering::Release);
+            write_volatile(number, flow);
+        }
     }
 }
 
@@ -113,8 +169,8 @@ impl Counters {
 pub struct Settings(Shared<SettingValues>);
 
 impl Settings {
-    pub fn new(map: &impl AsFd) -> Result<Settings> {
-        Ok(Settings(Shared::new(map, 1)?))
+    pub fn new(map: &impl MapCore) -> Result<Settings> {
+        Ok(Settings(Shared::new(map)?))
     }
 
     pub fn write(&self, values: SettingValues) {
@@ -140,17 +196,32 @@ pub struct OwnPolicy {
 }
 
 impl OwnPolicy {
-    pub fn new(map: &impl AsFd) -> Result<OwnPolicy> {
+    /// The first policy that is written has a number after this one.
+    pub fn new(map: &impl MapCore, generation: u32) -> Result<OwnPolicy> {
         Ok(OwnPolicy {
-            place: Shared::new(map, 1)?,
-            generation: 0,
+            place: Shared::new(map)?,
+            generation: generation & !1,
         })
     }
 
     /// Replaces it, also for the flows that there are: while its generation is odd nothing is decided. Without one,
-    /// generation 0, the agent decides.
+    /// generation 0, the agent decides. Flows go on with one that is the same.
     pub fn write(&mut self, policy: Option<&Int8>) {
         let place = self.place.first.as_ptr();
+        // SAFETY: within the mapping; no other process writes.
+        let before = unsafe { read_volatile(place) };
+        let is_whole = before.generation != 0 && before.generation.is_multiple_of(2);
+        let is_same = |policy: &Int8| {
+            *policy
+                == Int8 {
+                    generation: policy.generation,
+                    ..before.clone()
+                }
+        };
+        if is_whole && policy.is_some_and(is_same) {
+            self.generation = before.generation;
+            return;
+        }
         // SAFETY: within the mapping, aligned; only this thread writes, and its first field is the generation.
         unsafe {
             let generation = AtomicU32::from_ptr(addr_of_mut!((*place).generation));

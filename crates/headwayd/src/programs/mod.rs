@@ -1,6 +1,7 @@
 //! The BPF programs, loaded and registered.
 
 mod controller;
+pub mod kept;
 mod left_over;
 pub mod listeners;
 mod map;
@@ -8,5 +9,5 @@ mod program;
 
 pub use controller::Controller;
 pub use listeners::Listeners;
-pub use map::{Counters, Settings, Slots};
+pub use map::{Counters, KnownFlows, Settings, Slots};
 pub use program::{Options, Program};

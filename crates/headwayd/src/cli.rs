@@ -19,11 +19,12 @@ use crate::error::{Error, Result};
 use crate::network;
 use crate::programs::kept::{Folder, Place, Refusal, Version};
 use crate::programs::listeners::warning;
-use crate::programs::{Controller, Listeners, Options, Program};
+use crate::programs::{Controller, KnownFlows, Listeners, Options, Program, left_over};
 use crate::system::capabilities;
 use crate::system::cgroup::Cgroup;
 use crate::system::clock;
 use crate::system::default_controller::{DefaultController, set_back};
+use crate::system::kernel;
 use crate::system::signals::Signals;
 
 const SOCKET: &str = "/run/headway/headwayd.sock";
@@ -340,6 +341,9 @@ fn with_kept(error: Error, folder: &Folder) -> Error {
 
 /// Takes away what ended agents have left.
 fn unload(at: &At, folder: &Folder, name: Option<&str>) -> Result<()> {
+    if !kernel::has_links() {
+        return unregister(at, name);
+    }
     let all = folder.names()?;
     let names: Vec<&str> = (all.iter().map(String::as_str))
         .filter(|one| name.is_none_or(|name| name == *one))
@@ -362,6 +366,22 @@ fn unload(at: &At, folder: &Folder, name: Option<&str>) -> Result<()> {
         set_back(name, &at.default())?;
         place.clear()?;
         say(&format!("{name} is unloaded\n"))?;
+    }
+    Ok(())
+}
+
+/// Takes away what killed agents have left, before Linux 6.4: there nothing is pinned.
+fn unregister(at: &At, name: Option<&str>) -> Result<()> {
+    let all = Controller::ALL.map(Controller::name);
+    let names = name.map_or(all.to_vec(), |name| vec![name]);
+    let registered = |name: &&str| kernel::has_controller(name);
+    for name in names.into_iter().filter(registered) {
+        set_back(name, &at.default())?;
+        let said = match left_over::unregister(name) {
+            true => format!("{name} is unloaded\n"),
+            false => format!("{name} stays: an agent serves it, or CAP_SYS_ADMIN is missing\n"),
+        };
+        say(&said)?;
     }
     Ok(())
 }
@@ -487,9 +507,11 @@ fn adopted(controller: Controller, options: Options<'_>, place: &Place) -> Resul
         match Program::adopt(controller, options, &pins) {
             Ok(program) => {
                 let (version, own) = (&program.version, Version::own(controller).digest);
+                let flows = program.known.iter().flat_map(KnownFlows::read).count();
                 tracing::info!(
                     name,
                     program = version,
+                    flows,
                     "goes on with the programs of an earlier agent"
                 );
                 if *version != own {

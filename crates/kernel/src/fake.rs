@@ -131,7 +131,9 @@ impl FakeKernel {
 
     /// What the agent before this one has left.
     pub fn known(&self) -> Vec<Known> {
-        self.state().known.clone()
+        let state = self.state();
+        let all = state.known.iter().copied();
+        all.filter(|known| known.open.header.flow != 0).collect()
     }
 
     /// What is counted so far.

@@ -479,9 +479,7 @@ impl<K: Kernel> Agent<K> {
 fn known_flows(program: &impl Kernel) -> Flows {
     let mut flows = Flows::default();
     for known in program.known() {
-        if known.open.header.flow != 0 {
-            flows.put(known);
-        }
+        flows.put(known);
     }
     flows
 }

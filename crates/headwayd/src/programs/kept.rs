@@ -9,8 +9,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time;
 
+use headway_cc::Duration;
 use headway_kernel::abi;
 use headway_policy::model::sha256;
 use libbpf_rs::{Link, MapHandle};
@@ -19,7 +20,7 @@ use nix::unistd::geteuid;
 
 use super::Controller;
 use crate::error::{Error, Result};
-use crate::system::kernel;
+use crate::system::{clock, kernel};
 
 /// The pin of the link: there as the last, gone as the first.
 const LINK: &str = "link";
@@ -270,15 +271,15 @@ impl Place {
         for one in &all {
             unpin(&one.folder).map_err(failed)?;
         }
-        let until = Instant::now() + GONE_WITHIN;
+        let until = clock::now() + GONE_WITHIN;
         while !all.is_empty() && kernel::has_controller(&self.name) {
-            if Instant::now() > until {
+            if clock::now() > until {
                 return Err(Error::Failed(format!(
                     "{} is still registered; who holds it: bpftool struct_ops, bpftool link",
                     self.name
                 )));
             }
-            sleep(Duration::from_millis(5));
+            sleep(time::Duration::from_millis(5));
         }
         Ok(!all.is_empty())
     }

@@ -133,11 +133,12 @@ impl KnownFlows {
         Ok(KnownFlows(Shared::new(map)?))
     }
 
-    /// Of all slots.
+    /// Of the slots that had a flow.
     pub fn read(&self) -> Vec<Known> {
         let all = (0..self.0.count).filter_map(|slot| Some((slot, self.0.at(slot)?)));
         // SAFETY: within the mapping; no other process writes.
         all.map(|(slot, place)| (slot, unsafe { read_volatile(place) }))
+            .filter(|(_, known)| known.open.header.flow != 0)
             .filter(|(slot, known)| usize::from(known.open.header.slot) == *slot)
             .map(|(_, known)| known)
             .collect()

@@ -2,7 +2,7 @@
 
 mod controller;
 pub mod kept;
-mod left_over;
+pub mod left_over;
 pub mod listeners;
 mod map;
 mod program;

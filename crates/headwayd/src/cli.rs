@@ -433,10 +433,6 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         let hears = sender.clone();
         thread::spawn(move || source.listen(|news| drop(hears.ask(Wish::Hear(news)))));
     }
-    if let Some(place) = &place {
-        program.keep(place)?;
-    }
-    let name = program.name.clone();
     let listener = socket.listener()?;
     let asks = sender.clone();
     thread::spawn(move || control::serve_socket(&listener, &asks, listeners.as_ref()));
@@ -444,6 +440,11 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         thread::spawn(move || control::serve_metrics(&listener, &sender));
     }
     let shadow = run.shadow.is_some().then(|| Shadow::into(file));
+    let name = program.name.clone();
+    // From here on it serves: a start that fails leaves nothing.
+    if let Some(place) = &place {
+        program.keep(place)?;
+    }
     let agent = Agent::new(
         vec![(program, policies)],
         shadow,

@@ -224,22 +224,6 @@ pub struct CounterValues {
     pub trips: [u64; 8],
 }
 
-impl CounterValues {
-    /// What was counted since.
-    pub fn since(&self, before: &CounterValues) -> CounterValues {
-        let mut trips = self.trips;
-        (trips.iter_mut().zip(before.trips)).for_each(|(now, then)| *now = now.wrapping_sub(then));
-        CounterValues {
-            flows: self.flows.wrapping_sub(before.flows),
-            slots_full: self.slots_full.wrapping_sub(before.slots_full),
-            ring_dropped: self.ring_dropped.wrapping_sub(before.ring_dropped),
-            returns: self.returns.wrapping_sub(before.returns),
-            wakes: self.wakes.wrapping_sub(before.wakes),
-            trips,
-        }
-    }
-}
-
 /// `struct headway_settings`
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]

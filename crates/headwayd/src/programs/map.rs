@@ -102,25 +102,32 @@ impl Slots {
 #[derive(Debug)]
 pub struct Counters {
     place: Shared<CounterValues>,
-    /// What they had counted before this agent came.
-    before: CounterValues,
+    /// Messages that were dropped before this agent came: where nobody reads, all are once the ring is full.
+    ring_dropped: u64,
+    /// Times that nobody was there to be woken.
+    wakes: u64,
 }
 
 impl Counters {
-    /// From now on.
     pub fn new(map: &impl MapCore) -> Result<Counters> {
         let mut counters = Counters {
             place: Shared::new(map)?,
-            before: CounterValues::default(),
+            ring_dropped: 0,
+            wakes: 0,
         };
-        counters.before = counters.read();
+        let before = counters.read();
+        (counters.ring_dropped, counters.wakes) = (before.ring_dropped, before.wakes);
         Ok(counters)
     }
 
     pub fn read(&self) -> CounterValues {
         // SAFETY: within the mapping; each number is read whole, and only that matters.
         let counted = unsafe { read_volatile(self.place.first.as_ptr()) };
-        counted.since(&self.before)
+        CounterValues {
+            ring_dropped: counted.ring_dropped.wrapping_sub(self.ring_dropped),
+            wakes: counted.wakes.wrapping_sub(self.wakes),
+            ..counted
+        }
     }
 }
 

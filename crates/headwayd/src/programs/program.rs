@@ -356,7 +356,7 @@ fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> Stri
             format!("not permitted: {}", Machine::here().bpf())
         }
         libbpf_rs::ErrorKind::AlreadyExists if kernel::has_links() => {
-            "the kernel has a controller of that name; is another headwayd running? --name gives it another".to_owned()
+            "the kernel has a controller of that name; is another headwayd running? --name gives it another; if none runs: headwayd unload".to_owned()
         }
         libbpf_rs::ErrorKind::AlreadyExists => format!(
             "the kernel has a controller of that name; is another headwayd running? --name gives it another; if one was killed: bpftool struct_ops unregister name {}",

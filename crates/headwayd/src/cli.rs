@@ -1,11 +1,13 @@
 //! The command line.
 
+mod kept;
+
 use std::cell::RefCell;
 use std::env;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::thread;
@@ -13,18 +15,17 @@ use std::thread;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use self::kept::{Kept, Pinned, place, unload, with_kept};
 use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
 use crate::control::{self, Mailbox, Socket, Wish};
 use crate::error::{Error, Result};
 use crate::network;
-use crate::programs::kept::{Folder, Place, Refusal, Version};
 use crate::programs::listeners::warning;
-use crate::programs::{Controller, KnownFlows, Listeners, Options, Program, left_over};
+use crate::programs::{Controller, Listeners, Options, Program};
 use crate::system::capabilities;
 use crate::system::cgroup::Cgroup;
 use crate::system::clock;
-use crate::system::default_controller::{DefaultController, set_back};
-use crate::system::kernel;
+use crate::system::default_controller::DefaultController;
 use crate::system::signals::Signals;
 
 const SOCKET: &str = "/run/headway/headwayd.sock";
@@ -124,20 +125,6 @@ impl At {
     /// The file that says which controller was the default before.
     fn default(&self) -> PathBuf {
         self.socket.with_extension("default")
-    }
-}
-
-#[derive(Debug, Args)]
-struct Kept {
-    /// A folder of a bpffs for the programs, which outlive the agent there. Default: /sys/fs/bpf/headway, where that is
-    /// possible.
-    #[arg(long, env = "HEADWAYD_KEEP", value_name = "FOLDER")]
-    keep: Option<PathBuf>,
-}
-
-impl Kept {
-    fn folder(&self) -> Folder {
-        Folder::new(self.keep.as_deref().unwrap_or(Path::new(Folder::USUAL)))
     }
 }
 
@@ -316,76 +303,6 @@ fn run_agent(run: &Run) -> Result<()> {
     }
 }
 
-/// The controllers that are pinned and have no agent, each with what it says of itself.
-fn without_agent(folder: &Folder) -> Vec<String> {
-    let names = folder.names().unwrap_or_default().into_iter();
-    let kept = names.filter_map(|name| {
-        let Version { digest, abi, .. } = folder.find(&name)?;
-        let _free = folder.claim(&name).ok()?;
-        Some(format!("{name} (program {digest}, ABI {abi})"))
-    });
-    kept.collect()
-}
-
-/// That no agent answers, and what is pinned.
-fn with_kept(error: Error, folder: &Folder) -> Error {
-    match &without_agent(folder)[..] {
-        [] => error,
-        kept => Error::Failed(format!(
-            "{error}; kept in {} without an agent: {}; headwayd run goes on with it, headwayd unload takes it away",
-            folder.path().display(),
-            kept.join(", ")
-        )),
-    }
-}
-
-/// Takes away what ended agents have left.
-fn unload(at: &At, folder: &Folder, name: Option<&str>) -> Result<()> {
-    if !kernel::has_links() {
-        return unregister(at, name);
-    }
-    let all = folder.names()?;
-    let names: Vec<&str> = (all.iter().map(String::as_str))
-        .filter(|one| name.is_none_or(|name| name == *one))
-        .collect();
-    if names.is_empty() {
-        let what = name.unwrap_or("nothing");
-        let is = if name.is_some() { "is not" } else { "is" };
-        return say(&format!(
-            "{what} {is} kept in {}\n",
-            folder.path().display()
-        ));
-    }
-    for name in names {
-        let place = folder.claim(name).map_err(|refusal| match refusal {
-            Refusal::Taken => Error::Failed(format!(
-                "an agent serves {name}: stop it first, for example with systemctl stop headwayd"
-            )),
-            Refusal::Unusable(why) => Error::Failed(format!("cannot unload {name}: {why}")),
-        })?;
-        set_back(name, &at.default())?;
-        place.clear()?;
-        say(&format!("{name} is unloaded\n"))?;
-    }
-    Ok(())
-}
-
-/// Takes away what killed agents have left, before Linux 6.4: there nothing is pinned.
-fn unregister(at: &At, name: Option<&str>) -> Result<()> {
-    let all = Controller::ALL.map(Controller::name);
-    let names = name.map_or(all.to_vec(), |name| vec![name]);
-    let registered = |name: &&str| kernel::has_controller(name);
-    for name in names.into_iter().filter(registered) {
-        set_back(name, &at.default())?;
-        let said = match left_over::unregister(name) {
-            true => format!("{name} is unloaded\n"),
-            false => format!("{name} stays: an agent serves it, or CAP_SYS_ADMIN is missing\n"),
-        };
-        say(&said)?;
-    }
-    Ok(())
-}
-
 /// Registers controllers that nobody serves.
 fn register(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Result<()> {
     let controllers = match run.controllers[..] {
@@ -393,8 +310,8 @@ fn register(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Resu
         _ => &run.controllers[..],
     };
     let load = |controller: &Controller| {
-        place(run, name_of(run, *controller))?;
-        let mut program = load(run, *controller, None, None)?;
+        let pinned = place(run, name_of(run, *controller))?;
+        let mut program = load(run, *controller, None, &pinned)?;
         program.register().map(|()| program)
     };
     let programs: Vec<Program> = controllers.iter().map(load).collect::<Result<_>>()?;
@@ -411,8 +328,8 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let socket = Socket::bind(&run.at.socket)?;
     let metrics = run.metrics.map(listen).transpose()?;
     let network = network(run)?;
-    let place = place(run, name_of(run, controller))?;
-    let mut program = load(run, controller, policies.as_ref(), place.as_ref())?;
+    let mut pinned = place(run, name_of(run, controller))?;
+    let mut program = load(run, controller, policies.as_ref(), &pinned)?;
     let file = run.shadow.as_ref().and_then(Option::as_deref);
     let file = file.map(Shadow::create).transpose()?;
     program.register()?;
@@ -442,9 +359,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let shadow = run.shadow.is_some().then(|| Shadow::into(file));
     let name = program.name.clone();
     // From here on it serves: a start that fails leaves nothing.
-    if let Some(place) = &place {
-        program.keep(place)?;
-    }
+    pinned.keep(&mut program)?;
     let agent = Agent::new(
         vec![(program, policies)],
         shadow,
@@ -459,82 +374,12 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     // Nobody is answered any more, and saving may take a while.
     drop(choice);
     agent.borrow_mut().save();
-    if place.is_some() {
-        tracing::info!(
-            "{name} stays registered, and Cubic, or BBR, controls its flows, until headwayd runs again; headwayd unload takes it away"
-        );
-    }
+    pinned.say_end(&name);
     served
-}
-
-/// Where the controller of that name is pinned; nowhere if it ends with this process.
-fn place(run: &Run, name: &str) -> Result<Option<Place>> {
-    let (folder, is_asked) = (run.kept.folder(), run.kept.keep.is_some());
-    let shown = folder.path().display();
-    if run.no_keep || run.no_agent || (run.until_stdin_closes && !is_asked) {
-        return match folder.find(name) {
-            None => Ok(None),
-            Some(_) => Err(Error::Failed(format!(
-                "{name} is kept in {shown} from an earlier agent; take it away first: headwayd unload --name {name}"
-            ))),
-        };
-    }
-    match folder.claim(name) {
-        Ok(place) => Ok(Some(place)),
-        Err(Refusal::Taken) => Err(Error::Failed(format!(
-            "another headwayd serves {name} ({shown}); --name gives this one another"
-        ))),
-        Err(Refusal::Unusable(why)) if is_asked => {
-            Err(Error::Usage(format!("--keep {shown}: {why}")))
-        }
-        Err(Refusal::Unusable(why)) => {
-            tracing::info!(
-                why,
-                "the programs end with this agent, because they cannot be pinned"
-            );
-            Ok(None)
-        }
-    }
 }
 
 fn name_of(run: &Run, controller: Controller) -> &str {
     run.name.as_deref().unwrap_or(controller.name())
-}
-
-/// What an earlier agent has left, if this one can go on with it. What it cannot use is taken away.
-fn adopted(controller: Controller, options: Options<'_>, place: &Place) -> Result<Option<Program>> {
-    let name = options.name;
-    if let Some(pins) = place.find(controller) {
-        match Program::adopt(controller, options, &pins) {
-            Ok(program) => {
-                let (version, own) = (&program.version, Version::own(controller).digest);
-                let flows = program.known.iter().flat_map(KnownFlows::read).count();
-                tracing::info!(
-                    name,
-                    program = version,
-                    flows,
-                    "goes on with the programs of an earlier agent"
-                );
-                if *version != own {
-                    tracing::warn!(
-                        name,
-                        "this headwayd has other programs ({own}); headwayd unload, then start it, replaces them"
-                    );
-                }
-                return Ok(Some(program));
-            }
-            Err(error) => {
-                tracing::warn!(name, %error, "what an earlier agent has left cannot be used");
-            }
-        }
-    }
-    if place.clear()? {
-        tracing::warn!(
-            name,
-            "the programs of an earlier agent are replaced: the flows that have them stay with Cubic, or BBR"
-        );
-    }
-    Ok(None)
 }
 
 /// What finds listening sockets that keep the controller of an agent that has ended. It says which there are. The agent serves
@@ -623,17 +468,16 @@ fn load(
     run: &Run,
     controller: Controller,
     policies: Option<&Policies>,
-    place: Option<&Place>,
+    pinned: &Pinned,
 ) -> Result<Program> {
     let options = Options {
         name: name_of(run, controller),
         flows: run.flows,
         ring_bytes: run.ring * 1024,
         has_agent: !run.no_agent,
-        is_kept: place.is_some(),
+        is_kept: matches!(pinned, Pinned::At { .. }),
     };
-    let adopted = place.map(|place| adopted(controller, options, place));
-    let mut program = match adopted.transpose()?.flatten() {
+    let mut program = match pinned.adopted(controller, options)? {
         Some(program) => program,
         None => Program::load(controller, options)?,
     };

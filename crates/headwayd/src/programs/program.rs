@@ -196,14 +196,16 @@ impl Program {
         })
     }
 
-    /// Pins what is registered, if it is not: it outlives this process.
+    /// Has an earlier agent loaded it?
+    pub fn is_adopted(&self) -> bool {
+        self.object.is_none()
+    }
+
+    /// Pins what is registered: it outlives this process.
     ///
     /// # Errors
     /// One line. It ends with this process then.
     pub fn keep(&mut self, place: &Place) -> Result<()> {
-        if self.object.is_none() {
-            return Ok(());
-        }
         let version = Version::own(self.controller);
         match &mut self.link {
             Some(link) => place.keep(&version, &mut self.maps.0, link),

@@ -248,3 +248,139 @@ impl OwnPolicy {
         }
     }
 }
+
+/// Over maps of this kernel's.
+#[cfg(test)]
+mod tests {
+    use headway_kernel::abi::{self, Header, Open, Report, Verdict};
+    use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
+    use libbpf_rs::{ErrorKind, MapFlags, MapHandle, MapType};
+    use zerocopy::IntoBytes;
+
+    use super::*;
+
+    /// None where BPF is not permitted.
+    fn map<T>(count: u32) -> Option<MapHandle> {
+        let options = bpf_map_create_opts {
+            sz: size_of::<bpf_map_create_opts>() as _,
+            map_flags: BPF_F_MMAPABLE,
+            ..Default::default()
+        };
+        let (kind, size) = (MapType::Array, size_of::<T>() as u32);
+        match MapHandle::create(kind, Some("hw_test"), 4, size, count, &options) {
+            Ok(map) => Some(map),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                println!("skipped: BPF maps are not permitted here");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    #[ignore = "needs root: make test-system"]
+    fn a_map_of_other_values_is_refused() {
+        let Some(map) = map::<[u64; 3]>(1) else {
+            return;
+        };
+        let error = Settings::new(&map).expect_err("24 bytes").to_string();
+        assert!(error.contains("another size"), "{error}");
+    }
+
+    #[test]
+    #[ignore = "needs root: make test-system"]
+    fn flows_go_on_with_a_policy_that_is_the_same() {
+        let Some(map) = map::<Int8>(1) else { return };
+        let generation = || {
+            let value = map.lookup(&[0; 4], MapFlags::ANY).expect("an array");
+            u32::from_ne_bytes(value.expect("one")[..4].try_into().expect("four bytes"))
+        };
+        let policy = |min_rate| Int8 {
+            min_rate,
+            ..Int8::default()
+        };
+        let mut first = OwnPolicy::new(&map, 0).expect("a map");
+        first.write(Some(&policy(1)));
+        assert_eq!(generation(), 2);
+        // Of the next agent.
+        let mut second = OwnPolicy::new(&map, 77).expect("a map");
+        second.write(Some(&policy(1)));
+        assert_eq!(generation(), 2);
+        second.write(Some(&policy(2)));
+        assert_eq!(generation(), 4);
+        let mut third = OwnPolicy::new(&map, 77).expect("a map");
+        third.write(Some(&policy(3)));
+        assert_eq!(generation(), 78);
+        third.write(None);
+        assert_eq!(generation(), 0);
+    }
+
+    #[test]
+    #[ignore = "needs root: make test-system"]
+    fn what_was_dropped_before_is_not_this_agents() {
+        let Some(map) = map::<CounterValues>(1) else {
+            return;
+        };
+        let count = |flows, ring_dropped| {
+            let counted = CounterValues {
+                flows,
+                ring_dropped,
+                wakes: ring_dropped,
+                trips: [flows; 8],
+                ..CounterValues::default()
+            };
+            let written = map.update(&[0; 4], counted.as_bytes(), MapFlags::ANY);
+            written.expect("an array");
+        };
+        count(3, 1000);
+        let counters = Counters::new(&map).expect("a map");
+        count(5, 1002);
+        let told = counters.read();
+        assert_eq!((told.flows, told.trips[1]), (5, 5));
+        assert_eq!((told.ring_dropped, told.wakes), (2, 2));
+    }
+
+    #[test]
+    #[ignore = "needs root: make test-system"]
+    fn the_next_agent_reads_what_this_one_knew() {
+        let Some(map) = map::<Known>(3) else { return };
+        let flows = KnownFlows::new(&map).expect("a map");
+        let open = |flow, slot| {
+            let header = Header::of::<Open>(abi::OPEN, flow, slot);
+            Message::Open(Open {
+                header,
+                mss: 1500,
+                ..Open::default()
+            })
+        };
+        let verdict = |flow, slot| {
+            let header = Header::of::<Verdict>(abi::VERDICT, flow, slot);
+            Message::Verdict(Verdict {
+                header,
+                now_ns: 1,
+                reason: 2,
+                trips: 3,
+            })
+        };
+        let close = |flow, slot| {
+            let header = Header::of::<Report>(abi::CLOSE, flow, slot);
+            Message::Close(Report {
+                header,
+                ..Report::default()
+            })
+        };
+        // The last slot is beyond the map.
+        for message in [open(7, 0), open(8, 1), open(9, 2), open(10, 3)] {
+            flows.take(&message);
+        }
+        // Messages of flows that had the slots before.
+        for message in [verdict(7, 0), verdict(1, 1), close(2, 1), close(9, 2)] {
+            flows.take(&message);
+        }
+        let next = KnownFlows::new(&map).expect("a map").read();
+        let told: Vec<_> = (next.iter())
+            .map(|known| (known.open.header.flow, known.judged().map(|v| v.trips)))
+            .collect();
+        assert_eq!(told, [(7, Some(3)), (8, None)]);
+    }
+}

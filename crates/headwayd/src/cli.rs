@@ -45,7 +45,8 @@ const LEARNERS: usize = 64;
 Example, as root:
   headwayd run --policy owl         until Ctrl-C; of each command: headwayd run --help
   iperf3 -C headway_owl -c HOST     beside it: a flow that Owl steers, as of any program that chooses headway_owl
-  headwayd status                   the flows, and what controls each"
+  headwayd status                   the flows, and what controls each
+  headwayd unload                   once the agent has ended: its controller too"
 )]
 struct Cli {
     #[command(subcommand)]

@@ -13,7 +13,7 @@ use crate::system::kernel;
 
 #[derive(Debug, Args)]
 pub struct Kept {
-    /// A folder of a bpffs for the programs, which outlive the agent there. Default: /sys/fs/bpf/headway, where that is
+    /// Folder of a bpffs in which programs are pinned, so that they outlive the agent. Default: /sys/fs/bpf/headway, if that is
     /// possible.
     #[arg(long, env = "HEADWAYD_KEEP", value_name = "FOLDER")]
     pub keep: Option<PathBuf>,

@@ -391,7 +391,9 @@ impl Flow {
                 self.outside += 1;
                 statistics.outside += 1;
             }
-            statistics.latency.add(self.answered.since(self.decided));
+            if self.decided >= statistics.begun {
+                statistics.latency.add(self.answered.since(self.decided));
+            }
             if let Decides::Policy(_, Carried::Net(decider)) = &mut self.decides {
                 decider.on_action(self.answered.since(now));
             }

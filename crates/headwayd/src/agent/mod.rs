@@ -81,7 +81,10 @@ impl<K: Kernel> Agent<K> {
             policies,
             timers: Timers::default(),
             rest: Rest::new(now),
-            statistics: Statistics::default(),
+            statistics: Statistics {
+                begun: now,
+                ..Statistics::default()
+            },
             shadow,
             store,
             frame,

@@ -206,7 +206,11 @@ fn unregister(at: &At, name: Option<&str>) -> Result<()> {
     let all = Controller::ALL.map(Controller::name);
     let names = name.map_or(all.to_vec(), |name| vec![name]);
     let registered = |name: &&str| kernel::has_controller(name);
-    for name in names.into_iter().filter(registered) {
+    let names: Vec<&str> = names.into_iter().filter(registered).collect();
+    if names.is_empty() {
+        return say("no controller of headwayd's is registered\n");
+    }
+    for name in names {
         set_back(name, &at.default())?;
         let said = match left_over::unregister(name) {
             true => format!("{name} is unloaded\n"),

@@ -70,6 +70,12 @@ fn a_flow_comes_back_to_an_agent_that_is_late() {
         assert_eq!(flow["guard"], "cubic", "{controller:?}: {flow}");
         assert_eq!(flow["guard_reason"], "stale");
         assert_eq!(flow["guard_trips"], 1);
+        // Questions from before it began are eight seconds old at most.
+        let slowest = &status["latency_us"]["p99"];
+        assert!(
+            slowest.as_f64().is_none_or(|us| us < 1e6),
+            "{controller:?}: {slowest}"
+        );
         world.run_until(at(30_000));
         let status = world.status();
         let flow = &status["flows"][0];

@@ -252,8 +252,10 @@ def test_a_name_has_one_agent(keep):
         # Another name is another controller. A bpffs has no names with dots.
         with serves("owl", keep, name="hw.kept"):
             assert sorted(folder.name for folder in keep.iterdir()) == ["hw%kept", "hw_kept"]
-    assert run(keep, "unload", "--name", "hw.kept") == "hw.kept is unloaded\n"
-    assert [folder.name for folder in keep.iterdir()] == ["hw_kept"]
+        # What is served stays, and the other goes.
+        assert f"an agent serves {NAME}" in run(keep, "unload", code=1)
+        assert [folder.name for folder in keep.iterdir()] == ["hw_kept"]
+        assert {NAME, "hw.kept"} & daemon.registered() == {NAME}
 
 
 @pytest.mark.parametrize("options", [["--policy", "owl"], ["--no-agent", "--controllers", "headway_owl"]])

@@ -187,17 +187,26 @@ pub fn unload(at: &At, folder: &Folder, name: Option<&str>) -> Result<()> {
             folder.path().display()
         ));
     }
+    // One that an agent serves keeps no other.
+    let mut done = Ok(());
     for name in names {
-        let place = folder.claim(name).map_err(|refusal| match refusal {
-            Refusal::Taken => Error::Failed(format!(
-                "an agent serves {name}: stop it first, for example with systemctl stop headwayd"
-            )),
-            Refusal::Unusable(why) => Error::Failed(format!("cannot unload {name}: {why}")),
-        })?;
-        set_back(name, &at.default())?;
-        place.clear()?;
-        say(&format!("{name} is unloaded\n"))?;
+        match unload_one(at, folder, name) {
+            Ok(()) => say(&format!("{name} is unloaded\n"))?,
+            Err(error) => done = Err(error),
+        }
     }
+    done
+}
+
+fn unload_one(at: &At, folder: &Folder, name: &str) -> Result<()> {
+    let place = folder.claim(name).map_err(|refusal| match refusal {
+        Refusal::Taken => Error::Failed(format!(
+            "an agent serves {name}: stop it first, for example with systemctl stop headwayd"
+        )),
+        Refusal::Unusable(why) => Error::Failed(format!("cannot unload {name}: {why}")),
+    })?;
+    set_back(name, &at.default())?;
+    place.clear()?;
     Ok(())
 }
 

@@ -85,21 +85,28 @@ class Daemon:
     """`headwayd run` with these options; at the end it is asked to go, and its controllers have to be gone too.
 
     Raises RuntimeError where it does not serve, or leaves a controller behind. `within` is a command that runs it,
-    such as taskset, and `environment` what it has on top of ours.
+    such as taskset, and `environment` what it has on top of ours. `keep` is a folder of a bpffs: what it pins there
+    stays when it ends, registered, until `headwayd unload`.
     """
 
     is_ahead = False
     """Whether it runs ahead of all else on the machine, where that is permitted."""
 
     def __init__(
-        self, *options: str, within: Sequence[str] = (), environment: Mapping[str, str] | None = None
+        self,
+        *options: str,
+        within: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        keep: Path | None = None,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory()
         self.socket = f"{self._folder.name}/headwayd.sock"
         self._log = Path(self._folder.name, "log")
         self._own: set[str] = set()
         run = [find_headwayd(), "run", "--socket", self.socket, "--until-stdin-closes"]
-        self._command = [*within, *run, *options]
+        self._is_kept = keep is not None
+        kept = ["--keep", str(keep)] if keep else []
+        self._command = [*within, *run, *kept, *options]
         self._environment = os.environ | dict(environment or {})
         self.ready: dict[str, Any] = {}
 
@@ -124,7 +131,8 @@ class Daemon:
             self._end()
             raise RuntimeError(self.log.strip().rpartition("\n")[2] or "headwayd ended before it was ready")
         self.ready = json.loads(line)
-        self._own = {controller["name"] for controller in self.ready["controllers"]}
+        if not self._is_kept:
+            self._own = {controller["name"] for controller in self.ready["controllers"]}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: TracebackType | BaseException | None) -> None:

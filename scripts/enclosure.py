@@ -32,6 +32,8 @@ REGISTRY = Path("/run/headway")
 LOCK = ".lock"
 """Files that end so stay in the registry, empty."""
 
+PINS = Path("/sys/fs/bpf/headway")
+"""Where headwayd pins its programs, unless it is told otherwise."""
 CONTROLLERS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 DEFAULT_CONTROLLER = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
@@ -91,6 +93,8 @@ class Census:
     """Network devices of this namespace."""
     registry: frozenset[str]
     """Files in which Headway notes what it has made."""
+    pins: frozenset[str]
+    """Folders of programs that outlive their agent."""
     controllers: frozenset[str]
     """Of congestion, that sockets can choose."""
     default_controller: frozenset[str]
@@ -117,6 +121,7 @@ class Census:
             frozenset(namespaces),
             frozenset(row.partition(":")[0].strip() for row in rows),
             frozenset(registry),
+            frozenset(str(folder) for folder in PINS.glob("*")),
             frozenset(CONTROLLERS.read_text().split()),
             frozenset(DEFAULT_CONTROLLER.read_text().split()),
         )

@@ -5,9 +5,19 @@ import pytest
 # Their assertions are those of tests, and say what they have found.
 pytest.register_assert_rewrite("packets.scripts", "kernel.judge", "machine", "waiting")
 
-from machine import MOSTLY_UNJUDGED, ahead, bpf, cgroup, permitted, small_disk, tun_for_all  # noqa: E402
+from machine import (  # noqa: E402
+    MOSTLY_UNJUDGED,
+    ahead,
+    bpf,
+    bpffs,
+    cgroup,
+    permitted,
+    small_disk,
+    tun_for_all,
+    usual_bpffs,
+)
 
-__all__ = ["ahead", "bpf", "cgroup", "permitted", "small_disk", "tun_for_all"]
+__all__ = ["ahead", "bpf", "bpffs", "cgroup", "permitted", "small_disk", "tun_for_all", "usual_bpffs"]
 
 
 NOT_JUDGED = 7

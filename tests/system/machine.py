@@ -4,7 +4,7 @@ import os
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -70,6 +70,25 @@ def tun_for_all(tmp_path: Path) -> Iterator[None]:
                 (tmp_path / "tun").chmod(0o666)
                 _mount(stack, Path("/dev/net/tun"), "--bind", str(tmp_path / "tun"))
         yield
+
+
+@pytest.fixture
+def bpffs(tmp_path: Path) -> Iterator[Path]:
+    """One of its own, for pins. What is in it ends with it."""
+    place = tmp_path / "bpffs"
+    place.mkdir()
+    with ExitStack() as stack:
+        _mount(stack, place, "-t", "bpf", "-o", "mode=0700", "bpf")
+        yield place
+
+
+@pytest.fixture
+def usual_bpffs() -> Iterator[Callable[[str], None]]:
+    """Mounts a file system of this type at /sys/fs/bpf, for the tests' own mount namespace."""
+    if enclosure.INSIDE not in os.environ:
+        needs.skip("namespaces", "this mounts at /sys/fs/bpf; run it with make test-system")
+    with ExitStack() as stack:
+        yield lambda kind: _mount(stack, Path("/sys/fs/bpf"), "-t", kind, kind)
 
 
 @pytest.fixture

@@ -51,6 +51,7 @@ def left_by(command, tmp_path, kinds):
         ("mkdir -p /run/netns && ip netns add left", ["namespaces"]),
         ("ip tuntap add dev left0 mode tun", ["devices"]),
         (f"grep -q reno {DEFAULT} && echo cubic >{DEFAULT} || echo reno >{DEFAULT}", ["default_controller"]),
+        ("mount -t bpf bpf /sys/fs/bpf && mkdir -p /sys/fs/bpf/headway/left", ["pins"]),
         ("mkdir /run/headway && touch /run/headway/entry /run/headway/registry.lock", ["registry"]),
     ],
 )

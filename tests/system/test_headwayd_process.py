@@ -151,6 +151,21 @@ def test_what_the_unit_permits_is_enough(tmp_path, unit, more, kept):
         assert agent.ask("reload").returncode == 0
 
 
+def test_what_the_unit_permits_is_enough_to_keep_the_programs(unit, bpffs):
+    """Without the rights of root in the file system: it owns the folder."""
+    _, service = unit
+    keep, name = bpffs / "headway", "hw_unit"
+    options = [*options_of(service), "--name", name]
+    for _ in range(2):
+        with daemon.Daemon(*options, within=as_the_unit_does(service), keep=keep) as agent:
+            log = agent.log
+        assert name in daemon.registered()
+    assert "goes on with the programs of an earlier agent" in log
+    command = [*as_the_unit_does(service), find_headwayd(), "unload", "--keep", keep]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"{name} is unloaded\n"
+    assert name not in daemon.registered()
+
+
 @pytest.mark.parametrize("without", ["CAP_BPF", "CAP_PERFMON"])
 def test_what_the_unit_permits_is_needed(unit, without):
     _, service = unit

@@ -1,5 +1,7 @@
 //! The command line.
 
+mod kept;
+
 use std::cell::RefCell;
 use std::env;
 use std::io::{self, Write};
@@ -13,6 +15,7 @@ use std::thread;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use self::kept::{Kept, Pinned, place, unload, with_kept};
 use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
 use crate::control::{self, Mailbox, Socket, Wish};
 use crate::error::{Error, Result};
@@ -42,7 +45,8 @@ const LEARNERS: usize = 64;
 Example, as root:
   headwayd run --policy owl         until Ctrl-C; of each command: headwayd run --help
   iperf3 -C headway_owl -c HOST     beside it: a flow that Owl steers, as of any program that chooses headway_owl
-  headwayd status                   the flows, and what controls each"
+  headwayd status                   the flows, and what controls each
+  headwayd unload                   once the agent has ended: its controller too"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -68,6 +72,8 @@ Examples:
     Status {
         #[command(flatten)]
         at: At,
+        #[command(flatten)]
+        kept: Kept,
         /// One JSON object on standard output.
         #[arg(long)]
         json: bool,
@@ -82,6 +88,19 @@ Examples:
         /// btlbw_window in rounds, rtprop_window a time.
         #[arg(required = true, value_name = "NAME=VALUE")]
         settings: Vec<String>,
+    },
+    /// Unregister the controllers that ended agents have left, and remove all that they have pinned.
+    #[command(
+        after_help = "Example, as root:\n  systemctl stop headwayd && headwayd unload\n\nFlows keep the program that they have, and Cubic, or BBR, controls them."
+    )]
+    Unload {
+        #[command(flatten)]
+        at: At,
+        #[command(flatten)]
+        kept: Kept,
+        /// Only the controller of this name in the kernel.
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
     },
     /// Print a unit for systemd that runs this very program, wherever it was installed.
     #[command(
@@ -101,6 +120,13 @@ struct At {
     /// The agent's control socket.
     #[arg(long, env = "HEADWAYD_SOCKET", default_value = SOCKET, value_name = "PATH")]
     socket: PathBuf,
+}
+
+impl At {
+    /// The file that says which controller was the default before.
+    fn default(&self) -> PathBuf {
+        self.socket.with_extension("default")
+    }
 }
 
 #[derive(Debug, Args)]
@@ -166,13 +192,18 @@ struct Run {
     netwatch_authority: Option<PathBuf>,
     #[command(flatten)]
     at: At,
+    #[command(flatten)]
+    kept: Kept,
+    /// Unregister the controller when the agent ends, and leave nothing behind.
+    #[arg(long)]
+    no_keep: bool,
     /// Serve Prometheus' metrics at this address of loopback.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
     metrics: Option<SocketAddr>,
     /// Format of the logs on standard error. RUST_LOG=warn writes fewer.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log: LogFormat,
-    /// End when standard input closes: for a program that starts this one.
+    /// End when standard input closes, and leave nothing behind without --keep: for a program that starts this one.
     #[arg(long)]
     until_stdin_closes: bool,
 }
@@ -206,12 +237,13 @@ pub fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Run(run) => run_agent(&run),
-        Command::Status { at, json } => {
-            control::ask(&at.socket, "status").and_then(|status| match json {
+        Command::Status { at, kept, json } => control::ask(&at.socket, "status")
+            .map_err(|error| with_kept(error, &kept.folder()))
+            .and_then(|status| match json {
                 true => say(&format!("{status}\n")),
                 false => say(&control::table(&status)),
-            })
-        }
+            }),
+        Command::Unload { at, kept, name } => unload(&at, &kept.folder(), name.as_deref()),
         Command::Set { at, flow, settings } => {
             let words = format!("set {flow} {}", settings.join(" "));
             control::ask(&at.socket, &words)
@@ -279,7 +311,8 @@ fn register(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Resu
         _ => &run.controllers[..],
     };
     let load = |controller: &Controller| {
-        let mut program = load(run, *controller, None)?;
+        let pinned = place(run, name_of(run, *controller))?;
+        let mut program = load(run, *controller, None, &pinned)?;
         program.register().map(|()| program)
     };
     let programs: Vec<Program> = controllers.iter().map(load).collect::<Result<_>>()?;
@@ -296,7 +329,8 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let socket = Socket::bind(&run.at.socket)?;
     let metrics = run.metrics.map(listen).transpose()?;
     let network = network(run)?;
-    let mut program = load(run, controller, policies.as_ref())?;
+    let mut pinned = place(run, name_of(run, controller))?;
+    let mut program = load(run, controller, policies.as_ref(), &pinned)?;
     let file = run.shadow.as_ref().and_then(Option::as_deref);
     let file = file.map(Shadow::create).transpose()?;
     program.register()?;
@@ -324,6 +358,9 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         thread::spawn(move || control::serve_metrics(&listener, &sender));
     }
     let shadow = run.shadow.is_some().then(|| Shadow::into(file));
+    let name = program.name.clone();
+    // From here on it serves: a start that fails leaves nothing.
+    pinned.keep(&mut program)?;
     let agent = Agent::new(
         vec![(program, policies)],
         shadow,
@@ -338,7 +375,12 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     // Nobody is answered any more, and saving may take a while.
     drop(choice);
     agent.borrow_mut().save();
+    pinned.say_end(&name);
     served
+}
+
+fn name_of(run: &Run, controller: Controller) -> &str {
+    run.name.as_deref().unwrap_or(controller.name())
 }
 
 /// What finds listening sockets that keep the controller of an agent that has ended. It says which there are. The agent serves
@@ -409,8 +451,7 @@ struct Choice {
 impl Choice {
     /// And gives up what the agent may do beyond what it needs from now on.
     fn make(run: &Run, name: &str) -> Result<Choice> {
-        let kept = run.at.socket.with_extension("default");
-        let default = run.default.then(|| DefaultController::set(name, &kept));
+        let default = (run.default).then(|| DefaultController::set(name, &run.at.default()));
         let cgroup = run
             .cgroup
             .as_deref()
@@ -424,14 +465,23 @@ impl Choice {
     }
 }
 
-fn load(run: &Run, controller: Controller, policies: Option<&Policies>) -> Result<Program> {
+fn load(
+    run: &Run,
+    controller: Controller,
+    policies: Option<&Policies>,
+    pinned: &Pinned,
+) -> Result<Program> {
     let options = Options {
-        name: run.name.as_deref().unwrap_or(controller.name()),
+        name: name_of(run, controller),
         flows: run.flows,
         ring_bytes: run.ring * 1024,
         has_agent: !run.no_agent,
+        is_kept: matches!(pinned, Pinned::At { .. }),
     };
-    let mut program = Program::load(controller, options)?;
+    let mut program = match pinned.adopted(controller, options)? {
+        Some(program) => program,
+        None => Program::load(controller, options)?,
+    };
     match policies {
         Some(policies) => policies.configure(&mut program, frame(run)),
         None => program.configure(frame(run).without_policy(), None),

@@ -7,7 +7,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `HEADWAY_MAGIC`
 pub const MAGIC: u32 = 0x5957_4448;
-/// `HEADWAY_VERSION`
+/// `HEADWAY_VERSION`. It stands for the meaning of all maps that programs and agents share, [`SettingValues`] and [`Known`]
+/// among them: an agent goes on with pinned programs of this version.
 pub const VERSION: u16 = 7;
 
 /// `HEADWAY_OPEN`
@@ -101,6 +102,45 @@ pub struct Verdict {
     pub reason: u32,
     /// How often it took this flow so far.
     pub trips: u32,
+}
+
+/// What an agent leaves to the next of the flow that a slot has. No program reads it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Known {
+    /// How it began; of flow 0 where there is none.
+    pub open: Open,
+    /// What the guard judged last, if it is of the same flow.
+    pub verdict: Verdict,
+}
+
+impl Known {
+    /// A flow that has just begun.
+    pub fn of(open: Open) -> Known {
+        Known {
+            open,
+            ..Known::default()
+        }
+    }
+
+    /// What the guard judged of it last, if it did.
+    pub fn judged(&self) -> Option<&Verdict> {
+        (self.verdict.header.flow == self.open.header.flow).then_some(&self.verdict)
+    }
+
+    /// Takes a message of the slot's flow.
+    pub fn take(&mut self, message: &Message) {
+        match message {
+            Message::Open(open) => *self = Known::of(*open),
+            Message::Verdict(verdict) if verdict.header.flow == self.open.header.flow => {
+                self.verdict = *verdict;
+            }
+            Message::Close(report) if report.header.flow == self.open.header.flow => {
+                *self = Known::default();
+            }
+            Message::Verdict(_) | Message::Close(_) | Message::Report(_) => {}
+        }
+    }
 }
 
 /// `struct headway_action`
@@ -230,6 +270,15 @@ impl SettingValues {
 }
 
 impl Message {
+    /// What it begins with.
+    pub fn header(&self) -> &Header {
+        match self {
+            Message::Open(open) => &open.header,
+            Message::Report(report) | Message::Close(report) => &report.header,
+            Message::Verdict(verdict) => &verdict.header,
+        }
+    }
+
     /// Reads one.
     ///
     /// # Errors

@@ -9,8 +9,8 @@ use headway_policy::Record;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::abi::{
-    ActionSlot, CLOSE, CounterValues, Header, OPEN, Open, REPORT, Report, SettingValues, VERDICT,
-    Verdict,
+    ActionSlot, CLOSE, CounterValues, Header, Known, Message, OPEN, Open, REPORT, Report,
+    SettingValues, VERDICT, Verdict,
 };
 use crate::{AbiError, Ring, TcpSock};
 
@@ -26,6 +26,8 @@ struct State {
     /// Those that no flow has, the next to be taken first.
     free_slots: VecDeque<u16>,
     slots: Vec<ActionSlot>,
+    /// What an agent leaves to the next.
+    known: Vec<Known>,
     settings: SettingValues,
     own_policy: Int8,
     counters: CounterValues,
@@ -58,6 +60,7 @@ impl FakeKernel {
             flows: 0,
             free_slots: (0..slots).collect(),
             slots: vec![ActionSlot::default(); slots.into()],
+            known: vec![Known::default(); slots.into()],
             settings: SettingValues::default(),
             own_policy: Int8::default(),
             counters: CounterValues::default(),
@@ -116,6 +119,21 @@ impl FakeKernel {
             *place = action;
         }
         Ok(())
+    }
+
+    /// Keeps what a message says of its flow for the agent after this one.
+    pub fn remember(&self, message: &Message) {
+        let slot = usize::from(message.header().slot);
+        if let Some(known) = self.state().known.get_mut(slot) {
+            known.take(message);
+        }
+    }
+
+    /// What the agent before this one has left.
+    pub fn known(&self) -> Vec<Known> {
+        let state = self.state();
+        let all = state.known.iter().copied();
+        all.filter(|known| known.open.header.flow != 0).collect()
     }
 
     /// What is counted so far.

@@ -205,6 +205,14 @@ impl Flow {
         }
     }
 
+    /// The model of its policy: its name, and a digest.
+    pub fn model_id(&self) -> Option<&str> {
+        match &self.decides {
+            Decides::Policy(served, _) => Some(served.model_id()),
+            Decides::Tuner(..) | Decides::Nobody => None,
+        }
+    }
+
     /// How much it has learned from: Rax counts gradients and starts again at 0 where it diverges; others count
     /// decisions.
     pub fn experience(&self) -> u64 {
@@ -383,7 +391,9 @@ impl Flow {
                 self.outside += 1;
                 statistics.outside += 1;
             }
-            statistics.latency.add(self.answered.since(self.decided));
+            if self.decided >= statistics.begun {
+                statistics.latency.add(self.answered.since(self.decided));
+            }
             if let Decides::Policy(_, Carried::Net(decider)) = &mut self.decides {
                 decider.on_action(self.answered.since(now));
             }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use headway_kernel::abi::{Header, Open};
+use headway_kernel::abi::{Header, Known};
 
 use super::flow::Flow;
 
@@ -11,16 +11,16 @@ use super::flow::Flow;
 pub struct Flows {
     by_slot: Vec<Option<Box<Flow>>>,
     /// Those that have said nothing yet.
-    opened: HashMap<u16, Open>,
+    opened: HashMap<u16, Known>,
     count: usize,
     learning: usize,
 }
 
 impl Flows {
     /// One opens. Returns who had its slot.
-    pub fn put(&mut self, open: Open) -> Option<Box<Flow>> {
-        let slot = open.header.slot;
-        self.opened.insert(slot, open);
+    pub fn put(&mut self, known: Known) -> Option<Box<Flow>> {
+        let slot = known.open.header.slot;
+        self.opened.insert(slot, known);
         self.empty(slot)
     }
 
@@ -32,8 +32,9 @@ impl Flows {
     }
 
     /// How the one opened that a message is of, if that is the first.
-    pub fn opened(&mut self, header: &Header) -> Option<Open> {
-        if self.opened.is_empty() || self.opened.get(&header.slot)?.header.flow != header.flow {
+    pub fn opened(&mut self, header: &Header) -> Option<Known> {
+        if self.opened.is_empty() || self.opened.get(&header.slot)?.open.header.flow != header.flow
+        {
             return None;
         }
         self.opened.remove(&header.slot)
@@ -101,6 +102,8 @@ impl Flows {
 
 #[cfg(test)]
 mod tests {
+    use headway_kernel::abi::Open;
+
     use super::*;
 
     fn open(flow: u32, slot: u16) -> Open {
@@ -119,20 +122,20 @@ mod tests {
     #[test]
     fn a_flow_is_made_once_it_says_something() {
         let mut flows = Flows::default();
-        assert!(flows.put(open(1, 3)).is_none());
-        assert!(flows.put(open(2, 4)).is_none());
+        assert!(flows.put(Known::of(open(1, 3))).is_none());
+        assert!(flows.put(Known::of(open(2, 4))).is_none());
         assert_eq!(flows.count(), 0);
         // A message of who had the slot before.
         assert!(flows.opened(&open(9, 3).header).is_none());
         let first = flows.opened(&open(1, 3).header).expect("it opened");
         assert!(flows.opened(&open(1, 3).header).is_none());
-        flows.begin(3, Flow::new(&first, None, None).expect("a tuner's"));
+        flows.begin(3, Flow::new(&first.open, None, None).expect("a tuner's"));
         assert_eq!((flows.count(), flows.iter().count()), (1, 1));
         // The other changes its mind.
         assert!(flows.take(&open(2, 4).header).is_none());
         assert!(flows.opened(&open(2, 4).header).is_none());
         // What said that the first ended was lost.
-        let before = flows.put(open(5, 3)).map(|flow| flow.number());
+        let before = flows.put(Known::of(open(5, 3))).map(|flow| flow.number());
         assert_eq!((before, flows.count()), (Some(1), 0));
         assert!(flows.of(&open(1, 3).header).is_none());
     }

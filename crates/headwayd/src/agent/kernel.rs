@@ -2,9 +2,9 @@
 
 use headway_cc::Time;
 use headway_fixed::Int8;
-use headway_kernel::abi::{ActionSlot, CounterValues, SettingValues};
+use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
 
-use crate::programs::{Controller, Program};
+use crate::programs::{Controller, KnownFlows, Program};
 use crate::system::clock;
 
 /// A program whose flows the agent serves. Its messages come by
@@ -16,6 +16,9 @@ pub trait Kernel {
     /// That controller's name in the kernel.
     fn name(&self) -> &str;
 
+    /// Which build of the program it is, in a few letters.
+    fn version(&self) -> &str;
+
     /// The time by the clock that the program has too.
     fn now(&self) -> Time;
 
@@ -24,6 +27,12 @@ pub trait Kernel {
 
     /// What the program counts.
     fn counters(&self) -> CounterValues;
+
+    /// Keeps what a message says of its flow for the agent after this one.
+    fn remember(&self, message: &Message);
+
+    /// The flows that the agent before this one knew of. They may have ended.
+    fn known(&self) -> Vec<Known>;
 
     /// Sets what holds for all its flows, also for those that there are.
     fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>);
@@ -41,6 +50,10 @@ impl Kernel for Program {
         &self.name
     }
 
+    fn version(&self) -> &str {
+        &self.version
+    }
+
     fn now(&self) -> Time {
         clock::now()
     }
@@ -51,6 +64,16 @@ impl Kernel for Program {
 
     fn counters(&self) -> CounterValues {
         self.counters.read()
+    }
+
+    fn remember(&self, message: &Message) {
+        if let Some(known) = &self.known {
+            known.take(message);
+        }
+    }
+
+    fn known(&self) -> Vec<Known> {
+        self.known.as_ref().map_or_else(Vec::new, KnownFlows::read)
     }
 
     fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) {

@@ -19,7 +19,7 @@ mod tuning;
 use std::sync::Arc;
 
 use headway_cc::{Duration, Time};
-use headway_kernel::abi::{Message, Open, Report, Verdict};
+use headway_kernel::abi::{Known, Message, Open, Report, Verdict};
 use headway_policy::schemes::Served;
 
 pub use kernel::Kernel;
@@ -64,7 +64,8 @@ pub struct Agent<K> {
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
 impl<K: Kernel> Agent<K> {
-    /// For these programs, each with its policies; without any its flows are a tuner's.
+    /// For these programs, each with its policies; without any its flows are a tuner's. Flows that an earlier agent knew of
+    /// begin with their next report.
     pub fn new(
         programs: Vec<(K, Option<Policies>)>,
         shadow: Option<Shadow>,
@@ -75,12 +76,15 @@ impl<K: Kernel> Agent<K> {
     ) -> Agent<K> {
         let (programs, policies): (Vec<_>, Vec<_>) = programs.into_iter().unzip();
         Agent {
-            flows: programs.iter().map(|_| Flows::default()).collect(),
+            flows: programs.iter().map(known_flows).collect(),
             programs,
             policies,
             timers: Timers::default(),
             rest: Rest::new(now),
-            statistics: Statistics::default(),
+            statistics: Statistics {
+                begun: now,
+                ..Statistics::default()
+            },
             shadow,
             store,
             frame,
@@ -94,15 +98,21 @@ impl<K: Kernel> Agent<K> {
 
     /// A message of the program of that index.
     pub fn on_message(&mut self, program: usize, bytes: &[u8]) {
-        match Message::read(bytes) {
-            Ok(Message::Report(report)) => self.on_report(program, &report),
-            Ok(Message::Open(open)) => self.on_open(program, &open),
-            Ok(Message::Close(report)) => self.on_close(program, &report),
-            Ok(Message::Verdict(verdict)) => self.on_verdict(program, &verdict),
+        let message = match Message::read(bytes) {
+            Ok(Message::Report(report)) => return self.on_report(program, &report),
+            Ok(message) => message,
             Err(error) => {
                 self.statistics.malformed += 1;
                 tracing::error!(%error, "a message from the kernel is malformed");
+                return;
             }
+        };
+        self.programs[program].remember(&message);
+        match message {
+            Message::Open(open) => self.on_open(program, &open),
+            Message::Close(report) => self.on_close(program, &report),
+            Message::Verdict(verdict) => self.on_verdict(program, &verdict),
+            Message::Report(_) => {}
         }
     }
 
@@ -116,13 +126,14 @@ impl<K: Kernel> Agent<K> {
 
     /// Who had its slot before has ended, even if that found no room in the ring.
     fn on_open(&mut self, program: usize, open: &Open) {
-        if let Some(before) = self.flows[program].put(*open) {
+        if let Some(before) = self.flows[program].put(Known::of(*open)) {
             self.on_end(&before);
         }
     }
 
     /// A flow's first report. Many flows never send one: receivers, and sockets that choose another controller.
-    fn begin(&mut self, program: usize, open: &Open) {
+    fn begin(&mut self, program: usize, known: &Known) {
+        let open = &known.open;
         let number = open.header.flow;
         let policies = self.policies[program].as_ref();
         let wanted = policies.map(|policies| policies.of(flow::remote(open)));
@@ -146,6 +157,9 @@ impl<K: Kernel> Agent<K> {
             tracing::error!(flow = number, %error, "the agent cannot serve the flow, so Cubic controls it");
             Flow::of_nobody(open)
         });
+        if let Some(verdict) = known.judged() {
+            flow.on_verdict(verdict);
+        }
         flow.is_refused = is_refused;
         flow.requires_range = self.frame.requires_range;
         flow.tune(&self.tuned);
@@ -156,8 +170,8 @@ impl<K: Kernel> Agent<K> {
 
     fn on_report(&mut self, program: usize, report: &Report) {
         self.statistics.reports += 1;
-        if let Some(open) = self.flows[program].opened(&report.header) {
-            self.begin(program, &open);
+        if let Some(known) = self.flows[program].opened(&report.header) {
+            self.begin(program, &known);
         }
         let Some(flow) = self.flows[program].of(&report.header) else {
             self.statistics.unknown += 1;
@@ -419,9 +433,13 @@ impl<K: Kernel> Agent<K> {
     /// What happens, but for each flow: it takes the same time however many there are.
     pub fn counters(&self, now: Time) -> serde_json::Value {
         let controllers: Vec<_> = (self.programs.iter().zip(&self.policies))
-            .map(|(program, policies)| match policies {
-                Some(policies) => policies.describe(program.name()),
-                None => serde_json::json!({ "name": program.name() }),
+            .map(|(program, policies)| {
+                let mut said = match policies {
+                    Some(policies) => policies.describe(program.name()),
+                    None => serde_json::json!({ "name": program.name() }),
+                };
+                said["program"] = program.version().into();
+                said
             })
             .collect();
         let flows = self.flows.iter().map(Flows::count).sum();
@@ -443,17 +461,30 @@ impl<K: Kernel> Agent<K> {
     /// What happens, for `headwayd status`.
     pub fn status(&self, now: Time) -> serde_json::Value {
         let mut flows: Vec<_> = (self.flows.iter().zip(&self.programs))
-            .flat_map(|(flows, program)| flows.iter().map(|flow| (flow, program.name())))
+            .flat_map(|(flows, program)| flows.iter().map(move |flow| (flow, program)))
             .collect();
         flows.sort_unstable_by_key(|(flow, _)| flow.number());
         let flows: Vec<_> = (flows.into_iter())
-            .map(|(flow, controller)| flow.describe(controller, now))
+            .map(|(flow, program)| {
+                let mut said = flow.describe(program.name(), now);
+                said["program"] = program.version().into();
+                said
+            })
             .collect();
         let mut status = self.counters(now);
         status["flows"] = flows.into();
         status["network"] = self.paths.describe().into();
         status
     }
+}
+
+/// The flows that an earlier agent knew of: those that live report.
+fn known_flows(program: &impl Kernel) -> Flows {
+    let mut flows = Flows::default();
+    for known in program.known() {
+        flows.put(known);
+    }
+    flows
 }
 
 /// Was a flow to learn, and does what it has instead not?

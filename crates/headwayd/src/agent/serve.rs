@@ -93,7 +93,7 @@ fn ring(agent: &Rc<RefCell<Agent<Program>>>) -> Result<RingBuffer<'static>> {
             agent.borrow_mut().on_message(program, bytes);
             0
         };
-        builder.add(map, callback).map_err(failed)?;
+        builder.add(*map, callback).map_err(failed)?;
     }
     builder.build().map_err(failed)
 }

@@ -1,5 +1,6 @@
 //! What is counted.
 
+use headway_cc::Time;
 use headway_fixed::Reason;
 use headway_record::LogHistogram;
 
@@ -22,6 +23,8 @@ pub struct Statistics {
     pub at_bound: u64,
     /// Times that a flow's learner diverged.
     pub divergences: u64,
+    /// When the agent began. Questions from before were another's to answer, and their latency does not count.
+    pub begun: Time,
     /// From what was seen, until the newest record that was read or the time that a clock decided as of, to the answer in the
     /// slot: how late a clock woke is not in it.
     pub latency: LogHistogram,

@@ -31,7 +31,7 @@ fn begin(agent: &mut Agent<Program>, number: u32) {
         initial_cwnd: 10,
         ..Open::default()
     };
-    agent.begin(0, &open);
+    agent.begin(0, &Known::of(open));
 }
 
 fn end(agent: &mut Agent<Program>, number: u32) {

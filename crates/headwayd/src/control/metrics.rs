@@ -198,7 +198,7 @@ fn page(status: &Value) -> String {
     }
     let name = "headway_controller_info";
     say(format_args!(
-        "# HELP {name} A controller and its model.\n# TYPE {name} gauge\n"
+        "# HELP {name} A controller, its model, and the build of its program.\n# TYPE {name} gauge\n"
     ));
     for one in status["controllers"].as_array().into_iter().flatten() {
         let word = |key: &str| {
@@ -208,10 +208,11 @@ fn page(status: &Value) -> String {
                 .replace(['"', '\\', '\n'], "_")
         };
         say(format_args!(
-            "{name}{{name=\"{}\",policy=\"{}\",model=\"{}\"}} 1\n",
+            "{name}{{name=\"{}\",policy=\"{}\",model=\"{}\",program=\"{}\"}} 1\n",
             word("name"),
             word("policy"),
-            word("model")
+            word("model"),
+            word("program")
         ));
     }
     page

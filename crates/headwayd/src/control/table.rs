@@ -7,10 +7,11 @@ use serde_json::Value;
 use crate::programs::listeners::warning;
 
 /// Columns of the table of flows: heading, where the status has it, decimals.
-const COLUMNS: [(&str, &str, usize); 11] = [
+const COLUMNS: [(&str, &str, usize); 13] = [
     ("flow", "flow", 0),
     ("to", "remote", 0),
     ("policy", "policy", 0),
+    ("model", "model", 0),
     ("age s", "age_s", 1),
     ("cwnd", "cwnd_packets", 0),
     ("srtt ms", "srtt_ms", 2),
@@ -19,6 +20,7 @@ const COLUMNS: [(&str, &str, usize); 11] = [
     ("guard", "guard", 0),
     ("trips", "guard_trips", 0),
     ("outside", "outside_range", 0),
+    ("program", "program", 0),
 ];
 
 /// Its lines.
@@ -28,10 +30,11 @@ pub fn text(status: &Value) -> String {
         let word = |key: &str| one[key].as_str().unwrap_or_default();
         let _ = writeln!(
             text,
-            "{}: {} ({})",
+            "{}: {} ({}); program {}",
             word("name"),
             word("policy"),
-            word("model")
+            word("model"),
+            word("program")
         );
         for prefix in one["prefixes"].as_array().into_iter().flatten() {
             let word = |key: &str| prefix[key].as_str().unwrap_or_default();

@@ -3,12 +3,12 @@
 
 use std::mem::{offset_of, size_of};
 use std::num::NonZeroUsize;
-use std::os::fd::AsFd;
 use std::ptr::{NonNull, addr_of_mut, read_volatile, write_volatile};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use headway_fixed::Int8;
-use headway_kernel::abi::{ActionSlot, CounterValues, SettingValues};
+use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
+use libbpf_rs::MapCore;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::error::{Error, Result};
@@ -21,10 +21,15 @@ struct Shared<T> {
 }
 
 impl<T> Shared<T> {
-    fn new(map: &impl AsFd, count: usize) -> Result<Shared<T>> {
+    fn new(map: &impl MapCore) -> Result<Shared<T>> {
         const { assert!(size_of::<T>().is_multiple_of(8), "elements lie end to end") };
-        let bytes = NonZeroUsize::new(size_of::<T>() * count)
-            .ok_or_else(|| Error::Failed("a map without elements".to_owned()))?;
+        let count = map.max_entries() as usize;
+        let wrong = |why| Error::failed(format!("map '{}'", map.name().display()), why);
+        if map.value_size() as usize != size_of::<T>() {
+            return Err(wrong("its values have another size"));
+        }
+        let bytes = NonZeroUsize::new(size_of::<T>() * count);
+        let bytes = bytes.ok_or_else(|| wrong("it has no elements"))?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let mapped = unsafe {
@@ -62,8 +67,8 @@ impl<T> Drop for Shared<T> {
 pub struct Slots(Shared<ActionSlot>);
 
 impl Slots {
-    pub fn new(map: &impl AsFd, count: usize) -> Result<Slots> {
-        Ok(Slots(Shared::new(map, count)?))
+    pub fn new(map: &impl MapCore) -> Result<Slots> {
+        Ok(Slots(Shared::new(map)?))
     }
 
     /// Publishes an action; its `sequence` is given here. A slot that there is not takes nothing.
@@ -95,16 +100,75 @@ impl Slots {
 
 /// What the programs count.
 #[derive(Debug)]
-pub struct Counters(Shared<CounterValues>);
+pub struct Counters {
+    place: Shared<CounterValues>,
+    /// Messages that were dropped before this agent came: where nobody reads, all are once the ring is full.
+    ring_dropped: u64,
+    /// Times that nobody was there to be woken.
+    wakes: u64,
+}
 
 impl Counters {
-    pub fn new(map: &impl AsFd) -> Result<Counters> {
-        Ok(Counters(Shared::new(map, 1)?))
+    pub fn new(map: &impl MapCore) -> Result<Counters> {
+        let mut counters = Counters {
+            place: Shared::new(map)?,
+            ring_dropped: 0,
+            wakes: 0,
+        };
+        let before = counters.read();
+        (counters.ring_dropped, counters.wakes) = (before.ring_dropped, before.wakes);
+        Ok(counters)
     }
 
     pub fn read(&self) -> CounterValues {
         // SAFETY: within the mapping; each number is read whole, and only that matters.
-        unsafe { read_volatile(self.0.first.as_ptr()) }
+        let counted = unsafe { read_volatile(self.place.first.as_ptr()) };
+        CounterValues {
+            ring_dropped: counted.ring_dropped.wrapping_sub(self.ring_dropped),
+            wakes: counted.wakes.wrapping_sub(self.wakes),
+            ..counted
+        }
+    }
+}
+
+/// What this agent leaves to the next of its flows, by slot.
+#[derive(Debug)]
+pub struct KnownFlows(Shared<Known>);
+
+impl KnownFlows {
+    pub fn new(map: &impl MapCore) -> Result<KnownFlows> {
+        Ok(KnownFlows(Shared::new(map)?))
+    }
+
+    /// Of the slots that had a flow.
+    pub fn read(&self) -> Vec<Known> {
+        let all = (0..self.0.count).filter_map(|slot| Some((slot, self.0.at(slot)?)));
+        // SAFETY: within the mapping; no other process writes.
+        all.map(|(slot, place)| (slot, unsafe { read_volatile(place) }))
+            .filter(|(_, known)| known.open.header.flow != 0)
+            .filter(|(slot, known)| usize::from(known.open.header.slot) == *slot)
+            .map(|(_, known)| known)
+            .collect()
+    }
+
+    /// Takes a message of the flow that a slot has.
+    pub fn take(&self, message: &Message) {
+        let Some(place) = self.0.at(message.header().slot.into()) else {
+            return;
+        };
+        // SAFETY: within the mapping; only this thread writes. Of an agent that is killed meanwhile nothing half written
+        // stays: the flow's number is there last.
+        unsafe {
+            let mut known = read_volatile(place);
+            known.take(message);
+            let number = addr_of_mut!((*place).open.header.flow);
+            write_volatile(number, 0);
+            fence(Ordering::Release);
+            let flow = std::mem::take(&mut known.open.header.flow);
+            write_volatile(place, known);
+            fence(Ordering::Release);
+            write_volatile(number, flow);
+        }
     }
 }
 
@@ -113,8 +177,8 @@ impl Counters {
 pub struct Settings(Shared<SettingValues>);
 
 impl Settings {
-    pub fn new(map: &impl AsFd) -> Result<Settings> {
-        Ok(Settings(Shared::new(map, 1)?))
+    pub fn new(map: &impl MapCore) -> Result<Settings> {
+        Ok(Settings(Shared::new(map)?))
     }
 
     pub fn write(&self, values: SettingValues) {
@@ -140,17 +204,32 @@ pub struct OwnPolicy {
 }
 
 impl OwnPolicy {
-    pub fn new(map: &impl AsFd) -> Result<OwnPolicy> {
+    /// The first policy that is written has a number after this one.
+    pub fn new(map: &impl MapCore, generation: u32) -> Result<OwnPolicy> {
         Ok(OwnPolicy {
-            place: Shared::new(map, 1)?,
-            generation: 0,
+            place: Shared::new(map)?,
+            generation: generation & !1,
         })
     }
 
     /// Replaces it, also for the flows that there are: while its generation is odd nothing is decided. Without one,
-    /// generation 0, the agent decides.
+    /// generation 0, the agent decides. Flows go on with one that is the same.
     pub fn write(&mut self, policy: Option<&Int8>) {
         let place = self.place.first.as_ptr();
+        // SAFETY: within the mapping; no other process writes.
+        let before = unsafe { read_volatile(place) };
+        let is_whole = before.generation != 0 && before.generation.is_multiple_of(2);
+        let is_same = |policy: &Int8| {
+            *policy
+                == Int8 {
+                    generation: policy.generation,
+                    ..before.clone()
+                }
+        };
+        if is_whole && policy.is_some_and(is_same) {
+            self.generation = before.generation;
+            return;
+        }
         // SAFETY: within the mapping, aligned; only this thread writes, and its first field is the generation.
         unsafe {
             let generation = AtomicU32::from_ptr(addr_of_mut!((*place).generation));
@@ -167,5 +246,141 @@ impl OwnPolicy {
             write_volatile(place, whole);
             generation.store(next, Ordering::Release);
         }
+    }
+}
+
+/// Over maps of this kernel's.
+#[cfg(test)]
+mod tests {
+    use headway_kernel::abi::{self, Header, Open, Report, Verdict};
+    use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
+    use libbpf_rs::{ErrorKind, MapFlags, MapHandle, MapType};
+    use zerocopy::IntoBytes;
+
+    use super::*;
+
+    /// None where BPF is not permitted.
+    fn map<T>(count: u32) -> Option<MapHandle> {
+        let options = bpf_map_create_opts {
+            sz: size_of::<bpf_map_create_opts>() as _,
+            map_flags: BPF_F_MMAPABLE,
+            ..Default::default()
+        };
+        let (kind, size) = (MapType::Array, size_of::<T>() as u32);
+        match MapHandle::create(kind, Some("hw_test"), 4, size, count, &options) {
+            Ok(map) => Some(map),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                println!("skipped: BPF maps are not permitted here");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    #[ignore = "needs root: make test-system"]
+    fn a_map_of_other_values_is_refused() {
+        let Some(map) = map::<[u64; 3]>(1) else {
+            return;
+        };
+        let error = Settings::new(&map).expect_err("24 bytes").to_string();
+        assert!(error.contains("another size"), "{error}");
+    }
+
+    #[test]
+    #[ignore = "needs root: make test-system"]
+    fn flows_go_on_with_a_policy_that_is_the_same() {
+        let Some(map) = map::<Int8>(1) else { return };
+        let generation = || {
+            let value = map.lookup(&[0; 4], MapFlags::ANY).expect("an array");
+            u32::from_ne_bytes(value.expect("one")[..4].try_into().expect("four bytes"))
+        };
+        let policy = |min_rate| Int8 {
+            min_rate,
+            ..Int8::default()
+        };
+        let mut first = OwnPolicy::new(&map, 0).expect("a map");
+        first.write(Some(&policy(1)));
+        assert_eq!(generation(), 2);
+        // Of the next agent.
+        let mut second = OwnPolicy::new(&map, 77).expect("a map");
+        second.write(Some(&policy(1)));
+        assert_eq!(generation(), 2);
+        second.write(Some(&policy(2)));
+        assert_eq!(generation(), 4);
+        let mut third = OwnPolicy::new(&map, 77).expect("a map");
+        third.write(Some(&policy(3)));
+        assert_eq!(generation(), 78);
+        third.write(None);
+        assert_eq!(generation(), 0);
+    }
+
+    #[test]
+    #[ignore = "needs root: make test-system"]
+    fn what_was_dropped_before_is_not_this_agents() {
+        let Some(map) = map::<CounterValues>(1) else {
+            return;
+        };
+        let count = |flows, ring_dropped| {
+            let counted = CounterValues {
+                flows,
+                ring_dropped,
+                wakes: ring_dropped,
+                trips: [flows; 8],
+                ..CounterValues::default()
+            };
+            let written = map.update(&[0; 4], counted.as_bytes(), MapFlags::ANY);
+            written.expect("an array");
+        };
+        count(3, 1000);
+        let counters = Counters::new(&map).expect("a map");
+        count(5, 1002);
+        let told = counters.read();
+        assert_eq!((told.flows, told.trips[1]), (5, 5));
+        assert_eq!((told.ring_dropped, told.wakes), (2, 2));
+    }
+
+    #[test]
+    #[ignore = "needs root: make test-system"]
+    fn the_next_agent_reads_what_this_one_knew() {
+        let Some(map) = map::<Known>(3) else { return };
+        let flows = KnownFlows::new(&map).expect("a map");
+        let open = |flow, slot| {
+            let header = Header::of::<Open>(abi::OPEN, flow, slot);
+            Message::Open(Open {
+                header,
+                mss: 1500,
+                ..Open::default()
+            })
+        };
+        let verdict = |flow, slot| {
+            let header = Header::of::<Verdict>(abi::VERDICT, flow, slot);
+            Message::Verdict(Verdict {
+                header,
+                now_ns: 1,
+                reason: 2,
+                trips: 3,
+            })
+        };
+        let close = |flow, slot| {
+            let header = Header::of::<Report>(abi::CLOSE, flow, slot);
+            Message::Close(Report {
+                header,
+                ..Report::default()
+            })
+        };
+        // The last slot is beyond the map.
+        for message in [open(7, 0), open(8, 1), open(9, 2), open(10, 3)] {
+            flows.take(&message);
+        }
+        // Messages of flows that had the slots before.
+        for message in [verdict(7, 0), verdict(1, 1), close(2, 1), close(9, 2)] {
+            flows.take(&message);
+        }
+        let next = KnownFlows::new(&map).expect("a map").read();
+        let told: Vec<_> = (next.iter())
+            .map(|known| (known.open.header.flow, known.judged().map(|v| v.trips)))
+            .collect();
+        assert_eq!(told, [(7, Some(3)), (8, None)]);
     }
 }

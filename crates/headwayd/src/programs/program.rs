@@ -1,14 +1,18 @@
 //! A program, loaded and registered.
 
 use headway_fixed::Int8;
-use headway_kernel::abi::SettingValues;
+use headway_kernel::abi::{Known, SettingValues};
 use headway_machine::Machine;
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, libbpf_sys,
+};
 
+use super::kept::{Pins, Place, Version};
 use super::map::OwnPolicy;
-use super::{Controller, Counters, Listeners, Settings, Slots, left_over};
+use super::{Controller, Counters, KnownFlows, Listeners, Settings, Slots, left_over};
 use crate::error::{Error, Result};
-use crate::system::kernel;
+use crate::system::{clock, kernel};
 
 /// How a program is to be loaded.
 #[derive(Clone, Copy, Debug)]
@@ -21,19 +25,61 @@ pub struct Options<'a> {
     pub ring_bytes: u32,
     /// Does an agent answer? If not, no flow has a slot, and the base controller has each.
     pub has_agent: bool,
+    /// May it outlive its agent?
+    pub is_kept: bool,
 }
 
-/// A program; dropped, it is unregistered, and flows that have it keep it.
+/// A program. Dropped, it is unregistered unless it is pinned, and flows that have it keep it.
 pub struct Program {
     pub controller: Controller,
     pub name: String,
+    /// The digest of its object.
+    pub version: String,
     pub slots: Slots,
     pub counters: Counters,
+    /// Of one that may outlive its agent.
+    pub known: Option<KnownFlows>,
     settings: Settings,
     own_policy: Option<OwnPolicy>,
+    maps: Maps,
     /// Before its object: where the kernel has no links it is unregistered by the object's map.
     link: Option<Link>,
-    object: Object,
+    /// None where an earlier agent has loaded it.
+    object: Option<Object>,
+}
+
+/// What the agent has of a program, by name: in its object as pinned.
+struct Maps(Vec<(&'static str, MapHandle)>);
+
+impl Maps {
+    const ACTIONS: &str = "actions";
+    const COUNTERS: &str = "counters";
+    const SETTINGS: &str = "settings";
+    const MESSAGES: &str = "messages";
+    /// Of headway_rate.
+    const INT8: &str = "int8";
+    /// What is registered; called like its controller in the object.
+    const CONTROLLER: &str = "controller";
+    /// The agent's own: what it leaves to the next.
+    const KNOWN: &str = "known";
+
+    fn names(controller: Controller) -> Vec<&'static str> {
+        let all = [
+            Maps::ACTIONS,
+            Maps::COUNTERS,
+            Maps::SETTINGS,
+            Maps::MESSAGES,
+            Maps::CONTROLLER,
+        ];
+        let int8 = (controller == Controller::Rate).then_some(Maps::INT8);
+        all.into_iter().chain(int8).collect()
+    }
+
+    fn get(&self, wanted: &str) -> Result<&MapHandle> {
+        let found = self.0.iter().find(|(name, _)| *name == wanted);
+        let found = found.map(|(_, map)| map);
+        found.ok_or_else(|| Error::Failed(format!("its program has no map '{wanted}'")))
+    }
 }
 
 impl Program {
@@ -61,13 +107,17 @@ impl Program {
             let found = maps.find(|map| map.name() == name);
             found.ok_or_else(|| Error::Failed(format!("its program has no map '{name}'")))
         };
-        let slots = Slots::new(&find("actions")?, options.flows as usize)?;
-        let counters = Counters::new(&find("counters")?)?;
-        let settings = Settings::new(&find("settings")?)?;
-        let own_policy = match controller {
-            Controller::Rate => Some(OwnPolicy::new(&find("int8")?)?),
-            _ => None,
-        };
+        let mut maps = Vec::new();
+        for name in Maps::names(controller) {
+            let map = match name {
+                Maps::CONTROLLER => find(controller.name()),
+                _ => find(name),
+            };
+            maps.push((name, MapHandle::try_from(&map?).map_err(refused)?));
+        }
+        if options.is_kept {
+            maps.push((Maps::KNOWN, known_flows(options.flows).map_err(refused)?));
+        }
         if options.has_agent {
             let free = find("free_slots")?;
             for slot in 0..options.flows {
@@ -75,16 +125,92 @@ impl Program {
                 free.update(&[], &value, MapFlags::ANY).map_err(refused)?;
             }
         }
+        let version = Version::own(controller).digest;
+        let mut program = Program::over(controller, options.name, version, Maps(maps), 0)?;
+        program.object = Some(object);
+        Ok(program)
+    }
+
+    /// Goes on with what an earlier agent has pinned.
+    ///
+    /// # Errors
+    /// One line: it is not whole, or not as this agent needs it.
+    pub fn adopt(controller: Controller, options: Options<'_>, pins: &Pins) -> Result<Program> {
+        let mut maps = Vec::new();
+        for name in Maps::names(controller).into_iter().chain([Maps::KNOWN]) {
+            maps.push((name, pins.map(name)?));
+        }
+        let maps = Maps(maps);
+        let link = pins.link()?;
+        let registers = match link.info().map(|info| info.info) {
+            Ok(libbpf_rs::query::LinkTypeInfo::StructOps(of)) => Some(of.map_id),
+            _ => None,
+        };
+        if registers != Some(id_of(maps.get(Maps::CONTROLLER)?)?) {
+            return Err(Error::Failed("its link registers nothing".to_owned()));
+        }
+        for (option, map, wanted, unit) in [
+            ("--flows", Maps::ACTIONS, options.flows, 1),
+            ("--ring", Maps::MESSAGES, options.ring_bytes, 1024),
+        ] {
+            let has = maps.get(map)?.max_entries();
+            if has != wanted {
+                tracing::warn!(
+                    "{option} {} stays, and not {}: {} is kept from an earlier agent; headwayd unload, then start it",
+                    has / unit,
+                    wanted / unit,
+                    options.name
+                );
+            }
+        }
+        // No flow has seen a policy of this number.
+        let generation = (clock::now().as_nanos() / 1_000_000) as u32;
+        let version = pins.version.digest.clone();
+        let mut program = Program::over(controller, options.name, version, maps, generation)?;
+        program.link = Some(link);
+        Ok(program)
+    }
+
+    fn over(
+        controller: Controller,
+        name: &str,
+        version: String,
+        maps: Maps,
+        generation: u32,
+    ) -> Result<Program> {
+        let own_policy = maps.get(Maps::INT8).ok();
+        let own_policy = own_policy.map(|map| OwnPolicy::new(map, generation));
+        let known = maps.get(Maps::KNOWN).ok();
         Ok(Program {
             controller,
-            name: options.name.to_owned(),
-            slots,
-            counters,
-            settings,
-            own_policy,
+            name: name.to_owned(),
+            version,
+            slots: Slots::new(maps.get(Maps::ACTIONS)?)?,
+            counters: Counters::new(maps.get(Maps::COUNTERS)?)?,
+            known: known.map(KnownFlows::new).transpose()?,
+            settings: Settings::new(maps.get(Maps::SETTINGS)?)?,
+            own_policy: own_policy.transpose()?,
+            maps,
             link: None,
-            object,
+            object: None,
         })
+    }
+
+    /// Has an earlier agent loaded it?
+    pub fn is_adopted(&self) -> bool {
+        self.object.is_none()
+    }
+
+    /// Pins what is registered: it outlives this process.
+    ///
+    /// # Errors
+    /// One line. It ends with this process then.
+    pub fn keep(&mut self, place: &Place) -> Result<()> {
+        let version = Version::own(self.controller);
+        match &mut self.link {
+            Some(link) => place.keep(&version, &mut self.maps.0, link),
+            None => Ok(()),
+        }
     }
 
     /// Sets what holds for all its flows, also for those that there are.
@@ -100,13 +226,16 @@ impl Program {
         self.settings.set_awake(is_awake);
     }
 
-    /// Registers the controller in the kernel: from now on sockets may choose it.
+    /// Registers the controller in the kernel, if it is not: from now on sockets may choose it.
     ///
     /// # Errors
     /// One line: the kernel has a controller of that name.
     pub fn register(&mut self) -> Result<()> {
         let refused = |e: libbpf_rs::Error| Error::Failed(refusal(self.controller, &self.name, &e));
-        let mut maps = self.object.maps_mut();
+        let Some(object) = &mut self.object else {
+            return Ok(());
+        };
+        let mut maps = object.maps_mut();
         let own = maps.find(|map| map.name() == self.controller.name());
         let mut own =
             own.ok_or_else(|| Error::Failed("its program registers nothing".to_owned()))?;
@@ -130,11 +259,7 @@ impl Program {
     /// # Errors
     /// One line.
     pub fn listeners(&self) -> Result<Listeners> {
-        let failed = |e| Error::failed("cannot tell its own map", e);
-        let mut maps = self.object.maps();
-        let own = maps.find(|map| map.name() == self.controller.name());
-        let own = own.ok_or_else(|| Error::Failed("its program registers nothing".to_owned()))?;
-        Listeners::new(&self.name, own.info().map_err(failed)?.info.id)
+        Listeners::new(&self.name, id_of(self.maps.get(Maps::CONTROLLER)?)?)
     }
 
     /// Where a controller's name is in its `tcp_congestion_ops`.
@@ -148,11 +273,28 @@ impl Program {
     ///
     /// # Panics
     /// Never: it was loaded with it.
-    pub fn messages(&self) -> libbpf_rs::Map<'_> {
-        let mut maps = self.object.maps();
-        let found = maps.find(|map| map.name() == "messages");
+    pub fn messages(&self) -> &MapHandle {
+        let found = self.maps.get(Maps::MESSAGES);
         found.expect("each program has one")
     }
+}
+
+/// The kernel's number of a map.
+fn id_of(map: &MapHandle) -> Result<u32> {
+    let info = map.info();
+    let info = info.map_err(|e| Error::failed("cannot tell the number of a map", e))?;
+    Ok(info.info.id)
+}
+
+/// A map that no program has.
+fn known_flows(flows: u32) -> libbpf_rs::Result<MapHandle> {
+    let options = bpf_map_create_opts {
+        sz: size_of::<bpf_map_create_opts>() as libbpf_sys::size_t,
+        map_flags: BPF_F_MMAPABLE,
+        ..Default::default()
+    };
+    let value = size_of::<Known>() as u32;
+    MapHandle::create(MapType::Array, Some(Maps::KNOWN), 4, value, flows, &options)
 }
 
 fn adapt(
@@ -216,7 +358,7 @@ fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> Stri
             format!("not permitted: {}", Machine::here().bpf())
         }
         libbpf_rs::ErrorKind::AlreadyExists if kernel::has_links() => {
-            "the kernel has a controller of that name; is another headwayd running? --name gives it another".to_owned()
+            "the kernel has a controller of that name; is another headwayd running? --name gives it another; if none runs: headwayd unload".to_owned()
         }
         libbpf_rs::ErrorKind::AlreadyExists => format!(
             "the kernel has a controller of that name; is another headwayd running? --name gives it another; if one was killed: bpftool struct_ops unregister name {}",

@@ -57,6 +57,26 @@ impl DefaultController {
     }
 }
 
+/// Sets back what was the default before, if `ours` is it now: of an agent that was killed.
+///
+/// # Errors
+/// One line, if it may not be set.
+pub fn set_back(ours: &str, kept: &Path) -> Result<()> {
+    let now = fs::read_to_string(DEFAULT).unwrap_or_default();
+    if now.trim() != ours {
+        return Ok(());
+    }
+    let earlier = fs::read_to_string(kept).unwrap_or_default();
+    let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
+    let before = before(&now, &earlier, &available, ours);
+    fs::write(DEFAULT, before).map_err(|e| {
+        let why = Machine::here().setting(DEFAULT, &e);
+        Error::failed(format!("cannot set {DEFAULT} back"), why)
+    })?;
+    let _ = fs::remove_file(kept);
+    Ok(())
+}
+
 /// What is to be set back: what is the default now, unless that is our own or is no more.
 fn before(now: &str, kept: &str, available: &str, ours: &str) -> String {
     let is_there = |name: &&str| *name != ours && available.split_whitespace().any(|a| a == *name);

@@ -41,8 +41,13 @@ fn is_since(oldest: (u32, u32)) -> bool {
 
 /// Whether there is a BBR to call: it may be a module.
 pub fn has_bbr() -> bool {
+    has_controller("bbr")
+}
+
+/// Whether sockets can choose a controller of this name.
+pub fn has_controller(name: &str) -> bool {
     let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    available.is_ok_and(|names| names.split_whitespace().any(|name| name == "bbr"))
+    available.is_ok_and(|names| names.split_whitespace().any(|one| one == name))
 }
 
 /// How many jiffies a second has: its coarse clocks go by them.

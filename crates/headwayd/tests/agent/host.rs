@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard};
 
 use headway_cc::{Duration, Need, Registry, Scheme, Selection, Setup, Time, schemes};
 use headway_fixed::{Int8, Reason};
-use headway_kernel::abi::{ActionSlot, CounterValues, Message, SettingValues};
+use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
 use headway_kernel::{Datapath, FakeKernel};
 use headway_net::Packet;
 use headway_policy::schemes::Served;
@@ -104,6 +104,10 @@ impl Kernel for Program {
         self.controller.name()
     }
 
+    fn version(&self) -> &str {
+        "fake"
+    }
+
     fn now(&self) -> Time {
         self.kernel.now()
     }
@@ -114,6 +118,14 @@ impl Kernel for Program {
 
     fn counters(&self) -> CounterValues {
         self.kernel.counters()
+    }
+
+    fn remember(&self, message: &Message) {
+        self.kernel.remember(message);
+    }
+
+    fn known(&self) -> Vec<Known> {
+        self.kernel.known()
     }
 
     fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) {
@@ -243,36 +255,11 @@ fn sent(message: &[u8]) -> Time {
 
 impl World {
     pub fn new(case: &Case) -> World {
-        let policies = case.policy.as_deref().map(|policy| {
-            let policies = Policies::read([policy]).expect("a policy");
-            let controller = case.controller.unwrap_or(policies.controller());
-            policies.check(controller, case.frame).expect("it fits");
-            (policies, controller)
-        });
-        let (policies, controller) = policies.unzip();
-        let controller = controller.unwrap_or(Controller::Bbr);
+        let controller = controller_of(case);
         let spec = Served::read(case.policy.as_deref().unwrap_or("bbr-tuner-ppo"));
         let spec = spec.expect("a policy").agent().cloned();
         let kernel = FakeKernel::with_slots(case.ring_bytes, case.slots);
-        let mut program = Program {
-            controller,
-            kernel: kernel.clone(),
-        };
-        match &policies {
-            Some(policies) => policies.configure(&mut program, case.frame),
-            None => program.configure(case.frame.without_policy(), None),
-        }
-        let shadow = case.frame.is_shadow.then(|| Shadow::into(None));
-        let store = Store::new(case.state.clone());
-        let programs = vec![(program, policies)];
-        let agent = Agent::new(
-            programs,
-            shadow,
-            store,
-            case.frame,
-            case.learners,
-            Time::ZERO,
-        );
+        let agent = agent(case, &kernel, Time::ZERO);
         let seen = SharedSeen::default();
         let (told, of_flows) = (Arc::clone(&seen), kernel.clone());
         let selection = SERVED.built_by(move |setup| {
@@ -300,6 +287,16 @@ impl World {
             looks: 0,
             unread: None,
         }
+    }
+
+    /// Another agent goes on with the program that the one before has left.
+    pub fn restart(&mut self, case: &Case) {
+        let now = self.now();
+        self.kernel.set_now(now);
+        self.agent = agent(case, &self.kernel, now);
+        self.fault = Fault::None;
+        self.unread = None;
+        self.next = now;
     }
 
     /// The whole run.
@@ -413,6 +410,34 @@ impl World {
     pub fn trips(&self, reason: Reason) -> u64 {
         self.kernel.counters().trips[reason as usize]
     }
+}
+
+fn controller_of(case: &Case) -> Controller {
+    let Some(policy) = case.policy.as_deref() else {
+        return Controller::Bbr;
+    };
+    let policies = Policies::read([policy]).expect("a policy");
+    let controller = case.controller.unwrap_or(policies.controller());
+    policies.check(controller, case.frame).expect("it fits");
+    controller
+}
+
+/// One that begins now.
+fn agent(case: &Case, kernel: &FakeKernel, now: Time) -> Agent<Program> {
+    let mut program = Program {
+        controller: controller_of(case),
+        kernel: kernel.clone(),
+    };
+    let policies = case.policy.as_deref();
+    let policies = policies.map(|policy| Policies::read([policy]).expect("a policy"));
+    match &policies {
+        Some(policies) => policies.configure(&mut program, case.frame),
+        None => program.configure(case.frame.without_policy(), None),
+    }
+    let shadow = case.frame.is_shadow.then(|| Shadow::into(None));
+    let store = Store::new(case.state.clone());
+    let programs = vec![(program, policies)];
+    Agent::new(programs, shadow, store, case.frame, case.learners, now)
 }
 
 /// A flow of a controller's program.

@@ -5,6 +5,7 @@
 //! on both sides.
 #![cfg(target_os = "linux")]
 
+mod adoption;
 mod faults;
 mod host;
 mod models;

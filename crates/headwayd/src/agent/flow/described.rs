@@ -49,6 +49,7 @@ impl Flow {
             "flow": self.number,
             "controller": controller,
             "policy": self.policy(),
+            "model": self.model_id(),
             "settings": settings,
             "local": self.local.to_string(),
             "remote": self.remote.to_string(),

@@ -1,0 +1,395 @@
+//! Programs that outlive their agent: what is pinned in a bpffs, and which agent has it.
+//!
+//! `FOLDER/NAME` belongs to the controller of that name, and its agent has it locked. In it is one
+//! folder with the pins, whose name says what they are: `headway_owl-7-1a2b3c4d5e6f` is the program,
+//! the ABI, and the digest of the object (decision 48).
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time;
+
+use headway_cc::Duration;
+use headway_kernel::abi;
+use headway_policy::model::sha256;
+use libbpf_rs::{Link, MapHandle};
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use nix::unistd::geteuid;
+
+use super::Controller;
+use crate::error::{Error, Result};
+use crate::system::{clock, kernel};
+
+/// The pin of the link: there as the last, gone as the first.
+const LINK: &str = "link";
+/// The kernel closes a link that is not pinned any more in the background.
+const GONE_WITHIN: Duration = Duration::from_secs(20);
+
+/// The digest of an object, in a few letters.
+pub fn digest(object: &[u8]) -> String {
+    sha256(object)[..12].to_owned()
+}
+
+/// A folder of a bpffs, with a folder for each controller that is kept.
+#[derive(Clone, Debug)]
+pub struct Folder(PathBuf);
+
+/// Why a controller cannot be kept, or cannot be had.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Nothing can be pinned in this folder.
+    Unusable(String),
+    /// Another agent has the controller.
+    Taken,
+}
+
+impl Folder {
+    /// Unless another is asked for.
+    pub const USUAL: &str = "/sys/fs/bpf/headway";
+
+    pub fn new(path: &Path) -> Folder {
+        Folder(path.to_owned())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The controllers of which anything is here, by name. What others have pinned in this folder is not looked at.
+    ///
+    /// # Errors
+    /// One line, if this user may not look.
+    pub fn names(&self) -> Result<Vec<String>> {
+        let failed = |e: io::Error| {
+            let remedy = match e.kind() {
+                io::ErrorKind::PermissionDenied => "; run it as root (sudo)",
+                _ => "",
+            };
+            Error::Failed(format!("{}: {e}{remedy}", self.0.display()))
+        };
+        let entries = match fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let own = entries.flatten().filter(|entry| is_own(&entry.path()));
+        let name = |entry: fs::DirEntry| name_of(&entry.file_name().to_string_lossy());
+        let mut names: Vec<_> = own.map(name).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// What is kept of the controller of that name.
+    pub fn find(&self, name: &str) -> Option<Version> {
+        let mut kept = versions(&self.0.join(file_name(name))).into_iter();
+        kept.find_map(|one| one.is_whole.then_some(one.version))
+    }
+
+    /// Takes the controller of that name for this process.
+    pub fn claim(&self, name: &str) -> std::result::Result<Place, Refusal> {
+        let unusable = |why: String| Refusal::Unusable(why);
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |error: io::Error| unusable(format!("{path}: {error}"))
+        };
+        if !kernel::has_links() {
+            let why = "Linux has links of controllers, which can be pinned, since 6.4";
+            return Err(unusable(why.to_owned()));
+        }
+        let there = self.0.ancestors().find(|path| path.exists());
+        let there = there.unwrap_or(Path::new("/"));
+        if !statfs(there).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC) {
+            return Err(unusable(format!(
+                "{} is not in a bpffs; mount one: mount -t bpf bpf /sys/fs/bpf",
+                self.0.display()
+            )));
+        }
+        let own = self.0.join(file_name(name));
+        for folder in [&self.0, &own] {
+            match DirBuilder::new().mode(0o700).create(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed(folder)(error));
+                }
+                _ => {}
+            }
+            let is = fs::symlink_metadata(folder).map_err(failed(folder))?;
+            if !is.is_dir() || is.uid() != geteuid().as_raw() || is.mode() & 0o022 != 0 {
+                return Err(unusable(format!(
+                    "{} must be a folder of this user that nobody else may write",
+                    folder.display()
+                )));
+            }
+        }
+        let lock = File::open(&own).map_err(failed(&own))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Place {
+                name: name.to_owned(),
+                folder: own,
+                _lock: lock,
+            }),
+            Err(TryLockError::WouldBlock) => Err(Refusal::Taken),
+            Err(TryLockError::Error(error)) => Err(failed(&own)(error)),
+        }
+    }
+}
+
+/// What is pinned of a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Which of our controllers it is, whatever its name in the kernel.
+    pub program: String,
+    pub abi: u16,
+    /// Of its object.
+    pub digest: String,
+}
+
+impl Version {
+    /// Of this build.
+    pub fn own(controller: Controller) -> Version {
+        Version {
+            program: controller.name().to_owned(),
+            abi: abi::VERSION,
+            digest: digest(controller.object()),
+        }
+    }
+
+    /// May an agent of this build go on with it?
+    fn fits(&self, controller: Controller) -> bool {
+        self.program == controller.name() && self.abi == abi::VERSION
+    }
+
+    fn folder(&self) -> String {
+        format!("{}-{}-{}", self.program, self.abi, self.digest)
+    }
+
+    fn read(folder: &str) -> Option<Version> {
+        let mut parts = folder.rsplitn(3, '-');
+        let (digest, abi, program) = (parts.next()?, parts.next()?, parts.next()?);
+        if !Controller::ALL.iter().any(|c| c.name() == program) {
+            return None;
+        }
+        Some(Version {
+            program: program.to_owned(),
+            abi: abi.parse().ok()?,
+            digest: digest.to_owned(),
+        })
+    }
+}
+
+/// A folder of pins.
+struct Found {
+    folder: PathBuf,
+    version: Version,
+    /// Its last pin is there.
+    is_whole: bool,
+}
+
+/// The folders of pins in a controller's folder.
+fn versions(own: &Path) -> Vec<Found> {
+    let entries = fs::read_dir(own).into_iter().flatten().flatten();
+    let found = entries.filter_map(|entry| {
+        let version = Version::read(&entry.file_name().to_string_lossy())?;
+        let folder = entry.path();
+        let is_whole = folder.join(LINK).exists();
+        Some(Found {
+            folder,
+            version,
+            is_whole,
+        })
+    });
+    found.collect()
+}
+
+/// Is it a controller's folder, with nothing but folders of pins in it?
+fn is_own(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|entries| entries.count() == versions(folder).len())
+}
+
+/// Names in a bpffs have no dots, and those of controllers no '%'.
+fn file_name(name: &str) -> String {
+    name.replace('.', "%")
+}
+
+fn name_of(file: &str) -> String {
+    file.replace('%', ".")
+}
+
+/// The pins of one controller, which this process has. Dropped, others may take it.
+#[derive(Debug)]
+pub struct Place {
+    name: String,
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Place {
+    /// What is kept, if an agent of this build can go on with it.
+    pub fn find(&self, controller: Controller) -> Option<Pins> {
+        let mut kept = versions(&self.folder).into_iter();
+        let found = kept.find(|one| one.is_whole && one.version.fits(controller));
+        found.map(|one| Pins {
+            folder: one.folder,
+            version: one.version,
+        })
+    }
+
+    /// Pins a link and its maps.
+    ///
+    /// # Errors
+    /// What the bpffs says. Nothing is pinned then.
+    pub fn keep(
+        &self,
+        version: &Version,
+        maps: &mut [(&'static str, MapHandle)],
+        link: &mut Link,
+    ) -> Result<()> {
+        let folder = self.folder.join(version.folder());
+        let pin_all = |maps: &mut [(&'static str, MapHandle)], link: &mut Link| {
+            let made = DirBuilder::new().mode(0o700).create(&folder);
+            made.map_err(|e| e.to_string())?;
+            for (name, map) in maps {
+                map.pin(folder.join(name)).map_err(|e| e.to_string())?;
+            }
+            link.pin(folder.join(LINK)).map_err(|e| e.to_string())
+        };
+        let pinned = pin_all(maps, link);
+        pinned.map_err(|why| {
+            let _ = unpin(&folder);
+            Error::failed(format!("cannot pin it in {}", folder.display()), why)
+        })
+    }
+
+    /// Takes away all that is pinned, and waits until the controller is not registered any more. Returns whether there was
+    /// anything.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn clear(&self) -> Result<bool> {
+        let failed = |e| Error::failed(format!("cannot unpin {}", self.folder.display()), e);
+        let all = versions(&self.folder);
+        for one in &all {
+            unpin(&one.folder).map_err(failed)?;
+        }
+        let until = clock::now() + GONE_WITHIN;
+        while !all.is_empty() && kernel::has_controller(&self.name) {
+            if clock::now() > until {
+                return Err(Error::Failed(format!(
+                    "{} is still registered; who holds it: bpftool struct_ops, bpftool link",
+                    self.name
+                )));
+            }
+            sleep(time::Duration::from_millis(5));
+        }
+        Ok(!all.is_empty())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Those that are not empty stay.
+        let _ = fs::remove_dir(&self.folder);
+        if let Some(all) = self.folder.parent() {
+            let _ = fs::remove_dir(all);
+        }
+    }
+}
+
+/// Of a folder with pins first the link, then all else.
+fn unpin(folder: &Path) -> io::Result<()> {
+    match fs::remove_file(folder.join(LINK)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    for entry in fs::read_dir(folder)? {
+        fs::remove_file(entry?.path())?;
+    }
+    fs::remove_dir(folder)
+}
+
+/// What an ended agent has left.
+#[derive(Debug)]
+pub struct Pins {
+    folder: PathBuf,
+    pub version: Version,
+}
+
+impl Pins {
+    /// A map, by its pin's name.
+    pub fn map(&self, name: &str) -> Result<MapHandle> {
+        let path = self.folder.join(name);
+        MapHandle::from_pinned_path(&path).map_err(|e| Error::failed(path.display(), e))
+    }
+
+    /// What has the controller registered.
+    pub fn link(&self) -> Result<Link> {
+        let path = self.folder.join(LINK);
+        Link::open(&path).map_err(|e| Error::failed(path.display(), e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_pins_says_what_they_are() {
+        let own = Version::own(Controller::Owl);
+        let folder = own.folder();
+        assert!(folder.starts_with("headway_owl-7-"), "{folder}");
+        assert_eq!(Version::read(&folder), Some(own.clone()));
+        assert!(own.fits(Controller::Owl) && !own.fits(Controller::Rate));
+        let newer = Version {
+            abi: own.abi + 1,
+            ..own.clone()
+        };
+        assert!(!newer.fits(Controller::Owl));
+        // Another build of the same ABI.
+        let other = Version {
+            digest: "0".repeat(12),
+            ..own
+        };
+        assert!(other.fits(Controller::Owl));
+        for nonsense in ["", "headway_owl", "headway_owl-x-1", "7-1", "tc-7-1"] {
+            assert_eq!(Version::read(nonsense), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_dots_is_the_name_of_a_file() {
+        assert_eq!(file_name("my.owl-2"), "my%owl-2");
+        assert_eq!(name_of("my%owl-2"), "my.owl-2");
+    }
+
+    #[test]
+    fn what_others_have_pinned_is_not_ours() {
+        let all = std::env::temp_dir().join(format!("headwayd-kept-{}", std::process::id()));
+        for folder in [
+            "owl/headway_owl-7-0",
+            "empty",
+            "cilium/tc-7-0",
+            "mixed/headway_owl-7-0",
+        ] {
+            fs::create_dir_all(all.join(folder)).expect("a folder");
+        }
+        File::create(all.join("mixed/other")).expect("a file");
+        File::create(all.join("maps.debug")).expect("a file");
+        let names = Folder::new(&all).names().expect("it can be read");
+        fs::remove_dir_all(&all).expect("it is ours");
+        assert_eq!(names, ["empty", "owl"]);
+    }
+
+    #[test]
+    fn a_folder_outside_a_bpffs_keeps_nothing() {
+        let folder = std::env::temp_dir().join("headwayd-no-bpffs");
+        let refused = Folder::new(&folder).claim("headway_owl");
+        let Err(Refusal::Unusable(why)) = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(why.contains("bpffs") || why.contains("6.4"), "{why}");
+        assert!(!folder.exists());
+        let folder = Folder::new(&folder);
+        assert_eq!(folder.names().expect("nothing"), [] as [String; 0]);
+        assert_eq!(folder.find("headway_owl"), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! Another agent goes on with the flows of one that has ended.
+
+use headway_cc::{CongestionControl, testing};
+use headway_fixed::Reason;
+use headway_kernel::Datapath;
+use headway_policy::schemes::Served;
+use headwayd::Controller;
+use headwayd::agent::{Agent, Frame, Policies, Store};
+
+use crate::host::{Case, Fault, Program, World, at};
+
+const POLICIES: [(Controller, &str); 4] = [
+    (Controller::Owl, "owl"),
+    (Controller::Window, "owl"),
+    (Controller::Rate, "aurora"),
+    (Controller::Bbr, "bbr-tuner-ppo"),
+];
+
+/// The guard waits 100 ms at least for an answer.
+#[test]
+fn an_agent_that_is_there_in_time_costs_its_flow_nothing() {
+    for (controller, policy) in POLICIES {
+        let case = Case {
+            controller: Some(controller),
+            seconds: 20,
+            ..Case::of(policy)
+        };
+        let mut world = World::new(&case);
+        world.run_until(at(6000));
+        let before = world.status()["flows"][0].clone();
+        world.fault = Fault::Killed(at(6000));
+        world.run_until(at(6080));
+        world.restart(&case);
+        world.run_until(at(12_000));
+        let status = world.status();
+        let flow = &status["flows"][0];
+        assert_eq!(world.kernel.counters().trips, [0; 8], "{controller:?}");
+        assert_eq!(flow["flow"], before["flow"]);
+        assert_eq!(flow["guard"], "policy", "{flow}");
+        assert!(
+            flow["decisions"].as_u64() > Some(4),
+            "{controller:?}: {flow}"
+        );
+        for count in ["reports_of_unknown_flows", "malformed_messages"] {
+            assert_eq!(world.count(count), 0, "{controller:?}: {count}");
+        }
+        assert_eq!(world.count("flows"), 1);
+    }
+}
+
+/// The guard has the flow meanwhile, and gives it to the next agent's policy after its probation.
+#[test]
+fn a_flow_comes_back_to_an_agent_that_is_late() {
+    for (controller, policy) in POLICIES {
+        let case = Case {
+            controller: Some(controller),
+            seconds: 40,
+            ..Case::of(policy)
+        };
+        let mut world = World::new(&case);
+        world.run_until(at(6000));
+        world.fault = Fault::Killed(at(6000));
+        world.run_until(at(14_000));
+        assert_eq!(world.trips(Reason::Stale), 1, "{controller:?}");
+        world.restart(&case);
+        world.run_until(at(14_100));
+        let status = world.status();
+        let flow = &status["flows"][0];
+        // The verdict is among the messages that nobody had read.
+        assert_eq!(flow["guard"], "cubic", "{controller:?}: {flow}");
+        assert_eq!(flow["guard_reason"], "stale");
+        assert_eq!(flow["guard_trips"], 1);
+        // Questions from before it began are eight seconds old at most.
+        let slowest = &status["latency_us"]["p99"];
+        assert!(
+            slowest.as_f64().is_none_or(|us| us < 1e6),
+            "{controller:?}: {slowest}"
+        );
+        world.run_until(at(30_000));
+        let status = world.status();
+        let flow = &status["flows"][0];
+        assert_eq!(flow["guard"], "policy", "{controller:?}: {flow}");
+        assert!(
+            flow["decisions"].as_u64() > Some(4),
+            "{controller:?}: {flow}"
+        );
+        assert_eq!(world.trips(Reason::Stale), 1, "{controller:?}");
+        assert_eq!(world.count("reports_of_unknown_flows"), 0);
+    }
+}
+
+/// What the guard judged the first agent has read, and left to the next.
+#[test]
+fn the_next_agent_knows_what_the_guard_judged() {
+    let case = Case {
+        seconds: 40,
+        fault: Fault::Stopped(at(6000), at(8000)),
+        ..Case::of("owl")
+    };
+    let mut world = World::new(&case);
+    world.run_until(at(9000));
+    assert_eq!(world.status()["flows"][0]["guard_trips"], 1);
+    world.restart(&case);
+    world.run_until(at(9200));
+    let status = world.status();
+    let flow = &status["flows"][0];
+    assert_eq!(flow["guard_trips"], 1, "{flow}");
+    assert_eq!(flow["guard_reason"], "stale");
+}
+
+/// The ring is full long before the next agent comes: it drops that a flow ended, and that another
+/// began in its slot.
+#[test]
+fn flows_that_came_and_went_meanwhile_are_told_apart() {
+    let kernel = headway_kernel::FakeKernel::with_slots(1 << 10, 2);
+    let spec = Served::read("aurora").expect("a policy");
+    let spec = spec.agent().cloned().expect("an agent");
+    let agent = || {
+        let policies = Policies::read(["aurora"]).expect("a policy");
+        let mut program = Program {
+            controller: Controller::Rate,
+            kernel: kernel.clone(),
+        };
+        policies.configure(&mut program, Frame::default());
+        let programs = vec![(program, Some(policies))];
+        let (store, frame) = (Store::default(), Frame::default());
+        Agent::new(programs, None, store, frame, 64, kernel.now())
+    };
+    let serve = |agent: &mut Agent<Program>| {
+        while let Some(message) = kernel.next_message() {
+            agent.on_message(0, &message);
+        }
+        agent.on_timers(kernel.now());
+    };
+    let numbers = |agent: &Agent<Program>| -> Vec<u64> {
+        let status = agent.status(kernel.now());
+        let flows = status["flows"].as_array().expect("a list");
+        flows
+            .iter()
+            .filter_map(|flow| flow["flow"].as_u64())
+            .collect()
+    };
+    let flow = || Datapath::new(&kernel, &spec, &testing::setup()).expect("a rate");
+    let acknowledge = |flow: &mut Datapath, millis: u64| {
+        kernel.set_now(at(millis));
+        flow.on_feedback(&testing::feedback(at(millis)));
+    };
+    let (mut stays, mut ends) = (flow(), flow());
+    let mut first = agent();
+    for step in 0..20 {
+        acknowledge(&mut stays, 100 + 4 * step);
+        acknowledge(&mut ends, 101 + 4 * step);
+        serve(&mut first);
+    }
+    assert_eq!(numbers(&first), [1, 2]);
+    drop(first);
+    for step in 0..50 {
+        acknowledge(&mut stays, 200 + 4 * step);
+    }
+    assert!(kernel.dropped() > 0);
+    drop(ends);
+    let mut comes = flow();
+    acknowledge(&mut comes, 500);
+    assert_eq!(comes.flow(), Some(3), "it has the slot of the second");
+    let mut second = agent();
+    serve(&mut second);
+    for step in 0..20 {
+        acknowledge(&mut stays, 600 + 4 * step);
+        acknowledge(&mut comes, 601 + 4 * step);
+        serve(&mut second);
+    }
+    assert_eq!(numbers(&second), [1, 3]);
+    let counted = &second.counters(kernel.now())["counters"];
+    assert_eq!(counted["reports_of_unknown_flows"], 0);
+}

@@ -1,0 +1,327 @@
+"""The programs outlive their agent: the next one goes on with them, and `headwayd unload` takes them away."""
+
+import os
+import signal
+import socket
+import subprocess
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import daemon
+from headway._native import find_headwayd
+from kernel import path
+from kernel.agents import Told, seen
+from waiting import until
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+
+NAME = "hw_kept"
+"""Of the controller, whichever it is: others may have the usual names."""
+DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+
+
+def serves(policy, keep, *options, name=NAME):
+    """An agent whose programs are kept."""
+    return daemon.Daemon("--policy", policy, "--name", name, *options, keep=keep)
+
+
+def run(keep, *words, code=0):
+    """`headwayd WORD ...` with what is kept there: what it prints, on standard output or in its line of error."""
+    environment = os.environ | {"HEADWAYD_KEEP": str(keep)}
+    command = [find_headwayd(), *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == code, done
+    assert done.stderr.count("\n") == (1 if code else 0), done.stderr
+    return done.stderr or done.stdout
+
+
+@pytest.fixture
+def keep(bpffs):
+    """A folder for pins. Nothing of ours is registered after the test."""
+    folder = bpffs / "headway"
+    yield folder
+    run(folder, "unload")
+    assert not [name for name in daemon.registered() if name.startswith(NAME)]
+    assert not folder.exists()
+
+
+def end(agent, how):
+    """The agent is gone, and its controller is not."""
+    if how == signal.SIGKILL:
+        agent.kill()
+    else:
+        agent.signal(how)
+        assert agent.process.wait(120) == 0
+    assert {controller["name"] for controller in agent.ready["controllers"]} <= daemon.registered()
+
+
+@contextmanager
+def listener():
+    """A socket that listens on loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+def choose(listening, name=NAME):
+    """The listening socket takes the controller, and so does what it accepts."""
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+
+
+def serve_client(listening, then=lambda _: None):
+    """A client of the listening socket takes 500 kB. Then `then` has the server's port, while both are there."""
+    with socket.create_connection(listening.getsockname(), timeout=120) as client:
+        server, _ = listening.accept()
+        with server:
+            for _ in range(50):
+                server.sendall(bytes(10_000))
+                client.recv(10_000, socket.MSG_WAITALL)
+            then(server.getsockname()[1])
+
+
+def is_served(agent, port):
+    """Waits until the agent has a flow from this port of this machine."""
+    local = f"127.0.0.1:{port}"
+    until(
+        lambda: local in [flow["local"] for flow in agent.status()["flows"]], lambda: f"{local}: {agent.status()}"
+    )
+
+
+@dataclass
+class Served:
+    """A flow and a listening socket that have one controller, its agent, and what that said of the flow."""
+
+    policy: str
+    name: str
+    agent: daemon.Daemon
+    flow: path.Flow
+    listening: socket.socket
+    told: Told
+
+
+POLICIES = ("owl", "aurora", "rax-pretrained", "bbr-tuner-ppo")
+"""One for each of our controllers."""
+
+
+def outlives(tmp_path, keep, policies, how):
+    """The agents of these policies end, and others go on with their flows and listening sockets."""
+    with ExitStack() as stack:
+
+        def start(policy, name):
+            return stack.enter_context(serves(policy, keep, name=name))
+
+        all_ = []
+        for number, policy in enumerate(policies):
+            name = f"{NAME}{number}"
+            agent = start(policy, name)
+            listening = stack.enter_context(listener())
+            choose(listening, name)
+            flow = stack.enter_context(path.flow(tmp_path, name, path.LASTS_S))
+            all_.append(Served(policy, name, agent, flow, listening, {}))
+        for one in all_:
+            one.told = seen(one.agent, lambda told: told["decisions"] > 0 and told["guard"] == "policy")
+        connections = [one.flow.connections() for one in all_]
+        for one in all_:
+            end(one.agent, how)
+        for one in all_:
+            one.flow.goes_on()
+            # Nobody serves it, and it works.
+            serve_client(one.listening)
+        for one in all_:
+            one.agent = start(one.policy, one.name)
+            assert "goes on with the programs of an earlier agent" in one.agent.log
+        for one in all_:
+            # The decisions are this agent's own. The guard may have had the flow meanwhile.
+            told = seen(one.agent, lambda told: told["decisions"] > 3 and told["guard"] == "policy")
+            for same in ("flow", "local", "remote", "policy", "model", "program"):
+                assert told[same] == one.told[same], same
+            serve_client(one.listening, lambda port, agent=one.agent: is_served(agent, port))
+            status = one.agent.status()
+            assert status["listeners_of_ended_agents"] == []
+            counters = status["counters"]
+            assert counters["malformed_messages"] == counters["reports_of_unknown_flows"] == 0
+            one.flow.goes_on()
+        assert [one.flow.connections() for one in all_] == connections
+
+
+def test_flows_and_listening_sockets_outlive_a_crash(tmp_path, keep):
+    outlives(tmp_path, keep, POLICIES, signal.SIGKILL)
+
+
+def test_flows_and_listening_sockets_outlive_an_upgrade(tmp_path, keep):
+    outlives(tmp_path, keep, ["owl"], signal.SIGTERM)
+
+
+def test_a_policy_in_the_kernel_goes_on_without_an_agent(tmp_path, keep):
+    policy = "aurora:model=int8-v1"
+    with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
+        number = seen(agent)["flow"]
+        end(agent, signal.SIGKILL)
+        # Longer than the guard waits for an answer.
+        flow.outlasts(1.0)
+        with serves(policy, keep) as second:
+            assert seen(second)["flow"] == number
+            # The counters are those of the programs.
+            assert second.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
+
+
+def test_unload_takes_everything_away(tmp_path, keep):
+    """And who asks nobody is told what is pinned."""
+    with serves("owl", keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
+        program = seen(agent)["program"]
+        assert f"an agent serves {NAME}" in run(keep, "unload", code=1)
+        assert NAME in daemon.registered()
+        end(agent, signal.SIGTERM)
+        assert "stays registered" in agent.log
+        said = run(keep, "status", "--socket", agent.socket, code=1)
+        assert f"kept in {keep} without an agent: {NAME} (program {program}, ABI 7)" in said
+        assert run(keep, "unload", "--name", "other") == f"other is not kept in {keep}\n"
+        assert run(keep, "unload") == f"{NAME} is unloaded\n"
+        assert NAME not in daemon.registered()
+        assert not keep.exists()
+        assert "kept" not in run(keep, "status", "--socket", agent.socket, code=1)
+        assert run(keep, "unload") == f"nothing is kept in {keep}\n"
+        # Cubic controls what there was.
+        flow.goes_on()
+
+
+def version(keep):
+    """The folder of what is pinned."""
+    (folder,) = (keep / NAME).iterdir()
+    return folder
+
+
+def test_what_an_agent_of_another_abi_has_left_is_replaced(tmp_path, keep):
+    with listener() as old, ExitStack() as stack:
+        agent = stack.enter_context(serves("owl", keep))
+        choose(old)
+        flow = stack.enter_context(path.flow(tmp_path, NAME, path.LASTS_S))
+        seen(agent)
+        end(agent, signal.SIGTERM)
+        folder = version(keep)
+        program, abi, digest = folder.name.rsplit("-", 2)
+        folder.rename(folder.with_name(f"{program}-{int(abi) + 1}-{digest}"))
+        agent = stack.enter_context(serves("owl", keep))
+        assert "the programs of an earlier agent are replaced" in agent.log
+        assert version(keep) == folder
+        (named,) = agent.status()["listeners_of_ended_agents"]
+        assert named["address"] == "127.0.0.1:{1}".format(*old.getsockname())
+        flow.goes_on()
+        assert agent.status()["flows"] == []
+        choose(old)
+        serve_client(old, lambda port: is_served(agent, port))
+
+
+def test_programs_of_another_build_go_on_and_are_named(tmp_path, keep):
+    with serves("owl", keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S):
+        seen(agent)
+        end(agent, signal.SIGTERM)
+        folder = version(keep)
+        program, abi, digest = folder.name.rsplit("-", 2)
+        folder.rename(folder.with_name(f"{program}-{abi}-{'0' * 12}"))
+        with serves("owl", keep) as second:
+            assert seen(second)["program"] == "0" * 12
+            assert f"this headwayd has other programs ({digest})" in second.log
+            assert f"; program {'0' * 12}" in second.ask("status").stdout
+
+
+def test_what_is_left_of_a_crash_while_it_pins_is_replaced(keep):
+    with serves("owl", keep) as agent:
+        end(agent, signal.SIGKILL)
+        # It is pinned last, and registers the controller.
+        (version(keep) / "link").unlink()
+        with serves("owl", keep) as second:
+            assert "are replaced" in second.log
+            assert (version(keep) / "link").exists()
+
+
+def test_other_sizes_than_those_that_are_kept_are_named(keep):
+    with serves("owl", keep, "--flows", "2"):
+        pass
+    with serves("owl", keep, "--flows", "3", "--ring", "8") as agent:
+        assert "--flows 2 stays, and not 3" in agent.log
+        assert "--ring 4096 stays, and not 8" in agent.log
+
+
+def test_a_name_has_one_agent(keep):
+    with serves("owl", keep):
+        with pytest.raises(RuntimeError, match=f"another headwayd serves {NAME}"), serves("owl", keep):
+            pass
+        # Another name is another controller. A bpffs has no names with dots.
+        with serves("owl", keep, name="hw.kept"):
+            assert sorted(folder.name for folder in keep.iterdir()) == ["hw%kept", "hw_kept"]
+        # What is served stays, and the other goes.
+        assert f"an agent serves {NAME}" in run(keep, "unload", code=1)
+        assert [folder.name for folder in keep.iterdir()] == ["hw_kept"]
+        assert {NAME, "hw.kept"} & daemon.registered() == {NAME}
+
+
+@pytest.mark.parametrize("options", [["--policy", "owl"], ["--no-agent", "--controllers", "headway_owl"]])
+def test_who_is_to_leave_nothing_takes_nothing_over(keep, options):
+    with serves("owl", keep):
+        pass
+    environment = {"HEADWAYD_KEEP": str(keep)}
+    alone = daemon.Daemon("--no-keep", "--name", NAME, *options, environment=environment)
+    with pytest.raises(RuntimeError, match=rf"{NAME} is kept in .* headwayd unload --name {NAME}"), alone:
+        pass
+
+
+def test_unload_sets_the_default_back(keep):
+    before = DEFAULT.read_text()
+    DEFAULT.write_text("reno")
+    try:
+        with serves("owl", keep, "--default") as agent:
+            end(agent, signal.SIGKILL)
+            assert DEFAULT.read_text() == f"{NAME}\n"
+            assert "unloaded" in run(keep, "unload", "--socket", agent.socket)
+            assert DEFAULT.read_text() == "reno\n"
+    finally:
+        DEFAULT.write_text(before)
+
+
+def test_a_folder_that_others_may_write_is_refused(bpffs, tmp_path):
+    """So is one outside a bpffs."""
+    (bpffs / "open").mkdir()
+    (bpffs / "open").chmod(0o777)
+    for folder, why in [(bpffs / "open", "nobody else may write"), (tmp_path / "none", "is not in a bpffs")]:
+        with pytest.raises(RuntimeError, match=f"--keep .*{why}"), serves("owl", folder):
+            pass
+    assert not (tmp_path / "none").exists()
+
+
+@contextmanager
+def usual(folder):
+    """An agent that is told nothing about pins, until SIGTERM; yields a function that reads its log."""
+    command = [find_headwayd(), "run", "--policy", "owl", "--name", NAME, "--socket", str(folder / "usual")]
+    environment = {key: value for key, value in os.environ.items() if key != "HEADWAYD_KEEP"}
+    with (folder / "log").open("w") as log:
+        agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=environment, text=True)
+    with agent:
+        try:
+            assert "ready" in agent.stdout.readline(), (folder / "log").read_text()
+            yield (folder / "log").read_text
+        finally:
+            agent.send_signal(signal.SIGTERM)
+            assert agent.wait(120) == 0
+
+
+def test_they_are_kept_in_the_usual_bpffs(tmp_path, usual_bpffs):
+    usual_bpffs("bpf")
+    with usual(tmp_path):
+        pass
+    assert NAME in daemon.registered()
+    with usual(tmp_path) as log:
+        assert "goes on with the programs of an earlier agent" in log()
+    assert run("/sys/fs/bpf/headway", "unload") == f"{NAME} is unloaded\n"
+    assert not Path("/sys/fs/bpf/headway").exists()
+    assert NAME not in daemon.registered()
+
+
+def test_without_a_bpffs_they_end_with_their_agent(tmp_path, usual_bpffs):
+    usual_bpffs("tmpfs")
+    with usual(tmp_path) as log:
+        assert log().count("the programs end with this agent, because they cannot be pinned") == 1
+    until(lambda: NAME not in daemon.registered())
+    assert list(Path("/sys/fs/bpf").iterdir()) == []

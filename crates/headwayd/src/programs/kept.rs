@@ -15,6 +15,7 @@ use headway_cc::Duration;
 use headway_kernel::abi;
 use headway_policy::model::sha256;
 use libbpf_rs::{Link, MapHandle};
+use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use nix::unistd::geteuid;
 
@@ -86,7 +87,13 @@ impl Folder {
         kept.find_map(|one| one.is_whole.then_some(one.version))
     }
 
-    /// Takes the controller of that name for this process.
+    fn is_in_bpffs(&self) -> bool {
+        let there = self.0.ancestors().find(|path| path.exists());
+        statfs(there.unwrap_or(Path::new("/")))
+            .is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC)
+    }
+
+    /// Takes the controller of that name for this process. In the usual place a bpffs is mounted if there is none.
     pub fn claim(&self, name: &str) -> std::result::Result<Place, Refusal> {
         let unusable = |why: String| Refusal::Unusable(why);
         let failed = |path: &Path| {
@@ -97,9 +104,10 @@ impl Folder {
             let why = "Linux has links of controllers, which can be pinned, since 6.4";
             return Err(unusable(why.to_owned()));
         }
-        let there = self.0.ancestors().find(|path| path.exists());
-        let there = there.unwrap_or(Path::new("/"));
-        if !statfs(there).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC) {
+        if !self.is_in_bpffs() && self.0 == Path::new(Folder::USUAL) {
+            mount_bpffs();
+        }
+        if !self.is_in_bpffs() {
             return Err(unusable(format!(
                 "{} is not in a bpffs; mount one: mount -t bpf bpf /sys/fs/bpf",
                 self.0.display()
@@ -131,6 +139,21 @@ impl Folder {
             Err(TryLockError::WouldBlock) => Err(Refusal::Taken),
             Err(TryLockError::Error(error)) => Err(failed(&own)(error)),
         }
+    }
+}
+
+/// Mounts a bpffs where systemd would, and as bpftool does. Whether that worked is to be seen there.
+fn mount_bpffs() {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    match mount(
+        Some("bpf"),
+        "/sys/fs/bpf",
+        Some("bpf"),
+        flags,
+        Some("mode=0700"),
+    ) {
+        Ok(()) => tracing::info!("a bpffs is mounted at /sys/fs/bpf, to pin the programs"),
+        Err(error) => tracing::debug!(%error, "no bpffs could be mounted at /sys/fs/bpf"),
     }
 }
 

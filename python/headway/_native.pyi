@@ -267,7 +267,7 @@ class Scenario:
     def path_range(self, seeds: int) -> dict[str, tuple[float, float]]:
         """The least and the most of what its paths have, as seeds 1 to `seeds` draw them.
 
-        Keys: rate_mbps (the slowest link's; of a trace its means over ten seconds), rtt_ms (without a queue),
+        Keys: rate_mbps (the slowest link's; of a trace its means over any ten seconds), rtt_ms (without a queue),
         buffer_ms (what the slowest link takes to send a full queue, of a trace at its mean rate; absent if no queue
         ever drops), loss (random loss, a share of packets). Flows with a scheme of their own are left out. Raises UsageError: a trace is
         missing.

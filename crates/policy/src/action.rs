@@ -119,18 +119,21 @@ impl ActionSpec {
         }
     }
 
-    /// Does an answer do the most that any can, up or down? Never one of several settings, which have no order.
+    /// Does an answer do the most that any can, up or down? Never one of several settings, which have
+    /// no order. Steps are compared by what they do to a window of 1000 packets.
     pub fn is_at_bound(&self, answer: f32) -> bool {
-        let is_end = |count: usize| [0, count - 1].contains(&index(answer, count));
+        let step = |step: &Step| match step.action() {
+            Action::ScaleCwnd(factor) => (factor - 1.0) * 1000.0,
+            Action::AddCwnd(packets) => packets,
+            _ => 0.0,
+        };
         match self {
             _ if answer.is_nan() => false,
-            ActionSpec::Discrete { choices, .. } => {
-                let chosen = choices[index(answer, choices.len())];
-                let is_below = |other: &f64| *other < chosen;
-                let is_above = |other: &f64| *other > chosen;
-                !(choices.iter().any(is_below) && choices.iter().any(is_above))
+            ActionSpec::Discrete { choices, .. } => is_least_or_most(choices, answer),
+            ActionSpec::Steps { choices } => {
+                let changes: Vec<f64> = choices.iter().map(step).collect();
+                is_least_or_most(&changes, answer)
             }
-            ActionSpec::Steps { choices } => is_end(choices.len()),
             ActionSpec::Continuous { limit, .. } => f64::from(answer).abs() >= *limit,
             ActionSpec::Settings { .. } => false,
         }
@@ -179,6 +182,14 @@ impl ActionSpec {
             _ => Ok(()),
         }
     }
+}
+
+/// Is the chosen value the least or the most of the choices?
+fn is_least_or_most(choices: &[f64], answer: f32) -> bool {
+    let chosen = choices[index(answer, choices.len())];
+    let is_below = |other: &f64| *other < chosen;
+    let is_above = |other: &f64| *other > chosen;
+    !(choices.iter().any(is_below) && choices.iter().any(is_above))
 }
 
 /// The index of the largest, the first of equals.
@@ -256,5 +267,12 @@ mod tests {
         let at_bound = [-7.0, -5.0, -4.9, 0.0, 4.9, 5.0].map(|answer| rate.is_at_bound(answer));
         assert_eq!(at_bound, [true, true, false, false, false, true]);
         assert!(!window.is_at_bound(ActionSpec::NEUTRAL) && !rate.is_at_bound(ActionSpec::NEUTRAL));
+        // In any order, as those of the ablations of Owl.
+        let steps = ["+0", "-10", "+10", "*2", "/2"].map(|text| text.parse().expect("a step"));
+        let steps = ActionSpec::Steps {
+            choices: steps.to_vec(),
+        };
+        let at_bound = [0.0, 1.0, 2.0, 3.0, 4.0].map(|answer| steps.is_at_bound(answer));
+        assert_eq!(at_bound, [false, false, false, true, true]);
     }
 }

@@ -12,6 +12,8 @@ pub struct PathState {
     pub at: Time,
     /// The slowest link's rate on the way of the data; `None` if none has a fixed one.
     pub rate: Option<Rate>,
+    /// That link, an index into the network's; `None` without a rate.
+    pub slowest: Option<u32>,
     /// What a packet and its acknowledgement take alone: propagation, and transmission at fixed rates.
     pub rtt: Duration,
 }
@@ -37,10 +39,12 @@ pub fn path_over_time(network: &Network, flow: &FlowSpec) -> Result<Vec<PathStat
             each.map(|(rate, delay)| delay + rate.map_or(Duration::ZERO, |r| r.time_to_send(size)))
                 .sum()
         };
-        let rates = way.data.iter().filter_map(|&id| links[id as usize].0);
+        let rates = (way.data.iter()).filter_map(|&id| Some((links[id as usize].0?, id)));
+        let slowest = rates.min_by_key(|(rate, _)| *rate);
         PathState {
             at,
-            rate: rates.min(),
+            rate: slowest.map(|(rate, _)| rate),
+            slowest: slowest.map(|(_, id)| id),
             rtt: takes(&way.data, network.packet_size) + takes(&way.acks, network.ack_size),
         }
     };
@@ -54,7 +58,8 @@ pub fn path_over_time(network: &Network, flow: &FlowSpec) -> Result<Vec<PathStat
         let next = state(&links, change.at);
         match states.last_mut() {
             Some(last) if last.at == next.at => *last = next,
-            Some(last) if (last.rate, last.rtt) == (next.rate, next.rtt) => {}
+            Some(last)
+                if (last.rate, last.slowest, last.rtt) == (next.rate, next.slowest, next.rtt) => {}
             _ => states.push(next),
         }
     }

@@ -1,24 +1,28 @@
 //! Which paths a scenario has, over all of its seeds: what a model that was trained on them knows.
 
-use headway_cc::{Bytes, Duration, Rate};
+use std::collections::HashMap;
+
+use headway_cc::{Bytes, Duration, Rate, Time};
 use headway_net::Loss;
 use headway_net::trace::Trace;
-use headway_scenario::{LinkSpec, Network, RateSpec, Scenario};
+use headway_scenario::{LinkSpec, Network, RateSpec, Scenario, TraceSpec};
 
 use crate::{SetupError, TraceSource, Ways, path_over_time};
 
-/// Rates of a trace are its means over so long.
+/// Rates of a trace are its means over so long, as headwayd measures a flow's.
 const OF_TRACES: Duration = Duration::from_secs(10);
+/// Means are taken from times so far apart on: a flow may begin at any.
+const STEP: Duration = Duration::from_millis(100);
 
 /// The least and the most of what paths have; nothing has been seen while the least is above the most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathRange {
-    /// The rate of the slowest link, Mbit/s. Of a trace: its mean rates over ten seconds.
+    /// The rate of the slowest link, Mbit/s. Of a trace: its mean rates over any ten seconds.
     pub rate_mbps: [f64; 2],
     /// What a packet and its acknowledgement take without a queue, ms.
     pub rtt_ms: [f64; 2],
-    /// What the slowest link takes to send a full queue, ms; of a trace at its mean rate. Queues that never drop are left
-    /// out.
+    /// What the slowest link takes to send a full queue, ms. A trace counts with its mean rate.
+    /// Queues that never drop are left out.
     pub buffer_ms: [f64; 2],
     /// The probability that a packet is lost before the queues on its way.
     pub loss: [f64; 2],
@@ -48,54 +52,75 @@ impl PathRange {
         traces: TraceSource<'_>,
         seeds: u64,
     ) -> Result<(), SetupError> {
-        (1..=seeds).try_for_each(|seed| self.see_run(&scenario.draw(seed), traces))
+        let mut recorded = HashMap::new();
+        (1..=seeds).try_for_each(|seed| self.see_run(&scenario.draw(seed), traces, &mut recorded))
     }
 
-    fn see_run(&mut self, network: &Network, traces: TraceSource<'_>) -> Result<(), SetupError> {
+    fn see_run(
+        &mut self,
+        network: &Network,
+        traces: TraceSource<'_>,
+        recorded: &mut HashMap<TraceSpec, Recorded>,
+    ) -> Result<(), SetupError> {
         for flow in network.flows.iter().filter(|flow| flow.scheme.is_none()) {
-            for state in path_over_time(network, flow)? {
-                extend(&mut self.rtt_ms, state.rtt.as_millis_f64());
-                if let Some(rate) = state.rate {
-                    extend(&mut self.rate_mbps, rate.as_mbps());
-                }
-            }
             let way = Ways::new(network).of_flow(flow)?;
             let links = way.data.iter().map(|&id| &network.links[id as usize]);
             let arrives: f64 = links.clone().map(|l| 1.0 - lost(l.loss.as_ref())).product();
             extend(&mut self.loss, 1.0 - arrives);
-            // A link that follows a trace is taken for the slowest.
-            for link in links.clone() {
+            let mut follow = Vec::new();
+            for link in links {
                 if let RateSpec::Trace { trace, .. } = &link.rate {
-                    let found = traces(trace).map_err(SetupError::Trace)?;
-                    self.see_trace(link, &found, network.packet_size);
+                    if !recorded.contains_key(trace) {
+                        let found = traces(trace).map_err(SetupError::Trace)?;
+                        recorded.insert(trace.clone(), Recorded::of(&found));
+                    }
+                    follow.push((link, recorded[trace]));
                 }
             }
-            let slowest = links.filter_map(|link| match link.rate {
-                RateSpec::Fixed(rate) => Some((rate, link)),
-                RateSpec::Unlimited | RateSpec::Trace { .. } => None,
-            });
-            if let Some((rate, link)) = slowest.min_by_key(|(rate, _)| *rate) {
-                extend(
-                    &mut self.buffer_ms,
-                    buffer_ms(link, rate, network.packet_size),
-                );
+            for state in path_over_time(network, flow)? {
+                extend(&mut self.rtt_ms, state.rtt.as_millis_f64());
+                // The slowest link counts, whichever that is while a trace is slow, and while it is fast.
+                let fixed = state.rate.map_or(f64::INFINITY, Rate::as_mbps);
+                for end in [0, 1] {
+                    let rates = follow.iter().map(|(_, of)| of.bounds_mbps[end]);
+                    extend(&mut self.rate_mbps, rates.fold(fixed, f64::min));
+                }
+                let fixed = (state.rate.zip(state.slowest))
+                    .map(|(rate, id)| (&network.links[id as usize], rate));
+                let means = follow.iter().map(|(link, of)| (*link, of.mean));
+                let slowest = fixed.into_iter().chain(means).min_by_key(|(_, rate)| *rate);
+                if let Some((link, rate)) = slowest {
+                    extend(
+                        &mut self.buffer_ms,
+                        buffer_ms(link, rate, network.packet_size),
+                    );
+                }
             }
         }
         Ok(())
     }
+}
 
-    fn see_trace(&mut self, link: &LinkSpec, trace: &Trace, packet_size: Bytes) {
-        let mut rates = trace.rates_mbps(OF_TRACES);
-        let is_whole = (trace.period().as_nanos()).is_multiple_of(OF_TRACES.as_nanos());
-        if !is_whole && rates.len() > 1 {
-            rates.pop();
+/// What a trace carries, over and over.
+#[derive(Clone, Copy, Debug)]
+struct Recorded {
+    /// In its slowest and fastest ten seconds, Mbit/s.
+    bounds_mbps: [f64; 2],
+    mean: Rate,
+}
+
+impl Recorded {
+    fn of(trace: &Trace) -> Recorded {
+        let bits = |packets: u64| packets as f64 * 1500.0 * 8.0;
+        let mut bounds_mbps = [f64::INFINITY, f64::NEG_INFINITY];
+        for step in 0..trace.period().as_nanos().div_ceil(STEP.as_nanos()) {
+            let from = Time::ZERO + STEP * step;
+            let packets = trace.opportunities_between(Duration::ZERO, from, from + OF_TRACES);
+            let mbps = bits(packets) / OF_TRACES.as_secs_f64() * 1e-6;
+            extend(&mut bounds_mbps, mbps);
         }
-        for mbps in rates {
-            extend(&mut self.rate_mbps, mbps);
-        }
-        // A full queue outlasts the trace's slow times.
         let mean = Rate::from_mbps(trace.mean_mbps());
-        extend(&mut self.buffer_ms, buffer_ms(link, mean, packet_size));
+        Recorded { bounds_mbps, mean }
     }
 }
 
@@ -184,23 +209,64 @@ mod tests {
         );
         assert_eq!(found.rate_mbps, [5.0, 10.0]);
         assert_eq!(found.rtt_ms, [41.0, 42.0]);
+        assert_eq!(found.buffer_ms, [100.0, 200.0]);
         assert_eq!(found.loss, [0.0, 0.0]);
     }
 
-    /// The last 5 s are too short to count. The mean rate is 12 Mbit/s, so 100 packets of 1500 bytes take 100 ms.
-    #[test]
-    fn rates_of_a_trace_are_means_over_ten_seconds() {
+    /// A trace that repeats: 20 s of 12, 10 s of 6 and 5 s of 24 Mbit/s.
+    fn recorded() -> Option<Trace> {
         let steps = [(20, 12.0), (10, 6.0), (5, 24.0)];
         let steps = steps.map(|(s, mbps)| (Duration::from_secs(s), mbps));
+        Some(Trace::from_steps(&steps).expect("a trace"))
+    }
+
+    fn is_near(found: [f64; 2], expected: [f64; 2]) -> bool {
+        let mut pairs = found.into_iter().zip(expected);
+        pairs.all(|(one, other)| (one - other).abs() <= 0.005 * other)
+    }
+
+    /// Half of the fastest ten seconds has 24, the other half 12 Mbit/s. The mean rate is 12 Mbit/s,
+    /// so 100 packets of 1500 bytes take 100 ms.
+    #[test]
+    fn rates_of_a_trace_are_means_over_ten_seconds() {
         let found = range(
             "schema = 1\nname = \"trace\"\nseconds = 20\n\
              bottleneck = { trace = \"own.down\", delay = \"20ms\", queue = \"100pkt\" }\n",
-            Some(Trace::from_steps(&steps).expect("a trace")),
+            recorded(),
         );
-        assert_eq!(found.rate_mbps, [6.0, 12.0]);
-        let is_near = |ms: f64| (ms - 100.0).abs() < 0.5;
-        assert!(found.buffer_ms.iter().all(|ms| is_near(*ms)), "{found:?}");
+        assert!(is_near(found.rate_mbps, [6.0, 18.0]), "{found:?}");
+        assert!(is_near(found.buffer_ms, [100.0, 100.0]), "{found:?}");
         assert_eq!(found.rtt_ms, [40.0, 40.0]);
+    }
+
+    /// A recorded link behind one with a fixed rate and 100 packets of queue. The recorded link has
+    /// 50 packets, which take 50 ms at its mean rate.
+    fn behind(fixed: &str) -> PathRange {
+        range(
+            &format!(
+                "schema = 1\nname = \"behind\"\nseconds = 20\n\
+                 [[link]]\nfrom = \"sender\"\nto = \"middle\"\nrate = \"{fixed}\"\nqueue = \"100pkt\"\n\
+                 [[link]]\nfrom = \"middle\"\nto = \"receiver\"\ntrace = \"own.down\"\nqueue = \"50pkt\"\n\
+                 [[link]]\nfrom = \"receiver\"\nto = \"sender\"\nrate = \"1Gbps\"\ndelay = \"20ms\"\n\
+                 [[flow]]\nfrom = \"sender\"\nto = \"receiver\"\n"
+            ),
+            recorded(),
+        )
+    }
+
+    #[test]
+    fn the_range_of_a_path_with_a_trace_is_that_of_its_slowest_link() {
+        for (fixed, rates, buffer_ms) in [
+            ("1Gbps", [6.0, 18.0], 50.0),
+            ("15Mbps", [6.0, 15.0], 50.0),
+            ("8Mbps", [6.0, 8.0], 150.0),
+            ("4Mbps", [4.0, 4.0], 300.0),
+        ] {
+            let found = behind(fixed);
+            assert!(is_near(found.rate_mbps, rates), "{fixed}: {found:?}");
+            let buffers = [buffer_ms, buffer_ms];
+            assert!(is_near(found.buffer_ms, buffers), "{fixed}: {found:?}");
+        }
     }
 
     #[test]

@@ -74,13 +74,16 @@ pub struct Flow {
     watch: Option<Box<PathWatch>>,
     /// Does Cubic control it while its path is outside that range?
     pub requires_range: bool,
+    /// Is the policy only asked, and Cubic controls the flow?
+    pub is_shadow: bool,
     /// What of its path was outside when its newest record came, and Cubic controls it for that.
     left: Option<Outside>,
     /// That, as the log has it.
     told: Option<Outside>,
-    /// Decisions while its path was outside.
+    /// Decisions that the flow carried out while its path was outside.
     outside: u64,
-    /// Decisions that changed window or rate by the most that its model can.
+    /// Decisions that the flow carried out and that changed window or rate by the most that its
+    /// model can.
     at_bound: u64,
     /// Its learner has diverged, and has the flow again only after a while.
     stands_by: bool,
@@ -140,6 +143,7 @@ impl Flow {
             quality: None,
             watch: None,
             requires_range: false,
+            is_shadow: false,
             left: None,
             told: None,
             outside: 0,
@@ -258,9 +262,10 @@ impl Flow {
             quality.on_record(record);
         }
         if let Some(range) = self.range() {
+            let is_policys = self.is_carried_out();
             let first = || Box::new(PathWatch::new(range, record));
             let watch = self.watch.get_or_insert_with(first);
-            watch.on_record(record);
+            watch.on_record(record, is_policys);
             let outside = watch.outside(record.now());
             self.left = outside.filter(|_| self.requires_range);
         }
@@ -387,7 +392,8 @@ impl Flow {
             statistics.decisions += 1;
             statistics.at_bound += self.at_bound - at_bound;
             let watch = self.watch.as_deref();
-            if watch.is_some_and(|watch| watch.outside(self.last.now()).is_some()) {
+            let is_outside = |watch: &PathWatch| watch.outside(self.last.now()).is_some();
+            if self.is_carried_out() && watch.is_some_and(is_outside) {
                 self.outside += 1;
                 statistics.outside += 1;
             }
@@ -408,6 +414,7 @@ impl Flow {
         read: Time,
         shadow: Option<&mut Shadow>,
     ) -> (ActionSlot, bool) {
+        let is_carried_out = self.is_carried_out();
         let (slot, due, is_decision) = match &mut self.decides {
             Decides::Policy(served, Carried::Net(decider)) => {
                 let mut action = Action::Nothing;
@@ -417,7 +424,7 @@ impl Flow {
                     let agent = served.agent();
                     let at_bound = (answer.zip(agent))
                         .is_some_and(|(a, agent)| agent.action.is_at_bound(a.action));
-                    self.at_bound += u64::from(at_bound);
+                    self.at_bound += u64::from(at_bound && is_carried_out);
                     action = (answer.zip(agent))
                         .map_or(action, |(a, agent)| agent.action.action(a.action));
                     tracing::trace!(flow = self.number, ?answer, seen = ?decider.interval(), "decides");
@@ -549,6 +556,12 @@ impl Flow {
             // It begins with what comes: the flow's history is not its own.
             _ => (self.decides, self.before, self.divergences) = (next, None, 0),
         }
+    }
+
+    /// Does the flow carry out what its policy decides? In a shadow, outside a required range, and
+    /// while the guard has the flow, Cubic controls it instead.
+    fn is_carried_out(&self) -> bool {
+        !self.is_shadow && self.left.is_none() && !self.is_cubics()
     }
 
     /// Does Cubic decide? A verdict may have found no room in the ring: what is newer counts.

@@ -162,6 +162,7 @@ impl<K: Kernel> Agent<K> {
         }
         flow.is_refused = is_refused;
         flow.requires_range = self.frame.requires_range;
+        flow.is_shadow = self.frame.is_shadow;
         flow.tune(&self.tuned);
         flow.on_network(&self.paths);
         tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "the flow began");

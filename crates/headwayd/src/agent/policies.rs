@@ -103,6 +103,13 @@ impl Policies {
     pub fn check(&self, controller: Controller, frame: Frame) -> Result<()> {
         let mut all = self.by_prefix.iter();
         all.try_for_each(|(_, served)| controller.check(served.spec(), served.agent()))?;
+        if frame.requires_range && frame.is_shadow {
+            return Err(Error::Usage(
+                "--require-range gives flows to Cubic, which has them all with --shadow; give one of the two (status says which \
+                 flows are outside, with either)"
+                    .to_owned(),
+            ));
+        }
         if frame.requires_range {
             let mut all = self.by_prefix.iter();
             all.try_for_each(|(_, served)| check_range(served))?;
@@ -322,6 +329,28 @@ mod tests {
         ] {
             let error = check(spec).expect_err(hint).to_string();
             assert!(error.contains(hint) && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_shadow_with_a_required_range_is_refused_in_one_line() {
+        let policies = Policies::read(["owl"]).expect("a policy of ours");
+        for (is_shadow, requires_range, is_refused) in [
+            (true, false, false),
+            (false, true, false),
+            (true, true, true),
+        ] {
+            let frame = Frame {
+                is_shadow,
+                requires_range,
+                ..Frame::default()
+            };
+            let error = policies.check(policies.controller(), frame).err();
+            assert_eq!(error.is_some(), is_refused);
+            for text in error.iter().map(ToString::to_string) {
+                assert!(text.contains("give one of the two"), "{text}");
+                assert!(!text.contains('\n'), "{text}");
+            }
         }
     }
 

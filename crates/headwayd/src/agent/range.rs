@@ -8,12 +8,14 @@ use headway_policy::model::TrainingRange;
 
 /// What a flow measures may be off by this share.
 const SLACK: f64 = 0.1;
-/// Rates are means over so long.
+/// A path is looked at so often.
 const SECOND: Duration = Duration::from_secs(1);
-/// A path is slower than those of the training if its rate was for so many seconds.
-const SECONDS: usize = 10;
+/// Rates are means over so long, as the rates of traces are in a card's range.
+const RATES_OVER: Duration = Duration::from_secs(10);
 /// A path that was outside counts as outside for so long.
 const KEEPS: Duration = Duration::from_secs(10);
+/// A policy that takes a flow from Cubic has so long to drain the queue that Cubic has filled.
+const DRAINS: Duration = Duration::from_secs(10);
 
 /// What of a path is outside the training range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,21 +39,42 @@ impl Outside {
     }
 }
 
-/// Compares a flow's path with the training range of its model, once a second. The rate is the flow's own, so a flow that
-/// shares its slowest link may be below the range. Loss is not judged: a sender cannot tell random loss from that of a
-/// full queue.
+/// Compares a flow's path with the training range of its model, once a second. The rate is the
+/// flow's own, so a flow that shares its slowest link may be below the range. The queueing delay is
+/// judged only while the policy has the flow, because Cubic fills any queue. Loss is not judged,
+/// because a sender cannot tell random loss from that of a full queue.
 #[derive(Debug)]
 pub struct PathWatch {
     range: TrainingRange,
-    /// The record that began the second under way.
-    begun: Record,
-    /// In that second the application or the receiver limited the flow.
+    /// One a second, the oldest ten seconds old if the flow is.
+    marks: VecDeque<Mark>,
+    /// In the second under way the application or the receiver limited the flow, or it is the
+    /// flow's first second.
     is_excused: bool,
-    /// Mbit/s, of the last seconds in which only the path limited the flow.
-    rates: VecDeque<f64>,
+    /// From then on the queue is the policy's, as long as Cubic does not take the flow.
+    fills_from: Time,
     has_judged: bool,
     /// What was outside last, and until when that counts.
     outside: Option<(Outside, Time)>,
+}
+
+/// How much a flow had delivered when a second ended.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    at: Time,
+    delivered: u32,
+    /// Not only the path limited the flow in that second.
+    is_excused: bool,
+}
+
+impl Mark {
+    fn of(record: &Record, is_excused: bool) -> Mark {
+        Mark {
+            at: record.now(),
+            delivered: record.delivered,
+            is_excused,
+        }
+    }
 }
 
 impl PathWatch {
@@ -59,45 +82,39 @@ impl PathWatch {
     pub fn new(range: TrainingRange, first: &Record) -> PathWatch {
         PathWatch {
             range,
-            begun: *first,
-            is_excused: false,
-            rates: VecDeque::with_capacity(SECONDS),
+            marks: VecDeque::from([Mark::of(first, true)]),
+            is_excused: true,
+            fills_from: Time::ZERO,
             has_judged: false,
             outside: None,
         }
     }
 
-    /// Takes the flow's state.
-    pub fn on_record(&mut self, record: &Record) {
+    /// Takes the flow's state, and whether the policy has the flow or Cubic.
+    pub fn on_record(&mut self, record: &Record, is_policys: bool) {
+        let now = record.now();
         self.is_excused |= record.flags & (Record::APP_LIMITED | Record::RWND_LIMITED) != 0;
-        let length = record.now().since(self.begun.now());
-        if length < SECOND {
+        if !is_policys {
+            self.fills_from = now + DRAINS;
+        }
+        if self.marks.back().is_some_and(|m| now.since(m.at) < SECOND) {
             return;
         }
+        self.marks.push_back(Mark::of(record, self.is_excused));
+        self.is_excused = false;
+        let is_old = |mark: &Mark| now.since(mark.at) >= RATES_OVER;
+        while self.marks.get(1).is_some_and(is_old) {
+            self.marks.pop_front();
+        }
         if record.min_rtt_us > 0 {
-            let delivered = record.delivered.wrapping_sub(self.begun.delivered);
-            let bits = f64::from(delivered) * f64::from(record.mss) * 8.0;
-            self.judge(record, bits / length.as_secs_f64() * 1e-6);
-        }
-        (self.begun, self.is_excused) = (*record, false);
-    }
-
-    fn judge(&mut self, record: &Record, mbps: f64) {
-        if self.is_excused {
-            self.rates.clear();
-        } else {
-            if self.rates.len() == SECONDS {
-                self.rates.pop_front();
+            self.has_judged = true;
+            if let Some(what) = self.outside_now(record) {
+                self.outside = Some((what, now + KEEPS));
             }
-            self.rates.push_back(mbps);
-        }
-        self.has_judged = true;
-        if let Some(what) = self.outside_now(record, mbps) {
-            self.outside = Some((what, record.now() + KEEPS));
         }
     }
 
-    fn outside_now(&self, record: &Record, mbps: f64) -> Option<Outside> {
+    fn outside_now(&self, record: &Record) -> Option<Outside> {
         let is_below = |value: f64, [least, _]: [f64; 2]| value < least * (1.0 - SLACK);
         let is_above = |value: f64, [_, most]: [f64; 2]| value > most * (1.0 + SLACK);
         let TrainingRange {
@@ -107,17 +124,36 @@ impl PathWatch {
             ..
         } = self.range;
         let (rtt, srtt) = (ms(record.min_rtt_us), ms(record.srtt_us));
-        let is_slow =
-            self.rates.len() == SECONDS && self.rates.iter().all(|rate| is_below(*rate, rate_mbps));
+        let mbps = self.mbps(record);
+        let is_slow = self.has_ten_seconds_of_the_path(record) && is_below(mbps, rate_mbps);
         if is_above(mbps, rate_mbps) || is_slow {
             Some(Outside::Rate)
         } else if is_below(rtt, rtt_ms) || is_above(rtt, rtt_ms) {
             Some(Outside::Rtt)
-        } else if buffer_ms.is_some_and(|[_, most]| is_above(srtt, [0.0, rtt + most])) {
+        } else if record.now() >= self.fills_from
+            && buffer_ms.is_some_and(|[_, most]| is_above(srtt - rtt, [0.0, most]))
+        {
             Some(Outside::Buffer)
         } else {
             None
         }
+    }
+
+    /// The mean rate over the last ten seconds. A younger flow had none before it began.
+    fn mbps(&self, record: &Record) -> f64 {
+        let Some(first) = self.marks.front() else {
+            return 0.0;
+        };
+        let packets = record.delivered.wrapping_sub(first.delivered);
+        let length = record.now().since(first.at).max(RATES_OVER);
+        f64::from(packets) * f64::from(record.mss) * 8.0 / length.as_secs_f64() * 1e-6
+    }
+
+    /// Did nothing but the path limit the flow in the last ten seconds?
+    fn has_ten_seconds_of_the_path(&self, record: &Record) -> bool {
+        let mut seconds = self.marks.iter().skip(1);
+        (self.marks.front()).is_some_and(|first| record.now().since(first.at) >= RATES_OVER)
+            && seconds.all(|mark| !mark.is_excused)
     }
 
     /// What of the path is outside, now or within the last ten seconds.
@@ -138,6 +174,13 @@ fn ms(us: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use headway_cc::Stream;
+    use headway_net::trace::Trace;
+    use headway_scenario::Scenario;
+    use headway_world::PathRange;
+
     use super::*;
 
     const RANGE: TrainingRange = TrainingRange {
@@ -153,6 +196,7 @@ mod tests {
         record: Record,
         /// A hundredth of a packet.
         delivered: u64,
+        is_policys: bool,
     }
 
     impl Run {
@@ -166,6 +210,7 @@ mod tests {
                 watch: PathWatch::new(RANGE, &record),
                 record,
                 delivered: 0,
+                is_policys: true,
             }
         }
 
@@ -191,7 +236,7 @@ mod tests {
                     flags,
                     ..self.record
                 };
-                self.watch.on_record(&self.record);
+                self.watch.on_record(&self.record, self.is_policys);
             }
             self.watch.outside(self.record.now())
         }
@@ -216,20 +261,118 @@ mod tests {
             (60, 111, 120, Some(Outside::Rtt)),
             (60, 19, 30, None),
             (60, 17, 30, Some(Outside::Rtt)),
-            (60, 50, 274, None),
-            (60, 50, 276, Some(Outside::Buffer)),
+            (60, 50, 269, None),
+            (60, 50, 271, Some(Outside::Buffer)),
         ] {
-            let found = Run::new().goes_on(11, mbps, min_ms, srtt_ms);
+            let found = Run::new().goes_on(12, mbps, min_ms, srtt_ms);
             assert_eq!(found, outside, "{mbps} Mbit/s, {min_ms} ms, {srtt_ms} ms");
         }
     }
 
+    /// Recorded links vary within ten seconds, in the training as in use.
     #[test]
-    fn what_was_outside_counts_for_ten_seconds() {
+    fn a_second_does_not_make_a_path_slow_or_fast() {
         let mut run = Run::new();
-        assert_eq!(run.goes_on(2, 500, 50, 60), Some(Outside::Rate));
-        assert_eq!(run.goes_on(9, 60, 50, 60), Some(Outside::Rate));
+        for _ in 0..10 {
+            assert_eq!(run.goes_on(1, 240, 50, 60), None);
+            assert_eq!(run.goes_on(3, 6, 50, 60), None);
+        }
+    }
+
+    /// The card's range of a recorded link and the flow's rates on it are measured alike. A flow
+    /// that fills the link is inside, whenever it begins. On a link of half or twice the rate it is
+    /// outside at times.
+    #[test]
+    fn a_flow_that_fills_a_recorded_link_of_the_training_is_inside() {
+        let mut chance = Stream::new(1, "rates");
+        let rates: Vec<f64> = (0..60)
+            .map(|_| 0.5 * 100_f64.powf(chance.uniform()))
+            .collect();
+        let recorded = |factor: f64| {
+            let rates: Vec<f64> = rates.iter().map(|mbps| mbps * factor).collect();
+            Arc::new(Trace::from_rates(&rates, SECOND).expect("a trace"))
+        };
+        let text = "schema = 1\nname = \"recorded\"\nseconds = 20\n\
+                    bottleneck = { trace = \"own.down\", delay = \"20ms\", queue = \"100pkt\" }\n";
+        let scenario = Scenario::parse(text, "recorded").expect("a scenario");
+        let mut seen = PathRange::default();
+        let traces = |_: &_| Ok(recorded(1.0));
+        seen.see(&scenario, &traces, 1).expect("a path");
+        let range = TrainingRange {
+            rate_mbps: seen.rate_mbps,
+            ..RANGE
+        };
+        let shares = |factor| {
+            let trace = recorded(factor);
+            let starts = (0..30).map(|n| Duration::from_millis(n * 1970));
+            let shares = starts.map(move |start| outside_while_full(range, &trace, start));
+            shares.sum::<f64>() / 30.0
+        };
+        assert_eq!(shares(1.0), 0.0);
+        assert!(shares(0.5) > 0.1, "{}", shares(0.5));
+        assert!(shares(2.0) > 0.1, "{}", shares(2.0));
+    }
+
+    /// A flow fills a recorded link from `start` on: the share of two minutes in which it is outside.
+    fn outside_while_full(range: TrainingRange, trace: &Trace, start: Duration) -> f64 {
+        let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+        let record = |ms: u64| Record {
+            now_ns: at(ms).as_nanos(),
+            delivered: trace.opportunities_between(start, Time::ZERO, at(ms)) as u32,
+            mss: 1500,
+            min_rtt_us: 50_000,
+            srtt_us: 60_000,
+            ..Record::default()
+        };
+        let mut watch = PathWatch::new(range, &record(0));
+        let times = (1..=12_000).map(|n| n * 10);
+        let is_outside = times.filter(|&ms| {
+            watch.on_record(&record(ms), true);
+            watch.outside(at(ms)).is_some()
+        });
+        is_outside.count() as f64 / 12_000.0
+    }
+
+    /// What a flow has delivered in its first seconds it has delivered within ten.
+    #[test]
+    fn a_fast_path_is_noticed_before_ten_seconds_have_passed() {
+        let mut run = Run::new();
+        assert_eq!(run.goes_on(2, 600, 50, 60), None);
+        assert_eq!(run.goes_on(1, 600, 50, 60), Some(Outside::Rate));
+    }
+
+    #[test]
+    fn a_path_is_inside_again_ten_seconds_after_it_was_outside() {
+        let mut run = Run::new();
+        assert_eq!(run.goes_on(2, 60, 300, 310), Some(Outside::Rtt));
+        assert_eq!(run.goes_on(9, 60, 50, 60), Some(Outside::Rtt));
         assert_eq!(run.goes_on(2, 60, 50, 60), None);
+    }
+
+    #[test]
+    fn a_path_whose_rate_returns_to_the_range_is_inside_again() {
+        for mbps in [6, 240] {
+            let mut run = Run::new();
+            assert_eq!(run.goes_on(12, mbps, 50, 60), Some(Outside::Rate));
+            assert_eq!(run.goes_on(9, 60, 50, 60), Some(Outside::Rate));
+            assert_eq!(run.goes_on(12, 60, 50, 60), None, "{mbps} Mbit/s before");
+        }
+    }
+
+    #[test]
+    fn the_queue_counts_only_ten_seconds_after_the_policy_has_taken_the_flow() {
+        let mut run = Run::new();
+        assert_eq!(run.goes_on(2, 60, 50, 400), Some(Outside::Buffer));
+        // Cubic has the flow and fills the queue all the time.
+        run.is_policys = false;
+        assert_eq!(run.goes_on(9, 60, 50, 400), Some(Outside::Buffer));
+        assert_eq!(run.goes_on(60, 60, 50, 400), None);
+        // The policy drains it.
+        run.is_policys = true;
+        assert_eq!(run.goes_on(9, 60, 50, 400), None);
+        assert_eq!(run.goes_on(60, 60, 50, 200), None);
+        // Or does not.
+        assert_eq!(run.goes_on(2, 60, 50, 400), Some(Outside::Buffer));
     }
 
     #[test]

@@ -17,9 +17,10 @@ pub struct Statistics {
     pub malformed: u64,
     /// Answers that a policy gave.
     pub decisions: u64,
-    /// Those that were given while the flow's path was outside the training range of its model.
+    /// Those that a flow carried out while its path was outside the training range of its model.
     pub outside: u64,
-    /// Those that changed window or rate by the most that their model can.
+    /// Those that a flow carried out and that changed window or rate by the most that their model
+    /// can.
     pub at_bound: u64,
     /// Times that a flow's learner diverged.
     pub divergences: u64,

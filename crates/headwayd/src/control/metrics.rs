@@ -98,13 +98,13 @@ const METRICS: [(&str, &str, &str, &str); 19] = [
     (
         "headway_decisions_outside_range_total",
         "counter",
-        "Answers for flows whose paths were outside the training range of their model.",
+        "Answers that flows carried out while their paths were outside the training range of their model.",
         "/counters/decisions_outside_range",
     ),
     (
         "headway_decisions_at_bound_total",
         "counter",
-        "Answers that changed window or rate by the most that their model can.",
+        "Answers that flows carried out and that changed window or rate by the most that their model can.",
         "/counters/decisions_at_bound",
     ),
     (

@@ -145,7 +145,7 @@ pub const LINK: &str = "rate = \"20Mbps\", delay = \"10ms\", queue = \"60pkt\"";
 pub const HOLDS: f64 = 93.0;
 
 fn simulation(
-    link: &str,
+    (link, changes): (&str, &str),
     flows: usize,
     selection: &Selection,
     seconds: u64,
@@ -154,7 +154,7 @@ fn simulation(
 ) -> Simulation<Watch> {
     let text = format!(
         "schema = 1\nname = \"agent\"\nseconds = {seconds}\ntransport = \"linux\"\n\
-         bottleneck = {{ {link} }}\nflow = [{{ count = {flows} }}]\n\
+         bottleneck = {{ {link} }}\nat = [{changes}]\nflow = [{{ count = {flows} }}]\n\
          varies = {{ host_jitter = \"100us\" }}\n"
     );
     let scenario = Scenario::parse(&text, "agent").expect("a scenario");
@@ -186,7 +186,7 @@ pub fn plain(scheme: &'static str, link: &str, seconds: u64, seed: u64) -> Seen 
         seen: Arc::clone(&seen),
         kernel: FakeKernel::new(0),
     };
-    let run = simulation(link, 1, &selection, seconds, seed, watch);
+    let run = simulation((link, ""), 1, &selection, seconds, seed, watch);
     run.finish().expect("a run");
     std::mem::take(&mut *seen.lock().expect("no panic"))
 }
@@ -199,6 +199,8 @@ pub struct Case {
     /// `None`: the controller that fits the policy.
     pub controller: Option<Controller>,
     pub link: &'static str,
+    /// Its changes, as a scenario's `at` has them.
+    pub changes: &'static str,
     pub flows: usize,
     pub slots: u16,
     pub ring_bytes: usize,
@@ -217,6 +219,7 @@ impl Case {
             policy: Some(policy.to_owned()),
             controller: None,
             link: LINK,
+            changes: "",
             flows: 1,
             slots: FakeKernel::SLOTS,
             ring_bytes: 4 << 20,
@@ -272,7 +275,7 @@ impl World {
         };
         World {
             simulation: simulation(
-                case.link,
+                (case.link, case.changes),
                 case.flows,
                 &selection,
                 case.seconds,

@@ -95,6 +95,16 @@ impl Folder {
         self.write(&card, &weights, &golden);
     }
 
+    /// The same, with another range of the paths that it was trained on.
+    pub fn trained_on(self, key: &str, range: [f64; 2]) -> Folder {
+        let path = self.0.join(CARD);
+        let text = fs::read_to_string(&path).expect("a card");
+        let mut card: toml::Table = text.parse().expect("TOML");
+        card["training"]["range"][key] = range.to_vec().into();
+        fs::write(path, card.to_string()).expect("room");
+        self
+    }
+
     /// The shipped net in whole numbers, always wanting half of the rate, and less.
     pub fn of_less_in_whole_numbers() -> Folder {
         const SHIPPED: &str = "aurora-int8-v1";

@@ -100,10 +100,7 @@ fn cubic_controls_a_flow_outside_a_required_training_range() {
         let mut world = World::new(&Case {
             controller: Some(Controller::Window),
             link: "rate = \"20Mbps\", delay = \"400ms\", queue = \"2000pkt\"",
-            frame: Frame {
-                requires_range,
-                ..Frame::default()
-            },
+            frame: requiring(requires_range),
             ..Case::of(&hold.policy())
         });
         world.run_until(at(500));
@@ -113,12 +110,167 @@ fn cubic_controls_a_flow_outside_a_required_training_range() {
         let flow = &status["flows"][0];
         assert_eq!(flow["in_range"], false, "{flow}");
         assert_eq!(flow["outside_range"], "rtt");
-        assert!(world.count("decisions_outside_range") > 0);
+        // Only what the flow carries out counts.
+        let is_counted = world.count("decisions_outside_range") > 0;
+        assert_eq!(is_counted, !requires_range);
         assert_eq!(world.count("guard_trips"), 0);
         let seen = world.seen();
         let states = &seen.states[0];
         let is_still = states.iter().all(|state| state.cwnd == states[0].cwnd);
         assert_eq!(is_still, !requires_range);
+    }
+}
+
+fn requiring(requires_range: bool) -> Frame {
+    Frame {
+        requires_range,
+        ..Frame::default()
+    }
+}
+
+/// Each second until `end`: whether the path of the world's flow is inside, and what is outside.
+fn in_range_each_second(world: &mut World, end: u64) -> Vec<(Option<bool>, Option<String>)> {
+    let first = world.now().since(at(0)).as_nanos() / 1_000_000_000 + 1;
+    (first..=end)
+        .map(|second| {
+            world.run_until(at(second * 1000));
+            let status = world.status();
+            let flow = &status["flows"][0];
+            let what = flow["outside_range"].as_str().map(str::to_owned);
+            (flow["in_range"].as_bool(), what)
+        })
+        .collect()
+}
+
+/// Does the window stay as it is between two times?
+fn is_still(world: &World, from: u64, until: u64) -> bool {
+    let seen = world.seen();
+    let mut states = seen.from(0, at(from)).iter().filter(|s| s.at < at(until));
+    let first = states.next().expect("an acknowledgement").cwnd;
+    states.all(|state| state.cwnd == first)
+}
+
+/// The policy holds the window still. Its link has half of the least rate of its model's training,
+/// or twice the most. Then it has a rate of the training.
+#[test]
+fn the_policy_has_a_flow_again_whose_rate_is_of_the_training_again() {
+    let hold = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);
+    let hold = hold.trained_on("rate_mbps", [4.0, 8.0]);
+    for link in [
+        "rate = \"2Mbps\", delay = \"10ms\", queue = \"60pkt\"",
+        "rate = \"16Mbps\", delay = \"2ms\", queue = \"60pkt\"",
+    ] {
+        let mut world = World::new(&Case {
+            controller: Some(Controller::Window),
+            link,
+            changes: "{ time = \"30s\", rate = \"6Mbps\" }",
+            seconds: 70,
+            frame: requiring(true),
+            ..Case::of(&hold.policy())
+        });
+        let before = in_range_each_second(&mut world, 29);
+        let outside = (Some(false), Some("rate".to_owned()));
+        assert!(
+            before[14..].iter().all(|seen| *seen == outside),
+            "{before:?}"
+        );
+        assert!(!is_still(&world, 15_000, 29_000), "{link}: Cubic has it");
+        let after = in_range_each_second(&mut world, 70);
+        let is_inside = after[25..].iter().all(|seen| *seen == (Some(true), None));
+        assert!(is_inside, "{link}: {after:?}");
+        assert!(
+            is_still(&world, 60_000, 70_000),
+            "{link}: the policy has it"
+        );
+        assert_eq!(world.count("guard_trips"), 0);
+    }
+}
+
+/// The policy holds the window still, and the queue is longer than those of its model's training.
+/// Cubic fills the queue, too. The policy that has the flow again keeps Cubic's window, so the queue
+/// stays too long.
+#[test]
+fn the_policy_has_a_flow_again_whose_queue_was_too_long() {
+    let hold = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);
+    let hold = hold.trained_on("buffer_ms", [1.0, 10.0]);
+    let mut world = World::new(&Case {
+        controller: Some(Controller::Window),
+        link: "rate = \"2Mbps\", delay = \"10ms\", queue = \"60pkt\"",
+        frame: requiring(true),
+        ..Case::of(&hold.policy())
+    });
+    let seen = in_range_each_second(&mut world, 60);
+    let outside: Vec<_> = seen
+        .iter()
+        .filter_map(|(_, what)| what.as_deref())
+        .collect();
+    assert!(outside.iter().all(|what| *what == "buffer"), "{seen:?}");
+    let mut is_in = seen.iter().filter_map(|(is_in, _)| *is_in);
+    // Outside, inside, outside and inside again.
+    for wanted in [false, true, false, true] {
+        assert!(is_in.any(|is_in| is_in == wanted), "{seen:?}");
+    }
+    assert_eq!(world.count("guard_trips"), 0);
+}
+
+/// The link is slower than those of Rax's pretraining, then as fast.
+#[test]
+fn rax_leaves_a_flow_outside_a_required_range_and_has_it_again() {
+    for requires_range in [false, true] {
+        let mut world = World::new(&Case {
+            link: "rate = \"1Mbps\", delay = \"30ms\", queue = \"10pkt\"",
+            changes: "{ time = \"30s\", rate = \"20Mbps\" }",
+            seconds: 80,
+            frame: requiring(requires_range),
+            ..Case::of("rax-pretrained")
+        });
+        let told = |world: &mut World, second: u64| {
+            world.run_until(at(second * 1000));
+            let flow = world.status()["flows"][0].clone();
+            let count = |key: &str| flow[key].as_u64().expect("a count");
+            (
+                count("decisions"),
+                count("updates"),
+                flow["outside_range"].clone(),
+            )
+        };
+        let (first, second) = (told(&mut world, 15), told(&mut world, 29));
+        assert_eq!(
+            (first.2.as_str(), second.2.as_str()),
+            (Some("rate"), Some("rate"))
+        );
+        // What Cubic did teaches nothing.
+        let goes_on = (second.0 > first.0, second.1 > first.1);
+        assert_eq!(goes_on, (!requires_range, !requires_range));
+        let (third, fourth) = (told(&mut world, 65), told(&mut world, 80));
+        assert!(fourth.2.is_null(), "{fourth:?}");
+        assert!(
+            fourth.0 > third.0 && fourth.1 > third.1,
+            "{third:?}, {fourth:?}"
+        );
+    }
+}
+
+/// The policy always adds the most that it can, on a path outside its model's range.
+#[test]
+fn what_a_shadow_would_have_done_does_not_count() {
+    let grow = Folder::of_model("owl-v1", Layer::Always(6), 100, 7);
+    for is_shadow in [false, true] {
+        let mut world = World::new(&Case {
+            controller: Some(Controller::Window),
+            link: "rate = \"20Mbps\", delay = \"400ms\", queue = \"2000pkt\"",
+            frame: Frame {
+                is_shadow,
+                ..Frame::default()
+            },
+            ..Case::of(&grow.policy())
+        });
+        world.run_until(at(5000));
+        assert_eq!(world.status()["flows"][0]["outside_range"], "rtt");
+        assert!(world.count("actions") > 0);
+        for count in ["decisions_outside_range", "decisions_at_bound"] {
+            assert_eq!(world.count(count) > 0, !is_shadow, "{count}");
+        }
     }
 }
 

@@ -19,25 +19,25 @@ pub struct TrainingRange {
 }
 
 impl TrainingRange {
-    /// That each range goes from low to high.
+    /// That each range goes from low to high, both finite.
     ///
     /// # Errors
     /// One line.
     pub(super) fn check(&self) -> Result<(), String> {
         let named = [
-            ("rate_mbps", self.rate_mbps, f64::INFINITY),
-            ("rtt_ms", self.rtt_ms, f64::INFINITY),
-            (
-                "buffer_ms",
-                self.buffer_ms.unwrap_or_default(),
-                f64::INFINITY,
-            ),
-            ("loss", self.loss, 1.0),
+            ("rate_mbps", self.rate_mbps),
+            ("rtt_ms", self.rtt_ms),
+            ("buffer_ms", self.buffer_ms.unwrap_or_default()),
+            ("loss", self.loss),
         ];
-        for (name, [least, most], highest) in named {
+        for (name, [least, most]) in named {
+            let (highest, right) = match name {
+                "loss" => (1.0, "from 0 to 1"),
+                _ => (f64::MAX, "finite and 0 or more"),
+            };
             if !(0.0 <= least && least <= most && most <= highest) {
                 return Err(format!(
-                    "training.range: {name} is [{least}, {most}], must be the least and the most, from 0 to {highest}"
+                    "training.range: {name} is [{least}, {most}], must be the least and the most, {right}"
                 ));
             }
         }

@@ -96,6 +96,54 @@ fn a_card_that_is_wrong() {
 }
 
 #[test]
+fn a_training_range_that_is_none() {
+    let with_range = |line: &str| {
+        let right = "rate_mbps = [1.0, 9.0]\nrtt_ms = [10.0, 90.0]\nloss = [0.0, 0.01]\n";
+        let key = line.split('=').next().expect("a key");
+        let others: String = (right.lines())
+            .filter(|other| !other.starts_with(key))
+            .map(|other| format!("{other}\n"))
+            .collect();
+        let mut folder = Folder::tiny();
+        folder
+            .card
+            .push_str(&format!("\n[training.range]\n{others}{line}\n"));
+        folder
+    };
+    for right in ["buffer_ms = [5.0, 5.0]", "loss = [0.0, 1.0]"] {
+        let model = with_range(right).load().expect(right);
+        assert!(model.card().training.range.is_some());
+    }
+    for (line, parts) in [
+        (
+            "rate_mbps = [9.0, 1.0]",
+            [
+                "rate_mbps is [9, 1]",
+                "the least and the most, finite and 0 or more",
+            ],
+        ),
+        (
+            "rtt_ms = [-1.0, 90.0]",
+            ["rtt_ms is [-1, 90]", "finite and 0 or more"],
+        ),
+        (
+            "rate_mbps = [1.0, inf]",
+            ["rate_mbps is [1, inf]", "finite and 0 or more"],
+        ),
+        (
+            "buffer_ms = [nan, 9.0]",
+            ["buffer_ms is [NaN, 9]", "finite and 0 or more"],
+        ),
+        ("loss = [0.0, 2.0]", ["loss is [0, 2]", "from 0 to 1"]),
+        ("rtt_ms = [1.0]", ["card.toml: line", "length"]),
+        ("rtt_ms = \"fast\"", ["card.toml: line", "invalid type"]),
+        ("rate = [1.0, 2.0]", ["card.toml: line", "rate"]),
+    ] {
+        says(with_range(line), &parts);
+    }
+}
+
+#[test]
 fn an_observation_of_the_wrong_size() {
     says(
         with_history(3),

@@ -4,6 +4,8 @@ import importlib
 import os
 import re
 import sys
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -66,3 +68,20 @@ def test_the_largest_event_is_what_headwayd_takes():
     code = (ROOT / "crates/headwayd/src/network.rs").read_text()
     said = re.search(r"an event over\s(\d+) MiB", (DOCS / "netwatch.md").read_text())
     assert said[1] == re.search(r"LONGEST: u64 = (\d+) << 20", code)[1]
+
+
+def test_the_example_of_the_base_controller_prints_what_its_page_says(capsys):
+    from headway.envs import EnvConfig
+
+    page = (Path(__file__).parent.parent / "docs" / "base-controller.md").read_text()
+    example, printed = re.findall(r"^```(?:python)?\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    exec(example, {})
+    assert capsys.readouterr().out == printed
+    # Each table that the page shows is one that an agent may have.
+    shown = [tomllib.loads(f"it = {text}")["it"] for text in re.findall(r"^\| `(\{.*?\})`", page, re.MULTILINE)]
+    assert len(shown) == 5
+    for table in shown:
+        agents = {"rate": "aurora-v1", "bbr": "bbr-tuner-ppo-v1"}
+        named = EnvConfig.named(agents.get(table.get("name", "rate"), "owl"))
+        made = replace(named, agent={**named.agent, "beneath": table})
+        assert made.spec["beneath"]["kind"] == table["kind"]

@@ -85,3 +85,20 @@ def test_the_example_of_the_base_controller_prints_what_its_page_says(capsys):
         named = EnvConfig.named(agents.get(table.get("name", "rate"), "owl"))
         made = replace(named, agent={**named.agent, "beneath": table})
         assert made.spec["beneath"]["kind"] == table["kind"]
+
+
+def test_in_the_picture_of_the_architecture_a_crate_uses_only_crates_below_it():
+    """And every crate with code is in it."""
+    picture = (DOCS / "img" / "architecture.svg").read_text()
+    heights = {name: float(y) for y, name in re.findall(r'class="name" x="[\d.]+" y="([\d.]+)">([\w/]+)<', picture)}
+    assert heights.pop("python/headway") < min(heights.values())
+    uses = {}
+    for manifest in ROOT.glob("crates/*/Cargo.toml"):
+        table = tomllib.loads(manifest.read_text())
+        own = [table, *table.get("target", {}).values()]
+        found = {name for one in own for name in one.get("dependencies", {}) if name.startswith("headway-")}
+        uses[manifest.parent.name] = {name.removeprefix("headway-") for name in found} - {"features"}
+    del uses["features"]
+    assert set(uses) == set(heights)
+    assert "emu" in uses["py"]
+    assert [(one, used) for one in uses for used in uses[one] if heights[used] <= heights[one]] == []

@@ -162,7 +162,7 @@ def test_results_name_their_traces_by_hash_and_warn_of_another(run, tmp_path):
     [
         ("rax-1", 3, "Intervals from fewer than 10 runs are rough; --runs 30 is better."),
         ("rax-1", 10, None),
-        ("synthetic-att", 12, "Intervals are rough where runs overlap in one recording; only others would help."),
+        ("synthetic-att", 12, "Intervals are rough where runs overlap in one recording; add other recordings."),
         # Nothing varies between one run: no interval.
         ("rax-1", 1, None),
     ],

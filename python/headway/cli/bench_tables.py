@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headway.cli.streams import plain
-from headway.cli.usage import WIDEST, console, say_left_out, that_fits
+from headway.cli.usage import WIDEST, console, fit_columns, say_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
             continue
         columns = columns_for(of_scenario)
         # Where the terminal is narrow, the last columns stay away.
-        table, more = that_fits(to, columns, partial(_table, of_scenario))
+        table, more = fit_columns(to, columns, partial(_table, of_scenario))
         left_out += [column.title for column in more]
         has_power |= any(column.metric == "power" for column in columns[: len(columns) - len(more)])
         runs, seconds = max(row["runs"] for row in of_scenario), of_scenario[0]["seconds"]
@@ -47,7 +47,7 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
         if compared := [row for row in of_scenario if "against" in row]:
             to.print(f"\nagainst [bold]{plain(compared[0]['against']['scheme'])}[/bold], run by run")
             measures = [m for m in MEASURES if any(m.metric in row["against"] for row in compared)]
-            table, fewer = that_fits(to, measures, partial(_comparisons, compared))
+            table, fewer = fit_columns(to, measures, partial(_comparisons, compared))
             left_out += [f"difference in {measure.title}" for measure in fewer]
             to.print(table)
         for row in of_scenario:
@@ -57,8 +57,8 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
     if has_power:
         to.print(f"[dim]{MEANING['power']}[/dim]", soft_wrap=True, highlight=False)
     say_left_out(to, left_out, "report.html and bench.json have them")
-    if bench.rough:
-        to.print(f"[dim]{bench.rough}[/dim]", soft_wrap=True)
+    if bench.interval_warning:
+        to.print(f"[dim]{bench.interval_warning}[/dim]", soft_wrap=True)
 
 
 def say_where(folder: Path, recordings: int, *, drawn: bool) -> None:

@@ -23,9 +23,9 @@ from headway.cli.usage import (
     Seed,
     Warmup,
     console,
+    fit_columns,
     kept_in,
     say_left_out,
-    that_fits,
     words,
 )
 from headway.gap.plan import EMU, KERNEL, LEARNED, OF_KERNEL, SIM, UDP_HOSTED, Settings
@@ -218,7 +218,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         own = [row for row in rows if row["scenario"] == scenario]
         # Where the terminal is narrow, the last columns stay away.
-        table, more = that_fits(screen, columns_for(own), partial(_table, own))
+        table, more = fit_columns(screen, columns_for(own), partial(_table, own))
         left_out += [column.title for column in more]
         screen.print(f"\n[bold]{plain(scenario)}[/bold]  [dim]runs of {own[0]['seconds']:g} s[/dim]")
         screen.print(table)

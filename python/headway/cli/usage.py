@@ -150,7 +150,7 @@ def console(piped: int = WIDE) -> "Console":
     return screen(width=None if sys.stdout.isatty() else piped)
 
 
-def that_fits(
+def fit_columns(
     screen: "Console", columns: Sequence[T], draw: Callable[[Sequence[T]], "Table"]
 ) -> "tuple[Table, Sequence[T]]":
     """The table of as many of the columns as the screen is wide enough for, and the columns left out.

@@ -55,7 +55,7 @@ def page(bench: Bench, tell: Tell = silent) -> str:
         f"<header><h1>Headway bench</h1><p>{escape(title)}</p><pre>{escape(facts['command'])}</pre>",
         _interrupted(facts),
         f'<p class="warn">{escape(unfit)}.</p>' if (unfit := verdict(bench.rows)) else "",
-        f'<p class="note">{escape(bench.rough)}</p>' if bench.rough else "",
+        f'<p class="note">{escape(bench.interval_warning)}</p>' if bench.interval_warning else "",
         *(
             f'<p class="note">{escape(warning)}</p>'
             for warning in [*bench.refused, *bench.guarded, *bench.collapsed]

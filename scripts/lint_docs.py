@@ -155,9 +155,11 @@ def written(text: str) -> str:
             break
         if line.startswith("<!-- "):
             is_generated = line != "<!-- end -->"
-        is_code ^= line.lstrip().startswith("```")
+        is_fence = line.lstrip().startswith("```")
+        is_code ^= is_fence
         is_figure = re.match(r"## (fig|table)\d", line)
-        kept.append("" if is_code or is_generated or is_figure or line.startswith("    ") else line)
+        is_unread = is_code or is_fence or is_generated or is_figure or line.startswith("    ")
+        kept.append("" if is_unread else line)
     return "\n".join(kept)
 
 

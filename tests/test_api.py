@@ -16,6 +16,7 @@ import pytest
 import headway
 from headway import ending
 from headway._native import Batch, RunError, check_model
+from headway.api.errors import in_python
 from headway.api.table import Table, aligned
 from headway.benches import plan as plans
 from headway.benches.folder import BenchFolder
@@ -190,6 +191,25 @@ def refused(call, *arguments, **options):
 )
 def test_a_wrong_argument_is_one_line(wrong, says):
     assert says in refused(headway.bench, **TINY | wrong)
+
+
+@pytest.mark.parametrize(
+    ("message", "in_words"),
+    [
+        ("--scenario no.toml: no such file", "scenarios no.toml: no such file"),
+        ("headway reproduce owl fig4 --world kernel.", "headway reproduce owl fig4 --world kernel."),
+        (
+            "runs are missing (headway gap --schemes a,b --runs 5): give another --out",
+            "runs are missing (headway gap --schemes a,b --runs 5): give another out",
+        ),
+        (
+            "remove it, then headway train owl --ablation no-mask; or fewer --runs",
+            "remove it, then headway train owl --ablation no-mask; or fewer runs",
+        ),
+    ],
+)
+def test_a_message_names_parameters_and_leaves_commands_as_they_are(message, in_words):
+    assert in_python(message) == in_words
 
 
 def test_a_folder_of_something_else_is_refused_and_stays(tmp_path):

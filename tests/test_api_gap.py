@@ -213,6 +213,14 @@ def test_the_example_of_the_page_runs(emulated, monkeypatch, capsys):
     assert Path("gap.png").is_file()
 
 
+@pytest.mark.filterwarnings("ignore:unfit")
+def test_without_a_folder_it_has_that_of_the_command(emulated, monkeypatch):
+    monkeypatch.chdir(emulated.parent.parent)
+    found = headway.gap(**ASKED, out=None)
+    assert found.folder == Path("out/gap")
+    assert (emulated / "gap.json").is_file()
+
+
 SHOWS = """
 import sys
 import headway

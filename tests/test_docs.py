@@ -4,6 +4,8 @@ import importlib
 import os
 import re
 import sys
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -66,3 +68,37 @@ def test_the_largest_event_is_what_headwayd_takes():
     code = (ROOT / "crates/headwayd/src/network.rs").read_text()
     said = re.search(r"an event over\s(\d+) MiB", (DOCS / "netwatch.md").read_text())
     assert said[1] == re.search(r"LONGEST: u64 = (\d+) << 20", code)[1]
+
+
+def test_the_example_of_the_base_controller_prints_what_its_page_says(capsys):
+    from headway.envs import EnvConfig
+
+    page = (Path(__file__).parent.parent / "docs" / "base-controller.md").read_text()
+    example, printed = re.findall(r"^```(?:python)?\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    exec(example, {})
+    assert capsys.readouterr().out == printed
+    # Each table that the page shows is one that an agent may have.
+    shown = [tomllib.loads(f"it = {text}")["it"] for text in re.findall(r"^\| `(\{.*?\})`", page, re.MULTILINE)]
+    assert len(shown) == 5
+    for table in shown:
+        agents = {"rate": "aurora-v1", "bbr": "bbr-tuner-ppo-v1"}
+        named = EnvConfig.named(agents.get(table.get("name", "rate"), "owl"))
+        made = replace(named, agent={**named.agent, "beneath": table})
+        assert made.spec["beneath"]["kind"] == table["kind"]
+
+
+def test_in_the_picture_of_the_architecture_a_crate_uses_only_crates_below_it():
+    """And every crate with code is in it."""
+    picture = (DOCS / "img" / "architecture.svg").read_text()
+    heights = {name: float(y) for y, name in re.findall(r'class="name" x="[\d.]+" y="([\d.]+)">([\w/]+)<', picture)}
+    assert heights.pop("python/headway") < min(heights.values())
+    uses = {}
+    for manifest in ROOT.glob("crates/*/Cargo.toml"):
+        table = tomllib.loads(manifest.read_text())
+        own = [table, *table.get("target", {}).values()]
+        found = {name for one in own for name in one.get("dependencies", {}) if name.startswith("headway-")}
+        uses[manifest.parent.name] = {name.removeprefix("headway-") for name in found} - {"features"}
+    del uses["features"]
+    assert set(uses) == set(heights)
+    assert "emu" in uses["py"]
+    assert [(one, used) for one in uses for used in uses[one] if heights[used] <= heights[one]] == []

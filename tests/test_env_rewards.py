@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from headway._native import UsageError
-from headway.envs import COLUMNS, EnvConfig, HeadwayEnv, HeadwayVectorEnv, Measurements, make, make_vec
+from headway.envs import COLUMNS, EnvConfig, HeadwayEnv, HeadwayVectorEnv, Measurements, Reward, make, make_vec
 from headway.envs.flows import HeadwayAECEnv, HeadwayParallelEnv
 from headway.envs.team import HeadwayTeamVectorEnv, HeadwayTunerEnv
 
@@ -158,6 +158,19 @@ def test_a_configuration_is_a_file_a_name_or_one_that_is_loaded(tmp_path: Any) -
         make("aurora-v9")
     with pytest.raises(UsageError, match=r"nothing\.toml: cannot be read"):
         make("nothing.toml")
+
+
+def test_a_file_that_is_like_a_configuration_has_the_tables_that_it_leaves_out(tmp_path: Any) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('like = "owl-v1"\n[reward]\nname = "power"\n')
+    mine, whole = EnvConfig.load(file), EnvConfig.named("owl-v1")
+    assert (mine.agent_hash, mine.scenarios, mine.steps) == (whole.agent_hash, whole.scenarios, whole.steps)
+    assert mine.reward == Reward("power")
+    assert mine.reward != whole.reward
+    for wrong in ("owl-v9", 3):
+        file.write_text(f"like = {wrong!r}\n")
+        with pytest.raises(UsageError, match=rf"mine\.toml: like is {wrong!r}.*; must be one of .*owl-v1"):
+            EnvConfig.load(file)
 
 
 def _text(name: str) -> str:

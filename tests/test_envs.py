@@ -1,5 +1,7 @@
 """The Gymnasium environments, by Gymnasium's own checkers and against what they promise."""
 
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -8,7 +10,7 @@ import pytest
 from gymnasium.utils.env_checker import data_equivalence
 
 from headway import _native
-from headway.envs import ENDS, IDS, EnvConfig, HeadwayEnv, HeadwayVectorEnv, make, make_vec
+from headway.envs import ENDS, IDS, EnvConfig, HeadwayEnv, HeadwayVectorEnv, Reward, make, make_vec
 
 CONFIG_NAMES = list(IDS.values())
 
@@ -213,6 +215,21 @@ def test_a_wrong_configuration_is_one_line(change, message):
         HeadwayVectorEnv(EnvConfig.of(table() | change))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_owls_environment_is_that_of_its_policy():
+    """The agent is that of the shipped model's card, and the reward the one it was trained for."""
+    env = gymnasium.make("headway/Owl-v0")
+    config = env.unwrapped.config
+    text = (Path(__file__).parent.parent / "models" / "owl-v1" / "card.toml").read_text()
+    card = tomllib.loads(text)
+    assert config.agent_hash == card["agent_hash"]
+    reward = tomllib.loads(card["training"]["config"])["reward"]
+    assert config.reward == Reward(reward.pop("name"), reward)
+    assert env.observation_space.shape == (100,)
+    assert env.action_space.n == 7
+    # No recorded trace: it works where none has been fetched.
+    assert {name for name, _ in config.scenarios} == {"owl-training", "owl-training-path"}
 
 
 def test_wrong_actions_are_refused():

@@ -48,6 +48,7 @@ def test_a_fault_is_one_line(page, text, fault):
         "`by chance` is code",
         "    by chance is code\n",
         "```\nby chance is code\n```\n",
+        "```\ncode\n```\n`beneath` is a table, `x` is another\n",
         "<!-- fig1 -->\nby chance\n<!-- end -->\n",
         "# Page\n\nWritten by `make docs`.\n\nby chance\n",
         "## fig8: 1% of losses by chance\n",

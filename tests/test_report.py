@@ -11,6 +11,9 @@ import pytest
 
 from headway.report import draw_picture, page
 from headway.report.labels import Box, place
+from headway.report.numbers import number
+from headway.report.scatter import throughput_against_delay
+from headway.report.style import styles
 from headway.report.svg import _shorter
 from headway.report.tables import anchor
 from headway.results import read_bench
@@ -133,6 +136,95 @@ def test_better_is_up_and_to_the_right(small_bench, tmp_path):
     by_rate = sorted(rows, key=lambda r: r["throughput_mbps"]["mean"])
     assert at[by_delay[0]["scheme"]][0] > at[by_delay[-1]["scheme"]][0]
     assert at[by_rate[-1]["scheme"]][1] < at[by_rate[0]["scheme"]][1]
+
+
+def row(scheme, throughput, delay):
+    """A row of a bench as charts read it; each metric is (mean, low, high)."""
+    metrics = {"throughput_mbps": throughput, "delay_p95_ms": delay}
+    made = {name: {"mean": mean, "ci95": [low, high]} for name, (mean, low, high) in metrics.items()}
+    return {"scheme": scheme, "model": None, "utilisation": {"mean": None, "ci95": None}, **made}
+
+
+def scatter(rows, **options):
+    return throughput_against_delay(rows, styles([r["scheme"] for r in rows]), {}, **options)
+
+
+def whisker(chart, key):
+    (layer,) = [layer for layer in chart["layer"] if layer.get("name", "").endswith("-across")][:1]
+    (value,) = layer["data"]["values"]
+    return value[f"{key}_low"], value[f"{key}_high"]
+
+
+def test_an_interval_beyond_an_axis_ends_at_the_axis():
+    """On a logarithmic axis there is no place for its end below 0."""
+    rows = [row("cubic", (5, 2, 8), (2600, -260, 5500)), row("owl", (5, 4, 6), (50, 45, 60))]
+    chart = scatter(rows)
+    x = chart["layer"][-2]["encoding"]["x"]["scale"]
+    assert x["type"] == "log"
+    low, high = whisker(chart, "delay")
+    assert (low, high) == (x["domain"][0], pytest.approx(min(5500, x["domain"][1])))
+    assert low > 0
+
+
+@pytest.mark.parametrize(
+    ("rates", "begins_at_0", "says"),
+    [
+        # 3% apart: from 0 on nobody would see which is faster.
+        ([11.8, 11.4], False, "throughput (Mbit/s), axis not from 0"),
+        ([11.8, 3.0], True, "throughput (Mbit/s)"),
+    ],
+)
+def test_the_axis_of_throughput_shows_schemes_apart_and_says_where_it_does_not_begin_at_0(rates, begins_at_0, says):
+    rows = [row(name, (r, r, r), (50, 50, 50)) for name, r in zip(("cubic", "owl"), rates, strict=True)]
+    y = scatter(rows, from_zero=False)["layer"][-2]["encoding"]["y"]
+    low, high = y["scale"]["domain"]
+    assert (low == 0, y["axis"]["title"]) == (begins_at_0, says)
+    assert low < min(rates)
+    assert max(rates) < high
+    assert scatter(rows)["layer"][-2]["encoding"]["y"]["scale"]["domain"][0] == 0
+
+
+def matrices(html):
+    """The tables over scenarios, by their choice, in their order; tags left out."""
+    found = re.findall(r'<div class="of-(\w+)">(.*?)</table>', html, re.DOTALL)
+    return {key: re.sub(r"<[^>]*>", " ", table) for key, table in found}
+
+
+def test_the_page_opens_with_throughput_and_delay_together(small_bench):
+    """Throughput alone does not say which scheme is better."""
+    bench = read_bench(small_bench)
+    html = page(bench)
+    start = html[html.index('id="summary"') : html.index("</section>")]
+    assert start.count("better: up and to the right") == 2
+    tables = matrices(start)
+    assert list(tables)[:3] == ["both", "throughput_mbps", "delay_p95_ms"]
+    assert re.search(r'value="both" id="metric-both" checked>', start)
+    for one in bench.rows:
+        rate, delay = one["throughput_mbps"]["mean"], one["delay_p95_ms"]["mean"]
+        assert re.search(rf"{number(rate)} +Mbit/s +{number(delay)} +ms", tables["both"])
+
+
+def test_if_schemes_are_compared_the_page_opens_with_the_verdicts(small_bench):
+    bench = read_bench(small_bench)
+    bench.facts["against"] = "newreno"
+    html = page(bench)
+    tables = matrices(html)
+    assert next(iter(tables)) == "against"
+    assert "newreno" not in tables["against"].split("scheme", 1)[1]
+    compared = [one["against"] for one in bench.rows if "against" in one]
+    assert len(compared) == 2
+    zones = [one[metric]["zone"] for one in compared for metric in ("throughput_mbps", "delay_p95_ms")]
+    assert re.findall("better|worse|equal|unclear", tables["against"].split("cubic", 1)[1]) == zones
+    # In a scenario's own section the verdicts come before the means.
+    section = html[html.index('id="at-pantheon-default"') :]
+    assert section.index("Against newreno, run by run") < section.index(">Metrics<")
+
+
+def test_power_is_defined_wherever_it_is_shown(small_bench):
+    html = page(read_bench(small_bench))
+    meaning = "power is throughput divided by mean one-way delay"
+    assert html.count(f"; {meaning}.</p>") == html.count(">Metrics<") == 2
+    assert meaning in matrices(html)["power"]
 
 
 def test_labels_cover_neither_points_nor_each_other():

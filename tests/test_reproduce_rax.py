@@ -23,9 +23,9 @@ from headway.reproduce.rax.link import (
     means,
     percent_spike,
     reached_s,
+    restart_runs,
     runs_of,
     share_lost,
-    two_lives,
 )
 from headway.reproduce.rax.loss import fig8
 from headway.reproduce.rax.resumed import fig7, worst_second
@@ -209,12 +209,12 @@ def test_quartiles_leave_out_runs_that_say_nothing():
 def test_there_are_fifty_runs_of_each_and_a_resumed_flow_begins_in_the_middle():
     one = runs_of(Lab(FULL), "x", "rax:alpha=4", "rax-1")
     assert (len(one.seeds), one.seconds, one.tasks[0].grid_ms) == (RUNS, 600.0, 1000.0)
-    lives = two_lives(Lab(FULL), 4, "rax-2")
+    lives = restart_runs(Lab(FULL), 4, "rax-2")
     assert (lives.whole.seconds, lives.whole.spec) == (1200.0, "rax:alpha=4:restart=600s")
     assert lives.first.spec == "rax:alpha=4"
     # Two of a quick look: which seeds there are is the paper's.
     lab = Lab(QUICK, first_seed=paper("rax").first_seed)
-    assert two_lives(lab, 4, "rax-2").whole.seeds[0] == 50001
+    assert restart_runs(lab, 4, "rax-2").whole.seeds[0] == 50001
 
 
 @pytest.mark.parametrize("figure", [fig1, fig5, fig6, fig7, fig8, fig9, fig10])
@@ -224,7 +224,7 @@ def test_all_schemes_have_as_many_runs(figure):
 
 
 def test_a_quick_look_has_two_short_runs():
-    quick = two_lives(Lab(QUICK), 4, "rax-2").whole
+    quick = restart_runs(Lab(QUICK), 4, "rax-2").whole
     assert (len(quick.seeds), quick.seconds, quick.spec) == (2, 10.0, "rax:alpha=4:restart=5s")
 
 

@@ -58,7 +58,13 @@ RESULTS = (
     Field("rtt_p95_ms", "float64?", "ms", "95th percentile of the RTT samples."),
     Field("power", "float64?", "Mbit/s / s", "Throughput over mean one-way delay."),
     Field("power_p95", "float64?", "Mbit/s / s", "Throughput over p95 delay."),
-    Field("utility", "float64?", "", "Owl's utility (Eq. 7)."),
+    Field(
+        "utility",
+        "float64?",
+        "",
+        "Owl's utility (Eq. 7): x - 0.5 x / (1 - loss) - 0.5 ln(mean RTT / minimum RTT of 10 s), where x is the "
+        "throughput in Mbit/s. More is better.",
+    ),
     Field(
         "jain",
         "float64?",

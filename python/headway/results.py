@@ -125,7 +125,7 @@ class Bench:
         return counts
 
     @property
-    def rough(self) -> str | None:
+    def interval_warning(self) -> str | None:
         """That intervals rest on too few samples, and what would help; None where they do not."""
         sure = [row for row in self.rows if row["throughput_mbps"]["ci95"] is not None]
         models = [row["model"].count(",") + 1 for row in sure if "," in (row["model"] or "")]
@@ -139,7 +139,7 @@ class Bench:
         for row in sure:
             starts = self.offsets.get(row["scenario"])
             if starts and row["runs"] // block_length(row["runs"], row["seconds"], starts.trace_s) < FEW:
-                return "Intervals are rough where runs overlap in one recording; only others would help."
+                return "Intervals are rough where runs overlap in one recording; add other recordings."
         return None
 
     @cached_property

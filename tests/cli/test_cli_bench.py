@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -161,7 +162,7 @@ def test_results_name_their_traces_by_hash_and_warn_of_another(run, tmp_path):
     [
         ("rax-1", 3, "Intervals from fewer than 10 runs are rough; --runs 30 is better."),
         ("rax-1", 10, None),
-        ("synthetic-att", 12, "Intervals are rough where runs overlap in one recording; only others would help."),
+        ("synthetic-att", 12, "Intervals are rough where runs overlap in one recording; add other recordings."),
         # Nothing varies between one run: no interval.
         ("rax-1", 1, None),
     ],
@@ -173,6 +174,26 @@ def test_intervals_from_few_samples_are_called_rough(on_a_terminal, tmp_path, sc
     assert max(map(len, lines)) <= 80
     assert [line for line in lines if "are rough" in line] == ([says] if says else [])
     assert ("are rough" in (tmp_path / "o" / "report.html").read_text()) == bool(says)
+
+
+def test_columns_without_room_are_named(on_a_terminal, tmp_path, run):
+    """On 80 columns some have none; in a pipe all have."""
+    bench = ("bench", "--schemes", "newreno,cubic", "--scenario", "rax-2", "--runs", "3", "--seconds", "9")
+    words = (*bench, "--against", "newreno", "--out", "o")
+    lines = on_a_terminal(*words)
+    _, said = " ".join(" ".join(lines).split()).split("Left out ")
+    titles = ["throughput", "p95 delay", "utilisation", "loss", "Jain's index"]
+    titles += ["convergence", "mean delay", "p95 queue", "power"]
+    heads = re.split(r" {2,}", next(line for line in lines if "throughput" in line).strip())
+    assert 0 < len(heads) < len(titles)
+    assert heads == titles[: len(heads)]
+    left_out = ", ".join([*titles[len(heads) :], "difference in loss", "difference in Jain's index"])
+    shown = "A wider one shows them; report.html and bench.json have them."
+    assert said.startswith(f"where the terminal's 80 columns have no room: {left_out}. {shown}")
+    piped = run(*words, cwd=tmp_path).stdout
+    assert "Left out" not in piped
+    assert all(title in piped for title in titles)
+    assert "power is throughput divided by mean one-way delay" in piped
 
 
 def test_a_scheme_of_several_models_has_a_model_as_its_sample(run, tmp_path):

@@ -19,8 +19,10 @@ NAMES = (
     "schemes|scenario|world|runs|seconds|warmup|seed|jobs|out|against|pcap|qlog|logs|"
     "again|config|ablation|seeds|models"
 )
-OPTION = re.compile(rf"(?<!\S)--({NAMES})\b")
-"""Options of the command in a message, each of which is a parameter here."""
+COMMAND = r"\bheadway [a-z]+(?: \S*[^\s.,;:)])+"
+"""A command that a message gives the reader to run, up to the end of its clause."""
+OPTION = re.compile(rf"{COMMAND}|(?<!\S)--({NAMES})\b")
+"""Options of the command in a message, each of which is a parameter here; or a whole command."""
 
 
 class Error(Exception):
@@ -94,5 +96,8 @@ def end_by_signal() -> None:
 
 
 def in_python(message: str) -> str:
-    """The message with the names of parameters: `--scenario x` is `scenarios x`."""
-    return OPTION.sub(lambda m: "scenarios" if m[1] == "scenario" else m[1], message)
+    """The message with the names of parameters: `--scenario x` is `scenarios x`.
+
+    A command to run, such as `headway train owl --ablation no-mask`, stays as it is.
+    """
+    return OPTION.sub(lambda m: {None: m[0], "scenario": "scenarios"}.get(m[1], m[1]), message)

@@ -98,7 +98,7 @@ class Results:
         from headway.fitness import verdict
 
         bench = self._bench
-        more = [verdict(bench.rows), bench.rough]
+        more = [verdict(bench.rows), bench.interval_warning]
         found = [*bench.facts["notes"], *bench.refused, *bench.guarded, *bench.collapsed]
         return [in_python(line) for line in (*found, *filter(None, more), *self._doubts)]
 

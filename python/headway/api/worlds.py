@@ -50,6 +50,8 @@ KINDS = {
     "reach": "text?",
 }
 """The columns of the table, and their kinds."""
+FOLDER = "out/gap"
+"""Where the runs are kept, unless the caller says otherwise."""
 NAMED = ("scenario", "scheme", "world", "pairs")
 """Those that are printed as they are."""
 
@@ -185,7 +187,7 @@ def gap(
     seconds: float | None = None,
     warmup: float = 0.0,
     jobs: int = 1,
-    out: Name = "out/gap",
+    out: Name | None = None,
     again: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Gap:
@@ -207,7 +209,7 @@ def gap(
         seconds: Length of a run in s, from 0.001 on; else the scenario's own.
         warmup: Seconds at the start of a run that the metrics leave out.
         jobs: Runs in real time at a time, 1 to 1024.
-        out: The folder of the runs, gap.json and gap.svg.
+        out: The folder of the runs, gap.json and gap.svg; else out/gap, as of the command.
         again: Run those once more that were unfit.
         progress: Is called with the numbers of finished runs and of all runs that were missing. If
             it raises, the comparison ends; what has finished is in `out`.
@@ -228,7 +230,7 @@ def gap(
     from headway.gap.compare import compare
 
     told = Told(progress)
-    with as_error(told), folder_of(out) as folder:
+    with as_error(told), folder_of(FOLDER if out is None else out) as folder:
         settings = Settings(
             number("runs", runs),
             None if seconds is None else number("seconds", seconds),

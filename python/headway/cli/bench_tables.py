@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headway.cli.streams import plain
-from headway.cli.usage import console, that_fits
+from headway.cli.usage import WIDEST, console, fit_columns, say_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from headway._native import Scenario
+    from headway.compare import Measure
     from headway.report.numbers import Column
     from headway.results import Bench
 
@@ -23,29 +24,41 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
     """Prints a table for each scenario, and how its rows compare where that is asked for."""
     from rich.markup import escape
 
+    from headway.compare import MEASURES
     from headway.fitness import reason
-    from headway.report.numbers import columns_for
+    from headway.report.numbers import MEANING, columns_for
 
-    to = console()
+    to = console(WIDEST)
+    left_out: list[str] = []
+    has_power = False
     for scenario in scenarios:
         of_scenario = [row for row in bench.rows if row["scenario"] == scenario.name]
         if not of_scenario:
             continue
-        # Where the terminal is narrow, the last columns stay away; bench.json and the report have them.
-        table = that_fits(to, columns_for(of_scenario), partial(_table, of_scenario))
+        columns = columns_for(of_scenario)
+        # Where the terminal is narrow, the last columns stay away.
+        table, more = fit_columns(to, columns, partial(_table, of_scenario))
+        left_out += [column.title for column in more]
+        has_power |= any(column.metric == "power" for column in columns[: len(columns) - len(more)])
         runs, seconds = max(row["runs"] for row in of_scenario), of_scenario[0]["seconds"]
         to.print()
         to.print(f"[bold]{plain(scenario.name)}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
         to.print(table)
         if compared := [row for row in of_scenario if "against" in row]:
             to.print(f"\nagainst [bold]{plain(compared[0]['against']['scheme'])}[/bold], run by run")
-            to.print(_comparisons(compared))
+            measures = [m for m in MEASURES if any(m.metric in row["against"] for row in compared)]
+            table, fewer = fit_columns(to, measures, partial(_comparisons, compared))
+            left_out += [f"difference in {measure.title}" for measure in fewer]
+            to.print(table)
         for row in of_scenario:
             if why := reason(row):
                 to.print(f"[yellow]unfit[/yellow]  {escape(why)}", soft_wrap=True, highlight=False)
     to.print("\n[dim]\u00b1 is half the 95% interval; (a\u2013b) are the ends of an uneven one[/dim]")
-    if bench.rough:
-        to.print(f"[dim]{bench.rough}[/dim]", soft_wrap=True)
+    if has_power:
+        to.print(f"[dim]{MEANING['power']}[/dim]", soft_wrap=True, highlight=False)
+    say_left_out(to, left_out, "report.html and bench.json have them")
+    if bench.interval_warning:
+        to.print(f"[dim]{bench.interval_warning}[/dim]", soft_wrap=True)
 
 
 def say_where(folder: Path, recordings: int, *, drawn: bool) -> None:
@@ -77,16 +90,15 @@ def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
     return table
 
 
-def _comparisons(rows: list[dict[str, Any]]) -> Table:
+def _comparisons(rows: list[dict[str, Any]], shown: Sequence[Measure]) -> Table:
     """How far each scheme lies above the other, and whether that is better."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from headway.compare import MEASURES, Zone
+    from headway.compare import Zone
     from headway.report.numbers import interval, number, signed
 
     colours = {Zone.BETTER: "green", Zone.WORSE: "red", Zone.EQUAL: "cyan", Zone.UNCLEAR: "dim"}
-    shown = [m for m in MEASURES if any(m.metric in row["against"] for row in rows)]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("\nscheme", style="bold", no_wrap=True)
     for measure in shown:

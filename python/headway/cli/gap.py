@@ -17,13 +17,15 @@ from headway.benches.plan import MOST_JOBS, MOST_RUNS
 from headway.cli.paths import FOLDER
 from headway.cli.streams import plain, results_in, said, shown
 from headway.cli.usage import (
+    WIDEST,
     Json,
     Seconds,
     Seed,
     Warmup,
     console,
+    fit_columns,
     kept_in,
-    that_fits,
+    say_left_out,
     words,
 )
 from headway.gap.plan import EMU, KERNEL, LEARNED, OF_KERNEL, SIM, UDP_HOSTED, Settings
@@ -211,11 +213,13 @@ def _say_and_draw(rows: list[dict[str, Any]], out: Path, *, json: bool) -> OSErr
 def _print(rows: list[dict[str, Any]]) -> None:
     from headway.gap.tables import columns_for
 
-    screen = console()
+    screen = console(WIDEST)
+    left_out: list[str] = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         own = [row for row in rows if row["scenario"] == scenario]
-        # Where the terminal is narrow, the last columns stay away; gap.json has them.
-        table = that_fits(screen, columns_for(own), partial(_table, own))
+        # Where the terminal is narrow, the last columns stay away.
+        table, more = fit_columns(screen, columns_for(own), partial(_table, own))
+        left_out += [column.title for column in more]
         screen.print(f"\n[bold]{plain(scenario)}[/bold]  [dim]runs of {own[0]['seconds']:g} s[/dim]")
         screen.print(table)
     for row in rows:
@@ -225,6 +229,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
                 screen.print(plain(about), soft_wrap=True)
     in_kernel = " and kernel" if any(row["kernel"] for row in rows) else ""
     screen.print(f"\n[dim]emulator{in_kernel} less simulator, with 95% intervals over pairs of runs[/dim]")
+    say_left_out(screen, left_out, "gap.json has them")
 
 
 def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:

@@ -63,6 +63,8 @@ EPILOG = {command: f"Example: {example}" for command, example in EXAMPLES.items(
 
 WIDE = 160
 """Columns of a table that goes into a pipe or a file."""
+WIDEST = 300
+"""The same of a table that leaves columns out where there is no room: wide enough for all."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 """The option of every command that lists or measures."""
@@ -143,17 +145,30 @@ def words(text: str, option: str) -> list[str]:
     return found
 
 
-def console() -> "Console":
-    """Where tables go: as wide as the terminal; without one, wide enough for every table."""
-    return screen(width=None if sys.stdout.isatty() else WIDE)
+def console(piped: int = WIDE) -> "Console":
+    """Where tables go: as wide as the terminal; without one, so many columns."""
+    return screen(width=None if sys.stdout.isatty() else piped)
 
 
-def that_fits(screen: "Console", columns: Sequence[T], draw: Callable[[Sequence[T]], "Table"]) -> "Table":
-    """The table of as many of the columns as the screen is wide enough for, the first in any case."""
+def fit_columns(
+    screen: "Console", columns: Sequence[T], draw: Callable[[Sequence[T]], "Table"]
+) -> "tuple[Table, Sequence[T]]":
+    """The table of as many of the columns as the screen is wide enough for, and the columns left out.
+
+    The first column is there in any case.
+    """
     shown = len(columns)
     while shown > 1 and screen.measure(draw(columns[:shown])).maximum >= screen.width:
         shown -= 1
-    return draw(columns[:shown])
+    return draw(columns[:shown]), columns[shown:]
+
+
+def say_left_out(screen: "Console", titles: Sequence[str], files: str) -> None:
+    """Prints which columns had no room, if any, and where they are."""
+    if titles:
+        names = ", ".join(dict.fromkeys(titles))
+        text = f"Left out where the terminal's {screen.width} columns have no room: {names}."
+        screen.print(f"[dim]{text} A wider one shows them; {files}.[/dim]", highlight=False)
 
 
 def table_of(*columns: str) -> "Table":

@@ -86,6 +86,7 @@ class EnvConfig:
     def load(cls, file: str | Path) -> EnvConfig:
         """Reads `[agent]`, `[env]` and `[reward]` of a TOML file; what else it has is left to others.
 
+        Of these, what the file leaves out is that of the configuration whose name it has as `like`.
         Raises UsageError, one line.
         """
         try:
@@ -95,14 +96,17 @@ class EnvConfig:
         except tomllib.TOMLDecodeError as error:
             raise UsageError(f"{file}: not TOML: {error}") from None
         try:
-            return cls.of({key: table[key] for key in SECTIONS if key in table})
+            sections = {key: table[key] for key in SECTIONS if key in table}
+            if "like" in table:
+                sections = _sections_of(table["like"]) | sections
+            return cls.of(sections)
         except UsageError as error:
             raise UsageError(f"{file}: {error}") from None
 
     @classmethod
     def named(cls, name: str) -> EnvConfig:
         """The environment of that name: of a file in `configs`, or of a system that `headway train` knows."""
-        known = {path.stem: path for folder in (SYSTEMS, CONFIGS) for path in sorted(folder.glob("*.toml"))}
+        known = _files()
         if name not in known:
             there = f"configurations are {', '.join(known)}, or give a file that ends in .toml"
             raise UsageError(f"no configuration '{name}'{nearest(name, known)}; {there}")
@@ -155,6 +159,22 @@ class EnvConfig:
     def has_fixed_period(self) -> bool:
         """Do all flows decide at the same times?"""
         return bool(self.spec["clock"]["kind"] == "period")
+
+
+def _files() -> dict[str, Path]:
+    """The file of each configuration that has a name."""
+    return {path.stem: path for folder in (SYSTEMS, CONFIGS) for path in sorted(folder.glob("*.toml"))}
+
+
+def _sections_of(name: object) -> dict[str, Any]:
+    """The sections of the configuration of that name. Raises UsageError."""
+    known = _files()
+    if not isinstance(name, str) or name not in known:
+        closest = nearest(name, known) if isinstance(name, str) else ""
+        raise UsageError(f"like is {name!r}{closest}; must be one of {', '.join(known)}")
+    table = tomllib.loads(known[name].read_text(encoding="utf-8"))
+    below = _sections_of(table["like"]) if "like" in table else {}
+    return below | {key: table[key] for key in SECTIONS if key in table}
 
 
 def _limits(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class _Simulation:
         self.core.read(index, seen, row[0])
         self.seen[self.names[index]] = seen
         measured = Measurements(row)
-        info = measured.of_one()
+        info = measured.first_row()
         info["dt"] = info["dt_s"]
         return float(self._reward(measured)[0]), info
 

@@ -57,6 +57,6 @@ class Measurements:
         """Every column by its name: views of the rows."""
         return dict(zip(COLUMNS, self.rows.T, strict=True))
 
-    def of_one(self) -> dict[str, float]:
+    def first_row(self) -> dict[str, float]:
         """What was measured of the first environment, by name."""
         return dict(zip(COLUMNS, self.rows[0].tolist(), strict=True))

@@ -78,7 +78,7 @@ class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
         self._core.step(answers, self._observations, self._final, self._rows, self._ends, "Disabled")
         end = int(self._ends[0])
         measured = Measurements(self._rows)
-        info: dict[str, Any] = measured.of_one()
+        info: dict[str, Any] = measured.first_row()
         info["dt"] = info["dt_s"]
         if self._picture is not None:
             self._picture.add(info)

@@ -20,7 +20,7 @@ def picture_of(bench: Bench, title: str) -> Spec:
     for name in (s["name"] for s in bench.facts["scenarios"]):
         rows = [row for row in bench.rows if row["scenario"] == name]
         regions = {scheme: region for (scheme, where), region in bench.regions.items() if where == name}
-        charts.append(throughput_against_delay(rows, style, regions, name, SMALL))
+        charts.append(throughput_against_delay(rows, style, regions, name, SMALL, from_zero=False))
     return side_by_side(charts, title)
 
 

@@ -26,17 +26,32 @@ COLUMNS = (
     Column("power", "power", "Mbit/s / s", more=True),
 )
 """In the order of what matters: a narrow terminal shows the first ones."""
+MEANING = {
+    "delay_p95_ms": "p95 delay is the one-way delay that 95% of the packets stay below, propagation included",
+    "utilisation": "utilisation is the share of the busiest link's capacity that all traffic on it used",
+    "jain": "Jain's index is 1 if all flows get the same, and 1/n if one of n flows gets everything",
+    "convergence_s": "convergence is the time until a flow stays within 25% of its fair share for 5 s",
+    "queue_p95_ms": "p95 queue is the time in queues that 95% of the packets stay below",
+    "power": "power is throughput divided by mean one-way delay",
+}
+"""What a column says, for those whose title does not."""
+
+
+def meanings(columns: Sequence[Column]) -> str:
+    """One line that says what these columns say."""
+    text = "; ".join(MEANING[c.metric] for c in columns if c.metric in MEANING)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def columns_for(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """The columns to show for a scenario's rows: eight at most, of metrics that apply.
+    """The columns to show for a scenario's rows: those of metrics that apply.
 
     How long a flow takes to find its share says something only where there are others.
     """
     applies = {c.metric for c in COLUMNS if any(row[c.metric]["mean"] is not None for row in rows)}
     if "jain" not in applies:
         applies.discard("convergence_s")
-    return [c for c in COLUMNS if c.metric in applies][:8]
+    return [c for c in COLUMNS if c.metric in applies]
 
 
 def number(value: float, like: float | None = None) -> str:

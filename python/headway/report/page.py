@@ -10,7 +10,7 @@ from typing import Any
 from headway.fitness import verdict
 from headway.report import tables
 from headway.report.families import Family, families
-from headway.report.sections import Content, family_section, scenario_section
+from headway.report.sections import Content, family_section, overview, scenario_section
 from headway.report.style import DARK, Style, styles
 from headway.results import Bench
 from headway.summary import Tell, silent
@@ -55,7 +55,7 @@ def page(bench: Bench, tell: Tell = silent) -> str:
         f"<header><h1>Headway bench</h1><p>{escape(title)}</p><pre>{escape(facts['command'])}</pre>",
         _interrupted(facts),
         f'<p class="warn">{escape(unfit)}.</p>' if (unfit := verdict(bench.rows)) else "",
-        f'<p class="note">{escape(bench.rough)}</p>' if bench.rough else "",
+        f'<p class="note">{escape(bench.interval_warning)}</p>' if bench.interval_warning else "",
         *(
             f'<p class="note">{escape(warning)}</p>'
             for warning in [*bench.refused, *bench.guarded, *bench.collapsed]
@@ -66,9 +66,8 @@ def page(bench: Bench, tell: Tell = silent) -> str:
     if len(contents) > 1:
         parts += [
             '<section><h2 id="summary" tabindex="-1">All scenarios</h2>',
+            overview(alone),
             tables.over_scenarios(bench.rows, names, style, lambda c: bench.leaders(c.metric, more=c.more)),
-            '<p class="note"><b class="best">Best mean</b> of each scenario; <span class="close">shaded</span> '
-            "not significantly worse than the best, compared run by run (95% for all schemes together).</p>"
             "</section>",
         ]
     done = 0

@@ -42,8 +42,12 @@ def throughput_against_delay(
     title: str = "",
     size: tuple[int, int] = WIDE,
     across: Across = P95_DELAY,
+    *,
+    from_zero: bool = True,
 ) -> Spec:
     """Mean throughput over mean p95 delay, delay growing to the left: better is up and to the right.
+
+    What an interval has beyond an axis is cut off at its end.
 
     Args:
         rows: Rows of one scenario, as `summarise` makes them.
@@ -52,6 +56,8 @@ def throughput_against_delay(
         title: Stands above the chart.
         size: Of the plot, in pixels.
         across: Replaces delay; `regions` are then of it.
+        from_zero: Whether the throughput's axis begins at 0. If not, it does so only if that shows the
+            schemes apart; else its title says that it does not.
     """
     there = (row for row in rows if row[across.metric]["mean"] is not None)
     points = [_point(row, across, regions.get(row["scheme"])) for row in there]
@@ -69,8 +75,12 @@ def throughput_against_delay(
         # A millisecond of a hundred is not to look like a world apart.
         margin = max(0.12 * (high - low), 0.05 * high) or 1.0
         x_domain = [max(0, low - margin), high + margin]
-    top = max([p["rate_high"] for p in points] + ([capacity] if capacity else [])) * 1.12
-    _label(points, x_domain, log, top, capacity, size)
+    y_domain = _rates(points, capacity, from_zero=from_zero)
+    for p in points:
+        for name, (least, most) in (("delay", x_domain), ("rate", y_domain)):
+            p[f"{name}_low"] = max(p[f"{name}_low"], least)
+            p[f"{name}_high"] = min(p[f"{name}_high"], most)
+    _label(points, x_domain, log, y_domain, capacity, size)
 
     title_of_x = f"{across.title} ({across.unit}), reversed"
     x_axis: Spec = {"title": title_of_x, "format": "~r", "gridOpacity": 0.6, "tickCount": 8 if size[0] > 500 else 5}
@@ -86,8 +96,12 @@ def throughput_against_delay(
     y = {
         "field": "rate",
         "type": "quantitative",
-        "scale": {"domain": [0, top], "nice": False},
-        "axis": {"title": "throughput (Mbit/s)", "tickCount": 6, "gridOpacity": 0.6},
+        "scale": {"domain": y_domain, "nice": False, "zero": False},
+        "axis": {
+            "title": f"throughput (Mbit/s){', axis not from 0' if y_domain[0] else ''}",
+            "tickCount": 6,
+            "gridOpacity": 0.6,
+        },
     }
     layers: list[Spec] = [_better(size)]
     if capacity:
@@ -99,6 +113,17 @@ def throughput_against_delay(
     for p, look in drawn:
         layers += _marker(p, look, x, y, area)
     return {"title": title, "width": size[0], "height": size[1], "layer": layers}
+
+
+def _rates(points: Sequence[Row], capacity: float | None, *, from_zero: bool) -> list[float]:
+    """The ends of the throughput's axis."""
+    low = min(p["rate_low"] for p in points)
+    high = max([p["rate_high"] for p in points] + ([capacity] if capacity else []))
+    # A hundredth of the rate is not to look like a world apart.
+    bottom = low - max(0.12 * (high - low), 0.05 * high)
+    if from_zero or bottom < 0.5 * high:
+        return [0.0, high * 1.12 or 1.0]
+    return [bottom, high + 0.2 * (high - bottom)]
 
 
 def side_by_side(charts: Sequence[Spec], title: str) -> Spec:
@@ -234,24 +259,25 @@ def _label(
     points: list[dict[str, Any]],
     x_domain: Sequence[float],
     log: bool,
-    top: float,
+    y_domain: Sequence[float],
     capacity: float | None,
     size: tuple[int, int],
 ) -> None:
     """Gives each point the place of its label: alignment, dx and dy in pixels; None for no label."""
     scale = math.log if log else float
     low, high = scale(x_domain[0]), scale(x_domain[1])
+    bottom, top = y_domain
 
     def at(delay: float, rate: float) -> tuple[float, float]:
         within = min(max(delay, x_domain[0]), x_domain[1])
-        return size[0] * (high - scale(within)) / (high - low), size[1] * (1 - rate / top)
+        return size[0] * (high - scale(within)) / (high - low), size[1] * (top - rate) / (top - bottom)
 
     marks = []
     for p in points:
         x, y = at(p["delay"], p["rate"])
-        left, bottom = at(p["delay_high"], p["rate_low"])
+        left, under = at(p["delay_high"], p["rate_low"])
         right, upper = at(p["delay_low"], p["rate_high"])
-        whiskers = Box(left - 3, y - 4, right + 3, y + 4), Box(x - 4, upper - 2, x + 4, bottom + 2)
+        whiskers = Box(left - 3, y - 4, right + 3, y + 4), Box(x - 4, upper - 2, x + 4, under + 2)
         # An ellipse is pale enough to be written on.
         marks.append((Box(x - 9, y - 9, x + 9, y + 9), *(() if p["outline"] else whiskers)))
     drawn, written = [], [Box(size[0] - 170, size[1] - 22, size[0], size[1])]

@@ -10,8 +10,8 @@ from headway.fitness import reason
 from headway.report import lines, tables
 from headway.report.families import Family
 from headway.report.lines import Axis
-from headway.report.numbers import COLUMNS
-from headway.report.scatter import throughput_against_delay
+from headway.report.numbers import COLUMNS, columns_for, meanings
+from headway.report.scatter import SMALL, throughput_against_delay
 from headway.report.series import MOST_FLOWS, Line, distribution, fairness, line, pooled, shares, single
 from headway.report.style import Style
 from headway.report.svg import svg
@@ -34,6 +34,8 @@ NO_ROOM = (
     "This page has no charts over time, because it has too many schemes and scenarios. "
     "series.parquet has the numbers; a bench with fewer schemes or scenarios has the charts."
 )
+MOST_SMALL = 12
+"""The most scenarios that have a small chart at the top of the page."""
 MOST_THIN = 48
 """Lines of single flows in a chart of all schemes."""
 MOST_LISTED = 16
@@ -71,10 +73,11 @@ def scenario_section(c: Content, level: int = 2) -> str:
         f"<p>{escape(c.scenario['description'])}</p>",
         f'<p class="note">{escape(_runs(c))}.</p>',
         _scatter(c),
+        _compared(c, level + 1),
         f"<h{level + 1}>Metrics</h{level + 1}>",
         tables.metrics(c.rows, c.style, f"Means over runs of {name}, with 95% intervals in small print"),
+        f'<p class="note">{escape(meanings(columns_for(c.rows)))}</p>',
         tables.loss_bars(c.rows, c.style),
-        _compared(c, level + 1),
         _flows(c, level + 1),
         _over_time(c, level + 1),
         _traces(c, level + 1),
@@ -83,6 +86,25 @@ def scenario_section(c: Content, level: int = 2) -> str:
         _written(c.scenario),
     ]
     return f"<section>{_join(shown)}</section>"
+
+
+def overview(contents: Sequence[Content]) -> str:
+    """Throughput against delay of each of these scenarios, in small charts; nothing if they are too many."""
+    if not 1 < len(contents) <= MOST_SMALL:
+        return ""
+    figures = []
+    for c in contents:
+        name = c.scenario["name"]
+        spec = throughput_against_delay(c.rows, c.style, c.regions, name, SMALL, from_zero=False)
+        figures.append(
+            f"<figure>{svg(spec, f'Throughput against p95 delay on {name}, one point per scheme')}</figure>"
+        )
+    return (
+        f'<div class="grid">{"".join(figures)}</div><p class="note">Of two schemes, one that lies further up '
+        "(more throughput) and further to the right (less delay) is better. If one lies further up and the other "
+        "further to the right, it depends on what you need. Ellipses and whiskers are 95% confidence regions of "
+        "the means.</p>"
+    )
 
 
 def _compared(c: Content, level: int) -> str:
@@ -156,7 +178,7 @@ def _runs(c: Content) -> str:
 def _scatter(c: Content) -> str:
     name = c.scenario["name"]
     label = f"Throughput against p95 delay on {name}, one point per scheme; the table below has the numbers"
-    chart = svg(throughput_against_delay(c.rows, c.style, c.regions), label)
+    chart = svg(throughput_against_delay(c.rows, c.style, c.regions, from_zero=False), label)
     if c.regions:
         note = (
             "Markers are means over runs. An ellipse is the 95% confidence region of "
@@ -167,8 +189,8 @@ def _scatter(c: Content) -> str:
     else:
         note = ""
     return (
-        f'<figure class="wide">{chart}<figcaption class="note">{note}One-way delay includes propagation.'
-        "</figcaption></figure>"
+        f'<figure class="wide">{chart}<figcaption class="note">{note}'
+        "An axis cuts off what an interval has beyond its end.</figcaption></figure>"
     )
 
 

@@ -1,21 +1,32 @@
 """Tables of a report: metrics, flows, the summary over scenarios, bars of loss."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
 from headway.compare import MEASURES, Leaders
-from headway.report.numbers import COLUMNS, Column, columns_for, interval, number, signed
+from headway.report.numbers import COLUMNS, MEANING, Column, columns_for, interval, number, signed
 from headway.report.style import Style
 
 Row = Mapping[str, Any]
 Metric = Mapping[str, Any]
 
 FLOW_COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "delay_mean_ms", "queue_p95_ms", "convergence_s")
-DENSE = 8
-"""From this number of columns on, a table of metrics is set closer."""
+DENSE, DENSEST = 8, 9
+"""From these numbers of columns on, a table of metrics is set closer, and closer still."""
+BOTH = ("throughput_mbps", "delay_p95_ms")
+"""What the table over scenarios shows first: neither alone says which scheme is better."""
 SUMMARY = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
-"""Metrics of the table over scenarios, the first one shown until another is chosen."""
+"""Metrics of the table over scenarios, to be chosen one by one."""
+LEADING = (
+    '<b class="best">Best mean</b> of each scenario; <span class="close">shaded</span> not significantly '
+    "worse than the best, compared run by run (95% for all schemes together)."
+)
+VERDICTS = (
+    '<span class="close">better</span> and worse: the whole 95% interval of the difference lies on one side of '
+    "zero. Each scenario's own table has the intervals."
+)
 
 
 def marker(style: Style) -> str:
@@ -43,7 +54,7 @@ def metrics(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> st
         for row in rows
     ]
     return _table(
-        "sortable dense" if len(shown) >= DENSE else "sortable",
+        "sortable" + " dense" * (len(shown) >= DENSE) + " densest" * (len(shown) >= DENSEST),
         caption,
         f"{_head('scheme', shown)}<tbody>{''.join(body)}</tbody>",
     )
@@ -142,39 +153,87 @@ def over_scenarios(
     style: Mapping[str, Style],
     leaders: Callable[[Column], Leaders],
 ) -> str:
-    """Schemes against scenarios, for a metric that the reader chooses; its `leaders` are marked."""
+    """Schemes against scenarios, for a choice of the reader's.
+
+    The first choice is throughput and delay together, as differences from the scheme of `--against` if there is
+    one. The others are one metric each, whose `leaders` are marked.
+    """
     found = {(row["scheme"], row["scenario"]): row for row in rows}
     columns = [c for name in SUMMARY for c in COLUMNS if c.metric == name]
     columns = [c for c in columns if any(row[c.metric]["mean"] is not None for row in rows)]
-    choices = "".join(
-        f'<label><input type="radio" name="metric" value="{c.metric}" id="metric-{c.metric}"'
-        f"{' checked' if c is columns[0] else ''}> {escape(c.title)}</label>"
-        for c in columns
+    ahead = {c: leaders(c) for c in columns}
+    both = [c for c in columns if c.metric in BOTH]
+
+    def values(shown: Sequence[Column], scheme: str, name: str) -> str:
+        if (scheme, name) not in found:
+            return "<td>\u2013</td>"
+        row = found[scheme, name]
+        if len(shown) == 1:
+            (c,) = shown
+            return _cell(row[c.metric], c, _rank(ahead[c], scheme, name))
+        lines = (
+            f"<div{_rank(ahead[c], scheme, name)}>{_short(row[c.metric], c)} <small>{c.unit}</small></div>"
+            for c in shown
+        )
+        return f"<td>{''.join(lines)}</td>"
+
+    def differences(scheme: str, name: str) -> str:
+        against = found.get((scheme, name), {}).get("against")
+        if against is None:
+            return "<td>\u2013</td>"
+        measures = (m for m in MEASURES if m.metric in BOTH and m.metric in against)
+        return f"<td>{''.join(_verdict(against[m.metric], m.unit) for m in measures)}</td>"
+
+    choices = []
+    if others := {row["against"]["scheme"] for row in rows if "against" in row}:
+        (other,) = others
+        caption = f"throughput above p95 delay: difference from {other} in the same runs, and what it says"
+        schemes = [scheme for scheme in style if scheme != other]
+        choices.append(("against", f"against {other}", caption, schemes, differences))
+    if len(both) > 1:
+        caption = "throughput above p95 delay: more throughput and less delay are better"
+        choices.append(("both", "throughput and delay", caption, list(style), partial(values, both)))
+    for c in columns:
+        unit = f" ({c.unit})" if c.unit else ""
+        caption = f"{c.title}{unit}: {'more' if c.more else 'less'} is better"
+        if c.metric == "power":
+            caption += f"; {MEANING[c.metric]}"
+        choices.append((c.metric, c.title, caption, list(style), partial(values, [c])))
+
+    radios = "".join(
+        f'<label><input type="radio" name="metric" value="{key}" id="metric-{key}"'
+        f"{' checked' if number == 0 else ''}> {escape(title)}</label>"
+        for number, (key, title, *_) in enumerate(choices)
     )
     head = "".join(
         f'<th scope="col"><a href="#{escape(anchor(name))}">{_breakable(name)}</a></th>' for name in scenarios
     )
-    parts = [f'<fieldset class="choice"><legend>metric</legend>{choices}</fieldset>']
-    for c in columns:
-        ahead = leaders(c)
-        body = []
-        for scheme, look in style.items():
-            cells = (
-                _cell(found[scheme, name][c.metric], c, _rank(ahead, scheme, name))
-                if (scheme, name) in found
-                else "<td>\u2013</td>"
-                for name in scenarios
-            )
-            body.append(f'<tr class="{look.key}"><th scope="row">{named(scheme, look)}</th>{"".join(cells)}</tr>')
-        unit = f" ({c.unit})" if c.unit else ""
-        caption = f"{c.title}{unit}: {'more' if c.more else 'less'} is better"
-        inside = f'<thead><tr><th scope="col">scheme</th>{head}</tr></thead><tbody>{"".join(body)}</tbody>'
-        shown = _table("matrix", caption, inside)
-        parts.append(f'<div class="of-{c.metric}">{shown}</div>')
-    rules = "".join(
-        f".summary:has(#metric-{c.metric}:not(:checked)) .of-{c.metric}{{display:none}}" for c in columns
-    )
+    parts = [f'<fieldset class="choice"><legend>show</legend>{radios}</fieldset>']
+    for key, _, caption, schemes, cell in choices:
+        body = "".join(
+            f'<tr class="{style[scheme].key}"><th scope="row">{named(scheme, style[scheme])}</th>'
+            f"{''.join(cell(scheme, name) for name in scenarios)}</tr>"
+            for scheme in schemes
+        )
+        inside = f'<thead><tr><th scope="col">scheme</th>{head}</tr></thead><tbody>{body}</tbody>'
+        note = VERDICTS if key == "against" else LEADING
+        parts.append(f'<div class="of-{key}">{_table("matrix", caption, inside)}<p class="note">{note}</p></div>')
+    rules = "".join(f".summary:has(#metric-{key}:not(:checked)) .of-{key}{{display:none}}" for key, *_ in choices)
     return f'<style>{rules}</style><div class="summary">{"".join(parts)}</div>'
+
+
+def _short(metric: Metric, column: Column) -> str:
+    """A mean alone."""
+    return "\u2013" if metric["mean"] is None else number(metric["mean"] * column.scale)
+
+
+def _verdict(found: Mapping[str, Any], unit: str) -> str:
+    """A line: a difference, and better, worse, equal or unclear."""
+    if found["difference"]["mean"] is None:
+        return "<div>\u2013</div>"
+    zone = found["zone"]
+    text = f"{signed(number(found['difference']['mean']))}\u202f{escape(unit)} <b>{zone}</b>"
+    return f'<div class="{"close" if zone == "better" else zone}">{text}</div>'
 
 
 def loss_bars(rows: Sequence[Row], style: Mapping[str, Style]) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from headway.train.learner import Learner
 
 
-class Makes(Protocol):
+class EnvFactory(Protocol):
     """Where environments come from; tests put their own here."""
 
     def training(self, config: TrainConfig) -> VecEnv:
@@ -112,7 +112,7 @@ def identity(config: TrainConfig, seed: int) -> dict[str, Any]:
     }
 
 
-def train(config: TrainConfig, folder: Path, seed: int, makes: Makes, watcher: Watcher) -> Training:
+def train(config: TrainConfig, folder: Path, seed: int, makes: EnvFactory, watcher: Watcher) -> Training:
     """Trains until done or interrupted, from the last checkpoint in `folder` if it has one.
 
     Args:

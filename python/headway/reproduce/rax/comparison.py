@@ -16,11 +16,11 @@ from headway.reproduce.rax.link import (
     drawn,
     last_half,
     part,
+    restart_runs,
     runs_of,
     senders,
     share_lost,
-    told_apart,
-    two_lives,
+    split_restart_runs,
 )
 from headway.reproduce.rax.tradeoff import ALPHAS
 from headway.stats.two_samples import mean_percent, median_difference
@@ -57,10 +57,10 @@ def total(run: Run) -> float:
 def fig9(lab: Lab) -> Made:
     """Totals and losses of one of one and of two senders, Rax's and the other schemes'."""
     specs = lab.those(RIVALS)
-    lives = {n: two_lives(lab, 4, f"rax-{n}") for n in COUNTS}
+    lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in COUNTS}
     others = {n: {name: runs_of(lab, name, spec, f"rax-{n}") for name, spec in specs.items()} for n in COUNTS}
     wanted = [one for of_count in others.values() for one in of_count.values()]
-    measured = told_apart((yield [*(of.whole for of in lives.values()), *wanted]), list(lives.values()))
+    measured = split_restart_runs((yield [*(of.whole for of in lives.values()), *wanted]), list(lives.values()))
     found = {n: {RAX: lives[n].first} | others[n] for n in COUNTS}
     looks = looks_of([RAX, *specs])
     panels = [
@@ -162,8 +162,8 @@ def is_outlier(run: Run) -> bool:
 
 def fig10(lab: Lab) -> Made:
     """Totals and losses with each tradeoff, from nothing and resumed."""
-    lives = {(n, alpha): two_lives(lab, alpha, f"rax-{n}") for n in COUNTS for alpha in ALPHAS}
-    measured = told_apart((yield [of.whole for of in lives.values()]), list(lives.values()))
+    lives = {(n, alpha): restart_runs(lab, alpha, f"rax-{n}") for n in COUNTS for alpha in ALPHAS}
+    measured = split_restart_runs((yield [of.whole for of in lives.values()]), list(lives.values()))
     first = {n: {f"alpha {alpha:g}": lives[n, alpha].first for alpha in ALPHAS} for n in COUNTS}
     again = {n: {f"alpha {alpha:g}": lives[n, alpha].again for alpha in ALPHAS} for n in COUNTS}
     found = {n: first[n] | {f"{label}, resumed": one for label, one in again[n].items()} for n in COUNTS}

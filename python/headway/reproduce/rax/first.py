@@ -21,8 +21,8 @@ from headway.reproduce.rax.link import (
     line,
     means,
     percent_lost,
-    told_apart,
-    two_lives,
+    restart_runs,
+    split_restart_runs,
 )
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ FAIR = 0.9
 
 def fig1(lab: Lab) -> Made:
     """Throughput and loss of the first run with one sender, and with two."""
-    lives = [two_lives(lab, 4, name) for name in ("rax-1", "rax-2")]
-    measured = told_apart((yield [each.whole for each in lives]), lives)
+    lives = [restart_runs(lab, 4, name) for name in ("rax-1", "rax-2")]
+    measured = split_restart_runs((yield [each.whole for each in lives]), lives)
     one, two = (each.first for each in lives)
     chart = titled(
         [

@@ -52,7 +52,7 @@ def runs_of(lab: Lab, label: str, spec: str, scenario: str) -> Wanted:
 
 
 @dataclass(frozen=True)
-class TwoLives:
+class RestartRuns:
     """Runs twice as long. In the middle each flow begins again with what it has learned."""
 
     whole: Wanted
@@ -63,7 +63,7 @@ class TwoLives:
     """Its second half, as runs of their own: flows that have resumed."""
 
 
-def two_lives(lab: Lab, alpha: float, scenario: str) -> TwoLives:
+def restart_runs(lab: Lab, alpha: float, scenario: str) -> RestartRuns:
     """The runs of Rax from nothing, and of the same flows resumed."""
     length = min(LENGTH_S, (lab.settings.most_seconds or 2 * LENGTH_S) / 2)
     where = Scenario.load(scenario)
@@ -80,14 +80,14 @@ def two_lives(lab: Lab, alpha: float, scenario: str) -> TwoLives:
         )
 
     twice = f"{fresh(alpha)}:restart={length:g}s"
-    return TwoLives(
+    return RestartRuns(
         whole=runs("both lives", twice, 2 * length),
         first=runs("from nothing", fresh(alpha), length),
         again=runs("resumed", twice, length),
     )
 
 
-def told_apart(measured: Measured, of: Sequence[TwoLives]) -> Measured:
+def split_restart_runs(measured: Measured, of: Sequence[RestartRuns]) -> Measured:
     """With the halves of these runs as runs of their own."""
     halves: dict[Wanted, list[Run]] = {}
     for lives in of:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 from headway.reproduce.charts import looks_of, titled
 from headway.reproduce.claim import PERCENT, POINTS, Aim, judge
 from headway.reproduce.figure import Drawn, Figure
-from headway.reproduce.rax.link import PATH, UNSEEN, fresh, last_half, percent_lost, runs_of, told_apart, two_lives
+from headway.reproduce.rax.link import (
+    PATH,
+    UNSEEN,
+    fresh,
+    last_half,
+    percent_lost,
+    restart_runs,
+    runs_of,
+    split_restart_runs,
+)
 from headway.reproduce.rax.panels import of_one_sender
 from headway.stats.two_samples import mean_difference, mean_percent
 
@@ -22,7 +31,7 @@ COUNTS = {1: "one sender", 2: "two senders"}
 def fig8(lab: Lab) -> Made:
     """One of one and one of two senders where one packet in a hundred is lost at random."""
     lossy = {n: runs_of(lab, f"1% lost, {n}", fresh(4), f"rax-{n}-loss") for n in COUNTS}
-    lives = {n: two_lives(lab, 4, f"rax-{n}") for n in COUNTS}
+    lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in COUNTS}
     rivals = list(lab.those(RIVALS))
     theirs = {
         n: {
@@ -33,7 +42,7 @@ def fig8(lab: Lab) -> Made:
     }
     pairs = [one for of_count in theirs.values() for pair in of_count.values() for one in pair]
     found = yield [*lossy.values(), *(of.whole for of in lives.values()), *pairs]
-    measured = told_apart(found, list(lives.values()))
+    measured = split_restart_runs(found, list(lives.values()))
     clean = {n: of.first for n, of in lives.items()}
     looks = looks_of(rivals)
     others = {lossy[n]: {rival: theirs[n][rival][0] for rival in rivals} for n in COUNTS}

@@ -14,11 +14,11 @@ from headway.reproduce.rax.link import (
     UNSEEN,
     drawn,
     last_half,
+    restart_runs,
     runs_of,
     senders,
     share_lost,
-    told_apart,
-    two_lives,
+    split_restart_runs,
 )
 from headway.reproduce.rax.panels import of_one_sender
 
@@ -41,9 +41,11 @@ SPIKE = 10.0
 
 def fig7(lab: Lab) -> Made:
     """One of one and one of two senders that go on from their own networks, and from a shipped one."""
-    lives = {n: two_lives(lab, 4, f"rax-{n}") for n in (1, 2)}
+    lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in (1, 2)}
     shipped = {n: runs_of(lab, f"rax-pretrained, {n}", "rax-pretrained", f"rax-{n}") for n in (1, 2)}
-    measured = told_apart((yield [*(of.whole for of in lives.values()), *shipped.values()]), list(lives.values()))
+    measured = split_restart_runs(
+        (yield [*(of.whole for of in lives.values()), *shipped.values()]), list(lives.values())
+    )
     first, again = ({n: getattr(of, life) for n, of in lives.items()} for life in ("first", "again"))
     chart = titled(
         [

@@ -16,10 +16,10 @@ from headway.reproduce.rax.link import (
     fresh,
     part,
     reached_s,
+    restart_runs,
     runs_of,
     senders,
-    told_apart,
-    two_lives,
+    split_restart_runs,
 )
 from headway.reproduce.rax.panels import of_one_sender
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 def fig6(lab: Lab) -> Made:
     """One of two senders, and one of four."""
-    lives = {count: two_lives(lab, 2, f"rax-{count}") for count in (1, 2)}
+    lives = {count: restart_runs(lab, 2, f"rax-{count}") for count in (1, 2)}
     four = runs_of(lab, "4 senders", fresh(2), "rax-4")
-    measured = told_apart((yield [*(of.whole for of in lives.values()), four]), list(lives.values()))
+    measured = split_restart_runs((yield [*(of.whole for of in lives.values()), four]), list(lives.values()))
     of_count = {count: of.first for count, of in lives.items()} | {4: four}
     titles = {of_count[2]: "(a) one of two senders", of_count[4]: "(b) one of four"}
     steps = {"two over one": (2, 1), "four over two": (4, 2)}

@@ -13,8 +13,8 @@ from headway.reproduce.rax.link import (
     percent_lost,
     percent_spike,
     reached_s,
-    told_apart,
-    two_lives,
+    restart_runs,
+    split_restart_runs,
 )
 from headway.reproduce.rax.panels import of_one_sender
 from headway.stats.two_samples import median_difference
@@ -28,8 +28,8 @@ ALPHAS = (1.0, 2.0, 4.0)
 
 def fig5(lab: Lab) -> Made:
     """One sender's throughput and loss with each alpha."""
-    lives = [two_lives(lab, alpha, "rax-1") for alpha in ALPHAS]
-    measured = told_apart((yield [of.whole for of in lives]), lives)
+    lives = [restart_runs(lab, alpha, "rax-1") for alpha in ALPHAS]
+    measured = split_restart_runs((yield [of.whole for of in lives]), lives)
     of_alpha = {alpha: of.first for alpha, of in zip(ALPHAS, lives, strict=True)}
     titles = {of_alpha[alpha]: f"({letter}) alpha = {alpha:g}" for letter, alpha in zip("abc", ALPHAS, strict=True)}
     chart = titled(of_one_sender(measured, titles), None, 2)

@@ -17,7 +17,7 @@ from headway.reproduce.charts import Bar, bars, heat, looks_of, over, over_time,
 from headway.reproduce.claim import Zone, judge
 from headway.reproduce.engine import Outcome, begin, circumstances, recorded, trained_once
 from headway.reproduce.engine import make as engine_make
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import FULL, QUICK, TRAININGS, Lab, MissingError
 from headway.reproduce.publish import publish
 from headway.reproduce.scenarios import of_text
@@ -52,7 +52,7 @@ def test_what_is_not_there_is_one_line():
     lab = Lab()
     with pytest.raises(MissingError, match="no scheme tao-va here"):
         lab.scheme("tao-va")
-    assert lab.those(["cubic", "tao-va", "cubik"]) == {"cubic": "cubic"}
+    assert lab.available_schemes(["cubic", "tao-va", "cubik"]) == {"cubic": "cubic"}
     assert lab.notes == ["no scheme tao-va here: left out", "no scheme cubik here; nearest is cubic: left out"]
     with pytest.raises(UsageError, match="beta"):
         lab.scheme("cubic:beta=7")
@@ -66,7 +66,7 @@ def outcome(name, value):
     chart = {"data": {"values": [{"a": 1}]}, "mark": {"type": "point", "color": "#1f4e9c"}, "encoding": {}}
     ours = metric(value, value - 0.1, value + 0.1)
     claim = judge(f"{name}.x", "It is above | 1", "ours; above 1", {"a": ours, "b": ours}, low=1)
-    return Outcome(figure, Drawn(chart, [claim], [["scheme", "loss"], ["owl", "0.1"]]), ["A note."], runs=60)
+    return Outcome(figure, FigureResult(chart, [claim], [["scheme", "loss"], ["owl", "0.1"]]), ["A note."], runs=60)
 
 
 def test_publishing_one_figure_leaves_the_others(tmp_path):
@@ -158,7 +158,7 @@ def test_what_older_rules_judged_is_not_counted(tmp_path):
     assert "measured here (95% interval)" in text
     page.write_text(text.replace("measured here (95% interval)", "here | 95% interval"))
     nothing = Outcome(
-        next(f for f in OWL.figures if f.name == "fig13"), Drawn(outcome("fig8", 2.0).drawn.chart, [])
+        next(f for f in OWL.figures if f.name == "fig13"), FigureResult(outcome("fig8", 2.0).drawn.chart, [])
     )
     publish(tmp_path, OWL, [outcome("fig8", 2.0), nothing])
     rows = {line.split("]")[0][3:]: line for line in page.read_text().splitlines() if line.startswith("| [")}
@@ -300,7 +300,7 @@ def test_a_figure_of_fewer_than_five_recordings_decides_nothing_of_them_and_says
             claims = [
                 judge(f"fig.{of}", "", "", ours, low=0, of_recordings=of == "links") for of in ("links", "cpu")
             ]
-            return Drawn({}, claims, notes=["A note."])
+            return FigureResult({}, claims, notes=["A note."])
 
         def run(task):
             late = "it was late" if task.seed in unfit else None

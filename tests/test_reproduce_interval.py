@@ -12,7 +12,7 @@ from headway.report.svg import standalone
 from headway.reproduce import paper
 from headway.reproduce.claim import Claim, Verdict, Zone
 from headway.reproduce.engine import recorded
-from headway.reproduce.figure import Drawn
+from headway.reproduce.figure import FigureResult
 from headway.reproduce.interval import beyond as past
 from headway.reproduce.interval.estimates import above, estimates, which_explains
 from headway.reproduce.interval.found import AS_PRINTED, LETTERS, Found, reward
@@ -38,7 +38,7 @@ def run(undrawn_run):
     return undrawn_run
 
 
-def drawn(figure, run_of, seeds=SEEDS, models=Path("no-models")) -> Drawn:
+def drawn(figure, run_of, seeds=SEEDS, models=Path("no-models")) -> FigureResult:
     """A figure of made-up runs: `run_of` gives one from what is wanted and its number."""
     making = FIGURES[figure].make(Lab(Settings(runs=seeds), models, stand_ins=STAND_INS))
     runs = {one: [run_of(one, k) | {"seed": k, "seconds": 60.0} for k in range(seeds)] for one in next(making)}
@@ -48,7 +48,7 @@ def drawn(figure, run_of, seeds=SEEDS, models=Path("no-models")) -> Drawn:
     return end.value.value
 
 
-def verdicts(found: Drawn):
+def verdicts(found: FigureResult):
     return {claim.id: claim.verdict for claim in found.claims}
 
 

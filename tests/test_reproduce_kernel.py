@@ -46,7 +46,7 @@ def test_what_the_kernel_lacks_is_one_line(monkeypatch):
     lab = Lab(world="kernel")
     with pytest.raises(MissingError, match=r"^owl is not in this kernel: HEADWAYD=/nowhere: no such program"):
         lab.scheme("owl")
-    assert lab.those(["kernel-reno", "kernel-renno"]) == {"kernel-reno": "kernel-reno"}
+    assert lab.available_schemes(["kernel-reno", "kernel-renno"]) == {"kernel-reno": "kernel-reno"}
     assert "kernel-renno is not in this kernel: the kernel has no congestion control 'renno'" in lab.notes[0]
 
 

@@ -121,7 +121,7 @@ def test_masking_weighs_by_what_is_known():
 
 def test_who_is_not_there_yet_joins_by_itself():
     one = Lab()
-    assert set(END_TO_END) - set(one.those(END_TO_END)) <= {"tao-va", "indigo"}
+    assert set(END_TO_END) - set(one.available_schemes(END_TO_END)) <= {"tao-va", "indigo"}
 
 
 def test_ablations_that_are_not_trained_are_noted(tmp_path):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table as RichTable
 
-    from headway.reproduce.engine import Begun, Outcome
+    from headway.reproduce.engine import Outcome, StartedFigure
     from headway.reproduce.figure import Paper
     from headway.reproduce.lab import Lab
     from headway.runs.store import Store
@@ -165,7 +165,7 @@ def _stand_ins(given: Sequence[str]) -> dict[str, str]:
 
 
 def _make(
-    begun: Sequence[Begun | Outcome],
+    begun: Sequence[StartedFigure | Outcome],
     store: Store,
     jobs: int,
     logs: Path | None,
@@ -176,10 +176,10 @@ def _make(
     `keep` gets each figure as soon as it is made, so that nothing after it costs it.
     """
     from headway.cli.progress import duration, progress_of_runs
-    from headway.reproduce.engine import Begun
+    from headway.reproduce.engine import StartedFigure
     from headway.reproduce.run import make_all, missing_of
 
-    possible = [one for one in begun if isinstance(one, Begun)]
+    possible = [one for one in begun if isinstance(one, StartedFigure)]
     missing = missing_of(begun, store)
     tasks = [task for of_one in missing.values() for task in of_one]
     total = len(tasks)

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headway.reproduce.claim import Claim
-    from headway.reproduce.figure import Drawn, Figure, Made, Paper
-    from headway.reproduce.lab import Lab, OneRun, Wanted
+    from headway.reproduce.figure import Figure, FigureJob, FigureResult, Paper
+    from headway.reproduce.lab import Lab, OneRun, RunRequest
     from headway.runs.store import Run, Store
 
-    Runs = Mapping[Wanted, Sequence[Run]]
+    Runs = Mapping[RunRequest, Sequence[Run]]
 
 SCHEMA = 2
 GENERATED = "synthetic-"
@@ -37,13 +37,13 @@ UNFIT = "the runs are unfit"
 
 
 @dataclass
-class Begun:
+class StartedFigure:
     """A figure that knows which runs it needs."""
 
     figure: Figure
     lab: Lab
-    making: Made
-    wanted: Sequence[Wanted]
+    making: FigureJob
+    wanted: Sequence[RunRequest]
 
     @property
     def tasks(self) -> list[OneRun]:
@@ -58,7 +58,7 @@ class Outcome:
     """A figure made again, or why it could not be."""
 
     figure: Figure
-    drawn: Drawn | None = None
+    drawn: FigureResult | None = None
     notes: Sequence[str] = ()
     """What was left out of it, a line each."""
     missing: str | None = None
@@ -114,9 +114,9 @@ def command(paper: Paper, figure: Figure) -> str:
     return f"headway reproduce {paper.name} {figure.asked}{world}"
 
 
-def begin(figures: Sequence[Figure], lab: Lab) -> list[Begun | Outcome]:
+def begin(figures: Sequence[Figure], lab: Lab) -> list[StartedFigure | Outcome]:
     """Asks figures for the runs that they need; those that cannot be made are outcomes already."""
-    begun: list[Begun | Outcome] = []
+    begun: list[StartedFigure | Outcome] = []
     for figure in figures:
         own = replace(lab, notes=[], world=figure.world)
         making = figure.make(own)
@@ -126,11 +126,11 @@ def begin(figures: Sequence[Figure], lab: Lab) -> list[Begun | Outcome]:
         except MissingError as why:
             begun.append(Outcome(figure, missing=str(why)))
         else:
-            begun.append(Begun(figure, own, making, wanted))
+            begun.append(StartedFigure(figure, own, making, wanted))
     return begun
 
 
-def _need_traces(wanted: Sequence[Wanted]) -> None:
+def _need_traces(wanted: Sequence[RunRequest]) -> None:
     """Raises MissingError where one is not on this machine."""
     names = dict.fromkeys(name for one in wanted for name in one.scenario.traces)
     if missing := [name for name in names if Trace.find(name) is None]:
@@ -139,18 +139,18 @@ def _need_traces(wanted: Sequence[Wanted]) -> None:
         raise MissingError(f"no trace {', '.join(missing)} here: {' and '.join(cures)}")
 
 
-def missing_runs(begun: Begun, store: Store) -> list[OneRun]:
+def missing_runs(begun: StartedFigure, store: Store) -> list[OneRun]:
     """Those that are still to be run."""
     return [task for task in begun.tasks if store.find(task) is None]
 
 
-def logged(begun: Begun) -> list[OneRun]:
+def logged(begun: StartedFigure) -> list[OneRun]:
     """Those whose packets may be logged: the first of each point."""
     return list({tuple(task.key.values()): task for one in begun.wanted for task in one.tasks[:1]}.values())
 
 
 def make(
-    begun: Begun, store: Store, jobs: int, progress: Callable[[int, float], None], logs: Path | None = None
+    begun: StartedFigure, store: Store, jobs: int, progress: Callable[[int, float], None], logs: Path | None = None
 ) -> Outcome:
     """Runs what is missing, `jobs` at a time, then draws and judges. KeyboardInterrupt leaves what has finished.
 
@@ -166,7 +166,7 @@ def make(
     try:
         begun.making.send(Measured(shown))
     except StopIteration as end:
-        drawn: Drawn = end.value
+        drawn: FigureResult = end.value
     else:
         raise AssertionError(f"{begun.figure.name} asks for runs twice")
     recordings = len(recorded(begun.wanted))
@@ -191,13 +191,13 @@ def make(
     return Outcome(begun.figure, drawn, notes, runs=len(begun.tasks), took_s=took_s)
 
 
-def _gated(claim: Claim, begun: Begun, recordings: int) -> Claim:
+def _gated(claim: Claim, begun: StartedFigure, recordings: int) -> Claim:
     """The claim, left open if there are too few trainings of its learners, or recordings."""
     seeds = begun.lab.training_seeds(begun.wanted, claim.learners)
     return with_replicates(claim, seeds=seeds, recordings=recordings)
 
 
-def recorded(wanted: Iterable[Wanted]) -> set[str]:
+def recorded(wanted: Iterable[RunRequest]) -> set[str]:
     """The recordings among their links; both directions of a link, and all its seconds, are one."""
     names = {name for one in wanted for name in one.scenario.traces}
     return {name.rpartition(".")[0] or name for name in names if not name.startswith(GENERATED)}
@@ -215,7 +215,7 @@ def few_recordings(count: int) -> list[str]:
     ]
 
 
-def trained_once(begun: Begun) -> list[str]:
+def trained_once(begun: StartedFigure) -> list[str]:
     """What a reader is to know of learned schemes that are not the paper's own, and of one training."""
     learned = {of["name"] for of in schemes() if any(one["name"] == "model" for one in of["params"])}
     learned -= {"learned", *begun.lab.trained}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headway.reproduce.lab import Lab, Wanted
+from headway.reproduce.lab import Lab, RunRequest
 from headway.reproduce.measured import Measured
 from headway.runs.task import SIM
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class FigureResult:
     """A figure made again."""
 
     chart: Spec
@@ -31,7 +31,7 @@ class Drawn:
     """Long tables, written next to the chart, by the suffix of the file's name, as in fig4-pairs.csv."""
 
 
-Made = Generator[Sequence[Wanted], Measured, Drawn]
+FigureJob = Generator[Sequence[RunRequest], Measured, FigureResult]
 """A figure under way: it yields the runs that it needs, once, is sent what they gave, and returns what is drawn."""
 
 
@@ -44,7 +44,7 @@ class Figure:
     title: str
     caption: str
     """What the figure shows and how it was run, in the paper's terms, or in ours if it has none."""
-    make: Callable[[Lab], Made]
+    make: Callable[[Lab], FigureJob]
     world: str = SIM
     """Where its runs are carried out. One of another world than the simulator is named after it: fig11-kernel."""
 

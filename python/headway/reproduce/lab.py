@@ -53,7 +53,7 @@ QUICK_KERNEL = Settings(runs=2, most_seconds=2.0)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunRequest:
     """The runs of one scheme on one scenario: a point of a figure."""
 
     label: str
@@ -91,7 +91,7 @@ class Wanted:
 class OneRun:
     """One of them. A `headway.runs.task.Task`."""
 
-    wanted: Wanted
+    wanted: RunRequest
     seed: int
     spec: str
     """What runs."""
@@ -158,7 +158,7 @@ class Lab:
         """Is this less than the paper's runs?"""
         return self.settings not in {FULL, FULL_KERNEL}
 
-    def training_seeds(self, wanted: Iterable[Wanted], of: Collection[str] = ()) -> int | None:
+    def training_seeds(self, wanted: Iterable[RunRequest], of: Collection[str] = ()) -> int | None:
         """With how many seeds each of the paper's schemes among these was trained at least; None without any.
 
         `of` are the schemes that count; all of the paper's unless told. `learned` is an ablation, or a stand-in.
@@ -192,7 +192,7 @@ class Lab:
         others = sorted(TRAININGS.glob(f"{scheme}-v1-seed-*"))
         return ":model=".join([name, "v1", *map(str, others)]) if others else name
 
-    def those(self, names: Iterable[str]) -> dict[str, str]:
+    def available_schemes(self, names: Iterable[str]) -> dict[str, str]:
         """The specs of those schemes that are there; the others are noted."""
         found = {}
         for name in names:
@@ -217,7 +217,7 @@ class Lab:
         series: bool = False,
         bin_ms: float = GRID_MS,
         runs: int | None = None,
-    ) -> Wanted:
+    ) -> RunRequest:
         """The runs of a scheme on a scenario, of its own length unless told; `runs` of them where all are run."""
         length = scenario.seconds if seconds is None else seconds
         if self.settings.most_seconds is not None:
@@ -226,11 +226,11 @@ class Lab:
         count = self.settings.runs if self.quick or runs is None else runs
         count = count if scenario.varies or self.world != SIM else 1
         seeds = tuple(islice(seeds_from(self.first_seed), count))
-        return Wanted(label, spec, scenario, length, seeds, series, bin_ms, self.world)
+        return RunRequest(label, spec, scenario, length, seeds, series, bin_ms, self.world)
 
     def each(
         self, specs: Mapping[str, str], scenario: Scenario, *, seconds: float | None = None, series: bool = False
-    ) -> dict[str, Wanted]:
+    ) -> dict[str, RunRequest]:
         """`want` for several schemes on one scenario, by label."""
         return {
             label: self.want(label, spec, scenario, seconds=seconds, series=series) for label, spec in specs.items()

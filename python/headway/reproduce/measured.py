@@ -23,7 +23,7 @@ from headway.summary import METRICS, in_blocks, summarise, within_range
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from headway.reproduce.lab import Wanted
+    from headway.reproduce.lab import RunRequest
     from headway.runs.store import Run
     from headway.stats import Ellipse
     from headway.stats.two_samples import TwoSamples
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 
 Of = str | Callable[["Run"], float | None]
 """A metric by name, or a function of a run; None where it does not apply."""
-Pair = tuple["Wanted", "Wanted"]
+Pair = tuple["RunRequest", "RunRequest"]
 """What was, and what became of it."""
 
 
 class Measured:
     """Runs by what asked for them."""
 
-    def __init__(self, runs: Mapping[Wanted, Sequence[Run]]) -> None:
+    def __init__(self, runs: Mapping[RunRequest, Sequence[Run]]) -> None:
         """All runs of each; of those in real time the fit ones where there are any, so seeds may be missing."""
         self._runs = runs
         self._offsets: dict[str, Offsets | None] = {}
 
-    def plus(self, more: Mapping[Wanted, Sequence[Run]]) -> Measured:
+    def plus(self, more: Mapping[RunRequest, Sequence[Run]]) -> Measured:
         """These runs, and others that were made of them."""
         return Measured({**self._runs, **more})
 
-    def runs(self, wanted: Wanted) -> Sequence[Run]:
+    def runs(self, wanted: RunRequest) -> Sequence[Run]:
         """In the order of its seeds."""
         return self._runs[wanted]
 
-    def mean(self, wanted: Wanted, of: Of) -> Estimate:
+    def mean(self, wanted: RunRequest, of: Of) -> Estimate:
         """The mean over runs; a metric's interval ends where its range does."""
         found = self.across([wanted], lambda run: _value(run, of))
         if callable(of) or of not in METRICS:
@@ -59,11 +59,11 @@ class Measured:
         largest = max((run[of] for run in self._runs[wanted] if run[of] is not None), default=0.0)
         return found.mapped(lambda end: within_range(of, end, largest))
 
-    def median(self, wanted: Wanted, of: Of) -> Estimate:
+    def median(self, wanted: RunRequest, of: Of) -> Estimate:
         """The median over runs, which have to be independent of one another: of one training."""
         return self.median_across([wanted], lambda run: _value(run, of))
 
-    def median_across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
+    def median_across(self, wanted: Sequence[RunRequest], of: Callable[..., float | None]) -> Estimate:
         """The median over seeds of `of`, applied to one run of each of `wanted` with the same seed."""
         _refuse_trainings(*wanted)
         together, _ = self.ordered(wanted)
@@ -72,12 +72,12 @@ class Measured:
             median(values) if values else None, lambda level: median_interval(values, level=level), [values]
         )
 
-    def share(self, wanted: Wanted, of: Callable[[Run], bool]) -> Estimate:
+    def share(self, wanted: RunRequest, of: Callable[[Run], bool]) -> Estimate:
         """The share of runs of which something is true, with Wilson's interval: it has a width at 0 and 1 too."""
         hits, runs = self._counted(wanted, of)
         return Estimate(hits / runs if runs else None, lambda level: share_interval(hits, runs, level=level))
 
-    def share_difference(self, one: Wanted, other: Wanted, of: Callable[[Run], bool]) -> Estimate:
+    def share_difference(self, one: RunRequest, other: RunRequest, of: Callable[[Run], bool]) -> Estimate:
         """The share of `one` less that of `other`, of runs that are independent (Newcombe's interval)."""
         first, second = self._counted(one, of), self._counted(other, of)
         if not (first[1] and second[1]):
@@ -87,19 +87,19 @@ class Measured:
             lambda level: share_difference_interval(first, second, level=level),
         )
 
-    def _counted(self, wanted: Wanted, of: Callable[[Run], bool]) -> tuple[int, int]:
+    def _counted(self, wanted: RunRequest, of: Callable[[Run], bool]) -> tuple[int, int]:
         _refuse_trainings(wanted)
         runs = self._runs[wanted]
         return sum(map(of, runs)), len(runs)
 
-    def difference(self, one: Wanted, other: Wanted, of: Of) -> Estimate:
+    def difference(self, one: RunRequest, other: RunRequest, of: Of) -> Estimate:
         """`one` less `other`, of runs with the same seed: both met the same network.
 
         Of two learners with several trainings each, whose seeds share nothing, it is Welch's.
         """
         return self.less(one, [other], of)
 
-    def less(self, one: Wanted, others: Sequence[Wanted], of: Of) -> Estimate:
+    def less(self, one: RunRequest, others: Sequence[RunRequest], of: Of) -> Estimate:
         """The same, less the mean of several others."""
         if _are_trained_apart([one, *others]):
             first, second = self._of_trainings([one], of), self._of_trainings(others, of)
@@ -112,7 +112,7 @@ class Measured:
 
         return self.across([one, *others], less)
 
-    def percent(self, one: Wanted, other: Wanted, of: Of) -> Estimate:
+    def percent(self, one: RunRequest, other: RunRequest, of: Of) -> Estimate:
         """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed.
 
         Of two learners with several trainings each it is Welch's, to first order.
@@ -125,7 +125,7 @@ class Measured:
         known = [(row[0], row[1]) for row in rows]
         return percent_of(known, block)
 
-    def apart(self, one: Wanted, other: Wanted, of: Of, how: TwoSamples = mean_difference) -> Estimate:
+    def apart(self, one: RunRequest, other: RunRequest, of: Of, how: TwoSamples = mean_difference) -> Estimate:
         """`one` against `other`, of independent runs; the difference of means unless told otherwise.
 
         Seeds that change only when a flow starts are no pairs, and numbers of runs may differ.
@@ -152,7 +152,7 @@ class Measured:
         apart = mean_of(added, block)
         return apart.mapped(lambda value: more + value)
 
-    def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
+    def across(self, wanted: Sequence[RunRequest], of: Callable[..., float | None]) -> Estimate:
         """The mean over seeds of `of`, applied to one run of each of `wanted`; None is left out."""
         ordered, block = self.ordered(wanted)
         found = [(runs, of(*runs)) for runs in ordered]
@@ -162,7 +162,7 @@ class Measured:
         values = [value for (value,) in samples]
         return mean_of(values, block)
 
-    def _rows(self, wanted: Sequence[Wanted], of: Sequence[Of]) -> tuple[list[list[float]], int]:
+    def _rows(self, wanted: Sequence[RunRequest], of: Sequence[Of]) -> tuple[list[list[float]], int]:
         """A value of each of `wanted` for each seed with which all are known, or for each training seed."""
         ordered, block = self.ordered(wanted)
         rows = [(runs, [_value(run, what) for run, what in zip(runs, of, strict=True)]) for runs in ordered]
@@ -172,7 +172,7 @@ class Measured:
 
     @staticmethod
     def samples(
-        wanted: Sequence[Wanted], rows: Sequence[tuple[tuple[Run, ...], list[float]]], block: int
+        wanted: Sequence[RunRequest], rows: Sequence[tuple[tuple[Run, ...], list[float]]], block: int
     ) -> tuple[list[list[float]], int]:
         """The samples behind runs: themselves, or of a scheme of several models a mean of each model's.
 
@@ -194,12 +194,12 @@ class Measured:
         number = {seed: k % models for k, seed in enumerate(most.seeds)}
         return nested([number[runs[0]["seed"]] for runs, _ in rows], [values for _, values in rows], block)
 
-    def _of_trainings(self, wanted: Sequence[Wanted], of: Of) -> list[float]:
+    def _of_trainings(self, wanted: Sequence[RunRequest], of: Of) -> list[float]:
         """The mean over `wanted` of each of their trainings, of the seeds that all have a value of."""
         rows, _ = self._rows(wanted, [of] * len(wanted))
         return [fmean(row) for row in rows]
 
-    def ordered(self, wanted: Sequence[Wanted]) -> tuple[list[tuple[Run, ...]], int]:
+    def ordered(self, wanted: Sequence[RunRequest]) -> tuple[list[tuple[Run, ...]], int]:
         """Runs of one seed together, ordered so that neighbours are alike, and how many of them make a block."""
         by_seed = [{run["seed"]: run for run in self._runs[one]} for one in wanted]
         together = [
@@ -210,18 +210,18 @@ class Measured:
         ordered, block = in_blocks(together, self._starts(wanted[0]))
         return [each["runs"] for each in ordered], block
 
-    def _starts(self, wanted: Wanted) -> Offsets | None:
+    def _starts(self, wanted: RunRequest) -> Offsets | None:
         """Where its runs begin in a trace, which is read once."""
         scenario = wanted.scenario
         if scenario.hash not in self._offsets:
             self._offsets[scenario.hash] = pairs.offsets_of(scenario)
         return self._offsets[scenario.hash]
 
-    def rows(self, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+    def rows(self, wanted: Sequence[RunRequest]) -> list[dict[str, Any]]:
         """Rows as a bench's, by label: what `headway.report` draws."""
         return [row for one in wanted for row in summarise(self._labelled(one), self._begins(one))]
 
-    def regions(self, wanted: Sequence[Wanted]) -> dict[str, Ellipse]:
+    def regions(self, wanted: Sequence[RunRequest]) -> dict[str, Ellipse]:
         """The confidence ellipse of p95 delay and throughput, by label."""
         from headway.summary import regions
 
@@ -230,10 +230,10 @@ class Measured:
             found |= {label: e for (label, _), e in regions(self._labelled(one), self._begins(one)).items()}
         return found
 
-    def _labelled(self, one: Wanted) -> list[Run]:
+    def _labelled(self, one: RunRequest) -> list[Run]:
         return [run | {"scheme": one.label} for run in self._runs[one]]
 
-    def _begins(self, one: Wanted) -> dict[str, Offsets]:
+    def _begins(self, one: RunRequest) -> dict[str, Offsets]:
         starts = self._starts(one)
         return {one.scenario.name: starts} if starts else {}
 
@@ -249,7 +249,7 @@ def percent_of(both: Sequence[tuple[float, float]], block: int = 1) -> Estimate:
     return Estimate.of(lambda level: means.percent(both, block, level=level), parts)
 
 
-def _are_trained_apart(wanted: Sequence[Wanted]) -> bool:
+def _are_trained_apart(wanted: Sequence[RunRequest]) -> bool:
     """Are there two learners among them with several trainings each, which are not the same?
 
     Raises ValueError where they are the same in part.
@@ -257,7 +257,7 @@ def _are_trained_apart(wanted: Sequence[Wanted]) -> bool:
     return not are_pairs(one.trainings for one in wanted)
 
 
-def _refuse_trainings(*wanted: Wanted) -> None:
+def _refuse_trainings(*wanted: RunRequest) -> None:
     """Raises ValueError where runs of several trainings would count as independent ones."""
     if several := [one for one in wanted if len(one.models) > 1]:
         raise ValueError(

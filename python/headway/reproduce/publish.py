@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from headway.reproduce.claim import Claim
     from headway.reproduce.engine import Outcome
-    from headway.reproduce.figure import Drawn, Figure, Paper
+    from headway.reproduce.figure import Figure, FigureResult, Paper
 
 SUMMARY = "<!-- summary -->"
 IN_SHORT = "## In short"
@@ -140,7 +140,7 @@ def _anchor(figure: Figure) -> str:
     return "".join(c for c in words.replace(" ", "-") if c.isalnum() or c in "-_")
 
 
-def section(paper: Paper, outcome: Outcome, drawn: Drawn) -> str:
+def section(paper: Paper, outcome: Outcome, drawn: FigureResult) -> str:
     """A figure's picture, claims, table and notes."""
     name = f"{paper.name}-{outcome.figure.name}"
     picture = (

@@ -12,7 +12,7 @@ from headway import ending
 from headway._native import UsageError
 from headway.files import write_atomic
 from headway.reproduce import PAPERS, paper
-from headway.reproduce.engine import Begun, Outcome, make, missing_runs
+from headway.reproduce.engine import Outcome, StartedFigure, make, missing_runs
 from headway.reproduce.lab import FULL, FULL_KERNEL, QUICK, QUICK_KERNEL, Lab
 from headway.runs.store import Store
 from headway.runs.task import SIM
@@ -96,12 +96,12 @@ def store_of(folder: Path, figures: Sequence[Figure]) -> Store:
     return Store(folder, [CLAIMS, *drawn])
 
 
-def missing_of(begun: Sequence[Begun | Outcome], store: Store) -> dict[str, list[OneRun]]:
+def missing_of(begun: Sequence[StartedFigure | Outcome], store: Store) -> dict[str, list[OneRun]]:
     """Of each figure that can be made the runs to be run; what an earlier one runs is left out."""
     missing: dict[str, list[OneRun]] = {}
     seen = set[tuple[object, ...]]()
     for one in begun:
-        if isinstance(one, Begun):
+        if isinstance(one, StartedFigure):
             own = {tuple(task.key.values()): task for task in missing_runs(one, store)}
             missing[one.figure.name] = [task for key, task in own.items() if key not in seen]
             seen |= own.keys()
@@ -109,7 +109,7 @@ def missing_of(begun: Sequence[Begun | Outcome], store: Store) -> dict[str, list
 
 
 def make_all(
-    begun: Sequence[Begun | Outcome],
+    begun: Sequence[StartedFigure | Outcome],
     missing: Mapping[str, Sequence[OneRun]],
     store: Store,
     jobs: int,
@@ -132,7 +132,7 @@ def make_all(
     outcomes: list[Outcome] = []
     runs, done_s, now = 0, 0.0, 0
     for one in begun:
-        if not isinstance(one, Begun):
+        if not isinstance(one, StartedFigure):
             outcomes.append(one)
             continue
         name, now = one.figure.name, 0

@@ -14,7 +14,7 @@ from headway._native import UsageError
 from headway.report.lines import Axis, sweep
 from headway.reproduce.charts import chosen, titled
 from headway.reproduce.claim import PERCENT, judge, text_of
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import TRAINED, MissingError
 from headway.stats.estimate import Estimate
 from headway.stats.means import mean
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from headway.report.svg import Spec
     from headway.reproduce.claim import Claim
-    from headway.reproduce.figure import Made
+    from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
 
 NOTHING, POLICIES, EVERYTHING = "nothing", "policies", "everything"
@@ -48,7 +48,7 @@ STUDY = "bbr-team/runs.jsonl"
 """Below the folder of trainings."""
 
 
-def figure(lab: Lab) -> Made:
+def figure(lab: Lab) -> FigureJob:
     """The study's lines, drawn: they are trained, not run. Raises MissingError where there are none."""
     file = (lab.models or TRAINED) / STUDY
     if not file.is_file():
@@ -70,7 +70,7 @@ def read(file: Path) -> list[Row]:
     return rows
 
 
-def agents(rows: Sequence[Row]) -> Drawn:
+def agents(rows: Sequence[Row]) -> FigureResult:
     """The chart, the claims and the table of a study's lines. Raises UsageError for none of a team."""
     setups = _setups(rows)
     if not setups:
@@ -94,7 +94,7 @@ def agents(rows: Sequence[Row]) -> Drawn:
         f"all decisions of its training, so those means are lower bounds. These are {late} of "
         f"{sum(map(len, setups.values()))} teams.",
     ]
-    return Drawn(titled(panels, looks), _claims(setups), table, notes)
+    return FigureResult(titled(panels, looks), _claims(setups), table, notes)
 
 
 def _setups(rows: Sequence[Row]) -> dict[Setup, list[Row]]:

@@ -29,7 +29,7 @@ from headway.reproduce.bbr_tuning.path import (
 )
 from headway.reproduce.charts import chosen, titled
 from headway.reproduce.claim import POINTS, Claim, judge, text_of
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from headway.report.series import Line
     from headway.report.style import Style
     from headway.report.svg import Spec
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
 
@@ -54,7 +54,7 @@ PAPER_SAYS = {PPO: 60.0, DQN: 50.0, A2C: 75.0}
 ACTUAL = "the path"
 
 
-def fig3(lab: Lab) -> Made:
+def fig3(lab: Lab) -> FigureJob:
     """Estimates of the RTT and throughput of the first run, and their distributions over all runs."""
     wanted = want(lab, schemes(lab, tuned=(PPO, DQN, A2C)), "bbr-epochs")
     measured = yield list(wanted.values())
@@ -87,10 +87,10 @@ def fig3(lab: Lab) -> Made:
     for label, one in wanted.items():
         cells = [measured.mean(one, of) for of in (percent_right, "throughput_mbps", "rtt_mean_ms")]
         table.append([label, *(text for cell in cells for text in text_of(cell))])
-    return Drawn(titled(panels, looks, 2), _claims(measured, wanted), table, notes=[f"{CLOSE_SAYS}."])
+    return FigureResult(titled(panels, looks, 2), _claims(measured, wanted), table, notes=[f"{CLOSE_SAYS}."])
 
 
-def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
+def _claims(measured: Measured, wanted: dict[str, RunRequest]) -> list[Claim]:
     tuned = [label for label in PAPER_SAYS if label in wanted]
     vanilla = [label for label in (PAPERS, LINUX) if label in wanted]
     found = [
@@ -210,7 +210,7 @@ def percent_soon(run: Run) -> float | None:
 
 def _cumulative(
     measured: Measured,
-    wanted: dict[str, Wanted],
+    wanted: dict[str, RunRequest],
     looks: Mapping[str, Style],
     of: Callable[[Run], Sequence[float]],
     title: str,

@@ -21,14 +21,14 @@ from headway.reproduce.bbr_tuning.path import (
 )
 from headway.reproduce.charts import chosen, titled
 from headway.reproduce.claim import judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from headway.reproduce.claim import Claim
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
 
@@ -39,7 +39,7 @@ NEAR = 1.1
 """An estimate of the rate is right again within this."""
 
 
-def fig2a(lab: Lab) -> Made:
+def fig2a(lab: Lab) -> FigureJob:
     """RTprop and throughput as the round trip grows from 40 to 400 ms."""
     wanted = want(lab, schemes(lab), "bbr-rtt-step")
     measured = yield list(wanted.values())
@@ -81,10 +81,10 @@ def fig2a(lab: Lab) -> Made:
         ),
         *_gains("fig2a", measured, wanted, {"stale": stale_rtprop_s, "throughput": lost_rate_s}),
     ]
-    return Drawn(titled(panels, looks, 2), claims)
+    return FigureResult(titled(panels, looks, 2), claims)
 
 
-def fig2b(lab: Lab) -> Made:
+def fig2b(lab: Lab) -> FigureJob:
     """BtlBw and RTT as the link falls from 20 to 5 Mbit/s."""
     wanted = want(lab, schemes(lab), "bbr-rate-step")
     measured = yield list(wanted.values())
@@ -120,13 +120,13 @@ def fig2b(lab: Lab) -> Made:
         ),
         *_gains("fig2b", measured, wanted, {"stale": stale_btlbw_s, "rtt": peak_rtt_ms}, {"rtt": "ms"}),
     ]
-    return Drawn(titled(panels, looks, 2), claims)
+    return FigureResult(titled(panels, looks, 2), claims)
 
 
 def _gains(
     figure: str,
     measured: Measured,
-    wanted: dict[str, Wanted],
+    wanted: dict[str, RunRequest],
     of: dict[str, Callable[[Run], float | None]],
     units: dict[str, str] | None = None,
 ) -> list[Claim]:
@@ -152,7 +152,7 @@ def _gains(
 
 
 def _medians(
-    measured: Measured, wanted: dict[str, Wanted], column: str
+    measured: Measured, wanted: dict[str, RunRequest], column: str
 ) -> dict[str, list[tuple[float, float | None]]]:
     return {label: median_line(measured.runs(one), column) for label, one in wanted.items()}
 

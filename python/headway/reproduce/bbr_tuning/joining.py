@@ -10,14 +10,14 @@ from headway.reproduce.bands import beside, flows, whole
 from headway.reproduce.bbr_tuning.path import BIN_MS, LINUX, LOOKS, PAPERS, PPO, ends_s, means, schemes, want
 from headway.reproduce.charts import chosen, titled
 from headway.reproduce.claim import judge, text_of
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 
 if TYPE_CHECKING:
     from headway.report.series import Line
     from headway.report.svg import Spec
     from headway.reproduce.claim import Claim
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured, Of
     from headway.runs.store import Run
     from headway.stats.estimate import Estimate
@@ -39,7 +39,7 @@ FASTER, LOWER, SOONER = 2.7, 40.0, 10.0
 SENDERS = (("blue", "circle"), ("vermillion", "up"), ("green", "square"), ("purple", "down"), ("orange", "diamond"))
 
 
-def fig4(lab: Lab) -> Made:
+def fig4(lab: Lab) -> FigureJob:
     """Throughput of each flow of the first run, and RTTs."""
     wanted = want(lab, schemes(lab), "bbr-join-leave")
     measured = yield list(wanted.values())
@@ -78,10 +78,10 @@ def fig4(lab: Lab) -> Made:
     tables = {
         "The time to converge (s) with other definitions, and the share of runs that do": _others(wanted, measured)
     }
-    return Drawn(titled(panels, looks, 2), _claims(measured, wanted), table, notes, tables)
+    return FigureResult(titled(panels, looks, 2), _claims(measured, wanted), table, notes, tables)
 
 
-def _converging(measured: Measured, one: Wanted) -> Estimate:
+def _converging(measured: Measured, one: RunRequest) -> Estimate:
     """The runs that converge, in %; of several trainings the mean of their shares."""
     several = len(one.models) > 1
     share = (
@@ -90,7 +90,7 @@ def _converging(measured: Measured, one: Wanted) -> Estimate:
     return share.mapped(lambda x: 100 * x)
 
 
-def _others(wanted: dict[str, Wanted], measured: Measured) -> list[list[str]]:
+def _others(wanted: dict[str, RunRequest], measured: Measured) -> list[list[str]]:
     """A row for each length of a throughput and each distance from the fair share."""
     rows = [["throughput of", "within", *wanted]]
     for width_s in OTHER_MEANS_S:
@@ -103,7 +103,7 @@ def _others(wanted: dict[str, Wanted], measured: Measured) -> list[list[str]]:
     return rows
 
 
-def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
+def _claims(measured: Measured, wanted: dict[str, RunRequest]) -> list[Claim]:
     if PPO not in wanted:
         return []
     vanilla = [label for label in (PAPERS, LINUX) if label in wanted]
@@ -144,7 +144,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
     ]
 
 
-def _ratio(measured: Measured, one: Wanted, other: Wanted, of: Of) -> Estimate:
+def _ratio(measured: Measured, one: RunRequest, other: RunRequest, of: Of) -> Estimate:
     """A mean over another, with the interval of their difference in percent."""
     return measured.percent(one, other, of).mapped(lambda percent: 1 + percent / 100)
 

@@ -20,7 +20,7 @@ from headway.reproduce.bbr_tuning.joining import converges_s, mean_rtts, peak_ms
 from headway.reproduce.bbr_tuning.path import BIN_MS, LINUX, PPO, RUNS, TUNED, VANILLA
 from headway.reproduce.charts import chosen, titled
 from headway.reproduce.claim import judge, text_of
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.runs.task import KERNEL, SIM
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from headway.reproduce.bbr_tuning.chain import Chain
     from headway.reproduce.claim import Claim
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured, Of
     from headway.runs.store import Run
     from headway.stats.estimate import Estimate
@@ -57,7 +57,7 @@ class Quantity:
     of: Of
 
 
-def fig2a(lab: Lab) -> Made:
+def fig2a(lab: Lab) -> FigureJob:
     """RTprop and throughput as the round trip grows from 40 to 400 ms."""
     quantities = [
         Quantity(
@@ -74,7 +74,7 @@ def fig2a(lab: Lab) -> Made:
     return (yield from _step(lab, "fig2a-kernel", "bbr-rtt-step", columns, quantities))
 
 
-def fig2b(lab: Lab) -> Made:
+def fig2b(lab: Lab) -> FigureJob:
     """BtlBw and RTT as the link falls from 20 to 5 Mbit/s."""
     quantities = [
         Quantity("stale", "time from the step until BtlBw is within 10% of the new rate", "s", stale_btlbw_s),
@@ -84,7 +84,9 @@ def fig2b(lab: Lab) -> Made:
     return (yield from _step(lab, "fig2b-kernel", "bbr-rate-step", columns, quantities))
 
 
-def _step(lab: Lab, figure: str, scenario: str, columns: dict[str, Axis], quantities: Sequence[Quantity]) -> Made:
+def _step(
+    lab: Lab, figure: str, scenario: str, columns: dict[str, Axis], quantities: Sequence[Quantity]
+) -> FigureJob:
     with tuned(MODEL) as chain:
         wanted = _want(lab, scenario, chain)
         measured = yield list(wanted.values())
@@ -100,14 +102,14 @@ def _step(lab: Lab, figure: str, scenario: str, columns: dict[str, Axis], quanti
         )
         for column, axis in columns.items()
     ]
-    return Drawn(
+    return FigureResult(
         titled(panels, looks, 2),
         _claims(figure, measured, wanted, quantities),
         _table(measured, wanted, quantities),
     )
 
 
-def fig4(lab: Lab) -> Made:
+def fig4(lab: Lab) -> FigureJob:
     """RTTs and throughput while five flows join and leave."""
     quantities = [
         Quantity("converges", "time to converge after the fifth flow has joined", "s", converges_s),
@@ -127,18 +129,18 @@ def fig4(lab: Lab) -> Made:
         ("RTT, mean of all flows", beside(rtts, looks, Axis("RTT (ms)", 0.0, 1.06 * most or 1.0), end)),
         ("throughput of all flows", beside(rates, looks, whole("throughput (Mbit/s)", [10.0]), end)),
     ]
-    return Drawn(
+    return FigureResult(
         titled(panels, looks, 2),
         _claims("fig4-kernel", measured, wanted, quantities),
         _table(measured, wanted, quantities),
     )
 
 
-def _want(lab: Lab, scenario: str, chain: Chain) -> dict[str, Wanted]:
+def _want(lab: Lab, scenario: str, chain: Chain) -> dict[str, RunRequest]:
     """The same runs in the kernel and simulated, vanilla and tuned."""
     where = Scenario.load(scenario)
 
-    def live(label: str, spec: str) -> Wanted:
+    def live(label: str, spec: str) -> RunRequest:
         return lab.want(label, lab.scheme(spec), where, series=True, bin_ms=BIN_MS, runs=RUNS)
 
     vanilla = live(BBR_LIVE, VANILLA[LINUX])
@@ -151,7 +153,7 @@ def _want(lab: Lab, scenario: str, chain: Chain) -> dict[str, Wanted]:
 
 
 def _claims(
-    figure: str, measured: Measured, wanted: dict[str, Wanted], quantities: Sequence[Quantity]
+    figure: str, measured: Measured, wanted: dict[str, RunRequest], quantities: Sequence[Quantity]
 ) -> list[Claim]:
     found = []
     for one in quantities:
@@ -180,7 +182,7 @@ def _claims(
     return found
 
 
-def _table(measured: Measured, wanted: dict[str, Wanted], quantities: Sequence[Quantity]) -> list[list[str]]:
+def _table(measured: Measured, wanted: dict[str, RunRequest], quantities: Sequence[Quantity]) -> list[list[str]]:
     def gain(tuned: str, vanilla: str, of: Of) -> Estimate:
         return measured.percent(wanted[tuned], wanted[vanilla], of)
 

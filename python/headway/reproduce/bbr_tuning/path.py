@@ -13,7 +13,7 @@ from headway.reproduce.lab import MissingError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.runs.store import Run
 
 FIRST_SEED = 60001
@@ -53,7 +53,7 @@ def schemes(lab: Lab, *, tuned: Sequence[str] = (PPO,), vanilla: Sequence[str] =
     return found
 
 
-def want(lab: Lab, specs: Mapping[str, str], scenario: str) -> dict[str, Wanted]:
+def want(lab: Lab, specs: Mapping[str, str], scenario: str) -> dict[str, RunRequest]:
     """Their runs on one of the paper's scenarios, with series."""
     where = Scenario.load(scenario)
     return {

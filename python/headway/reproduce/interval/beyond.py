@@ -11,7 +11,7 @@ from headway.report.style import COLOURS, MARKERS, Style
 from headway.reproduce.ablation import trainings
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import judge, text_of
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.interval.found import DELAY, LETTERS, LOSS, THROUGHPUT, Found, reward
 from headway.reproduce.interval.groups import BY_NAME, specs
 from headway.reproduce.interval.networks import NETWORKS
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headway.report.svg import Spec
-    from headway.reproduce.figure import Made
+    from headway.reproduce.figure import FigureJob
     from headway.reproduce.interval.networks import Network
     from headway.reproduce.lab import Lab
     from headway.stats.estimate import Estimate
@@ -35,7 +35,7 @@ WIDTH, HEIGHT = 96, 300
 """Of a network's column and of the chart, in pixels."""
 
 
-def beyond(lab: Lab) -> Made:
+def beyond(lab: Lab) -> FigureJob:
     """Mean rewards (Eq. 1) of the learned interval and of the 18 fixed ones."""
     fixed = {name: spec for name, spec in specs(lab).items() if name in LETTERS}
     try:
@@ -97,7 +97,7 @@ def beyond(lab: Lab) -> Made:
         [("mean reward (Eq. 1) compared with the best fixed configuration", _chart(rewards, ranks))], LEGEND
     )
     notes = [REWARD_NOTE, CONTROL_NOTE] if control else [REWARD_NOTE]
-    return Drawn(chart, claims, _table(found, rewards, ranks, best), notes)
+    return FigureResult(chart, claims, _table(found, rewards, ranks, best), notes)
 
 
 LEGEND = {"fixed, ewma": LOOKS["ewma"], "fixed, jk": LOOKS["jk"], "fixed, min-filtered": LOOKS["min-filtered"]} | {

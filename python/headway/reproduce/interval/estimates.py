@@ -14,7 +14,7 @@ from headway.report.style import SOFT, Style
 from headway.reproduce.bands import SIZE
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import Verdict, judge, text_of
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.interval.groups import BY_NAME, EWMA, JK, JK_PRINTED, LATEST, MIN_FILTERED, specs
 from headway.reproduce.interval.scatter import LOOKS
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from headway.report.svg import Spec
     from headway.reproduce.claim import Claim
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
     from headway.stats.estimate import Estimate
@@ -120,7 +120,7 @@ class Log(NamedTuple):
         return (LATEST, EWMA, self.reading, MIN_FILTERED)
 
 
-def log_of(reading: str, measured: Measured, wanted: Wanted, base_ms: float) -> Log:
+def log_of(reading: str, measured: Measured, wanted: RunRequest, base_ms: float) -> Log:
     """What the runs of a group say of the estimates."""
     made = {run["seed"]: of_run(run, base_ms) for run in measured.runs(wanted)}
 
@@ -147,7 +147,7 @@ def log_of(reading: str, measured: Measured, wanted: Wanted, base_ms: float) -> 
     )
 
 
-def fig11(lab: Lab) -> Made:
+def fig11(lab: Lab) -> FigureJob:
     """The newest RTT and the estimates over time, of a flow of either reading."""
     scenario = Scenario.load(SCENARIO)
     wanted = {
@@ -176,7 +176,7 @@ def fig11(lab: Lab) -> Made:
         f"that arrived in {BIN_MS:g} ms. The curves show the first run.",
     ]
     every = [claim for of_reading in claims.values() for claim in of_reading]
-    return Drawn(titled(panels, looks, 2), every, table(logs), notes=notes)
+    return FigureResult(titled(panels, looks, 2), every, table(logs), notes=notes)
 
 
 def judged(log: Log) -> list[Claim]:

@@ -17,7 +17,7 @@ from headway.stats.posthoc import Pairwise
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from headway.reproduce.lab import Wanted
+    from headway.reproduce.lab import RunRequest
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
 
@@ -84,7 +84,9 @@ def _is_whole(run: Run) -> bool:
 class Found:
     """Runs of groups on one network, by the groups' names."""
 
-    def __init__(self, measured: Measured, wanted: Mapping[str, Wanted], judged: Sequence[str] = LETTERS) -> None:
+    def __init__(
+        self, measured: Measured, wanted: Mapping[str, RunRequest], judged: Sequence[str] = LETTERS
+    ) -> None:
         """`judged` are those of which statistics are; all can be asked for means."""
         self.measured = measured
         self.wanted = wanted

@@ -13,7 +13,7 @@ from headway.gap.page import circumstances
 from headway.gap.plan import EMU, KERNEL, Settings
 from headway.gap.tables import pairs
 from headway.reproduce.claim import text_of
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.interval.beyond import LEARNED
 from headway.reproduce.interval.found import DELAY, THROUGHPUT
 from headway.reproduce.lab import MissingError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headway.gap.compare import Row
-    from headway.reproduce.figure import Made
+    from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
     from headway.stats.means import Metric
 
@@ -39,7 +39,7 @@ KEPT = Path("out") / "gap"
 """Where `headway gap` keeps its runs, which take an hour: they are read, never run."""
 
 
-def gap(_lab: Lab) -> Made:
+def gap(_lab: Lab) -> FigureJob:
     """Differences of pairs of runs, of those that `headway gap` has kept."""
     rows = _rows(KEPT)
     if why := _missing(rows):
@@ -47,7 +47,7 @@ def gap(_lab: Lab) -> Made:
     yield []
     rows = [row | {"scheme": AGENTS[row["scheme"]]} for row in rows]
     notes = [f"`{COMMAND}`.", *circumstances(rows)]
-    return Drawn(chart_of(rows), [], notes=notes, tables={TABLE: _table(rows)})
+    return FigureResult(chart_of(rows), [], notes=notes, tables={TABLE: _table(rows)})
 
 
 def _rows(folder: Path) -> list[Row]:

@@ -12,7 +12,7 @@ from headway.models.extras import install
 from headway.report.numbers import number
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import text_of
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.interval.claims import OF_FIGURE, differ
 from headway.reproduce.interval.found import (
     DELAY,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from headway.report.svg import Spec
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.runs.store import Run
     from headway.stats.estimate import Estimate
     from headway.stats.manova import Manova
@@ -51,12 +51,12 @@ def need_statistics() -> None:
         raise MissingError(f"statsmodels is not here; install it: {install('study')}")
 
 
-def wanted_on(lab: Lab, scenario: str) -> dict[str, Wanted]:
+def wanted_on(lab: Lab, scenario: str) -> dict[str, RunRequest]:
     """The runs of all groups on a scenario, by the groups' names."""
     return lab.each(specs(lab), Scenario.load(scenario))
 
 
-def of_network(network: Network, lab: Lab) -> Made:
+def of_network(network: Network, lab: Lab) -> FigureJob:
     """All groups on a network and its variants: scatter plots, MANOVA, top sets, claims."""
     need_statistics()
     figure = f"fig{network.number}"
@@ -75,7 +75,7 @@ def of_network(network: Network, lab: Lab) -> Made:
         for scenario, title in network.scenarios.items()
     }
     notes = [note for scenario, title in network.scenarios.items() for note in _notes(title, found[scenario])]
-    return Drawn(
+    return FigureResult(
         titled(panels, LEGEND, 2), claims, group_table(network, found), notes, tables, {"pairs": pair_table(found)}
     )
 

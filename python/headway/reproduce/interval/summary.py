@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.reproduce.charts import ON_DARK_CELL, ON_PALE_CELL, cells_at, titled
 from headway.reproduce.claim import PERCENT, POINTS, Aim, Zone, all_of, judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.interval.found import (
     AS_PRINTED,
     CLOSE,
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from headway.report.svg import Spec
     from headway.reproduce.claim import Claim
-    from headway.reproduce.figure import Made
+    from headway.reproduce.figure import FigureJob
     from headway.reproduce.interval.networks import Network
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
 
     Rows = list[list[str]]
@@ -52,7 +52,7 @@ CORES = 2
 CELL = (36, 24)
 
 
-def table10(lab: Lab) -> Made:
+def table10(lab: Lab) -> FigureJob:
     """The best groups of all networks, compared with the paper's."""
     need_statistics()
     wanted = {network: wanted_on(lab, network.scenario) for network in NETWORKS}
@@ -66,7 +66,7 @@ def table10(lab: Lab) -> Made:
         "Tables 3 to 9 together": of_manova(found),
         "How many of Table 10's groups are found again": found_again(found, printed),
     }
-    return Drawn(chart, claims, notes=NOTES, tables=tables)
+    return FigureResult(chart, claims, notes=NOTES, tables=tables)
 
 
 OVER_THE_BEST = {
@@ -190,7 +190,7 @@ def of_estimators(found: Of) -> list[Claim]:
     ]
 
 
-def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, Wanted]]) -> Claim:
+def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, RunRequest]]) -> Claim:
     """That the whole study of 18 groups is quick, whenever its runs were made.
 
     A run is a thread of its own: from its beginning to its end it uses no more CPU time than that.

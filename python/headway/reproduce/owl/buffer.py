@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import family
 from headway.reproduce.owl.contenders import LONGER, RULE_ALONE, beats_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
     from headway.stats.estimate import Estimate
@@ -32,9 +32,9 @@ def inflation(run: Run) -> float | None:
     return None if run["rtt_mean_ms"] is None else run["rtt_mean_ms"] - BASE_RTT_MS
 
 
-def fig7(lab: Lab) -> Made:
+def fig7(lab: Lab) -> FigureJob:
     """Throughput, RTT inflation and power over the buffer."""
-    specs = {"owl": lab.scheme("owl")} | lab.those([RULE_ALONE, "cubic", "vivace", "copa"])
+    specs = {"owl": lab.scheme("owl")} | lab.available_schemes([RULE_ALONE, "cubic", "vivace", "copa"])
     buffers = {size: lab.each(specs, scenario) for size, scenario in family("owl-buffer").items()}
     measured = yield [one for points in buffers.values() for one in points.values()]
 
@@ -107,10 +107,10 @@ def fig7(lab: Lab) -> Made:
     if RULE_ALONE in specs:
         pairs = {f"{size:g} kB": (points["owl"], points[RULE_ALONE]) for size, points in buffers.items()}
         claims.append(beats_rule("fig7", pairs, measured))
-    return Drawn(chart, claims)
+    return FigureResult(chart, claims)
 
 
-def needed(buffers: Mapping[float, Mapping[str, Wanted]], measured: Measured) -> Estimate:
+def needed(buffers: Mapping[float, Mapping[str, RunRequest]], measured: Measured) -> Estimate:
     """How much more buffer Owl needs than Vivace; one that never has enough counts as if twice the largest did."""
     sizes = list(buffers)
     never = 2 * sizes[-1]

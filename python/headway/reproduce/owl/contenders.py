@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headway.reproduce.claim import Claim
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
 
 END_TO_END = (
@@ -107,7 +107,7 @@ def ablations(lab: Lab, named: Mapping[str, str], *, shipped: bool = False) -> d
 
 def beats_rule(
     figure: str,
-    pairs: Mapping[str, tuple[Wanted, Wanted]],
+    pairs: Mapping[str, tuple[RunRequest, RunRequest]],
     measured: Measured,
 ) -> Claim:
     """Whether training a network was worth it, where the rule that it imitates runs beside it.

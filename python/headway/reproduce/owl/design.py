@@ -9,7 +9,7 @@ from headway.report.lines import SWEEP
 from headway.report.scatter import LOSS, throughput_against_delay
 from headway.reproduce.charts import Bar, bars, heat, looks_of, titled
 from headway.reproduce.claim import PERCENT, Zone, judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import MissingError, family
 from headway.reproduce.owl.contenders import BASE, IMITATION, ablations, model_of
 from headway.reproduce.owl.geni import TWO
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from headway.reproduce.claim import Claim
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
 
@@ -53,7 +53,7 @@ NETWORK = ("pnc_packets", "pna")
 RULE = {"with": BASE, "not at the end": "unguided-end", "without": "no-guide"}
 
 
-def fig12(lab: Lab) -> Made:
+def fig12(lab: Lab) -> FigureJob:
     """Throughput against loss of two flows for state sets and for action sets."""
     two = Scenario.load(TWO)
     states = lab.each(ablations(lab, STATES, shipped=True), two)
@@ -69,11 +69,11 @@ def fig12(lab: Lab) -> Made:
         _best("fig12.state", "a", "State-4", STATES, states, measured),
         _best("fig12.action", "b", "Action-4", ACTIONS, actions, measured),
     ]
-    return Drawn(titled(panels, columns=2), claims, notes=[IMITATION, CARELESS])
+    return FigureResult(titled(panels, columns=2), claims, notes=[IMITATION, CARELESS])
 
 
 def _best(
-    name: str, panel: str, ours: str, named: Iterable[str], points: Mapping[str, Wanted], measured: Measured
+    name: str, panel: str, ours: str, named: Iterable[str], points: Mapping[str, RunRequest], measured: Measured
 ) -> Claim:
     """That Owl's own set is the best; what is not trained leaves it open."""
     return judge(
@@ -108,7 +108,7 @@ CARELESS = (
 )
 
 
-def fig13(lab: Lab) -> Made:
+def fig13(lab: Lab) -> FigureJob:
     """How much each feature weighs in the network's decisions, with little and with much of the network known."""
     model = model_of(lab.scheme("owl"))
     try:
@@ -147,7 +147,7 @@ def fig13(lab: Lab) -> Made:
         ),
     ]
     notes = ["These are weights of one trained network. Nothing varies, so there are no intervals.", IMITATION]
-    return Drawn(chart, claims, notes=notes)
+    return FigureResult(chart, claims, notes=notes)
 
 
 def role_of_network(little: Mapping[str, float], much: Mapping[str, float]) -> dict[str, Estimate]:
@@ -162,14 +162,14 @@ def role_of_network(little: Mapping[str, float], much: Mapping[str, float]) -> d
     return {case: Estimate.exactly(value) for case, value in points.items()}
 
 
-def fig14(lab: Lab) -> Made:
+def fig14(lab: Lab) -> FigureJob:
     """Power over the history's length, the layers, the switches' period, and the weights of loss and delay."""
     two, owl = Scenario.load(TWO), lab.scheme("owl")
     periods = {
         f"{seconds:g}": lab.want(f"{seconds:g}", owl, scenario)
         for seconds, scenario in family(path_of("owl-period")).items()
     }
-    groups: dict[str, tuple[Iterable[str], dict[str, Wanted], str]] = {
+    groups: dict[str, tuple[Iterable[str], dict[str, RunRequest], str]] = {
         title: (named, lab.each(ablations(lab, named, shipped=True), two), ours)
         for title, named, ours in (
             ("(a) history k", HISTORIES, "5"),
@@ -218,7 +218,7 @@ def fig14(lab: Lab) -> Made:
             "e: this is not in the paper and no claim judges it. It compares imitation "
             "to the end, imitation that stops before the end, and no imitation."
         )
-    return Drawn(titled(panels, columns=2), claims, notes=notes)
+    return FigureResult(titled(panels, columns=2), claims, notes=notes)
 
 
 FIGURES = (

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import family
 from headway.reproduce.owl.contenders import RULE_ALONE, beats_rule
 
 if TYPE_CHECKING:
-    from headway.reproduce.figure import Made
+    from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
 
 
@@ -22,9 +22,9 @@ NETWORK = (
 )
 
 
-def fig10(lab: Lab) -> Made:
+def fig10(lab: Lab) -> FigureJob:
     """Throughput over the flow's length."""
-    specs = {"owl": lab.scheme("owl")} | lab.those([RULE_ALONE, *RIVALS])
+    specs = {"owl": lab.scheme("owl")} | lab.available_schemes([RULE_ALONE, *RIVALS])
     members = family("owl-duration")
     lengths = {seconds: lab.each(specs, members[seconds]) for seconds in lab.lengths(list(members))}
     measured = yield [one for points in lengths.values() for one in points.values()]
@@ -56,7 +56,7 @@ def fig10(lab: Lab) -> Made:
     if RULE_ALONE in specs:
         pairs = {f"{s:g} s": (points["owl"], points[RULE_ALONE]) for s, points in lengths.items()}
         claims.append(beats_rule("fig10", pairs, measured))
-    return Drawn(chart, claims)
+    return FigureResult(chart, claims)
 
 
 FIGURES = (

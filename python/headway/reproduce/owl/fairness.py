@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headway._native import Scenario
 from headway.reproduce.charts import Bar, bars, looks_of, over, titled
 from headway.reproduce.claim import INDEX, judge, text_of
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import MissingError, family
 from headway.reproduce.owl.contenders import LINUX, LONGER, RULE_ALONE, ablations
 from headway.reproduce.scenarios import own
@@ -16,8 +16,8 @@ from headway.stats.estimate import NOTHING, Estimate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
 
@@ -53,19 +53,19 @@ def unfairness(run: Run) -> float:
     return sum(abs(s - 1) for s in both_shares(run)) / 2
 
 
-def fig8(lab: Lab) -> Made:
+def fig8(lab: Lab) -> FigureJob:
     """Owl-Loss's and Cubic's shares against Linux's schemes, and Jain's index of many flows."""
-    owl, linux = lab.scheme("owl-loss"), lab.those(LINUX)
+    owl, linux = lab.scheme("owl-loss"), lab.available_schemes(LINUX)
     beside = {s: own(f"owl-friendly:scheme={s}") for s in linux}
     pair = Scenario.load("owl-fairness:count=2")
     ours = {s: lab.want("owl-loss", owl, scenario) for s, scenario in beside.items()}
     ours["owl-loss"] = lab.want("owl-loss", owl, pair)
     cubics = {s: lab.want("cubic", "cubic", scenario) for s, scenario in beside.items()}
-    many = {"owl-loss": owl} | lab.those([RULE_ALONE, "aurora", "cubic", "vivace", "bbr"])
+    many = {"owl-loss": owl} | lab.available_schemes([RULE_ALONE, "aurora", "cubic", "vivace", "bbr"])
     crowds = {count: lab.each(many, scenario) for count, scenario in family("owl-fairness").items()}
     measured = yield [*ours.values(), *cubics.values(), *(o for c in crowds.values() for o in c.values())]
 
-    def shares(found: dict[str, Wanted], who: str) -> list[Bar]:
+    def shares(found: dict[str, RunRequest], who: str) -> list[Bar]:
         return [
             Bar(rival, label, measured.mean(one, share(flow)))
             for rival, one in found.items()
@@ -154,7 +154,7 @@ def fig8(lab: Lab) -> Made:
                 of="Jain's index",
             )
         )
-    return Drawn(
+    return FigureResult(
         chart,
         claims,
         table,
@@ -198,7 +198,7 @@ def own_losses(run: Run) -> list[float]:
 
 
 def off(
-    of_each: Callable[[Run], list[float]], theory: float, measured: Measured, one: Wanted
+    of_each: Callable[[Run], list[float]], theory: float, measured: Measured, one: RunRequest
 ) -> dict[str, Estimate]:
     """How far the slowest and the fastest sender of each run are above the theory, in % of it."""
 
@@ -208,7 +208,7 @@ def off(
     return {"least": measured.mean(one, above(min)), "largest": measured.mean(one, above(max))}
 
 
-def fig9(lab: Lab) -> Made:
+def fig9(lab: Lab) -> FigureJob:
     """Sending rate and loss of two and three Owl-Loss senders, compared with Eq. 9 and Eq. 10."""
     specs = {f"delta-{delta}": delta for delta in DELTAS}
     trained = ablations(lab, {name: name for name in specs})
@@ -295,7 +295,7 @@ def fig9(lab: Lab) -> Made:
             of="loss",
         ),
     ]
-    return Drawn(chart, claims, notes=notes)
+    return FigureResult(chart, claims, notes=notes)
 
 
 FIGURES = (

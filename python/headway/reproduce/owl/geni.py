@@ -10,13 +10,13 @@ from headway.report.lines import SWEEP
 from headway.report.scatter import LOSS, throughput_against_delay
 from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, POINTS, Aim, judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import FULL_KERNEL
 from headway.reproduce.owl.contenders import LINUX, LONGER, RULE_ALONE, beats_rule, of_this_kernel
 from headway.runs.task import KERNEL
 
 if TYPE_CHECKING:
-    from headway.reproduce.figure import Made
+    from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
 
 TWO = "owl-geni:count=2"
@@ -29,16 +29,16 @@ NEAR_PERCENT, NEAR_POINTS = 5.0, 1.0
 LENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 60.0)
 
 
-def fig11(lab: Lab) -> Made:
+def fig11(lab: Lab) -> FigureJob:
     """Throughput against loss of two flows; throughput over their length; loss over their number.
 
     In the simulator, or over the kernel's TCP, as the paper has it.
     """
     in_kernel = lab.world == KERNEL
     name = "fig11-kernel" if in_kernel else "fig11"
-    rivals = lab.those(of_this_kernel() if in_kernel else LINUX)
+    rivals = lab.available_schemes(of_this_kernel() if in_kernel else LINUX)
     trained = ["owl-loss"] if in_kernel else ["owl-loss", RULE_ALONE]
-    specs = {"owl": lab.scheme("owl")} | lab.those(trained) | rivals
+    specs = {"owl": lab.scheme("owl")} | lab.available_schemes(trained) | rivals
     two = Scenario.load(TWO)
     pair = lab.each(specs, two)
     lengths = {s: lab.each(specs, two, seconds=s) for s in lab.lengths(LENGTHS)}
@@ -121,7 +121,7 @@ def fig11(lab: Lab) -> Made:
     if RULE_ALONE in specs:
         pairs = {f"{s:g} s": (points["owl"], points[RULE_ALONE]) for s, points in lengths.items()}
         claims.append(beats_rule(name, pairs, measured))
-    return Drawn(chart, claims)
+    return FigureResult(chart, claims)
 
 
 def _percent_lost(run: dict[str, float]) -> float:

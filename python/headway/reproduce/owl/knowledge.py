@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, Aim, judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import family
 from headway.reproduce.owl.abc_path import SWITCHES, abc_path
 from headway.reproduce.owl.contenders import ABC_RULE, BASE, IMITATION, LONGER, RULE_ALONE, ablations, beats_rule
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from headway.report.svg import Spec
     from headway.reproduce.claim import Claim
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
 
 MOSTLY_KNOWN = 60.0
@@ -30,7 +30,7 @@ UNMASKED, ALIKE = "owl-no-mask", f"owl-{BASE}"
 """Owl without masking, and with it on the same budget."""
 
 
-def fig6(lab: Lab) -> Made:
+def fig6(lab: Lab) -> FigureJob:
     """Throughput and RTT over the share of switches known, without and with masking; over the path's length."""
     levels = {_percent(known): scenario for known, scenario in family("owl-nsfnet").items()}
     owl = lab.scheme("owl")
@@ -45,12 +45,12 @@ def fig6(lab: Lab) -> Made:
         for label, spec in trained.items()
     }
     # Schemes that are told nothing of switches do the same at every level.
-    flat = lab.each(lab.those([RULE_ALONE, *END_TO_END]), levels[0.0])
+    flat = lab.each(lab.available_schemes([RULE_ALONE, *END_TO_END]), levels[0.0])
     abc = {_percent(k): lab.want("abc", "abc", abc_path(k)) for k in range(1, len(SWITCHES) + 1)}
     paths, unknown = family("owl-random"), family(path_of("owl-random-unknown"))
     lengths = {
         n: {"owl-100": lab.want("owl-100", owl, paths[n]), "owl-0": lab.want("owl-0", owl, unknown[n])}
-        | lab.each(lab.those(["aurora", "cubic"]), unknown[n])
+        | lab.each(lab.available_schemes(["aurora", "cubic"]), unknown[n])
         for n in paths
     }
     measured = yield [
@@ -63,7 +63,7 @@ def fig6(lab: Lab) -> Made:
 
     looks = looks_of(["owl", *short, *flat, "abc", "owl-100", "owl-0"])
 
-    def panel(own: Mapping[str, Mapping[float, Wanted]], of: str, title: str) -> Spec:
+    def panel(own: Mapping[str, Mapping[float, RunRequest]], of: str, title: str) -> Spec:
         lines = {
             label: {level: measured.mean(one, of) for level, one in points.items()} for label, points in own.items()
         }
@@ -109,7 +109,7 @@ def fig6(lab: Lab) -> Made:
             "a, b: the model without masking was trained for less time than Owl in d and e "
             f"(headway train owl --ablation no-mask){like_it if ALIKE in short else ''}."
         )
-    return Drawn(titled(panels, looks, 2 if short else 3), claims, notes=notes)
+    return FigureResult(titled(panels, looks, 2 if short else 3), claims, notes=notes)
 
 
 def _percent(switches: float) -> float:
@@ -123,7 +123,9 @@ MORE_AND_LESS = (
 """Which quantity should be higher, and which lower."""
 
 
-def _against_end_to_end(masked: Mapping[float, Wanted], flat: Mapping[str, Wanted], measured: Measured) -> Claim:
+def _against_end_to_end(
+    masked: Mapping[float, RunRequest], flat: Mapping[str, RunRequest], measured: Measured
+) -> Claim:
     return judge(
         "fig6.masked",
         "With masking Owl consistently outperforms the end-to-end schemes, whatever is known (VII-B, Fig. 6d-e)",
@@ -140,7 +142,7 @@ def _against_end_to_end(masked: Mapping[float, Wanted], flat: Mapping[str, Wante
     )
 
 
-def _against_abc(masked: Mapping[float, Wanted], abc: Mapping[float, Wanted], measured: Measured) -> Claim:
+def _against_abc(masked: Mapping[float, RunRequest], abc: Mapping[float, RunRequest], measured: Measured) -> Claim:
     return judge(
         "fig6.abc",
         "Above 60% of switches known, or marking, Owl outperforms ABC (VII-B)",
@@ -157,7 +159,7 @@ def _against_abc(masked: Mapping[float, Wanted], abc: Mapping[float, Wanted], me
     )
 
 
-def _over_length(lengths: Mapping[float, Mapping[str, Wanted]], measured: Measured) -> Iterator[Claim]:
+def _over_length(lengths: Mapping[float, Mapping[str, RunRequest]], measured: Measured) -> Iterator[Claim]:
     short, long = lengths[min(lengths)], lengths[max(lengths)]
 
     ours = short["owl-100"], long["owl-100"]
@@ -189,11 +191,11 @@ def _over_length(lengths: Mapping[float, Mapping[str, Wanted]], measured: Measur
         )
 
 
-def _half(points: Mapping[float, Wanted]) -> Wanted:
+def _half(points: Mapping[float, RunRequest]) -> RunRequest:
     return points[min(points, key=lambda level: abs(level - 50))]
 
 
-def _mask_alone(short: Mapping[str, Mapping[float, Wanted]], measured: Measured) -> Claim:
+def _mask_alone(short: Mapping[str, Mapping[float, RunRequest]], measured: Measured) -> Claim:
     both = {UNMASKED, ALIKE} <= short.keys()
     return judge(
         "fig6.masking",
@@ -211,8 +213,8 @@ def _mask_alone(short: Mapping[str, Mapping[float, Wanted]], measured: Measured)
     )
 
 
-def _dip(unmasked: Mapping[float, Wanted], cubic: Wanted, measured: Measured) -> Claim:
-    held_against: dict[str, Wanted] = {}
+def _dip(unmasked: Mapping[float, RunRequest], cubic: RunRequest, measured: Measured) -> Claim:
+    held_against: dict[str, RunRequest] = {}
     if unmasked:
         half = _half(unmasked)
         ends = {"with none": unmasked[min(unmasked)], "with all": unmasked[max(unmasked)]}

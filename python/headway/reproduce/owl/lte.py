@@ -8,7 +8,7 @@ from headway._native import Scenario
 from headway.report.scatter import SMALL, side_by_side, throughput_against_delay
 from headway.reproduce.charts import looks_of, over_time, titled
 from headway.reproduce.claim import PERCENT, judge, text_of
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.measured import over_recordings
 from headway.reproduce.owl.contenders import (
     ABC_RULE,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from headway.report.series import Line
     from headway.reproduce.claim import Claim
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
     from headway.stats.estimate import Estimate
@@ -57,10 +57,10 @@ MOST_LOSS = 0.999
 """A larger loss counts as this, as it does in rewards: without its worst bins a scheme would look better."""
 
 
-def fig4(lab: Lab) -> Made:
+def fig4(lab: Lab) -> FigureJob:
     """Throughput against p95 delay, a point a scheme, on each recording."""
     specs = {"owl": lab.scheme("owl")} | online(lab)
-    specs |= lab.those([RULE_ALONE, "owl-loss", *RIVALS])
+    specs |= lab.available_schemes([RULE_ALONE, "owl-loss", *RIVALS])
     networks = {name: lab.each(specs, Scenario.load(scenario)) for name, scenario in RECORDINGS.items()}
     measured = yield [one for network in networks.values() for one in network.values()]
 
@@ -79,7 +79,7 @@ def fig4(lab: Lab) -> Made:
     if "owl-online" in specs:
         claims.append(_learns(networks, measured))
     chart = side_by_side(charts, "Throughput against p95 delay, 20% of the switches known")
-    return Drawn(chart, claims, table, [IN_DRIVE, SCALE, BASELINES, ABC_RULE])
+    return FigureResult(chart, claims, table, [IN_DRIVE, SCALE, BASELINES, ABC_RULE])
 
 
 SHOWN = (
@@ -91,7 +91,7 @@ SHOWN = (
 )
 
 
-def _combined(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) -> Claim:
+def _combined(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measured) -> Claim:
     """That nobody has a better combination of throughput and delay.
 
     That no rival is ahead in both is true of every scheme on the Pareto front, Cubic among them. Power is one
@@ -117,7 +117,7 @@ def _combined(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) 
     )
 
 
-def _average(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) -> Claim:
+def _average(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measured) -> Claim:
     """That Owl's trade-off is the best on average: each recording is one sample."""
     rivals = [rival for rival in RIVALS if all(rival in network for network in networks.values())]
     return judge(
@@ -138,7 +138,7 @@ def _average(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) -
     )
 
 
-def _learns(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) -> Claim:
+def _learns(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measured) -> Claim:
     """That learning in use is worth it."""
     return judge(
         "fig4.online",
@@ -156,16 +156,16 @@ def _learns(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) ->
     )
 
 
-def fig5(lab: Lab) -> Made:
+def fig5(lab: Lab) -> FigureJob:
     """Throughput and capacity over a minute of Verizon, and loss-only utility over two minutes of AT&T."""
     rates = lab.each(
-        {"owl": lab.scheme("owl")} | lab.those([RULE_ALONE, "owl-loss", "cubic", "pcc-allegro"]),
+        {"owl": lab.scheme("owl")} | lab.available_schemes([RULE_ALONE, "owl-loss", "cubic", "pcc-allegro"]),
         Scenario.load(OPERATORS["Verizon"]),
         seconds=60,
         series=True,
     )
     utilities = lab.each(
-        {"owl-loss": lab.scheme("owl-loss")} | lab.those(["abc", "aurora", "cubic"]),
+        {"owl-loss": lab.scheme("owl-loss")} | lab.available_schemes(["abc", "aurora", "cubic"]),
         Scenario.load(OPERATORS["AT&T"]),
         seconds=120,
         series=True,
@@ -236,7 +236,7 @@ def fig5(lab: Lab) -> Made:
             of="utility",
         ),
     ]
-    return Drawn(chart, claims, notes=["The curves show the first run. The claims use all runs."])
+    return FigureResult(chart, claims, notes=["The curves show the first run. The claims use all runs."])
 
 
 def _line(series: dict[str, list[float | None]], column: str) -> Line:

@@ -8,7 +8,7 @@ from headway.report.lines import Axis
 from headway.reproduce.bands import cloud, whole
 from headway.reproduce.charts import chosen, looks_of, titled
 from headway.reproduce.claim import PERCENT, POINTS, judge, text_of
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
     LINK_MBPS,
     PATH,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from headway.report.style import Style
     from headway.report.svg import Spec
-    from headway.reproduce.figure import Made
+    from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
     from headway.runs.store import Run
 
@@ -54,9 +54,9 @@ def total(run: Run) -> float:
     return sum(part(drawn(run)["throughput_mbps"]))
 
 
-def fig9(lab: Lab) -> Made:
+def fig9(lab: Lab) -> FigureJob:
     """Totals and losses of one of one and of two senders, Rax's and the other schemes'."""
-    specs = lab.those(RIVALS)
+    specs = lab.available_schemes(RIVALS)
     lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in COUNTS}
     others = {n: {name: runs_of(lab, name, spec, f"rax-{n}") for name, spec in specs.items()} for n in COUNTS}
     wanted = [one for of_count in others.values() for one in of_count.values()]
@@ -145,7 +145,7 @@ def fig9(lab: Lab) -> Made:
         "different schemes share only their start times, so they are compared as independent "
         "samples.",
     ]
-    return Drawn(titled(panels, looks, 2), claims, table, notes)
+    return FigureResult(titled(panels, looks, 2), claims, table, notes)
 
 
 def percent_lost(run: Run) -> float | None:
@@ -160,7 +160,7 @@ def is_outlier(run: Run) -> bool:
     return total(run) < OUTLIER * LINK_MBPS / senders(run) * len(rates)
 
 
-def fig10(lab: Lab) -> Made:
+def fig10(lab: Lab) -> FigureJob:
     """Totals and losses with each tradeoff, from nothing and resumed."""
     lives = {(n, alpha): restart_runs(lab, alpha, f"rax-{n}") for n in COUNTS for alpha in ALPHAS}
     measured = split_restart_runs((yield [of.whole for of in lives.values()]), list(lives.values()))
@@ -211,7 +211,7 @@ def fig10(lab: Lab) -> Made:
             of="throughput",
         ),
     ]
-    return Drawn(titled(panels, looks, 2), claims, notes=[UNSEEN])
+    return FigureResult(titled(panels, looks, 2), claims, notes=[UNSEEN])
 
 
 def _lost(run: Run) -> float | None:

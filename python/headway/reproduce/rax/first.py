@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headway.reproduce.bands import flows, whole
 from headway.reproduce.charts import looks_of, titled
 from headway.reproduce.claim import Zone, judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
     ENOUGH_MBPS,
     LINK_MBPS,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from headway.report.svg import Spec
     from headway.reproduce.claim import Claim, Found
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured, Of
     from headway.runs.store import Run
     from headway.stats.estimate import Estimate
@@ -40,7 +40,7 @@ MINUTES_S = 180.0
 FAIR = 0.9
 
 
-def fig1(lab: Lab) -> Made:
+def fig1(lab: Lab) -> FigureJob:
     """Throughput and loss of the first run with one sender, and with two."""
     lives = [restart_runs(lab, 4, name) for name in ("rax-1", "rax-2")]
     measured = split_restart_runs((yield [each.whole for each in lives]), lives)
@@ -53,7 +53,7 @@ def fig1(lab: Lab) -> Made:
         None,
         2,
     )
-    return Drawn(chart, _claims(measured, one, two), notes=[UNSEEN, "The curves show the first run."])
+    return FigureResult(chart, _claims(measured, one, two), notes=[UNSEEN, "The curves show the first run."])
 
 
 def _panels(title: str, run: Run) -> list[tuple[str, Spec]]:
@@ -70,7 +70,7 @@ def _panels(title: str, run: Run) -> list[tuple[str, Spec]]:
     ]
 
 
-def learns(figure: str, measured: Measured, want: Wanted, whose: str = "one sender") -> list[Claim]:
+def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one sender") -> list[Claim]:
     """That one sender learns from nothing, and in time."""
     return [
         judge(
@@ -115,12 +115,12 @@ def learns(figure: str, measured: Measured, want: Wanted, whose: str = "one send
     ]
 
 
-def median_and_mean(measured: Measured, want: Wanted, of: Of) -> dict[str, Estimate]:
+def median_and_mean(measured: Measured, want: RunRequest, of: Of) -> dict[str, Estimate]:
     """Both, where a sentence does not say which it means."""
     return {"median": measured.median(want, of), "mean": measured.mean(want, of)}
 
 
-def times(measured: Measured, want: Wanted, of: Callable[[Run], float]) -> dict[str, Found]:
+def times(measured: Measured, want: RunRequest, of: Callable[[Run], float]) -> dict[str, Found]:
     """Median and mean of a time until something happens; the mean is unclear where it did not in every run.
 
     Such a run counts as its length, so that its part of the mean is only a lower bound.
@@ -132,7 +132,7 @@ def times(measured: Measured, want: Wanted, of: Callable[[Run], float]) -> dict[
     return {"median": measured.median(want, of), f"mean ({never} of {len(runs)} runs never do)": Zone.UNCLEAR}
 
 
-def _claims(measured: Measured, one: Wanted, two: Wanted) -> list[Claim]:
+def _claims(measured: Measured, one: RunRequest, two: RunRequest) -> list[Claim]:
     return [
         *learns("fig1", measured, one),
         judge(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from headway.report.series import Line
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
 
@@ -45,7 +45,7 @@ UNSEEN = (
 )
 
 
-def runs_of(lab: Lab, label: str, spec: str, scenario: str) -> Wanted:
+def runs_of(lab: Lab, label: str, spec: str, scenario: str) -> RunRequest:
     """The runs of a scheme on one of the paper's scenarios, with their series."""
     where = Scenario.load(scenario)
     return lab.want(label, lab.scheme(spec), where, series=True, bin_ms=BIN_MS, runs=RUNS)
@@ -55,11 +55,11 @@ def runs_of(lab: Lab, label: str, spec: str, scenario: str) -> Wanted:
 class RestartRuns:
     """Runs twice as long. In the middle each flow begins again with what it has learned."""
 
-    whole: Wanted
+    whole: RunRequest
     """What is run."""
-    first: Wanted
+    first: RunRequest
     """Its first half: flows that learn from nothing."""
-    again: Wanted
+    again: RunRequest
     """Its second half, as runs of their own: flows that have resumed."""
 
 
@@ -68,7 +68,7 @@ def restart_runs(lab: Lab, alpha: float, scenario: str) -> RestartRuns:
     length = min(LENGTH_S, (lab.settings.most_seconds or 2 * LENGTH_S) / 2)
     where = Scenario.load(scenario)
 
-    def runs(label: str, spec: str, seconds: float) -> Wanted:
+    def runs(label: str, spec: str, seconds: float) -> RunRequest:
         return lab.want(
             f"{label}, alpha {alpha:g}, {scenario}",
             lab.scheme(spec),
@@ -89,7 +89,7 @@ def restart_runs(lab: Lab, alpha: float, scenario: str) -> RestartRuns:
 
 def split_restart_runs(measured: Measured, of: Sequence[RestartRuns]) -> Measured:
     """With the halves of these runs as runs of their own."""
-    halves: dict[Wanted, list[Run]] = {}
+    halves: dict[RunRequest, list[Run]] = {}
     for lives in of:
         halves[lives.first] = [half(run, 0) for run in measured.runs(lives.whole)]
         halves[lives.again] = [half(run, 1) for run in measured.runs(lives.whole)]

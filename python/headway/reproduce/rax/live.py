@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from headway._native import Scenario
 from headway.reproduce.charts import looks_of, titled
 from headway.reproduce.claim import judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.first import learns
 from headway.reproduce.rax.link import BIN_MS, UNSEEN, converged_s, fresh, last_half
 from headway.reproduce.rax.panels import of_one_sender
 from headway.runs.task import KERNEL, SIM
 
 if TYPE_CHECKING:
-    from headway.reproduce.figure import Made
+    from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
 
 SECONDS = 300.0
@@ -28,7 +28,7 @@ LATER_S = 60.0
 """And how much later it may converge."""
 
 
-def fig1(lab: Lab) -> Made:
+def fig1(lab: Lab) -> FigureJob:
     """Throughput and loss of one sender, in the kernel and in the simulator."""
     where = Scenario.load("rax-1")
     live = lab.want("live", lab.scheme(fresh(4)), where, seconds=SECONDS, series=True, bin_ms=BIN_MS, runs=RUNS)
@@ -61,7 +61,7 @@ def fig1(lab: Lab) -> Made:
             of="time to converge",
         ),
     ]
-    return Drawn(chart, claims, notes=[UNSEEN])
+    return FigureResult(chart, claims, notes=[UNSEEN])
 
 
 FIGURES = (

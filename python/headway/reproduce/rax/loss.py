@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import looks_of, titled
 from headway.reproduce.claim import PERCENT, POINTS, Aim, judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
     PATH,
     UNSEEN,
@@ -21,18 +21,18 @@ from headway.reproduce.rax.panels import of_one_sender
 from headway.stats.two_samples import mean_difference, mean_percent
 
 if TYPE_CHECKING:
-    from headway.reproduce.figure import Made
+    from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
 
 RIVALS = ("newreno", "cubic")
 COUNTS = {1: "one sender", 2: "two senders"}
 
 
-def fig8(lab: Lab) -> Made:
+def fig8(lab: Lab) -> FigureJob:
     """One of one and one of two senders where one packet in a hundred is lost at random."""
     lossy = {n: runs_of(lab, f"1% lost, {n}", fresh(4), f"rax-{n}-loss") for n in COUNTS}
     lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in COUNTS}
-    rivals = list(lab.those(RIVALS))
+    rivals = list(lab.available_schemes(RIVALS))
     theirs = {
         n: {
             rival: (runs_of(lab, rival, rival, f"rax-{n}-loss"), runs_of(lab, rival, rival, f"rax-{n}"))
@@ -79,7 +79,7 @@ def fig8(lab: Lab) -> Made:
             of="throughput",
         ),
     ]
-    return Drawn(chart, claims, notes=[UNSEEN])
+    return FigureResult(chart, claims, notes=[UNSEEN])
 
 
 FIGURES = (

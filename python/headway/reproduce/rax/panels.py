@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headway.report.style import Style
     from headway.report.svg import Spec
     from headway.reproduce.bands import Band
-    from headway.reproduce.lab import Wanted
+    from headway.reproduce.lab import RunRequest
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
 
@@ -25,9 +25,9 @@ RATE, LOSS = "throughput_mbps", "loss"
 
 def of_one_sender(
     measured: Measured,
-    titles: Mapping[Wanted, str],
+    titles: Mapping[RunRequest, str],
     *,
-    beside: Mapping[Wanted, Mapping[str, Wanted]] | None = None,
+    beside: Mapping[RunRequest, Mapping[str, RunRequest]] | None = None,
     looks: Mapping[str, Style] | None = None,
 ) -> list[tuple[str, Spec]]:
     """Throughput and loss for each, the losses on one scale.

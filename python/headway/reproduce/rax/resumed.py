@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import PERCENT, POINTS, judge, text_of, with_replicates
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
     ENOUGH_MBPS,
     LINK_MBPS,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headway.reproduce.claim import Claim
-    from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.figure import FigureJob
+    from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
 
@@ -39,7 +39,7 @@ SPIKE = 10.0
 """A second with a higher loss than this, in %, is a spike."""
 
 
-def fig7(lab: Lab) -> Made:
+def fig7(lab: Lab) -> FigureJob:
     """One of one and one of two senders that go on from their own networks, and from a shipped one."""
     lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in (1, 2)}
     shipped = {n: runs_of(lab, f"rax-pretrained, {n}", "rax-pretrained", f"rax-{n}") for n in (1, 2)}
@@ -116,10 +116,10 @@ def fig7(lab: Lab) -> Made:
         "`rax-pretrained` begins with `models/rax-v1`. Flows trained it one after another, in 23 "
         "minutes on six links, one of which is this link.",
     ]
-    return Drawn(chart, claims, table, notes)
+    return FigureResult(chart, claims, table, notes)
 
 
-def _quiet_start(measured: Measured, begun: Mapping[str, Wanted], name: str, says: str) -> list[Claim]:
+def _quiet_start(measured: Measured, begun: Mapping[str, RunRequest], name: str, says: str) -> list[Claim]:
     """That flows that begin with something lose little at first."""
     return [
         judge(
@@ -147,7 +147,7 @@ def _quiet_start(measured: Measured, begun: Mapping[str, Wanted], name: str, say
     ]
 
 
-def _early(measured: Measured, one: Wanted) -> list[str]:
+def _early(measured: Measured, one: RunRequest) -> list[str]:
     """Cells of the table: what is lost in the first ten seconds."""
     runs = measured.runs(one)
     most = max(lost_early(run) or 0.0 for run in runs)
@@ -157,7 +157,7 @@ def _early(measured: Measured, one: Wanted) -> list[str]:
     return [*lost, f"{most:.3g} %", f"{worst:.3g} %", f"{spikes} of {of}"]
 
 
-def _spikes(measured: Measured, one: Wanted) -> tuple[int, int]:
+def _spikes(measured: Measured, one: RunRequest) -> tuple[int, int]:
     """How many runs have a spike, of how many."""
     seconds = [worst_second(run) for run in measured.runs(one)]
     return sum(second > SPIKE for second in seconds), len(seconds)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import POINTS, judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
     LINK_MBPS,
     PATH,
@@ -24,12 +24,12 @@ from headway.reproduce.rax.link import (
 from headway.reproduce.rax.panels import of_one_sender
 
 if TYPE_CHECKING:
-    from headway.reproduce.figure import Made
+    from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
     from headway.runs.store import Run
 
 
-def fig6(lab: Lab) -> Made:
+def fig6(lab: Lab) -> FigureJob:
     """One of two senders, and one of four."""
     lives = {count: restart_runs(lab, 2, f"rax-{count}") for count in (1, 2)}
     four = runs_of(lab, "4 senders", fresh(2), "rax-4")
@@ -65,7 +65,7 @@ def fig6(lab: Lab) -> Made:
             of="time to its share",
         ),
     ]
-    return Drawn(titled(of_one_sender(measured, titles), None, 2), claims, notes=[UNSEEN])
+    return FigureResult(titled(of_one_sender(measured, titles), None, 2), claims, notes=[UNSEEN])
 
 
 def fluctuation(run: Run) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import POINTS, judge
-from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
     PATH,
     UNSEEN,
@@ -20,13 +20,13 @@ from headway.reproduce.rax.panels import of_one_sender
 from headway.stats.two_samples import median_difference
 
 if TYPE_CHECKING:
-    from headway.reproduce.figure import Made
+    from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
 
 ALPHAS = (1.0, 2.0, 4.0)
 
 
-def fig5(lab: Lab) -> Made:
+def fig5(lab: Lab) -> FigureJob:
     """One sender's throughput and loss with each alpha."""
     lives = [restart_runs(lab, alpha, "rax-1") for alpha in ALPHAS]
     measured = split_restart_runs((yield [of.whole for of in lives]), lives)
@@ -75,7 +75,7 @@ def fig5(lab: Lab) -> Made:
             of="time to its share",
         ),
     ]
-    return Drawn(chart, claims, notes=[UNSEEN])
+    return FigureResult(chart, claims, notes=[UNSEEN])
 
 
 FIGURES = (

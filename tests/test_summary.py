@@ -1,6 +1,7 @@
 import pytest
 
-from headway.summary import METRICS, Offsets, summarise
+from headway.stats import mean_ellipse
+from headway.summary import METRICS, Offsets, regions, summarise
 
 
 def one(scheme, number, flow=-1, scenario="link", **metrics):
@@ -46,6 +47,19 @@ def test_one_run_has_no_interval_and_a_metric_that_does_not_apply_no_mean():
     (row,) = summarise([one("a", 3)])
     assert row["throughput_mbps"] == {"mean": 3.0, "ci95": None}
     assert row["jain"] == {"mean": None, "ci95": None}
+
+
+def test_of_several_models_each_is_one_sample_of_the_confidence_region():
+    """Thirty runs of six models have the region of six points: the means of each model's five runs."""
+    delays = [20.0, 23.0, 21.0, 26.0, 22.0, 25.0]
+    rates = [5.0, 6.0, 5.5, 7.5, 6.0, 6.5]
+    runs = [
+        one("a", k, delay_p95_ms=delays[k % 6] + 0.1 * (k // 6), throughput_mbps=rates[k % 6]) | {"model": k % 6}
+        for k in range(30)
+    ]
+    assert regions(runs)["a", "link"] == mean_ellipse([delay + 0.2 for delay in delays], rates)
+    # Four models are too few, however many runs each has.
+    assert regions([run | {"model": run["model"] % 4} for run in runs]) == {}
 
 
 def test_several_flows_stand_apart():

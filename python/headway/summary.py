@@ -122,7 +122,8 @@ def _who(run: Run) -> dict[str, str | None]:
 def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> dict[tuple[str, str], Ellipse]:
     """The 95% confidence ellipse of p95 delay (x, ms) and throughput (y, Mbit/s), by scheme and scenario.
 
-    Of all flows under test together; scheme and scenario are missing where there is no region.
+    Of all flows under test together; scheme and scenario are missing where there is no region. Of a scheme with
+    several models each model is one sample.
     """
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
@@ -131,8 +132,10 @@ def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -
     found = {}
     for key, group in groups.items():
         ordered, block = in_blocks(group, (offsets or {}).get(key[1]))
-        xs, ys = ([run[name] for run in ordered] for name in ("delay_p95_ms", "throughput_mbps"))
-        if ellipse := mean_ellipse(xs, ys, block=min(block, len(xs))):
+        points = [[float(run[name]) for name in ("delay_p95_ms", "throughput_mbps")] for run in ordered]
+        points, block = nested([run.get("model") for run in ordered], points, min(block, len(points)))
+        xs, ys = zip(*points, strict=True)
+        if ellipse := mean_ellipse(xs, ys, block=block):
             found[key] = ellipse
     return found
 

@@ -51,7 +51,7 @@ SAMPLES = {
         "1-2",
     ),
     "held-out": Sample(
-        "Held out",
+        "Runs that no limit was chosen on",
         ("high-bdp", "lte-att", "lte-tmobile", "cellular-taxi", "cellular-static", "owl-geni:count=8"),
         "201-205",
         ("high-bdp", "lte-att", "cellular-taxi"),

@@ -286,7 +286,8 @@ mod tests {
     fn a_flow_that_fills_a_recorded_link_of_the_training_is_inside() {
         let mut chance = Stream::new(1, "rates");
         let rates: Vec<f64> = (0..60)
-            .map(|_| 0.5 * 100_f64.powf(chance.uniform()))
+            .map(|_| chance.uniform())
+            .map(|share| 0.5 + 49.5 * share * share)
             .collect();
         let recorded = |factor: f64| {
             let rates: Vec<f64> = rates.iter().map(|mbps| mbps * factor).collect();

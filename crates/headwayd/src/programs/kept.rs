@@ -16,7 +16,7 @@ use headway_kernel::abi;
 use headway_policy::model::sha256;
 use libbpf_rs::{Link, MapHandle};
 use nix::mount::{MsFlags, mount};
-use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use nix::sys::statfs::{BPF_FS_MAGIC, FsType, SYSFS_MAGIC, statfs};
 use nix::unistd::geteuid;
 
 use super::Controller;
@@ -89,8 +89,7 @@ impl Folder {
 
     fn is_in_bpffs(&self) -> bool {
         let there = self.0.ancestors().find(|path| path.exists());
-        statfs(there.unwrap_or(Path::new("/")))
-            .is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC)
+        is_of(there.unwrap_or(Path::new("/")), BPF_FS_MAGIC)
     }
 
     /// Takes the controller of that name for this process. In the usual place a bpffs is mounted if there is none.
@@ -142,8 +141,16 @@ impl Folder {
     }
 }
 
-/// Mounts a bpffs where systemd would, and as bpftool does. Whether that worked is to be seen there.
+fn is_of(path: &Path, kind: FsType) -> bool {
+    statfs(path).is_ok_and(|found| found.filesystem_type() == kind)
+}
+
+/// Mounts a bpffs where systemd would, and as bpftool does, if nobody has mounted anything there. Whether that worked is to
+/// be seen there.
 fn mount_bpffs() {
+    if !is_of("/sys/fs/bpf".as_ref(), SYSFS_MAGIC) {
+        return;
+    }
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     match mount(
         Some("bpf"),
@@ -152,7 +159,7 @@ fn mount_bpffs() {
         flags,
         Some("mode=0700"),
     ) {
-        Ok(()) => tracing::info!("a bpffs is mounted at /sys/fs/bpf, to pin the programs"),
+        Ok(()) => tracing::debug!("a bpffs is mounted at /sys/fs/bpf, to pin the programs"),
         Err(error) => tracing::debug!(%error, "no bpffs could be mounted at /sys/fs/bpf"),
     }
 }

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from headway.results import Bench
 
 
+LONGEST_NAME = 40
+"""A longer name of a scheme takes the room of the columns."""
+
+
 def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
     """Prints a table for each scenario, and how its rows compare where that is asked for."""
     from rich.markup import escape
@@ -71,6 +75,24 @@ def say_where(folder: Path, recordings: int, *, drawn: bool) -> None:
         to.print(f"recordings: {plain(folder / 'recordings')} ({files})", soft_wrap=True, highlight=False)
 
 
+def short_names(specs: Sequence[str]) -> dict[str, str]:
+    """Schemes as a terminal shows them, by their specs: several models are counted, and a long folder has its end.
+
+    If two would have the same name, both keep their specs.
+    """
+    found = {}
+    for spec in specs:
+        name, *models = spec.split(":model=")
+        if len(models) > 1:
+            found[spec] = f"{name} ({len(models)} models)"
+        elif len(spec) > LONGEST_NAME and models and "/" in models[0]:
+            found[spec] = f"{name}:model=\u2026/{models[0].rpartition('/')[2]}"
+        else:
+            found[spec] = spec
+    shown = list(found.values())
+    return {spec: name if shown.count(name) == 1 else spec for spec, name in found.items()}
+
+
 def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -82,8 +104,9 @@ def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
     table.add_column("\nscheme", style="bold", no_wrap=True)
     for column in columns:
         table.add_column(f"{column.title}\n[dim]{column.unit}[/dim]", justify="right", no_wrap=True)
+    names = short_names([row["scheme"] for row in rows])
     for row in rows:
-        table.add_row(plain(row["scheme"]), *(cell(row[c.metric], c.scale, dim) for c in columns))
+        table.add_row(plain(names[row["scheme"]]), *(cell(row[c.metric], c.scale, dim) for c in columns))
         for flow in row.get("flows", []):
             cells = (cell(flow[c.metric], c.scale, dim) for c in columns)
             table.add_row(plain(f"  flow {flow['flow']}: {flow['scheme']}"), *cells, style="dim")
@@ -112,6 +135,7 @@ def _comparisons(rows: list[dict[str, Any]], shown: Sequence[Measure]) -> Table:
         zone = f"[{colours[found['zone']]}]{found['zone']}[/]"
         return f"{signed(number(mean))} [dim]({between})[/dim] {zone}"
 
+    names = short_names([row["scheme"] for row in rows])
     for row in rows:
-        table.add_row(plain(row["scheme"]), *(cell(row["against"].get(m.metric)) for m in shown))
+        table.add_row(plain(names[row["scheme"]]), *(cell(row["against"].get(m.metric)) for m in shown))
     return table

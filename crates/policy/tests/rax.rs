@@ -250,22 +250,27 @@ fn over_records_it_learns_as_over_packets() {
     }
 }
 
+/// A flow that knows nothing yet, and its first record, with so many packets in flight, of a round trip of 50 ms.
+fn over_records(spec: &RaxSpec, in_flight: u32) -> (RaxOverRecords, Record) {
+    let setup = Setup::new(Bytes::new(1500), 1);
+    let rax = RaxOverRecords::new(&setup, spec, None).expect("settings in range");
+    let record = Record {
+        mss: 1500,
+        acks: 1,
+        rtt_us: 50_000,
+        srtt_us: 50_000,
+        in_flight,
+        cwnd: in_flight,
+        ..Record::default()
+    };
+    (rax, record)
+}
+
 /// A round trip's first mark counts as a loss, and the others that the receiver repeats as nothing.
 #[test]
 fn over_records_marks_of_ecn_count_as_one_loss_a_round_trip() {
     let after = |marks: &[u32], losses: &[u32]| {
-        let setup = Setup::new(Bytes::new(1500), 1);
-        let rax = RaxOverRecords::new(&setup, &RaxSpec::default(), None);
-        let mut rax = rax.expect("settings in range");
-        let mut record = Record {
-            mss: 1500,
-            acks: 1,
-            rtt_us: 50_000,
-            srtt_us: 50_000,
-            in_flight: 50,
-            cwnd: 50,
-            ..Record::default()
-        };
+        let (mut rax, mut record) = over_records(&RaxSpec::default(), 50);
         for n in 1..2000 {
             record.now_ns += 1_000_000;
             record.sent = 50 + n;
@@ -289,17 +294,7 @@ fn over_records_marks_of_ecn_count_as_one_loss_a_round_trip() {
 #[test]
 fn what_has_diverged_is_not_handed_on() {
     let after = |spec: &RaxSpec, millis: u32| {
-        let setup = Setup::new(Bytes::new(1500), 1);
-        let mut rax = RaxOverRecords::new(&setup, spec, None).expect("settings in range");
-        let mut record = Record {
-            mss: 1500,
-            acks: 1,
-            rtt_us: 50_000,
-            srtt_us: 50_000,
-            in_flight: 50,
-            cwnd: 50,
-            ..Record::default()
-        };
+        let (mut rax, mut record) = over_records(spec, 50);
         for n in 0..millis {
             record.now_ns += 1_000_000;
             (record.sent, record.delivered) = (50 + n, n);
@@ -332,18 +327,7 @@ fn what_has_diverged_is_not_handed_on() {
 /// window: what goes out then belongs to no action.
 #[test]
 fn a_flow_that_others_steered_first_has_packets_of_no_action() {
-    let setup = Setup::new(Bytes::new(1500), 1);
-    let rax = RaxOverRecords::new(&setup, &RaxSpec::default(), None);
-    let mut rax = rax.expect("settings in range");
-    let mut record = Record {
-        mss: 1500,
-        acks: 1,
-        rtt_us: 50_000,
-        srtt_us: 50_000,
-        in_flight: 10,
-        cwnd: 10,
-        ..Record::default()
-    };
+    let (mut rax, mut record) = over_records(&RaxSpec::default(), 10);
     for n in 0..20 {
         record.now_ns += 1_000_000;
         (record.sent, record.delivered) = (10 + n, n);

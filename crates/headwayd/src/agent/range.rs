@@ -10,11 +10,11 @@ use headway_policy::model::TrainingRange;
 const SLACK: f64 = 0.1;
 /// A path is looked at so often.
 const SECOND: Duration = Duration::from_secs(1);
-/// Rates are means over so long, as the rates of traces are in a card's range.
+/// The time over which a flow's rate is averaged. A card's range averages the rates of traces over the same time.
 const RATES_OVER: Duration = Duration::from_secs(10);
 /// A path that was outside counts as outside for so long.
 const KEEPS: Duration = Duration::from_secs(10);
-/// A policy that takes a flow from Cubic has so long to drain the queue that Cubic has filled.
+/// The time that a policy has to drain Cubic's queue, after it has taken a flow from Cubic.
 const DRAINS: Duration = Duration::from_secs(10);
 
 /// What of a path is outside the training range.

@@ -72,6 +72,22 @@ def test_what_the_interval_in_use_covers_of_a_mean_with_a_long_tail(n, least):
     assert least <= coverage(in_use, lambda r: list(r.exponential(2.0, n)), 2.0) <= 0.95
 
 
+@pytest.mark.parametrize(("n", "share"), [(20, 0.08), (30, 0.04), (50, 0.04), (50, 0.15)])
+def test_a_mean_with_rare_runaways_is_covered_once_one_was_met(n, share):
+    """A few runs lose 10 to 30%, all others 0.1%. Samples without a runaway cannot know: they are missed."""
+    random = np.random.default_rng(8)
+    truth = (1 - share) * 0.1 + share * 20
+    met, hits = 0, 0
+    for _ in range(TRIALS // 2):
+        values, are_away = random.normal(0.1, 0.02, n), random.random(n) < share
+        values[are_away] = random.uniform(10, 30, are_away.sum())
+        low, high = in_use(list(values))
+        assert are_away.any() or high < truth
+        met, hits = met + are_away.any(), hits + (low <= truth <= high)
+    assert met / (TRIALS // 2) == pytest.approx(1 - (1 - share) ** n, abs=0.05)
+    assert hits / met >= 0.94
+
+
 def test_runs_that_are_alike_in_blocks_are_covered_as_their_blocks_are():
     """Six independent blocks of five runs each, which see the same: one normal number a block, and noise a run."""
 

@@ -214,7 +214,8 @@ def test_if_schemes_are_compared_the_page_opens_with_the_verdicts(small_bench):
     compared = [one["against"] for one in bench.rows if "against" in one]
     assert len(compared) == 2
     zones = [one[metric]["zone"] for one in compared for metric in ("throughput_mbps", "delay_p95_ms")]
-    assert re.findall("better|worse|equal|unclear", tables["against"].split("cubic", 1)[1]) == zones
+    body = tables["against"].split("cubic", 1)[1]
+    assert re.findall("(?:not )?better|(?:not )?worse|equal|unclear", body) == zones
     # In a scenario's own section the verdicts come before the means.
     section = html[html.index('id="at-pantheon-default"') :]
     assert section.index("Against newreno, run by run") < section.index(">Metrics<")

@@ -13,7 +13,7 @@ from headway.reproduce.owl.buffer import needed, passes
 from headway.stats.estimate import Estimate
 
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
-CLAIMED, EQUAL, CONTRARY, UNCLEAR, MISSING = Zone
+CLAIMED, CLAIMED_OR_EQUAL, EQUAL, OPPOSITE_OR_EQUAL, CONTRARY, UNCLEAR, MISSING = Zone
 
 
 def metric(mean, low=None, high=None):
@@ -51,13 +51,16 @@ def test_a_level_needs_its_whole_interval(ends, expected):
     ("ends", "expected"),
     [
         ((1.5, 3.0), CLAIMED),
-        ((0.2, 3.0), CLAIMED),
+        ((0.2, 3.0), CLAIMED_OR_EQUAL),
         ((0.1, 0.9), EQUAL),
         ((-0.006, 0.0), EQUAL),
         ((0.0, 0.0), EQUAL),
-        ((0.0, 3.0), UNCLEAR),
-        ((-3.0, 0.5), UNCLEAR),
-        ((-3.0, -0.5), CONTRARY),
+        ((0.0, 3.0), CLAIMED_OR_EQUAL),
+        ((-0.9, 3.0), CLAIMED_OR_EQUAL),
+        ((-1.1, 3.0), UNCLEAR),
+        ((-3.0, 0.5), OPPOSITE_OR_EQUAL),
+        ((-3.0, -0.5), OPPOSITE_OR_EQUAL),
+        ((-3.0, -1.1), CONTRARY),
     ],
 )
 def test_what_is_to_be_more_has_three_zones(ends, expected):
@@ -75,6 +78,13 @@ def test_equal_levels_do_no_harm_beside_one_that_is_more():
     assert judge("x", "", "", equal, "%", more=1.0).verdict is FAILS
     assert judge("x", "", "", {"a": more, "b": equal}, "%", more=1.0).note == "equal is within 1 %"
     assert judge("x", "", "", {"a": less, "b": equal}, "%", less=1.0).verdict is HOLDS
+    # A level that may be equal or more does no harm either, and alone it is open.
+    half = metric(1.5, -0.5, 3.5)
+    assert judge("x", "", "", {"a": more, "b": half}, "%", more=1.0).verdict is HOLDS
+    assert judge("x", "", "", {"a": half, "b": equal}, "%", more=1.0).verdict is OPEN
+    assert judge("x", "", "", half, "%", more=1.0).verdict is OPEN
+    # Where none can be more by the margin, it does not hold.
+    assert judge("x", "", "", {"a": metric(-0.5, -3, 0.9), "b": equal}, "%", more=1.0).verdict is FAILS
     # It is more at 95%, but not at 97.5%: one of two such is found too often where all are equal.
     barely = normal(2.1, 1.0)
     assert judge("x", "", "", barely, more=0.05).verdict is HOLDS
@@ -222,7 +232,7 @@ def test_runs_that_do_not_differ_leave_what_three_over_n_of_them_may_do():
     assert judge("x", "", "", same(0.0, 5), "%", more=1.0).verdict is OPEN
     assert judge("x", "", "", same(3.0, 30), "%", more=1.0).verdict is HOLDS
     assert judge("x", "", "", same(3.0, 5), "%", more=1.0).verdict is OPEN
-    assert judge("x", "", "", lossless, "points", high=1.0).so_far() == "0.00 points (no run differs)"
+    assert judge("x", "", "", lossless, "points", high=1.0).so_far() == "0.000 points (0.000 to 0.095)"
 
 
 def test_numbers_are_written_with_the_digits_that_their_interval_needs():

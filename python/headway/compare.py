@@ -39,11 +39,17 @@ class Zone(StrEnum):
     """Where a difference lies with its whole interval."""
 
     BETTER = "better"
+    """By more than the measure's margin."""
     WORSE = "worse"
+    """By more than the margin."""
     EQUAL = "equal"
-    """Within the measure's margin."""
+    """Within the margin."""
+    NOT_WORSE = "not worse"
+    """Better or equal: more runs may tell which."""
+    NOT_BETTER = "not better"
+    """Worse or equal."""
     UNCLEAR = "unclear"
-    """None of the others: more runs may tell."""
+    """It may be better, equal or worse: more runs may tell."""
 
 
 class Both(NamedTuple):
@@ -124,13 +130,18 @@ class Measure(NamedTuple):
             return Zone.UNCLEAR
         ends = difference["ci95"]
         low, high = widened((ends[0], ends[1]), self.margin, samples, LEVEL)
-        if -self.margin <= low and high <= self.margin:
+        if not self.more:
+            low, high = -high, -low
+        if low > self.margin:
+            return Zone.BETTER
+        if high < -self.margin:
+            return Zone.WORSE
+        is_not_worse, is_not_better = low >= -self.margin, high <= self.margin
+        if is_not_worse and is_not_better:
             return Zone.EQUAL
-        if low > 0:
-            return Zone.BETTER if self.more else Zone.WORSE
-        if high < 0:
-            return Zone.WORSE if self.more else Zone.BETTER
-        return Zone.UNCLEAR
+        if is_not_worse:
+            return Zone.NOT_WORSE
+        return Zone.NOT_BETTER if is_not_better else Zone.UNCLEAR
 
 
 MEASURES = (

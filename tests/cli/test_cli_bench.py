@@ -330,7 +330,8 @@ def test_against_compares_run_by_run_in_table_json_and_report(run, tmp_path):
     compared = vegas["against"]
     assert (compared["scheme"], compared["pairs"]) == ("cubic", 3)
     delay = compared["delay_p95_ms"]
-    assert (delay["unit"], delay["zone"]) == ("%", "better")
+    # Three runs: less delay for sure, and by so little as to be equal or not.
+    assert (delay["unit"], delay["zone"]) == ("%", "not worse")
     means = [row["delay_p95_ms"]["mean"] for row in (cubic, vegas)]
     assert delay["difference"]["mean"] == pytest.approx(100 * (means[1] / means[0] - 1))
     page = (tmp_path / "out" / "report.html").read_text()

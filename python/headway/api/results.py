@@ -198,9 +198,10 @@ class Results:
         Returns:
             A row a scheme, scenario and metric: scheme, against, scenario, pairs (of runs), metric,
             unit (`%` of the other scheme's mean, or points), difference (its mean), low and high
-            (the 95% interval), margin (what is smaller counts as equal), and verdict: `better`,
-            `worse`, `equal` (the whole interval is within the margin) or `unclear` (more runs may
-            tell).
+            (the 95% interval), margin (what is smaller counts as equal), and verdict: `better` or
+            `worse` (the whole interval is beyond the margin), `equal` (it is within the margin),
+            `not worse` (better or equal), `not better` (worse or equal) or `unclear`. More runs may
+            decide the last three.
 
         Raises:
             Error: There is no such scheme, or no other one.

@@ -121,7 +121,7 @@ def _comparisons(rows: list[dict[str, Any]], shown: Sequence[Measure]) -> Table:
     from headway.compare import Zone
     from headway.report.numbers import interval, number, signed
 
-    colours = {Zone.BETTER: "green", Zone.WORSE: "red", Zone.EQUAL: "cyan", Zone.UNCLEAR: "dim"}
+    colours = {Zone.BETTER: "green", Zone.WORSE: "red", Zone.EQUAL: "cyan"}
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("\nscheme", style="bold", no_wrap=True)
     for measure in shown:
@@ -132,7 +132,7 @@ def _comparisons(rows: list[dict[str, Any]], shown: Sequence[Measure]) -> Table:
             return "\u2013"
         mean, ends = found["difference"]["mean"], found["difference"]["ci95"]
         between = " to ".join(map(signed, interval(ends[0], ends[1], mean))) if ends else "no interval"
-        zone = f"[{colours[found['zone']]}]{found['zone']}[/]"
+        zone = f"[{colours.get(found['zone'], 'dim')}]{found['zone']}[/]"
         return f"{signed(number(mean))} [dim]({between})[/dim] {zone}"
 
     names = short_names([row["scheme"] for row in rows])

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.compare import Both, Measure, Zone
 from headway.report.numbers import interval, number
-from headway.stats.bootstrap import FEW
+from headway.stats.bootstrap import FEW, LEVEL
+from headway.stats.equal import widened
 from headway.stats.means import Metric, mean
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Verdict(NamedTuple):
     measure: Measure
     rounds: int
     difference: Metric
-    """How far the scheme lies above the other, in the measure's unit."""
+    """How far the scheme lies above the other, in the measure's unit, with the interval that was judged."""
     zone: Zone
     sentence: str
 
@@ -141,9 +142,14 @@ def _verdict(rounds: Sequence[Round], scheme: str, against: str, measure: Measur
     if measure.unit == "ms" and rounds:
         measure = measure._replace(margin=measure.margin * math.fsum(first) / len(first))
     both = Both(first, second, block=1)
-    difference: Metric = measure.difference(both) if rounds else {"mean": None, "ci95": None}
-    zone = measure.zone(measure.judged(both)) if rounds else Zone.UNCLEAR
-    sentence = _sentence(scheme, against, measure, difference, zone, len(rounds))
+    if not rounds:
+        nothing: Metric = {"mean": None, "ci95": None}
+        sentence = _sentence(scheme, against, measure, nothing, Zone.UNCLEAR, 0, None)
+        return Verdict(scheme, against, measure, 0, nothing, Zone.UNCLEAR, sentence)
+    difference = measure.judged(both)
+    zone = measure.zone(difference)
+    more = _enough(measure, measure.difference(both), len(rounds))
+    sentence = _sentence(scheme, against, measure, difference, zone, len(rounds), more)
     return Verdict(scheme, against, measure, len(rounds), difference, zone, sentence)
 
 
@@ -154,6 +160,7 @@ def _sentence(
     found: Metric,
     zone: Zone,
     rounds: int,
+    more: int | None,
 ) -> str:
     title, count = measure.title, f"{rounds} round{'s' * (rounds != 1)}"
     less = "fewer" if title == "retransmissions" else "less"
@@ -166,8 +173,7 @@ def _sentence(
     if zone is Zone.EQUAL:
         within = f"within {_amount(f'{measure.margin:.3g}', measure)} ({ends})"
         return f"Over this path {scheme} and {against} had the same {title}, {within}; {count}."
-    if zone is Zone.UNCLEAR:
-        more = _enough(measure, middle, (high - low) / 2, rounds)
+    if low <= 0 <= high:
         may = f"about {more} rounds may" if more else f"even {MANY} rounds may not"
         return f"{unknown}: {_amount(number(middle), measure)} ({ends}); {may}."
     if middle < 0:
@@ -176,16 +182,19 @@ def _sentence(
     return f"Over this path {scheme} had {size} ({ends}) {word} {title} than {against}; {count}."
 
 
-def _enough(measure: Measure, middle: float, half: float, rounds: int) -> int | None:
-    """The least number of further rounds that `zone` would decide by, up to MANY.
+def _enough(measure: Measure, found: Metric, rounds: int) -> int | None:
+    """The least number of rounds, beyond those made, whose interval leaves 0 or fits in the margin; at most MANY.
 
-    The interval narrows with the root of the rounds. One without a width is as wide as the rounds
-    that may differ make it.
+    It narrows with the root of the rounds. One without a width is as wide as the rounds that may
+    differ make it.
     """
+    if found["mean"] is None or found["ci95"] is None:
+        return None
+    middle, half = found["mean"], (found["ci95"][1] - found["ci95"][0]) / 2
     for more in range(rounds + 1, MANY + 1):
         reach = half * math.sqrt(rounds / more)
-        expected: Metric = {"mean": middle, "ci95": [middle - reach, middle + reach]}
-        if measure.zone(expected, more) is not Zone.UNCLEAR:
+        low, high = widened((middle - reach, middle + reach), measure.margin, more, LEVEL)
+        if not low <= 0 <= high or max(-low, high) <= measure.margin:
             return more
     return None
 

@@ -118,8 +118,9 @@ def _compared(c: Content, level: int) -> str:
         f"<h{level}>Against {escape(other)}, run by run</h{level}>"
         f"{tables.compared(rows, c.style, f'Difference of each scheme from {other} in the same runs')}"
         '<p class="note">In each pair both schemes met the same network. <b>better</b> and <b>worse</b>: '
-        "the whole 95% interval lies on one side of zero. <b>equal</b>: it lies within a margin "
-        f"({margins}). Anything else is <b>unclear</b>: more runs may decide it.</p>"
+        f"the whole 95% interval lies beyond a margin ({margins}). <b>equal</b>: it lies within the margin. "
+        "<b>not worse</b>: better or equal. <b>not better</b>: worse or equal. <b>unclear</b>: any of the three. "
+        "More runs may decide these.</p>"
     )
 
 

@@ -24,8 +24,8 @@ LEADING = (
     "worse than the best, compared run by run (95% for all schemes together)."
 )
 VERDICTS = (
-    '<span class="close">better</span> and worse: the whole 95% interval of the difference lies on one side of '
-    "zero. Each scenario's own table has the intervals."
+    '<span class="close">better</span> and worse: the whole 95% interval of the difference lies beyond the margin. '
+    "equal: within it. not worse: better or equal. Each scenario's own table has margins and intervals."
 )
 
 
@@ -135,7 +135,7 @@ def compared(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> s
 
 
 def _difference(found: Mapping[str, Any] | None) -> str:
-    """A cell: the difference, its interval, and better, worse, equal or unclear."""
+    """A cell: the difference, its interval, and its zone."""
     if found is None or found["difference"]["mean"] is None:
         return "<td>\u2013</td>"
     mean, ends = found["difference"]["mean"], found["difference"]["ci95"]
@@ -144,7 +144,7 @@ def _difference(found: Mapping[str, Any] | None) -> str:
         low, high = interval(ends[0], ends[1], mean)
         small = f"<small>{signed(low)} to {signed(high)}</small>"
     zone = found["zone"]
-    return f'<td class="{zone}">{signed(number(mean))} <b>{zone}</b>{small}</td>'
+    return f'<td class="{_class_of(zone)}">{signed(number(mean))} <b>{zone}</b>{small}</td>'
 
 
 def over_scenarios(
@@ -228,12 +228,16 @@ def _short(metric: Metric, column: Column) -> str:
 
 
 def _verdict(found: Mapping[str, Any], unit: str) -> str:
-    """A line: a difference, and better, worse, equal or unclear."""
+    """A line: a difference and its zone."""
     if found["difference"]["mean"] is None:
         return "<div>\u2013</div>"
     zone = found["zone"]
     text = f"{signed(number(found['difference']['mean']))}\u202f{escape(unit)} <b>{zone}</b>"
-    return f'<div class="{"close" if zone == "better" else zone}">{text}</div>'
+    return f'<div class="{"close" if zone == "better" else _class_of(zone)}">{text}</div>'
+
+
+def _class_of(zone: str) -> str:
+    return zone.replace(" ", "-")
 
 
 def loss_bars(rows: Sequence[Row], style: Mapping[str, Style]) -> str:

@@ -3,11 +3,12 @@
 A claim has levels: the networks, rivals or sizes that its sentence speaks of. Each level has an estimate with an
 interval, and lies in a zone. The zones decide the claim, by these rules:
 
-- It *holds* if every level is as claimed at 95%. Where the sentence says "more" or "less", levels that are equal
-  within a stated margin do no harm as long as another one is as claimed (at 1 - 0.05/n of n levels).
+- It *holds* if every level is as claimed at 95%. Where the sentence says "more" or "less", a level is as claimed
+  beyond a stated margin. Levels that are surely not the opposite do no harm as long as another one is as claimed
+  (at 1 - 0.05/n of n levels).
 - It *does not hold* if any level lies elsewhere. Of many levels that are equal in truth one is bound to, so the
   intervals of this side are widened (Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979). Nor
-  does it hold if the sentence says "more" and every level is equal.
+  does it hold if the sentence says "more" and surely no level is more by the margin.
 - Else it is *open*.
 - Where it is enough that some of the levels are as claimed, intervals are widened on both sides (partial
   conjunctions: Benjamini and Heller, Biometrics 64, 2008).
@@ -45,9 +46,12 @@ class Zone(StrEnum):
     """Where a level lies."""
 
     CLAIMED = "as claimed"
-    """With its whole interval."""
+    """With its whole interval; where the sentence says more or less, by more than the margin."""
+    CLAIMED_OR_EQUAL = "as claimed or equal"
+    """The interval reaches from one into the other, where the sentence says more or less."""
     EQUAL = "equal"
     """Within the margin, where the sentence says more or less."""
+    OPPOSITE_OR_EQUAL = "opposite or equal"
     CONTRARY = "not as claimed"
     """With its whole interval."""
     UNCLEAR = "unclear"
@@ -56,7 +60,12 @@ class Zone(StrEnum):
 
 
 CLOSEST = "closest to the bound"
-EXTREME = {Zone.CONTRARY: "furthest off", Zone.UNCLEAR: "least clear"}
+EXTREME = {
+    Zone.CONTRARY: "furthest off",
+    Zone.OPPOSITE_OR_EQUAL: "furthest off",
+    Zone.UNCLEAR: "least clear",
+    Zone.CLAIMED_OR_EQUAL: "least clear",
+}
 """What the worst level is called by its zone; one that is as claimed, or equal, is `CLOSEST`."""
 
 
@@ -88,7 +97,9 @@ class Aim:
         """The interval that decides: that of the estimate, wider where runs hardly differ (`stats.equal`)."""
         if ours.mean is None or (ends := ours.interval(level)) is None:
             return None
-        return widened(ends, self._small(ours.mean), ours.samples, level)
+        low, high = widened(ends, self._small(ours.mean), ours.samples, level)
+        least, most = ours.possible
+        return max(low, min(least, ends[0])), min(high, max(most, ends[1]))
 
     def zone(self, ours: Estimate, level: float = 1 - ERROR) -> Zone:
         """Where an estimate lies, with the whole of `judged`."""
@@ -98,14 +109,25 @@ class Aim:
             return Zone.UNCLEAR
         low, high = ends
         if self.margin is not None:
-            if -self.margin <= low and high <= self.margin:
-                return Zone.EQUAL
-            # Zero itself is neither more nor less.
-            if low <= 0 <= high:
-                return Zone.UNCLEAR
+            return self._beside_zero(low, high, self.margin)
         if self.low <= low and high <= self.high:
             return Zone.CLAIMED
         return Zone.CONTRARY if high < self.low or low > self.high else Zone.UNCLEAR
+
+    def _beside_zero(self, low: float, high: float, margin: float) -> Zone:
+        """Of an interval for a claim of more, or less, by more than a margin."""
+        if self.high == 0:
+            low, high = -high, -low
+        if low > margin:
+            return Zone.CLAIMED
+        if high < -margin:
+            return Zone.CONTRARY
+        is_not_less, is_not_more = low >= -margin, high <= margin
+        if is_not_less and is_not_more:
+            return Zone.EQUAL
+        if is_not_less:
+            return Zone.CLAIMED_OR_EQUAL
+        return Zone.OPPOSITE_OR_EQUAL if is_not_more else Zone.UNCLEAR
 
     def _small(self, mean: float) -> float:
         if small := self.margin or self.small:
@@ -133,6 +155,11 @@ class Level:
     def judged(self) -> tuple[float, float] | None:
         """The interval that its zone comes from."""
         return None if self.aim is None else self.aim.judged(self.ours)
+
+    @property
+    def shown(self) -> Estimate:
+        """Its estimate with the interval that its zone comes from."""
+        return Estimate.fixed(self.ours.mean, self.judged) if self.aim else self.ours
 
     def at(self, level: float) -> Zone:
         """Its zone at another level."""
@@ -185,7 +212,7 @@ class Claim:
     def _counted(self) -> str:
         if len(self.levels) == 1 and self.levels[0].aim is not None:
             is_missing = self.levels[0].zone is Zone.MISSING
-            return str(Zone.MISSING) if is_missing else _with_interval(self.ours, self.unit)
+            return str(Zone.MISSING) if is_missing else _with_interval(self.levels[0].shown, self.unit)
         if not self.levels:
             return "nothing was measured"
         if len(self.levels) == 1:
@@ -196,9 +223,14 @@ class Claim:
         parts = [", ".join([claimed, *others])]
         if self.worst:
             said = f"{EXTREME.get(self.worst.zone, CLOSEST)}, {self.worst.name}"
-            parts.append(f"{said}: {_with_interval(self.worst.ours, self.unit)}")
+            parts.append(f"{said}: {_with_interval(self.worst.shown, self.unit)}")
         return "; ".join(parts)
 
+
+NOT_OPPOSITE = {Zone.CLAIMED, Zone.CLAIMED_OR_EQUAL, Zone.EQUAL}
+"""They do no harm to a claim of more."""
+NOT_MORE = {Zone.EQUAL, Zone.OPPOSITE_OR_EQUAL, Zone.CONTRARY}
+"""A claim of more fails where all levels lie in these."""
 
 Found = Estimate | tuple[Estimate, Aim] | Zone
 """Of a level: an estimate, one with an aim of its own, or a zone that is known otherwise."""
@@ -234,10 +266,10 @@ def judge(
         of: The measured quantity in a few words, where the levels' names do not say it: power.
         low: Lower limit of an estimate.
         high: Upper limit of an estimate.
-        more: Instead of both, for a claim of more than 0: a smaller difference counts as equal.
+        more: Instead of both, for a claim of more than 0: a difference within this margin counts as equal.
         less: The same for a claim of less than 0.
         least: Number of levels that are enough; all by default.
-        weak: What would show the claim, if a failure may come from our model.
+        weak: What would show the claim, if it is known why our model fails where the paper's need not.
         untestable: What the paper does not say, if the claim cannot be tested without it.
         of_learner: Is the claim about a trained controller, and not about one without training or one model?
         of_recordings: Is the claim about recorded links, where the figure has any?
@@ -273,14 +305,14 @@ def _verdict(levels: tuple[Level, ...], least: int | None) -> Verdict:
     needed = count if least is None else least
     if not levels:
         return Verdict.OPEN
-    if len(contrary(levels)) > count - needed or all(level.zone is Zone.EQUAL for level in levels):
+    if len(contrary(levels)) > count - needed or all(level.zone in NOT_MORE for level in levels):
         return Verdict.FAILS
     if needed < count:
         sure = sum(level.at(1 - ERROR / (count - needed + 1)) is Zone.CLAIMED for level in levels)
         return Verdict.HOLDS if sure >= needed else Verdict.OPEN
     zones = {level.zone for level in levels}
     some = any(level.at(1 - ERROR / count) is Zone.CLAIMED for level in levels)
-    is_claimed = zones == {Zone.CLAIMED} or (zones == {Zone.CLAIMED, Zone.EQUAL} and some)
+    is_claimed = zones == {Zone.CLAIMED} or (zones <= NOT_OPPOSITE and some)
     return Verdict.HOLDS if is_claimed else Verdict.OPEN
 
 
@@ -318,7 +350,15 @@ def with_replicates(claim: Claim, *, seeds: int | None = None, recordings: int |
 def all_of(zones: Iterable[Zone]) -> Zone:
     """Of a level that several things must be as claimed for: the least favourable zone."""
     found = set(zones)
-    order = (Zone.CONTRARY, Zone.MISSING, Zone.UNCLEAR, Zone.EQUAL, Zone.CLAIMED)
+    order = (
+        Zone.CONTRARY,
+        Zone.OPPOSITE_OR_EQUAL,
+        Zone.MISSING,
+        Zone.UNCLEAR,
+        Zone.EQUAL,
+        Zone.CLAIMED_OR_EQUAL,
+        Zone.CLAIMED,
+    )
     return next((zone for zone in order if zone in found), Zone.MISSING)
 
 

@@ -29,7 +29,8 @@ VERDICTS = (
     "*Holds*: for every level of the claim, the whole 95% interval is where the paper says. *Does "
     "not hold*: for some level, the whole interval is elsewhere (with many levels, intervals are "
     "widened by Holm's correction), or all levels are equal. *Our model is too weak to tell*: the "
-    "claim does not hold for our model, but a better model may show it. *Not testable from the "
+    "claim does not hold for our model, and its note says what is known to be missing: for Owl, the "
+    "rule that the model imitates reaches it. *Not testable from the "
     "text*: the paper does not say what would have to be measured. *Open*: not decided; more "
     "runs, machines, recordings or training seeds would decide it. The rules are in [decision "
     "47](../decisions/0047-verdicts.md)."
@@ -165,7 +166,7 @@ def _levels(claims: Sequence[Claim]) -> str:
     for claim in claims:
         parts.append(f"`{claim.id}`: {'; '.join(part for part in (claim.how, claim.note) if part)}.\n")
         if len(claim.levels) > 1:
-            rows = [[level.name, *text_of(level.ours, claim.unit), str(level.zone)] for level in claim.levels]
+            rows = [[level.name, *text_of(level.shown, claim.unit), str(level.zone)] for level in claim.levels]
             parts.append(markdown(["level", "here", "95% interval", ""], rows))
     return "\n".join([*parts, "</details>\n"])
 

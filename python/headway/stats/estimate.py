@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
+from math import inf
 from typing import TYPE_CHECKING
 
 from headway.stats.bootstrap import LEVEL
@@ -30,6 +31,8 @@ class Estimate:
     """(low, high) by the level of confidence, in (0, 1); None where nothing can be said."""
     samples: Samples | None = None
     """The independent samples behind it, in its unit; None if it does not vary by its nature, or nobody knows."""
+    possible: Ends = (-inf, inf)
+    """Between what it lies whatever the runs are: a share between 0 and 1."""
 
     @classmethod
     def of(cls, at: Callable[[float], Mapping[str, Any]], *samples: Sequence[float]) -> Estimate:
@@ -70,7 +73,8 @@ class Estimate:
         samples = self.samples
         if samples and not isinstance(samples, int):
             samples = [[rising(value) for value in values] for values in samples]
-        return Estimate(None if self.mean is None else rising(self.mean), interval, samples)
+        low, high = map(rising, self.possible)
+        return Estimate(None if self.mean is None else rising(self.mean), interval, samples, (low, high))
 
 
 NOTHING = Estimate.exactly(None)

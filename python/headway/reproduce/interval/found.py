@@ -42,12 +42,13 @@ RESOLUTION = {DELAY: 0.002}
 
 
 def counted(last: str, *quantities: str) -> str:
-    """When `Found.among` counts a group that is not among the first by its mean, of the `last` of these."""
+    """When `Found.among` counts a group; `last` says which is the last of the first places."""
     margins = dict.fromkeys(f"{CLOSE_LOSS:g} point" if q == LOSS else f"{CLOSE:g}%" for q in quantities)
+    near = f"the whole 95% interval of the difference is within {' or '.join(margins)}"
     return (
-        f"or if a group does not differ significantly from {last} (paired t test by seed, Holm, "
-        f"0.05) and the whole 95% interval of the difference is within {' or '.join(margins)} "
-        "(open if it is not)"
+        "a group that is there by its mean counts if it differs significantly from each group "
+        f"behind these places (paired t test by seed, Holm, 0.05), or {near}; another one counts if "
+        f"it does not differ significantly from {last} and {near}; what the runs do not tell is open"
     )
 
 
@@ -157,19 +158,23 @@ class Found:
         return self.pairwise(quantity).ranked(largest=MORE_IS_BETTER[quantity])
 
     def among(self, name: str, quantity: str, places: int = 1) -> Zone:
-        """Is a group in the first places by its mean, or as good as the last of these?
+        """Is a group in the first places, or as good as the last of these?
 
-        That it is not told apart from the last is no more than that: it counts where all of the 95% interval of
-        their distance is close, and leaves the claim open where not. A few runs tell nothing apart.
+        A place by means alone says nothing, for other runs may change it: each group behind the places has to be
+        told apart, or the whole 95% interval of the distance has to be close. A group that is behind them counts
+        if it is as close to the last of them. Not to be told apart is no more than that, and leaves it unclear.
         """
         if not self.has_enough:
             return Zone.UNCLEAR
-        first = self.ranked(quantity)[:places]
+        ranked, differ = self.ranked(quantity), self.pairwise(quantity).differ
+        first, behind = ranked[:places], ranked[places:]
         if name in first:
-            return Zone.CLAIMED
-        if self.pairwise(quantity).differ(first[-1], name):
+            is_sure = all(differ(name, other) or self._close(name, other, quantity) for other in behind)
+        elif all(differ(name, other) for other in first):
             return Zone.CONTRARY
-        return Zone.CLAIMED if self._close(name, first[-1], quantity) else Zone.UNCLEAR
+        else:
+            is_sure = not differ(name, first[-1]) and self._close(name, first[-1], quantity)
+        return Zone.CLAIMED if is_sure else Zone.UNCLEAR
 
     def _close(self, name: str, other: str, quantity: str) -> bool:
         """Is a group surely near another: the whole interval of their distance?"""

@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 PLACES = 3
 """Table 10 names up to this many groups in a cell."""
-LOWEST = (
-    f"among the lowest {PLACES} in p95 delay and in loss by its means, {counted('the last of these', DELAY, LOSS)}"
-)
+LOWEST = f"among the lowest {PLACES} in p95 delay and in loss: {counted('the last of these', DELAY, LOSS)}"
 NARROW, WIDE = "AGM", "FLR"
 """The smallest n and the largest, of each estimator."""
 FIVE_MINUTES_S = 300.0
@@ -140,8 +138,7 @@ def k_top(found: Of) -> Claim:
     claim = judge(
         "table10.K-top",
         "Group K appears as the high throughput in six of seven scenarios (4)",
-        f"networks on which K is the best in throughput by its mean, {counted('the best', THROUGHPUT)}; "
-        "threshold: six",
+        f"networks on which K is the best in throughput: {counted('the best', THROUGHPUT)}; threshold: six",
         {n.name: own.among("K", THROUGHPUT) for n, own in found.items()},
         least=6,
     )

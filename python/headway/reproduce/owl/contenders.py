@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway._native import scheme_members, schemes
 from headway.reproduce.ablation import trainings
-from headway.reproduce.claim import PERCENT, judge
+from headway.reproduce.claim import PERCENT, Verdict, judge
 from headway.reproduce.lab import MissingError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from headway.reproduce.claim import Claim
     from headway.reproduce.lab import Lab, RunRequest
@@ -59,8 +60,10 @@ ABC_RULE = (
 )
 RULE_ALONE = "owl-rule"
 """What Owl imitates, as a scheme of its own."""
-LONGER = "a model that is trained for longer, and by reinforcement learning to the end (ours imitates a rule)"
-"""What would show a claim that our Owl does not reach."""
+RULE_REACHES = (
+    "what would show it: a network that learns the rule better that it imitates, for owl-rule reaches it here"
+)
+"""Why a claim that our network does not reach says more of the network than of Owl."""
 
 BASE = "as-it-is"
 """Owl as it ships, trained with the budget of the ablations: the baseline of the others."""
@@ -130,6 +133,28 @@ def beats_rule(
         more=PERCENT,
         learners=("owl",),
     )
+
+
+def beside_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule: bool) -> list[Claim]:
+    """Claims about Owl. Where one fails, the rule that our network imitates tells whether the network is to blame.
+
+    The rule has the same inputs and sets the same window. If the claim holds for the rule, then our network is too
+    weak to tell. Else nothing here reaches what the paper says, and the claim does not hold.
+
+    Args:
+        claims_of: The claims with a scheme in Owl's place, by its label.
+        ours: Owl's label.
+        has_rule: Whether `RULE_ALONE` ran beside it.
+    """
+    claims = list(claims_of(ours))
+    if not has_rule:
+        return claims
+    return [
+        replace(claim, verdict=Verdict.WEAK, note="; ".join(part for part in (claim.note, RULE_REACHES) if part))
+        if (claim.verdict, rule.verdict) == (Verdict.FAILS, Verdict.HOLDS)
+        else claim
+        for claim, rule in zip(claims, claims_of(RULE_ALONE), strict=True)
+    ]
 
 
 def model_of(spec: str) -> str:

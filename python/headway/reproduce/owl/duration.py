@@ -8,7 +8,7 @@ from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import family
-from headway.reproduce.owl.contenders import RULE_ALONE, beats_rule
+from headway.reproduce.owl.contenders import ABC_RULE, RULE_ALONE, beats_rule
 
 if TYPE_CHECKING:
     from headway.reproduce.figure import FigureJob
@@ -56,7 +56,7 @@ def fig10(lab: Lab) -> FigureJob:
     if RULE_ALONE in specs:
         pairs = {f"{s:g} s": (points["owl"], points[RULE_ALONE]) for s, points in lengths.items()}
         claims.append(beats_rule("fig10", pairs, measured))
-    return FigureResult(chart, claims)
+    return FigureResult(chart, claims, notes=[ABC_RULE])
 
 
 FIGURES = (

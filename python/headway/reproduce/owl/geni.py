@@ -12,10 +12,11 @@ from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, POINTS, Aim, judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import FULL_KERNEL
-from headway.reproduce.owl.contenders import LINUX, LONGER, RULE_ALONE, beats_rule, of_this_kernel
+from headway.reproduce.owl.contenders import LINUX, RULE_ALONE, beats_rule, beside_rule, of_this_kernel
 from headway.runs.task import KERNEL
 
 if TYPE_CHECKING:
+    from headway.reproduce.claim import Claim
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
 
@@ -60,64 +61,66 @@ def fig11(lab: Lab) -> FigureJob:
         ],
         looks,
     )
-    owls = [label for label in ("owl", "owl-loss") if label in specs]
-    claims = [
-        judge(
-            f"{name}.together",
-            "Owl has high throughput and a low loss rate together, beside Linux's schemes (Fig. 11a)",
-            "difference from each of Linux's schemes; thresholds: throughput at least "
-            f"-{NEAR_PERCENT:g}%, share of packets lost at most {NEAR_POINTS:g} point more",
-            {
-                f"{ours}, {said} against {rival}": (of(pair[ours], pair[rival]), aim)
-                for ours in owls
-                for rival in rivals
-                for said, of, aim in (
-                    (
-                        "throughput (%)",
-                        partial(measured.percent, of="throughput_mbps"),
-                        Aim(low=-NEAR_PERCENT, small=PERCENT),
-                    ),
-                    (
-                        "loss (points)",
-                        partial(measured.difference, of=_percent_lost),
-                        Aim(high=NEAR_POINTS, small=POINTS),
-                    ),
-                )
-            },
-            weak=LONGER,
-        ),
-        judge(
-            f"{name}.duration",
-            "Owl is beneficial whatever the flows' duration (Fig. 11b)",
-            "difference of Owl's throughput from that of each of Linux's schemes, in % of the "
-            "latter, at each length; threshold: above 0",
-            {
-                f"{s:g} s, {rival}": measured.percent(points["owl"], points[rival], "throughput_mbps")
-                for s, points in lengths.items()
-                for rival in rivals
-            },
-            "%",
-            more=PERCENT,
-            untestable="the paper does not describe its paths' cross traffic and packet "
-            "schedulers, and without them every scheme fills the link",
-            of="throughput",
-        ),
-        judge(
-            f"{name}.flows",
-            "As flows grow in number Owl keeps a low loss rate (Fig. 11c)",
-            "share of packets lost: Owl minus each of Linux's schemes, at each number of flows; "
-            f"threshold: at most {POINTS:g} points",
-            {
-                f"{n:g} flows, {rival}": measured.difference(points["owl"], points[rival], _percent_lost)
-                for n, points in crowds.items()
-                for rival in rivals
-            },
-            "points",
-            high=POINTS,
-            weak="a model that was trained together with other flows of its own",
-            of="loss",
-        ),
-    ]
+
+    def claims_of(ours: str) -> list[Claim]:
+        owls = [label for label in ("owl", "owl-loss") if label in specs] if ours == "owl" else [ours]
+        return [
+            judge(
+                f"{name}.together",
+                "Owl has high throughput and a low loss rate together, beside Linux's schemes (Fig. 11a)",
+                "difference from each of Linux's schemes; thresholds: throughput at least "
+                f"-{NEAR_PERCENT:g}%, share of packets lost at most {NEAR_POINTS:g} point more",
+                {
+                    f"{owl}, {said} against {rival}": (of(pair[owl], pair[rival]), aim)
+                    for owl in owls
+                    for rival in rivals
+                    for said, of, aim in (
+                        (
+                            "throughput (%)",
+                            partial(measured.percent, of="throughput_mbps"),
+                            Aim(low=-NEAR_PERCENT, small=PERCENT),
+                        ),
+                        (
+                            "loss (points)",
+                            partial(measured.difference, of=_percent_lost),
+                            Aim(high=NEAR_POINTS, small=POINTS),
+                        ),
+                    )
+                },
+            ),
+            judge(
+                f"{name}.duration",
+                "Owl is beneficial whatever the flows' duration (Fig. 11b)",
+                "difference of Owl's throughput from that of each of Linux's schemes, in % of the "
+                "latter, at each length; threshold: above 0",
+                {
+                    f"{s:g} s, {rival}": measured.percent(points[ours], points[rival], "throughput_mbps")
+                    for s, points in lengths.items()
+                    for rival in rivals
+                },
+                "%",
+                more=PERCENT,
+                untestable="the paper does not describe its paths' cross traffic and packet "
+                "schedulers, and without them every scheme fills the link",
+                of="throughput",
+            ),
+            judge(
+                f"{name}.flows",
+                "As flows grow in number Owl keeps a low loss rate (Fig. 11c)",
+                "share of packets lost: Owl minus each of Linux's schemes, at each number of flows; "
+                f"threshold: at most {POINTS:g} points",
+                {
+                    f"{n:g} flows, {rival}": measured.difference(points[ours], points[rival], _percent_lost)
+                    for n, points in crowds.items()
+                    for rival in rivals
+                },
+                "points",
+                high=POINTS,
+                of="loss",
+            ),
+        ]
+
+    claims = beside_rule(claims_of, "owl", RULE_ALONE in specs)
     if RULE_ALONE in specs:
         pairs = {f"{s:g} s": (points["owl"], points[RULE_ALONE]) for s, points in lengths.items()}
         claims.append(beats_rule(name, pairs, measured))

@@ -9,7 +9,15 @@ from headway.reproduce.claim import PERCENT, Aim, judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import family
 from headway.reproduce.owl.abc_path import SWITCHES, abc_path
-from headway.reproduce.owl.contenders import ABC_RULE, BASE, IMITATION, LONGER, RULE_ALONE, ablations, beats_rule
+from headway.reproduce.owl.contenders import (
+    ABC_RULE,
+    BASE,
+    IMITATION,
+    RULE_ALONE,
+    ablations,
+    beats_rule,
+    beside_rule,
+)
 from headway.reproduce.scenarios import path_of
 
 if TYPE_CHECKING:
@@ -50,7 +58,7 @@ def fig6(lab: Lab) -> FigureJob:
     paths, unknown = family("owl-random"), family(path_of("owl-random-unknown"))
     lengths = {
         n: {"owl-100": lab.want("owl-100", owl, paths[n]), "owl-0": lab.want("owl-0", owl, unknown[n])}
-        | lab.each(lab.available_schemes(["aurora", "cubic"]), unknown[n])
+        | lab.each(lab.available_schemes([RULE_ALONE, "aurora", "cubic"]), unknown[n])
         for n in paths
     }
     measured = yield [
@@ -86,11 +94,19 @@ def fig6(lab: Lab) -> FigureJob:
         ("(d) with masking: throughput", panel({"owl": masked}, THROUGHPUT, "throughput (Mbit/s)")),
         ("(e) with masking: RTT", panel({"owl": masked}, RTT, "mean RTT (ms)")),
     ]
-    claims = [
-        _against_end_to_end(masked, {rival: flat[rival] for rival in END_TO_END if rival in flat}, measured),
-        _against_abc(masked, abc, measured),
-        *_over_length(lengths, measured),
-    ]
+
+    def claims_of(ours: str) -> list[Claim]:
+        # The rule is told nothing of switches.
+        own = masked if ours == "owl" else dict.fromkeys(masked, flat[ours])
+        whole, nothing = ("owl-100", "owl-0") if ours == "owl" else (ours, ours)
+        rivals = {rival: flat[rival] for rival in END_TO_END if rival in flat}
+        return [
+            _against_end_to_end(own, rivals, measured),
+            _against_abc(own, abc, measured),
+            *_over_length(lengths, measured, whole, nothing),
+        ]
+
+    claims = beside_rule(claims_of, "owl", RULE_ALONE in flat)
     claims.append(_dip(short.get(UNMASKED, {}), flat["cubic"], measured))
     claims.append(_mask_alone(short, measured))
     if RULE_ALONE in flat:
@@ -138,7 +154,6 @@ def _against_end_to_end(
             for level, one in masked.items()
         },
         "%",
-        weak=LONGER,
     )
 
 
@@ -155,15 +170,17 @@ def _against_abc(masked: Mapping[float, RunRequest], abc: Mapping[float, RunRequ
             if level > MOSTLY_KNOWN
         },
         "%",
-        weak=LONGER,
     )
 
 
-def _over_length(lengths: Mapping[float, Mapping[str, RunRequest]], measured: Measured) -> Iterator[Claim]:
+def _over_length(
+    lengths: Mapping[float, Mapping[str, RunRequest]], measured: Measured, whole: str, nothing: str
+) -> Iterator[Claim]:
+    """With the labels of an Owl that is told of the whole network, and of one that is told nothing."""
     short, long = lengths[min(lengths)], lengths[max(lengths)]
 
-    ours = short["owl-100"], long["owl-100"]
-    rivals = [label for label in short if label != "owl-100"]
+    ours = short[whole], long[whole]
+    rivals = [label for label in short if label not in {"owl-100", RULE_ALONE}]
     yield judge(
         "fig6.length",
         "Throughput degrades least with the path's length where the whole network is known (Fig. 6c)",
@@ -172,7 +189,6 @@ def _over_length(lengths: Mapping[float, Mapping[str, RunRequest]], measured: Me
         {rival: measured.kept(ours, (short[rival], long[rival]), THROUGHPUT) for rival in rivals},
         "points",
         more=PERCENT,
-        weak=LONGER,
         of="throughput kept",
     )
     if "aurora" in short:
@@ -181,12 +197,11 @@ def _over_length(lengths: Mapping[float, Mapping[str, RunRequest]], measured: Me
             "Even Owl-0, which is told nothing, has more throughput than Aurora (Fig. 6c)",
             "difference of Owl-0's throughput from Aurora's, in % of Aurora's, at each length; threshold: above 0",
             {
-                f"{n:g} switches": measured.percent(points["owl-0"], points["aurora"], THROUGHPUT)
+                f"{n:g} switches": measured.percent(points[nothing], points["aurora"], THROUGHPUT)
                 for n, points in lengths.items()
             },
             "%",
             more=PERCENT,
-            weak=LONGER,
             of="throughput",
         )
 
@@ -209,7 +224,6 @@ def _mask_alone(short: Mapping[str, Mapping[float, RunRequest]], measured: Measu
         if both
         else {},
         "%",
-        weak=LONGER,
     )
 
 

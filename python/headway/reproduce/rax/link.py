@@ -43,6 +43,10 @@ UNSEEN = (
     "The paper does not state the optimiser, learning rates, widths of layers or weight of the "
     "entropy. We chose ours on other seeds (docs/decisions/0040-rax.md)."
 )
+NOT_MET = (
+    "A mean says what these runs met. What less than one run in 17 does may not have been met "
+    "once in 50 runs (95%). No interval has its part."
+)
 
 
 def runs_of(lab: Lab, label: str, spec: str, scenario: str) -> RunRequest:

@@ -8,6 +8,7 @@ from headway.reproduce.charts import titled
 from headway.reproduce.claim import POINTS, judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
+    NOT_MET,
     PATH,
     UNSEEN,
     percent_lost,
@@ -75,7 +76,7 @@ def fig5(lab: Lab) -> FigureJob:
             of="time to its share",
         ),
     ]
-    return FigureResult(chart, claims, notes=[UNSEEN])
+    return FigureResult(chart, claims, notes=[UNSEEN, NOT_MET])
 
 
 FIGURES = (

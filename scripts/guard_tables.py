@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from headway.stats import share_interval
+from headway.stats import wilson_interval
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "guard.md"
@@ -142,7 +142,7 @@ def good_row(sample: Sample, name: str) -> str:
     for line in tripped:
         reasons = "+".join(sorted({trip["reason"] for trip in line["trips"]}))
         where[f"{line['scenario']} {reasons}"] = where.get(f"{line['scenario']} {reasons}", 0) + 1
-    low, high = share_interval(len(tripped), len(runs)) if runs else (0.0, 1.0)
+    low, high = wilson_interval(len(tripped), len(runs)) if runs else (0.0, 1.0)
     deserved = sum(is_deserved(trip) for trip in weighed)
     return (
         f"| {name} | {len(runs)} | {len(tripped)} ({low:.1%} to {high:.1%}) | {deserved} of {len(weighed)} | "
@@ -192,7 +192,7 @@ def reached(sample: Sample) -> str:
     runs = [line for at in sample.bad_scenarios for name in BAD for line in lines(at, name, sample.bad_seeds)]
     good = sum(share(line) >= WANTED for line in runs)
     caught = sum(bool(line["trips"]) for line in runs)
-    low, high = share_interval(good, len(runs)) if runs else (0.0, 1.0)
+    low, high = wilson_interval(good, len(runs)) if runs else (0.0, 1.0)
     return (
         f"{caught} of {len(runs)} runs tripped; in {good} ({low:.0%} to {high:.0%}, 95%) the flow has at least "
         f"{WANTED} of plain Cubic's throughput."

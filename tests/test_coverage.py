@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom, binomtest
 
+from headway._native import Scenario
 from headway.reproduce.claim import Verdict, judge
-from headway.reproduce.measured import over_recordings
+from headway.reproduce.lab import Lab, Settings
+from headway.reproduce.measured import Measured, over_recordings
 from headway.stats import (
     block_of_known,
     mean_interval,
@@ -13,19 +16,32 @@ from headway.stats import (
     share_interval,
     student_interval,
     welch_interval,
+    wilson_interval,
 )
 from headway.stats.equal import may_differ, reach, same, widened
 from headway.stats.estimate import Estimate
-from headway.stats.means import mean, percent
+from headway.stats.means import mean, percent, percent_apart
 from headway.stats.nested import nested
 from headway.stats.two_samples import between, mean_difference, mean_percent, median_difference
 
 
 def test_a_share_of_all_runs_has_an_interval():
     low, high = share_interval(50, 50)
-    assert low == pytest.approx(50 / (50 + 1.959964**2))
-    assert high == 1.0
+    assert (low, high) == (pytest.approx(0.025 ** (1 / 50)), 1.0)
     assert share_interval(0, 50) == pytest.approx((1 - high, 1 - low))
+    exact = binomtest(7, 40).proportion_ci(0.95, method="exact")
+    assert share_interval(7, 40) == pytest.approx((exact.low, exact.high))
+    assert wilson_interval(50, 50) == pytest.approx((50 / (50 + 1.959964**2), 1.0))
+
+
+@pytest.mark.parametrize(("share", "runs"), [(0.3, 40), (0.02, 50), (0.98, 50), (0.9, 50), (0.95, 20)])
+def test_each_side_of_a_shares_interval_is_seldom_wrong_near_0_and_1_too(share, runs):
+    """Of all counts, by their probabilities. Wilson's interval of 20 runs at 0.95 is too low in 7.6%."""
+    counts = np.arange(runs + 1)
+    likely = binom.pmf(counts, runs, share)
+    low, high = np.transpose([share_interval(int(count), runs) for count in counts])
+    assert likely[low > share].sum() <= 0.025
+    assert likely[high < share].sum() <= 0.025
 
 
 TRIALS = 2000
@@ -48,7 +64,7 @@ def coverage(interval, draw, truth):
         (student_interval, lambda r: list(r.uniform(0, 2, 9)), 1.0),
         (lambda v: mean_interval(v, resamples=1000), lambda r: list(r.normal(2, 3, 30)), 2.0),
         (lambda v: mean_interval(v, resamples=1000), lambda r: list(r.uniform(0, 2, 30)), 1.0),
-        (lambda hits: share_interval(hits, 40), lambda r: int(r.binomial(40, 0.3)), 0.3),
+        (lambda hits: wilson_interval(hits, 40), lambda r: int(r.binomial(40, 0.3)), 0.3),
     ],
     ids=["student, normal", "student, uniform", "BCa, normal", "BCa, uniform", "Wilson"],
 )
@@ -136,14 +152,34 @@ def test_random_offsets_of_one_recording_cover_its_own_mean():
     assert coverage(lambda v: in_use(v, 5), draw, windows.mean()) >= 0.94
 
 
-def test_a_ratio_of_means_is_covered_as_often_as_it_says():
+@pytest.mark.parametrize("n", [3, 5, 10, 30])
+def test_a_ratio_of_means_is_covered_as_often_as_it_says(n):
     """Pairs on networks that differ a lot: the second of each has 1.5 times the first, and noise."""
 
     def draw(random):
-        first = random.uniform(5, 20, 10)
-        return list(zip(first, 1.5 * first + random.normal(0, 1, 10), strict=True))
+        first = random.uniform(5, 20, n)
+        return list(zip(first, 1.5 * first + random.normal(0, 1, n), strict=True))
 
     assert coverage(lambda pairs: percent(pairs)["ci95"], draw, 50.0) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize("n", [5, 10, 30])
+def test_what_is_kept_of_two_throughputs_is_covered_as_often_as_it_says(n):
+    """Of two schemes, each on two paths: 80% of the first one's, and 60% of the other's."""
+
+    def draw(random):
+        first, second = random.uniform(5, 20, (2, n))
+        noise = random.normal(0, 0.5, (2, n))
+        return first, 0.8 * first + noise[0], second, 0.6 * second + noise[1]
+
+    def interval(columns):
+        runs = [[{"seed": k, "seconds": 10.0, "x": float(x)} for k, x in enumerate(column)] for column in columns]
+        lab = Lab(Settings(runs=n))
+        wanted = [lab.want(str(k), "cubic", Scenario.load("pantheon-default")) for k in range(4)]
+        found = Measured(dict(zip(wanted, runs, strict=True)))
+        return found.kept((wanted[0], wanted[1]), (wanted[2], wanted[3]), "x").ci95
+
+    assert coverage(interval, draw, 20.0) == pytest.approx(0.95, abs=0.02)
 
 
 def test_trainings_and_recordings_are_the_samples():
@@ -171,8 +207,12 @@ def test_trainings_of_two_learners_cover_what_lies_between_them(trainings):
     def both(random):
         return list(random.normal(3, 1, trainings[0])), list(random.normal(2, 2, trainings[1]))
 
-    found = coverage(lambda of: welch_interval(*of), both, 1.0)
-    assert found == pytest.approx(0.95, abs=0.025)
+    assert coverage(lambda of: welch_interval(*of), both, 1.0) == pytest.approx(0.95, abs=0.02)
+
+    def further(random):
+        return list(random.normal(30, 1, trainings[0])), list(random.normal(20, 2, trainings[1]))
+
+    assert coverage(lambda of: percent_apart(*of)["ci95"], further, 50.0) == pytest.approx(0.95, abs=0.02)
 
 
 def test_a_medians_interval_covers_it_at_least_as_often_as_it_says():
@@ -197,16 +237,17 @@ def test_a_difference_of_shares_covers_the_truth_as_often_as_it_says():
     assert found == pytest.approx(0.95, abs=0.02)
 
 
+@pytest.mark.parametrize("values", [(50, 20), (50, 50)])
 @pytest.mark.parametrize(("how", "truth"), [(mean_difference, 1.0), (median_difference, 1.0), (mean_percent, 50.0)])
-def test_independent_samples_cover_what_lies_between_them(how, truth, monkeypatch):
+def test_independent_samples_cover_what_lies_between_them(how, truth, values, monkeypatch):
     """Of 50 and 20 values, as Rax's runs and a rival's; fewer resamples than in use, for time."""
     monkeypatch.setattr("headway.stats.two_samples.RESAMPLES", 500)
 
     def both(random):
-        return list(random.normal(3, 0.5, 50)), list(random.normal(2, 1, 20))
+        return list(random.normal(3, 0.5, values[0])), list(random.normal(2, 1, values[1]))
 
     found = coverage(lambda samples: between(*samples, how).ci95, both, truth)
-    assert found == pytest.approx(0.95, abs=0.025)
+    assert found == pytest.approx(0.95, abs=0.02)
 
 
 def test_samples_of_fewer_than_ten_have_no_interval():

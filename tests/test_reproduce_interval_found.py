@@ -154,3 +154,43 @@ def test_what_a_seed_does_to_all_groups_is_in_no_whisker():
     assert (own.mean, own.ci95) == (16.0, pytest.approx((16.0, 16.0)))
     low, high = found.mean("K", "x").ci95
     assert high - low > 30
+
+
+def zones_of(rates, spread, seeds, trials=1000):
+    """How often group A lies in each zone as the first of four, whose mean rates are given."""
+    random = np.random.default_rng(21)
+    lab = Lab(Settings(runs=seeds), stand_ins=STAND_INS)
+    wanted = {
+        one.label: one
+        for one in lab.each(specs(lab), Scenario.load("pantheon-default")).values()
+        if one.label in "ABCD"
+    }
+    fixed = {"delay_p95_ms": 50.0, "loss": 0.0, "seconds": 60.0, "rtt_mean_ms": 100.0}
+    counts = dict.fromkeys(Zone, 0)
+    for _ in range(trials):
+        # What a seed does to all groups alike, and noise.
+        common = random.normal(0, 1, seeds)
+        runs = {
+            wanted[name]: [
+                fixed | {"seed": k, "throughput_mbps": rate + common[k] + noise}
+                for k, noise in enumerate(random.normal(0, spread, seeds))
+            ]
+            for name, rate in rates.items()
+        }
+        counts[Found(Measured(runs), wanted, "ABCD").among("A", "throughput_mbps")] += 1
+    return {zone: count / trials for zone, count in counts.items()}
+
+
+def test_a_group_that_is_not_among_the_best_is_seldom_called_one():
+    """A has 5% less than B, the bound of what is close: both ways of being wrong are rare."""
+    found = zones_of({"A": 19.0, "B": 20.0, "C": 15.0, "D": 15.0}, 0.5, 12)
+    assert found[AMONG] <= 0.025 + 0.01
+    assert found[NOT] >= 0.5
+
+
+def test_groups_that_are_alike_have_no_first_place():
+    """Its own mean is the best of four in a quarter of all trials, and says nothing."""
+    found = zones_of(dict.fromkeys("ABCD", 20.0), 2.0, 12)
+    assert found[UNCLEAR] >= 0.9
+    assert found[AMONG] <= 0.05
+    assert found[NOT] <= 0.05

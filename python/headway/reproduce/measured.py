@@ -73,7 +73,7 @@ class Measured:
         )
 
     def share(self, wanted: RunRequest, of: Callable[[Run], bool]) -> Estimate:
-        """The share of runs of which something is true, with Wilson's interval: it has a width at 0 and 1 too."""
+        """The share of runs of which something is true, with an exact interval: it has a width at 0 and 1 too."""
         hits, runs = self._counted(wanted, of)
         return Estimate(hits / runs if runs else None, lambda level: share_interval(hits, runs, level=level))
 

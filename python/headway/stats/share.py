@@ -7,9 +7,32 @@ from headway.stats.bootstrap import LEVEL
 
 
 def share_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson's interval of the probability behind `hits` of `runs`.
+    """Clopper and Pearson's interval of the probability behind `hits` of `runs`, for verdicts.
 
-    It has a width where all runs or none did it: 50 of 50 is 0.929 to 1.
+    Each side is wrong at most (1 - level) / 2 of the time, whatever the probability is. It has a width where all
+    runs or none did it: 50 of 50 is 0.929 to 1.
+
+    Args:
+        hits: 0 to `runs`.
+        runs: At least 1.
+        level: Coverage, in (0, 1).
+
+    Source: Clopper and Pearson, "The Use of Confidence or Fiducial Limits Illustrated in the Case of the Binomial",
+    Biometrika 26 (1934).
+    """
+    # Commands that need no statistics do not wait for its import.
+    from scipy.special import betaincinv
+
+    outside = (1 - level) / 2
+    low = float(betaincinv(hits, runs - hits + 1, outside)) if hits else 0.0
+    high = float(betaincinv(hits + 1, runs - hits, 1 - outside)) if hits < runs else 1.0
+    return float(f"{low:.9g}"), float(f"{high:.9g}")
+
+
+def wilson_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float, float]:
+    """Wilson's interval of the same, for tables: it is right as often as it says on average over probabilities.
+
+    Near 0 and 1 one side is wrong up to three times as often: with 20 runs at 0.95 in 7.6%.
 
     Args:
         hits: 0 to `runs`.
@@ -38,7 +61,7 @@ def share_difference_interval(
     Source: Newcombe, "Interval Estimation for the Difference between Independent Proportions", method 10,
     Statistics in Medicine 17 (1998).
     """
-    (low, high), (other_low, other_high) = (share_interval(*of, level=level) for of in (one, other))
+    (low, high), (other_low, other_high) = (wilson_interval(*of, level=level) for of in (one, other))
     first, second = one[0] / one[1], other[0] / other[1]
     below, above = hypot(first - low, other_high - second), hypot(high - first, second - other_low)
     return float(f"{first - second - below:.9g}"), float(f"{first - second + above:.9g}")

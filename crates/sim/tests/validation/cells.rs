@@ -133,6 +133,20 @@ fn sprout_leaves_the_queue_short() {
     check("sprout", what, "NSDI 2013 §3.5", most, ours.p95_queue_ms).holds();
 }
 
+/// On a link that carries less than a full packet every 50 ms (240 kbit/s), heartbeats of that size
+/// would never let the queue empty: p95 would be tens of seconds. Those of the code have 90 bytes.
+#[test]
+fn sprout_leaves_the_queue_of_a_slow_link_short() {
+    for kbps in [60.0, 120.0, 200.0] {
+        let network = fixed(kbps / 1000.0, 20, 10_000, 1500);
+        let ours = sawtooth::run(&network, "sprout", 20, 100);
+        println!("sprout, {kbps} kbit/s: {ours:?}");
+        // It stays below the ten packets of the initial window, however long one takes.
+        assert!(ours.p95_queue_ms < 10.0 * 12_000.0 / kbps, "{ours:?}");
+        assert!(ours.utilisation > 0.5, "{ours:?}");
+    }
+}
+
 /// Utilisation falls with the round trip and in short buffers: windows that are too small look to the
 /// receiver like a slow link (docs/validation.md).
 #[test]

@@ -285,5 +285,5 @@ def circumstances(outcomes: Sequence[Outcome]) -> str:
     parts = [(runs - real, "simulated"), (real, "real")]
     counts = [f"{count:,} runs in {time} time" for count, time in parts if count]
     if took_s:
-        counts[0] += f", {sum(took_s.values()):.0f} s of one core"
+        counts[0] += f", which took {sum(took_s.values()):.0f} s of one core or less (their durations added up)"
     return f"{' and '.join(counts) or 'No runs'}. {machine()}, Headway {code_version}."

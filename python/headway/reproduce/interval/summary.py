@@ -206,7 +206,7 @@ def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, RunRequ
         high=FIVE_MINUTES_S,
         of_learner=False,
         of_recordings=False,
-        of="CPU time",
+        of="durations, added up and halved",
     )
 
 

@@ -37,9 +37,6 @@ pub const SCHEME: Scheme = Scheme {
         "One queue takes ABC's packets and others', which pass unmarked: the paper's router gives them two queues \
          with weights (§5.2), a scheduler that no comparison of single flows needs.",
         "A timeout shrinks only Cubic's window, as losses do: the paper does not mention timeouts.",
-        "Its router follows the NSDI 2020 paper: the target rate is a share of the link's capacity. The authors' \
-         published router (HotNets 2017) takes that share of the measured output rate instead: `observed = true` of \
-         a queue of kind abc.",
     ],
     needs: &[Need::PerPacket, Need::EcnEcho],
     params: &[ADDITIVE, DUAL],

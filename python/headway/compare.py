@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.stats.bootstrap import LEVEL, block_of_known
 from headway.stats.equal import widened
+from headway.stats.margin import Side, side
 from headway.stats.means import (
     apart,
     block_means,
@@ -50,6 +51,17 @@ class Zone(StrEnum):
     """Worse or equal."""
     UNCLEAR = "unclear"
     """It may be better, equal or worse: more runs may tell."""
+
+
+ZONES = {
+    Side.ABOVE: Zone.BETTER,
+    Side.NOT_BELOW: Zone.NOT_WORSE,
+    Side.WITHIN: Zone.EQUAL,
+    Side.NOT_ABOVE: Zone.NOT_BETTER,
+    Side.BELOW: Zone.WORSE,
+    Side.ANY: Zone.UNCLEAR,
+}
+"""Of a measure of which more is better."""
 
 
 class Both(NamedTuple):
@@ -132,16 +144,7 @@ class Measure(NamedTuple):
         low, high = widened((ends[0], ends[1]), self.margin, samples, LEVEL)
         if not self.more:
             low, high = -high, -low
-        if low > self.margin:
-            return Zone.BETTER
-        if high < -self.margin:
-            return Zone.WORSE
-        is_not_worse, is_not_better = low >= -self.margin, high <= self.margin
-        if is_not_worse and is_not_better:
-            return Zone.EQUAL
-        if is_not_worse:
-            return Zone.NOT_WORSE
-        return Zone.NOT_BETTER if is_not_better else Zone.UNCLEAR
+        return ZONES[side(low, high, self.margin)]
 
 
 MEASURES = (

@@ -142,14 +142,9 @@ def _verdict(rounds: Sequence[Round], scheme: str, against: str, measure: Measur
     if measure.unit == "ms" and rounds:
         measure = measure._replace(margin=measure.margin * math.fsum(first) / len(first))
     both = Both(first, second, block=1)
-    if not rounds:
-        nothing: Metric = {"mean": None, "ci95": None}
-        sentence = _sentence(scheme, against, measure, nothing, Zone.UNCLEAR, 0, None)
-        return Verdict(scheme, against, measure, 0, nothing, Zone.UNCLEAR, sentence)
-    difference = measure.judged(both)
+    difference: Metric = measure.judged(both) if rounds else {"mean": None, "ci95": None}
     zone = measure.zone(difference)
-    more = _enough(measure, measure.difference(both), len(rounds))
-    sentence = _sentence(scheme, against, measure, difference, zone, len(rounds), more)
+    sentence = _sentence(scheme, against, measure, both, difference, zone)
     return Verdict(scheme, against, measure, len(rounds), difference, zone, sentence)
 
 
@@ -157,11 +152,11 @@ def _sentence(
     scheme: str,
     against: str,
     measure: Measure,
+    both: Both,
     found: Metric,
     zone: Zone,
-    rounds: int,
-    more: int | None,
 ) -> str:
+    rounds = len(both.first)
     title, count = measure.title, f"{rounds} round{'s' * (rounds != 1)}"
     less = "fewer" if title == "retransmissions" else "less"
     unknown = f"{count} cannot tell whether {scheme} had more or {less} {title} than {against}"
@@ -174,6 +169,7 @@ def _sentence(
         within = f"within {_amount(f'{measure.margin:.3g}', measure)} ({ends})"
         return f"Over this path {scheme} and {against} had the same {title}, {within}; {count}."
     if low <= 0 <= high:
+        more = _enough(measure, measure.difference(both), rounds)
         may = f"about {more} rounds may" if more else f"even {MANY} rounds may not"
         return f"{unknown}: {_amount(number(middle), measure)} ({ends}); {may}."
     if middle < 0:

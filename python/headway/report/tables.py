@@ -144,7 +144,7 @@ def _difference(found: Mapping[str, Any] | None) -> str:
         low, high = interval(ends[0], ends[1], mean)
         small = f"<small>{signed(low)} to {signed(high)}</small>"
     zone = found["zone"]
-    return f'<td class="{_class_of(zone)}">{signed(number(mean))} <b>{zone}</b>{small}</td>'
+    return f"<td>{signed(number(mean))} <b>{zone}</b>{small}</td>"
 
 
 def over_scenarios(
@@ -233,11 +233,7 @@ def _verdict(found: Mapping[str, Any], unit: str) -> str:
         return "<div>\u2013</div>"
     zone = found["zone"]
     text = f"{signed(number(found['difference']['mean']))}\u202f{escape(unit)} <b>{zone}</b>"
-    return f'<div class="{"close" if zone == "better" else _class_of(zone)}">{text}</div>'
-
-
-def _class_of(zone: str) -> str:
-    return zone.replace(" ", "-")
+    return f'<div class="close">{text}</div>' if zone == "better" else f"<div>{text}</div>"
 
 
 def loss_bars(rows: Sequence[Row], style: Mapping[str, Style]) -> str:

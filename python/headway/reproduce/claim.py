@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from headway.report.numbers import number
 from headway.stats.equal import widened
 from headway.stats.estimate import NOTHING, Estimate
+from headway.stats.margin import Side, side
 from headway.stats.nested import ENOUGH_MODELS, ENOUGH_RECORDINGS
 
 if TYPE_CHECKING:
@@ -59,6 +60,15 @@ class Zone(StrEnum):
     MISSING = "not measured"
 
 
+ZONES = {
+    Side.ABOVE: Zone.CLAIMED,
+    Side.NOT_BELOW: Zone.CLAIMED_OR_EQUAL,
+    Side.WITHIN: Zone.EQUAL,
+    Side.NOT_ABOVE: Zone.OPPOSITE_OR_EQUAL,
+    Side.BELOW: Zone.CONTRARY,
+    Side.ANY: Zone.UNCLEAR,
+}
+"""Of a sentence that says more."""
 CLOSEST = "closest to the bound"
 EXTREME = {
     Zone.CONTRARY: "furthest off",
@@ -109,25 +119,12 @@ class Aim:
             return Zone.UNCLEAR
         low, high = ends
         if self.margin is not None:
-            return self._beside_zero(low, high, self.margin)
+            # A claim of less is one of more of the negative.
+            ends = (low, high) if self.high > 0 else (-high, -low)
+            return ZONES[side(*ends, self.margin)]
         if self.low <= low and high <= self.high:
             return Zone.CLAIMED
         return Zone.CONTRARY if high < self.low or low > self.high else Zone.UNCLEAR
-
-    def _beside_zero(self, low: float, high: float, margin: float) -> Zone:
-        """Of an interval for a claim of more, or less, by more than a margin."""
-        if self.high == 0:
-            low, high = -high, -low
-        if low > margin:
-            return Zone.CLAIMED
-        if high < -margin:
-            return Zone.CONTRARY
-        is_not_less, is_not_more = low >= -margin, high <= margin
-        if is_not_less and is_not_more:
-            return Zone.EQUAL
-        if is_not_less:
-            return Zone.CLAIMED_OR_EQUAL
-        return Zone.OPPOSITE_OR_EQUAL if is_not_more else Zone.UNCLEAR
 
     def _small(self, mean: float) -> float:
         if small := self.margin or self.small:
@@ -203,6 +200,11 @@ class Claim:
     def ours(self) -> Estimate:
         """That of the worst level."""
         return self.worst.ours if self.worst else NOTHING
+
+    def noted(self, *more: str, verdict: Verdict | None = None) -> Claim:
+        """The same with more notes, and with another verdict if one is given."""
+        note = "; ".join(part for part in (self.note, *more) if part)
+        return replace(self, note=note, verdict=verdict or self.verdict)
 
     def so_far(self) -> str:
         """What was found, in a few words: the number of a single level, else how many are as claimed."""
@@ -344,7 +346,7 @@ def with_replicates(claim: Claim, *, seeds: int | None = None, recordings: int |
         return claim
     behind = " and ".join(f"{count} of the {needed} {thing} needed" for count, thing, needed in few)
     note = f"{decided[claim.verdict]} here, but it rests on only {behind}"
-    return replace(claim, verdict=Verdict.OPEN, note="; ".join(part for part in (claim.note, note) if part))
+    return claim.noted(note, verdict=Verdict.OPEN)
 
 
 def all_of(zones: Iterable[Zone]) -> Zone:

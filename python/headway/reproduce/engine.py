@@ -175,7 +175,7 @@ def make(
         drawn = replace(drawn, claims=[unsure(claim) for claim in drawn.claims])
     elif left_out := len(_distinct(found)) - len(_distinct(shown)):
         without = f"without {left_out} of {len(_distinct(found))} runs of the figure, which are unfit"
-        drawn = replace(drawn, claims=[_noted(claim, without) for claim in drawn.claims])
+        drawn = replace(drawn, claims=[claim.noted(without) for claim in drawn.claims])
     notes = [
         *drawn.notes,
         *few_recordings(recordings),
@@ -241,12 +241,7 @@ def shows_unfit(shown: Runs) -> bool:
 
 def unsure(claim: Claim) -> Claim:
     """The same claim, open: runs that the machine changed decide nothing."""
-    return replace(_noted(claim, UNFIT), verdict=Verdict.OPEN)
-
-
-def _noted(claim: Claim, note: str) -> Claim:
-    """The same claim with one more note."""
-    return replace(claim, note="; ".join(part for part in (claim.note, note) if part))
+    return claim.noted(UNFIT, verdict=Verdict.OPEN)
 
 
 def _distinct(found: Runs) -> list[Run]:

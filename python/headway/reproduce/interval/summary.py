@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headway.reproduce.charts import ON_DARK_CELL, ON_PALE_CELL, cells_at, titled
@@ -144,12 +143,10 @@ def k_top(found: Of) -> Claim:
     )
     generous = [own.among("K", THROUGHPUT, PLACES) for own in found.values()]
     close = [Aim(low=-CLOSE, small=PERCENT).zone(_less_than_best(own, "K")) for own in found.values()]
-    parts = [
-        claim.note,
+    return claim.noted(
         f"among the first three, or as good as the third: {_counted(generous)}",
         f"within {CLOSE:g}% of the best: {_counted(close)}",
-    ]
-    return replace(claim, note="; ".join(part for part in parts if part))
+    )
 
 
 def _counted(verdicts: Sequence[Zone]) -> str:

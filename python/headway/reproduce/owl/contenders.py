@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -150,7 +149,7 @@ def beside_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule
     if not has_rule:
         return claims
     return [
-        replace(claim, verdict=Verdict.WEAK, note="; ".join(part for part in (claim.note, RULE_REACHES) if part))
+        claim.noted(RULE_REACHES, verdict=Verdict.WEAK)
         if (claim.verdict, rule.verdict) == (Verdict.FAILS, Verdict.HOLDS)
         else claim
         for claim, rule in zip(claims, claims_of(RULE_ALONE), strict=True)

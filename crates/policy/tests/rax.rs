@@ -250,7 +250,7 @@ fn over_records_it_learns_as_over_packets() {
     }
 }
 
-/// A flow that knows nothing yet, and its first record, with so many packets in flight, of a round trip of 50 ms.
+/// A flow with random weights, and its first record: an RTT of 50 ms, and `in_flight` packets in flight.
 fn over_records(spec: &RaxSpec, in_flight: u32) -> (RaxOverRecords, Record) {
     let setup = Setup::new(Bytes::new(1500), 1);
     let rax = RaxOverRecords::new(&setup, spec, None).expect("settings in range");

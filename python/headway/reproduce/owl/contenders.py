@@ -60,7 +60,7 @@ ABC_RULE = (
 RULE_ALONE = "owl-rule"
 """What Owl imitates, as a scheme of its own."""
 RULE_REACHES = (
-    "what would show it: a network that learns the rule better that it imitates, for owl-rule reaches it here"
+    "what would show it: a network that imitates its rule more closely, for owl-rule, the rule itself, reaches it"
 )
 """Why a claim that our network does not reach says more of the network than of Owl."""
 
@@ -137,8 +137,8 @@ def beats_rule(
 def beside_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule: bool) -> list[Claim]:
     """Claims about Owl. Where one fails, the rule that our network imitates tells whether the network is to blame.
 
-    The rule has the same inputs and sets the same window. If the claim holds for the rule, then our network is too
-    weak to tell. Else nothing here reaches what the paper says, and the claim does not hold.
+    The rule sets the same window, and is told nothing of switches. If the claim holds for the rule, then our
+    network is too weak to tell. Else the claim does not hold, also where the rule leaves it open.
 
     Args:
         claims_of: The claims with a scheme in Owl's place, by its label.

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway._native import UsageError
-from headway.api.errors import as_error, in_python
+from headway.api.arguments import as_error
+from headway.api.errors import in_python
 from headway.api.statistics import differences, means
 from headway.api.table import Table
 from headway.fields import RESULTS, SERIES

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from headway import ending
 from headway._native import UsageError
-from headway.api.arguments import folder_of
-from headway.api.errors import Error, Interrupted, as_error, end_by_signal, in_python
+from headway.api.arguments import as_error, folder_of
+from headway.api.errors import Error, Interrupted, end_by_signal, in_python
 from headway.api.table import Table
 from headway.train import run as trainings
 

@@ -7,8 +7,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError
-from headway.api.arguments import Told, folder_of, names_of
-from headway.api.errors import Error, as_error, in_python
+from headway.api.arguments import Told, as_error, folder_of, names_of
+from headway.api.errors import Error, in_python
 from headway.api.results import Picture
 from headway.api.table import Table
 from headway.benches.plan import number

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from headway import ending
+from headway import ending, streams
 from headway._native import RunError, UsageError
 from headway.cli import (
     bench,
@@ -23,7 +23,6 @@ from headway.cli import (
     reproduce,
     shadow,
     shell,
-    streams,
     traces,
     train,
     try_,

@@ -13,8 +13,8 @@ import typer
 from headway import ending
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, MODEL
-from headway.cli.streams import quoted, results_in, shown
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
+from headway.streams import quoted, results_in, shown
 from headway.text import nearest
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def distill(
         raise UsageError(f"--to '{to}': there is no such kind{nearest(to, KINDS)}; give {', '.join(KINDS)}")
     # The sums of one thread are the same anywhere. NumPy reads it when it is first imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from headway.models.extras import need
+    from headway.extras import need
 
     for module in ("gymnasium", "safetensors", "tomli_w"):
         need(module, "train")
@@ -78,7 +78,7 @@ class _Screen:
     def __init__(self, title: str, total: float) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        from headway.cli.streams import is_animated, screen
+        from headway.streams import is_animated, screen
 
         console = screen(stderr=True)
         self.progress = Progress(

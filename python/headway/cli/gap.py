@@ -15,7 +15,6 @@ from headway import ending
 from headway._native import UsageError
 from headway.benches.plan import MOST_JOBS, MOST_RUNS
 from headway.cli.paths import FOLDER
-from headway.cli.streams import plain, results_in, said, shown
 from headway.cli.usage import (
     WIDEST,
     Json,
@@ -29,6 +28,7 @@ from headway.cli.usage import (
     words,
 )
 from headway.gap.plan import EMU, KERNEL, LEARNED, OF_KERNEL, SIM, UDP_HOSTED, Settings
+from headway.streams import plain, results_in, said, shown
 from headway.text import command_line
 
 if TYPE_CHECKING:

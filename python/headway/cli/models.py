@@ -8,8 +8,8 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, MODEL, Commands
-from headway.cli.streams import beside, plain, results_in, shown
 from headway.cli.usage import EPILOG, Json, console, table_of
+from headway.streams import beside, plain, results_in, shown
 
 app = Commands(
     help="Trained models: what there is, what is in them, and as ONNX.",

@@ -7,8 +7,8 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.streams import beside, results_in, shown
 from headway.cli.usage import Json
+from headway.streams import beside, results_in, shown
 
 
 def report(

@@ -17,9 +17,9 @@ from headway import ending
 from headway._native import RunError, UsageError
 from headway.benches.plan import MOST_JOBS
 from headway.cli.paths import FOLDER
-from headway.cli.streams import plain, results_in, said, shown
 from headway.cli.usage import Json, console, kept_in
 from headway.runs.task import KERNEL, SIM
+from headway.streams import plain, results_in, said, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway._native import UsageError
-from headway.cli.streams import beside, plain, said, shown
 from headway.cli.usage import Json, console, table_of
+from headway.streams import beside, plain, said, shown
 
 if TYPE_CHECKING:
     from rich.table import Table

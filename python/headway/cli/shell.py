@@ -13,9 +13,9 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.streams import results_in
 from headway.cli.usage import Json
 from headway.files import alone_in, by_given_names, in_utf8, is_stream, spooled
+from headway.streams import results_in
 
 Words = str | None
 """What an option says, in the words of scenarios; `headway_scenario` reads it."""

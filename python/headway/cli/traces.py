@@ -10,8 +10,8 @@ import typer
 from headway import ending
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, Commands
-from headway.cli.streams import beside, plain, results_in, shown
 from headway.cli.usage import EPILOG, Json, console, table_of
+from headway.streams import beside, plain, results_in, shown
 from headway.text import nearest, seconds
 
 app = Commands(

@@ -13,8 +13,8 @@ import typer
 from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.streams import quoted, results_in, shown
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
+from headway.streams import quoted, results_in, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -273,7 +273,7 @@ class _Screen:
 def _bar() -> Progress:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from headway.cli.streams import is_animated, screen
+    from headway.streams import is_animated, screen
 
     console = screen(stderr=True)
     return Progress(

@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 
 from headway import ending
 from headway._native import UsageError
-from headway.cli.streams import screen, shown
+from headway.streams import screen, shown
 from headway.text import LONGEST_S
 
 if TYPE_CHECKING:

@@ -21,20 +21,28 @@ def modules_of(package: Path) -> dict[str, Path]:
     return found
 
 
-def imports_of(module: str, modules: dict[str, Path]) -> set[str]:
-    """Those of `modules` that the module imports: at the top, inside functions, or for types only."""
-    file = modules[module]
+def imports(module: str, file: Path) -> list[tuple[str, list[str]]]:
+    """What a file imports, at the top, inside functions, or for types only.
+
+    Full names of modules, each with the full names of what is taken from it.
+    """
     package = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
-    found = set()
+    found: list[tuple[str, list[str]]] = []
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            found += [(alias.name, []) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
             base = ".".join([*above, *filter(None, [node.module])])
-            full = [f"{base}.{alias.name}" for alias in node.names]
-            # A name that is no module belongs to the module that it is taken from.
-            found.update(name if name in modules else base for name in full)
+            found.append((base, [f"{base}.{alias.name}" for alias in node.names]))
+    return found
+
+
+def imports_of(module: str, modules: dict[str, Path]) -> set[str]:
+    """Those of `modules` that the module imports. A name that is no module belongs to where it is taken from."""
+    found = set()
+    for base, names in imports(module, modules[module]):
+        found.update({name if name in modules else base for name in names} or {base})
     return found & modules.keys() - {module}
 
 

@@ -27,9 +27,7 @@ def distill(
     teacher: Annotated[
         str, MODEL, typer.Argument(metavar="TEACHER", help="A model: aurora (the newest), aurora-v2, or a folder.")
     ],
-    to: Annotated[
-        str, typer.Option(help="Kind of the new policy: int8, a network of 30-32-16-1 in whole numbers.")
-    ] = "int8",
+    to: Annotated[str, typer.Option(help="Kind of the new network: int8, layers of 30, 32, 16 and 1.")] = "int8",
     out: Annotated[
         Path | None,
         FOLDER,
@@ -37,11 +35,17 @@ def distill(
     ] = None,
     number: Annotated[int, typer.Option(min=1, max=9999, help="Version N of the new model.")] = 1,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**31 - 1, envvar="HEADWAY_SEED", help="Same seed, same model.")
+        int,
+        typer.Option(
+            min=0,
+            max=2**31 - 1,
+            envvar="HEADWAY_SEED",
+            help="Seed of the training: the same seed gives the same model.",
+        ),
     ] = 1,
     json: Json = False,
 ) -> None:
-    """Distil a model for the kernel: a student drives in simulations, and learns what the model would do."""
+    """Train a small network of 8-bit whole numbers to do as a model does; it runs inside the kernel."""
     if to not in KINDS:
         raise UsageError(f"--to '{to}': there is no such kind{nearest(to, KINDS)}; give {', '.join(KINDS)}")
     # The sums of one thread are the same anywhere. NumPy reads it when it is first imported.

@@ -66,7 +66,7 @@ def fetch(
         typer.Option(help="Folder to put them in; else the cache folder, where Headway finds them."),
     ] = None,
 ) -> None:
-    """Fetch recorded traces, each checked against its pinned SHA-256; what is there already stays."""
+    """Fetch recorded traces, each checked against its pinned SHA-256. Traces that you already have stay."""
     from headway.traces import cache_folder, collections
     from headway.traces import fetch as fetch_traces
 

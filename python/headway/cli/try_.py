@@ -41,7 +41,7 @@ def try_(
         typer.Option(
             min=0.001,
             max=MOST_MINUTES,
-            help="Time of the whole trial, with what --out has already.",
+            help="Time of the whole trial. What --out already has counts.",
         ),
     ] = 5.0,
     seconds: Annotated[
@@ -49,7 +49,7 @@ def try_(
         typer.Option(
             min=0.05,
             max=60,
-            help="Length of a transfer in s; else 1 to 10, so that 30 rounds fit.",
+            help="Length of a transfer, s. Default: 1 to 10, so that 30 rounds fit.",
         ),
     ] = None,
     seed: Annotated[

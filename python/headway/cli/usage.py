@@ -58,7 +58,8 @@ EXAMPLES = {
     "traces convert": "headway traces convert rates.csv my-link.down",
     "traces plot": "headway traces plot Verizon-LTE-short.down --out verizon.svg",
 }
-EPILOG = {command: f"Example: {example}" for command, example in EXAMPLES.items()}
+# Behind \b help breaks no line: an example can be copied at any width.
+EPILOG = {command: f"\b\nExample: {example}" for command, example in EXAMPLES.items()}
 
 
 WIDE = 160
@@ -78,7 +79,7 @@ Seconds = Annotated[
 Warmup = Annotated[
     float,
     typer.Option(
-        min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Metrics leave out the first so many seconds."
+        min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Seconds at the start of a run that metrics leave out."
     ),
 ]
 """The window of a run, of every command that runs scenarios."""

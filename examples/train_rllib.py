@@ -38,7 +38,8 @@ def train(iterations: int, runners: int, seed: int) -> dict[str, Array]:
     from ray.tune.registry import register_env
 
     register_env("aurora", make_env)
-    ray.init(include_dashboard=False)
+    # Ray listens on this machine's loopback address only.
+    ray.init(include_dashboard=False, _node_ip_address="127.0.0.1")
     config = (
         PPOConfig()
         .environment("aurora")

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# They work on a machine without recorded traces.
 EXAMPLES = {
     "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
-    "bench": "headway bench --schemes cubic,bbr,vegas --scenario owl-lte-verizon,pantheon-default --against cubic",
-    "shell": "headway shell --up 12Mbps --down Verizon-LTE-short.down --delay 20ms --queue 100pkt -- bash",
+    "bench": "headway bench --schemes cubic,bbr,vegas --scenario pantheon-default,synthetic-att --against cubic",
+    "shell": "headway shell --up 12Mbps --down synthetic-att.down --delay 20ms --queue 100pkt -- bash",
     "report": "headway report out/lte --open",
-    "gap": "headway gap --schemes newreno,copa --scenario pantheon-default,lte-verizon --runs 5 --seconds 30",
+    "gap": "headway gap --schemes newreno,copa --scenario pantheon-default,synthetic-att --runs 5 --seconds 30",
     "reproduce": "headway reproduce owl fig7 --quick",
     "train": "headway train quick --seed 2",
     "distill": "headway distill aurora --to int8 --out out/aurora-int8",
@@ -54,9 +55,9 @@ EXAMPLES = {
     "keys show": "headway keys show",
     "traces": "headway traces fetch mahimahi",
     "traces fetch": "headway traces fetch mahimahi --from ~/mahimahi/traces",
-    "traces info": "headway traces info Verizon-LTE-short.down synthetic-att.up",
+    "traces info": "headway traces info synthetic-att.down synthetic-att.up",
     "traces convert": "headway traces convert rates.csv my-link.down",
-    "traces plot": "headway traces plot Verizon-LTE-short.down --out verizon.svg",
+    "traces plot": "headway traces plot synthetic-att.down --out att.svg",
 }
 # Behind \b help breaks no line: an example can be copied at any width.
 EPILOG = {command: f"\b\nExample: {example}" for command, example in EXAMPLES.items()}

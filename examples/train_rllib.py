@@ -3,7 +3,7 @@
 python examples/train_rllib.py --out out/rllib-v1
 headway bench --schemes learned:model=out/rllib-v1,cubic --scenario high-bdp --against cubic
 
-docs/environments.md says what to install.
+docs/environments.md ("RLlib") says what to install.
 """
 
 from __future__ import annotations

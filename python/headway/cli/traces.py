@@ -10,8 +10,8 @@ import typer
 from headway import ending
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, Commands
-from headway.cli.streams import beside, plain, results_in, shown
 from headway.cli.usage import EPILOG, Json, console, table_of
+from headway.streams import beside, plain, results_in, shown
 from headway.text import nearest, seconds
 
 app = Commands(
@@ -66,7 +66,7 @@ def fetch(
         typer.Option(help="Folder to put them in; else the cache folder, where Headway finds them."),
     ] = None,
 ) -> None:
-    """Fetch recorded traces, each checked against its pinned SHA-256; what is there already stays."""
+    """Fetch recorded traces, each checked against its pinned SHA-256. Traces that you already have stay."""
     from headway.traces import cache_folder, collections
     from headway.traces import fetch as fetch_traces
 

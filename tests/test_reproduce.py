@@ -124,9 +124,9 @@ def test_runs_that_figures_share_are_counted_once_with_the_time_they_took():
     first, second, other = (outcome(name, 2.0) for name in ("fig7", "fig10", "fig5"))
     shared = {("a", k): 0.5 for k in range(60)}
     first, second = (replace(one, took_s=shared) for one in (first, second))
-    assert circumstances([first, second]).startswith("60 runs in simulated time, which took 30 s of one core or less (")
+    assert circumstances([first, second]).startswith("60 runs in simulated time, which took 30 s of one core")
     # Without times nobody knows which are shared.
-    assert circumstances([first, other]).startswith("120 runs in simulated time, which took 30 s of one core or less (")
+    assert circumstances([first, other]).startswith("120 runs in simulated time, which took 30 s of one core")
     assert circumstances([other]).startswith("60 runs in simulated time. ")
 
 

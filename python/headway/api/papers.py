@@ -94,7 +94,8 @@ class Reproduction:
         Returns:
             A row a level: figure, claim, level, unit, ours (what is measured here) with low and
             high (its 95% interval), judged_low and judged_high (the wider interval that was
-            judged), and zone (`as claimed`, `not as claimed`, `unclear`). None where there is no
+            judged), and zone (`as claimed`, `equal`, `not as claimed`, `as claimed or equal`,
+            `opposite or equal`, `unclear`, `not measured`). None where there is no
             number.
 
         Example:

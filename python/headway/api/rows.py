@@ -176,7 +176,7 @@ class DifferenceRow(TypedDict):
     margin: float
     """A smaller difference counts as equal."""
     verdict: str
-    """`better`, `worse`, `equal` or `unclear`."""
+    """`better`, `worse`, `equal`, `not worse`, `not better` or `unclear`."""
 
 
 class SchemeRow(TypedDict):
@@ -347,4 +347,4 @@ class LevelRow(TypedDict):
     judged_high: float | None
     """The ends of the interval that was judged. It may be wider than the 95% interval."""
     zone: str
-    """`as claimed`, `not as claimed` or `unclear`."""
+    """`as claimed`, `equal`, `not as claimed`, `as claimed or equal`, `opposite or equal` or `unclear`."""

@@ -55,7 +55,7 @@ def _show(scheme: dict[str, Any]) -> None:
     table.add_row("needs", ", ".join(scheme["needs"]) or "nothing special")
     table.add_row("runs in", ", ".join(scheme["worlds"]) or "no world yet")
     for deviation in scheme["deviations"]:
-        table.add_row("departs", escape(deviation))
+        table.add_row("differs", escape(deviation))
     for p in scheme["params"]:
         table.add_row(f":{p['name']}=", f"{p['help']}; {_value(p)}")
     console().print(table)

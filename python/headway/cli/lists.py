@@ -19,7 +19,7 @@ PUBLISHED = ("name", "family", "needs", "worlds", "source")
 
 
 def schemes(
-    name: Annotated[str | None, typer.Argument(help="One scheme, of which everything is told.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A scheme: print all about it.")] = None,
     json: Json = False,
 ) -> None:
     """Congestion controllers: what they need, and where they run.

@@ -42,8 +42,8 @@ class Where(StrEnum):
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="The paper: bbr-tuning, interval, owl, rax.")],
-    figure: Annotated[str, typer.Argument(help="A figure, such as fig4, or all.")] = "all",
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: bbr-tuning, interval, owl, rax.")],
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="A figure, such as fig4, or all.")] = "all",
     quick: Annotated[
         bool,
         typer.Option(

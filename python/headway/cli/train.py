@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 def train(
     system: Annotated[
         str | None,
-        typer.Argument(help="What to train: quick, aurora-v1, owl-v1, rax-v1, ...; --list prints all."),
+        typer.Argument(
+            metavar="SYSTEM", help="What to train: quick, aurora-v1, owl-v1, rax-v1, ...; --list prints all."
+        ),
     ] = None,
     config: Annotated[
         Path | None,

@@ -50,8 +50,8 @@ def _with_those_it_is_like(file: dict[str, Any], name: str) -> list[dict[str, An
 def _file(of: str) -> dict[str, Any]:
     path = FOLDER / f"{of}.toml"
     if not path.exists():
-        known = ", ".join(sorted(path.stem for path in FOLDER.glob("*.toml")))
-        raise UsageError(f"--ablation: there is none of '{of}', only of {known}")
+        known = " or ".join(sorted(path.stem for path in FOLDER.glob("*.toml")))
+        raise UsageError(f"--ablation: '{of}' has none; give {known} as SYSTEM")
     return toml(path.read_text(encoding="utf-8"), str(path))
 
 

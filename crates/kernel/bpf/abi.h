@@ -25,7 +25,7 @@ typedef uint64_t __u64;
 #endif
 
 #define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
-#define HEADWAY_VERSION 7
+#define HEADWAY_VERSION 8
 
 /* Kinds of messages from the kernel, through a ring buffer. */
 enum headway_kind {
@@ -48,6 +48,9 @@ enum headway_action_kind {
 };
 
 #define HEADWAY_PARAMETERS 4 /* as many as one action may set */
+
+/* headway_action.flags */
+#define HEADWAY_LEARNER 1u /* the flow's policy learns in use: the guard's limits for learners hold for it from now on */
 
 /* Record.flags */
 #define HEADWAY_APP_LIMITED 1u  /* tp->app_limited != 0 */
@@ -138,7 +141,8 @@ struct headway_action {
 	__u64 expires_ns;
 	__u64 due_ns;      /* the first record from then on wants an answer, and wakes the agent if it sleeps */
 	__s64 values[HEADWAY_PARAMETERS];
-	__u32 kind;       /* enum headway_action_kind */
+	__u16 kind;       /* enum headway_action_kind */
+	__u16 flags;      /* HEADWAY_LEARNER or 0 */
 	__u32 which;      /* HEADWAY_SET only, else 0 */
 	__u32 sequence;
 	__u32 flow;

@@ -38,6 +38,7 @@ struct flow {
 	bool is_open;        /* the agent knows of it */
 	bool is_own;         /* its policy is evaluated by the program: that takes no slot */
 	bool is_new;         /* all that it ever sent it sent under the policy that has it */
+	bool is_learners;    /* its policy learns in use, by the newest answer */
 	__u32 initial_cwnd;  /* the route's, in packets */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */
 	__u32 prr_delivered; /* where this program does what tcp_cwnd_reduction() would */
@@ -121,6 +122,12 @@ static __always_inline struct headway_counters *the_counters(void)
 	if (the) \
 		__sync_fetch_and_add(&the->what, 1); \
 } while (0)
+
+/* What the guard allows the flow's policy. */
+static __always_inline const struct headway_limits *limits_of(const struct flow *f, const struct headway_settings *set)
+{
+	return f->is_learners ? &set->learner_limits : &set->limits;
+}
 
 /* What the program keeps of a socket, whether anybody serves it or not; none only where memory was short. */
 static __always_inline struct flow *kept_of(struct sock *sk)
@@ -403,7 +410,7 @@ static __always_inline int judgement_of(struct sock *sk, struct flow *f, const s
 		return HEADWAY_CUBICS;
 	if (f->is_left || (f->is_cubics && !f->guard.reason))
 		return leave(sk, f, r->now_ns);
-	judgement = judge(&f->guard, &set->limits, r);
+	judgement = judge(&f->guard, limits_of(f, set), r);
 	carry_out(f, judgement, r->now_ns);
 	return judgement;
 }

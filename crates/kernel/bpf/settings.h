@@ -14,6 +14,7 @@ struct headway_settings {
 	__u32 is_shadow;          /* Cubic decides, and the agent is asked what it would have done */
 	__u32 is_awake;           /* the agent reads messages now, or very soon: nobody needs to wake it */
 	struct headway_limits limits;
+	struct headway_limits learner_limits; /* of flows whose policies learn in use: HEADWAY_LEARNER */
 };
 
 #endif

@@ -32,6 +32,8 @@ struct State {
     own_policy: Int8,
     counters: CounterValues,
     is_woken: bool,
+    /// Where flows go that open from now on.
+    remote: [u8; 16],
 }
 
 /// A flow that has a slot: what its messages are headed by.
@@ -65,6 +67,7 @@ impl FakeKernel {
             own_policy: Int8::default(),
             counters: CounterValues::default(),
             is_woken: false,
+            remote: [0; 16],
         })))
     }
 
@@ -185,6 +188,11 @@ impl FakeKernel {
         (state.own_policy.generation != 0).then(|| state.own_policy.clone())
     }
 
+    /// Flows that take a slot from now on go to this IPv6 address.
+    pub fn set_remote(&self, address: [u8; 16]) {
+        self.state().remote = address;
+    }
+
     /// A flow looks for a slot; none where others have all.
     pub fn take_slot(&self) -> Option<Place> {
         let mut state = self.state();
@@ -212,14 +220,16 @@ impl FakeKernel {
 
     /// A flow begins. Was there room to say so?
     pub fn open(&self, place: Place, setup: &Setup) -> bool {
+        let mut state = self.state();
         let open = Open {
             header: Header::of::<Open>(OPEN, place.number, place.slot),
+            remote_address: state.remote,
             start_ns: TcpSock::now_ns(setup.start),
             mss: setup.mss.get() as u32,
             initial_cwnd: (setup.initial_cwnd.get() / setup.mss.get().max(1)) as u32,
             ..Open::default()
         };
-        self.state().ring.push(open.as_bytes())
+        state.ring.push(open.as_bytes())
     }
 
     /// A flow's state. Was there room for it?

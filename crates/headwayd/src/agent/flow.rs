@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use headway_cc::{Bytes, Duration, Param, Setup, Time};
-use headway_kernel::abi::{ActionSlot, Open, Verdict};
+use headway_kernel::abi::{ActionSlot, LEARNER, Open, Verdict};
 use headway_policy::model::TrainingRange;
 use headway_policy::schemes::{Carried, Served};
 use headway_policy::{Action, ClockSpec, Record};
@@ -415,6 +415,7 @@ impl Flow {
         shadow: Option<&mut Shadow>,
     ) -> (ActionSlot, bool) {
         let is_carried_out = self.is_carried_out();
+        let flags = if self.learns().is_some() { LEARNER } else { 0 };
         let (slot, due, is_decision) = match &mut self.decides {
             Decides::Policy(served, Carried::Net(decider)) => {
                 let mut action = Action::Nothing;
@@ -473,6 +474,7 @@ impl Flow {
             expires_ns: (self.decided + EXPIRES_AFTER).as_nanos(),
             due_ns: due.as_nanos(),
             flow: self.number,
+            flags,
             ..slot
         };
         (slot, is_decision)

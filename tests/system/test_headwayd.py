@@ -202,7 +202,7 @@ with socket.create_connection(listener.getsockname()) as s, listener.accept()[0]
 
 
 def test_a_storm_of_opens_holds_up_nobody():
-    with daemon.Daemon("--policy", "owl:online=true") as agent:
+    with daemon.Daemon("--policy", "owl:online=true", "--loopback") as agent:
         storms = [subprocess.Popen([sys.executable, "-c", STORM]) for _ in range(4)]
         try:
             counted(agent, "flows_opened", 10_000)

@@ -159,7 +159,7 @@ def mptcp():
 
 def test_the_subflow_of_an_mptcp_connection_is_served(mptcp):
     listener, sender = mptcp
-    with daemon.Daemon("--policy", "owl") as agent:
+    with daemon.Daemon("--policy", "owl", "--loopback") as agent:
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"headway_owl")
         sender.connect(listener.getsockname())
         receiver, _ = listener.accept()

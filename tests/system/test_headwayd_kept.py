@@ -25,7 +25,7 @@ DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
 def serves(policy, keep, *options, name=NAME):
     """An agent whose programs are kept."""
-    return daemon.Daemon("--policy", policy, "--name", name, *options, keep=keep)
+    return daemon.Daemon("--policy", policy, "--name", name, "--loopback", *options, keep=keep)
 
 
 def run(keep, *words, code=0):

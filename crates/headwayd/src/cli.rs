@@ -35,6 +35,7 @@ const STATE: &str = "STATE_DIRECTORY";
 const FLOWS: u32 = 4096;
 const RING_KIB: u32 = 4096;
 const LEARNERS: usize = 64;
+const USER_SHARE: u8 = 50;
 
 /// Learned congestion control for the sockets of a stock kernel.
 #[derive(Debug, Parser)]
@@ -161,6 +162,9 @@ struct Run {
     /// Make it the controller of the connections of a cgroup.
     #[arg(long, value_name = "FOLDER")]
     cgroup: Option<PathBuf>,
+    /// Serve flows from an address to itself, such as 127.0.0.1, too.
+    #[arg(long)]
+    loopback: bool,
     /// How many flows are served at once; the base controller serves the others.
     #[arg(long, default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
     flows: u32,
@@ -180,6 +184,9 @@ struct Run {
     /// them.
     #[arg(long, default_value_t = LEARNERS, value_name = "FLOWS")]
     learners: usize,
+    /// The share of --flows, and of --learners, that the flows of one user may take at most. Root's may take all.
+    #[arg(long, default_value_t = USER_SHARE, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    user_share: u8,
     /// Receive congestion and availability of paths from headway netwatch: http://127.0.0.1:PORT, or https beyond this
     /// machine.
     #[arg(long, value_name = "URL")]
@@ -495,7 +502,15 @@ fn frame(run: &Run) -> Frame {
         is_shadow: run.shadow.is_some(),
         is_written_down: matches!(run.shadow, Some(Some(_))),
         requires_range: run.require_range,
+        flows_of_user: Some(share(run.flows as usize, run.user_share) as u32),
+        learners_of_user: Some(share(run.learners, run.user_share)),
+        serves_loopback: run.loopback,
     }
+}
+
+/// So many percent of it, but one at least.
+fn share(of: usize, percent: u8) -> usize {
+    (of * usize::from(percent) / 100).max(1)
 }
 
 fn say_ready(controllers: Vec<serde_json::Value>) {
@@ -548,6 +563,8 @@ fn check(run: &Run) -> Result<()> {
             ("--flows", run.flows != FLOWS),
             ("--ring", run.ring != RING_KIB),
             ("--learners", run.learners != LEARNERS),
+            ("--user-share", run.user_share != USER_SHARE),
+            ("--loopback", run.loopback),
         ];
         let given = for_agents.iter().filter(|(_, is_given)| *is_given);
         let given: Vec<&str> = given.map(|(option, _)| *option).collect();

@@ -112,7 +112,7 @@ struct headway_open {
 	__u16 remote_port;        /* bpf_ntohs(sk->__sk_common.skc_dport) */
 	__u32 mss;                /* as in a record */
 	__u32 initial_cwnd;       /* tp->snd_cwnd */
-	__u32 unused;             /* zero */
+	__u32 user;               /* whose socket it is: sk->sk_uid */
 };
 
 /* A flow's state, or its last. */
@@ -152,6 +152,7 @@ struct headway_action {
 struct headway_counters {
 	__u64 flows;        /* that were given a slot so far */
 	__u64 slots_full;   /* times that a flow looked for one in vain: each second, and Cubic or BBR has it meanwhile */
+	__u64 user_full;    /* the same, as its user's flows had as many as one user's may */
 	__u64 ring_dropped; /* messages that found no room */
 	__u64 returns;      /* times that the guard gave a flow back */
 	__u64 wakes;        /* times that a question found the agent asleep, and woke it */

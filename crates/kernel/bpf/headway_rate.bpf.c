@@ -168,7 +168,7 @@ void rate_cong_control(__u64 *ctx)
 		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(ctx));
 	if (f)
 		sample_rtt(f, rs->rtt_us);
-	if (!f || !set || !is_served(sk, f, the_int8() != 0)) {
+	if (!f || !set || !is_served(sk, f, set, the_int8() != 0)) {
 		/* The policy was evaluated here, and another has taken its place, which is the agent's. */
 		if (f && f->pacing_rate)
 			give_up(sk, f, ca_state(sk));

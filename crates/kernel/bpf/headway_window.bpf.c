@@ -59,7 +59,7 @@ void window_cong_control(__u64 *ctx)
 
 	if (f)
 		sample_rtt(f, rs->rtt_us);
-	if (!f || !set || !is_served(sk, f, 0)) {
+	if (!f || !set || !is_served(sk, f, set, 0)) {
 		cubic_control(sk, ack, rs);
 		return;
 	}

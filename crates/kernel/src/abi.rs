@@ -79,8 +79,8 @@ pub struct Open {
     pub mss: u32,
     /// The window that it begins with, in packets.
     pub initial_cwnd: u32,
-    /// Zero.
-    pub unused: u32,
+    /// The number of the user whose socket it is.
+    pub user: u32,
 }
 
 /// `struct headway_report`
@@ -219,6 +219,8 @@ pub struct CounterValues {
     pub flows: u64,
     /// Times that a flow found no free slot. It looks once a second, and the base controller has it meanwhile.
     pub slots_full: u64,
+    /// The same, where its user's flows had as many as one user's may.
+    pub user_full: u64,
     /// Messages that found no room.
     pub ring_dropped: u64,
     /// Times that the guard gave a flow back.
@@ -247,6 +249,10 @@ pub struct SettingValues {
     pub is_shadow: u32,
     /// The agent reads messages now, or very soon: nobody needs to wake it.
     pub is_awake: u32,
+    /// So many slots may the flows of one user have; those of root may have all.
+    pub flows_of_user: u32,
+    /// Are flows from an address to itself served too?
+    pub serves_loopback: u32,
     /// What the guard allows.
     pub limits: Limits,
     /// The same of flows whose policies learn in use: [`LEARNER`].
@@ -263,6 +269,8 @@ impl Default for SettingValues {
             grows: 0,
             is_shadow: 0,
             is_awake: 0,
+            flows_of_user: u32::MAX,
+            serves_loopback: 0,
             limits: Limits::default(),
             learner_limits: Limits::default().of_learners(),
         }

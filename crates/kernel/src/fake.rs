@@ -34,6 +34,10 @@ struct State {
     is_woken: bool,
     /// Where flows go that open from now on.
     remote: [u8; 16],
+    /// Whose flows they are that take a slot from now on.
+    user: u32,
+    /// Who has each slot.
+    users: Vec<Option<u32>>,
 }
 
 /// A flow that has a slot: what its messages are headed by.
@@ -68,6 +72,8 @@ impl FakeKernel {
             counters: CounterValues::default(),
             is_woken: false,
             remote: [0; 16],
+            user: 0,
+            users: vec![None; slots.into()],
         })))
     }
 
@@ -193,13 +199,25 @@ impl FakeKernel {
         self.state().remote = address;
     }
 
-    /// A flow looks for a slot; none where others have all.
+    /// Flows that take a slot from now on are of this user; 0 is root.
+    pub fn set_user(&self, user: u32) {
+        self.state().user = user;
+    }
+
+    /// A flow looks for a slot; none where others have all, or its user has too many.
     pub fn take_slot(&self) -> Option<Place> {
         let mut state = self.state();
+        let user = state.user;
+        let taken = state.users.iter().filter(|has| **has == Some(user)).count();
+        if user != 0 && taken >= state.settings.flows_of_user as usize {
+            state.counters.user_full += 1;
+            return None;
+        }
         let Some(slot) = state.free_slots.pop_front() else {
             state.counters.slots_full += 1;
             return None;
         };
+        state.users[usize::from(slot)] = Some(user);
         state.flows += 1;
         state.counters.flows += 1;
         Some(Place {
@@ -215,6 +233,7 @@ impl FakeKernel {
         let mut state = self.state();
         let is_free = state.free_slots.contains(&slot);
         assert!(!is_free, "slot {slot} is freed twice");
+        state.users[usize::from(slot)] = None;
         state.free_slots.push_back(slot);
     }
 
@@ -224,6 +243,7 @@ impl FakeKernel {
         let open = Open {
             header: Header::of::<Open>(OPEN, place.number, place.slot),
             remote_address: state.remote,
+            user: state.users[usize::from(place.slot)].unwrap_or_default(),
             start_ns: TcpSock::now_ns(setup.start),
             mss: setup.mss.get() as u32,
             initial_cwnd: (setup.initial_cwnd.get() / setup.mss.get().max(1)) as u32,

@@ -33,10 +33,10 @@ fn expressions() -> Vec<(String, u64)> {
         in_flight, cwnd, mss, rtt_us, srtt_us, rttvar_us, min_rtt_us, rate_delivered, rate_interval_us, acks, flags,
         btlbw, rtprop_us, pacing_gain, cwnd_gain);
     layout!("headway_open", Open: header, start_ns, local_address, remote_address, local_port, remote_port, mss,
-        initial_cwnd, unused);
+        initial_cwnd, user);
     layout!("headway_verdict", Verdict: header, now_ns, reason, trips);
     layout!("headway_report", Report: header, record);
-    layout!("headway_counters", CounterValues: flows, slots_full, ring_dropped, returns, wakes, trips);
+    layout!("headway_counters", CounterValues: flows, slots_full, user_full, ring_dropped, returns, wakes, trips);
     layout!("headway_action", ActionSlot: decided_ns, answered_ns, expires_ns, due_ns, values, kind, flags, which, sequence, flow);
     for (c, rust) in [
         ("HEADWAY_MAGIC", abi::MAGIC),

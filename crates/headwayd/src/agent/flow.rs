@@ -49,6 +49,8 @@ pub struct Flow {
     setup: Setup,
     number: u32,
     slot: u16,
+    /// Whose socket it is.
+    user: u32,
     local: SocketAddr,
     remote: SocketAddr,
     last: Record,
@@ -128,6 +130,7 @@ impl Flow {
             setup,
             number: open.header.flow,
             slot: open.header.slot,
+            user: open.user,
             local: SocketAddr::new(address(open.local_address), open.local_port),
             remote: SocketAddr::new(remote(open), open.remote_port),
             last: Record::default(),
@@ -171,6 +174,10 @@ impl Flow {
 
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    pub fn user(&self) -> u32 {
+        self.user
     }
 
     /// From when on it is to ask, by the newest answer.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use headway_kernel::abi::{Header, Known};
 
 use super::flow::Flow;
+use super::learners::Learning;
 
 /// At most one for each slot: finding one takes no search.
 #[derive(Debug, Default)]
@@ -13,7 +14,7 @@ pub struct Flows {
     /// Those that have said nothing yet.
     opened: HashMap<u16, Known>,
     count: usize,
-    learning: usize,
+    learning: Learning,
 }
 
 impl Flows {
@@ -27,7 +28,9 @@ impl Flows {
     fn empty(&mut self, slot: u16) -> Option<Box<Flow>> {
         let before = self.by_slot.get_mut(usize::from(slot))?.take()?;
         self.count -= 1;
-        self.learning -= usize::from(before.learns().is_some());
+        if before.learns().is_some() {
+            self.learning.remove(before.user());
+        }
         Some(before)
     }
 
@@ -47,7 +50,9 @@ impl Flows {
             self.by_slot.resize_with(slot + 1, || None);
         }
         self.count += 1;
-        self.learning += usize::from(flow.learns().is_some());
+        if flow.learns().is_some() {
+            self.learning.add(flow.user());
+        }
         self.by_slot[slot] = Some(Box::new(flow));
     }
 
@@ -81,14 +86,17 @@ impl Flows {
         self.count
     }
 
-    /// How many of them learn.
-    pub fn learning(&self) -> usize {
-        self.learning
+    /// Those of them that learn.
+    pub fn learning(&self) -> &Learning {
+        &self.learning
     }
 
     /// Others may decide for them.
     pub fn count_learning(&mut self) {
-        self.learning = self.iter().filter(|flow| flow.learns().is_some()).count();
+        let mut learning = Learning::default();
+        let learn = self.iter().filter(|flow| flow.learns().is_some());
+        learn.for_each(|flow| learning.add(flow.user()));
+        self.learning = learning;
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Flow> {

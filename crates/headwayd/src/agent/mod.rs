@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::network::News;
 use flow::Flow;
 use flows::Flows;
-use learners::Learners;
+use learners::{Learners, Learning};
 use paths::Paths;
 use rest::Rest;
 use statistics::Statistics;
@@ -88,7 +88,7 @@ impl<K: Kernel> Agent<K> {
             shadow,
             store,
             frame,
-            learners: Learners::at_most(learners),
+            learners: Learners::at_most(learners, frame.learners_of_user),
             paths: Paths::default(),
             tuned: Vec::new(),
             begun: now,
@@ -138,8 +138,9 @@ impl<K: Kernel> Agent<K> {
         let policies = self.policies[program].as_ref();
         let wanted = policies.map(|policies| policies.of(flow::remote(open)));
         let served = wanted.as_ref().and_then(|wanted| {
-            let learning = learners::count(&self.flows);
-            self.learners.admit(Arc::clone(wanted), learning)
+            let learning: Vec<_> = self.flows.iter().map(Flows::learning).collect();
+            self.learners
+                .admit(Arc::clone(wanted), open.user, &learning)
         });
         let is_refused = is_refused(wanted.as_ref(), served.as_ref());
         if let (Some(wanted), true) = (&wanted, is_refused) {
@@ -322,14 +323,19 @@ impl<K: Kernel> Agent<K> {
         }
         // Who learns goes on, before others begin to.
         let stays = |flow: &Flow, served: &Served| flow.learns().is_some() && served.is_learning();
-        let mut learning = wanted.iter().filter(|(f, served)| stays(f, served)).count();
+        let mut learning = Learning::default();
+        let go_on = wanted.iter().filter(|(f, served)| stays(f, served));
+        go_on.for_each(|(flow, _)| learning.add(flow.user()));
         let mut next = Vec::new();
         for (flow, wanted) in wanted {
             let served = match stays(flow, &wanted) {
                 true => Some(Arc::clone(&wanted)),
                 false => {
-                    let served = self.learners.admit(Arc::clone(&wanted), learning);
-                    learning += usize::from(served.as_ref().is_some_and(|s| s.is_learning()));
+                    let wanted = Arc::clone(&wanted);
+                    let served = self.learners.admit(wanted, flow.user(), &[&learning]);
+                    if served.as_ref().is_some_and(|s| s.is_learning()) {
+                        learning.add(flow.user());
+                    }
                     served
                 }
             };
@@ -445,7 +451,8 @@ impl<K: Kernel> Agent<K> {
             .collect();
         let flows = self.flows.iter().map(Flows::count).sum();
         let mut counters = self.statistics.counters(&self.programs, flows);
-        counters["learners"] = learners::count(&self.flows).into();
+        let learning = self.flows.iter().map(|flows| flows.learning().all());
+        counters["learners"] = learning.sum::<usize>().into();
         counters["shadow_dropped"] = self.shadow.as_ref().map_or(0, Shadow::dropped).into();
         counters["learners_refused"] = self.learners.refused().into();
         serde_json::json!({

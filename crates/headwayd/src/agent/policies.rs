@@ -23,6 +23,12 @@ pub struct Frame {
     pub is_written_down: bool,
     /// Does Cubic control flows whose paths are outside the training range of their model?
     pub requires_range: bool,
+    /// How many flows of a user other than root are served at once; `None`: as many as of root.
+    pub flows_of_user: Option<u32>,
+    /// How many of them learn at once; `None`: as many as of root.
+    pub learners_of_user: Option<usize>,
+    /// Are flows from an address to itself served too?
+    pub serves_loopback: bool,
 }
 
 impl Frame {
@@ -41,7 +47,16 @@ impl Frame {
             report_interval_us: self.report_interval_us.unwrap_or(0),
             limits,
             learner_limits: limits,
-            ..SettingValues::default()
+            ..self.admitting(SettingValues::default())
+        }
+    }
+
+    /// With what it says of whose flows are served.
+    fn admitting(self, settings: SettingValues) -> SettingValues {
+        SettingValues {
+            flows_of_user: self.flows_of_user.unwrap_or(u32::MAX),
+            serves_loopback: self.serves_loopback.into(),
+            ..settings
         }
     }
 }
@@ -170,7 +185,7 @@ impl Policies {
         let mut settings = served.agent().map(SettingValues::of).unwrap_or_default();
         settings.report_interval_us = frame.report_interval_us.unwrap_or(natural);
         settings.is_shadow = frame.is_shadow.into();
-        settings
+        frame.admitting(settings)
     }
 
     /// The policy for destinations of no prefix.

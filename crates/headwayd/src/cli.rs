@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use clap::error::ErrorKind;
@@ -359,8 +360,11 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         thread::spawn(move || source.listen(|news| drop(hears.ask(Wish::Hear(news)))));
     }
     let listener = socket.listener()?;
-    let asks = sender.clone();
-    thread::spawn(move || control::serve_socket(&listener, &asks, listeners.as_ref()));
+    let (asks, policies_again) = (sender.clone(), vec![policies.clone()]);
+    let reload = reloads(sender.clone(), policies_again.clone());
+    thread::spawn(move || {
+        control::serve_socket(&listener, &asks, &policies_again, listeners.as_ref());
+    });
     if let Some(listener) = metrics {
         thread::spawn(move || control::serve_metrics(&listener, &sender));
     }
@@ -378,12 +382,28 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     );
     let agent = Rc::new(RefCell::new(agent));
     say_ready(vec![ready]);
-    let served = serve(&agent, &mailbox, signals, until, run.busy_poll);
+    let served = serve(&agent, &mailbox, signals, until, run.busy_poll, reload);
     // Nobody is answered any more, and saving may take a while.
     drop(choice);
     agent.borrow_mut().save();
     pinned.say_end(&name);
     served
+}
+
+/// Has the policies read again, in a thread that waits for that. One that is asked for while another is under way follows
+/// it.
+fn reloads(agent: control::Sender, policies: Vec<Option<Policies>>) -> impl Fn() {
+    let (asks, asked) = sync_channel(1);
+    thread::spawn(move || {
+        for () in asked {
+            if let Err(error) = control::reload(&policies, &agent) {
+                tracing::error!(%error, "goes on with the policies that it has");
+            }
+        }
+    });
+    move || {
+        let _ = asks.try_send(());
+    }
 }
 
 fn name_of(run: &Run, controller: Controller) -> &str {

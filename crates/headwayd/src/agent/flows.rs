@@ -91,12 +91,28 @@ impl Flows {
         &self.learning
     }
 
-    /// Others may decide for them.
-    pub fn count_learning(&mut self) {
-        let mut learning = Learning::default();
-        let learn = self.iter().filter(|flow| flow.learns().is_some());
-        learn.for_each(|flow| learning.add(flow.user()));
-        self.learning = learning;
+    /// Changes who decides for the flow that a slot has.
+    pub fn change(&mut self, slot: u16, change: impl FnOnce(&mut Flow)) {
+        let Some(flow) = self
+            .by_slot
+            .get_mut(usize::from(slot))
+            .and_then(Option::as_deref_mut)
+        else {
+            return;
+        };
+        if flow.learns().is_some() {
+            self.learning.remove(flow.user());
+        }
+        change(flow);
+        if flow.learns().is_some() {
+            self.learning.add(flow.user());
+        }
+    }
+
+    /// The slots that have a flow.
+    pub fn slots(&self) -> impl Iterator<Item = u16> {
+        let slots = (0..).zip(&self.by_slot);
+        slots.filter_map(|(slot, flow)| flow.as_ref().map(|_| slot))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Flow> {

@@ -37,7 +37,8 @@ use learners::{Learners, Learning};
 use paths::Paths;
 use rest::Rest;
 use statistics::Statistics;
-use timers::{Place, Timers};
+pub use timers::Place;
+use timers::Timers;
 
 /// Everything that the agent keeps.
 pub struct Agent<K> {
@@ -60,6 +61,10 @@ pub struct Agent<K> {
     saves: Time,
 }
 
+/// Flows that are given another policy, and flows that are told of, between two looks at the ring: either takes a
+/// millisecond or so, and an answer may take a hundred.
+const RENEWED_AT_ONCE: usize = 8;
+const TOLD_AT_ONCE: usize = 64;
 /// How much of what was learned a crash may cost.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
@@ -305,30 +310,46 @@ impl<K: Kernel> Agent<K> {
         self.rest.wait(now, self.timers.next(), acknowledged)
     }
 
-    /// Replaces the policies, also those of flows that are being served. If one of them cannot be used, nothing
-    /// changes.
+    /// Takes other policies: flows that begin from now on have them. Those that there are have them by [`Self::renew`]. If
+    /// one of them cannot be used, nothing changes.
     ///
     /// # Errors
     /// One line.
-    pub fn reload(&mut self, policies: Vec<Option<Policies>>) -> Result<()> {
+    pub fn take_policies(&mut self, policies: Vec<Option<Policies>>) -> Result<()> {
         for (program, policies) in self.programs.iter().zip(&policies) {
             policies
                 .iter()
                 .try_for_each(|p| p.check(program.controller(), self.frame))?;
         }
-        let mut wanted = Vec::new();
-        for (flows, policies) in self.flows.iter().zip(&policies) {
-            let Some(policies) = policies else { continue };
-            wanted.extend(flows.iter().map(|f| (f, policies.of(f.remote().ip()))));
+        for (program, policies) in self.programs.iter_mut().zip(&policies) {
+            if let Some(policies) = policies {
+                policies.configure(program, self.frame);
+            }
         }
+        self.policies = policies;
+        Ok(())
+    }
+
+    /// Gives a few of the flows, from this place on, the policies that there are now. Returns where to go on.
+    pub fn renew(&mut self, from: Place) -> Option<Place> {
+        let (places, next) = self.places(from, RENEWED_AT_ONCE);
         // Who learns goes on, before others begin to.
-        let stays = |flow: &Flow, served: &Served| flow.learns().is_some() && served.is_learning();
         let mut learning = Learning::default();
-        let go_on = wanted.iter().filter(|(f, served)| stays(f, served));
-        go_on.for_each(|(flow, _)| learning.add(flow.user()));
-        let mut next = Vec::new();
-        for (flow, wanted) in wanted {
-            let served = match stays(flow, &wanted) {
+        for (flows, policies) in self.flows.iter().zip(&self.policies) {
+            let learn = flows.iter().filter(|flow| flow.learns().is_some());
+            for flow in learn.filter(|flow| will_learn(policies.as_ref(), flow)) {
+                learning.add(flow.user());
+            }
+        }
+        for (program, slot) in places {
+            let program = usize::from(program);
+            let flow = self.flows[program].get(slot);
+            let Some((flow, policies)) = flow.zip(self.policies[program].as_ref()) else {
+                continue;
+            };
+            let wanted = policies.of(flow.remote().ip());
+            let stays = flow.learns().is_some() && wanted.is_learning();
+            let served = match stays {
                 true => Some(Arc::clone(&wanted)),
                 false => {
                     let wanted = Arc::clone(&wanted);
@@ -340,49 +361,39 @@ impl<K: Kernel> Agent<K> {
                 }
             };
             let is_refused = is_refused(Some(&wanted), served.as_ref());
-            let refused = is_refused.then(|| (wanted, served.clone()));
-            // What it has goes on where there is nothing for it, or nobody goes on deciding.
-            let decides = match served {
-                Some(served) => {
-                    let learned = self.store.learned(&served);
-                    let inherited = learned.map_or(0, |(_, decisions)| decisions);
-                    let decides = flow.policy_of(served, learned.map(|(bytes, _)| bytes))?;
-                    decides.map(|decides| (decides, inherited))
-                }
-                None => None,
-            };
-            next.push((decides, refused));
-        }
-        let mut next = next.into_iter();
-        for (flows, policies) in self.flows.iter_mut().zip(&policies) {
-            if policies.is_none() {
-                continue;
+            if is_refused && !flow.is_refused {
+                self.learners.count_refused(&wanted, served.as_deref());
             }
-            for (flow, (decides, refused)) in flows.iter_mut().zip(&mut next) {
-                if let (Some((wanted, has)), false) = (&refused, flow.is_refused) {
-                    self.learners.count_refused(wanted, has.as_deref());
+            // What it has goes on where there is nothing for it, or nobody goes on deciding.
+            let mut decides = None;
+            if let Some(served) = served {
+                let learned = self.store.learned(&served);
+                let inherited = learned.map_or(0, |(_, decisions)| decisions);
+                match flow.policy_of(served, learned.map(|(bytes, _)| bytes)) {
+                    Ok(next) => decides = next.map(|next| (next, inherited)),
+                    Err(error) => {
+                        tracing::error!(flow = flow.number(), %error, "the flow goes on with the policy that it has");
+                    }
                 }
-                flow.is_refused = refused.is_some();
+            }
+            self.flows[program].change(slot, |flow| {
+                flow.is_refused = is_refused;
                 if let Some((decides, inherited)) = decides {
                     flow.take_policy(decides, inherited);
                 }
-            }
-            flows.count_learning();
+            });
         }
-        for (program, policies) in self.programs.iter_mut().zip(&policies) {
-            if let Some(policies) = policies {
-                policies.configure(program, self.frame);
-            }
-        }
-        self.policies = policies;
-        Ok(())
+        next
     }
 
-    /// The policies as their files say now: a model's folder may hold another model.
-    pub fn read_policies_anew(&self) -> Result<Vec<Option<Policies>>> {
-        let read =
-            |policies: &Option<Policies>| policies.as_ref().map(Policies::read_anew).transpose();
-        self.policies.iter().map(read).collect()
+    /// So many flows at most, from this place on, and where those begin that follow.
+    fn places(&self, from: Place, most: usize) -> (Vec<Place>, Option<Place>) {
+        let programs = self.flows.iter().zip(0..);
+        let mut all =
+            programs.flat_map(|(flows, program)| flows.slots().map(move |slot| (program, slot)));
+        let mut rest = all.by_ref().skip_while(|place| *place < from);
+        let places = rest.by_ref().take(most).collect();
+        (places, rest.next())
     }
 
     /// Sets parameters of a flow's controller, or of all that are a tuner's and of those that begin later. Returns of how
@@ -466,23 +477,25 @@ impl<K: Kernel> Agent<K> {
         })
     }
 
-    /// What happens, for `headwayd status`.
-    pub fn status(&self, now: Time) -> serde_json::Value {
-        let mut flows: Vec<_> = (self.flows.iter().zip(&self.programs))
-            .flat_map(|(flows, program)| flows.iter().map(move |flow| (flow, program)))
-            .collect();
-        flows.sort_unstable_by_key(|(flow, _)| flow.number());
-        let flows: Vec<_> = (flows.into_iter())
-            .map(|(flow, program)| {
-                let mut said = flow.describe(program.name(), now);
-                said["program"] = program.version().into();
-                said
-            })
-            .collect();
-        let mut status = self.counters(now);
-        status["flows"] = flows.into();
-        status["network"] = self.paths.describe().into();
-        status
+    /// What happens, but for the flows: for `headwayd status`.
+    pub fn summary(&self, now: Time) -> serde_json::Value {
+        let mut summary = self.counters(now);
+        summary["network"] = self.paths.describe().into();
+        summary
+    }
+
+    /// What is said of some of the flows, from this place on, and where to go on.
+    pub fn page(&self, from: Place, now: Time) -> (Vec<serde_json::Value>, Option<Place>) {
+        let (places, next) = self.places(from, TOLD_AT_ONCE);
+        let flows = places.into_iter().filter_map(|(program, slot)| {
+            let program = usize::from(program);
+            let kernel = &self.programs[program];
+            let flow = self.flows[program].get(slot)?;
+            let mut said = flow.describe(kernel.name(), now);
+            said["program"] = kernel.version().into();
+            Some(said)
+        });
+        (flows.collect(), next)
     }
 }
 
@@ -493,6 +506,12 @@ fn known_flows(program: &impl Kernel) -> Flows {
         flows.put(known);
     }
     flows
+}
+
+/// Has a flow a policy that learns by these policies?
+fn will_learn(policies: Option<&Policies>, flow: &Flow) -> bool {
+    policies
+        .is_some_and(|policies| policies.learn() && policies.of(flow.remote().ip()).is_learning())
 }
 
 /// Was a flow to learn, and does what it has instead not?

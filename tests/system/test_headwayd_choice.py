@@ -136,6 +136,10 @@ def test_a_cgroup_chooses_it(cgroup):
     with daemon.Daemon("--policy", "owl", "--cgroup", str(cgroup)):
         assert connect(within=join)["connected"] == "headway_owl"
         assert connect()["connected"] != "headway_owl"
+        # What a program, or a route, has chosen stays.
+        assert connect(before="reno", within=join)["connected"] == "reno"
+        with route("congctl", "reno"):
+            assert connect("127.9.0.1", within=join)["connected"] == "reno"
 
 
 MPTCP = 262

@@ -21,6 +21,7 @@
 #define HEADWAY_USERS 65536
 
 #define HEADWAY_NO_SLOT 0xffffffffu
+#define FREE_SLOT_TRIES 4
 /* The third word of an address in ::ffff:0:0/96, as it is in memory. */
 #define V4_MAPPED __builtin_bswap32(0xffff)
 
@@ -307,7 +308,9 @@ static __always_inline void free_slot(struct flow *f)
 	__u32 *taken = slots_of(f->user), slot = f->slot;
 
 	f->slot = HEADWAY_NO_SLOT;
-	bpf_map_push_elem(&free_slots, &slot, 0);
+	/* Its lock may be refused once (resilient locks, since Linux 6.15), and the slot would be gone for good. */
+	for (int i = 0; i < FREE_SLOT_TRIES && bpf_map_push_elem(&free_slots, &slot, 0); i++)
+		;
 	if (taken)
 		__sync_fetch_and_add(taken, -1);
 }

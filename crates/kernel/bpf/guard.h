@@ -174,16 +174,17 @@ static inline __u64 headway_guard_peak(const struct headway_guard *g)
  */
 static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 wanted)
 {
-	__u64 rate = headway_guard_peak(g) >> 8, newest = 0, most;
+	__u64 rate = headway_guard_peak(g), newest = 0, most;
 
+	/* In 1/256 packets a second, as the peak: below one packet a second there is a bound, too. */
 	if (g->rate_interval_us)
-		newest = g->rate_delivered * 1000000ull / g->rate_interval_us;
+		newest = g->rate_delivered * 256000000ull / g->rate_interval_us;
 	if (rate < newest)
 		rate = newest;
-	/* 2^40 packets of 2^16 bytes a second, times three: below 2^58. */
-	if (rate > 1ull << 40)
-		rate = 1ull << 40;
-	most = rate * HEADWAY_GUARD_HASTE * g->mss;
+	/* 2^44 of 2^16 bytes, times three: below 2^62. */
+	if (rate > 1ull << 44)
+		rate = 1ull << 44;
+	most = rate * HEADWAY_GUARD_HASTE * g->mss >> 8;
 	if (!most || most > l->max_rate)
 		most = l->max_rate;
 	headway_guard_count_wild(g, wanted > l->max_rate);

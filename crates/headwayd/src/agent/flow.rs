@@ -9,7 +9,7 @@ use std::sync::Arc;
 use headway_cc::{Bytes, Duration, Param, Setup, Time};
 use headway_kernel::abi::{ActionSlot, LEARNER, Open, Verdict};
 use headway_policy::model::TrainingRange;
-use headway_policy::schemes::{Carried, Served};
+use headway_policy::schemes::{Carried, Experience, Served};
 use headway_policy::{Action, ClockSpec, Record};
 
 use super::paths::Paths;
@@ -106,7 +106,11 @@ impl Flow {
     ///
     /// # Errors
     /// One line, if its policy cannot be had.
-    pub fn new(open: &Open, served: Option<Arc<Served>>, learned: Option<&[u8]>) -> Result<Flow> {
+    pub fn new(
+        open: &Open,
+        served: Option<Arc<Served>>,
+        learned: Option<&Experience>,
+    ) -> Result<Flow> {
         let flow = Flow::of_nobody(open);
         let decides = match served {
             Some(served) => policy(served, &flow.setup, learned)?,
@@ -528,7 +532,7 @@ impl Flow {
     pub fn policy_of(
         &self,
         served: Arc<Served>,
-        learned: Option<&[u8]>,
+        learned: Option<&Experience>,
     ) -> Result<Option<Decides>> {
         // What it has learned since is more than what was kept.
         if served.is_learning() && self.has(&served) {
@@ -603,7 +607,7 @@ fn counted_before(first: &Record, setup: &Setup) -> Record {
     }
 }
 
-fn policy(served: Arc<Served>, setup: &Setup, learned: Option<&[u8]>) -> Result<Decides> {
+fn policy(served: Arc<Served>, setup: &Setup, learned: Option<&Experience>) -> Result<Decides> {
     let carried = served.carried(setup, learned);
     let carried = carried.map_err(|e| Error::Failed(e.to_string()))?;
     Ok(Decides::Policy(served, carried))

@@ -157,7 +157,7 @@ impl<K: Kernel> Agent<K> {
         let inherited = learned.map_or(0, |(_, decisions)| decisions);
         let flow = match wanted.is_some() && served.is_none() {
             true => Ok(Flow::of_nobody(open)),
-            false => Flow::new(open, served, learned.map(|(bytes, _)| bytes)),
+            false => Flow::new(open, served, learned.map(|(learned, _)| learned)),
         };
         let mut flow = flow.unwrap_or_else(|error| {
             tracing::error!(flow = number, %error, "the agent cannot serve the flow, so Cubic controls it");
@@ -369,7 +369,7 @@ impl<K: Kernel> Agent<K> {
             if let Some(served) = served {
                 let learned = self.store.learned(&served);
                 let inherited = learned.map_or(0, |(_, decisions)| decisions);
-                match flow.policy_of(served, learned.map(|(bytes, _)| bytes)) {
+                match flow.policy_of(served, learned.map(|(learned, _)| learned)) {
                     Ok(next) => decides = next.map(|next| (next, inherited)),
                     Err(error) => {
                         tracing::error!(flow = flow.number(), %error, "the flow goes on with the policy that it has");

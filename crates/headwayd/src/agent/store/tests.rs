@@ -100,7 +100,7 @@ fn what_was_learned_is_read_once_for_many_flows() {
             goes_on_from(&mut store, &served),
             Some((bytes.clone(), 1000))
         );
-        // What comes later is read anew.
+        // What comes later is read again.
         store.keep(&served, bytes, 2000);
         assert_eq!(
             goes_on_from(&mut store, &served).map(|(_, count)| count),

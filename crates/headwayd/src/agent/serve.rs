@@ -120,8 +120,9 @@ fn ring_fd<'a>(ring: &'a RingBuffer<'_>) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) }
 }
 
-/// Read at once: messages may come faster than they are read, and clocks, signals and the mailbox have their turn.
-const MOST_MESSAGES: usize = 1024;
+/// Read at once: messages may come faster than they are read, and clocks, signals and the mailbox have their turn. Each may
+/// open a flow that learns, which takes a millisecond or more.
+const MOST_MESSAGES: usize = 256;
 /// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 

@@ -36,6 +36,7 @@ class Checks:
     MOST: ClassVar[dict[str, int]] = {}
     """Of each kind of entry, how many there may be."""
     MOST_FOR = "are watched"
+    RATES, RATES_BPS = "1bps to 10000Gbps", (1, 10_000 * FACTORS["G"])
 
     def __init__(self, origin: str) -> None:
         """`origin` names the file in errors."""
@@ -47,8 +48,8 @@ class Checks:
             return None
         found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kMG]?)bps", value) if isinstance(value, str) else None
         rate = round(float(found[1]) * FACTORS[found[2]]) if found and len(found[1]) < 16 else 0
-        if not 1 <= rate <= 10_000 * FACTORS["G"]:
-            self._wrong(where, f'{key} is a rate from 1bps to 10000Gbps; write {key} = "10Mbps"')
+        if not self.RATES_BPS[0] <= rate <= self.RATES_BPS[1]:
+            self._wrong(where, f'{key} is a rate from {self.RATES}; write {key} = "10Mbps"')
         return rate
 
     def _name(self, entry: dict[str, Any], where: str) -> str:

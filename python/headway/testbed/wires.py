@@ -1,8 +1,8 @@
 """The process that the links and the background load are in: `python -m headway.testbed.wires SETUP`.
 
-Each end of a link is a TAP device, a port of a switch. There the kernel's token bucket has the link's rate and queue.
-What comes out of it is held back here for the link's delay, and is written to the other end. The load begins with a
-line on standard input. When standard input closes this process says how late it was, and ends with all devices.
+Each end of a link is a TAP device, a port of a switch. There the kernel's token bucket has the link's rate and
+queue. What comes out of it is held back here for the link's delay, and is written to the other end. The load
+begins with a line on standard input. When standard input closes this process says how late it was, and ends.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ import typer
 
 from headway import ending
 from headway._native import RunError, UsageError
-from headway.cli.streams import shown
 from headway.cli.usage import Json
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def _run(one: "Bed", program: list[str], peer: str | None, network: "Topology") 
     with progress_of("setting up the testbed") as tell:
         one.set_up(tell)
     count = f"{len(network.switches)} switches, {len(network.links)} links"
-    _say(f"{shown(network.name)}: {count}; path {' '.join(network.route)}")
+    _say(f"{count}; path {' '.join(network.route)}")
     known = f"netwatch reads {len(one.known)} of {len(network.route)}: {' '.join(one.known) or 'none'}"
     _say(f"base RTT {1e3 * network.base_rtt_s:g} ms, {1e3 * one.measured_rtt_s:.1f} ms measured; {known}")
     if peer:

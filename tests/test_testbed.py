@@ -43,7 +43,7 @@ def test_nsfnet_is_the_network_and_the_path_of_the_scenario():
     assert {ours.queue_bytes(link) for link in ours.links} == {37_500}
 
 
-def test_a_path_is_the_one_with_the_least_delay():
+def test_a_path_is_the_one_with_the_smallest_delay():
     ours = parse(TRIANGLE, "net.toml")
     assert ours.route == ("s1", "s2", "s3")
     assert ours.base_rtt_s == 0.01

@@ -107,7 +107,7 @@ def _between(links: tuple[Link, ...], a: str, b: str) -> tuple[int, int]:
 
 
 def shortest(links: tuple[Link, ...], start: str, end: str) -> tuple[str, ...] | None:
-    """The switches on the way with the least delay; of equal ones, that with the fewest links.
+    """The switches on the way with the smallest delay; of equal ones, that with the fewest links.
 
     What is equal then too is decided by the names.
     """

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -83,11 +84,14 @@ def test_packets_pass_and_netwatch_reads_the_known_switches(net):
         here = one.source.inside(lambda: socket.create_connection((bed.DESTINATION, 7), timeout=60))
         with there, here, there.accept()[0] as end:
             sent = os.urandom(1000 * PACKETS)
-            here.sendall(sent)
+            # Both buffers together may hold less than that.
+            sending = threading.Thread(target=here.sendall, args=(sent,))
+            sending.start()
             end.settimeout(60)
             came = b""
             while len(came) < len(sent):
                 came += end.recv(1 << 16)
+            sending.join()
             assert came == sent
 
         def client():

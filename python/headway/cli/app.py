@@ -23,6 +23,7 @@ from headway.cli import (
     reproduce,
     shadow,
     shell,
+    testbed,
     traces,
     train,
     try_,
@@ -61,6 +62,11 @@ app.command(
     # Options behind the program's name are the program's.
     context_settings={"allow_interspersed_args": False},
 )(shell.shell)
+app.command(
+    "testbed",
+    short_help="Run a program in a network of switches.",
+    epilog=EPILOG["testbed"],
+)(testbed.run)
 app.command("report", short_help="Write the report of a bench again.", epilog=EPILOG["report"])(report.report)
 app.command("gap", short_help="Compare the simulator with real packets.", epilog=EPILOG["gap"])(gap.gap)
 app.command("reproduce", short_help="Make a paper's figures again.", epilog=EPILOG["reproduce"])(

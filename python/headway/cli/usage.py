@@ -28,6 +28,7 @@ EXAMPLES = {
     "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
     "bench": "headway bench --schemes cubic,bbr,vegas --scenario pantheon-default,synthetic-att --against cubic",
     "shell": "headway shell --up 12Mbps --down synthetic-att.down --delay 20ms --queue 100pkt -- bash",
+    "testbed": "headway testbed nsfnet --known 0.5 --peer 'iperf3 -s' -- sh -c 'iperf3 -c $HEADWAY_PEER'",
     "report": "headway report out/lte --open",
     "gap": "headway gap --schemes newreno,copa --scenario pantheon-default,synthetic-att --runs 5 --seconds 30",
     "reproduce": "headway reproduce owl fig7 --quick",

@@ -33,6 +33,7 @@ COMMANDS = (
     "tune host",
     "tune agent",
     "tune status",
+    "testbed",
     "netwatch",
     "netwatch run",
     "netwatch status",

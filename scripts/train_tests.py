@@ -23,7 +23,10 @@ COVERED = [
     *(f"crates/{name}" for name in ("cc", "env", "net", "policy", "py", "record", "scenario", "sim", "world")),
     "models",
     "pyproject.toml",
-    *(f"python/headway/{name}" for name in ("distill", "envs", "ending.py", "files.py", "models", "train", "tune")),
+    *(
+        f"python/headway/{name}"
+        for name in ("distill", "data/systems", "envs", "ending.py", "files.py", "models", "train", "tune")
+    ),
     *(f"python/headway/cli/{name}.py" for name in ("distill", "train", "tune")),
     "python/headway/api/training.py",
     "scenarios",
@@ -37,10 +40,11 @@ COVERED = [
     ":(exclude,glob)crates/*/src/**/tests.rs",
 ]
 IMPORTED = [
-    *(f"python/headway/{name}.py" for name in ("__init__", "memory", "summary", "text", "traces/__init__")),
-    *(f"python/headway/api/{name}.py" for name in ("arguments", "errors", "table")),
-    *(f"python/headway/cli/{name}.py" for name in ("__init__", "paths", "streams", "usage")),
-    *(f"python/headway/{name}.py" for name in ("report/style", "reproduce/lab", "runs/store")),
+    *(f"python/headway/{name}.py" for name in ("__init__", "companions", "extras", "memory", "streams")),
+    *(f"python/headway/{name}.py" for name in ("summary", "systems", "text", "traces/__init__")),
+    *(f"python/headway/api/{name}.py" for name in ("arguments", "errors", "rows", "table")),
+    *(f"python/headway/cli/{name}.py" for name in ("paths", "usage")),
+    *(f"python/headway/{name}.py" for name in ("report/style", "runs/store")),
     *(f"scripts/{name}.py" for name in ("needs", "surroundings")),
 ]
 """Files that those of COVERED import themselves. tests/test_gate.py compares them."""

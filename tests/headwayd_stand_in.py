@@ -19,7 +19,7 @@ def main() -> int:
     """`run` or `status`."""
     parser = argparse.ArgumentParser("headwayd")
     parser.add_argument("command", choices=["run", "status"])
-    for option in ("--policy", "--name", "--socket"):
+    for option in ("--policy", "--name", "--socket", "--user-share"):
         parser.add_argument(option)
     for option in ("--until-stdin-closes", "--json"):
         parser.add_argument(option, action="store_true")

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from headway.path_trial import trial, wire
 from headway.path_trial.folder import TrialFolder
+from headway.path_trial.plan import Plan
 from headway.path_trial.server import Limits, Server, listen
 from headway.path_trial.transfer import Measured, Sender
-from headway.path_trial.trial import Plan
 
 DEADLINE_S = 120
 """Ends only what hangs."""

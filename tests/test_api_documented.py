@@ -6,14 +6,17 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from typing import is_typeddict
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import headway
+from headway.api import rows
 from headway.fields import EVENTS, RESULTS, SERIES
 from headway.results import FILES
+from typed_rows import check_rows
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "python-api.md"
@@ -39,6 +42,30 @@ def test_the_documented_columns_are_those_of_the_files(small_bench, name, fields
     types = {"text": pa.string(), "int32": pa.int32(), "int64": pa.int64(), "float64": pa.float64()}
     written = [(one.name, one.type, one.nullable) for one in pq.read_schema(small_bench / name)]
     assert written == [(one.name, types[one.type], one.optional) for one in fields]
+
+
+@pytest.mark.parametrize(("row", "fields"), [(rows.RunRow, RESULTS), (rows.SeriesRow, SERIES)])
+def test_rows_of_the_files_are_typed_as_their_columns(row, fields):
+    columns = {one.name: one.kind.replace("int32", "int64") for one in fields}
+    assert list(rows.kinds(row).items()) == list(columns.items())
+
+
+@pytest.mark.parametrize("name", ["runs", "series", "table", "compare"])
+def test_rows_of_results_are_typed(small_bench, name):
+    results = headway.load(small_bench)
+    options = {"against": "cubic"} if name == "compare" else {}
+    check_rows(getattr(headway.Results, name), getattr(results, name)(**options))
+
+
+@pytest.mark.parametrize("name", ["list_schemes", "list_scenarios", "list_traces", "list_models"])
+def test_rows_of_lists_are_typed(name):
+    function = getattr(headway, name)
+    check_rows(function, function())
+
+
+def test_the_page_names_the_type_of_every_table():
+    types = {name for name, of in vars(rows).items() if is_typeddict(of)} - {"Sweep"}
+    assert types == set(re.findall(r"`(\w+Row)`", PAGE.read_text()))
 
 
 def test_the_documented_columns_of_events_are_those_of_the_code():

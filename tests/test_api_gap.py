@@ -18,6 +18,7 @@ from headway.gap.plan import EMU, Settings
 from headway.runs.collect import begin, collect
 from headway.runs.store import Store
 from test_gap import NETWORK, finished
+from typed_rows import check_rows
 
 PAGE = Path(__file__).parent.parent / "docs" / "python-api.md"
 SCHEMES = ["cubic", "udp-cubic"]
@@ -106,6 +107,7 @@ def test_the_table_has_each_metric_of_the_rows(emulated):
     found = headway.gap(**ASKED, out=emulated)
     table = found.table()
     assert len(table) == 2 * 7
+    check_rows(headway.Gap.table, table)
     by_metric = {(row["scheme"], row["metric"]): row for row in table}
     for row in found.rows:
         line = by_metric[row["scheme"], "throughput_mbps"]

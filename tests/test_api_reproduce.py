@@ -13,6 +13,7 @@ import headway
 from headway._native import RunError
 from headway.reproduce import run as engine
 from headway.runs.collect import collect
+from typed_rows import check_rows
 
 PAGE = Path(__file__).parent.parent / "docs" / "python-api.md"
 FIG8 = ("rax", "fig8")
@@ -58,6 +59,8 @@ def test_the_tables_have_the_claims_and_their_levels(made):
     found, _ = made
     (result,) = found.results
     claims, levels = found.claims(), found.levels()
+    check_rows(headway.Reproduction.claims, claims)
+    check_rows(headway.Reproduction.levels, levels)
     assert [row["claim"] for row in claims] == [claim["id"] for claim in result["claims"]]
     assert [row["verdict"] for row in claims] == [claim["verdict"] for claim in result["claims"]]
     assert len(claims) > 0

@@ -20,6 +20,7 @@ from headway._native import RunError
 from headway.models.learner import load_learner
 from headway.train import run as trainings
 from headway.train.run import LARGEST_SEED
+from typed_rows import check_rows
 
 PAGE = Path(__file__).parent.parent / "docs" / "python-api.md"
 STRETCHES = 3
@@ -70,7 +71,7 @@ def train(config, folder, seed, makes, watcher):
         if seed == DIVERGES:
             raise RunError("the weights are not finite")
         number = len(done.history) + 1
-        scores = [score("high-bdp", number), score("low-bdp", number + 1)]
+        scores = [score("high-bdp", float(number)), score("low-bdp", number + 1.0)]
         row = {"steps": 100 * number, "reward": 0.5, "validation": number + 0.5, "scores": scores}
         done.history.append(row)
         kept.write_text(json.dumps(done.history))
@@ -101,6 +102,8 @@ def test_a_training_has_its_model_its_log_and_its_validation(tmp_path, monkeypat
     assert found.models == [folder / "quick-v1"]
     assert found.schemes == [f"learned:model={folder}/quick-v1"]
     assert list(found.log()) == told
+    check_rows(headway.Training.log, found.log())
+    check_rows(headway.Training.validation, found.validation())
     assert [row["steps"] for row in told] == [100, 200, 300]
     assert told[1] == {
         "system": "quick-v1",

@@ -174,9 +174,9 @@ def test_a_file_that_is_like_a_configuration_has_the_tables_that_it_leaves_out(t
 
 
 def _text(name: str) -> str:
-    from headway.train.config import SYSTEMS
+    from headway.systems import systems
 
-    return (SYSTEMS / f"{name}.toml").read_text()
+    return systems()[name].read_text()
 
 
 def test_every_column_is_measured_whether_or_not_it_is_observed() -> None:

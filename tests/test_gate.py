@@ -19,7 +19,7 @@ import python_tests
 import surroundings
 import system_tests
 import train_tests
-from test_layers import imported
+from test_layers import imports, modules_of
 from waiting import HANGS_S, until
 
 ROOT = Path(gate.__file__).parent.parent
@@ -171,14 +171,15 @@ def test_training_covers_the_crates_and_not_their_tests():
 def test_training_covers_what_its_files_import():
     """A change there asks for the tests of training too: such a file belongs in IMPORTED, and no other."""
     names = set(train_tests.covered(train_tests.COVERED))
-    modules = {name for name in names if name.startswith("python/headway/") and name.endswith(".py")}
+    found = modules_of(ROOT / "python" / "headway")
+    modules = {module: file.relative_to(ROOT).as_posix() for module, file in found.items()}
     used = set()
-    for name in modules:
-        for module in imported(ROOT / name):
-            path = "/".join(["python", *module.split(".")])
-            used |= {file for file in (f"{path}.py", f"{path}/__init__.py") if (ROOT / file).is_file()}
+    for module, file in modules.items():
+        if file in names:
+            imported = {name for base, taken in imports(module, ROOT / file) for name in (base, *taken)}
+            used |= {modules[name] for name in imported & modules.keys()}
     # And what runs them, by the names of scripts and of tests.
-    for name in names - modules:
+    for name in names - set(modules.values()):
         if name.endswith(".py"):
             words = re.findall(r"^(?:from|import) (\w+)", (ROOT / name).read_text(), re.MULTILINE)
             files = {f"{folder}/{word}.py" for word in words for folder in ("scripts", "tests")}

@@ -202,6 +202,15 @@ def test_a_graph_that_differs_from_the_golden_outputs_is_not_exported(monkeypatc
         export(model)
 
 
+def test_the_terminal_shows_the_configuration_line_by_line(run):
+    """It is one long line in the file. What is shown is TOML with the same content."""
+    shown = run("models", "show", "owl-v1").stdout
+    card = Path("models/owl-v1/card.toml").read_text()
+    assert tomllib.loads(shown[shown.index("format = ") :]) == tomllib.loads(card)
+    assert "\nscenarios = [\n" not in card
+    assert "\nscenarios = [\n" in shown
+
+
 def test_the_commands(run, tmp_path):
     names = [m["name"] for m in json.loads(run("models", "--json").stdout)]
     assert all((Path("models") / name / "card.toml").is_file() for name in names)

@@ -191,7 +191,7 @@ def test_all_ablations_are_trained_with_each_seed(tmp_path, monkeypatch, capsys)
 def test_an_unknown_ablation_names_the_nearest(run):
     for asked, says in [
         (("owl", "--ablation", "no-masks"), "nearest is no-mask"),
-        (("aurora", "--ablation", "no-mask"), "only of interval-learned, owl\n"),
+        (("aurora", "--ablation", "no-mask"), "'aurora' has none; give interval-learned or owl as SYSTEM\n"),
         (("owl", "--ablation", "no-mask", "--config", "x.toml"), "give one of them"),
     ]:
         done = run("train", *asked)

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
+from headway import streams
 from headway._native import RunError, UsageError
-from headway.cli import streams
 from headway.train import program
 
 

@@ -196,7 +196,7 @@ def test_a_folder_may_be_called_so(tmp_path, run):
         bad("shell", "--hosts", "65", "true", says=["--hosts 65", "64"]),
         bad("shell", "--live", "loud", "true", says=["--live", "loud", "title"]),
         bad("shell", "--list", "--clean", says=["--list", "--clean"]),
-        bad("traces", "fetch", says=["collection", "mahimahi"]),
+        bad("traces", "fetch", says=["COLLECTION", "mahimahi"]),
         bad("traces", "fetch", "mahimaki", says=["mahimaki", "mahimahi"]),
         bad("traces", "fetch", "mahimahi", "--from", "/nowhere", says=["/nowhere"]),
         bad("traces", "info", "Vorizon", says=["Vorizon", "headway traces fetch"]),

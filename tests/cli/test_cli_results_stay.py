@@ -17,9 +17,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from headway import streams
 from headway._native import RunError, Scenario, UsageError
 from headway.benches.folder import BenchFolder
-from headway.cli import bench_end, distill, gap, streams, train
+from headway.cli import bench_end, distill, gap, train
 from headway.cli.app import run as headway
 from headway.distill.run import Distilled
 from headway.files import alone_in, alone_making, new_folder

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -10,6 +11,8 @@ import pytest
 
 import headway
 from commands import HANGS_S, Server
+from headway._native import Scenario, scenario_names
+from headway.cli.usage import EXAMPLES
 
 
 @pytest.mark.parametrize(
@@ -41,8 +44,20 @@ from commands import HANGS_S, Server
 def test_every_command_explains_itself_with_an_example(run, command):
     done = run(*command.split(), "--help")
     assert done.returncode == 0
-    assert f"Example: headway {command}".strip() in done.stdout
+    # On one line, whatever the width: it is there to be copied.
+    assert f"Example: {EXAMPLES[command or 'headway']}\n" in done.stdout
     assert "[/" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["headway", "bench", "gap", "shell", "traces info", "traces plot"])
+def test_an_example_needs_no_recorded_trace(command):
+    """These do not come with Headway: a stranger's first command would end with an error."""
+    words = re.findall(r"[\w.-]+", EXAMPLES[command])
+    scenarios = [Scenario.load(word) for word in words if word in scenario_names()]
+    traces = {trace for scenario in scenarios for trace in scenario.traces}
+    traces |= {word for word in words if word.endswith((".down", ".up"))}
+    assert scenarios or traces
+    assert {trace for trace in traces if not trace.startswith("synthetic-")} == set()
 
 
 HEAVY = {"numpy", "scipy", "pyarrow", "pandas", "vl_convert", "torch", "gymnasium", "fastapi", "uvicorn", "os_ken"}

@@ -10,6 +10,7 @@ import daemon
 from kernel import judge, path
 from kernel.judge import AFTER_S
 from kernel.models import always, put_model, write_less, write_model
+from waiting import until
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf", "ahead")]
 
@@ -119,3 +120,36 @@ def test_many_flows_are_none_stuck_when_the_agent_dies(tmp_path, plain):
         os.kill(agent.process.pid, signal.SIGKILL)
         agent.process.wait()
         judged(flow, time.monotonic(), plain, flows=8)
+
+
+def test_a_learner_has_limits_of_its_own(tmp_path):
+    """The second probation of a learner is 10 s long, as the first, and that of its neighbour 20 s."""
+    learns = "owl:online=true"
+    for name in ("plain", "learner"):
+        (tmp_path / name).mkdir()
+    options = ["--policy", "owl", "--policy", f"fd68:6561:6477::/48={learns}"]
+    with (
+        daemon.Daemon(*options) as agent,
+        path.flow(tmp_path / "plain", "headway_owl", path.LASTS_S),
+        path.flow(tmp_path / "learner", "headway_owl", path.LASTS_S, to="$HEADWAY_PEER6"),
+    ):
+
+        def judged_at(guard, trips):
+            """When each flow's guard said so, by its policy; nothing until both have."""
+            flows = [one for one in sending(agent.status()) if one["decisions"] > 20]
+            at = {one["policy"]: one["guard_judged_at_s"] for one in flows if one["guard"] == guard}
+            return at if len(at) == 2 and all(one["guard_trips"] == trips for one in flows) else {}
+
+        def wait(guard, trips):
+            return until(lambda: judged_at(guard, trips), lambda: f"{agent.status()}\n{agent.log}")
+
+        for trips, probations in ((1, {"owl": 10, learns: 10}), (2, {"owl": 20, learns: 10})):
+            wait("policy", trips - 1)
+            agent.signal(signal.SIGSTOP)
+            time.sleep(1.5)
+            agent.signal(signal.SIGCONT)
+            tripped = wait("cubic", trips)
+            back = wait("policy", trips)
+            took = {policy: back[policy] - tripped[policy] for policy in back}
+            print(took)
+            assert took == pytest.approx(probations, abs=0.5)

@@ -30,7 +30,7 @@ def serving(folder, controller, action):
         write_model(folder, np.zeros((1, 50)), np.zeros(1), auroras())
     else:
         write_model(folder, *always(action))
-    options = ("--policy", f"learned:model={folder}", "--controllers", controller)
+    options = ("--policy", f"learned:model={folder}", "--controllers", controller, "--loopback")
     with daemon.Daemon(*options) as agent:
         yield agent
 

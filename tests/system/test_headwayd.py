@@ -1,5 +1,6 @@
 """headwayd and the flows of a real kernel."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -157,6 +159,47 @@ def still(agent):
     return after["decisions"] == before["decisions"]
 
 
+@contextmanager
+def unreadable(file):
+    """Whoever opens the file waits until this has ended; gives what waits for somebody who does.
+
+    A lease (fcntl(2)): the kernel asks its holder by SIGIO, and waits for 45 s.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
+    fd = os.open(file, os.O_RDWR)
+    try:
+        try:
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        except OSError as error:
+            needs.skip("leases", f"this file system has no leases: {error.strerror}")
+        yield lambda: signal.sigtimedwait([signal.SIGIO], 120)
+    finally:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        os.close(fd)
+        while signal.sigtimedwait([signal.SIGIO], 0):
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def test_flows_are_answered_while_a_model_is_read(tmp_path):
+    folder = tmp_path / "model"
+    put_model(folder, "owl-v1")
+    with (
+        daemon.Daemon("--policy", f"learned:model={folder}") as agent,
+        path.flow(tmp_path, "headway_owl", path.LASTS_S),
+    ):
+        seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
+        with unreadable(folder / "weights.safetensors") as is_opened:
+            agent.signal(signal.SIGHUP)
+            assert is_opened()
+            before = seen(agent)
+            later = seen(agent, lambda one: one["decisions"] > before["decisions"] + 50)
+            assert "policies read again" not in agent.log
+        until(lambda: "policies read again" in agent.log, lambda: agent.log)
+        after = seen(agent, lambda one: one["decisions"] > later["decisions"] + 20)
+    assert after["flow"] == before["flow"]
+
+
 def test_a_model_that_only_root_can_read_is_not_read_anew(tmp_path):
     folder = tmp_path / "model"
     put_model(folder, "owl-v1")
@@ -202,7 +245,7 @@ with socket.create_connection(listener.getsockname()) as s, listener.accept()[0]
 
 
 def test_a_storm_of_opens_holds_up_nobody():
-    with daemon.Daemon("--policy", "owl:online=true") as agent:
+    with daemon.Daemon("--policy", "owl:online=true", "--loopback") as agent:
         storms = [subprocess.Popen([sys.executable, "-c", STORM]) for _ in range(4)]
         try:
             counted(agent, "flows_opened", 10_000)

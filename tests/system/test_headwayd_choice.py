@@ -136,6 +136,10 @@ def test_a_cgroup_chooses_it(cgroup):
     with daemon.Daemon("--policy", "owl", "--cgroup", str(cgroup)):
         assert connect(within=join)["connected"] == "headway_owl"
         assert connect()["connected"] != "headway_owl"
+        # What a program, or a route, has chosen stays.
+        assert connect(before="reno", within=join)["connected"] == "reno"
+        with route("congctl", "reno"):
+            assert connect("127.9.0.1", within=join)["connected"] == "reno"
 
 
 MPTCP = 262
@@ -159,7 +163,7 @@ def mptcp():
 
 def test_the_subflow_of_an_mptcp_connection_is_served(mptcp):
     listener, sender = mptcp
-    with daemon.Daemon("--policy", "owl") as agent:
+    with daemon.Daemon("--policy", "owl", "--loopback") as agent:
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"headway_owl")
         sender.connect(listener.getsockname())
         receiver, _ = listener.accept()

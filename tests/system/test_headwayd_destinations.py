@@ -63,7 +63,7 @@ def documented():
 )
 def test_the_longest_prefix_wins(prefixes):
     options = [word for prefix in prefixes for word in ("--policy", f"{prefix}={PREFIXES[prefix]}")]
-    with daemon.Daemon("--policy", "owl", *options) as agent, ExitStack() as stack:
+    with daemon.Daemon("--policy", "owl", "--loopback", *options) as agent, ExitStack() as stack:
         listener = socket.create_server(("", PORT), family=socket.AF_INET6, backlog=16, dualstack_ipv6=True)
         stack.enter_context(listener)
         remotes = [connected(stack, host) for host in DESTINATIONS]

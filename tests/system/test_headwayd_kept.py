@@ -25,7 +25,7 @@ DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
 def serves(policy, keep, *options, name=NAME):
     """An agent whose programs are kept."""
-    return daemon.Daemon("--policy", policy, "--name", name, *options, keep=keep)
+    return daemon.Daemon("--policy", policy, "--name", name, "--loopback", *options, keep=keep)
 
 
 def run(keep, *words, code=0):
@@ -176,7 +176,7 @@ def test_unload_takes_everything_away(tmp_path, keep):
         end(agent, signal.SIGTERM)
         assert "stays registered" in agent.log
         said = run(keep, "status", "--socket", agent.socket, code=1)
-        assert f"kept in {keep} without an agent: {NAME} (program {program}, ABI 7)" in said
+        assert f"kept in {keep} without an agent: {NAME} (program {program}, ABI 8)" in said
         assert run(keep, "unload", "--name", "other") == f"other is not kept in {keep}\n"
         assert run(keep, "unload") == f"{NAME} is unloaded\n"
         assert NAME not in daemon.registered()

@@ -75,7 +75,7 @@ def speaks(told):
 
 def test_a_flow_hears_of_its_path_while_somebody_tells(tmp_path, where):
     with (
-        daemon.Daemon("--policy", "owl", "--name", NAME, "--netwatch", f"http://{where}") as agent,
+        daemon.Daemon("--policy", "owl", "--name", NAME, "--netwatch", f"http://{where}", "--loopback") as agent,
         socket.create_server(("127.0.0.1", 0)) as listener,
         socket.socket() as sender,
     ):

@@ -2,6 +2,8 @@
 
 import socket
 import struct
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 
@@ -18,12 +20,13 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 class Pair:
     """Both ends of a connection over loopback, each with the controller."""
 
-    def __init__(self, controller):
-        with socket.socket() as listener:
+    def __init__(self, controller, host="127.0.0.1"):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family) as listener:
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
-            listener.bind(("127.0.0.1", 0))
+            listener.bind((host, 0))
             listener.listen()
-            self.near = socket.socket()
+            self.near = socket.socket(family)
             self.near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
             self.near.connect(listener.getsockname())
             self.far, _ = listener.accept()
@@ -34,6 +37,11 @@ class Pair:
         assert self.far.recv(1) == b"x"
         time.sleep(0.1)
 
+    def answer(self):
+        self.near, self.far = self.far, self.near
+        self.send()
+        self.near, self.far = self.far, self.near
+
     def pacing_mbps(self):
         """tcpi_pacing_rate of linux/tcp.h."""
         info = self.near.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 112)
@@ -42,6 +50,12 @@ class Pair:
     def close(self):
         self.near.close()
         self.far.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
 
 @contextmanager
@@ -60,7 +74,7 @@ def opened_and_full(agent):
 
 
 def test_who_only_waits_or_receives_has_no_slot():
-    with daemon.Daemon("--policy", "owl", "--flows", "1") as agent, pairs("headway_owl", 20) as idle:
+    with daemon.Daemon("--policy", "owl", "--flows", "1", "--loopback") as agent, pairs("headway_owl", 20) as idle:
         assert opened_and_full(agent) == (0, 0)
         # The end that sends nothing has its FIN acknowledged.
         idle[0].near.close()
@@ -75,7 +89,7 @@ def test_who_only_waits_or_receives_has_no_slot():
     ("policy", "controller"), [("owl", "headway_owl"), ("owl", "headway_window"), ("aurora", "headway_rate")]
 )
 def test_who_found_none_looks_again_once_a_second(policy, controller):
-    options = ["--policy", policy, "--controllers", controller, "--flows", "1"]
+    options = ["--policy", policy, "--controllers", controller, "--flows", "1", "--loopback"]
     with daemon.Daemon(*options) as agent, pairs(controller, 2) as (first, second):
         began = time.monotonic()
         first.send()
@@ -103,14 +117,17 @@ def test_who_found_none_looks_again_once_a_second(policy, controller):
 
 
 def test_a_policy_in_the_kernel_needs_no_slot():
-    options = ["--policy", "aurora:model=int8-v1", "--flows", "1"]
+    options = ["--policy", "aurora:model=int8-v1", "--flows", "1", "--loopback"]
     with daemon.Daemon(*options) as agent, pairs("headway_rate", 3) as flows:
         for flow in flows:
             flow.send()
         until(lambda: opened_and_full(agent)[0] == 1)
         # At most 10 Mbit/s to begin with; what Cubic has over loopback is more than 1 Gbit/s.
         assert all(flow.pacing_mbps() < 100 for flow in flows), [flow.pacing_mbps() for flow in flows]
-    with daemon.Daemon("--policy", "aurora", "--flows", "1") as agent, pairs("headway_rate", 2) as flows:
+    with (
+        daemon.Daemon("--policy", "aurora", "--flows", "1", "--loopback") as agent,
+        pairs("headway_rate", 2) as flows,
+    ):
         for flow in flows:
             flow.send()
         with_slot, without = [flow.pacing_mbps() for flow in flows]
@@ -140,7 +157,7 @@ def test_slots_are_used_again(tmp_path):
 
 def test_a_slot_that_was_given_back_is_given_to_one_flow():
     """The other slot is in use: so there is room for one that is given back twice."""
-    options = ["--policy", "owl", "--flows", "2"]
+    options = ["--policy", "owl", "--flows", "2", "--loopback"]
     with daemon.Daemon(*options) as agent, pairs("headway_owl", 4) as (keeper, first, second, third):
         for flow, opened in ((keeper, 1), (first, 2)):
             flow.send()
@@ -158,7 +175,7 @@ def test_a_slot_that_was_given_back_is_given_to_one_flow():
 
 
 def test_who_may_not_learn_is_cubics_without_a_trip():
-    options = ["--policy", "rax", "--learners", "1"]
+    options = ["--policy", "rax", "--learners", "1", "--loopback"]
     with daemon.Daemon(*options) as agent, pairs("headway_window", 2) as (learns, refused):
         for _ in range(15):
             learns.send()
@@ -183,3 +200,85 @@ def test_who_may_not_learn_is_cubics_without_a_trip():
             return (one["policy"], one["guard"]) == ("rax", "policy")
 
         until(learns_now, lambda: agent.log)
+
+
+AS_NOBODY = """
+import os, socket, sys, time
+
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+pairs = []
+for _ in range(int(sys.argv[2])):
+    near = socket.socket()
+    near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, sys.argv[1].encode())
+    near.connect(listener.getsockname())
+    far, _ = listener.accept()
+    near.sendall(b"x")
+    assert far.recv(1) == b"x"
+    pairs.append((near, far))
+print("sent", flush=True)
+# Each acknowledgement of one without a slot is a look for one, at most once a second.
+while True:
+    time.sleep(0.05)
+    for near, far in pairs:
+        near.sendall(b"x")
+        far.recv(1)
+"""
+"""A user without privileges who takes as many slots as he can get."""
+
+
+@contextmanager
+def nobody(controller, count):
+    command = [sys.executable, "-c", AS_NOBODY, controller, str(count)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "sent\n"
+            yield
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("policy", "controller"),
+    [
+        ("owl", "headway_owl"),
+        ("rax", "headway_window"),
+        ("aurora", "headway_rate"),
+        ("bbr-tuner-ppo", "headway_bbr"),
+    ],
+)
+def test_one_user_takes_no_more_than_a_share(policy, controller):
+    """Others are served meanwhile, and get answers; his places are free again once he has gone."""
+    options = ["--policy", policy, "--controllers", controller, "--flows", "8", "--learners", "8", "--loopback"]
+    with daemon.Daemon(*options) as agent:
+        for opened in (0, 8):
+            with nobody(controller, 30), pairs(controller, 4) as own:
+                until(lambda: agent.status()["counters"]["user_full"] > 0, agent.status)
+
+                def all_are_served(own=own):
+                    for pair in own:
+                        pair.send()
+                    users = [one["user"] for one in agent.status()["flows"]]
+                    return sorted(users) == [0] * 4 + [65534] * 4
+
+                until(all_are_served, agent.status)
+                status = agent.status()
+                served = [one for one in status["flows"] if one["user"] == 0]
+                assert [one["policy"] for one in served] == [policy] * 4
+                assert status["counters"]["flows_opened"] == opened + 8
+            until(lambda: not agent.status()["flows"], agent.status)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1"])
+def test_loopback_is_served_only_if_that_is_asked_for(host):
+    for options, flows in (([], 0), (["--loopback"], 2)):
+        with daemon.Daemon("--policy", "owl", *options) as agent:
+            with Pair("headway_owl", host) as pair:
+                for _ in range(3):
+                    pair.send()
+                    pair.answer()
+                if flows:
+                    until(lambda flows=flows: len(agent.status()["flows"]) == flows, agent.status)
+            assert opened_and_full(agent) == (flows, 0)

@@ -231,8 +231,8 @@ def test_wrong_sharing_is_one_line(wrong):
 
 def test_what_rules_reject_is_counted_and_not_learned_from(team):
     from headway.envs.measurements import COLUMNS
-    from headway.train.team_online import Check
     from headway.train.team_study import environment
+    from headway.tune.team_online import Check
 
     check = Check(environment(SCENARIO, 2, shares=True, seconds=30.0))
     learned = team(check=check)
@@ -254,7 +254,7 @@ def test_online_a_team_begins_with_a_models_policy_at_a_lower_rate():
     from headway._native import UsageError
     from headway.models import load
     from headway.train.cooperate import Sharing
-    from headway.train.team_online import online
+    from headway.tune.team_online import online
 
     with pytest.raises(UsageError, match="one for all, or one each"):
         online(["a", "b"], SCENARIO, 3, Sharing())
@@ -277,8 +277,8 @@ def test_online_a_team_begins_with_a_models_policy_at_a_lower_rate():
 
 
 def test_a_wrong_model_is_one_line(capsys, monkeypatch):
-    from headway.cli import streams
-    from headway.train import team_online
+    from headway import streams
+    from headway.tune import team_online
 
     monkeypatch.setattr(streams, "prepare", lambda: None)
     monkeypatch.setattr(sys, "argv", ["team_online", "--model", "owl-v1", "--scenario", SCENARIO])

@@ -7,7 +7,7 @@ import pytest
 
 from headway._native import UsageError
 from headway.path_trial.folder import FACTS, ROWS, TrialFolder
-from headway.path_trial.trial import Plan
+from headway.path_trial.plan import Plan
 from path_trials import SCHEMES, Transfers, row
 
 

@@ -9,8 +9,9 @@ from headway._native import RunError, UsageError
 from headway.cli.try_ import _finish
 from headway.path_trial import trial
 from headway.path_trial.folder import FACTS, TrialFolder
+from headway.path_trial.plan import Plan
 from headway.path_trial.transfer import BusyError, EndedError
-from headway.path_trial.trial import Plan, check_time, order, usual_seconds
+from headway.path_trial.trial import check_time, order, usual_seconds
 from headway.path_trial.verdicts import summary, whole_rounds
 from path_trials import SCHEMES, Transfers
 

@@ -42,21 +42,25 @@ pub struct Limits {
     pub long_epochs: u32,
     /// The first probation; each further one is twice as long, ...
     pub probation_ms: u32,
-    /// ... so many times at most.
+    /// ... so many times at most; ...
     pub doublings: u32,
-    /// For each such time that it behaves one doubling is forgotten.
+    /// ... but so many after the first are as long as that.
+    pub undoubled: u32,
+    /// For each such time that it behaves one trip is forgotten.
     pub pardon_ms: u32,
+    /// Zero.
+    pub unused: u32,
 }
 
 impl Limits {
-    /// The same where a policy learns in use: what it tries at first is wrong, and it learns from that, but not while Cubic
-    /// has the flow. So it may lose too much, or starve, five times as long, and probations do not grow.
+    /// The same where a policy learns in use. It tries wrong actions at first, and learns from them only while it controls
+    /// the flow. So it may lose too much, or starve, five times as long, and its first three probations are equally long.
     #[must_use]
     pub fn of_learners(self) -> Limits {
         Limits {
             epochs: self.epochs * 5,
             long_epochs: self.long_epochs * 5,
-            doublings: 0,
+            undoubled: 2,
             ..self
         }
     }
@@ -83,7 +87,9 @@ impl Default for Limits {
             long_epochs: 20,
             probation_ms: 10_000,
             doublings: 5,
+            undoubled: 0,
             pardon_ms: 600_000,
+            unused: 0,
         }
     }
 }
@@ -213,6 +219,11 @@ impl Guard {
     /// [`Self::begin_anew`].
     pub fn forget(&mut self) {
         native::headway_native_guard_forget(self);
+    }
+
+    /// Forgets what was counted against the policy: a policy of another kind has the flow.
+    pub fn acquit(&mut self) {
+        native::headway_native_guard_acquit(self);
     }
 
     /// An answer is waited for from now on, if none is yet.

@@ -61,6 +61,11 @@ void headway_native_guard_forget(struct headway_guard *g)
 	headway_guard_forget(g);
 }
 
+void headway_native_guard_acquit(struct headway_guard *g)
+{
+	headway_guard_acquit(g);
+}
+
 void headway_native_guard_ask(struct headway_guard *g, __u64 now_ns)
 {
 	headway_guard_ask(g, now_ns);

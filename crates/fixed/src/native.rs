@@ -21,6 +21,7 @@ unsafe extern "C" {
     pub safe fn headway_native_cubic_leave_slow_start(cubic: &mut Cubic);
     pub safe fn headway_native_guard_open(guard: &mut Guard, now_ns: u64, cwnd: u32, ssthresh: u32);
     pub safe fn headway_native_guard_forget(guard: &mut Guard);
+    pub safe fn headway_native_guard_acquit(guard: &mut Guard);
     pub safe fn headway_native_guard_ask(guard: &mut Guard, now_ns: u64);
     pub safe fn headway_native_guard_answer(
         guard: &mut Guard,

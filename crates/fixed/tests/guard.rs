@@ -55,12 +55,22 @@ fn follow(
     guard: &mut Guard,
     flow: &mut Flow,
     records: u32,
+    change: impl FnMut(&mut Guard, &mut Flow),
+) -> Option<(u64, Reason)> {
+    follow_by(&Limits::default(), guard, flow, records, change)
+}
+
+fn follow_by(
+    limits: &Limits,
+    guard: &mut Guard,
+    flow: &mut Flow,
+    records: u32,
     mut change: impl FnMut(&mut Guard, &mut Flow),
 ) -> Option<(u64, Reason)> {
     for _ in 0..records {
         flow.now_ms += 10;
         change(guard, flow);
-        if guard.judge(&Limits::default(), &flow.record()) == Judgement::Trips {
+        if guard.judge(limits, &flow.record()) == Judgement::Trips {
             return Some((flow.now_ms, guard.reason()));
         }
     }
@@ -399,6 +409,24 @@ fn less_for_long_trips_where_too_little_delay_is_saved() {
     assert_eq!(gives_up(6, 400), None);
 }
 
+/// Two packets each four seconds are 1,500 bytes in two seconds: three times that, and not any rate.
+#[test]
+fn a_rate_is_bounded_below_one_packet_a_second() {
+    let (mut guard, limits) = (Guard::new(0, 10, 0), Limits::default());
+    for (at, delivered) in [(0, 0), (4000, 2), (8000, 4), (12_000, 6)] {
+        let flow = Flow {
+            now_ms: at,
+            delivered,
+            cwnd: 2,
+            ..FLOW
+        };
+        assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Policys);
+    }
+    let half_a_packet = 1500 / 2;
+    assert_eq!(guard.rate(&limits, u64::MAX >> 1), 3 * half_a_packet);
+    assert_eq!(guard.rate(&limits, half_a_packet), half_a_packet);
+}
+
 #[test]
 fn what_may_not_be_is_bounded_and_trips_if_it_is_wanted_again_and_again() {
     let (mut guard, limits) = (Guard::new(0, 10, 0), Limits::default());
@@ -422,16 +450,20 @@ fn what_may_not_be_is_bounded_and_trips_if_it_is_wanted_again_and_again() {
 
 /// A question that nobody answers, and the probation that follows: how long it is, in ms. The flow has returned then.
 fn probation(guard: &mut Guard, flow: &mut Flow) -> u64 {
-    let limits = Limits::default();
+    probation_of(&Limits::default(), guard, flow)
+}
+
+fn probation_of(limits: &Limits, guard: &mut Guard, flow: &mut Flow) -> u64 {
     guard.ask(flow.now_ms * MS);
-    let (at, _) = follow(guard, flow, 100, |_, f| f.delivered += 10).expect("stale");
+    let stale = follow_by(limits, guard, flow, 100, |_, f| f.delivered += 10);
+    let (at, _) = stale.expect("stale");
     let until = guard.until_ns() / MS;
     // Asked on, it answers; not before the end it has the flow again.
     loop {
         flow.now_ms += 100;
         let now = flow.now_ms * MS;
-        assert!(!guard.answer(&limits, now, now, now));
-        match guard.judge(&limits, &flow.record()) {
+        assert!(!guard.answer(limits, now, now, now));
+        match guard.judge(limits, &flow.record()) {
             Judgement::Cubics => assert!(flow.now_ms < until),
             judged => {
                 assert_eq!(judged, Judgement::Returns);
@@ -456,6 +488,39 @@ fn probations_double() {
         probations,
         [10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 320_000]
     );
+}
+
+/// The first three are equally long. A policy that does not improve loses the flow for longer and longer all the same.
+#[test]
+fn a_learners_probations_double_after_the_third() {
+    let (mut guard, mut flow) = begun();
+    let limits = Limits::default().of_learners();
+    let probations = [(); 9].map(|()| probation_of(&limits, &mut guard, &mut flow) / 1000);
+    assert_eq!(probations, [10, 10, 10, 20, 40, 80, 160, 320, 320]);
+}
+
+/// A learner may lose too much for 25 epochs, and a policy that takes its place after 20 of them for 5 of its own.
+#[test]
+fn what_a_learner_did_is_not_counted_against_the_next_policy() {
+    let (mut guard, mut flow) = begun();
+    let learners = Limits::default().of_learners();
+    let lose = |_: &mut Guard, f: &mut Flow| {
+        f.delivered += 7;
+        f.lost += 3;
+        f.cwnd = 1000;
+    };
+    let mut other = (guard.clone(), flow);
+    let trip = follow_by(&learners, &mut other.0, &mut other.1, 2000, lose);
+    let (at, reason) = trip.expect("a trip");
+    assert_eq!(reason, Reason::Lossy);
+    assert!((5000..5500).contains(&at), "{at}");
+    let trip = follow_by(&learners, &mut guard, &mut flow, 400, lose);
+    assert_eq!(trip, None);
+    guard.acquit();
+    let trip = follow(&mut guard, &mut flow, 70, lose);
+    assert_eq!(trip, None);
+    let trip = follow(&mut guard, &mut flow, 50, lose);
+    assert_eq!(trip.expect("a trip").1, Reason::Lossy);
 }
 
 /// Each ten minutes without a trip make the next probation half as long again, down to the shortest.

@@ -26,7 +26,7 @@ fn expressions() -> Vec<(String, usize)> {
         steps, blank, unused, net);
     layout!("headway_limits", Limits: max_rate, min_cwnd, max_cwnd, wild_answers, answer_us, answer_rtts,
         answer_most_us, epoch_us, epochs, loss, inflation, inflation_us, margin, weight, share, long_epochs,
-        probation_ms, doublings, pardon_ms);
+        probation_ms, doublings, undoubled, pardon_ms, unused);
     for (c, rust) in [("cubic", size_of::<Cubic>()), ("guard", size_of::<Guard>())] {
         all.push((format!("sizeof(struct headway_{c})"), rust));
     }

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use clap::error::ErrorKind;
@@ -35,6 +36,7 @@ const STATE: &str = "STATE_DIRECTORY";
 const FLOWS: u32 = 4096;
 const RING_KIB: u32 = 4096;
 const LEARNERS: usize = 64;
+const USER_SHARE: u8 = 50;
 
 /// Learned congestion control for the sockets of a stock kernel.
 #[derive(Debug, Parser)]
@@ -161,6 +163,9 @@ struct Run {
     /// Make it the controller of the connections of a cgroup.
     #[arg(long, value_name = "FOLDER")]
     cgroup: Option<PathBuf>,
+    /// Serve flows from an address to itself, such as 127.0.0.1, too.
+    #[arg(long)]
+    loopback: bool,
     /// How many flows are served at once; the base controller serves the others.
     #[arg(long, default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
     flows: u32,
@@ -180,6 +185,9 @@ struct Run {
     /// them.
     #[arg(long, default_value_t = LEARNERS, value_name = "FLOWS")]
     learners: usize,
+    /// The share of --flows, and of --learners, that the flows of one user may take at most. Root's may take all.
+    #[arg(long, default_value_t = USER_SHARE, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    user_share: u8,
     /// Receive congestion and availability of paths from headway netwatch: http://127.0.0.1:PORT, or https beyond this
     /// machine.
     #[arg(long, value_name = "URL")]
@@ -352,8 +360,11 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         thread::spawn(move || source.listen(|news| drop(hears.ask(Wish::Hear(news)))));
     }
     let listener = socket.listener()?;
-    let asks = sender.clone();
-    thread::spawn(move || control::serve_socket(&listener, &asks, listeners.as_ref()));
+    let (asks, policies_again) = (sender.clone(), vec![policies.clone()]);
+    let reload = reloads(sender.clone(), policies_again.clone());
+    thread::spawn(move || {
+        control::serve_socket(&listener, &asks, &policies_again, listeners.as_ref());
+    });
     if let Some(listener) = metrics {
         thread::spawn(move || control::serve_metrics(&listener, &sender));
     }
@@ -371,12 +382,28 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     );
     let agent = Rc::new(RefCell::new(agent));
     say_ready(vec![ready]);
-    let served = serve(&agent, &mailbox, signals, until, run.busy_poll);
+    let served = serve(&agent, &mailbox, signals, until, run.busy_poll, reload);
     // Nobody is answered any more, and saving may take a while.
     drop(choice);
     agent.borrow_mut().save();
     pinned.say_end(&name);
     served
+}
+
+/// Has the policies read again, in a thread that waits for that. One that is asked for while another is under way follows
+/// it.
+fn reloads(agent: control::Sender, policies: Vec<Option<Policies>>) -> impl Fn() {
+    let (asks, asked) = sync_channel(1);
+    thread::spawn(move || {
+        for () in asked {
+            if let Err(error) = control::reload(&policies, &agent) {
+                tracing::error!(%error, "goes on with the policies that it has");
+            }
+        }
+    });
+    move || {
+        let _ = asks.try_send(());
+    }
 }
 
 fn name_of(run: &Run, controller: Controller) -> &str {
@@ -495,7 +522,15 @@ fn frame(run: &Run) -> Frame {
         is_shadow: run.shadow.is_some(),
         is_written_down: matches!(run.shadow, Some(Some(_))),
         requires_range: run.require_range,
+        flows_of_user: Some(share(run.flows as usize, run.user_share) as u32),
+        learners_of_user: Some(share(run.learners, run.user_share)),
+        serves_loopback: run.loopback,
     }
+}
+
+/// So many percent of it, but one at least.
+fn share(of: usize, percent: u8) -> usize {
+    (of * usize::from(percent) / 100).max(1)
 }
 
 fn say_ready(controllers: Vec<serde_json::Value>) {
@@ -548,6 +583,8 @@ fn check(run: &Run) -> Result<()> {
             ("--flows", run.flows != FLOWS),
             ("--ring", run.ring != RING_KIB),
             ("--learners", run.learners != LEARNERS),
+            ("--user-share", run.user_share != USER_SHARE),
+            ("--loopback", run.loopback),
         ];
         let given = for_agents.iter().filter(|(_, is_given)| *is_given);
         let given: Vec<&str> = given.map(|(option, _)| *option).collect();

@@ -180,6 +180,13 @@ fn compare(
         both.run("test_spares", asked, |guard, _| {
             guard.spares(now_ns, srtt_us).into()
         });
+        // Flows of one reason are to trip for it.
+        if reason == Reason::Fine && draw.below(50) == 0 {
+            both.run("test_acquit", asked, |guard, _| {
+                guard.acquit();
+                asked.result
+            });
+        }
         if draw.below(100) == 0 {
             both.run("test_forget", asked, |guard, _| {
                 guard.forget();

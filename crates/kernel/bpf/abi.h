@@ -25,7 +25,7 @@ typedef uint64_t __u64;
 #endif
 
 #define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
-#define HEADWAY_VERSION 7
+#define HEADWAY_VERSION 8
 
 /* Kinds of messages from the kernel, through a ring buffer. */
 enum headway_kind {
@@ -48,6 +48,9 @@ enum headway_action_kind {
 };
 
 #define HEADWAY_PARAMETERS 4 /* as many as one action may set */
+
+/* headway_action.flags */
+#define HEADWAY_LEARNER 1u /* the flow's policy learns in use: the guard's limits for learners hold for it from now on */
 
 /* Record.flags */
 #define HEADWAY_APP_LIMITED 1u  /* tp->app_limited != 0 */
@@ -109,7 +112,7 @@ struct headway_open {
 	__u16 remote_port;        /* bpf_ntohs(sk->__sk_common.skc_dport) */
 	__u32 mss;                /* as in a record */
 	__u32 initial_cwnd;       /* tp->snd_cwnd */
-	__u32 unused;             /* zero */
+	__u32 user;               /* whose socket it is: sk->sk_uid */
 };
 
 /* A flow's state, or its last. */
@@ -138,7 +141,8 @@ struct headway_action {
 	__u64 expires_ns;
 	__u64 due_ns;      /* the first record from then on wants an answer, and wakes the agent if it sleeps */
 	__s64 values[HEADWAY_PARAMETERS];
-	__u32 kind;       /* enum headway_action_kind */
+	__u16 kind;       /* enum headway_action_kind */
+	__u16 flags;      /* HEADWAY_LEARNER or 0 */
 	__u32 which;      /* HEADWAY_SET only, else 0 */
 	__u32 sequence;
 	__u32 flow;
@@ -148,6 +152,7 @@ struct headway_action {
 struct headway_counters {
 	__u64 flows;        /* that were given a slot so far */
 	__u64 slots_full;   /* times that a flow looked for one in vain: each second, and Cubic or BBR has it meanwhile */
+	__u64 user_full;    /* the same, as its user's flows had as many as one user's may */
 	__u64 ring_dropped; /* messages that found no room */
 	__u64 returns;      /* times that the guard gave a flow back */
 	__u64 wakes;        /* times that a question found the agent asleep, and woke it */

@@ -28,7 +28,11 @@ static __always_inline bool find_action(struct flow *f, const struct headway_set
 	f->is_asked = 0;
 	f->is_left = action->kind == HEADWAY_LEAVE;
 	f->due_ns = action->due_ns < now_ns + HEADWAY_LATEST_DUE_NS ? action->due_ns : now_ns + HEADWAY_LATEST_DUE_NS;
-	return headway_guard_answer(&f->guard, &set->limits, action->decided_ns, action->answered_ns, now_ns) &&
+	if (f->is_learners != (action->flags & HEADWAY_LEARNER)) {
+		f->is_learners = !f->is_learners;
+		headway_guard_acquit(&f->guard);
+	}
+	return headway_guard_answer(&f->guard, limits_of(f, set), action->decided_ns, action->answered_ns, now_ns) &&
 	       now_ns < action->expires_ns && !f->is_cubics;
 }
 
@@ -54,7 +58,7 @@ static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f, cons
 	} else {
 		return;
 	}
-	bounded = headway_guard_cwnd(&f->guard, &set->limits, wanted);
+	bounded = headway_guard_cwnd(&f->guard, limits_of(f, set), wanted);
 	if (bounded <= cwnd || BITS(tp, is_cwnd_limited))
 		set_cwnd(tp, bounded);
 }

@@ -17,7 +17,11 @@
 /* A flow that found no slot looks again so much later. */
 #define HEADWAY_LOOK_AGAIN_NS 1000000000ull
 
+/* Users whose numbers agree in the lowest 16 bits share a share: an array needs no clean-up, and has no races. */
+#define HEADWAY_USERS 65536
+
 #define HEADWAY_NO_SLOT 0xffffffffu
+#define FREE_SLOT_TRIES 4
 /* The third word of an address in ::ffff:0:0/96, as it is in memory. */
 #define V4_MAPPED __builtin_bswap32(0xffff)
 
@@ -25,6 +29,7 @@
 struct flow {
 	__u32 slot;          /* HEADWAY_NO_SLOT before its first acknowledgement, and where all were taken */
 	__u32 number;        /* from its slot on */
+	__u32 user;          /* who has that slot: a socket may change hands later */
 	__u32 sequence;      /* of the last action that was found */
 	__u32 acks;          /* since the last record */
 	__s32 rtt_us;        /* the newest sample, until a record has it */
@@ -38,6 +43,7 @@ struct flow {
 	bool is_open;        /* the agent knows of it */
 	bool is_own;         /* its policy is evaluated by the program: that takes no slot */
 	bool is_new;         /* all that it ever sent it sent under the policy that has it */
+	bool is_learners;    /* its policy learns in use, by the newest answer */
 	__u32 initial_cwnd;  /* the route's, in packets */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */
 	__u32 prr_delivered; /* where this program does what tcp_cwnd_reduction() would */
@@ -78,6 +84,14 @@ struct {
 	__uint(max_entries, HEADWAY_FLOWS);
 	__type(value, __u32);
 } free_slots SEC(".maps");
+
+/* How many of them the flows of each user have. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HEADWAY_USERS);
+	__type(key, __u32);
+	__type(value, __u32);
+} slots_of_users SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -122,6 +136,12 @@ static __always_inline struct headway_counters *the_counters(void)
 		__sync_fetch_and_add(&the->what, 1); \
 } while (0)
 
+/* What the guard allows the flow's policy. */
+static __always_inline const struct headway_limits *limits_of(const struct flow *f, const struct headway_settings *set)
+{
+	return f->is_learners ? &set->learner_limits : &set->limits;
+}
+
 /* What the program keeps of a socket, whether anybody serves it or not; none only where memory was short. */
 static __always_inline struct flow *kept_of(struct sock *sk)
 {
@@ -136,12 +156,29 @@ static __always_inline struct flow *flow_of(struct sock *sk)
 	return f && (f->slot < HEADWAY_FLOWS || f->is_own) ? f : 0;
 }
 
-static __always_inline __u32 ip_header(struct sock *sk)
+/* A socket of IPv6 may carry IPv4, to ::ffff:0:0/96. */
+static __always_inline bool is_ipv6(struct sock *sk)
 {
 	const __u32 *remote = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32;
 
-	/* A socket of IPv6 may carry IPv4, to ::ffff:0:0/96. */
-	return sk->__sk_common.skc_family == AF_INET6 && (remote[0] || remote[1] || remote[2] != V4_MAPPED) ? 40 : 20;
+	return sk->__sk_common.skc_family == AF_INET6 && (remote[0] || remote[1] || remote[2] != V4_MAPPED);
+}
+
+static __always_inline __u32 ip_header(struct sock *sk)
+{
+	return is_ipv6(sk) ? 40 : 20;
+}
+
+/* Does a flow end where it begins? Every address of a host's is reached from that address itself; so is ::1. */
+static __always_inline bool is_loopback(struct sock *sk)
+{
+	const __u32 *remote = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32;
+	const __u32 *local = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32;
+	__u32 to = sk->__sk_common.skc_daddr;
+
+	if (is_ipv6(sk))
+		return remote[0] == local[0] && remote[1] == local[1] && remote[2] == local[2] && remote[3] == local[3];
+	return to == sk->__sk_common.skc_rcv_saddr || *(__u8 *)&to == 127;
 }
 
 /* A full packet on the wire. */
@@ -200,6 +237,7 @@ static __always_inline void say_open(struct sock *sk, struct flow *f, __u64 now_
 	open.remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
 	open.mss = wire_mss(sk);
 	open.initial_cwnd = tcp_sk(sk)->snd_cwnd;
+	open.user = f->user;
 	f->is_open = send(&open, sizeof(open));
 }
 
@@ -235,12 +273,53 @@ static __always_inline void open_guard(struct sock *sk, struct flow *f, __u64 no
 	headway_guard_open(&f->guard, now_ns, tp->snd_cwnd, tp->snd_ssthresh < TCP_INFINITE_SSTHRESH ? tp->snd_ssthresh : 0);
 }
 
-/* An acknowledgement of a flow without a slot: it takes one, if there is one. */
+/* How many slots a user's flows have; nothing for root, who may do anything anyway. */
+static __always_inline __u32 *slots_of(__u32 user)
+{
+	__u32 index = user % HEADWAY_USERS;
+
+	return user ? bpf_map_lookup_elem(&slots_of_users, &index) : 0;
+}
+
+/* The flow takes a slot, if there is one, and its user may have one more. */
+static __always_inline bool take_slot(struct flow *f, __u32 user)
+{
+	const struct headway_settings *set = the_settings();
+	__u32 *taken = slots_of(user), slot;
+
+	if (!set)
+		return 0;
+	if (taken && __sync_fetch_and_add(taken, 1) >= set->flows_of_user) {
+		COUNT(user_full);
+	} else if (bpf_map_pop_elem(&free_slots, &slot)) {
+		COUNT(slots_full);
+	} else {
+		f->slot = slot;
+		f->user = user;
+		return 1;
+	}
+	if (taken)
+		__sync_fetch_and_add(taken, -1);
+	return 0;
+}
+
+static __always_inline void free_slot(struct flow *f)
+{
+	__u32 *taken = slots_of(f->user), slot = f->slot;
+
+	f->slot = HEADWAY_NO_SLOT;
+	/* Its lock may be refused once (resilient locks, since Linux 6.15), and the slot would be gone for good. */
+	for (int i = 0; i < FREE_SLOT_TRIES && bpf_map_push_elem(&free_slots, &slot, 0); i++)
+		;
+	if (taken)
+		__sync_fetch_and_add(taken, -1);
+}
+
+/* An acknowledgement of a flow without a slot: it takes one, if it may. */
 static __attribute__((noinline)) int enter(struct sock *sk, struct flow *f)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 now_ns = tp->tcp_clock_cache;
-	__u32 slot;
 
 	/* A FIN is acknowledged too. */
 	if (!tp->data_segs_out)
@@ -248,12 +327,10 @@ static __attribute__((noinline)) int enter(struct sock *sk, struct flow *f)
 	/* Unless it was judged without one. */
 	if (!f->guard.epoch_ns)
 		open_guard(sk, f, now_ns);
-	if (bpf_map_pop_elem(&free_slots, &slot)) {
+	if (!take_slot(f, sk->sk_uid.val)) {
 		f->due_ns = now_ns + HEADWAY_LOOK_AGAIN_NS;
-		COUNT(slots_full);
 		return 0;
 	}
-	f->slot = slot;
 	f->due_ns = 0;
 	f->number = __sync_fetch_and_add(&flow_number, 1) + 1;
 	COUNT(flows);
@@ -262,13 +339,17 @@ static __attribute__((noinline)) int enter(struct sock *sk, struct flow *f)
 }
 
 /* At an acknowledgement: has the flow a policy, the agent's or the program's own? */
-static __always_inline bool is_served(struct sock *sk, struct flow *f, bool is_own)
+static __always_inline bool is_served(struct sock *sk, struct flow *f, const struct headway_settings *set, bool is_own)
 {
+	bool is_apart = f->slot >= HEADWAY_FLOWS && !set->serves_loopback && is_loopback(sk);
+
+	if (is_apart)
+		is_own = 0;
 	if (f->is_own && !is_own) {
 		f->is_own = 0;
 		headway_guard_forget(&f->guard);
 	}
-	if (f->slot < HEADWAY_FLOWS || (tcp_sk(sk)->tcp_clock_cache >= f->due_ns && enter(sk, f)))
+	if (f->slot < HEADWAY_FLOWS || (!is_apart && tcp_sk(sk)->tcp_clock_cache >= f->due_ns && enter(sk, f)))
 		return 1;
 	f->is_own = is_own;
 	f->is_new &= is_own;
@@ -403,7 +484,7 @@ static __always_inline int judgement_of(struct sock *sk, struct flow *f, const s
 		return HEADWAY_CUBICS;
 	if (f->is_left || (f->is_cubics && !f->guard.reason))
 		return leave(sk, f, r->now_ns);
-	judgement = judge(&f->guard, &set->limits, r);
+	judgement = judge(&f->guard, limits_of(f, set), r);
 	carry_out(f, judgement, r->now_ns);
 	return judgement;
 }
@@ -459,7 +540,6 @@ static __always_inline void close_flow(struct sock *sk)
 {
 	struct flow *f = kept_of(sk);
 	struct headway_report last;
-	__u32 slot;
 
 	if (!f || f->slot >= HEADWAY_FLOWS)
 		return;
@@ -467,9 +547,7 @@ static __always_inline void close_flow(struct sock *sk)
 	write_record(sk, f, &last.record, bpf_ktime_get_ns(), f->acks, 0, ca_state(sk));
 	/* Before another flow has the slot, and says so. */
 	send(&last, sizeof(last));
-	slot = f->slot;
-	f->slot = HEADWAY_NO_SLOT;
-	bpf_map_push_elem(&free_slots, &slot, 0);
+	free_slot(f);
 }
 
 #endif

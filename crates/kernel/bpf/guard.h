@@ -44,7 +44,7 @@ struct headway_guard {
 	__u16 wild;       /* answers in a row */
 	__u16 most_in_flight; /* in this epoch, 65535 at most */
 	__u16 reason;     /* enum headway_reason: whose doing it is that it is Cubic's */
-	__u16 level;      /* how often the next probation is doubled */
+	__u16 level;      /* trips that are not forgotten: they say how often the next probation is doubled */
 	__u32 trips;      /* so far */
 	__u8 overdue;     /* acknowledgements in a row that found the answer overdue */
 	__u8 is_recovering; /* as of the last record */
@@ -78,6 +78,12 @@ static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns, __u
 	headway_cubic_open(&g->cubic, cwnd, ssthresh);
 }
 
+/* What was counted against the policy is forgotten: it has been judged, or another has the flow. */
+static inline void headway_guard_acquit(struct headway_guard *g)
+{
+	g->lossy = g->slow = g->poor = g->hungry = g->wild = 0;
+}
+
 /*
  * The policy that had the flow is gone. What it was asked, and what was counted against it, is not the next one's: until
  * that begins, nothing is. That the flow is Cubic's, until when, and how often it was, stays.
@@ -86,7 +92,7 @@ static inline void headway_guard_forget(struct headway_guard *g)
 {
 	g->asked_ns = g->fresh_ns = g->epoch_ns = 0;
 	g->mean = g->capacity;
-	g->lossy = g->slow = g->poor = g->hungry = g->wild = 0;
+	headway_guard_acquit(g);
 	g->epoch_rtt_us = g->late = 0;
 	g->most_in_flight = 0;
 	g->overdue = g->is_app_limited = g->is_beyond = 0;
@@ -168,16 +174,17 @@ static inline __u64 headway_guard_peak(const struct headway_guard *g)
  */
 static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 wanted)
 {
-	__u64 rate = headway_guard_peak(g) >> 8, newest = 0, most;
+	__u64 rate = headway_guard_peak(g), newest = 0, most;
 
+	/* In 1/256 packets a second, as the peak: below one packet a second there is a bound, too. */
 	if (g->rate_interval_us)
-		newest = g->rate_delivered * 1000000ull / g->rate_interval_us;
+		newest = g->rate_delivered * 256000000ull / g->rate_interval_us;
 	if (rate < newest)
 		rate = newest;
-	/* 2^40 packets of 2^16 bytes a second, times three: below 2^58. */
-	if (rate > 1ull << 40)
-		rate = 1ull << 40;
-	most = rate * HEADWAY_GUARD_HASTE * g->mss;
+	/* 2^44 of 2^16 bytes, times three: below 2^62. */
+	if (rate > 1ull << 44)
+		rate = 1ull << 44;
+	most = rate * HEADWAY_GUARD_HASTE * g->mss >> 8;
 	if (!most || most > l->max_rate)
 		most = l->max_rate;
 	headway_guard_count_wild(g, wanted > l->max_rate);
@@ -400,14 +407,15 @@ static inline void headway_guard_run_cubic(struct headway_guard *g, const struct
 
 static inline int headway_guard_trip(struct headway_guard *g, const struct headway_limits *l, __u64 now_ns, __u32 reason)
 {
-	__u32 level = g->level < l->doublings ? g->level : l->doublings;
+	__u32 undoubled = l->undoubled & 0xff, most = (l->doublings & 15) + undoubled;
+	__u32 level = g->level < most ? g->level : most, doubled = level > undoubled ? level - undoubled : 0;
 
 	g->reason = reason;
 	g->since_ns = now_ns;
 	g->trips++;
 	g->level = level + 1;
-	g->until_ns = now_ns + (l->probation_ms * HEADWAY_GUARD_MS << (level & 15));
-	g->lossy = g->slow = g->poor = g->hungry = g->wild = 0;
+	g->until_ns = now_ns + (l->probation_ms * HEADWAY_GUARD_MS << doubled);
+	headway_guard_acquit(g);
 	return HEADWAY_TRIPS;
 }
 
@@ -469,7 +477,7 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		g->asked_ns = 0;
 		g->late = 0;
 		g->mean = g->capacity;
-		g->lossy = g->slow = g->poor = g->hungry = g->wild = 0;
+		headway_guard_acquit(g);
 		return HEADWAY_RETURNS;
 	}
 	if (g->level && headway_since(now_ns, g->since_ns) > l->pardon_ms * HEADWAY_GUARD_MS) {

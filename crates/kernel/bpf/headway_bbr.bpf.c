@@ -184,7 +184,7 @@ void tuned_cong_control(__u64 *ctx)
 
 	if (f && set) {
 		sample_rtt(f, rs->rtt_us);
-		is_told = is_served(sk, f, 0);
+		is_told = is_served(sk, f, set, 0);
 		if (is_told && find_action(f, set, &action) && w)
 			set_windows(w, &action);
 	}

@@ -54,7 +54,7 @@ void owl_pkts_acked(__u64 *ctx)
 	if (f->is_pending)
 		tell(sk, f, set, 1, ca_state(sk));
 	sample_rtt(f, sample->rtt_us);
-	if (!is_served(sk, f, 0))
+	if (!is_served(sk, f, set, 0))
 		return;
 	f->is_pending = 1;
 	if (ca_state(sk) >= TCP_CA_CWR) {

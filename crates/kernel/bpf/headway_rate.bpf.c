@@ -100,9 +100,9 @@ static __always_inline void decide(struct sock *sk, struct flow *f, const struct
 	if (agent->decisions == decisions)
 		return;
 	headway_guard_ask(&f->guard, r->now_ns);
-	if (!headway_guard_answer(&f->guard, &set->limits, r->now_ns, r->now_ns, r->now_ns) || f->is_cubics)
+	if (!headway_guard_answer(&f->guard, limits_of(f, set), r->now_ns, r->now_ns, r->now_ns) || f->is_cubics)
 		return;
-	f->pacing_rate = headway_guard_rate(&f->guard, &set->limits, rate);
+	f->pacing_rate = headway_guard_rate(&f->guard, limits_of(f, set), rate);
 }
 
 /* The flow is Cubic's from now on. */
@@ -168,7 +168,7 @@ void rate_cong_control(__u64 *ctx)
 		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(ctx));
 	if (f)
 		sample_rtt(f, rs->rtt_us);
-	if (!f || !set || !is_served(sk, f, the_int8() != 0)) {
+	if (!f || !set || !is_served(sk, f, set, the_int8() != 0)) {
 		/* The policy was evaluated here, and another has taken its place, which is the agent's. */
 		if (f && f->pacing_rate)
 			give_up(sk, f, ca_state(sk));
@@ -180,7 +180,7 @@ void rate_cong_control(__u64 *ctx)
 	if (find_action(f, set, &action) && action.kind == HEADWAY_SCALE_RATE) {
 		__u64 factor = action.values[0] < 0 ? 0 : action.values[0] > 1 << 24 ? 1 << 24 : action.values[0];
 
-		f->pacing_rate = headway_guard_rate(&f->guard, &set->limits,
+		f->pacing_rate = headway_guard_rate(&f->guard, limits_of(f, set),
 						    within(set, (f->pacing_rate * factor) >> 16));
 	}
 	if (f->is_cubics)

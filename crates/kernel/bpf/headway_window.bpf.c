@@ -33,7 +33,7 @@ static __always_inline void pace_policy(struct sock *sk)
 
 static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set)
 {
-	__u32 cwnd = after_marks(tcp_sk(sk)->snd_cwnd), least = set->limits.min_cwnd;
+	__u32 cwnd = after_marks(tcp_sk(sk)->snd_cwnd), least = limits_of(f, set)->min_cwnd;
 
 	set_cwnd(tcp_sk(sk), cwnd > least ? cwnd : least);
 }
@@ -59,7 +59,7 @@ void window_cong_control(__u64 *ctx)
 
 	if (f)
 		sample_rtt(f, rs->rtt_us);
-	if (!f || !set || !is_served(sk, f, 0)) {
+	if (!f || !set || !is_served(sk, f, set, 0)) {
 		cubic_control(sk, ack, rs);
 		return;
 	}

@@ -42,8 +42,10 @@ struct headway_limits {
 	__u32 share;          /* of what the path carries, in 1/65536: a mean rate below that is too low, ... */
 	__u32 long_epochs;    /* ... so many epochs in a row */
 	__u32 probation_ms;   /* the first; each further one is twice as long, ... */
-	__u32 doublings;      /* ... so many times at most */
-	__u32 pardon_ms;      /* for each such time that it behaves one doubling is forgotten */
+	__u32 doublings;      /* ... so many times at most; ... */
+	__u32 undoubled;      /* ... but so many after the first are as long as that */
+	__u32 pardon_ms;      /* for each such time that it behaves one trip is forgotten */
+	__u32 unused;         /* zero */
 };
 
 #endif

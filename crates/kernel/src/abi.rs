@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const MAGIC: u32 = 0x5957_4448;
 /// `HEADWAY_VERSION`. It stands for the meaning of all maps that programs and agents share, [`SettingValues`] and [`Known`]
 /// among them: an agent goes on with pinned programs of this version.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 /// `HEADWAY_OPEN`
 pub const OPEN: u16 = 1;
@@ -21,19 +21,22 @@ pub const CLOSE: u16 = 3;
 pub const VERDICT: u16 = 4;
 
 /// `HEADWAY_NOTHING`
-pub const NOTHING: u32 = 0;
+pub const NOTHING: u16 = 0;
 /// `HEADWAY_ADD_CWND`
-pub const ADD_CWND: u32 = 1;
+pub const ADD_CWND: u16 = 1;
 /// `HEADWAY_SCALE_CWND`
-pub const SCALE_CWND: u32 = 2;
+pub const SCALE_CWND: u16 = 2;
 /// `HEADWAY_SCALE_RATE`
-pub const SCALE_RATE: u32 = 3;
+pub const SCALE_RATE: u16 = 3;
 /// `HEADWAY_SET`
-pub const SET: u32 = 4;
+pub const SET: u16 = 4;
 /// `HEADWAY_SET_CWND`
-pub const SET_CWND: u32 = 5;
+pub const SET_CWND: u16 = 5;
 /// `HEADWAY_LEAVE`
-pub const LEAVE: u32 = 6;
+pub const LEAVE: u16 = 6;
+
+/// `HEADWAY_LEARNER`
+pub const LEARNER: u16 = 1;
 
 /// `HEADWAY_PARAMETERS`
 pub const PARAMETERS: usize = 4;
@@ -76,8 +79,8 @@ pub struct Open {
     pub mss: u32,
     /// The window that it begins with, in packets.
     pub initial_cwnd: u32,
-    /// Zero.
-    pub unused: u32,
+    /// The number of the user whose socket it is.
+    pub user: u32,
 }
 
 /// `struct headway_report`
@@ -158,7 +161,9 @@ pub struct ActionSlot {
     /// What its kind says: of [`SET`] a value for each parameter, else one.
     pub values: [i64; PARAMETERS],
     /// [`ADD_CWND`] and so on.
-    pub kind: u32,
+    pub kind: u16,
+    /// [`LEARNER`] or 0.
+    pub flags: u16,
     /// Of [`SET`]: bit i is on where parameter i is to be set.
     pub which: u32,
     /// Even; larger than the last.
@@ -214,6 +219,8 @@ pub struct CounterValues {
     pub flows: u64,
     /// Times that a flow found no free slot. It looks once a second, and the base controller has it meanwhile.
     pub slots_full: u64,
+    /// The same, where its user's flows had as many as one user's may.
+    pub user_full: u64,
     /// Messages that found no room.
     pub ring_dropped: u64,
     /// Times that the guard gave a flow back.
@@ -226,7 +233,7 @@ pub struct CounterValues {
 
 /// `struct headway_settings`
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct SettingValues {
     /// Of a steered rate: where it begins, in bytes a second on the wire.
     pub initial_rate: u64,
@@ -242,8 +249,32 @@ pub struct SettingValues {
     pub is_shadow: u32,
     /// The agent reads messages now, or very soon: nobody needs to wake it.
     pub is_awake: u32,
+    /// So many slots may the flows of one user have; those of root may have all.
+    pub flows_of_user: u32,
+    /// Are flows from an address to itself served too?
+    pub serves_loopback: u32,
     /// What the guard allows.
     pub limits: Limits,
+    /// The same of flows whose policies learn in use: [`LEARNER`].
+    pub learner_limits: Limits,
+}
+
+impl Default for SettingValues {
+    fn default() -> SettingValues {
+        SettingValues {
+            initial_rate: 0,
+            min_rate: 0,
+            max_rate: 0,
+            report_interval_us: 0,
+            grows: 0,
+            is_shadow: 0,
+            is_awake: 0,
+            flows_of_user: u32::MAX,
+            serves_loopback: 0,
+            limits: Limits::default(),
+            learner_limits: Limits::default().of_learners(),
+        }
+    }
 }
 
 impl SettingValues {
@@ -354,7 +385,7 @@ impl ActionSlot {
         ActionSlot::one(LEAVE, 0.0)
     }
 
-    fn one(kind: u32, value: f64) -> ActionSlot {
+    fn one(kind: u16, value: f64) -> ActionSlot {
         let mut slot = ActionSlot {
             kind,
             ..ActionSlot::default()

@@ -7,11 +7,11 @@ use headway_cc::{
     Base, Bytes, CongestionControl, Control, Duration, Feedback, NetworkView, Param, PathModel,
     Probe, Rto, RttStats, Sent, Setup, Stamp, Tag, Time,
 };
-use headway_fixed::{Int8, Judgement, RateAgent};
+use headway_fixed::{Int8, Judgement, Limits, RateAgent};
 use headway_policy::{Action, AgentSpec, Beneath, BeneathSpec, Guarding, Record, SpecError};
 use zerocopy::transmute_ref;
 
-use crate::abi::{ActionSlot, LEAVE, SET_CWND, SettingValues};
+use crate::abi::{ActionSlot, LEARNER, LEAVE, SET_CWND, SettingValues};
 use crate::fake::Place;
 use crate::window::{Window, kernels_cubic};
 use crate::{FakeKernel, TcpSock};
@@ -57,6 +57,7 @@ pub struct Datapath {
     is_new: bool,
     is_cubics: bool,
     is_left: bool,
+    is_learners: bool,
     /// The guard has begun with it.
     is_judged: bool,
 }
@@ -112,6 +113,7 @@ impl Datapath {
             is_new: true,
             is_cubics: settings.is_shadow != 0,
             is_left: false,
+            is_learners: false,
             is_judged: false,
         };
         // BBR is BBR before anybody serves it; all else is Cubic's until then.
@@ -233,6 +235,12 @@ impl Datapath {
         self.is_asked = false;
         self.is_left = action.kind == LEAVE;
         self.due = Time::from_nanos(action.due_ns).min(now + LATEST_DUE);
+        let is_learners = action.flags & LEARNER != 0;
+        if is_learners != self.is_learners {
+            self.is_learners = is_learners;
+            self.guard.acquit();
+        }
+        self.guard.set_limits(self.limits(&self.kernel.settings()));
         let [decided, answered, expires] =
             [action.decided_ns, action.answered_ns, action.expires_ns].map(Time::from_nanos);
         let is_allowed = self.guard.answer(decided, answered, now);
@@ -258,6 +266,14 @@ impl Datapath {
         match &self.beneath {
             Beneath::Tunable(scheme) => scheme.tunables(),
             Beneath::Rate(_) | Beneath::Base(_) => &[],
+        }
+    }
+
+    /// `limits_of()`
+    fn limits(&self, settings: &SettingValues) -> Limits {
+        match self.is_learners {
+            true => settings.learner_limits,
+            false => settings.limits,
         }
     }
 
@@ -302,7 +318,7 @@ impl Datapath {
         let judgement = match is_nobodys {
             true => self.leave(record.now()),
             false => {
-                self.guard.set_limits(settings.limits);
+                self.guard.set_limits(self.limits(settings));
                 self.guard.judge(record)
             }
         };

@@ -32,6 +32,12 @@ struct State {
     own_policy: Int8,
     counters: CounterValues,
     is_woken: bool,
+    /// Where flows go that open from now on.
+    remote: [u8; 16],
+    /// Whose flows they are that take a slot from now on.
+    user: u32,
+    /// Who has each slot.
+    users: Vec<Option<u32>>,
 }
 
 /// A flow that has a slot: what its messages are headed by.
@@ -65,6 +71,9 @@ impl FakeKernel {
             own_policy: Int8::default(),
             counters: CounterValues::default(),
             is_woken: false,
+            remote: [0; 16],
+            user: 0,
+            users: vec![None; slots.into()],
         })))
     }
 
@@ -185,13 +194,30 @@ impl FakeKernel {
         (state.own_policy.generation != 0).then(|| state.own_policy.clone())
     }
 
-    /// A flow looks for a slot; none where others have all.
+    /// Flows that take a slot from now on go to this IPv6 address.
+    pub fn set_remote(&self, address: [u8; 16]) {
+        self.state().remote = address;
+    }
+
+    /// Flows that take a slot from now on are of this user; 0 is root.
+    pub fn set_user(&self, user: u32) {
+        self.state().user = user;
+    }
+
+    /// A flow looks for a slot; none where others have all, or its user has too many.
     pub fn take_slot(&self) -> Option<Place> {
         let mut state = self.state();
+        let user = state.user;
+        let taken = state.users.iter().filter(|has| **has == Some(user)).count();
+        if user != 0 && taken >= state.settings.flows_of_user as usize {
+            state.counters.user_full += 1;
+            return None;
+        }
         let Some(slot) = state.free_slots.pop_front() else {
             state.counters.slots_full += 1;
             return None;
         };
+        state.users[usize::from(slot)] = Some(user);
         state.flows += 1;
         state.counters.flows += 1;
         Some(Place {
@@ -207,19 +233,23 @@ impl FakeKernel {
         let mut state = self.state();
         let is_free = state.free_slots.contains(&slot);
         assert!(!is_free, "slot {slot} is freed twice");
+        state.users[usize::from(slot)] = None;
         state.free_slots.push_back(slot);
     }
 
     /// A flow begins. Was there room to say so?
     pub fn open(&self, place: Place, setup: &Setup) -> bool {
+        let mut state = self.state();
         let open = Open {
             header: Header::of::<Open>(OPEN, place.number, place.slot),
+            remote_address: state.remote,
+            user: state.users[usize::from(place.slot)].unwrap_or_default(),
             start_ns: TcpSock::now_ns(setup.start),
             mss: setup.mss.get() as u32,
             initial_cwnd: (setup.initial_cwnd.get() / setup.mss.get().max(1)) as u32,
             ..Open::default()
         };
-        self.state().ring.push(open.as_bytes())
+        state.ring.push(open.as_bytes())
     }
 
     /// A flow's state. Was there room for it?

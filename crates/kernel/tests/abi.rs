@@ -33,11 +33,11 @@ fn expressions() -> Vec<(String, u64)> {
         in_flight, cwnd, mss, rtt_us, srtt_us, rttvar_us, min_rtt_us, rate_delivered, rate_interval_us, acks, flags,
         btlbw, rtprop_us, pacing_gain, cwnd_gain);
     layout!("headway_open", Open: header, start_ns, local_address, remote_address, local_port, remote_port, mss,
-        initial_cwnd, unused);
+        initial_cwnd, user);
     layout!("headway_verdict", Verdict: header, now_ns, reason, trips);
     layout!("headway_report", Report: header, record);
-    layout!("headway_counters", CounterValues: flows, slots_full, ring_dropped, returns, wakes, trips);
-    layout!("headway_action", ActionSlot: decided_ns, answered_ns, expires_ns, due_ns, values, kind, which, sequence, flow);
+    layout!("headway_counters", CounterValues: flows, slots_full, user_full, ring_dropped, returns, wakes, trips);
+    layout!("headway_action", ActionSlot: decided_ns, answered_ns, expires_ns, due_ns, values, kind, flags, which, sequence, flow);
     for (c, rust) in [
         ("HEADWAY_MAGIC", abi::MAGIC),
         ("HEADWAY_VERSION", abi::VERSION.into()),
@@ -45,13 +45,14 @@ fn expressions() -> Vec<(String, u64)> {
         ("HEADWAY_REPORT", abi::REPORT.into()),
         ("HEADWAY_CLOSE", abi::CLOSE.into()),
         ("HEADWAY_VERDICT", abi::VERDICT.into()),
-        ("HEADWAY_NOTHING", abi::NOTHING),
-        ("HEADWAY_ADD_CWND", abi::ADD_CWND),
-        ("HEADWAY_SCALE_CWND", abi::SCALE_CWND),
-        ("HEADWAY_SCALE_RATE", abi::SCALE_RATE),
-        ("HEADWAY_SET_CWND", abi::SET_CWND),
-        ("HEADWAY_LEAVE", abi::LEAVE),
-        ("HEADWAY_SET", abi::SET),
+        ("HEADWAY_NOTHING", abi::NOTHING.into()),
+        ("HEADWAY_ADD_CWND", abi::ADD_CWND.into()),
+        ("HEADWAY_SCALE_CWND", abi::SCALE_CWND.into()),
+        ("HEADWAY_SCALE_RATE", abi::SCALE_RATE.into()),
+        ("HEADWAY_SET_CWND", abi::SET_CWND.into()),
+        ("HEADWAY_LEAVE", abi::LEAVE.into()),
+        ("HEADWAY_SET", abi::SET.into()),
+        ("HEADWAY_LEARNER", abi::LEARNER.into()),
         ("HEADWAY_PARAMETERS", abi::PARAMETERS as u32),
         ("HEADWAY_APP_LIMITED", Record::APP_LIMITED),
         ("HEADWAY_RWND_LIMITED", Record::RWND_LIMITED),
@@ -134,7 +135,7 @@ fn what_is_no_message_is_refused_in_one_line() {
     );
     refused(
         |r| r.header.version = 3,
-        "speak version 3 of the ABI and this agent version 7",
+        "speak version 3 of the ABI and this agent version 8",
     );
     refused(|r| r.header.kind = 9, "no message of kind 9");
     refused(

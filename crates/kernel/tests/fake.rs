@@ -2,7 +2,7 @@
 
 use headway_cc::testing::{MSS, feedback, setup};
 use headway_cc::{CongestionControl, Duration, Time};
-use headway_kernel::abi::{ActionSlot, CLOSE, Message, OPEN, REPORT, VERDICT};
+use headway_kernel::abi::{ActionSlot, CLOSE, Message, OPEN, REPORT, SettingValues, VERDICT};
 use headway_kernel::{Datapath, FakeKernel, Ring, TcpSock};
 use headway_policy::{Action, AgentSpec, Record};
 use zerocopy::IntoBytes;
@@ -222,6 +222,37 @@ fn who_finds_no_slot_looks_again_each_second() {
     assert_eq!(second.flow(), Some(2));
     let counters = kernel.counters();
     assert_eq!((counters.flows, counters.slots_full), (2, 1));
+}
+
+/// Of four slots a user may have two, and root all that are left.
+#[test]
+fn one_user_leaves_slots_to_others() {
+    let kernel = FakeKernel::with_slots(1 << 16, 4);
+    let settings = SettingValues {
+        flows_of_user: 2,
+        ..SettingValues::default()
+    };
+    kernel.configure(settings, None);
+    let flow_of = |user| {
+        kernel.set_user(user);
+        flow(&kernel)
+    };
+    let mut flows: Vec<Datapath> = [1000, 1000, 1000, 1001, 0, 0].map(flow_of).into();
+    let numbers: Vec<Option<u32>> = flows.iter().map(Datapath::flow).collect();
+    assert_eq!(numbers, [Some(1), Some(2), None, Some(3), Some(4), None]);
+    let counters = kernel.counters();
+    assert_eq!((counters.user_full, counters.slots_full), (1, 1));
+    let users =
+        std::iter::from_fn(|| kernel.next_message()).filter_map(|bytes| {
+            match Message::read(&bytes).expect("a message") {
+                Message::Open(open) => Some(open.user),
+                _ => None,
+            }
+        });
+    assert_eq!(users.collect::<Vec<_>>(), [1000, 1000, 1001, 0]);
+    // One of them ends: another of the same user takes its place.
+    flows.remove(0);
+    assert_eq!(flow_of(1000).flow(), Some(5));
 }
 
 #[test]

@@ -35,6 +35,11 @@ impl Guarding {
         self.limits = limits;
     }
 
+    /// Forgets what was counted against the policy.
+    pub fn acquit(&mut self) {
+        self.guard.acquit();
+    }
+
     /// Another policy begins with the flow, at such a window.
     pub fn begin_anew(&mut self, now: Time, cwnd: Bytes) {
         let packets = (cwnd.get() / self.setup.mss.get().max(1)) as u32;

@@ -1,4 +1,4 @@
-"""What the functions of the Python API have in common: names, folders, progress."""
+"""What the functions of the Python API have in common: names, folders, progress, errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from headway._native import UsageError
-from headway.api.errors import Interrupted
+from headway._native import RunError, UsageError
+from headway.api.errors import Error, Interrupted, in_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,3 +84,20 @@ class Told:
             finished = f"{self.finished} of {self.total} runs finished"
             rest = f"they are in {folder}, and the same call goes on from there"
             raise Interrupted(f"interrupted: {finished}; {rest}") from None
+
+
+@contextmanager
+def as_error(told: Told | None = None) -> Iterator[None]:
+    """Turns what goes wrong inside into an Error. It names parameters instead of options.
+
+    What the caller's function in `told` has raised stays as it is.
+    """
+    try:
+        yield
+    except (UsageError, RunError, OSError) as error:
+        if told and error is told.raised:
+            raise
+        if not isinstance(error, OSError):
+            raise Error(in_python(str(error))) from None
+        why = error.strerror or str(error)
+        raise Error(f"{error.filename}: {why}" if error.filename else why) from None

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headway import ending
-from headway._native import RunError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from headway.api.arguments import Told
 
 NAMES = (
     "schemes|scenario|world|runs|seconds|warmup|seed|jobs|out|against|pcap|qlog|logs|"
@@ -66,23 +59,6 @@ class Interrupted(KeyboardInterrupt):  # It is a KeyboardInterrupt, not an error
         """With the results that had finished, if any had."""
         super().__init__(message)
         self.results = results
-
-
-@contextmanager
-def as_error(told: Told | None = None) -> Iterator[None]:
-    """Turns what goes wrong inside into an Error. It names parameters instead of options.
-
-    What the caller's function in `told` has raised stays as it is.
-    """
-    try:
-        yield
-    except (UsageError, RunError, OSError) as error:
-        if told and error is told.raised:
-            raise
-        if not isinstance(error, OSError):
-            raise Error(in_python(str(error))) from None
-        why = error.strerror or str(error)
-        raise Error(f"{error.filename}: {why}" if error.filename else why) from None
 
 
 def end_by_signal() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from headway._native import schemes
-from headway.api.table import Table, text_of
+from headway.api.rows import ModelRow, ScenarioRow, SchemeRow, TraceRow, columns
+from headway.api.table import Row, Table, text_of
 from headway.lists import about_models, about_scenario, about_traces, scenario_families
 
 
-def list_schemes() -> Table:
+def list_schemes() -> Table[SchemeRow]:
     """The congestion controllers that you can name in `headway.bench`.
 
     Returns:
@@ -19,7 +20,7 @@ def list_schemes() -> Table:
     Example:
         >>> print(headway.list_schemes())
     """
-    return _table([_about_scheme(scheme) for scheme in schemes()], "summary")
+    return _table(SchemeRow, [_about_scheme(scheme) for scheme in schemes()], "summary")
 
 
 def _about_scheme(scheme: dict[str, Any]) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def _about_scheme(scheme: dict[str, Any]) -> dict[str, Any]:
     return about | {"parameters": [parameter["name"] for parameter in scheme["params"]]}
 
 
-def list_scenarios() -> Table:
+def list_scenarios() -> Table[ScenarioRow]:
     """The networks and traffic that schemes can be compared on.
 
     Returns:
@@ -38,10 +39,10 @@ def list_scenarios() -> Table:
     Example:
         >>> [row["name"] for row in headway.list_scenarios() if row["flows"] > 1]
     """
-    return _table([about_scenario(members) for members in scenario_families()], "description")
+    return _table(ScenarioRow, [about_scenario(members) for members in scenario_families()], "description")
 
 
-def list_traces() -> Table:
+def list_traces() -> Table[TraceRow]:
     """The traces that scenarios can name.
 
     Returns:
@@ -51,10 +52,10 @@ def list_traces() -> Table:
     Example:
         >>> [row["name"] for row in headway.list_traces() if row["path"] is None]
     """
-    return _table(about_traces(), "evaluation", "path")
+    return _table(TraceRow, about_traces(), "evaluation", "path")
 
 
-def list_models() -> Table:
+def list_models() -> Table[ModelRow]:
     """The trained models that come with Headway.
 
     Returns:
@@ -64,11 +65,10 @@ def list_models() -> Table:
     Example:
         >>> headway.bench(["learned:model=aurora-v1", "cubic"], ["pantheon-default"])
     """
-    return _table(about_models(), "description")
+    return _table(ModelRow, about_models(), "description")
 
 
-def _table(rows: list[dict[str, Any]], *about: str) -> Table:
+def _table(kind: type[Row], rows: list[dict[str, Any]], *about: str) -> Table[Row]:
     """Of these rows; the name and what it is about are printed."""
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    shown = {name: list(map(text_of, columns[name])) for name in ("name", *about)}
-    return Table(columns, shown=shown)
+    shown = {name: [text_of(row[name]) for row in rows] for name in ("name", *about)}
+    return Table(columns(kind, rows), shown=shown)

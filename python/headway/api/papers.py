@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError, UsageError
-from headway.api.arguments import Told, folder_of
-from headway.api.errors import Error, as_error, in_python
+from headway.api.arguments import Told, as_error, folder_of
+from headway.api.errors import Error, in_python
 from headway.api.results import Picture
+from headway.api.rows import ClaimRow, LevelRow, columns, kinds
 from headway.api.table import Table
 from headway.benches.plan import number
 from headway.ending import held
@@ -24,22 +25,8 @@ if TYPE_CHECKING:
     from headway.api.arguments import Name
     from headway.reproduce.engine import Outcome
 
-CLAIMS = ("figure", "claim", "paper", "measured", "here", "verdict", "note")
 PRINTED = ("claim", "here", "verdict")
-"""Columns of the table of claims, all of them text, and those of them that are printed."""
-LEVELS = {
-    "figure": "text",
-    "claim": "text",
-    "level": "text",
-    "unit": "text",
-    "ours": "float64?",
-    "low": "float64?",
-    "high": "float64?",
-    "judged_low": "float64?",
-    "judged_high": "float64?",
-    "zone": "text",
-}
-"""The columns of the table of levels, and their kinds."""
+"""Columns of the table of claims that are printed."""
 
 
 class Reproduction:
@@ -74,7 +61,7 @@ class Reproduction:
         missing = [(name, one.missing) for name, one in self._outcomes.items() if one.missing]
         return [in_python(f"{name}: {why}") for name, why in missing]
 
-    def claims(self) -> Table:
+    def claims(self) -> Table[ClaimRow]:
         """The paper's claims, and what is measured here.
 
         Returns:
@@ -98,18 +85,17 @@ class Reproduction:
             for name, one in self._outcomes.items()
             for claim in (one.drawn.claims if one.drawn else ())
         ]
-        columns = {name: [row[name] for row in rows] for name in CLAIMS}
-        kinds = dict.fromkeys(CLAIMS, "text") | {"note": "text?"}
         shown = {name: [str(row[name]) for row in rows] for name in PRINTED}
-        return Table(columns, kinds, shown)
+        return Table(columns(ClaimRow, rows), kinds(ClaimRow), shown)
 
-    def levels(self) -> Table:
+    def levels(self) -> Table[LevelRow]:
         """What each claim is judged by: one row a level of it, such as a scheme or a delay.
 
         Returns:
             A row a level: figure, claim, level, unit, ours (what is measured here) with low and
             high (its 95% interval), judged_low and judged_high (the wider interval that was
-            judged), and zone (`as claimed`, `not as claimed`, `unclear`). None where there is no
+            judged), and zone (`as claimed`, `equal`, `not as claimed`, `as claimed or equal`,
+            `opposite or equal`, `unclear`, `not measured`). None where there is no
             number.
 
         Example:
@@ -126,7 +112,7 @@ class Reproduction:
                     ends |= {"judged_low": judged_low, "judged_high": judged_high}
                     own = {key: level[key] for key in ("level", "ours", "zone")}
                     rows.append(named | ends | own)
-        return Table({name: [row[name] for row in rows] for name in LEVELS}, LEVELS)
+        return Table(columns(LevelRow, rows), kinds(LevelRow))
 
     def plot(self, figure: str | None = None, path: str | PathLike[str] | None = None) -> Picture:
         """The chart of a figure.

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway._native import UsageError
-from headway.api.errors import as_error, in_python
+from headway.api.arguments import as_error
+from headway.api.errors import in_python
 from headway.api.statistics import differences, means
 from headway.api.table import Table
 from headway.fields import RESULTS, SERIES
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    from headway.api.rows import DifferenceRow, MeanRow, RunRow, SeriesRow
     from headway.results import Bench
 
 
@@ -146,7 +148,7 @@ class Results:
         """
         return self.runs().to_arrow()
 
-    def runs(self) -> Table:
+    def runs(self) -> Table[RunRow]:
         """The same rows without pandas or pyarrow: one a run and flow, flow -1 for the whole run.
 
         Example:
@@ -155,7 +157,7 @@ class Results:
         columns = self._bench.runs.columns
         return Table(columns, {field.name: field.kind for field in RESULTS})
 
-    def series(self) -> Table:
+    def series(self) -> Table[SeriesRow]:
         """Time series of run 0 of each scheme and scenario: one row a flow and bin of 500 ms.
 
         docs/columns.md explains the columns. `flow` is -1 for all flows together, and `time_s` is
@@ -173,7 +175,7 @@ class Results:
                 columns[name] += value if isinstance(value, list) else [value] * bins
         return Table(columns, {field.name: field.kind for field in SERIES})
 
-    def table(self) -> Table:
+    def table(self) -> Table[MeanRow]:
         """The mean of each metric, for each scheme and scenario, with its 95% interval.
 
         Returns:
@@ -187,7 +189,7 @@ class Results:
         """
         return means(self._bench.rows)
 
-    def compare(self, against: str | None = None) -> Table:
+    def compare(self, against: str | None = None) -> Table[DifferenceRow]:
         """Every scheme compared with another run by run, as `headway bench --against` does.
 
         Run *k* of every scheme meets the same network, so the network's own effect cancels.

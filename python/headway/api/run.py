@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway._native import UsageError
-from headway.api.arguments import folder_of, names_of
-from headway.api.errors import Error, Interrupted, as_error, end_by_signal, in_python
+from headway.api.arguments import as_error, folder_of, names_of
+from headway.api.errors import Error, Interrupted, end_by_signal, in_python
 from headway.api.results import Results
 from headway.benches.plan import Options, Plan
 from headway.benches.run import End, Observer, carry_out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headway.api.rows import DifferenceRow, MeanRow, columns, kinds
 from headway.api.table import Table
 from headway.compare import MEASURES
 from headway.report.numbers import columns_for, interval, number, signed, spread
@@ -15,59 +16,36 @@ if TYPE_CHECKING:
     from headway.compare import Comparison
     from headway.stats.means import Metric
 
-MEANS = {
-    "scheme": "text",
-    "model": "text?",
-    "scenario": "text",
-    "world": "text",
-    "runs": "int64",
-    "seconds": "float64",
-}
-COMPARED = {
-    "scheme": "text",
-    "against": "text",
-    "scenario": "text",
-    "pairs": "int64",
-    "metric": "text",
-    "unit": "text",
-    "difference": "float64?",
-    "low": "float64?",
-    "high": "float64?",
-    "margin": "float64",
-    "verdict": "text",
-}
-"""The columns of a comparison, and their kinds."""
 SHOWN = ("scheme", "scenario", "pairs", "metric", "difference", "95% interval", "unit", "verdict")
 """Those that are printed."""
 NONE = "\u2013"
 
 
-def means(rows: Sequence[dict[str, Any]]) -> Table:
+def means(rows: Sequence[dict[str, Any]]) -> Table[MeanRow]:
     """The rows of a bench with each metric in three columns: NAME, NAME_low and NAME_high."""
-    columns = {name: [row[name] for row in rows] for name in MEANS}
-    kinds = dict(MEANS)
-    for name in METRICS:
-        columns[name] = [row[name]["mean"] for row in rows]
-        for at, end in enumerate(("low", "high")):
-            both = [row[name]["ci95"] for row in rows]
-            columns[f"{name}_{end}"] = [ends[at] if ends else None for ends in both]
-        kinds |= dict.fromkeys((name, f"{name}_low", f"{name}_high"), "float64?")
-    shown = {name: list(map(str, columns[name])) for name in ("scheme", "scenario", "runs")}
+    flat = []
+    for row in rows:
+        flat.append(dict(row))
+        for name in METRICS:
+            low, high = row[name]["ci95"] or (None, None)
+            flat[-1] |= {name: row[name]["mean"], f"{name}_low": low, f"{name}_high": high}
+    shown = {name: [str(row[name]) for row in rows] for name in ("scheme", "scenario", "runs")}
     for column in columns_for(rows):
         head = f"{column.title} ({column.unit})" if column.unit else column.title
         shown[head] = [_mean(row[column.metric], column.scale) for row in rows]
-    return Table(columns, kinds, shown)
+    return Table(columns(MeanRow, flat), kinds(MeanRow), shown)
 
 
-def differences(comparisons: Iterable[Comparison]) -> Table:
+def differences(comparisons: Iterable[Comparison]) -> Table[DifferenceRow]:
     """A row a scheme, scenario and metric: how far it lies above the other, and the verdict."""
-    rows, shown = [], []
+    rows: list[DifferenceRow] = []
+    shown: list[dict[str, Any]] = []
     for one in comparisons:
         for measure in MEASURES:
             if (found := one.differences.get(measure.metric)) is None:
                 continue
             low, high = found["ci95"] or (None, None)
-            row: dict[str, Any] = {
+            row: DifferenceRow = {
                 "scheme": one.scheme,
                 "against": one.against,
                 "scenario": one.scenario,
@@ -81,10 +59,10 @@ def differences(comparisons: Iterable[Comparison]) -> Table:
                 "verdict": str(one.zones[measure.metric]),
             }
             rows.append(row)
-            told = row | {"metric": measure.title, "pairs": str(one.pairs)}
+            told = {**row, "metric": measure.title, "pairs": str(one.pairs)}
             shown.append(told | {"difference": _signed(found), "95% interval": _ends(found)})
-    columns = {name: [row[name] for row in rows] for name in COMPARED}
-    return Table(columns, COMPARED, {head: [one[head] for one in shown] for head in SHOWN})
+    printed = {head: [one[head] for one in shown] for head in SHOWN}
+    return Table(columns(DifferenceRow, rows), kinds(DifferenceRow), printed)
 
 
 def _mean(metric: Metric, scale: float) -> str:

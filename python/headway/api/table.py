@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from headway.api.errors import Error
 from headway.columns import Rows, listed
@@ -12,12 +12,17 @@ from headway.columns import Rows, listed
 if TYPE_CHECKING:
     from headway.columns import Column
 
+Row = TypeVar("Row", bound=Mapping[str, Any])
+"""The keys of a row and their types: one of `headway.api.rows`."""
+
 MOST_PRINTED = 100
 """Rows of a table that are printed; it says how many more there are."""
 
 
-class Table(Sequence[dict[str, Any]]):
+class Table(Sequence[Row], Generic[Row]):
     """Rows with named columns. It prints as text. A row is a dict, with None for no value.
+
+    `headway.api.rows` has the keys of each table's rows, with their types.
 
     Example:
         >>> slow = [row["scheme"] for row in results.table() if row["delay_p95_ms"] > 100]
@@ -50,13 +55,13 @@ class Table(Sequence[dict[str, Any]]):
         return len(self._rows)
 
     @overload
-    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    def __getitem__(self, index: int) -> Row: ...
     @overload
-    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
         if isinstance(index, slice):
             return [self[at] for at in range(len(self))[index]]
-        return dict(self._rows[range(len(self))[index]])
+        return cast("Row", dict(self._rows[range(len(self))[index]]))
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame: NaN where there is no number, None where there is no text or list.

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from headway import ending
 from headway._native import UsageError
-from headway.api.arguments import folder_of
-from headway.api.errors import Error, Interrupted, as_error, end_by_signal, in_python
-from headway.api.table import Table
+from headway.api.arguments import as_error, folder_of
+from headway.api.errors import Error, Interrupted, end_by_signal, in_python
+from headway.api.rows import LogRow, ValidationRow, columns, kinds
+from headway.api.table import Row, Table
 from headway.train import run as trainings
 
 if TYPE_CHECKING:
@@ -23,25 +24,6 @@ if TYPE_CHECKING:
     from headway.train.config import TrainConfig
     from headway.train.loop import Training as UnderWay
     from headway.train.loop import Watcher
-
-MEASURED = ("utilisation", "throughput_mbps", "rtt_ms", "loss")
-"""What a validation measures of the network, next to the reward."""
-LOG = {
-    "system": "text",
-    "seed": "int64",
-    "steps": "int64",
-    "reward": "float64",
-    "validation": "float64",
-    **dict.fromkeys(MEASURED, "float64"),
-}
-VALIDATION = {
-    "system": "text",
-    "seed": "int64",
-    "scenario": "text",
-    "reward": "float64",
-    **dict.fromkeys(MEASURED, "float64"),
-}
-"""The columns of the tables, and their kinds."""
 
 
 class Training:
@@ -66,7 +48,7 @@ class Training:
         """Of each training what `headway train --json` prints; none of a learner."""
         return [one.json() for one in self._found]
 
-    def log(self) -> Table:
+    def log(self) -> Table[LogRow]:
         """How the trainings went: a row for each validation of each training.
 
         Returns:
@@ -80,9 +62,9 @@ class Training:
             >>> training.log().to_pandas().plot("steps", ["reward", "validation"])
         """
         own = [(one.system, one.seed, row) for one in self._found for row in one.history]
-        return _table([log_row(*one) for one in own], LOG)
+        return _table(LogRow, [log_row(*one) for one in own])
 
-    def validation(self) -> Table:
+    def validation(self) -> Table[ValidationRow]:
         """The kept weights on each validation scenario.
 
         Returns:
@@ -94,7 +76,7 @@ class Training:
             >>> print(training.validation())
         """
         own = [(one.system, one.seed, row) for one in self._found for row in one.scores]
-        return _table([{"system": name, "seed": seed} | row for name, seed, row in own], VALIDATION)
+        return _table(ValidationRow, [{"system": name, "seed": seed} | row for name, seed, row in own])
 
     def __repr__(self) -> str:
         return f"<headway.Training: {', '.join(map(str, self.models))}>"
@@ -108,7 +90,7 @@ def train(
     seed: int = 1,
     seeds: Iterable[int] | None = None,
     out: Name | None = None,
-    progress: Callable[[dict[str, Any]], object] | None = None,
+    progress: Callable[[LogRow], object] | None = None,
 ) -> Training:
     """Trains models, as the command `headway train` does.
 
@@ -220,7 +202,7 @@ def _carry_out(
 class _Watcher:
     """Calls a function of the caller's after each validation, until it raises."""
 
-    def __init__(self, progress: Callable[[dict[str, Any]], object] | None) -> None:
+    def __init__(self, progress: Callable[[LogRow], object] | None) -> None:
         self._progress = progress
         self.asked: Event | None = None
         """Is set once a signal has come."""
@@ -247,14 +229,22 @@ class _Watcher:
         return self.raised is not None or bool(self.asked and self.asked.is_set())
 
 
-def log_row(system: str, seed: int, row: Mapping[str, Any]) -> dict[str, Any]:
+def log_row(system: str, seed: int, row: Mapping[str, Any]) -> LogRow:
     """A row of the log, of one of `Training.history`."""
-    means = {name: fmean(score[name] for score in row["scores"]) for name in MEASURED}
+
+    def mean(name: str) -> float:
+        return fmean(score[name] for score in row["scores"])
+
     return {
         "system": system,
         "seed": seed,
-        **{name: row[name] for name in ("steps", "reward", "validation")},
-        **means,
+        "steps": row["steps"],
+        "reward": row["reward"],
+        "validation": row["validation"],
+        "utilisation": mean("utilisation"),
+        "throughput_mbps": mean("throughput_mbps"),
+        "rtt_ms": mean("rtt_ms"),
+        "loss": mean("loss"),
     }
 
 
@@ -272,5 +262,5 @@ def _called(kept: str) -> str:
     return kept.replace("the same command", "the same call")
 
 
-def _table(rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) -> Table:
-    return Table({name: [row[name] for row in rows] for name in kinds}, kinds)
+def _table(kind: type[Row], rows: Sequence[Mapping[str, Any]]) -> Table[Row]:
+    return Table(columns(kind, rows), kinds(kind))

@@ -7,9 +7,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError
-from headway.api.arguments import Told, folder_of, names_of
-from headway.api.errors import Error, as_error, in_python
+from headway.api.arguments import Told, as_error, folder_of, names_of
+from headway.api.errors import Error, in_python
 from headway.api.results import Picture
+from headway.api.rows import GapRow, columns, kinds
 from headway.api.table import Table
 from headway.benches.plan import number
 from headway.ending import held
@@ -31,25 +32,6 @@ UNITS = {
     "utilisation": "share",
     "rtt_mean_ms": "ms",
 }
-KINDS = {
-    "scenario": "text",
-    "scheme": "text",
-    "world": "text",
-    "pairs": "int64",
-    "unfit": "int64",
-    "metric": "text",
-    "unit": "text",
-    "sim": "float64?",
-    "real": "float64?",
-    "difference": "float64?",
-    "low": "float64?",
-    "high": "float64?",
-    "percent": "float64?",
-    "percent_low": "float64?",
-    "percent_high": "float64?",
-    "reach": "text?",
-}
-"""The columns of the table, and their kinds."""
 FOLDER = "out/gap"
 """Where the runs are kept, unless the caller says otherwise."""
 NAMED = ("scenario", "scheme", "world", "pairs")
@@ -84,7 +66,7 @@ class Gap:
         ]
         return [in_python(line) for line in (*self._doubts, *unfit, *guards(self.rows))]
 
-    def table(self) -> Table:
+    def table(self) -> Table[GapRow]:
         """Every metric of each scenario, scheme and world of real packets, less the simulator's.
 
         Returns:
@@ -100,14 +82,14 @@ class Gap:
         """
         from headway.gap.tables import plain, signed
 
-        rows: list[dict[str, Any]] = []
+        rows: list[GapRow] = []
         shown: list[dict[str, str]] = []
         for row, world, found in self._by_world():
             for metric, unit in UNITS.items():
                 own = found[metric]
                 low, high = own["difference"]["ci95"] or (None, None)
                 percent_low, percent_high = own["percent"]["ci95"] or (None, None)
-                line = {
+                line: GapRow = {
                     "scenario": row["scenario"],
                     "scheme": row["scheme"],
                     "world": world,
@@ -127,7 +109,7 @@ class Gap:
                 }
                 rows.append(line)
                 if metric in ("throughput_mbps", "delay_p95_ms"):
-                    named = {key: str(line[key]) for key in NAMED}
+                    named = {key: str(value) for key, value in line.items() if key in NAMED}
                     shown.append(
                         named
                         | {
@@ -137,8 +119,8 @@ class Gap:
                             "reach": line["reach"] or "\u2013",
                         }
                     )
-        columns = {name: [line[name] for line in rows] for name in KINDS}
-        return Table(columns, KINDS, {head: [one[head] for one in shown] for head in shown[0]})
+        printed = {head: [one[head] for one in shown] for head in shown[0]}
+        return Table(columns(GapRow, rows), kinds(GapRow), printed)
 
     def plot(self, path: str | PathLike[str] | None = None) -> Picture:
         """Differences of throughput and p95 delay with their intervals: the chart of gap.svg.

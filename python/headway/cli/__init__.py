@@ -9,8 +9,7 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Runs the command line and exits; whatever goes wrong is one line on standard error."""
-    from headway import ending
-    from headway.cli import streams
+    from headway import ending, streams
 
     streams.prepare()
     # Loading takes a while, and may be interrupted like everything else.

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from headway import ending
+from headway import ending, streams
 from headway._native import RunError, UsageError
 from headway.cli import (
     bench,
@@ -23,7 +23,7 @@ from headway.cli import (
     reproduce,
     shadow,
     shell,
-    streams,
+    testbed,
     traces,
     train,
     try_,
@@ -62,13 +62,18 @@ app.command(
     # Options behind the program's name are the program's.
     context_settings={"allow_interspersed_args": False},
 )(shell.shell)
+app.command(
+    "testbed",
+    short_help="Run a program in a network of switches.",
+    epilog=EPILOG["testbed"],
+)(testbed.run)
 app.command("report", short_help="Write the report of a bench again.", epilog=EPILOG["report"])(report.report)
 app.command("gap", short_help="Compare the simulator with real packets.", epilog=EPILOG["gap"])(gap.gap)
 app.command("reproduce", short_help="Make a paper's figures again.", epilog=EPILOG["reproduce"])(
     reproduce.reproduce
 )
 app.command("train", short_help="Train a model.", epilog=EPILOG["train"])(train.train)
-app.command("distill", short_help="Shrink a model to a policy that runs in the kernel.", epilog=EPILOG["distill"])(
+app.command("distill", short_help="Train a small copy of a model for the kernel.", epilog=EPILOG["distill"])(
     distill.distill
 )
 app.command(
@@ -78,15 +83,15 @@ app.command(
 )(try_.try_)
 app.command(
     "shadow",
-    short_help="Show what a policy would have done.",
+    short_help="Show what a policy would have done while Cubic was in control.",
     epilog=EPILOG["shadow"],
 )(shadow.shadow)
 app.command("schemes", epilog=EPILOG["schemes"])(lists.schemes)
 app.command("scenarios", epilog=EPILOG["scenarios"])(lists.scenarios)
-app.add_typer(models.app, name="models", short_help="Trained models: list, show, check, and as ONNX.")
-app.add_typer(tune.app, name="tune", short_help="Tune BBR's windows on many hosts: hosts, agents, status.")
-app.add_typer(netwatch.app, name="netwatch", short_help="Measure congestion by switches' counters: run, status.")
-app.add_typer(keys.app, name="keys", short_help="Keys of hosts and agents: make and list them.")
+app.add_typer(models.app, name="models", short_help="List, show and check trained models; ONNX.")
+app.add_typer(tune.app, name="tune", short_help="Tune BBR on many hosts by a trained agent.")
+app.add_typer(netwatch.app, name="netwatch", short_help="Tell senders what switches say about congestion.")
+app.add_typer(keys.app, name="keys", short_help="Make and list the keys that headway tune encrypts with.")
 app.add_typer(traces.app, name="traces", short_help="Fetch, describe, convert and draw trace files.")
 
 

@@ -35,8 +35,8 @@ def bench(
     scenario: Annotated[
         str,
         typer.Option(
-            help="Scenarios with commas between, each a name, a TOML file or - (a pipe). A family runs whole; "
-            "NAME:KEY=VALUE is one of it."
+            help="Scenarios with commas between, each a name, a TOML file or - (a pipe). The name of a family "
+            "runs all its members; NAME:KEY=VALUE runs one of them."
         ),
     ],
     world: Annotated[

@@ -13,7 +13,7 @@ from headway import ending
 from headway._native import RunError
 from headway.benches.run import Observer
 from headway.cli.bench_tables import print_results, say_where
-from headway.cli.streams import is_animated, quoted, results_in, said, screen, shown
+from headway.streams import is_animated, quoted, results_in, said, screen, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

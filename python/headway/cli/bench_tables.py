@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headway.cli.streams import plain
 from headway.cli.usage import WIDEST, console, fit_columns, say_left_out
+from headway.streams import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

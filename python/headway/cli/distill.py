@@ -13,8 +13,8 @@ import typer
 from headway import ending
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, MODEL
-from headway.cli.streams import quoted, results_in, shown
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
+from headway.streams import quoted, results_in, shown
 from headway.text import nearest
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ def distill(
     teacher: Annotated[
         str, MODEL, typer.Argument(metavar="TEACHER", help="A model: aurora (the newest), aurora-v2, or a folder.")
     ],
-    to: Annotated[
-        str, typer.Option(help="Kind of the new policy: int8, a network of 30-32-16-1 in whole numbers.")
-    ] = "int8",
+    to: Annotated[str, typer.Option(help="Kind of the new network: int8, layers of 30, 32, 16 and 1.")] = "int8",
     out: Annotated[
         Path | None,
         FOLDER,
@@ -37,16 +35,22 @@ def distill(
     ] = None,
     number: Annotated[int, typer.Option(min=1, max=9999, help="Version N of the new model.")] = 1,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**31 - 1, envvar="HEADWAY_SEED", help="Same seed, same model.")
+        int,
+        typer.Option(
+            min=0,
+            max=2**31 - 1,
+            envvar="HEADWAY_SEED",
+            help="Seed of the training: the same seed gives the same model.",
+        ),
     ] = 1,
     json: Json = False,
 ) -> None:
-    """Distil a model for the kernel: a student drives in simulations, and learns what the model would do."""
+    """Train a small network of 8-bit whole numbers to do as a model does; it runs inside the kernel."""
     if to not in KINDS:
         raise UsageError(f"--to '{to}': there is no such kind{nearest(to, KINDS)}; give {', '.join(KINDS)}")
     # The sums of one thread are the same anywhere. NumPy reads it when it is first imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from headway.models.extras import need
+    from headway.extras import need
 
     for module in ("gymnasium", "safetensors", "tomli_w"):
         need(module, "train")
@@ -78,7 +82,7 @@ class _Screen:
     def __init__(self, title: str, total: float) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        from headway.cli.streams import is_animated, screen
+        from headway.streams import is_animated, screen
 
         console = screen(stderr=True)
         self.progress = Progress(

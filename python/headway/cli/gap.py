@@ -15,7 +15,6 @@ from headway import ending
 from headway._native import UsageError
 from headway.benches.plan import MOST_JOBS, MOST_RUNS
 from headway.cli.paths import FOLDER
-from headway.cli.streams import plain, results_in, said, shown
 from headway.cli.usage import (
     WIDEST,
     Json,
@@ -29,6 +28,7 @@ from headway.cli.usage import (
     words,
 )
 from headway.gap.plan import EMU, KERNEL, LEARNED, OF_KERNEL, SIM, UDP_HOSTED, Settings
+from headway.streams import plain, results_in, said, shown
 from headway.text import command_line
 
 if TYPE_CHECKING:
@@ -46,16 +46,17 @@ def gap(
     schemes: Annotated[
         str | None,
         typer.Option(
-            help="Schemes with commas between. newreno, cubic and bbr are the kernel's in the emulator, "
-            "others ours over UDP; udp-NAME is ours in any case. Learned ones run in the kernel too, where there "
-            f"is a headwayd. Else {','.join((*OF_KERNEL, *UDP_HOSTED))}, and with a headwayd {','.join(LEARNED)}.",
+            help="Schemes with commas between. As real packets, newreno, cubic and bbr are the kernel's, "
+            "and others are Headway's over UDP; udp-NAME is always Headway's. If headwayd is installed, learned "
+            f"schemes run in the kernel too. Default: {','.join((*OF_KERNEL, *UDP_HOSTED))}, and with headwayd "
+            f"{','.join(LEARNED)}.",
             show_default=False,
         ),
     ] = None,
     scenario: Annotated[
         str | None,
         typer.Option(
-            help="Scenarios with commas between, each a name, a TOML file or - (a pipe); else the seven "
+            help="Scenarios with commas between, each a name, a TOML file or - (a pipe). Default: the seven "
             "networks of the interval paper and two LTE traces.",
             show_default=False,
         ),
@@ -66,7 +67,7 @@ def gap(
             min=1,
             max=MOST_RUNS,
             envvar="HEADWAY_RUNS",
-            help="Least number of pairs of runs of each. More that --out already has count too.",
+            help="Smallest number of pairs of runs of each scheme and scenario. Further pairs in --out count too.",
         ),
     ] = 10,
     seconds: Seconds = None,
@@ -95,7 +96,7 @@ def gap(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run the same in simulator, emulator and kernel: differences of pairs of runs, with 95% intervals."""
+    """Run the same flows simulated and as real packets, and print how far they differ, with 95% intervals."""
     from headway.gap import run
     from headway.gap.page import guards
     from headway.gap.page import publish as write_page

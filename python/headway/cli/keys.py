@@ -8,8 +8,8 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, Commands
-from headway.cli.streams import plain, quoted, results_in, shown
 from headway.cli.usage import EPILOG, Json, console, table_of
+from headway.streams import plain, quoted, results_in, shown
 
 app = Commands(
     name="keys",
@@ -36,7 +36,7 @@ def new(
     json: Json = False,
 ) -> None:
     """Make a key pair: NAME.key to give away, NAME.key_secret to keep."""
-    from headway.models.extras import need
+    from headway.extras import need
 
     need("zmq", "tune")
     from headway.tune import keys
@@ -56,7 +56,7 @@ def new(
 @app.command(epilog=EPILOG["keys show"])
 def show(out: Folder = None, json: Json = False) -> None:
     """Show the keys of a folder: names, public halves, and which are yours."""
-    from headway.models.extras import need
+    from headway.extras import need
 
     need("zmq", "tune")
     from headway.tune import keys

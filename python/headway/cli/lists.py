@@ -19,7 +19,7 @@ PUBLISHED = ("name", "family", "needs", "worlds", "source")
 
 
 def schemes(
-    name: Annotated[str | None, typer.Argument(help="One scheme, of which everything is told.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A scheme: print all about it.")] = None,
     json: Json = False,
 ) -> None:
     """Congestion controllers: what they need, and where they run.
@@ -55,7 +55,7 @@ def _show(scheme: dict[str, Any]) -> None:
     table.add_row("needs", ", ".join(scheme["needs"]) or "nothing special")
     table.add_row("runs in", ", ".join(scheme["worlds"]) or "no world yet")
     for deviation in scheme["deviations"]:
-        table.add_row("departs", escape(deviation))
+        table.add_row("differs", escape(deviation))
     for p in scheme["params"]:
         table.add_row(f":{p['name']}=", f"{p['help']}; {_value(p)}")
     console().print(table)

@@ -1,6 +1,8 @@
 """`headway models`: lists, shows, checks and exchanges trained models."""
 
 import json as js
+import re
+import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,11 +10,11 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, MODEL, Commands
-from headway.cli.streams import beside, plain, results_in, shown
 from headway.cli.usage import EPILOG, Json, console, table_of
+from headway.streams import beside, plain, results_in, shown
 
 app = Commands(
-    help="Trained models: what there is, what is in them, and as ONNX.",
+    help="List, show and check trained models; export and import them as ONNX.",
     epilog=EPILOG["models"],
     invoke_without_command=True,
 )
@@ -75,13 +77,24 @@ def show(name: Which, json: Json = False) -> None:
     facts = {
         "place": model.place,
         "network": f"{model.net}, {model.parameters} parameters, {model.size / 1000:.0f} kB in all",
-        "golden": f"{model.golden_rows} outputs, largest difference {model.golden_error:.1e}",
+        "checked": f"{model.golden_rows} golden outputs, largest difference {model.golden_error:.1e}",
         **_paths(model.card),
     }
     for fact, text in facts.items():
         screen.print(f"  {fact:<8} {plain(text)}", soft_wrap=True)
     print()
-    print(model.files[CARD].decode(), end="")
+    print(_readable(model.files[CARD].decode()), end="")
+
+
+def _readable(card: str) -> str:
+    """A card's TOML with the training's configuration line by line. It is one long line in the file."""
+
+    def in_lines(line: re.Match[str]) -> str:
+        config = str(tomllib.loads(line[0])["config"])
+        can_be_shown = config.replace("\n", "").isprintable() and "'''" not in config
+        return f"config = '''\n{config}'''" if can_be_shown else line[0]
+
+    return re.sub(r'^config = ".*"$', in_lines, card, flags=re.MULTILINE)
 
 
 def _paths(card: dict[str, Any]) -> dict[str, str]:

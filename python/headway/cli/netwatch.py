@@ -9,8 +9,8 @@ import typer
 
 from headway._native import RunError, UsageError
 from headway.cli.paths import Commands
-from headway.cli.streams import is_animated, plain
 from headway.cli.usage import EPILOG, Json, Seed, console, table_of
+from headway.streams import is_animated, plain
 from headway.text import seconds
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def run(
     ] = False,
 ) -> int:
     """Read switches and serve what is known of paths, until Ctrl-C."""
-    from headway.models.extras import need
+    from headway.extras import need
 
     for module in ("fastapi", "uvicorn", "prometheus_client"):
         need(module, "netwatch")
@@ -124,7 +124,7 @@ def _simulated(
 def _real(path: Path, period_s: float | None, stale_s: float | None) -> "tuple[Topology, list[Source]]":
     from dataclasses import replace
 
-    from headway.models.extras import need
+    from headway.extras import need
     from headway.netwatch import topology
 
     watched = topology.load(path)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from headway.cli.streams import is_animated, screen
+from headway.streams import is_animated, screen
 
 SHOWN_AFTER_S = 2.0
 

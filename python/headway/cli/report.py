@@ -7,8 +7,8 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.streams import beside, results_in, shown
 from headway.cli.usage import Json
+from headway.streams import beside, results_in, shown
 
 
 def report(
@@ -18,12 +18,12 @@ def report(
         typer.Argument(metavar="DIR", help="A folder that headway bench has written.", show_default=False),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="The page to write, - for standard output; else report.html in DIR.")
+        Path | None, typer.Option(help="The page to write; - is standard output. Default: report.html in DIR.")
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     json: Json = False,
 ) -> None:
-    """Write the report of a bench again from its results.parquet and series.parquet: same files, same page."""
+    """Write the report of a bench again, from its results.parquet and series.parquet."""
     from headway.cli.progress import progress_of
     from headway.files import given, make_parent, not_over, write_atomic
     from headway.report import page

@@ -17,9 +17,9 @@ from headway import ending
 from headway._native import RunError, UsageError
 from headway.benches.plan import MOST_JOBS
 from headway.cli.paths import FOLDER
-from headway.cli.streams import plain, results_in, said, shown
 from headway.cli.usage import Json, console, kept_in
 from headway.runs.task import KERNEL, SIM
+from headway.streams import plain, results_in, said, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -42,8 +42,8 @@ class Where(StrEnum):
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="The paper: bbr-tuning, interval, owl, rax.")],
-    figure: Annotated[str, typer.Argument(help="A figure, such as fig4, or all.")] = "all",
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: bbr-tuning, interval, owl, rax.")],
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="A figure, such as fig4, or all.")] = "all",
     quick: Annotated[
         bool,
         typer.Option(
@@ -89,7 +89,7 @@ def reproduce(
         typer.Option(
             "--logs",
             help="Log each packet of the first run of each point, as mahimahi does, in the folder logs of --out; "
-            "without it nothing but metrics is kept.",
+            "without it only metrics are kept.",
         ),
     ] = False,
     stand_in: Annotated[
@@ -98,7 +98,7 @@ def reproduce(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Make a paper's figures again: runs, charts, and each claim beside what is measured here."""
+    """Make a paper's figures again, and compare each of its claims with what is measured here."""
     from headway.reproduce import run
     from headway.reproduce.engine import begin
 

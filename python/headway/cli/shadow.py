@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway._native import UsageError
-from headway.cli.streams import beside, plain, said, shown
 from headway.cli.usage import Json, console, table_of
+from headway.streams import beside, plain, said, shown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,8 +33,8 @@ def shadow(
 ) -> None:
     """Show what a policy would have done while Cubic controlled the flows.
 
-    Sizes are in % of Cubic's window, or of the rate, at the time of each decision. Nothing was
-    carried out, so that the policy's own windows would have differed from then on.
+    Sizes are in % of Cubic's window, or of the rate, at the time of each decision. No decision
+    took effect, so each one starts from Cubic's window.
     """
     from headway.files import given, make_parent, not_over, replaceable
     from headway.shadow import picture, read

@@ -13,9 +13,9 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.streams import results_in
 from headway.cli.usage import Json
 from headway.files import alone_in, by_given_names, in_utf8, is_stream, spooled
+from headway.streams import results_in
 
 Words = str | None
 """What an option says, in the words of scenarios; `headway_scenario` reads it."""
@@ -39,10 +39,11 @@ def shell(
         typer.Argument(metavar="CMD", help="The program. Default: your shell.", show_default=False),
     ] = None,
     up: Annotated[
-        Words, typer.Option(help="Towards the far side: a rate, a trace or its file, or 'unlimited' (the default).")
+        Words,
+        typer.Option(help="Link towards the far side: a rate, a trace or its file, or 'unlimited' (the default)."),
     ] = None,
     down: Annotated[
-        Words, typer.Option(help="From the far side, likewise. A trace may be NAME:mean=5Mbps.")
+        Words, typer.Option(help="Link from the far side, likewise. A trace may be scaled: NAME:mean=5Mbps.")
     ] = None,
     delay: Annotated[Words, typer.Option(help="One-way propagation delay, in each direction: 20ms.")] = None,
     jitter: Annotated[Words, typer.Option(help="Extra delay of each packet: up to 5ms, or mean=2ms.")] = None,
@@ -95,8 +96,8 @@ def shell(
 ) -> int:
     """Run any program behind an emulated link, in a network namespace of its own.
 
-    Its far side is $HEADWAY_PEER ($HEADWAY_PEER6). The exit code is the program's. With --json the last line of
-    standard output is what has happened on the link.
+    The program reaches the far side of the link at $HEADWAY_PEER (IPv6: $HEADWAY_PEER6). The exit code is the
+    program's. With --json the last line of standard output says what happened on the link.
     """
     if sys.platform != "linux":
         raise UsageError("shell: its links need Linux's network namespaces; run it on Linux")

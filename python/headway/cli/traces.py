@@ -10,8 +10,8 @@ import typer
 from headway import ending
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, Commands
-from headway.cli.streams import beside, plain, results_in, shown
 from headway.cli.usage import EPILOG, Json, console, table_of
+from headway.streams import beside, plain, results_in, shown
 from headway.text import nearest, seconds
 
 app = Commands(
@@ -56,7 +56,7 @@ def listing(context: typer.Context, json: Json = False) -> None:
 
 @app.command(epilog=EPILOG["traces fetch"])
 def fetch(
-    collection: Annotated[str, typer.Argument(help="Which collection: 'mahimahi' or 'nyc'.")],
+    collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="Which collection: 'mahimahi' or 'nyc'.")],
     from_: Annotated[
         Path | None, FOLDER, typer.Option("--from", help="A folder with a local copy, instead of the network.")
     ] = None,
@@ -66,7 +66,7 @@ def fetch(
         typer.Option(help="Folder to put them in; else the cache folder, where Headway finds them."),
     ] = None,
 ) -> None:
-    """Fetch recorded traces, each checked against its pinned SHA-256; what is there already stays."""
+    """Fetch recorded traces, each checked against its pinned SHA-256. Traces that you already have stay."""
     from headway.traces import cache_folder, collections
     from headway.traces import fetch as fetch_traces
 
@@ -93,7 +93,8 @@ def fetch(
 
 @app.command(epilog=EPILOG["traces info"])
 def info(
-    traces: Annotated[list[str], typer.Argument(help="Names of traces, or files.")], json: Json = False
+    traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Names of traces, or files.")],
+    json: Json = False,
 ) -> None:
     """Describe traces: length, mean rate, percentiles of 1-s rates, outages, which seconds may train."""
     from headway.files import called
@@ -137,9 +138,14 @@ def spans(parts: list[tuple[float, float]]) -> str:
 @app.command(epilog=EPILOG["traces convert"])
 def convert(
     source: Annotated[
-        Path, typer.Argument(help="A trace by name or file, or a table of seconds and Mbit/s; - is a pipe.")
+        Path,
+        typer.Argument(
+            metavar="SOURCE", help="A trace by name or file, or a table of seconds and Mbit/s; - is a pipe."
+        ),
     ],
-    target: Annotated[Path, typer.Argument(help="What to write: a CSV file if it ends in .csv, else a trace.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="What to write: a CSV file if it ends in .csv, else a trace.")
+    ],
     interval: Annotated[str, typer.Option(help="Time between rows of a CSV file that is written.")] = "1s",
     time: Annotated[
         str | None,
@@ -175,7 +181,7 @@ def convert(
 
 @app.command(epilog=EPILOG["traces plot"])
 def plot(
-    traces: Annotated[list[str], typer.Argument(help="Names of traces, or files.")],
+    traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Names of traces, or files.")],
     out: Annotated[Path, typer.Option(help="The picture: .svg or .png; - is standard output.")] = Path("trace.svg"),
     interval: Annotated[str, typer.Option(help="The rate is the mean over each such interval.")] = "500ms",
 ) -> None:

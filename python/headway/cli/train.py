@@ -13,8 +13,8 @@ import typer
 from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.streams import quoted, results_in, shown
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
+from headway.streams import quoted, results_in, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 def train(
     system: Annotated[
         str | None,
-        typer.Argument(help="What to train: quick, aurora-v1, owl-v1, rax-v1, ...; --list prints all."),
+        typer.Argument(
+            metavar="SYSTEM", help="What to train: quick, aurora-v1, owl-v1, rax-v1, ...; --list prints all."
+        ),
     ] = None,
     config: Annotated[
         Path | None,
@@ -38,8 +40,8 @@ def train(
     ablation: Annotated[
         str | None,
         typer.Option(
-            help="With SYSTEM owl or interval-learned: its v1 with some of it changed, such as history-1; all "
-            "trains every one (docs/training.md)."
+            help="Train owl or interval-learned (SYSTEM) with one part changed, such as history-1. 'all' trains "
+            "each ablation of the system (docs/training.md)."
         ),
     ] = None,
     out: Annotated[
@@ -47,18 +49,24 @@ def train(
         FOLDER,
         typer.Option(
             envvar="HEADWAY_OUT",
-            help="Folder of checkpoint, logs and model; else out/train/MODEL-seed-SEED. With --seeds, the folder "
-            "in which each seed has such a folder.",
+            help="Folder of checkpoint, logs and model. Default: out/train/MODEL-seed-SEED. With --seeds, each "
+            "seed has such a folder in it.",
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**31 - 1, envvar="HEADWAY_SEED", help="Same seed, same weights, bit for bit.")
+        int,
+        typer.Option(
+            min=0,
+            max=2**31 - 1,
+            envvar="HEADWAY_SEED",
+            help="Seed of the training: the same seed gives the same weights.",
+        ),
     ] = 1,
     seeds: Annotated[
         str | None,
         typer.Option(
-            help="Several seeds, such as 1-5 or 1,4,9: a training each, one after the other. What five of them "
-            "have in common is the learner's; what one has may be luck."
+            help="Several seeds, such as 1-5 or 1,4,9: one training for each, one after the other. A single "
+            "training may have been lucky."
         ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Print the systems, and train nothing.")] = False,
@@ -71,7 +79,7 @@ def train(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Train a model. The same command goes on from the last checkpoint of one that was interrupted or killed."""
+    """Train a model. If a training was interrupted or killed, the same command continues it."""
     from headway.train import run
 
     if list_:
@@ -273,7 +281,7 @@ class _Screen:
 def _bar() -> Progress:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from headway.cli.streams import is_animated, screen
+    from headway.streams import is_animated, screen
 
     console = screen(stderr=True)
     return Progress(

@@ -10,13 +10,13 @@ import typer
 from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.streams import beside, plain, results_in, said, shown
 from headway.cli.usage import Json, console, table_of, words
 from headway.path_trial.wire import PORT
+from headway.streams import beside, plain, results_in, said, shown
 
 if TYPE_CHECKING:
     from headway.path_trial.folder import TrialFolder
-    from headway.path_trial.trial import Plan
+    from headway.path_trial.plan import Plan
 
 MOST_MINUTES = 7 * 24 * 60
 
@@ -41,7 +41,7 @@ def try_(
         typer.Option(
             min=0.001,
             max=MOST_MINUTES,
-            help="Time of the whole trial, with what --out has already.",
+            help="Time of the whole trial. What --out already has counts.",
         ),
     ] = 5.0,
     seconds: Annotated[
@@ -49,7 +49,7 @@ def try_(
         typer.Option(
             min=0.05,
             max=60,
-            help="Length of a transfer in s; else 1 to 10, so that 30 rounds fit.",
+            help="Length of a transfer, s. Default: 1 to 10, so that 30 rounds fit.",
         ),
     ] = None,
     seed: Annotated[
@@ -110,7 +110,8 @@ def try_(
     from headway.files import alone_in, given, make_parent, new_folder, replaceable
     from headway.path_trial.controllers import doubts, named
     from headway.path_trial.folder import TrialFolder
-    from headway.path_trial.trial import Plan, check_time, usual_seconds
+    from headway.path_trial.plan import Plan
+    from headway.path_trial.trial import check_time, usual_seconds
 
     names = named(words(schemes, "--schemes"))
     host, at = _address(to)

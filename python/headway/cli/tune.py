@@ -12,8 +12,8 @@ import typer
 from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER, MODEL, Commands, Names
-from headway.cli.streams import plain, shown
 from headway.cli.usage import EPILOG, Json, console, table_of, words
+from headway.streams import plain, shown
 from headway.text import seconds
 
 if TYPE_CHECKING:
@@ -315,14 +315,14 @@ def _print_rows(heads: tuple[str, ...], rows: list[list[str]]) -> None:
 
 
 def _need() -> None:
-    from headway.models.extras import need
+    from headway.extras import need
 
     for module in ("zmq", "msgspec"):
         need(module, "tune")
 
 
 def _learner() -> "type[LearningPolicy]":
-    from headway.models.extras import need
+    from headway.extras import need
 
     for module in ("torch", "stable_baselines3", "safetensors"):
         need(module, "train")

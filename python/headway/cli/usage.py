@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 
 from headway import ending
 from headway._native import UsageError
-from headway.cli.streams import screen, shown
+from headway.streams import screen, shown
 from headway.text import LONGEST_S
 
 if TYPE_CHECKING:
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# They work on a machine without recorded traces.
 EXAMPLES = {
     "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
-    "bench": "headway bench --schemes cubic,bbr,vegas --scenario owl-lte-verizon,pantheon-default --against cubic",
-    "shell": "headway shell --up 12Mbps --down Verizon-LTE-short.down --delay 20ms --queue 100pkt -- bash",
+    "bench": "headway bench --schemes cubic,bbr,vegas --scenario pantheon-default,synthetic-att --against cubic",
+    "shell": "headway shell --up 12Mbps --down synthetic-att.down --delay 20ms --queue 100pkt -- bash",
+    "testbed": "headway testbed nsfnet --known 0.5 --peer 'iperf3 -s' -- sh -c 'iperf3 -c $HEADWAY_PEER'",
     "report": "headway report out/lte --open",
-    "gap": "headway gap --schemes newreno,copa --scenario pantheon-default,lte-verizon --runs 5 --seconds 30",
+    "gap": "headway gap --schemes newreno,copa --scenario pantheon-default,synthetic-att --runs 5 --seconds 30",
     "reproduce": "headway reproduce owl fig7 --quick",
     "train": "headway train quick --seed 2",
     "distill": "headway distill aurora --to int8 --out out/aurora-int8",
@@ -54,11 +56,12 @@ EXAMPLES = {
     "keys show": "headway keys show",
     "traces": "headway traces fetch mahimahi",
     "traces fetch": "headway traces fetch mahimahi --from ~/mahimahi/traces",
-    "traces info": "headway traces info Verizon-LTE-short.down synthetic-att.up",
+    "traces info": "headway traces info synthetic-att.down synthetic-att.up",
     "traces convert": "headway traces convert rates.csv my-link.down",
-    "traces plot": "headway traces plot Verizon-LTE-short.down --out verizon.svg",
+    "traces plot": "headway traces plot synthetic-att.down --out att.svg",
 }
-EPILOG = {command: f"Example: {example}" for command, example in EXAMPLES.items()}
+# Behind \b help breaks no line: an example can be copied at any width.
+EPILOG = {command: f"\b\nExample: {example}" for command, example in EXAMPLES.items()}
 
 
 WIDE = 160
@@ -78,7 +81,7 @@ Seconds = Annotated[
 Warmup = Annotated[
     float,
     typer.Option(
-        min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Metrics leave out the first so many seconds."
+        min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Seconds at the start of a run that metrics leave out."
     ),
 ]
 """The window of a run, of every command that runs scenarios."""

@@ -5,7 +5,7 @@ docs/environments.md describes them.
 """
 
 from headway._native import UsageError
-from headway.models.extras import install
+from headway.extras import install
 
 try:
     import gymnasium

@@ -14,15 +14,18 @@ import numpy as np
 from headway import _native
 from headway._native import UsageError
 from headway.envs.rewards import Reward
+from headway.systems import systems
 from headway.text import nearest
-from headway.train.config import SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CONFIGS = Path(__file__).parent / "configs"
+"""Environments that no system of `headway train` has."""
 SECTIONS = ("agent", "env", "reward")
 MOST_STEPS = 2**32 - 1
+FPS = 25
+"""Pictures a second that `render` shows."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,7 @@ class EnvConfig:
 
 def _files() -> dict[str, Path]:
     """The file of each configuration that has a name."""
-    return {path.stem: path for folder in (SYSTEMS, CONFIGS) for path in sorted(folder.glob("*.toml"))}
+    return systems() | {path.stem: path for path in sorted(CONFIGS.glob("*.toml"))}
 
 
 def _sections_of(name: object) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from headway._native import UsageError
 from headway.envs.measurements import COLUMNS, Measurements
 from headway.envs.rewards import function_of
 from headway.envs.vector import ENDS, Uncopied, answers_of, seed_of, spaces
-from headway.models.extras import install
+from headway.extras import install
 
 try:
     from pettingzoo import AECEnv, ParallelEnv
@@ -39,7 +39,7 @@ class _Simulation:
         self.seen_space, self.action_space = spaces(config)
         self.names = [f"flow_{index}" for index in range(self.core.count)]
         self.random = np.random.default_rng(seed_of(seed))
-        self._reward = function_of(reward, config)
+        self._reward = function_of(reward, config.reward)
 
     def begin(self, seed: int | None) -> None:
         """Runs a new episode to its first decision."""

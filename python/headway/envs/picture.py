@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from headway._native import UsageError
-from headway.envs.vector import FPS
+from headway.envs.config import FPS
 from headway.report.style import CAPACITY, COLOURS, GRID, INK, SOFT
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from headway._native import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headway.envs.config import EnvConfig
     from headway.envs.measurements import Measurements
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -244,14 +243,14 @@ Function = Callable[["Measurements"], Array]
 """A reward of your own: a function of the columns of a step, an array of one value for each environment."""
 
 
-def function_of(own: Function | str | Reward | None, config: EnvConfig) -> Function:
-    """The reward of an environment: a function, a reward by name, or None for that of the configuration.
+def function_of(own: Function | str | Reward | None, usual: Reward) -> Function:
+    """The reward of an environment: a function, a reward by name, or None for the `usual` one.
 
     Raises UsageError for another thing. What the function returns is checked at each step: numbers that are not
     finite, or not one for each environment, are a UsageError.
     """
     if own is None:
-        return config.reward.function()
+        return usual.function()
     if isinstance(own, str):
         return Reward(own).function()
     if isinstance(own, Reward):

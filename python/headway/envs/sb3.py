@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 
 from headway._native import UsageError
 from headway.envs.vector import Uncopied
-from headway.models.extras import install
+from headway.extras import install
 
 try:
     from stable_baselines3.common.vec_env import VecEnv

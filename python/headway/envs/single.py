@@ -8,9 +8,10 @@ import gymnasium
 import numpy as np
 
 from headway import _native
+from headway.envs.config import FPS
 from headway.envs.measurements import COLUMNS, Measurements
 from headway.envs.rewards import function_of
-from headway.envs.vector import ENDS, FPS, Uncopied, answers_of, mode_of, seed_of, spaces
+from headway.envs.vector import ENDS, Uncopied, answers_of, mode_of, seed_of, spaces
 
 if TYPE_CHECKING:
     from headway.envs.config import EnvConfig
@@ -48,7 +49,7 @@ class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
         self.config = config
         self.observation_space, self.action_space = spaces(config)
         self._core = _native.Environments(config, 1, seed=seed_of(seed), threads=1)
-        self._reward = function_of(reward, config)
+        self._reward = function_of(reward, config.reward)
         self._observations = np.zeros((1, *(self.observation_space.shape or ())), dtype=np.float32)
         self._final = np.zeros_like(self._observations)
         self._rows = np.zeros((1, len(COLUMNS)))

@@ -17,11 +17,11 @@ from gymnasium.vector.utils import batch_space
 from pettingzoo import ParallelEnv
 
 from headway._native import UsageError
+from headway.companions import companions
 from headway.envs.config import Team
 from headway.envs.flows import HeadwayParallelEnv
 from headway.envs.measurements import COLUMNS
 from headway.envs.vector import MOST_ENVIRONMENTS, MOST_THREADS, Uncopied, seed_of, spaces, whole
-from headway.tune.table import companions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

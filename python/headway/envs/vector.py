@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from headway import _native, memory
 from headway._native import UsageError
+from headway.envs.config import FPS
 from headway.envs.measurements import COLUMNS, Measurements
 from headway.envs.rewards import function_of
 
@@ -114,8 +115,6 @@ def answers_of(actions: Any, config: EnvConfig, count: int) -> Array:
     return answers.reshape(count, width)
 
 
-FPS = 25
-"""Frames a second, of a window and of a video."""
 MOST_ENVIRONMENTS = 100_000
 MOST_THREADS = 1024
 ENVIRONMENT_BYTES = 110_000
@@ -186,7 +185,7 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._core = _native.Environments(config, num_envs, seed=seed_of(seed), threads=threads)
-        self._reward = function_of(reward, config)
+        self._reward = function_of(reward, config.reward)
         self.copies = copy
         """Are arrays the caller's own?"""
         self.core_s = 0.0

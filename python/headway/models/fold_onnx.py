@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headway._native import UsageError
-from headway.models.extras import need
+from headway.extras import need
 
 RANDOM = {"Bernoulli", "Dropout", "Multinomial"}
 """Operators that draw numbers, beside those whose names begin with Random."""

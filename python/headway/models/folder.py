@@ -58,7 +58,7 @@ class Model:
 
     def tensors(self) -> dict[str, Array]:
         """The weights, by PyTorch's names and in its shapes. Raises UsageError without the package safetensors."""
-        from headway.models.extras import need
+        from headway.extras import need
 
         tensors: dict[str, Array] = need("safetensors.numpy").load(self.files[WEIGHTS])
         return tensors

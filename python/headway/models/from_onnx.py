@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from headway._native import UsageError, check_agent
+from headway.extras import need
 from headway.files import called, replaceable
-from headway.models.extras import need
 from headway.models.fold_onnx import STANDARD, fold, titled
 from headway.models.folder import CARD, GOLDEN, WEIGHTS
 from headway.models.run_onnx import TOLERANCE, rollout

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headway._native import UsageError
-from headway.models.extras import need
+from headway.extras import need
 from headway.models.fold_onnx import MOST_NUMBERS
 
 Array = np.ndarray[Any, Any]

@@ -227,7 +227,7 @@ def _observed(config: EnvConfig, model: Any, normaliser: Any) -> Array:
 
 def _answers(policy: Any, observations: Array) -> Array:
     """What the policy's own network puts out, without any limit: [n, outputs]."""
-    from headway.models.extras import need
+    from headway.extras import need
 
     torch = need("torch", "train")
     with torch.no_grad():

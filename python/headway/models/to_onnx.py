@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headway._native import RunError, UsageError
-from headway.models.extras import need
+from headway.extras import need
 
 if TYPE_CHECKING:
     from headway.models.folder import Model

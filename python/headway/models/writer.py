@@ -14,8 +14,8 @@ import numpy as np
 
 from headway._native import RunError, UsageError, agent_version, check_agent, check_model
 from headway.ending import held
+from headway.extras import need
 from headway.files import make_path, unfinished
-from headway.models.extras import need
 from headway.models.folder import CARD, GOLDEN, WEIGHTS
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from headway import __version__
+from headway.from_toml import NAME
 from headway.netwatch.limits import Rates, client_of
 from headway.netwatch.metrics import Metrics
 from headway.netwatch.stream import EventStream
-from headway.netwatch.topology import NAME, is_loopback
+from headway.netwatch.topology import is_loopback
 from headway.netwatch.watch import Health, LinkState, PathState, Snapshot, SwitchState
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headway._native import UsageError
 from headway.files import alone_making, write_atomic
-from headway.netwatch.topology import NAME
+from headway.from_toml import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import tomllib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from headway._native import UsageError
+from headway.from_toml import Checks, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path as FilePath
 
-LARGEST_FILE = 4 << 20
 MOST = {"switch": 4096, "link": 16384, "path": 16384}
 MOST_SWITCHES = 64
 """Of a path; what travels may cross so many and live."""
@@ -23,8 +22,6 @@ LINE_RATE = 10
 SHORTEST_S, LONGEST_S = 0.05, 3600.0
 NOBODY = "0.0.0.0/32"
 LISTEN = "127.0.0.1:6653"
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-FACTORS = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
 @dataclass(frozen=True)
@@ -98,18 +95,7 @@ class Topology:
 
 def load(path: FilePath) -> Topology:
     """Reads a file. Raises UsageError: one line that says where and what would be right."""
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise UsageError(f"{path}: longer than {LARGEST_FILE >> 20} MiB; a topology is not")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not UTF-8 text") from None
-    try:
-        return parse(tomllib.loads(text), str(path))
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: not TOML: {error}") from None
+    return parse(read(path), str(path))
 
 
 def parse(data: dict[str, Any], origin: str) -> Topology:
@@ -117,9 +103,8 @@ def parse(data: dict[str, Any], origin: str) -> Topology:
     return _Parser(origin).topology(data)
 
 
-class _Parser:
-    def __init__(self, origin: str) -> None:
-        self._origin = origin
+class _Parser(Checks):
+    MOST = MOST
 
     def topology(self, data: dict[str, Any]) -> Topology:
         self._keys(data, "", {"netwatch", "openflow", "switch", "link", "path"})
@@ -273,49 +258,11 @@ class _Parser:
             self._wrong(where, f'{key} is a time from 50ms to 3600s; write {key} = "1s"')
         return seconds
 
-    def _rate(self, entry: dict[str, Any], where: str, key: str) -> int | None:
-        value = entry.get(key)
-        if value is None:
-            return None
-        found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kMG]?)bps", value) if isinstance(value, str) else None
-        rate = round(float(found[1]) * FACTORS[found[2]]) if found and len(found[1]) < 16 else 0
-        if not 1 <= rate <= 10_000 * FACTORS["G"]:
-            self._wrong(where, f'{key} is a rate from 1bps to 10000Gbps; write {key} = "10Mbps"')
-        return rate
-
     def _prefix(self, entry: dict[str, Any], where: str, key: str) -> str:
         try:
             return str(ipaddress.ip_network(str(entry.get(key, NOBODY))))
         except ValueError:
             self._wrong(where, f'{key} is the prefix of hosts; write {key} = "10.0.1.0/24"')
-
-    def _name(self, entry: dict[str, Any], where: str) -> str:
-        name = entry.get("name")
-        if not (isinstance(name, str) and NAME.fullmatch(name)):
-            self._wrong(where, "name is missing or not of letters, digits, '_', '.', '-', 64 at most")
-        return name
-
-    def _table(self, data: dict[str, Any], key: str) -> dict[str, Any]:
-        value = data.get(key, {})
-        if not isinstance(value, dict):
-            self._wrong(f"[{key}]", "must be a table")
-        return value
-
-    def _entries(self, data: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
-        value = data.get(key, [])
-        if not (isinstance(value, list) and all(isinstance(entry, dict) for entry in value)):
-            self._wrong(f"[[{key}]]", "must be tables")
-        if len(value) > MOST[key]:
-            self._wrong(f"[[{key}]]", f"there are {len(value)}; at most {MOST[key]} are watched")
-        return [(f"[[{key}]] {number}", entry) for number, entry in enumerate(value, 1)]
-
-    def _keys(self, entry: dict[str, Any], where: str, known: set[str]) -> None:
-        for key in entry:
-            if key not in known:
-                self._wrong(where, f"unknown key '{key}'; there are {', '.join(sorted(known))}")
-
-    def _wrong(self, where: str, what: str) -> NoReturn:
-        raise UsageError(": ".join(part for part in (self._origin, where, what) if part))
 
 
 def address(text: str, option: str) -> tuple[str, int]:

@@ -14,7 +14,7 @@ from headway.files import write_atomic
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headway.path_trial.trial import Plan
+    from headway.path_trial.plan import Plan
 
 SCHEMA = 1
 FACTS, ROWS = "try.json", "rows.jsonl"

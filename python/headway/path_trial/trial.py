@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Protocol
 
 from headway._native import RunError, UsageError
@@ -12,9 +12,10 @@ from headway.path_trial.transfer import BusyError, EndedError, Measured
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from headway.path_trial.folder import Row, TrialFolder
+    from headway.path_trial.plan import Plan
 
 ROUNDS = 30
 """As many fit into the time, if transfers may be as short as that takes."""
@@ -28,18 +29,6 @@ MOST_FAILURES = 5
 """So many rounds in a row in which a transfer failed end a trial."""
 PATIENCE_S = 1.0
 """Before the first transfer after a failure; twice as long after each further one."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is compared, and how."""
-
-    to: str
-    schemes: Mapping[str, str]
-    """The kernel's name of each; the first is what the others are compared with."""
-    seconds: float
-    """Of a transfer."""
-    seed: int
 
 
 class Sends(Protocol):

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from headway._native import UsageError
-from headway.models.extras import need
+from headway.extras import need
+from headway.systems import systems
 from headway.text import nearest
-from headway.train.config import SYSTEMS, TrainConfig, of_table, toml
+from headway.train.config import TrainConfig, of_table, toml
 
 FOLDER = Path(__file__).parent / "ablations"
 OF_ALL = "every"
@@ -27,7 +28,7 @@ def find(of: str, name: str) -> TrainConfig:
     known = names(of)
     if name not in known:
         raise UsageError(f"--ablation: {of} has no '{name}'{nearest(name, known)}; it has {', '.join(known)}")
-    text = (SYSTEMS / f"{file['system']}.toml").read_text(encoding="utf-8")
+    text = systems()[file["system"]].read_text(encoding="utf-8")
     changes = [file.get(OF_ALL, {}), *_with_those_it_is_like(file, name)]
     table = toml(text, file["system"])
     for change in changes:
@@ -49,8 +50,8 @@ def _with_those_it_is_like(file: dict[str, Any], name: str) -> list[dict[str, An
 def _file(of: str) -> dict[str, Any]:
     path = FOLDER / f"{of}.toml"
     if not path.exists():
-        known = ", ".join(sorted(path.stem for path in FOLDER.glob("*.toml")))
-        raise UsageError(f"--ablation: there is none of '{of}', only of {known}")
+        known = " or ".join(sorted(path.stem for path in FOLDER.glob("*.toml")))
+        raise UsageError(f"--ablation: '{of}' has none; give {known} as SYSTEM")
     return toml(path.read_text(encoding="utf-8"), str(path))
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway._native import UsageError
+from headway.systems import systems
 from headway.text import nearest
 from headway.train.sections import ALGORITHMS, Algorithm, Dqn, EarlyStop, Net, Validation, read_section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-SYSTEMS = Path(__file__).parent / "systems"
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -56,11 +55,6 @@ class TrainConfig:
     def stretches(self) -> int:
         """How many there are unless training stops early."""
         return -(-self.algorithm.total_steps // self.stretch_steps)
-
-
-def systems() -> dict[str, Path]:
-    """The systems that come with Headway: name and file."""
-    return {path.stem: path for path in sorted(SYSTEMS.glob("*.toml"))}
 
 
 def find(system: str, file: Path | None) -> TrainConfig:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from headway import ending
+from headway import ending, streams
 from headway._native import RunError, UsageError
-from headway.cli import streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -106,9 +106,9 @@ def is_learner(system: str, config: Path | None, ablation: str | None) -> bool:
 
 def systems() -> dict[str, str]:
     """What can be trained: the name of each system, and what it trains."""
+    from headway.systems import systems as configured
     from headway.train import online
     from headway.train.config import find
-    from headway.train.config import systems as configured
 
     found = {name: find(name, None).description for name in configured()}
     return found | {online.SYSTEM: str(online.CARD["description"])}

@@ -32,15 +32,15 @@ import torch
 
 from headway import ending
 from headway._native import UsageError, code_version
-from headway.cli.streams import said
 from headway.envs import EnvConfig
 from headway.envs.team import HeadwayTeamVectorEnv
 from headway.files import alone_in, write_atomic
-from headway.reproduce.lab import TRAINED
 from headway.runs.store import mended
+from headway.streams import said
+from headway.systems import systems
 from headway.train import checkpoint, program
-from headway.train.config import SYSTEMS
 from headway.train.cooperate import Cooperation, Sharing, Terms
+from headway.train.run import FOLDER
 from headway.train.scenarios import scenario_hashes
 from headway.train.sections import Net
 from headway.train.validation import VALIDATION_SEED
@@ -72,7 +72,7 @@ SCHEMA = 1
 
 def environment(scenario: str, agents: int, *, shares: bool, seconds: float) -> EnvConfig:
     """The tuner's system over eight flows. `scenario` is a name or file. Raises UsageError."""
-    system = tomllib.loads((SYSTEMS / "bbr-tuner-ppo-v1.toml").read_text(encoding="utf-8"))
+    system = tomllib.loads(systems()["bbr-tuner-ppo-v1"].read_text(encoding="utf-8"))
     agent = system["agent"]
     agent["observation"]["rows"] = FLOWS
     team = {"agents": agents, "shares": shares}
@@ -190,7 +190,7 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
 def main() -> int:
     """Trains what is missing, seed by seed; the exit code."""
     asked = argparse.ArgumentParser(description="Trains teams of agents, shared and not.")
-    asked.add_argument("--out", type=Path, default=TRAINED / "bbr-team", help="default: %(default)s")
+    asked.add_argument("--out", type=Path, default=FOLDER / "bbr-team", help="default: %(default)s")
     asked.add_argument("--seeds", type=int, default=5, help="default: %(default)s")
     asked.add_argument("--training", default="bbr-team-training", help="scenario; default: %(default)s")
     asked.add_argument("--validation", default="bbr-team-validation", help="scenario; default: %(default)s")

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from headway.tune.link import Endpoint, Security
     from headway.tune.messages import AnyMessage
     from headway.tune.policy import Policy
-    from headway.tune.table import Row
+    from headway.tune.stats import Row
 
 BATCH = 256
 """So many messages are read before those that they ask for are answered."""

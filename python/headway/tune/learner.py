@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from headway.tune.table import Row
+    from headway.tune.stats import Row
 
 Array = np.ndarray[Any, Any]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from headway.models import Model
     from headway.tune.messages import Episode, Weights
-    from headway.tune.table import Row
+    from headway.tune.stats import Row
 
 Array = np.ndarray[Any, Any]
 

@@ -12,8 +12,7 @@ from headway.tune.tuner import RANGES, WHOLE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from headway.tune.stats import FlowStats
-    from headway.tune.table import Row
+    from headway.tune.stats import FlowStats, Row
 
 
 class LowPass:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+Row = dict[str, float | None]
+"""Features of one interval by name; None where one is not known, as BBR's variables of other controllers."""
+
 
 @dataclass(frozen=True, slots=True)
 class FlowStats:

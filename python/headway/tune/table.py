@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headway._native import UsageError
+from headway.companions import companions
 from headway.tune.robust import LowPass, Rules, Slope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from headway.tune.stats import FlowStats
+    from headway.tune.stats import FlowStats, Row
 
 Array = np.ndarray[Any, Any]
-Row = dict[str, float | None]
-"""Features of one interval by name; None where one is not known, as BBR's variables of other controllers."""
-
 COLUMNS = (
     *("interval_ms", "rtt_ms", "rtt_min_ms", "rtt_slope", "srtt_ms", "min_rtt_ms"),
     *("throughput_mbps", "delivery_rate_mbps", "pacing_rate_mbps"),
@@ -177,18 +175,3 @@ class Table:
         newest = self.normalised(rows[-self.history :]).reshape(-1)
         line[len(line) - len(newest) :] = newest
         return line
-
-
-def companions(ours: Sequence[int], theirs: Sequence[int], room: int, random: np.random.Generator) -> list[int]:
-    """Which rows stand below a flow's own: those of its agent, then neighbours' where there is room left.
-
-    A sample without replacement, in order, where there are more than fit.
-    """
-
-    def some(rows: Sequence[int], most: int) -> list[int]:
-        if len(rows) <= most:
-            return list(rows)
-        return sorted(random.choice(rows, most, replace=False).tolist()) if most else []
-
-    chosen = some(ours, room)
-    return chosen + some(theirs, room - len(chosen))

@@ -133,7 +133,8 @@ impl Daemon {
         command
             .args(["run", "--policy", scheme, "--name", &name, "--socket"])
             .arg(&socket)
-            .arg("--until-stdin-closes")
+            // All its flows are one user's.
+            .args(["--user-share", "100", "--until-stdin-closes"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

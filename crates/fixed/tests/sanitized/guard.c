@@ -62,6 +62,8 @@ int main(void)
 				record.now_ns += draw() >> (20 + (draw() >> 32 & 43));
 			else
 				record.now_ns = draw();
+			if (draw() >> 58 == 0)
+				headway_guard_acquit(&guard);
 			if (draw() >> 63)
 				headway_guard_ask(&guard, record.now_ns);
 			if (draw() >> 63)

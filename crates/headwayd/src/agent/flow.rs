@@ -7,9 +7,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use headway_cc::{Bytes, Duration, Param, Setup, Time};
-use headway_kernel::abi::{ActionSlot, Open, Verdict};
+use headway_kernel::abi::{ActionSlot, LEARNER, Open, Verdict};
 use headway_policy::model::TrainingRange;
-use headway_policy::schemes::{Carried, Served};
+use headway_policy::schemes::{Carried, Experience, Served};
 use headway_policy::{Action, ClockSpec, Record};
 
 use super::paths::Paths;
@@ -49,6 +49,8 @@ pub struct Flow {
     setup: Setup,
     number: u32,
     slot: u16,
+    /// Whose socket it is.
+    user: u32,
     local: SocketAddr,
     remote: SocketAddr,
     last: Record,
@@ -104,7 +106,11 @@ impl Flow {
     ///
     /// # Errors
     /// One line, if its policy cannot be had.
-    pub fn new(open: &Open, served: Option<Arc<Served>>, learned: Option<&[u8]>) -> Result<Flow> {
+    pub fn new(
+        open: &Open,
+        served: Option<Arc<Served>>,
+        learned: Option<&Experience>,
+    ) -> Result<Flow> {
         let flow = Flow::of_nobody(open);
         let decides = match served {
             Some(served) => policy(served, &flow.setup, learned)?,
@@ -128,6 +134,7 @@ impl Flow {
             setup,
             number: open.header.flow,
             slot: open.header.slot,
+            user: open.user,
             local: SocketAddr::new(address(open.local_address), open.local_port),
             remote: SocketAddr::new(remote(open), open.remote_port),
             last: Record::default(),
@@ -171,6 +178,10 @@ impl Flow {
 
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    pub fn user(&self) -> u32 {
+        self.user
     }
 
     /// From when on it is to ask, by the newest answer.
@@ -415,6 +426,7 @@ impl Flow {
         shadow: Option<&mut Shadow>,
     ) -> (ActionSlot, bool) {
         let is_carried_out = self.is_carried_out();
+        let flags = if self.learns().is_some() { LEARNER } else { 0 };
         let (slot, due, is_decision) = match &mut self.decides {
             Decides::Policy(served, Carried::Net(decider)) => {
                 let mut action = Action::Nothing;
@@ -473,6 +485,7 @@ impl Flow {
             expires_ns: (self.decided + EXPIRES_AFTER).as_nanos(),
             due_ns: due.as_nanos(),
             flow: self.number,
+            flags,
             ..slot
         };
         (slot, is_decision)
@@ -519,7 +532,7 @@ impl Flow {
     pub fn policy_of(
         &self,
         served: Arc<Served>,
-        learned: Option<&[u8]>,
+        learned: Option<&Experience>,
     ) -> Result<Option<Decides>> {
         // What it has learned since is more than what was kept.
         if served.is_learning() && self.has(&served) {
@@ -594,7 +607,7 @@ fn counted_before(first: &Record, setup: &Setup) -> Record {
     }
 }
 
-fn policy(served: Arc<Served>, setup: &Setup, learned: Option<&[u8]>) -> Result<Decides> {
+fn policy(served: Arc<Served>, setup: &Setup, learned: Option<&Experience>) -> Result<Decides> {
     let carried = served.carried(setup, learned);
     let carried = carried.map_err(|e| Error::Failed(e.to_string()))?;
     Ok(Decides::Policy(served, carried))

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use headway_kernel::abi::{Header, Known};
 
 use super::flow::Flow;
+use super::learners::Learning;
 
 /// At most one for each slot: finding one takes no search.
 #[derive(Debug, Default)]
@@ -13,7 +14,7 @@ pub struct Flows {
     /// Those that have said nothing yet.
     opened: HashMap<u16, Known>,
     count: usize,
-    learning: usize,
+    learning: Learning,
 }
 
 impl Flows {
@@ -27,7 +28,9 @@ impl Flows {
     fn empty(&mut self, slot: u16) -> Option<Box<Flow>> {
         let before = self.by_slot.get_mut(usize::from(slot))?.take()?;
         self.count -= 1;
-        self.learning -= usize::from(before.learns().is_some());
+        if before.learns().is_some() {
+            self.learning.remove(before.user());
+        }
         Some(before)
     }
 
@@ -47,7 +50,9 @@ impl Flows {
             self.by_slot.resize_with(slot + 1, || None);
         }
         self.count += 1;
-        self.learning += usize::from(flow.learns().is_some());
+        if flow.learns().is_some() {
+            self.learning.add(flow.user());
+        }
         self.by_slot[slot] = Some(Box::new(flow));
     }
 
@@ -81,14 +86,33 @@ impl Flows {
         self.count
     }
 
-    /// How many of them learn.
-    pub fn learning(&self) -> usize {
-        self.learning
+    /// Those of them that learn.
+    pub fn learning(&self) -> &Learning {
+        &self.learning
     }
 
-    /// Others may decide for them.
-    pub fn count_learning(&mut self) {
-        self.learning = self.iter().filter(|flow| flow.learns().is_some()).count();
+    /// Changes who decides for the flow that a slot has.
+    pub fn change(&mut self, slot: u16, change: impl FnOnce(&mut Flow)) {
+        let Some(flow) = self
+            .by_slot
+            .get_mut(usize::from(slot))
+            .and_then(Option::as_deref_mut)
+        else {
+            return;
+        };
+        if flow.learns().is_some() {
+            self.learning.remove(flow.user());
+        }
+        change(flow);
+        if flow.learns().is_some() {
+            self.learning.add(flow.user());
+        }
+    }
+
+    /// The slots that have a flow.
+    pub fn slots(&self) -> impl Iterator<Item = u16> {
+        let slots = (0..).zip(&self.by_slot);
+        slots.filter_map(|(slot, flow)| flow.as_ref().map(|_| slot))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Flow> {

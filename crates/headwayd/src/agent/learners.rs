@@ -1,32 +1,69 @@
 //! How many flows may learn at once: each has a network, its gradients and its experience in memory, some megabytes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use headway_policy::schemes::Served;
-
-use super::flows::Flows;
 
 /// Lets flows learn while there are few enough that do.
 #[derive(Debug)]
 pub struct Learners {
     most: usize,
+    /// So many of one user's, unless that is root.
+    most_of_user: usize,
     refused: u64,
 }
 
-/// How many flows learn.
-pub fn count(flows: &[Flows]) -> usize {
-    flows.iter().map(Flows::learning).sum()
+/// How many flows learn, in all and of each user.
+#[derive(Clone, Debug, Default)]
+pub struct Learning {
+    all: usize,
+    by_user: HashMap<u32, usize>,
+}
+
+impl Learning {
+    pub fn all(&self) -> usize {
+        self.all
+    }
+
+    pub fn add(&mut self, user: u32) {
+        self.all += 1;
+        *self.by_user.entry(user).or_default() += 1;
+    }
+
+    pub fn remove(&mut self, user: u32) {
+        let Some(own) = self.by_user.get_mut(&user) else {
+            return;
+        };
+        self.all -= 1;
+        *own -= 1;
+        if *own == 0 {
+            self.by_user.remove(&user);
+        }
+    }
 }
 
 impl Learners {
-    pub fn at_most(most: usize) -> Learners {
-        Learners { most, refused: 0 }
+    pub fn at_most(most: usize, of_user: Option<usize>) -> Learners {
+        Learners {
+            most,
+            most_of_user: of_user.unwrap_or(most),
+            refused: 0,
+        }
     }
 
-    /// What serves a flow while so many others learn: a policy that learns, or the same without that, or nothing where there
-    /// is none: then nobody decides, and the flow is Cubic's.
-    pub fn admit(&self, served: Arc<Served>, learning: usize) -> Option<Arc<Served>> {
-        if !served.is_learning() || learning < self.most {
+    /// What serves a flow of a user while these others learn: a policy that learns, or the same without that, or nothing
+    /// where there is none: then nobody decides, and the flow is Cubic's.
+    pub fn admit(
+        &self,
+        served: Arc<Served>,
+        user: u32,
+        learning: &[&Learning],
+    ) -> Option<Arc<Served>> {
+        let all: usize = learning.iter().map(|one| one.all).sum();
+        let own = learning.iter().filter_map(|one| one.by_user.get(&user));
+        let has_share = user == 0 || own.sum::<usize>() < self.most_of_user;
+        if !served.is_learning() || (all < self.most && has_share) {
             return Some(served);
         }
         served.frozen().map(Arc::new)
@@ -58,9 +95,11 @@ mod tests {
     #[test]
     fn who_comes_too_late_has_the_frozen_model_or_nothing() {
         let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
-        let learners = Learners::at_most(2);
-        let spec = |spec: &str, learning| {
-            let may = learners.admit(served(spec), learning);
+        let learners = Learners::at_most(2, None);
+        let spec = |spec: &str, count: u32| {
+            let mut learning = Learning::default();
+            (0..count).for_each(|user| learning.add(user));
+            let may = learners.admit(served(spec), 1000, &[&learning]);
             may.map(|served| (served.spec().to_owned(), served.is_learning()))
         };
         let as_is = |spec: &str, learns| Some((spec.to_owned(), learns));
@@ -69,5 +108,28 @@ mod tests {
         assert_eq!(spec("owl", 99), as_is("owl", false));
         assert_eq!(spec("rax", 1), as_is("rax", true));
         assert_eq!(spec("rax", 2), None);
+    }
+
+    #[test]
+    fn one_user_leaves_places_to_others() {
+        let rax = Arc::new(Served::read("rax").expect("a scheme of ours"));
+        let learners = Learners::at_most(4, Some(2));
+        let mut learning = [Learning::default(), Learning::default()];
+        let may = |user, learning: &[Learning; 2]| {
+            let learning: Vec<&Learning> = learning.iter().collect();
+            learners.admit(Arc::clone(&rax), user, &learning).is_some()
+        };
+        // Of two programs.
+        learning[0].add(1000);
+        assert!(may(1000, &learning));
+        learning[1].add(1000);
+        assert!(!may(1000, &learning));
+        assert!(may(1001, &learning) && may(0, &learning));
+        learning[0].add(0);
+        learning[0].add(0);
+        assert!(!may(0, &learning) && !may(1001, &learning), "all are taken");
+        learning[0].remove(1000);
+        assert!(may(1000, &learning));
+        assert_eq!((learning[0].all(), learning[1].all()), (2, 1));
     }
 }

@@ -33,11 +33,12 @@ use crate::error::{Error, Result};
 use crate::network::News;
 use flow::Flow;
 use flows::Flows;
-use learners::Learners;
+use learners::{Learners, Learning};
 use paths::Paths;
 use rest::Rest;
 use statistics::Statistics;
-use timers::{Place, Timers};
+pub use timers::Place;
+use timers::Timers;
 
 /// Everything that the agent keeps.
 pub struct Agent<K> {
@@ -60,6 +61,10 @@ pub struct Agent<K> {
     saves: Time,
 }
 
+/// Flows that are given another policy, and flows that are told of, between two looks at the ring: either takes a
+/// millisecond or so, and an answer may take a hundred.
+const RENEWED_AT_ONCE: usize = 8;
+const TOLD_AT_ONCE: usize = 64;
 /// How much of what was learned a crash may cost.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
@@ -88,7 +93,7 @@ impl<K: Kernel> Agent<K> {
             shadow,
             store,
             frame,
-            learners: Learners::at_most(learners),
+            learners: Learners::at_most(learners, frame.learners_of_user),
             paths: Paths::default(),
             tuned: Vec::new(),
             begun: now,
@@ -138,8 +143,9 @@ impl<K: Kernel> Agent<K> {
         let policies = self.policies[program].as_ref();
         let wanted = policies.map(|policies| policies.of(flow::remote(open)));
         let served = wanted.as_ref().and_then(|wanted| {
-            let learning = learners::count(&self.flows);
-            self.learners.admit(Arc::clone(wanted), learning)
+            let learning: Vec<_> = self.flows.iter().map(Flows::learning).collect();
+            self.learners
+                .admit(Arc::clone(wanted), open.user, &learning)
         });
         let is_refused = is_refused(wanted.as_ref(), served.as_ref());
         if let (Some(wanted), true) = (&wanted, is_refused) {
@@ -151,7 +157,7 @@ impl<K: Kernel> Agent<K> {
         let inherited = learned.map_or(0, |(_, decisions)| decisions);
         let flow = match wanted.is_some() && served.is_none() {
             true => Ok(Flow::of_nobody(open)),
-            false => Flow::new(open, served, learned.map(|(bytes, _)| bytes)),
+            false => Flow::new(open, served, learned.map(|(learned, _)| learned)),
         };
         let mut flow = flow.unwrap_or_else(|error| {
             tracing::error!(flow = number, %error, "the agent cannot serve the flow, so Cubic controls it");
@@ -304,64 +310,16 @@ impl<K: Kernel> Agent<K> {
         self.rest.wait(now, self.timers.next(), acknowledged)
     }
 
-    /// Replaces the policies, also those of flows that are being served. If one of them cannot be used, nothing
-    /// changes.
+    /// Takes other policies: flows that begin from now on have them. Those that there are have them by [`Self::renew`]. If
+    /// one of them cannot be used, nothing changes.
     ///
     /// # Errors
     /// One line.
-    pub fn reload(&mut self, policies: Vec<Option<Policies>>) -> Result<()> {
+    pub fn take_policies(&mut self, policies: Vec<Option<Policies>>) -> Result<()> {
         for (program, policies) in self.programs.iter().zip(&policies) {
             policies
                 .iter()
                 .try_for_each(|p| p.check(program.controller(), self.frame))?;
-        }
-        let mut wanted = Vec::new();
-        for (flows, policies) in self.flows.iter().zip(&policies) {
-            let Some(policies) = policies else { continue };
-            wanted.extend(flows.iter().map(|f| (f, policies.of(f.remote().ip()))));
-        }
-        // Who learns goes on, before others begin to.
-        let stays = |flow: &Flow, served: &Served| flow.learns().is_some() && served.is_learning();
-        let mut learning = wanted.iter().filter(|(f, served)| stays(f, served)).count();
-        let mut next = Vec::new();
-        for (flow, wanted) in wanted {
-            let served = match stays(flow, &wanted) {
-                true => Some(Arc::clone(&wanted)),
-                false => {
-                    let served = self.learners.admit(Arc::clone(&wanted), learning);
-                    learning += usize::from(served.as_ref().is_some_and(|s| s.is_learning()));
-                    served
-                }
-            };
-            let is_refused = is_refused(Some(&wanted), served.as_ref());
-            let refused = is_refused.then(|| (wanted, served.clone()));
-            // What it has goes on where there is nothing for it, or nobody goes on deciding.
-            let decides = match served {
-                Some(served) => {
-                    let learned = self.store.learned(&served);
-                    let inherited = learned.map_or(0, |(_, decisions)| decisions);
-                    let decides = flow.policy_of(served, learned.map(|(bytes, _)| bytes))?;
-                    decides.map(|decides| (decides, inherited))
-                }
-                None => None,
-            };
-            next.push((decides, refused));
-        }
-        let mut next = next.into_iter();
-        for (flows, policies) in self.flows.iter_mut().zip(&policies) {
-            if policies.is_none() {
-                continue;
-            }
-            for (flow, (decides, refused)) in flows.iter_mut().zip(&mut next) {
-                if let (Some((wanted, has)), false) = (&refused, flow.is_refused) {
-                    self.learners.count_refused(wanted, has.as_deref());
-                }
-                flow.is_refused = refused.is_some();
-                if let Some((decides, inherited)) = decides {
-                    flow.take_policy(decides, inherited);
-                }
-            }
-            flows.count_learning();
         }
         for (program, policies) in self.programs.iter_mut().zip(&policies) {
             if let Some(policies) = policies {
@@ -372,11 +330,70 @@ impl<K: Kernel> Agent<K> {
         Ok(())
     }
 
-    /// The policies as their files say now: a model's folder may hold another model.
-    pub fn read_policies_anew(&self) -> Result<Vec<Option<Policies>>> {
-        let read =
-            |policies: &Option<Policies>| policies.as_ref().map(Policies::read_anew).transpose();
-        self.policies.iter().map(read).collect()
+    /// Gives a few of the flows, from this place on, the policies that there are now. Returns where to go on.
+    pub fn renew(&mut self, from: Place) -> Option<Place> {
+        let (places, next) = self.places(from, RENEWED_AT_ONCE);
+        // Who learns goes on, before others begin to.
+        let mut learning = Learning::default();
+        for (flows, policies) in self.flows.iter().zip(&self.policies) {
+            let learn = flows.iter().filter(|flow| flow.learns().is_some());
+            for flow in learn.filter(|flow| will_learn(policies.as_ref(), flow)) {
+                learning.add(flow.user());
+            }
+        }
+        for (program, slot) in places {
+            let program = usize::from(program);
+            let flow = self.flows[program].get(slot);
+            let Some((flow, policies)) = flow.zip(self.policies[program].as_ref()) else {
+                continue;
+            };
+            let wanted = policies.of(flow.remote().ip());
+            let stays = flow.learns().is_some() && wanted.is_learning();
+            let served = match stays {
+                true => Some(Arc::clone(&wanted)),
+                false => {
+                    let wanted = Arc::clone(&wanted);
+                    let served = self.learners.admit(wanted, flow.user(), &[&learning]);
+                    if served.as_ref().is_some_and(|s| s.is_learning()) {
+                        learning.add(flow.user());
+                    }
+                    served
+                }
+            };
+            let is_refused = is_refused(Some(&wanted), served.as_ref());
+            if is_refused && !flow.is_refused {
+                self.learners.count_refused(&wanted, served.as_deref());
+            }
+            // What it has goes on where there is nothing for it, or nobody goes on deciding.
+            let mut decides = None;
+            if let Some(served) = served {
+                let learned = self.store.learned(&served);
+                let inherited = learned.map_or(0, |(_, decisions)| decisions);
+                match flow.policy_of(served, learned.map(|(learned, _)| learned)) {
+                    Ok(next) => decides = next.map(|next| (next, inherited)),
+                    Err(error) => {
+                        tracing::error!(flow = flow.number(), %error, "the flow goes on with the policy that it has");
+                    }
+                }
+            }
+            self.flows[program].change(slot, |flow| {
+                flow.is_refused = is_refused;
+                if let Some((decides, inherited)) = decides {
+                    flow.take_policy(decides, inherited);
+                }
+            });
+        }
+        next
+    }
+
+    /// So many flows at most, from this place on, and where those begin that follow.
+    fn places(&self, from: Place, most: usize) -> (Vec<Place>, Option<Place>) {
+        let programs = self.flows.iter().zip(0..);
+        let mut all =
+            programs.flat_map(|(flows, program)| flows.slots().map(move |slot| (program, slot)));
+        let mut rest = all.by_ref().skip_while(|place| *place < from);
+        let places = rest.by_ref().take(most).collect();
+        (places, rest.next())
     }
 
     /// Sets parameters of a flow's controller, or of all that are a tuner's and of those that begin later. Returns of how
@@ -445,7 +462,8 @@ impl<K: Kernel> Agent<K> {
             .collect();
         let flows = self.flows.iter().map(Flows::count).sum();
         let mut counters = self.statistics.counters(&self.programs, flows);
-        counters["learners"] = learners::count(&self.flows).into();
+        let learning = self.flows.iter().map(|flows| flows.learning().all());
+        counters["learners"] = learning.sum::<usize>().into();
         counters["shadow_dropped"] = self.shadow.as_ref().map_or(0, Shadow::dropped).into();
         counters["learners_refused"] = self.learners.refused().into();
         serde_json::json!({
@@ -459,23 +477,25 @@ impl<K: Kernel> Agent<K> {
         })
     }
 
-    /// What happens, for `headwayd status`.
-    pub fn status(&self, now: Time) -> serde_json::Value {
-        let mut flows: Vec<_> = (self.flows.iter().zip(&self.programs))
-            .flat_map(|(flows, program)| flows.iter().map(move |flow| (flow, program)))
-            .collect();
-        flows.sort_unstable_by_key(|(flow, _)| flow.number());
-        let flows: Vec<_> = (flows.into_iter())
-            .map(|(flow, program)| {
-                let mut said = flow.describe(program.name(), now);
-                said["program"] = program.version().into();
-                said
-            })
-            .collect();
-        let mut status = self.counters(now);
-        status["flows"] = flows.into();
-        status["network"] = self.paths.describe().into();
-        status
+    /// What happens, but for the flows: for `headwayd status`.
+    pub fn summary(&self, now: Time) -> serde_json::Value {
+        let mut summary = self.counters(now);
+        summary["network"] = self.paths.describe().into();
+        summary
+    }
+
+    /// What is said of some of the flows, from this place on, and where to go on.
+    pub fn page(&self, from: Place, now: Time) -> (Vec<serde_json::Value>, Option<Place>) {
+        let (places, next) = self.places(from, TOLD_AT_ONCE);
+        let flows = places.into_iter().filter_map(|(program, slot)| {
+            let program = usize::from(program);
+            let kernel = &self.programs[program];
+            let flow = self.flows[program].get(slot)?;
+            let mut said = flow.describe(kernel.name(), now);
+            said["program"] = kernel.version().into();
+            Some(said)
+        });
+        (flows.collect(), next)
     }
 }
 
@@ -486,6 +506,12 @@ fn known_flows(program: &impl Kernel) -> Flows {
         flows.put(known);
     }
     flows
+}
+
+/// Has a flow a policy that learns by these policies?
+fn will_learn(policies: Option<&Policies>, flow: &Flow) -> bool {
+    policies
+        .is_some_and(|policies| policies.learn() && policies.of(flow.remote().ip()).is_learning())
 }
 
 /// Was a flow to learn, and does what it has instead not?

@@ -23,6 +23,12 @@ pub struct Frame {
     pub is_written_down: bool,
     /// Does Cubic control flows whose paths are outside the training range of their model?
     pub requires_range: bool,
+    /// How many flows of a user other than root are served at once; `None`: as many as of root.
+    pub flows_of_user: Option<u32>,
+    /// How many of them learn at once; `None`: as many as of root.
+    pub learners_of_user: Option<usize>,
+    /// Are flows from an address to itself served too?
+    pub serves_loopback: bool,
 }
 
 impl Frame {
@@ -40,7 +46,17 @@ impl Frame {
         SettingValues {
             report_interval_us: self.report_interval_us.unwrap_or(0),
             limits,
-            ..SettingValues::default()
+            learner_limits: limits,
+            ..self.admitting(SettingValues::default())
+        }
+    }
+
+    /// With what it says of whose flows are served.
+    fn admitting(self, settings: SettingValues) -> SettingValues {
+        SettingValues {
+            flows_of_user: self.flows_of_user.unwrap_or(u32::MAX),
+            serves_loopback: self.serves_loopback.into(),
+            ..settings
         }
     }
 }
@@ -169,10 +185,7 @@ impl Policies {
         let mut settings = served.agent().map(SettingValues::of).unwrap_or_default();
         settings.report_interval_us = frame.report_interval_us.unwrap_or(natural);
         settings.is_shadow = frame.is_shadow.into();
-        if self.learn() {
-            settings.limits = settings.limits.of_learners();
-        }
-        settings
+        frame.admitting(settings)
     }
 
     /// The policy for destinations of no prefix.
@@ -286,15 +299,17 @@ mod tests {
 
     /// What starves a flow for long is judged over more epochs than what starves it at all.
     #[test]
-    fn learners_have_five_times_as_long() {
-        let limits = |specs: [&str; 2]| {
+    fn learners_have_five_times_as_long_and_others_do_not() {
+        for specs in [
+            ["owl", "10.0.0.0/8=owl-loss"],
+            ["owl", "10.0.0.0/8=owl:online=true"],
+        ] {
             let policies = Policies::read(specs).expect("policies");
-            let limits = policies.settings(Frame::default()).limits;
-            (limits.epochs, limits.long_epochs, limits.doublings)
-        };
-        assert_eq!(limits(["owl", "10.0.0.0/8=owl-loss"]), (5, 20, 5));
-        // One program has one guard for all flows, learners or not.
-        assert_eq!(limits(["owl", "10.0.0.0/8=owl:online=true"]), (25, 100, 0));
+            let settings = policies.settings(Frame::default());
+            let of = |limits: Limits| (limits.epochs, limits.long_epochs, limits.undoubled);
+            assert_eq!(of(settings.limits), (5, 20, 0), "{specs:?}");
+            assert_eq!(of(settings.learner_limits), (25, 100, 2), "{specs:?}");
+        }
     }
 
     #[test]

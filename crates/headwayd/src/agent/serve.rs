@@ -17,9 +17,10 @@ use super::rest::Wait;
 use crate::control::{Mailbox, Wish};
 use crate::error::{Error, Result};
 use crate::programs::Program;
-use crate::system::{capabilities, clock, signals::Signals};
+use crate::system::{clock, signals::Signals};
 
-/// Serves until a signal ends it, or standard input closes where that is to end it.
+/// Serves until a signal ends it, or standard input closes where that is to end it. A signal may ask for a reload, which
+/// is another thread's work.
 ///
 /// # Errors
 /// One line, if the kernel fails it.
@@ -29,6 +30,7 @@ pub fn serve(
     signals: &Signals,
     until: Option<BorrowedFd<'_>>,
     is_busy: bool,
+    reload: impl Fn(),
 ) -> Result<()> {
     // Else the kernel may let each wait last 50 us longer.
     set_timerslack(1).map_err(|e| Error::failed("cannot have exact timers", e))?;
@@ -73,7 +75,7 @@ pub fn serve(
         if is_ready(&waits[1]) {
             mailbox.answer(|wish| fulfil(agent, wish));
         }
-        if is_ready(&waits[2]) && signals.read(|| reload(agent)) {
+        if is_ready(&waits[2]) && signals.read(&reload) {
             return Ok(());
         }
         if waits.get(3).is_some_and(is_ready) {
@@ -118,14 +120,19 @@ fn ring_fd<'a>(ring: &'a RingBuffer<'_>) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) }
 }
 
-/// Read at once: messages may come faster than they are read, and clocks, signals and the mailbox have their turn.
-const MOST_MESSAGES: usize = 1024;
+/// Read at once: messages may come faster than they are read, and clocks, signals and the mailbox have their turn. Each may
+/// open a flow that learns, which takes a millisecond or more.
+const MOST_MESSAGES: usize = 256;
 /// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 fn fulfil(agent: &RefCell<Agent<Program>>, wish: Wish) -> serde_json::Value {
     match wish {
-        Wish::Status => agent.borrow().status(clock::now()),
+        Wish::Summary => agent.borrow().summary(clock::now()),
+        Wish::Flows(from) => {
+            let (flows, next) = agent.borrow().page(from, clock::now());
+            serde_json::json!({ "flows": flows, "next": next })
+        }
         Wish::Counters => agent.borrow().counters(clock::now()),
         Wish::Set(number, settings) => match agent.borrow_mut().set(number, &settings) {
             Ok(flows) => serde_json::json!({ "flows": flows }),
@@ -135,17 +142,10 @@ fn fulfil(agent: &RefCell<Agent<Program>>, wish: Wish) -> serde_json::Value {
             agent.borrow_mut().on_network(news);
             serde_json::Value::Null
         }
-        Wish::Reload => match reload(agent) {
-            Ok(()) => agent.borrow().status(clock::now()),
+        Wish::Take(policies) => match agent.borrow_mut().take_policies(policies) {
+            Ok(()) => serde_json::json!({}),
             Err(error) => serde_json::json!({ "error": error.to_string() }),
         },
+        Wish::Renew(from) => serde_json::json!({ "next": agent.borrow_mut().renew(from) }),
     }
-}
-
-fn reload(agent: &RefCell<Agent<Program>>) -> Result<()> {
-    let policies = agent.borrow().read_policies_anew();
-    let policies = policies.map_err(capabilities::explain)?;
-    agent.borrow_mut().reload(policies)?;
-    tracing::info!("policies read again");
-    Ok(())
 }

@@ -38,7 +38,7 @@ pub fn reason(reason: u32) -> &'static str {
 
 impl Statistics {
     pub fn counters(&self, programs: &[impl Kernel], flows: usize) -> serde_json::Value {
-        let mut sums = [0; 5];
+        let mut sums = [0; 6];
         let mut trips = [0; Reason::ALL.len()];
         for program in programs {
             let counted = program.counters();
@@ -48,6 +48,7 @@ impl Statistics {
                 counted.ring_dropped,
                 counted.returns,
                 counted.wakes,
+                counted.user_full,
             ];
             sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             (trips.iter_mut().zip(counted.trips)).for_each(|(sum, own)| *sum += own);
@@ -60,6 +61,7 @@ impl Statistics {
             "flows_opened": sums[0],
             "flows": flows,
             "slots_full": sums[1],
+            "user_full": sums[5],
             "ring_dropped": sums[2],
             "wakes": sums[4],
             "guard_trips": trips.iter().sum::<u64>(),

@@ -7,9 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 
-use headway_cc::{Bytes, Setup};
 use headway_policy::model::sha256;
-use headway_policy::schemes::{Carried, Served};
+use headway_policy::schemes::{Experience, Served};
 
 use crate::error::{Error, Result};
 use crate::system::clock;
@@ -34,9 +33,11 @@ pub struct Store {
     failed: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 struct Learned {
     bytes: Vec<u8>,
+    /// Read once, for the first flow that goes on from it.
+    read: Option<Experience>,
     /// How much that took ([`Flow::experience`](super::flow::Flow::experience)); of what was saved only what it says itself.
     experience: u64,
 }
@@ -106,7 +107,7 @@ impl Store {
     }
 
     /// What a new flow goes on from, and in how many decisions that was learned.
-    pub fn learned(&mut self, served: &Served) -> Option<(&[u8], u64)> {
+    pub fn learned(&mut self, served: &Served) -> Option<(&Experience, u64)> {
         if !served.is_learning() {
             return None;
         }
@@ -144,8 +145,12 @@ impl Store {
             }
             self.learned.insert(name.clone(), read);
         }
-        let learned = self.learned.get(&name)?.as_ref()?;
-        Some((&learned.bytes, learned.experience))
+        let learned = self.learned.get_mut(&name)?.as_mut()?;
+        if learned.read.is_none() {
+            // A flow of this policy has just written it.
+            learned.read = served.experience(&learned.bytes).ok();
+        }
+        Some((learned.read.as_ref()?, learned.experience))
     }
 
     /// Puts a file that could not be read out of the way, so that nothing is written over it.
@@ -179,8 +184,12 @@ impl Store {
             return;
         }
         let name = file_name(served);
-        self.learned
-            .insert(name.clone(), Some(Learned { bytes, experience }));
+        let learned = Learned {
+            bytes,
+            read: None,
+            experience,
+        };
+        self.learned.insert(name.clone(), Some(learned));
         if !self.changed.contains(&name) {
             self.changed.push(name);
         }
@@ -312,13 +321,12 @@ fn set_aside(file: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// One line, if a flow cannot go on from it.
 fn understand(bytes: Vec<u8>, served: &Served) -> std::result::Result<Learned, String> {
-    // Any flow will do to see that.
-    let tried = served.carried(&Setup::new(Bytes::new(1500), 0), Some(&bytes));
-    let experience = match tried.map_err(|e| e.to_string())? {
-        Carried::Rax(rax) => rax.updates(),
-        Carried::Net(_) => 0,
-    };
-    Ok(Learned { bytes, experience })
+    let read = served.experience(&bytes).map_err(|e| e.to_string())?;
+    Ok(Learned {
+        bytes,
+        experience: read.updates(),
+        read: Some(read),
+    })
 }
 
 /// The same model, told to learn in the same way: the model's id for people, and a hash of the id and the spec, which may

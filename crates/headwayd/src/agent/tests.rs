@@ -23,6 +23,15 @@ fn policies(spec: &str) -> Vec<Option<Policies>> {
     vec![Some(Policies::read([spec]).expect("a policy"))]
 }
 
+/// Part by part, as the control socket asks for it.
+fn reload(agent: &mut Agent<Program>, spec: &str) {
+    agent.take_policies(policies(spec)).expect("they fit");
+    let mut next = Some((0, 0));
+    while let Some(from) = next {
+        next = agent.renew(from);
+    }
+}
+
 fn begin(agent: &mut Agent<Program>, number: u32) {
     let header = Header::of::<Open>(headway_kernel::abi::OPEN, number, number as u16);
     let open = Open {
@@ -90,7 +99,7 @@ fn who_may_not_learn_and_has_nothing_else_is_known_and_nobody_decides() {
     assert!(agent.flows[0].of(&header).is_some());
     // One that learned has ended: at a reload another does.
     end(&mut agent, 1);
-    agent.reload(policies("rax")).expect("the same");
+    reload(&mut agent, "rax");
     assert_eq!(policies_of(&agent), [Some("rax"), None]);
     assert_eq!(counted(&agent, "learners"), 1);
 }
@@ -108,11 +117,45 @@ fn a_reload_admits_none_beside_those_that_go_on_learning() {
     let expected = [frozen, frozen, frozen, learns, learns];
     assert_eq!(policies_of(&agent), expected);
     for _ in 0..3 {
-        agent.reload(policies("owl:online=true")).expect("the same");
+        reload(&mut agent, "owl:online=true");
         assert_eq!(policies_of(&agent), expected);
         assert_eq!(counted(&agent, "learners"), 2);
         assert_eq!(counted(&agent, "learners_refused"), 3, "each flow once");
     }
+}
+
+/// Between two parts the agent answers flows. Each flow is in one part, whichever slots are empty.
+#[test]
+fn many_flows_are_renewed_and_told_of_in_small_parts() {
+    let mut agent = agent("owl:online=true", 1000);
+    (1..=200).for_each(|number| begin(&mut agent, number));
+    (1..=200)
+        .step_by(3)
+        .for_each(|number| end(&mut agent, number));
+    let there: Vec<u16> = (1..=200).filter(|number| number % 3 != 1).collect();
+    for most in [TOLD_AT_ONCE, RENEWED_AT_ONCE, 1000] {
+        let (mut found, mut next) = (Vec::new(), Some((0, 0)));
+        while let Some(from) = next {
+            let (places, goes_on) = agent.places(from, most);
+            assert!(places.len() <= most && !places.is_empty());
+            found.extend(places.into_iter().map(|(_, slot)| slot));
+            next = goes_on;
+        }
+        assert_eq!(found, there);
+    }
+    // A reload that has renewed two parts: those flows learn no more.
+    agent.take_policies(policies("owl")).expect("they fit");
+    let next = agent.renew((0, 0)).expect("more");
+    let next = agent.renew(next).expect("more");
+    assert_eq!(next, (0, there[2 * RENEWED_AT_ONCE]));
+    let left = there.len() - 2 * RENEWED_AT_ONCE;
+    assert_eq!(counted(&agent, "learners"), left as u64);
+    // One that begins meanwhile has the new policy.
+    begin(&mut agent, 1);
+    assert_eq!(policies_of(&agent)[0], Some("owl"));
+    assert_eq!(counted(&agent, "learners"), left as u64);
+    // And where there is nothing, nothing follows.
+    assert_eq!(agent.places((0, 201), 8), (vec![], None));
 }
 
 #[test]
@@ -135,9 +178,7 @@ fn how_many_learn_is_counted_as_they_come_and_go() {
         },
     );
     assert_eq!((counted(&agent, "learners"), walked(&agent)), (3, 3));
-    agent
-        .reload(policies("owl"))
-        .expect("one that learns nothing");
+    reload(&mut agent, "owl");
     assert_eq!((counted(&agent, "learners"), walked(&agent)), (0, 0));
 }
 

@@ -27,7 +27,14 @@ pub fn ask(path: &Path, word: &str) -> Result<Value> {
         .and_then(|()| agent.shutdown(Shutdown::Write));
     asked.map_err(|e| wrong(&e))?;
     let mut answer = String::new();
-    agent.read_to_string(&mut answer).map_err(|e| wrong(&e))?;
+    let read = agent.read_to_string(&mut answer);
+    read.map_err(|error| match (word, error.kind()) {
+        ("reload", ErrorKind::WouldBlock) => Error::Failed(format!(
+            "the reload is under way, and takes longer than {} s: the log of the agent says how it ends",
+            PATIENCE.as_secs()
+        )),
+        _ => wrong(&error),
+    })?;
     let answer: Value = serde_json::from_str(&answer).map_err(|e| wrong(&e))?;
     match answer["error"].as_str() {
         Some(error) => Err(Error::Failed(error.to_owned())),

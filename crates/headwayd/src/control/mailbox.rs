@@ -8,18 +8,23 @@ use std::time::Duration;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde_json::Value;
 
+use crate::agent::{Place, Policies};
 use crate::error::{Error, Result};
 use crate::network::News;
 
 /// What somebody wants of the agent.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Wish {
-    /// To know what happens.
-    Status,
-    /// The same without the flows: of no more work however many they are.
+    /// To know what happens, but for the flows: of no more work however many they are.
     Counters,
-    /// That it reads its policies again.
-    Reload,
+    /// The same, and what the network told.
+    Summary,
+    /// To know some of the flows, from a place on.
+    Flows(Place),
+    /// That it takes these policies, for flows that begin.
+    Take(Vec<Option<Policies>>),
+    /// That it gives them to some of the flows that there are, from a place on.
+    Renew(Place),
     /// That it sets parameters of a flow, or of all.
     Set(Option<u32>, String),
     /// That it hears what the network tells of its paths.
@@ -84,7 +89,10 @@ impl Sender {
         let sent = self.letters.try_send((wish, to)).is_ok() && self.bell.write(1).is_ok();
         match from.recv_timeout(Sender::PATIENCE) {
             Ok(answer) if sent => answer,
-            _ => serde_json::json!({ "error": "the agent does not answer" }),
+            // It may do it later.
+            _ => {
+                serde_json::json!({ "error": "the agent has not answered for 5 s; is it stopped?" })
+            }
         }
     }
 }

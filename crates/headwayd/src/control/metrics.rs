@@ -58,7 +58,7 @@ fn path(client: &mut impl Read) -> std::io::Result<Option<String>> {
 }
 
 /// Name, kind, what it says, and where the status has it.
-const METRICS: [(&str, &str, &str, &str); 19] = [
+const METRICS: [(&str, &str, &str, &str); 20] = [
     (
         "headway_flows",
         "gauge",
@@ -76,6 +76,12 @@ const METRICS: [(&str, &str, &str, &str); 19] = [
         "counter",
         "Times that a flow found no free slot; it looks once a second.",
         "/counters/slots_full",
+    ),
+    (
+        "headway_user_full_total",
+        "counter",
+        "Times that a flow found no slot because its user had as many as --user-share allows.",
+        "/counters/user_full",
     ),
     (
         "headway_reports_total",
@@ -116,7 +122,7 @@ const METRICS: [(&str, &str, &str, &str); 19] = [
     (
         "headway_learners_refused_total",
         "counter",
-        "Flows that could not learn: as many learned as --learners allows.",
+        "Flows that could not learn: as many learned as --learners or --user-share allows.",
         "/counters/learners_refused",
     ),
     (

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use nix::sys::stat::{Mode, umask};
 
-use super::Wish;
 use super::mailbox::Sender;
 use super::patient::{Patient, accepted};
+use super::{Wish, whole};
+use crate::agent::Policies;
 use crate::error::{Error, Result};
 use crate::programs::Listeners;
 
@@ -80,9 +81,14 @@ impl Drop for Socket {
 }
 
 /// Answers one client after the other.
-pub fn serve(listener: &UnixListener, agent: &Sender, listeners: Option<&Listeners>) {
+pub fn serve(
+    listener: &UnixListener,
+    agent: &Sender,
+    policies: &[Option<Policies>],
+    listeners: Option<&Listeners>,
+) {
     for client in accepted(listener.incoming()) {
-        if let Err(error) = answer(&client, agent, listeners) {
+        if let Err(error) = answer(&client, agent, policies, listeners) {
             tracing::debug!(%error, "a client of the control socket left");
         }
     }
@@ -91,36 +97,48 @@ pub fn serve(listener: &UnixListener, agent: &Sender, listeners: Option<&Listene
 fn answer(
     client: &UnixStream,
     agent: &Sender,
+    policies: &[Option<Policies>],
     listeners: Option<&Listeners>,
 ) -> std::io::Result<()> {
     let mut word = String::new();
     let asks = Patient::new(client, PATIENCE);
     asks.take(LONGEST_WORD).read_to_string(&mut word)?;
-    let said = match wish(word.trim()) {
-        Some(Wish::Status) => {
-            let mut status = agent.ask(Wish::Status);
+    let said = match understood(word.trim()) {
+        Some(Word::Status) => {
+            let mut status = whole::status(agent);
             status["listeners_of_ended_agents"] = listeners.map(Listeners::describe).into();
             status
         }
-        Some(wish) => agent.ask(wish),
+        Some(Word::Reload) => match whole::reload(policies, agent) {
+            Ok(()) => serde_json::json!({}),
+            Err(error) => serde_json::json!({ "error": error.to_string() }),
+        },
+        Some(Word::Set(number, settings)) => agent.ask(Wish::Set(number, settings)),
         None => serde_json::json!({ "error": "unknown word; there are status, reload and set" }),
     };
     Patient::new(client, PATIENCE).write_all(format!("{said}\n").as_bytes())
 }
 
+/// What a client may say.
+enum Word {
+    Status,
+    Reload,
+    Set(Option<u32>, String),
+}
+
 /// `status`, `reload`, `set all NAME=VALUE ...`, `set 3 NAME=VALUE ...`.
-fn wish(words: &str) -> Option<Wish> {
+fn understood(words: &str) -> Option<Word> {
     let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
     match word {
-        "status" => Some(Wish::Status),
-        "reload" => Some(Wish::Reload),
+        "status" => Some(Word::Status),
+        "reload" => Some(Word::Reload),
         "set" => {
             let (flow, settings) = rest.split_once(' ')?;
             let number = match flow {
                 "all" => None,
                 _ => Some(flow.parse().ok()?),
             };
-            Some(Wish::Set(number, settings.to_owned()))
+            Some(Word::Set(number, settings.to_owned()))
         }
         _ => None,
     }

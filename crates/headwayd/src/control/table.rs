@@ -57,7 +57,7 @@ pub fn text(status: &Value) -> String {
         count("guard_trips"),
         count("guard_returns"),
         count("ring_dropped"),
-        count("slots_full"),
+        count("slots_full") + count("user_full"),
     );
     let us = |p: &str| status["latency_us"][p].as_f64();
     if let (Some(p50), Some(p99)) = (us("p50"), us("p99")) {

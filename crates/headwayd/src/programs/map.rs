@@ -91,6 +91,7 @@ impl Slots {
             write_volatile(addr_of_mut!((*place).due_ns), action.due_ns);
             write_volatile(addr_of_mut!((*place).values), action.values);
             write_volatile(addr_of_mut!((*place).kind), action.kind);
+            write_volatile(addr_of_mut!((*place).flags), action.flags);
             write_volatile(addr_of_mut!((*place).which), action.which);
             write_volatile(addr_of_mut!((*place).flow), action.flow);
             sequence.store(next, Ordering::Release);

@@ -46,21 +46,19 @@ impl Signals {
                 Ok(_) => {}
             }
             let has_closed = waits.get(1).is_some_and(|wait| wait.any().unwrap_or(true));
-            if has_closed || self.read(|| Ok(())) {
+            if has_closed || self.read(|| ()) {
                 return Ok(());
             }
         }
     }
 
     /// Whether it is to end.
-    pub fn read(&self, mut reload: impl FnMut() -> Result<()>) -> bool {
+    pub fn read(&self, reload: impl Fn()) -> bool {
         while let Ok(Some(signal)) = self.0.read_signal() {
             if signal.ssi_signo != Signal::SIGHUP as u32 {
                 return true;
             }
-            if let Err(error) = reload() {
-                tracing::error!(%error, "goes on with the policies that it has");
-            }
+            reload();
         }
         false
     }

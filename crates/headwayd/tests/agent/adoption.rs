@@ -7,7 +7,7 @@ use headway_policy::schemes::Served;
 use headwayd::Controller;
 use headwayd::agent::{Agent, Frame, Policies, Store};
 
-use crate::host::{Case, Fault, Program, World, at};
+use crate::host::{Case, Fault, Program, World, at, status};
 
 const POLICIES: [(Controller, &str); 4] = [
     (Controller::Owl, "owl"),
@@ -133,7 +133,7 @@ fn flows_that_came_and_went_meanwhile_are_told_apart() {
         agent.on_timers(kernel.now());
     };
     let numbers = |agent: &Agent<Program>| -> Vec<u64> {
-        let status = agent.status(kernel.now());
+        let status = status(agent, kernel.now());
         let flows = status["flows"].as_array().expect("a list");
         flows
             .iter()

@@ -23,7 +23,7 @@ const WAKES_IN: Duration = Duration::from_micros(30);
 /// An agent that is awake looks for messages so often.
 const LOOKS_IN: Duration = Duration::from_micros(20);
 /// As in the agent's own loop (serve.rs).
-const MOST_MESSAGES: usize = 1024;
+const MOST_MESSAGES: usize = 256;
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 pub fn ms(ms: u64) -> Duration {
@@ -393,14 +393,19 @@ impl World {
     pub fn reload(&mut self, policy: &str) {
         self.kernel.set_now(self.now());
         let policies = Policies::read([policy]).expect("a policy");
-        self.agent.reload(vec![Some(policies)]).expect("they fit");
+        let taken = self.agent.take_policies(vec![Some(policies)]);
+        taken.expect("they fit");
+        let mut next = Some((0, 0));
+        while let Some(from) = next {
+            next = self.agent.renew(from);
+        }
         self.kernel.set_awake(true);
         self.next = self.now();
     }
 
     /// What `headwayd status` prints now.
     pub fn status(&self) -> serde_json::Value {
-        self.agent.status(self.now())
+        status(&self.agent, self.now())
     }
 
     /// One of the agent's counters.
@@ -413,6 +418,20 @@ impl World {
     pub fn trips(&self, reason: Reason) -> u64 {
         self.kernel.counters().trips[reason as usize]
     }
+}
+
+/// What `headwayd status` prints now.
+pub fn status(agent: &Agent<Program>, now: Time) -> serde_json::Value {
+    let (mut flows, mut next) = (Vec::new(), Some((0, 0)));
+    while let Some(from) = next {
+        let (some, goes_on) = agent.page(from, now);
+        flows.extend(some);
+        next = goes_on;
+    }
+    flows.sort_by_key(|flow| flow["flow"].as_u64());
+    let mut status = agent.summary(now);
+    status["flows"] = flows.into();
+    status
 }
 
 fn controller_of(case: &Case) -> Controller {

@@ -1,9 +1,13 @@
 //! How long an answer may take, to the millisecond: on both sides of each bound.
 
-use headway_cc::{Duration, Time};
+use headway_cc::testing::{feedback, setup};
+use headway_cc::{CongestionControl, Duration, Time};
 use headway_fixed::Reason;
+use headway_kernel::{Datapath, FakeKernel};
+use headwayd::Controller;
+use headwayd::agent::{Agent, Frame, Policies, Store};
 
-use crate::host::{Case, Fault, World, at, ms};
+use crate::host::{Case, Fault, Program, World, at, ms};
 
 /// Round trips take 10 to 15 ms, so that an answer may take 100 ms. Acknowledgements are half a
 /// millisecond apart at most.
@@ -122,4 +126,57 @@ fn each_probation_is_twice_as_long_as_the_last() {
         assert_eq!(world.count("guard_returns"), trips);
         begins = world.now() + ms(2000);
     }
+}
+
+/// One agent has both. It is away for a second as soon as both have their flows, again and again: the learner's first
+/// three probations are equally long, and those of the other double.
+#[test]
+fn a_learner_has_other_limits_than_its_neighbour() {
+    let frame = Frame::default();
+    let policies = Policies::read(["owl", "2001:db8::/32=owl:online=true"]).expect("policies");
+    let kernel = FakeKernel::new(1 << 20);
+    let mut program = Program {
+        controller: Controller::Window,
+        kernel: kernel.clone(),
+    };
+    policies.configure(&mut program, frame);
+    let programs = vec![(program, Some(policies))];
+    let mut agent = Agent::new(programs, None, Store::default(), frame, 64, Time::ZERO);
+    let mut flows = [
+        [0; 16],
+        [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+    ]
+    .map(|remote: [u8; 16]| {
+        kernel.set_remote(remote);
+        let mut flow = Datapath::of_window(&kernel, &setup());
+        flow.on_feedback(&feedback(at(2)));
+        flow
+    });
+    let mut away = Time::ZERO;
+    let mut tripped = [Time::ZERO; 2];
+    let mut probations = [vec![], vec![]];
+    for now in (1..6000).map(|step| at(step * 20)) {
+        kernel.set_now(now);
+        for (which, flow) in flows.iter_mut().enumerate() {
+            let (trips, was_fine) = (flow.guard().trips(), flow.guard().is_fine());
+            flow.on_feedback(&feedback(now));
+            if flow.guard().trips() > trips {
+                tripped[which] = now;
+            } else if !was_fine && flow.guard().is_fine() {
+                probations[which].push(now.since(tripped[which]).as_nanos() / 1_000_000_000);
+            }
+        }
+        let both_fine = flows.iter().all(|flow| flow.guard().is_fine());
+        if now >= away + ms(2000) && both_fine {
+            away = now + ms(1000);
+        }
+        if now >= away {
+            while let Some(message) = kernel.next_message() {
+                agent.on_message(0, &message);
+            }
+            agent.on_timers(now);
+        }
+    }
+    let first = probations.map(|all: Vec<u64>| all.into_iter().take(3).collect::<Vec<_>>());
+    assert_eq!(first, [[10, 20, 40], [10, 10, 10]]);
 }

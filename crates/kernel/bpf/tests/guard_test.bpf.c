@@ -58,6 +58,15 @@ int test_forget(void *ctx)
 }
 
 SEC("syscall")
+int test_acquit(void *ctx)
+{
+	FIND(guard);
+
+	headway_guard_acquit(the_guard);
+	return 0;
+}
+
+SEC("syscall")
 int test_ask(void *ctx)
 {
 	FIND(asked);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::card::{Training, at_line, check_name, version};
 use super::{CARD, MAX_CARD, ModelError, check_hash, read};
 use crate::nn::NetError;
-use crate::schemes::{Rax, RaxSpec};
+use crate::schemes::{Rax, RaxCheckpoint, RaxSpec};
 
 /// The file of what was learned.
 pub const LEARNER: &str = "learner.txt";
@@ -144,11 +144,8 @@ impl Learner {
         self.rax.beginning(setup, alpha)
     }
 
-    /// A flow that goes on from what another has learned ([`Rax::learned`]), and begins with this once it diverges.
-    ///
-    /// # Errors
-    /// [`NetError`], one line: it is no whole checkpoint.
-    pub fn resumed(&self, setup: &Setup, spec: &RaxSpec, learned: &str) -> Result<Rax, NetError> {
-        Ok(Rax::resumed(setup, spec, learned)?.falling_back_on(&self.rax))
+    /// A flow that goes on from what another has learned, and begins with this once it diverges.
+    pub(crate) fn going_on(&self, setup: &Setup, spec: &RaxSpec, learned: &RaxCheckpoint) -> Rax {
+        Rax::going_on(setup, spec, learned).falling_back_on(&self.rax)
     }
 }

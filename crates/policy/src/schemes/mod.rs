@@ -11,9 +11,10 @@ mod rax_pretrained;
 mod rax_records;
 mod served;
 
+pub(crate) use rax::RaxCheckpoint;
 pub use rax::{Rax, RaxSpec};
 pub use rax_records::RaxOverRecords;
-pub use served::{Carried, Served};
+pub use served::{Carried, Experience, Served};
 
 use std::path::Path;
 use std::sync::Arc;

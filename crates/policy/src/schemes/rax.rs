@@ -92,6 +92,9 @@ const FEATURES: usize = 8;
 const REWARDS: usize = 3;
 /// Those that are alike are predicted together (Fig. 4).
 const CRITICS: [usize; 2] = [2, 1];
+
+/// What a flow has learned, as read.
+pub(crate) type RaxCheckpoint = Checkpoint<REWARDS>;
 /// The gains of the averages (§3.2).
 const GAINS: [f32; 2] = [1.0 / 8.0, 1.0 / 256.0];
 /// A window of so many times what the path returns in a round trip has run away: an action changes nothing any more, and
@@ -201,14 +204,27 @@ impl Rax {
     /// # Errors
     /// [`NetError`], one line: it is no whole checkpoint of this scheme.
     pub fn resumed(setup: &Setup, spec: &RaxSpec, learned: &str) -> Result<Rax, NetError> {
-        let Checkpoint { weights, memories } = Checkpoint::read(learned, FEATURES, &CRITICS)?;
+        Ok(Rax::going_on(setup, spec, &Rax::read_learned(learned)?))
+    }
+
+    /// What another flow has learned, read once for many flows to go on from.
+    ///
+    /// # Errors
+    /// [`NetError`], one line: it is no whole checkpoint of this scheme.
+    pub(crate) fn read_learned(learned: &str) -> Result<RaxCheckpoint, NetError> {
+        Checkpoint::read(learned, FEATURES, &CRITICS)
+    }
+
+    /// A flow that goes on from that.
+    pub(crate) fn going_on(setup: &Setup, spec: &RaxSpec, learned: &RaxCheckpoint) -> Rax {
         let spec = RaxSpec {
-            pal: weights.spec().clone(),
+            pal: learned.weights.spec().clone(),
             ..spec.clone()
         };
-        let mut rax = Rax::with(setup, spec, weights, setup.stream("rax weights"));
-        rax.agent.remember(&memories);
-        Ok(rax)
+        let random = setup.stream("rax weights");
+        let mut rax = Rax::with(setup, spec, learned.weights.clone(), random);
+        rax.agent.remember(&learned.memories);
+        rax
     }
 
     fn with(setup: &Setup, spec: RaxSpec, weights: Weights<REWARDS>, random: Stream) -> Rax {

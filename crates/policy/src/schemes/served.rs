@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use headway_cc::{Param, Probe, Registry, SchemeError, Selection, Setup, Values};
+use headway_cc::{Bytes, Param, Probe, Registry, SchemeError, Selection, Setup, Values};
 use headway_fixed::Int8;
 
 use super::rax_records::RaxOverRecords;
-use super::{Rax, RaxSpec, SCHEMES, interval, rax_pretrained};
+use super::{Rax, RaxCheckpoint, RaxSpec, SCHEMES, interval, rax_pretrained};
 use crate::model::{Learner, Model, TrainingRange};
 use crate::{AgentSpec, Decider, Policy, Record};
 
@@ -31,6 +31,26 @@ enum Content {
 struct Learning {
     weights: [f64; 2],
     epsilon: f64,
+}
+
+/// What a flow has learned ([`Carried::learned`]), read once for many flows to go on from.
+#[derive(Clone, Debug)]
+pub struct Experience(Learned);
+
+#[derive(Clone, Debug)]
+enum Learned {
+    Net(Vec<f32>),
+    Rax(Box<RaxCheckpoint>),
+}
+
+impl Experience {
+    /// How many gradients that took; 0 where it does not say.
+    pub fn updates(&self) -> u64 {
+        match &self.0 {
+            Learned::Net(_) => 0,
+            Learned::Rax(learned) => learned.weights.updates(),
+        }
+    }
 }
 
 /// Who decides for a flow that somebody else carries.
@@ -120,24 +140,52 @@ impl Served {
         }
     }
 
-    /// Who decides for a flow. One that goes on learning goes on from `learned`, which another flow's [`Carried::learned`]
-    /// gave.
+    /// Reads what [`Carried::learned`] of another flow gave.
     ///
     /// # Errors
-    /// [`SchemeError`], one line: `learned` is not that of such a flow.
-    pub fn carried(&self, setup: &Setup, learned: Option<&[u8]>) -> Result<Carried, SchemeError> {
+    /// [`SchemeError`], one line: it is not that of such a flow, or this scheme does not learn.
+    pub fn experience(&self, learned: &[u8]) -> Result<Experience, SchemeError> {
         let wrong = |e: &dyn std::fmt::Display| SchemeError(e.to_string());
+        let learned = match &self.content {
+            Content::Rax(..) => {
+                let text = str::from_utf8(learned).map_err(|e| wrong(&e))?;
+                let read = Rax::read_learned(text).map_err(|e| wrong(&e))?;
+                Learned::Rax(Box::new(read))
+            }
+            Content::Net(model, Some(Learning { weights, epsilon })) => {
+                // Any flow will do to see how many there are.
+                let any = Setup::new(Bytes::new(1500), 0);
+                let policy = model.learning_policy(&any, *weights, *epsilon);
+                let policy = policy.map_err(|e| wrong(&e))?;
+                let size = policy.learned().map_or(0, <[f32]>::len);
+                Learned::Net(numbers(learned, size).map_err(SchemeError)?)
+            }
+            Content::Net(_, None) => return Err(wrong(&"it does not learn")),
+        };
+        Ok(Experience(learned))
+    }
+
+    /// Who decides for a flow. One that learns goes on from `experience`, which is of a flow of this scheme.
+    ///
+    /// # Errors
+    /// [`SchemeError`], one line: the experience is of another scheme.
+    pub fn carried(
+        &self,
+        setup: &Setup,
+        experience: Option<&Experience>,
+    ) -> Result<Carried, SchemeError> {
+        let wrong = |e: &dyn std::fmt::Display| SchemeError(e.to_string());
+        let other = || SchemeError("what was learned is another scheme's".to_owned());
         match &self.content {
             Content::Rax(learner, spec) => {
-                let rax = match (learned, learner) {
-                    (Some(learned), _) => {
-                        let text = str::from_utf8(learned).map_err(|e| wrong(&e))?;
-                        let resumed = match learner {
-                            Some(learner) => learner.resumed(setup, spec, text),
-                            None => Rax::resumed(setup, spec, text),
-                        };
-                        resumed.map_err(|e| wrong(&e))?
+                let rax = match (experience, learner) {
+                    (Some(Experience(Learned::Rax(learned))), Some(learner)) => {
+                        learner.going_on(setup, spec, learned)
                     }
+                    (Some(Experience(Learned::Rax(learned))), None) => {
+                        Rax::going_on(setup, spec, learned)
+                    }
+                    (Some(_), _) => return Err(other()),
                     (None, Some(learner)) => learner.flow(setup, spec.alpha),
                     (None, None) => Rax::new(setup, spec.clone()).map_err(|e| wrong(&e))?,
                 };
@@ -149,9 +197,10 @@ impl Served {
                     Some(Learning { weights, epsilon }) => {
                         let policy = model.learning_policy(setup, weights, epsilon);
                         let mut policy = policy.map_err(|e| wrong(&e))?;
-                        if let Some(learned) = learned {
-                            let size = policy.learned().map_or(0, <[f32]>::len);
-                            policy.go_on_from(&numbers(learned, size).map_err(SchemeError)?);
+                        match experience {
+                            Some(Experience(Learned::Net(learned))) => policy.go_on_from(learned),
+                            Some(_) => return Err(other()),
+                            None => {}
                         }
                         Box::new(policy)
                     }

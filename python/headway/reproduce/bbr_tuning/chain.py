@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway._native import RunError, find_headwayd
+from headway.extras import install
 from headway.models import load
-from headway.models.extras import install
 from headway.reproduce.lab import MissingError
 
 if TYPE_CHECKING:

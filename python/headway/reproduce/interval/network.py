@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from headway._native import Scenario
-from headway.models.extras import install
+from headway.extras import install
 from headway.report.numbers import number
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import text_of

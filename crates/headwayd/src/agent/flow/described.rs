@@ -53,6 +53,7 @@ impl Flow {
             "settings": settings,
             "local": self.local.to_string(),
             "remote": self.remote.to_string(),
+            "user": self.user,
             "path": (!self.path.is_empty()).then_some(&self.path),
             "age_s": now.since(self.setup.start).as_secs_f64(),
             "cwnd_packets": cwnd,

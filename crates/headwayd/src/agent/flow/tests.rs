@@ -216,6 +216,24 @@ fn of_whom_nobody_decides_the_program_is_told() {
     assert_eq!(flow.policy(), Some("rax"));
 }
 
+/// The guard gives learners longer limits, and knows them by that.
+#[test]
+fn each_answer_says_whether_its_policy_learns() {
+    let flags = |flow: &mut Flow, at: u64| {
+        flow.on_record(&record(at, Record::ASKS));
+        flow.decide(&[], us(at), us(at), None).0.flags
+    };
+    for (spec, learner) in [("owl", 0), ("owl:online=true", LEARNER), ("rax", LEARNER)] {
+        assert_eq!(flags(&mut flow(spec), 1000), learner, "{spec}");
+    }
+    let mut flow = flow("owl:online=true");
+    let served = Arc::new(Served::read("owl").expect("a model of ours"));
+    let next = flow.policy_of(served, None).expect("a policy");
+    flow.take_policy(next.expect("another"), 0);
+    assert_eq!(flags(&mut flow, 2000), 0, "after a reload");
+    assert_eq!(flags(&mut Flow::of_nobody(&Open::default()), 1000), 0);
+}
+
 /// A learner's window runs away: somebody else gives the flow one beyond what it may have.
 pub fn runaway(at: u64) -> [Record; 3] {
     let away = full(at + 1, 5000, Record::TRIPPED);

@@ -3,7 +3,7 @@
 Every tuple [measurement, action, reward] is looked at before it is learned from (section III-A, Robustness in
 Deployment), by the rules that hosts have too (`headway.tune.robust`); what they reject is counted by rule.
 
-    OMP_NUM_THREADS=1 python -m headway.train.team_online --model DIR --scenario bbr-validation --agents 2
+    OMP_NUM_THREADS=1 python -m headway.tune.team_online --model DIR --scenario bbr-validation --agents 2
 """
 
 from __future__ import annotations

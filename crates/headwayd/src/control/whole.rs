@@ -1,0 +1,67 @@
+//! What takes long where there are many flows, or large models: done here, in the thread of who asks. The agent is asked for
+//! a small part at a time, and answers flows between two parts.
+
+use serde_json::Value;
+
+use super::Wish;
+use super::mailbox::Sender;
+use crate::agent::{Place, Policies};
+use crate::error::{Error, Result};
+use crate::system::capabilities;
+
+/// What `headwayd status` says: what happens, and each flow by its number.
+pub fn status(agent: &Sender) -> Value {
+    let mut status = agent.ask(Wish::Summary);
+    let mut flows = Vec::new();
+    let told = each_part(agent, Wish::Flows, |part| {
+        if let Value::Array(some) = part["flows"].take() {
+            flows.extend(some);
+        }
+    });
+    if let Err(error) = told {
+        return serde_json::json!({ "error": error.to_string() });
+    }
+    flows.sort_by_key(|flow| flow["flow"].as_u64());
+    // An error has no flows.
+    if status.get("error").is_none() {
+        status["flows"] = flows.into();
+    }
+    status
+}
+
+/// Reads policies again, as their files say now, and gives them to all flows. If one of them cannot be read, or used,
+/// nothing changes.
+///
+/// # Errors
+/// One line.
+pub fn reload(policies: &[Option<Policies>], agent: &Sender) -> Result<()> {
+    let read = |one: &Option<Policies>| one.as_ref().map(Policies::read_anew).transpose();
+    let policies: Result<Vec<_>> = policies.iter().map(read).collect();
+    let policies = policies.map_err(capabilities::explain)?;
+    refused(&agent.ask(Wish::Take(policies)))?;
+    each_part(agent, Wish::Renew, |_| ())?;
+    tracing::info!("policies read again");
+    Ok(())
+}
+
+fn each_part(
+    agent: &Sender,
+    wish: impl Fn(Place) -> Wish,
+    mut take: impl FnMut(&mut Value),
+) -> Result<()> {
+    let mut next = Some((0, 0));
+    while let Some(from) = next {
+        let mut part = agent.ask(wish(from));
+        refused(&part)?;
+        next = serde_json::from_value(part["next"].take()).unwrap_or_default();
+        take(&mut part);
+    }
+    Ok(())
+}
+
+fn refused(answer: &Value) -> Result<()> {
+    match answer["error"].as_str() {
+        Some(error) => Err(Error::Failed(error.to_owned())),
+        None => Ok(()),
+    }
+}

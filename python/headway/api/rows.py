@@ -1,0 +1,350 @@
+"""The rows of tables: the keys of each, with types and units. At run time a row is a plain dict.
+
+Rates are in Mbit/s, delays in ms, times in s, loss and utilisation shares from 0 to 1. `low` and
+`high` are the ends of a 95% interval. None stands where there is no value.
+"""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import Any, TypedDict, get_args, get_type_hints
+
+KINDS = {str: "text", int: "int64", float: "float64"}
+
+
+def kinds(row: type) -> dict[str, str]:
+    """The kind of each column, as `headway.fields.Field` has it. Lists and tables have none."""
+    found = {}
+    for name, hint in get_type_hints(row).items():
+        types = get_args(hint) if NoneType in get_args(hint) else (hint,)
+        if kind := KINDS.get(types[0]):
+            found[name] = kind + "?" * (NoneType in types)
+    return found
+
+
+def columns(row: type, rows: Any) -> dict[str, list[Any]]:
+    """The columns of rows of that type, in the order of its keys."""
+    return {name: [one[name] for one in rows] for name in get_type_hints(row)}
+
+
+class RunRow(TypedDict):
+    """A row of `Results.runs()`: a run and flow. docs/columns.md explains each column."""
+
+    schema: int
+    code_version: str
+    scenario: str
+    scenario_hash: str
+    scheme: str
+    world: str
+    run: int
+    seed: int
+    flow: int
+    flow_scheme: str
+    model: str | None
+    seconds: float
+    warmup: float
+    throughput_mbps: float | None
+    delay_mean_ms: float | None
+    delay_p95_ms: float | None
+    queue_mean_ms: float | None
+    queue_p95_ms: float | None
+    loss: float | None
+    utilisation: float | None
+    rtt_mean_ms: float | None
+    rtt_p95_ms: float | None
+    power: float | None
+    power_p95: float | None
+    utility: float | None
+    jain: float | None
+    convergence_s: float | None
+    sent_packets: int
+    delivered_packets: int
+    refused_decisions: int
+    guard_trips: int
+    lateness_p50_ms: float | None
+    lateness_p99_ms: float | None
+    longest_stall_ms: float | None
+    emulator_wait_ms: float | None
+    host_wait_ms: float | None
+    cpu_idle: float | None
+    emulator_cpu: float | None
+    unexplained_loss: float | None
+    unfit: str | None
+
+
+class SeriesRow(TypedDict):
+    """A row of `Results.series()`: a flow and bin. docs/columns.md explains each column."""
+
+    scenario: str
+    scheme: str
+    run: int
+    flow: int
+    time_s: float
+    sent_mbps: float
+    lost_mbps: float
+    throughput_mbps: float
+    delay_mean_ms: float | None
+    queue_mean_ms: float | None
+    loss: float | None
+    cwnd_packets: float | None
+    in_flight_packets: float | None
+    pacing_mbps: float | None
+    rtt_ms: float | None
+    btlbw_mbps: float | None
+    rtprop_ms: float | None
+    capacity_mbps: float | None
+    queue_packets: float | None
+
+
+class MeanRow(TypedDict):
+    """A row of `Results.table()`: a scheme and scenario.
+
+    NAME is the mean of a metric over runs, NAME_low and NAME_high are the ends of its 95% interval.
+    docs/columns.md explains the metrics.
+    """
+
+    scheme: str
+    """The scheme, as you wrote it."""
+    model: str | None
+    """Id of the trained model that decided; of several the ids, with commas between."""
+    scenario: str
+    world: str
+    """`sim`, `emu` or `kernel`."""
+    runs: int
+    """Number of runs."""
+    seconds: float
+    """Length of a run, s."""
+    throughput_mbps: float | None
+    throughput_mbps_low: float | None
+    throughput_mbps_high: float | None
+    delay_mean_ms: float | None
+    delay_mean_ms_low: float | None
+    delay_mean_ms_high: float | None
+    delay_p95_ms: float | None
+    delay_p95_ms_low: float | None
+    delay_p95_ms_high: float | None
+    queue_p95_ms: float | None
+    queue_p95_ms_low: float | None
+    queue_p95_ms_high: float | None
+    loss: float | None
+    loss_low: float | None
+    loss_high: float | None
+    utilisation: float | None
+    utilisation_low: float | None
+    utilisation_high: float | None
+    power: float | None
+    power_low: float | None
+    power_high: float | None
+    utility: float | None
+    utility_low: float | None
+    utility_high: float | None
+    jain: float | None
+    jain_low: float | None
+    jain_high: float | None
+    rtt_mean_ms: float | None
+    rtt_mean_ms_low: float | None
+    rtt_mean_ms_high: float | None
+    rtt_p95_ms: float | None
+    rtt_p95_ms_low: float | None
+    rtt_p95_ms_high: float | None
+    power_p95: float | None
+    power_p95_low: float | None
+    power_p95_high: float | None
+    convergence_s: float | None
+    convergence_s_low: float | None
+    convergence_s_high: float | None
+
+
+class DifferenceRow(TypedDict):
+    """A row of `Results.compare()`: how far a scheme lies above another one in a metric."""
+
+    scheme: str
+    against: str
+    """The scheme that it is compared with."""
+    scenario: str
+    pairs: int
+    """Pairs of runs with the same seed."""
+    metric: str
+    """A key of `MeanRow`, such as `delay_p95_ms`."""
+    unit: str
+    """Of the numbers here: `%` of the other scheme's mean, or `points` (a hundredth)."""
+    difference: float | None
+    """The mean over pairs."""
+    low: float | None
+    high: float | None
+    """The ends of the interval that was judged."""
+    margin: float
+    """A smaller difference counts as equal."""
+    verdict: str
+    """`better`, `worse`, `equal`, `not worse`, `not better` or `unclear`."""
+
+
+class SchemeRow(TypedDict):
+    """A row of `headway.list_schemes()`."""
+
+    name: str
+    summary: str
+    family: str
+    """What it reacts to, such as `loss`, `delay` or `model`."""
+    needs: list[str]
+    """What it needs of transport and network, such as `pacing`."""
+    worlds: list[str]
+    """Where it runs: `sim`, `emu`, `kernel`."""
+    source: str
+    """The paper, RFC or code that it follows."""
+    parameters: list[str]
+    """Names of its parameters; write one as `cubic:NAME=VALUE`."""
+
+
+class Sweep(TypedDict):
+    """The one value in which the members of a family differ."""
+
+    key: str
+    values: list[str]
+
+
+class ScenarioRow(TypedDict):
+    """A row of `headway.list_scenarios()`: a scenario, or a family of them."""
+
+    name: str
+    paper: str
+    """The paper that it is from, or an empty text."""
+    flows: int
+    """Flows under test: of the member that has most."""
+    traces: list[str]
+    varies: list[str]
+    """What the seed varies."""
+    description: str
+    sweep: Sweep | None
+    """Of a family. Its name means all members, `NAME:KEY=VALUE` one of them."""
+
+
+class TraceRow(TypedDict):
+    """A row of `headway.list_traces()`."""
+
+    name: str
+    path: str | None
+    """The file, or None if it is not on this machine."""
+    evaluation: str
+    """The seconds that are kept from training: `all`, `none` or ranges."""
+
+
+class ModelRow(TypedDict):
+    """A row of `headway.list_models()`: a model or a learner."""
+
+    name: str
+    id: str
+    """The name, and 12 hex digits of a hash."""
+    description: str
+    net: str | None
+    """The network in a few words, such as `mlp 30-32-16-1`. A learner has None."""
+    parameters: int
+    """Number of weights."""
+    bytes: int
+    """Size of all its files."""
+    trained_on: list[str]
+    """Names of scenarios."""
+    paths: str
+    """Their ranges of rate, RTT, buffer and loss in words, or an empty text."""
+    command: str
+    """The command that trained it."""
+    place: str
+    """Its folder, or `comes with Headway`."""
+
+
+class LogRow(TypedDict):
+    """A row of `Training.log()`: a validation of a training."""
+
+    system: str
+    seed: int
+    steps: int
+    """Decisions until then."""
+    reward: float
+    """Mean reward of a decision while training, since the last validation."""
+    validation: float
+    """Mean reward on the validation scenarios, which chooses the weights."""
+    utilisation: float
+    throughput_mbps: float
+    rtt_ms: float
+    loss: float
+    """Means over the validation scenarios."""
+
+
+class ValidationRow(TypedDict):
+    """A row of `Training.validation()`: the kept weights on a validation scenario."""
+
+    system: str
+    seed: int
+    scenario: str
+    reward: float
+    """Mean reward of a decision."""
+    utilisation: float
+    throughput_mbps: float
+    rtt_ms: float
+    loss: float
+
+
+class GapRow(TypedDict):
+    """A row of `Gap.table()`: a metric of a scheme as real packets, and in the simulator."""
+
+    scenario: str
+    scheme: str
+    world: str
+    """Of the real packets: `emu` or `kernel`."""
+    pairs: int
+    """Pairs of runs with the same seed."""
+    unfit: int
+    """Runs that were left out, because the machine disturbed them."""
+    metric: str
+    unit: str
+    """Of sim, real, difference, low and high."""
+    sim: float | None
+    real: float | None
+    """Means over runs."""
+    difference: float | None
+    """real less sim."""
+    low: float | None
+    high: float | None
+    percent: float | None
+    """The difference in % of the simulator's mean."""
+    percent_low: float | None
+    percent_high: float | None
+    reach: str | None
+    """`met`, `missed` or `open`: whether the difference is as small as it should be. None if nothing
+    is asked of it."""
+
+
+class ClaimRow(TypedDict):
+    """A row of `Reproduction.claims()`: a claim of the paper. All of it is text."""
+
+    figure: str
+    claim: str
+    """Its id."""
+    paper: str
+    """What the paper says."""
+    measured: str
+    """How it is measured here."""
+    here: str
+    """The measured value with its 95% interval."""
+    verdict: str
+    """`holds`, `does not hold`, `open`, or why it cannot be judged."""
+    note: str | None
+
+
+class LevelRow(TypedDict):
+    """A row of `Reproduction.levels()`: one of the cases that a claim is judged by, such as a scheme."""
+
+    figure: str
+    claim: str
+    level: str
+    unit: str
+    """Of the numbers here."""
+    ours: float | None
+    """What is measured here."""
+    low: float | None
+    high: float | None
+    judged_low: float | None
+    judged_high: float | None
+    """The ends of the interval that was judged. It may be wider than the 95% interval."""
+    zone: str
+    """`as claimed`, `equal`, `not as claimed`, `as claimed or equal`, `opposite or equal` or `unclear`."""

@@ -1,0 +1,127 @@
+"""`headway testbed`: a network of Open vSwitch bridges, and a program in it (docs/testbed.md)."""
+
+import json as js
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headway import ending
+from headway._native import RunError, UsageError
+from headway.cli.usage import Json
+
+if TYPE_CHECKING:
+    from headway.testbed.bed import Bed
+    from headway.testbed.topology import Topology
+
+ENDS_WITHIN_S = 2.0
+
+
+def run(
+    topology: Annotated[
+        str, typer.Argument(metavar="TOPOLOGY", help="nsfnet, or a TOML file with switches, links and two hosts.")
+    ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- CMD]", help="Program to run at the source. Default: your shell.", show_default=False
+        ),
+    ] = None,
+    known: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the path's switches that netwatch reads, 0 to 1.")
+    ] = 1.0,
+    load: Annotated[
+        float, typer.Option(min=0, max=0.95, help="UDP on each link of the path, as a share of its rate.")
+    ] = 0.4,
+    peer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CMD", help="Command that runs at the destination meanwhile, by sh -c.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Seed of which switches are known, and of the load's gaps.")
+    ] = 1,
+    json: Json = False,
+) -> int:
+    """Run a program in a network of Open vSwitch bridges whose counters netwatch reads.
+
+    The destination is $HEADWAY_PEER, the path $HEADWAY_PATH, netwatch $HEADWAY_NETWATCH. The exit code is the
+    program's. With --json the last line of standard output is what was set up. It needs root.
+    """
+    from headway.extras import need
+    from headway.testbed import bed
+    from headway.testbed.topology import load as load_topology
+
+    network = load_topology(topology)
+    for module in ("fastapi", "uvicorn", "prometheus_client", "os_ken"):
+        need(module, "netwatch")
+    bed.check_machine()
+    program = command or [os.environ.get("SHELL") or "/bin/sh"]
+    if shutil.which(program[0]) is None:
+        raise UsageError(f"cannot run '{program[0]}': there is no such program; give one on the PATH, or its path")
+    one = bed.Bed(network, known=known, load=load, seed=seed)
+    report: dict[str, int] = {}
+    try:
+        code = _run(one, program, peer, network)
+    finally:
+        # Half removed is what nobody wants.
+        ending.ignore()
+        report = one.end()
+    if json:
+        print(js.dumps({**one.said(), "links_carried": report, "exit_code": code}))
+    return code
+
+
+def _run(one: "Bed", program: list[str], peer: str | None, network: "Topology") -> int:
+    from headway.cli.progress import progress_of
+
+    for number in one.claim.removed:
+        _say(f"removed what testbed {number} left, which was killed")
+    with progress_of("setting up the testbed") as tell:
+        one.set_up(tell)
+    count = f"{len(network.switches)} switches, {len(network.links)} links"
+    _say(f"{count}; path {' '.join(network.route)}")
+    known = f"netwatch reads {len(one.known)} of {len(network.route)}: {' '.join(one.known) or 'none'}"
+    _say(f"base RTT {1e3 * network.base_rtt_s:g} ms, {1e3 * one.measured_rtt_s:.1f} ms measured; {known}")
+    if peer:
+        one.run(one.destination, ["sh", "-c", peer])
+    process = one.run(one.source, program)
+
+    def ask() -> None:
+        # The terminal has sent Ctrl-C to the program, too.
+        number = ending.exit_code() - 128
+        if number != signal.SIGINT or not sys.stdin.isatty():
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+    ending.on_request(ask)
+    code = _ended(process)
+    try:
+        one.check()
+    except RunError as error:
+        _say(f"warning: {str(error).removeprefix('testbed: ')}; what ran meanwhile may have had no network")
+    return code
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> int:
+    """The exit code of a program, as a shell has it; one that ignores what ends it is killed."""
+    asked_s: float | None = None
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            code = process.wait(0.1)
+            return code if code >= 0 else 128 - code
+        if asked_s is None and ending.is_asked() and ending.exit_code() != 128 + signal.SIGINT:
+            asked_s = time.monotonic()
+        if asked_s is not None and time.monotonic() - asked_s > ENDS_WITHIN_S:
+            process.kill()
+
+
+def _say(line: str) -> None:
+    print(f"headway: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,142 @@
+"""Open vSwitch of a testbed's own: ovsdb-server and ovs-vswitchd with all files in its folder."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway._native import RunError
+from headway.testbed.own import PATIENCE_S, do
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from headway.testbed.own import Namespace
+
+TOOLS = ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl")
+SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+PIDFD_GETFD = 438
+"""The system call's number, the same on all architectures."""
+SO_SNDBUFFORCE = 32
+SEND_BUFFER = 64 << 20
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Ovs:
+    """Both daemons. The switches' ports are devices of one namespace."""
+
+    def __init__(self, folder: Path, namespace: Namespace, environment: dict[str, str]) -> None:
+        """Starts nothing yet."""
+        self._folder, self._namespace = folder, namespace
+        self._environment = environment | {f"OVS_{kind}DIR": str(folder) for kind in ("RUN", "LOG", "DB")}
+        self._database = f"unix:{folder}/db.sock"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        """Raises RunError."""
+        file = self._folder / "conf.db"
+        do("ovsdb-tool", "create", str(file), str(SCHEMA))
+        remote = f"--remote=p{self._database}"
+        self._spawn("ovsdb-server", str(file), remote, f"--unixctl={self._folder}/db.ctl")
+        wait_for((self._folder / "db.sock").exists, "ovsdb-server does not start", self.check)
+        self.vsctl("--no-wait", "init")
+        switch = ("ovs-vswitchd", self._database, f"--unixctl={self._folder}/vswitchd.ctl")
+        self._spawn(*switch, first=_first())
+
+    def _spawn(self, *command: str, first: tuple[str, ...] = ()) -> None:
+        with (self._folder / f"{command[0]}.log").open("ab") as log:
+            self.processes[command[0]] = subprocess.Popen(
+                self._namespace.stays(*first, *command),
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # Ctrl-C is for the program.
+                start_new_session=True,
+            )
+
+    def check(self) -> None:
+        """Raises RunError if one of them has ended."""
+        for name, process in self.processes.items():
+            if process.poll() is not None:
+                lines = (self._folder / f"{name}.log").read_text(errors="replace").strip().splitlines()
+                raise RunError(f"testbed: {name} has ended: {lines[-1] if lines else process.returncode}")
+
+    def vsctl(self, *words: str) -> str:
+        """Raises RunError."""
+        return do("ovs-vsctl", f"--db={self._database}", f"--timeout={PATIENCE_S:.0f}", *words)
+
+    def bridge(
+        self, name: str, datapath: int, ports: Sequence[tuple[str, int]], *, controller: Path | None
+    ) -> None:
+        """A switch with devices as ports, by number; it forwards what `flows` says, and nothing else.
+
+        It connects to a controller at the socket `controller`. Raises RunError.
+        """
+        words = ["add-br", name, "--", "set", "bridge", name, "datapath_type=netdev", "protocols=OpenFlow13"]
+        words += ["fail_mode=secure", f"other-config:datapath-id={datapath:016x}"]
+        for device, number in ports:
+            words += ["--", "add-port", name, device, "--", "set", "interface", device, f"ofport_request={number}"]
+            # Or Open vSwitch removes the queue that the device has.
+            words += ["--", "set", "port", device, f"qos=@{device}"]
+            words += ["--", f"--id=@{device}", "create", "qos", "type=linux-noop"]
+        if controller is not None:
+            words += ["--", "set-controller", name, f"unix:{controller}"]
+            words += ["--", "set", "controller", name, "max_backoff=1000", "connection-mode=out-of-band"]
+        self.vsctl(*words)
+
+    def flows(self, name: str, flows: Sequence[str]) -> None:
+        """What a switch does. Raises RunError."""
+        do("ovs-ofctl", "-O", "OpenFlow13", "add-flows", f"{self._folder}/{name}.mgmt", "-", said="\n".join(flows))
+
+    def give_room(self) -> None:
+        """Lets all queues together hold more than the send buffer of a socket.
+
+        Open vSwitch sends to all devices through one packet socket, and what waits in their queues counts as that
+        socket's. Its usual buffer, 208 kB, holds 92 full packets: there would be losses at no queue. The socket is
+        there once a packet has been sent.
+        """
+        process = self.processes["ovs-vswitchd"].pid
+        handle = os.pidfd_open(process)
+        try:
+            for entry in os.listdir(f"/proc/{process}/fd"):
+                with suppress(OSError):
+                    if os.readlink(f"/proc/{process}/fd/{entry}").startswith("socket:"):
+                        _give_room(_libc.syscall(PIDFD_GETFD, handle, int(entry), 0))
+        finally:
+            os.close(handle)
+
+
+def _first() -> tuple[str, ...]:
+    """What gives a command real-time priority, where that is permitted.
+
+    Otherwise a busy machine would hold packets up at every switch.
+    """
+    with suppress(RunError):
+        do("chrt", "--fifo", "1", "true")
+        return ("chrt", "--fifo", "1")
+    return ()
+
+
+def _give_room(descriptor: int) -> None:
+    if descriptor < 0:
+        return
+    with socket.socket(fileno=descriptor) as one:
+        if one.family == socket.AF_PACKET:
+            one.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER)
+
+
+def wait_for(what: Callable[[], bool], otherwise: str, check: Callable[[], None]) -> None:
+    """Until `what()`; meanwhile `check` may raise. Raises RunError."""
+    end = time.monotonic() + PATIENCE_S
+    while not what():
+        check()
+        if time.monotonic() > end:
+            raise RunError(f"testbed: {otherwise}: waited {PATIENCE_S:.0f} s")
+        time.sleep(0.05)

@@ -133,8 +133,14 @@ class Measure(NamedTuple):
         found = self.difference(both)
         if (ends := found["ci95"]) is None:
             return found
-        samples = both.percents() if self.is_relative else both.differences(self.scale)
-        return {"mean": found["mean"], "ci95": [*widened((ends[0], ends[1]), self.margin, samples, LEVEL)]}
+        return {
+            "mean": found["mean"],
+            "ci95": [*widened((ends[0], ends[1]), self.margin, self.samples(both), LEVEL)],
+        }
+
+    def samples(self, both: Both) -> list[list[float]]:
+        """The independent samples behind the difference, in its unit; of no pairs both groups."""
+        return both.percents() if self.is_relative else both.differences(self.scale)
 
     def zone(self, difference: Metric, samples: Samples | None = None) -> Zone:
         """What the difference says of the second scheme; `samples` are the independent ones behind it."""
@@ -213,11 +219,11 @@ class Leaders(NamedTuple):
     best: dict[str, str]
     """The scheme with the best mean, by scenario; where only one scheme has the metric there is none."""
     close: set[tuple[str, str]]
-    """Schemes and scenarios that the runs do not show to be worse than the best there; without the best."""
+    """Schemes and scenarios, but for the best, that the runs do not show to be worse by more than the margin."""
 
 
 def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, Offsets] | None = None) -> Leaders:
-    """The best scheme of each scenario, and those that may be as good.
+    """The best scheme of each scenario, and those that may be as good: within the margin of `MEASURES`, or 1%.
 
     Each is compared run by run with the best. The best is chosen by the same runs, so that any pair may be
     compared: intervals are those of as many comparisons as there are pairs (Bonferroni), and with 95% all are
@@ -244,13 +250,13 @@ def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, 
         for scheme, own in schemes.items():
             pairs, block = _pairs(schemes[best], own, (offsets or {}).get(scenario))
             known = _known(pairs, metric, block)
-            if scheme != best and not (known and _is_less(known, level, means[best], metric, more=more)):
+            if scheme != best and not (known and _is_worse(known, level, means[best], metric, more=more)):
                 found.close.add((scheme, scenario))
     return found
 
 
-def _is_less(known: Both, level: float, best: float, metric: str, *, more: bool) -> bool:
-    """Is the second scheme surely worse than the first, whose mean is `best`?"""
+def _is_worse(known: Both, level: float, best: float, metric: str, *, more: bool) -> bool:
+    """Is the second scheme surely worse than the first, whose mean is `best`, by more than the margin?"""
     ends = known.difference(level=level)["ci95"]
     if ends is None:
         return False
@@ -258,7 +264,7 @@ def _is_less(known: Both, level: float, best: float, metric: str, *, more: bool)
         (m.margin / m.scale for m in MEASURES if m.metric == metric and not m.is_relative), 0.01 * abs(best)
     )
     low, high = widened((ends[0], ends[1]), small, known.differences(), level)
-    return high < 0 if more else low > 0
+    return high < -small if more else low > small
 
 
 def numbered(runs: Iterable[Run]) -> Numbered:

@@ -44,7 +44,7 @@ def test_too_few_rounds_are_said_to_be_too_few():
     # 4 * (12.99 / 10) ** 2 is 6.75.
     assert found.sentence == (
         "4 rounds cannot tell whether owl had more or less throughput than cubic: "
-        "10.0% (-3.0 to 23.0); about 7 rounds may."
+        "10.0% (-3.0 to 23.0); about 7 rounds may tell."
     )
 
 
@@ -52,13 +52,16 @@ def test_without_variation_the_rule_of_three_says_how_many_rounds_are_needed():
     """1 - 0.05^(1/n) of all rounds may be off by 1 point: below the margin of 0.1 from 29 on."""
     found = verdict("retransmitted", [0.0] * 5, [0.0] * 5)
     assert found.zone == Zone.UNCLEAR
-    assert found.sentence.endswith(" (-0.45 to 0.45); about 29 rounds may.")
+    assert found.sentence.endswith(" (-0.45 to 0.45); about 29 rounds may tell.")
+    # A round that is off by a hair changes nothing.
+    nearly = verdict("retransmitted", [0.0] * 5, [0.0] * 4 + [1e-9])
+    assert nearly.sentence.endswith("about 29 rounds may tell.")
     assert verdict("retransmitted", [0.0] * 28, [0.0] * 28).zone == Zone.UNCLEAR
     assert verdict("retransmitted", [0.0] * 29, [0.0] * 29).zone == Zone.EQUAL
 
 
 def test_a_verdict_says_when_even_many_rounds_may_not_suffice():
-    says = "even 1000 rounds may not."
+    says = "even 1000 rounds may not tell."
     assert verdict("throughput_mbps", [10, 10], [9, 11.001]).sentence.endswith(says)
 
 
@@ -83,7 +86,12 @@ def test_the_margin_of_an_rtt_is_a_percent_of_the_first_scheme():
     apart = [100.9, 100.8, 100.85]
     assert verdict("rtt_p50_ms", [100.0] * 3, apart).zone == Zone.EQUAL
     # From 0.69 to 1.07 ms more, of which 0.8 are 1%.
-    assert verdict("rtt_p50_ms", [80.0] * 3, [80.9, 80.8, 80.95]).zone == Zone.NOT_BETTER
+    not_better = verdict("rtt_p50_ms", [80.0] * 3, [80.9, 80.8, 80.95])
+    assert not_better.zone == Zone.NOT_BETTER
+    assert not_better.sentence == (
+        "Over this path owl had 0.883 ms (0.694 to 1.073) more p50 RTT than cubic, "
+        "but within 0.8 ms they count as equal; 3 rounds."
+    )
     assert verdict("rtt_p50_ms", [80.0] * 3, [81.2, 81.1, 81.25]).zone == Zone.WORSE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.compare import Both, Measure, Zone
@@ -166,33 +167,45 @@ def _sentence(
     low, high = between
     ends = " to ".join(interval(low, high, middle))
     if zone is Zone.EQUAL:
-        within = f"within {_amount(f'{measure.margin:.3g}', measure)} ({ends})"
+        within = f"within {_margin(measure)} ({ends})"
         return f"Over this path {scheme} and {against} had the same {title}, {within}; {count}."
     if low <= 0 <= high:
-        more = _enough(measure, measure.difference(both), rounds)
-        may = f"about {more} rounds may" if more else f"even {MANY} rounds may not"
+        more = _enough(measure, both)
+        may = f"about {more} rounds may tell" if more else f"even {MANY} rounds may not tell"
         return f"{unknown}: {_amount(number(middle), measure)} ({ends}); {may}."
     if middle < 0:
         ends = " to ".join(interval(-high, -low, -middle))
     size, word = _amount(number(abs(middle)), measure), "more" if middle > 0 else less
-    return f"Over this path {scheme} had {size} ({ends}) {word} {title} than {against}; {count}."
+    is_sure = zone in {Zone.BETTER, Zone.WORSE}
+    may_be_equal = "" if is_sure else f", but within {_margin(measure)} they count as equal"
+    return f"Over this path {scheme} had {size} ({ends}) {word} {title} than {against}{may_be_equal}; {count}."
 
 
-def _enough(measure: Measure, found: Metric, rounds: int) -> int | None:
+def _enough(measure: Measure, both: Both) -> int | None:
     """The least number of rounds, beyond those made, whose interval leaves 0 or fits in the margin; at most MANY.
 
-    It narrows with the root of the rounds. One without a width is as wide as the rounds that may
-    differ make it.
+    It is that of rounds like these: the interval narrows with the root of their number. Where most
+    rounds are alike, it is at least as wide as the rounds that may differ make it.
     """
+    found, rounds = measure.difference(both), len(both.first)
     if found["mean"] is None or found["ci95"] is None:
         return None
     middle, half = found["mean"], (found["ci95"][1] - found["ci95"][0]) / 2
-    for more in range(rounds + 1, MANY + 1):
+
+    def is_enough(more: int) -> bool:
         reach = half * math.sqrt(rounds / more)
-        low, high = widened((middle - reach, middle + reach), measure.margin, more, LEVEL)
-        if not low <= 0 <= high or max(-low, high) <= measure.margin:
-            return more
-    return None
+        again = [values * (more // rounds) + values[: more % rounds] for values in measure.samples(both)]
+        low, high = widened((middle - reach, middle + reach), measure.margin, again, LEVEL)
+        return not low <= 0 <= high or max(-low, high) <= measure.margin
+
+    # More rounds narrow it, so the first number that is enough can be searched by halves.
+    more = rounds + 1 + bisect_left(range(rounds + 1, MANY + 1), True, key=is_enough)
+    return more if more <= MANY else None
+
+
+def _margin(measure: Measure) -> str:
+    """Within what the two are equal."""
+    return _amount(f"{measure.margin:.3g}", measure)
 
 
 def _amount(text: str, measure: Measure) -> str:

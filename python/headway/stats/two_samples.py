@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headway.stats.bootstrap import FEW, RESAMPLES, SEED
+from headway.stats.bootstrap import FEW, LEVEL, RESAMPLES, SEED
 from headway.stats.estimate import NOTHING, Estimate
 from headway.stats.means import ENOUGH, Metric, apart, percent_apart, percent_parts_apart
 
@@ -50,8 +50,9 @@ def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean
     """A statistic of two independent samples, with an interval.
 
     That of means is Welch's where either sample has fewer than 30 values, as `means.mean` has Student's: of 50 and
-    20 normal values the bootstrap covered the difference in 92%. Else it is a bootstrap: BCa, of medians by
-    percentiles. Of fewer than ten values it says too little, so there is none.
+    20 normal values the bootstrap covered the difference in 92%. It is Welch's also at levels above 95%, whose
+    tails resamples do not tell. Else it is a bootstrap: BCa, of medians by percentiles. Of fewer than ten values
+    it says too little, so there is none.
 
     Args:
         one: One finite number a run.
@@ -64,7 +65,7 @@ def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean
     def interval(level: float) -> tuple[float, float] | None:
         if min(len(one), len(other)) < FEW:
             return None
-        if how in WELCH and min(len(one), len(other)) < ENOUGH:
+        if how in WELCH and (min(len(one), len(other)) < ENOUGH or level > LEVEL):
             ends = WELCH[how](one, other, level=level)["ci95"]
             return (ends[0], ends[1]) if ends else None
         if max(len(set(one)), len(set(other))) == 1:

@@ -51,7 +51,7 @@ def first(found: Found, name: str, groups: str, paper: str, quantity: str = THRO
         name,
         paper,
         f"how many of {', '.join(groups)} are among the {places} in {SAID[quantity]}: "
-        f"{counted('the last of these', quantity)}; threshold: all",
+        f"{counted(len(groups), quantity)}; threshold: all",
         {group: found.among(group, quantity, len(groups)) for group in groups},
     )
 
@@ -63,7 +63,7 @@ def low(found: Found, name: str, groups: str, paper: str) -> Claim:
         name,
         paper,
         f"how many of {', '.join(groups)} are among the lowest {places} in p95 delay and in loss: "
-        f"{counted('the last of these', DELAY, LOSS)}; threshold: all",
+        f"{counted(places, DELAY, LOSS)}; threshold: all",
         {f"{g} in {SAID[q]}": found.among(g, q, places) for g in groups for q in (DELAY, LOSS)},
     )
 

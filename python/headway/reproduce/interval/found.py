@@ -41,14 +41,16 @@ RESOLUTION = {DELAY: 0.002}
 """Relative resolution of means: percentiles come from a histogram whose bins are up to this wide."""
 
 
-def counted(last: str, *quantities: str) -> str:
-    """When `Found.among` counts a group; `last` says which is the last of the first places."""
+def counted(places: int, *quantities: str) -> str:
+    """When `Found.among` counts a group among the first `places` in each of the quantities."""
     margins = dict.fromkeys(f"{CLOSE_LOSS:g} point" if q == LOSS else f"{CLOSE:g}%" for q in quantities)
-    near = f"the whole 95% interval of the difference is within {' or '.join(margins)}"
+    margin = " or ".join(margins)
+    but, as_many = ("", "one") if places == 1 else (f" but {places - 1}", f"{places}")
     return (
-        "a group that is there by its mean counts if it differs significantly from each group "
-        f"behind these places (paired t test by seed, Holm, 0.05), or {near}; another one counts if "
-        f"it does not differ significantly from {last} and {near}; what the runs do not tell is open"
+        f"a group counts if each other group{but} is significantly behind it (paired t test by seed, "
+        f"Holm, 0.05) or surely near it (the whole 95% interval of the difference is within {margin}); it "
+        f"does not count if {as_many} or more are significantly ahead of it, each by surely more than "
+        f"{margin}; all else is open"
     )
 
 
@@ -158,26 +160,32 @@ class Found:
         return self.pairwise(quantity).ranked(largest=MORE_IS_BETTER[quantity])
 
     def among(self, name: str, quantity: str, places: int = 1) -> Zone:
-        """Is a group in the first places, or as good as the last of these?
+        """Is a group in the first places, or nearly as good as these?
 
-        A place by means alone says nothing, for other runs may change it: each group behind the places has to be
-        told apart, or the whole 95% interval of the distance has to be close. A group that is behind them counts
-        if it is as close to the last of them. Not to be told apart is no more than that, and leaves it unclear.
+        It is if fewer than `places` others may be ahead of it by more than what is close. Others may not if the
+        group is significantly ahead of them, or if the whole 95% interval of the distance is close. It is not if at
+        least `places` others are significantly ahead, with the whole interval beyond what is close. The order of
+        the means alone says nothing, for other runs may change it.
         """
         if not self.has_enough:
             return Zone.UNCLEAR
         ranked, differ = self.ranked(quantity), self.pairwise(quantity).differ
-        first, behind = ranked[:places], ranked[places:]
-        if name in first:
-            is_sure = all(differ(name, other) or self._close(name, other, quantity) for other in behind)
-        elif all(differ(name, other) for other in first):
-            return Zone.CONTRARY
-        else:
-            is_sure = not differ(name, first[-1]) and self._close(name, first[-1], quantity)
-        return Zone.CLAIMED if is_sure else Zone.UNCLEAR
+        own = ranked.index(name)
+        above, below = ranked[:own], ranked[own + 1 :]
 
-    def _close(self, name: str, other: str, quantity: str) -> bool:
-        """Is a group surely near another: the whole interval of their distance?"""
+        def may_be_ahead(other: str) -> bool:
+            is_behind = other in below and differ(name, other)
+            return not is_behind and self._distance(name, other, quantity) is not Zone.CLAIMED
+
+        def is_ahead(other: str) -> bool:
+            return differ(name, other) and self._distance(name, other, quantity) is Zone.CONTRARY
+
+        if sum(map(may_be_ahead, (*above, *below))) < places:
+            return Zone.CLAIMED
+        return Zone.CONTRARY if sum(map(is_ahead, above)) >= places else Zone.UNCLEAR
+
+    def _distance(self, name: str, other: str, quantity: str) -> Zone:
+        """Is a group near another: surely, surely not, or unclear, by the 95% interval of their distance."""
         if quantity == LOSS:
             apart, aim = self.points_lost(name, other), Aim(-CLOSE_LOSS, CLOSE_LOSS, small=POINTS)
         elif quantity == REWARD:
@@ -187,7 +195,7 @@ class Found:
             aim = Aim(-CLOSE * percent, CLOSE * percent, small=PERCENT * percent)
         else:
             apart, aim = self.percent(name, other, quantity), Aim(-CLOSE, CLOSE, small=PERCENT)
-        return aim.zone(apart) is Zone.CLAIMED
+        return aim.zone(apart)
 
     def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Estimate:
         """Of a group."""

@@ -59,10 +59,8 @@ ABC_RULE = (
 )
 RULE_ALONE = "owl-rule"
 """What Owl imitates, as a scheme of its own."""
-RULE_REACHES = (
-    "what would show it: a network that imitates its rule more closely, for owl-rule, the rule itself, reaches it"
-)
-"""Why a claim that our network does not reach says more of the network than of Owl."""
+RULE_REACHES = "what would show it: a network that imitates its rule more closely"
+"""Where a claim that our network does not reach holds for the rule: it says more of the network than of Owl."""
 
 BASE = "as-it-is"
 """Owl as it ships, trained with the budget of the ablations: the baseline of the others."""
@@ -138,22 +136,26 @@ def beside_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule
     """Claims about Owl. Where one fails, the rule that our network imitates tells whether the network is to blame.
 
     The rule sets the same window, and is told nothing of switches. If the claim holds for the rule, then our
-    network is too weak to tell. Else the claim does not hold, also where the rule leaves it open.
+    network is too weak to tell. Else the claim does not hold, also where the rule leaves it open. The note says
+    what becomes of the claim with the rule in Owl's place.
 
     Args:
-        claims_of: The claims with a scheme in Owl's place, by its label.
+        claims_of: The claims with a scheme in Owl's place, by its label. They say nothing of Owl-Loss, which has
+            another reward than the rule, and nothing of what switches tell.
         ours: Owl's label.
         has_rule: Whether `RULE_ALONE` ran beside it.
     """
     claims = list(claims_of(ours))
     if not has_rule:
         return claims
-    return [
-        claim.noted(RULE_REACHES, verdict=Verdict.WEAK)
-        if (claim.verdict, rule.verdict) == (Verdict.FAILS, Verdict.HOLDS)
-        else claim
-        for claim, rule in zip(claims, claims_of(RULE_ALONE), strict=True)
-    ]
+    both = zip(claims, claims_of(RULE_ALONE), strict=True)
+    return [_noted(claim, rule.verdict) if claim.verdict is Verdict.FAILS else claim for claim, rule in both]
+
+
+def _noted(claim: Claim, of_rule: Verdict) -> Claim:
+    """A claim that fails for our network, beside what becomes of it for the rule."""
+    said = f"with {RULE_ALONE}, the rule that our network imitates, in Owl's place: {of_rule}"
+    return claim.noted(said, RULE_REACHES, verdict=Verdict.WEAK) if of_rule is Verdict.HOLDS else claim.noted(said)
 
 
 def model_of(spec: str) -> str:

@@ -9,14 +9,13 @@ from headway.reproduce.charts import Bar, bars, looks_of, over, titled
 from headway.reproduce.claim import INDEX, judge, text_of
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import MissingError, family
-from headway.reproduce.owl.contenders import LINUX, RULE_ALONE, ablations, beside_rule
+from headway.reproduce.owl.contenders import LINUX, RULE_ALONE, ablations
 from headway.reproduce.scenarios import own
 from headway.stats.estimate import NOTHING, Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headway.reproduce.claim import Claim
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
@@ -100,23 +99,6 @@ def fig8(lab: Lab) -> FigureJob:
             cells = [" \u00b7 ".join(text_of(measured.mean(one, metric))) for metric in ("jain", "loss")]
             table.append([f"{n:g}", label, *cells])
 
-    def fairest(ours: str) -> list[Claim]:
-        return [
-            judge(
-                "fig8.jain",
-                "Owl-Loss is fairer among its own flows than Aurora and Cubic are among theirs (Fig. 8c)",
-                f"Jain's index of 2 to {MOST_FLOWS} flows: Owl-Loss minus the other scheme; threshold: above 0",
-                {
-                    f"{rival}, {n:g} flows": measured.difference(crowd[ours], crowd[rival], "jain")
-                    for rival in ("aurora", "cubic")
-                    if rival in many
-                    for n, crowd in judged.items()
-                },
-                more=INDEX,
-                of="Jain's index",
-            )
-        ]
-
     claims = [
         judge(
             "fig8.friendly",
@@ -141,7 +123,19 @@ def fig8(lab: Lab) -> FigureJob:
             less=INDEX,
             of="distance from a fair share",
         ),
-        *beside_rule(fairest, "owl-loss", RULE_ALONE in many),
+        judge(
+            "fig8.jain",
+            "Owl-Loss is fairer among its own flows than Aurora and Cubic are among theirs (Fig. 8c)",
+            f"Jain's index of 2 to {MOST_FLOWS} flows: Owl-Loss minus the other scheme; threshold: above 0",
+            {
+                f"{rival}, {n:g} flows": measured.difference(crowd["owl-loss"], crowd[rival], "jain")
+                for rival in ("aurora", "cubic")
+                if rival in many
+                for n, crowd in judged.items()
+            },
+            more=INDEX,
+            of="Jain's index",
+        ),
     ]
     if RULE_ALONE in many:
         claims.append(

@@ -96,17 +96,14 @@ def fig6(lab: Lab) -> FigureJob:
     ]
 
     def claims_of(ours: str) -> list[Claim]:
-        # The rule is told nothing of switches.
         own = masked if ours == "owl" else dict.fromkeys(masked, flat[ours])
-        whole, nothing = ("owl-100", "owl-0") if ours == "owl" else (ours, ours)
         rivals = {rival: flat[rival] for rival in END_TO_END if rival in flat}
-        return [
-            _against_end_to_end(own, rivals, measured),
-            _against_abc(own, abc, measured),
-            *_over_length(lengths, measured, whole, nothing),
-        ]
+        above_aurora = _above_aurora(lengths, measured, "owl-0" if ours == "owl" else ours)
+        return [_against_end_to_end(own, rivals, measured), *above_aurora]
 
-    claims = beside_rule(claims_of, "owl", RULE_ALONE in flat)
+    end_to_end, *above_aurora = beside_rule(claims_of, "owl", RULE_ALONE in flat)
+    # The rule is told nothing of switches, so it says nothing of what knowing them is worth.
+    claims = [end_to_end, _against_abc(masked, abc, measured), _over_length(lengths, measured), *above_aurora]
     claims.append(_dip(short.get(UNMASKED, {}), flat["cubic"], measured))
     claims.append(_mask_alone(short, measured))
     if RULE_ALONE in flat:
@@ -173,15 +170,11 @@ def _against_abc(masked: Mapping[float, RunRequest], abc: Mapping[float, RunRequ
     )
 
 
-def _over_length(
-    lengths: Mapping[float, Mapping[str, RunRequest]], measured: Measured, whole: str, nothing: str
-) -> Iterator[Claim]:
-    """With the labels of an Owl that is told of the whole network, and of one that is told nothing."""
+def _over_length(lengths: Mapping[float, Mapping[str, RunRequest]], measured: Measured) -> Claim:
     short, long = lengths[min(lengths)], lengths[max(lengths)]
-
-    ours = short[whole], long[whole]
+    ours = short["owl-100"], long["owl-100"]
     rivals = [label for label in short if label not in {"owl-100", RULE_ALONE}]
-    yield judge(
+    return judge(
         "fig6.length",
         "Throughput degrades least with the path's length where the whole network is known (Fig. 6c)",
         f"throughput over {max(lengths):g} switches in % of that over {min(lengths):g}: Owl-100 "
@@ -191,13 +184,19 @@ def _over_length(
         more=PERCENT,
         of="throughput kept",
     )
-    if "aurora" in short:
+
+
+def _above_aurora(
+    lengths: Mapping[float, Mapping[str, RunRequest]], measured: Measured, ours: str
+) -> Iterator[Claim]:
+    """With the label of an Owl that is told nothing; none where there is no Aurora."""
+    if "aurora" in next(iter(lengths.values())):
         yield judge(
             "fig6.owl-0",
             "Even Owl-0, which is told nothing, has more throughput than Aurora (Fig. 6c)",
             "difference of Owl-0's throughput from Aurora's, in % of Aurora's, at each length; threshold: above 0",
             {
-                f"{n:g} switches": measured.percent(points[nothing], points["aurora"], THROUGHPUT)
+                f"{n:g} switches": measured.percent(points[ours], points["aurora"], THROUGHPUT)
                 for n, points in lengths.items()
             },
             "%",

@@ -160,6 +160,9 @@ MEASURES = (
     Measure("jain", "Jain's index", "", 0.01, more=True),
 )
 
+MARGINS = ", ".join(f"{m.title} {m.margin:g}{'' if m.is_relative else ' '}{m.unit}".strip() for m in MEASURES)
+"""The margins as text."""
+
 
 @dataclass(frozen=True)
 class Comparison:

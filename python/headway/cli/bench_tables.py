@@ -28,13 +28,13 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
     """Prints a table for each scenario, and how its rows compare where that is asked for."""
     from rich.markup import escape
 
-    from headway.compare import MEASURES
+    from headway.compare import MARGINS, MEASURES
     from headway.fitness import reason
     from headway.report.numbers import MEANING, columns_for
 
     to = console(WIDEST)
     left_out: list[str] = []
-    has_power = False
+    has_power = is_compared = False
     for scenario in scenarios:
         of_scenario = [row for row in bench.rows if row["scenario"] == scenario.name]
         if not of_scenario:
@@ -49,6 +49,7 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
         to.print(f"[bold]{plain(scenario.name)}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
         to.print(table)
         if compared := [row for row in of_scenario if "against" in row]:
+            is_compared = True
             to.print(f"\nagainst [bold]{plain(compared[0]['against']['scheme'])}[/bold], run by run")
             measures = [m for m in MEASURES if any(m.metric in row["against"] for row in compared)]
             table, fewer = fit_columns(to, measures, partial(_comparisons, compared))
@@ -58,6 +59,9 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
             if why := reason(row):
                 to.print(f"[yellow]unfit[/yellow]  {escape(why)}", soft_wrap=True, highlight=False)
     to.print("\n[dim]\u00b1 is half the 95% interval; (a\u2013b) are the ends of an uneven one[/dim]")
+    if is_compared:
+        verdicts = f"better, worse: the whole interval lies beyond the margin ({MARGINS}); equal: within it"
+        to.print(f"[dim]{verdicts}[/dim]", soft_wrap=True, highlight=False)
     if has_power:
         to.print(f"[dim]{MEANING['power']}[/dim]", soft_wrap=True, highlight=False)
     say_left_out(to, left_out, "report.html and bench.json have them")

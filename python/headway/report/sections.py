@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from headway.compare import MEASURES
+from headway.compare import MARGINS
 from headway.fitness import reason
 from headway.report import lines, tables
 from headway.report.families import Family
@@ -113,14 +113,14 @@ def _compared(c: Content, level: int) -> str:
     if not rows:
         return ""
     other = rows[0]["against"]["scheme"]
-    margins = ", ".join(f"{m.title} {m.margin:g}{'' if m.is_relative else ' '}{m.unit}".strip() for m in MEASURES)
     return (
         f"<h{level}>Against {escape(other)}, run by run</h{level}>"
         f"{tables.compared(rows, c.style, f'Difference of each scheme from {other} in the same runs')}"
         '<p class="note">In each pair both schemes met the same network. <b>better</b> and <b>worse</b>: '
-        f"the whole 95% interval lies beyond a margin ({margins}). <b>equal</b>: it lies within the margin. "
+        f"the whole 95% interval lies beyond a margin ({MARGINS}). <b>equal</b>: it lies within the margin. "
         "<b>not worse</b>: better or equal. <b>not better</b>: worse or equal. <b>unclear</b>: any of the three. "
-        "More runs may decide these.</p>"
+        "More runs may decide these, unless the difference is close to the margin. A verdict may be wrong "
+        "in 2.5% of cases on either side, and each cell has its own.</p>"
     )
 
 

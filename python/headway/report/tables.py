@@ -5,7 +5,7 @@ from functools import partial
 from html import escape
 from typing import Any
 
-from headway.compare import MEASURES, Leaders
+from headway.compare import MARGINS, MEASURES, Leaders
 from headway.report.numbers import COLUMNS, MEANING, Column, columns_for, interval, number, signed
 from headway.report.style import Style
 
@@ -21,12 +21,13 @@ SUMMARY = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "po
 """Metrics of the table over scenarios, to be chosen one by one."""
 LEADING = (
     '<b class="best">Best mean</b> of each scenario; <span class="close">shaded</span>: the runs do not show that '
-    "it is worse than the best by more than the margin (1%, 0.1 points of loss, 0.01 of Jain's index), run by run, "
+    f"it is worse than the best by more than the margin ({MARGINS}, else 1%), run by run, "
     "95% for all schemes together."
 )
 VERDICTS = (
     '<span class="close">better</span> and worse: the whole 95% interval of the difference lies beyond the margin. '
-    "equal: within it. not worse: better or equal. Each scenario's own table has margins and intervals."
+    "equal: within it. not worse: better or equal. not better: worse or equal. unclear: any of the three. "
+    f"Margins: {MARGINS}. Each scenario's own table has the intervals."
 )
 
 

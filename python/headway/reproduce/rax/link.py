@@ -44,8 +44,9 @@ UNSEEN = (
     "entropy. We chose ours on other seeds (docs/decisions/0040-rax.md)."
 )
 NOT_MET = (
-    "A mean says what these runs met. What less than one run in 17 does may not have been met "
-    "once in 50 runs (95%). No interval has its part."
+    "A mean says what happened in these runs. Something that happens in fewer than one run in 17 "
+    "may not have happened in any of the 50 (95%). Then the whole interval leaves it out: where one "
+    "run in 25 collapses, 13% of samples of 50 runs hold no collapse, and their intervals miss the mean."
 )
 
 

@@ -257,7 +257,9 @@ def test_a_scheme_on_the_pareto_front_does_not_pass_for_the_best(of_fig4):
     both = of_fig4(power={("verizon", "owl"): 0.5, ("verizon", "owl-rule"): 0.5})["fig4.combined"]
     assert both.verdict is FAILS
     in_its_place = "with owl-rule, the rule that our network imitates, in Owl's place"
-    assert behind.note == f"{in_its_place}: holds; what would show it: a network that imitates its rule more closely"
+    assert (
+        behind.note == f"{in_its_place}: holds; what would show it: a network that imitates its rule more closely"
+    )
     assert both.note == f"{in_its_place}: does not hold"
     assert "owl-rule" not in alike.note
     names = [level.name for level in behind.levels if level.zone is Zone.CONTRARY]

@@ -96,13 +96,6 @@ def test_the_shipped_learner_is_listed_shown_and_checked(run):
     assert "a learner, which has no ONNX" in done.stderr
 
 
-def test_the_shipped_learner_is_what_its_command_makes(tmp_path, monkeypatch):
-    # Its card's figures are of five; they are no part of what is learned.
-    monkeypatch.setattr(online, "EVALUATED", 1)
-    found = online.train(tmp_path / "rax-v1", 21, lambda _: None)
-    assert found == load_learner("rax-v1").id
-
-
 def test_a_learner_is_made_by_one_command(run, tmp_path, monkeypatch):
     """Lessons of a second, here; the shipped one's are a minute."""
     monkeypatch.setattr(online, "FLOW_S", 1.0)

@@ -1,0 +1,15 @@
+"""The learner that is shipped. Its training takes longer than other tests, and what it covers seldom changes."""
+
+import pytest
+
+from headway.models.learner import load_learner
+from headway.train import online
+
+pytestmark = pytest.mark.train
+
+
+def test_the_shipped_learner_is_what_its_command_makes(tmp_path, monkeypatch):
+    # Its card's figures are of five; they are no part of what is learned.
+    monkeypatch.setattr(online, "EVALUATED", 1)
+    found = online.train(tmp_path / "rax-v1", 21, lambda _: None)
+    assert found == load_learner("rax-v1").id

@@ -54,20 +54,24 @@ ENVIRONMENT = {
     # One profile for the core, for headwayd and for tests: what they share compiles once.
     "PROFILE": "gate",
     # What is named here and missing is a failure, not a skipped test.
-    "HEADWAY_REQUIRE": "namespaces,bpf,bbr,chromium,cubic,openssl,ovs,tshark",
+    "HEADWAY_REQUIRE": "namespaces,bpf,bbr,chromium,cubic,ipv6,openssl,ovs,tshark",
     again.LOG: str(LOGS / "flaky.jsonl"),
 }
 
 ELSEWHERE = (
+    "CARGO_BUILD_TARGET",
     "CARGO_TARGET_DIR",
+    "HEADWAYD",
+    "HEADWAYD_KEEP",
     "RUSTFLAGS",
+    "RUSTC_WRAPPER",
     "CARGO_ENCODED_RUSTFLAGS",
     "VIRTUAL_ENV",
     "PYTHONPATH",
     "MAKEFLAGS",
     "GNUMAKEFLAGS",
 )
-"""With these the gate would build something else, or somewhere else, or nothing."""
+"""With these the gate would build or test something else, or somewhere else, or nothing."""
 SKIPPED = re.compile(r"^SKIPPED (?:\[(\d+)\] )?(.*)$", re.M)
 """A line of what was skipped: how many tests, if it says so, and why."""
 
@@ -239,7 +243,7 @@ def main() -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            parser.error("another gate runs in this folder; wait for it, or clone the tree")
+            parser.error("another gate runs in this folder; wait for it")
         return judge([part for part in PARTS if part.name in asked or not asked])
 
 

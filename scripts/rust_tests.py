@@ -5,7 +5,11 @@ import sys
 
 import cargo_tests
 import checks
+import needs
 import surroundings
+
+NO_IPV6 = "no IPv6"
+"""What a test says that found none."""
 
 
 def main() -> int:
@@ -26,6 +30,7 @@ def main() -> int:
     skipped = checks.skipped(printed)
     for line in [*skipped, *([left_out] if left_out else [])]:
         print(f"SKIPPED {line}")
+    failed += [f"{why}, which is required here" for why in skipped if why == NO_IPV6 and needs.is_required("ipv6")]
     for name in failed:
         print(f"FAILED {name}")
     drifted = checks.drifted(checks.read(printed), is_whole=not skipped)

@@ -36,6 +36,8 @@ OWN = {
 
 Other variables of this kind are defaults of commands, such as HEADWAY_SECONDS.
 """
+SETTINGS = ("HEADWAY_", "PROPTEST_")
+"""So begin the defaults of commands and of property tests: PROPTEST_CASES=1 would make these weaker."""
 LONGEST_TMPDIR = 30
 NO_PROXY = ("no_proxy", "NO_PROXY")
 LOOPBACK = "localhost,127.0.0.1,::1"
@@ -55,7 +57,7 @@ def prepare() -> None:
         signal.signal(number, signal.SIG_DFL)
     os.umask(0o022)
     os.environ["LC_ALL"] = LANGUAGE
-    settings = {name for name in os.environ if name.startswith("HEADWAY_")} - OWN
+    settings = {name for name in os.environ if name.startswith(SETTINGS)} - OWN - FIXED_SEED.keys()
     for name in {*COLOURS, *CHOICES, *settings}:
         os.environ.pop(name, None)
     for name in NO_PROXY:

@@ -6,10 +6,13 @@ Each group then looks what it left behind. All are skipped, in one line, where n
 devices are not permitted; in the gate that is a failure.
 """
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
@@ -20,6 +23,7 @@ import hystart
 import needs
 import python_tests
 import surroundings
+from enclosure import CONTROLLERS
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ GROUPS = {
     ),
     "networks": Group("system and not controllers", frozenset({cargo_tests.OF_NETWORKS}), ("controllers",)),
 }
+LOCK = "/tmp/headway-system-tests.lock"
+"""The whole machine's."""
 WITHOUT_LIVE = ["--skip", cargo_tests.LIVE]
 LOG = checks.ROOT / "build" / "system-networks.log"
 
@@ -58,6 +64,36 @@ def main() -> int:
         if needs.is_required("bpf"):
             return 1
     cargo_tests.build()
+    with alone():
+        return in_groups()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """While no other run of these tests goes on, of any folder: both would register the same controllers."""
+    try:
+        lock = os.open(LOCK, os.O_RDONLY | os.O_CREAT, 0o644)
+    except PermissionError:
+        # Another user's, which the kernel does not let us open with O_CREAT.
+        lock = os.open(LOCK, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(
+                "waiting: another run of system tests goes on, and names of controllers are the machine's",
+                flush=True,
+            )
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if others := sorted(name for name in CONTROLLERS.read_text().split() if name.startswith("headway_")):
+            print(f"somebody else has registered {', '.join(others)}: tests of these names fail until that ends")
+        yield
+    finally:
+        os.close(lock)
+
+
+def in_groups() -> int:
+    """Runs both groups; 0 if all pass and nothing is left."""
     # SIGTERM ends this program by an exception, so that it ends the places too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     where = LOG.relative_to(checks.ROOT)

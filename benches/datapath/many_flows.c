@@ -86,6 +86,30 @@ static int open_flow(const char *host, int port, const char *controller)
 	return fd;
 }
 
+/* Until the receiver listens, for a minute at most. */
+static void wait_for(const char *host, int port)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+	double end = now_s() + 60;
+
+	if (inet_pton(AF_INET, host, &to.sin_addr) != 1)
+		fail(host);
+	for (;;) {
+		int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+		if (fd < 0)
+			fail("socket");
+		if (!connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+			close(fd);
+			return;
+		}
+		if (errno != ECONNREFUSED || now_s() > end)
+			fail("connect");
+		close(fd);
+		usleep(10000);
+	}
+}
+
 static unsigned long long acknowledged(int fd)
 {
 	/* The C library's tcp_info ends before tcpi_bytes_acked: eight bytes at 120 (linux/tcp.h). */
@@ -103,16 +127,18 @@ static int send_all(const char *host, int port, const char *controller, int flow
 	struct epoll_event events[EVENTS];
 	int epoll = epoll_create1(0), failed = 0, silent = 0, *fds = calloc(flows, sizeof(*fds));
 	unsigned long long sent = 0, *before = calloc(flows, sizeof(*before));
-	double end = now_s() + seconds, half = end - seconds / 2;
+	double end, half;
 
 	if (!fds || !before)
 		fail("calloc");
+	wait_for(host, port);
 	for (int i = 0; i < flows; i++) {
 		fds[i] = open_flow(host, port, controller);
 		watch(epoll, fds[i], EPOLLOUT);
 		/* Not all at once: their first packets have to find room. */
 		usleep(1000);
 	}
+	end = now_s() + seconds, half = end - seconds / 2;
 	while (now_s() < end) {
 		int n = epoll_wait(epoll, events, EVENTS, 100);
 

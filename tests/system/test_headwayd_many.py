@@ -1,4 +1,4 @@
-"""A thousand flows at once: each is served, none stands still when its agent does, none is left at the end."""
+"""A thousand flows at once: each is served, none fails when its agent stands still, none is left at the end."""
 
 import json
 import signal

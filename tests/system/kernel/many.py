@@ -30,6 +30,6 @@ def sending(program: Path, seconds: int, drains_s: int) -> Iterator["subprocess.
     """
     send = f"{program} send $HEADWAY_PEER 5309 headway_owl {FLOWS} {seconds}"
     command = [sys.executable, "-m", "headway", "shell", *LINK, "--peer", f"{program} receive 5309", "--"]
-    command += ["sh", "-c", f"sleep 1; {send}; sleep {drains_s}"]
+    command += ["sh", "-c", f"{send}; sleep {drains_s}"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as shell:
         yield shell

@@ -253,3 +253,22 @@ def test_groups_that_are_alike_are_seldom_told_apart():
         groups = {name: common + random.normal(10, 1, 12) for name in "ABCDEF"}
         wrong += Pairwise(groups, in_pairs=True).told_apart > 0
     assert wrong / 2000 <= 0.05 + 0.008
+
+
+def test_runs_of_one_place_are_blocks_as_in_a_formula_with_both_factors():
+    """statsmodels' own formula, "quantities ~ group + block", on groups whose runs share what their places are."""
+    import pandas
+    from statsmodels.multivariate.manova import MANOVA
+
+    random = np.random.default_rng(5)
+    shared = random.normal(0, 5, (6, 2))
+    groups = {name: (shared + random.normal(k, 1, (6, 2))).tolist() for k, name in enumerate("abc")}
+    rows = [(name, place, *run) for name, runs in groups.items() for place, run in enumerate(runs)]
+    table = pandas.DataFrame(rows, columns=["group", "block", "x", "y"])
+    theirs = MANOVA.from_formula("x + y ~ C(group) + C(block)", table).mv_test().results["C(group)"]["stat"]
+    found = manova(groups, ["x", "y"], in_blocks=True)
+    for one in found.statistics:
+        assert (one.value, one.p) == pytest.approx(tuple(theirs.loc[one.name, ["Value", "Pr > F"]].astype(float)))
+    # What the places share hides the groups from a test that takes it for noise.
+    assert found["Wilks' lambda"].p < 0.02
+    assert manova(groups, ["x", "y"])["Wilks' lambda"].p > 0.2

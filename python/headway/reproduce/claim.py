@@ -16,7 +16,7 @@ interval, and lies in a zone. The zones decide the claim, by these rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf, isfinite
@@ -39,6 +39,8 @@ RELATIVE = 0.01
 """In other units a small difference is this share of the number or of its limit, whichever is larger."""
 
 
+TIMES = {"s": 0.1, "ms": 1.0}
+"""Margins of times by their unit, where a figure has no bins."""
 SMALL = {"%": PERCENT, "points": POINTS}
 """A small difference by its unit."""
 
@@ -146,7 +148,9 @@ class Level:
     """At 95%."""
     ours: Estimate = NOTHING
     aim: Aim | None = None
-    """None if the zone does not come from an interval."""
+    """None if the zone does not come from one interval."""
+    found: Callable[[float], Zone] | None = None
+    """Gives the zone by the level of confidence, where it comes from several intervals."""
 
     @property
     def judged(self) -> tuple[float, float] | None:
@@ -160,6 +164,8 @@ class Level:
 
     def at(self, level: float) -> Zone:
         """Its zone at another level."""
+        if self.found is not None:
+            return self.found(level)
         return self.zone if self.aim is None else self.aim.zone(self.ours, level)
 
 
@@ -234,8 +240,8 @@ NOT_OPPOSITE = {Zone.CLAIMED, Zone.CLAIMED_OR_EQUAL, Zone.EQUAL}
 NOT_MORE = {Zone.EQUAL, Zone.OPPOSITE_OR_EQUAL, Zone.CONTRARY}
 """A claim of more fails where all levels lie in these."""
 
-Found = Estimate | tuple[Estimate, Aim] | Zone
-"""Of a level: an estimate, one with an aim of its own, or a zone that is known otherwise."""
+Found = Estimate | tuple[Estimate, Aim] | Zone | Callable[[float], Zone]
+"""Of a level: an estimate, one with an aim of its own, or a zone known otherwise, which may vary by level."""
 
 
 def judge(
@@ -297,6 +303,8 @@ def judge(
 def _level(name: str, found: Found, aim: Aim) -> Level:
     if isinstance(found, Zone):
         return Level(name, found)
+    if callable(found):
+        return Level(name, found(1 - ERROR), found=found)
     ours, own = found if isinstance(found, tuple) else (found, aim)
     return Level(name, own.zone(ours), ours, own)
 

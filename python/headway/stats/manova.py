@@ -53,12 +53,16 @@ class Manova:
         return self.statistics[NAMES.index(name)]
 
 
-def manova(groups: Mapping[str, Sequence[Sequence[float]]], quantities: Sequence[str]) -> Manova | None:
+def manova(
+    groups: Mapping[str, Sequence[Sequence[float]]], quantities: Sequence[str], *, in_blocks: bool = False
+) -> Manova | None:
     """Whether groups differ in their means of several quantities.
 
     Args:
         groups: The runs of each group: of each run a number for each of `quantities`, finite.
         quantities: Their names.
+        in_blocks: Have the groups as many runs each, and do runs of the same place share something, as runs of one
+            training do? Then each place is a block (a randomised block design), and its effect is no error.
 
     Returns:
         None where nothing can be said: fewer than two groups, or than two quantities that vary within them.
@@ -75,8 +79,10 @@ def manova(groups: Mapping[str, Sequence[Sequence[float]]], quantities: Sequence
         return None
     # The statistics do not depend on scales, which differ much: numbers of one size make the least error.
     centred = rows[:, kept] - rows[:, kept].mean(axis=0)
-    design = np.column_stack([np.ones(len(rows)), one_hot[:, 1:]])
-    differ = np.column_stack([np.zeros(len(groups) - 1), np.eye(len(groups) - 1)])
+    blocks = np.tile(np.eye(len(rows) // len(groups))[:, 1:], (len(groups), 1)) if in_blocks else rows[:, :0]
+    design = np.column_stack([np.ones(len(rows)), one_hot[:, 1:], blocks])
+    others = np.zeros((len(groups) - 1, blocks.shape[1]))
+    differ = np.column_stack([np.zeros(len(groups) - 1), np.eye(len(groups) - 1), others])
     test = MANOVA(centred / centred.std(axis=0), design).mv_test([("group", differ)])
     table: Any = test.results["group"]["stat"]
     found = tuple(_statistic(name, table.loc[name]) for name in NAMES)

@@ -131,9 +131,9 @@ class Pairwise:
         self.p = {frozenset(pair): p for pair, p in zip(names, adjusted, strict=True)}
         """The adjusted p value of each pair."""
 
-    def differ(self, one: str, other: str) -> bool:
-        """Do two groups differ significantly?"""
-        return one != other and self.p[frozenset((one, other))] < LEVEL
+    def differ(self, one: str, other: str, level: float = LEVEL) -> bool:
+        """Do two groups differ significantly, where any pair may be told apart wrongly with this probability?"""
+        return one != other and self.p[frozenset((one, other))] < level
 
     @property
     def told_apart(self) -> int:

@@ -20,7 +20,7 @@ from headway.reproduce.bbr_tuning.path import (
     want,
 )
 from headway.reproduce.charts import chosen, titled
-from headway.reproduce.claim import judge
+from headway.reproduce.claim import TIMES, judge
 from headway.reproduce.figure import Figure, FigureResult
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _gains(
             "the same: PPO minus vanilla, paired by seed; threshold: below 0",
             {label: measured.difference(wanted[PPO], wanted[label], number) for label in (PAPERS, LINUX)},
             (units or {}).get(name, "s"),
-            less=0.0,
+            less=TIMES[(units or {}).get(name, "s")],
         )
         for name, number in of.items()
     ]

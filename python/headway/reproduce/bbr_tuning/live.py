@@ -19,7 +19,7 @@ from headway.reproduce.bbr_tuning.faults import (
 from headway.reproduce.bbr_tuning.joining import converges_s, mean_rtts, peak_ms, reacts_s
 from headway.reproduce.bbr_tuning.path import BIN_MS, LINUX, PPO, RUNS, TUNED, VANILLA
 from headway.reproduce.charts import chosen, titled
-from headway.reproduce.claim import judge, text_of
+from headway.reproduce.claim import TIMES, judge, text_of
 from headway.reproduce.figure import Figure, FigureResult
 from headway.runs.task import KERNEL, SIM
 
@@ -164,7 +164,7 @@ def _claims(
                 "tuned minus vanilla, paired by seed; threshold: below 0",
                 measured.difference(wanted[PPO_LIVE], wanted[BBR_LIVE], one.of),
                 one.unit,
-                less=0.0,
+                less=TIMES[one.unit],
                 of_learner=False,
             ),
             judge(

@@ -13,7 +13,7 @@ from headway.report.lines import Axis
 from headway.report.style import SOFT, Style
 from headway.reproduce.bands import SIZE
 from headway.reproduce.charts import titled
-from headway.reproduce.claim import Verdict, judge, text_of
+from headway.reproduce.claim import TIMES, Verdict, judge, text_of
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.interval.groups import BY_NAME, EWMA, JK, JK_PRINTED, LATEST, MIN_FILTERED, specs
 from headway.reproduce.interval.scatter import LOOKS
@@ -211,7 +211,7 @@ def judged(log: Log) -> list[Claim]:
             "newest <= RTT_jk",
             log.further,
             "ms",
-            more=0.0,
+            more=TIMES["ms"],
             of="distance to the propagation RTT",
         ),
     ]

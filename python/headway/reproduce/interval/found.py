@@ -12,7 +12,7 @@ from headway.stats import FEW, block_of_known
 from headway.stats.estimate import Estimate
 from headway.stats.manova import Manova, manova
 from headway.stats.nested import ENOUGH_MODELS
-from headway.stats.posthoc import Pairwise
+from headway.stats.posthoc import LEVEL, Pairwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,8 @@ def counted(places: int, *quantities: str) -> str:
     but, as_many = ("", "one") if places == 1 else (f" but {places - 1}", f"{places}")
     return (
         f"a group counts if each other group{but} is significantly behind it (paired t test by seed, "
-        f"Holm, 0.05) or surely near it (the whole 95% interval of the difference is within {margin}); it "
+        f"Holm, 0.05) or surely near it (the whole interval of the difference is within {margin}, at 95% for "
+        f"all that have to be near together); it "
         f"does not count if {as_many} or more are significantly ahead of it, each by surely more than "
         f"{margin}; all else is open"
     )
@@ -137,9 +138,9 @@ class Found:
 
     @cached_property
     def manova(self) -> Manova | None:
-        """Do the groups differ? It takes all samples for independent."""
+        """Do the groups differ? It takes runs for independent, as the paper does, and each training for a block."""
         groups = {name: [row[: len(QUANTITIES)] for row in rows] for name, rows in self._samples[0].items()}
-        return manova(groups, QUANTITIES) if self.samples > 1 else None
+        return manova(groups, QUANTITIES, in_blocks=self.trainings > 1) if self.samples > 1 else None
 
     def pairwise(self, quantity: str, *, in_pairs: bool = True) -> Pairwise:
         """Every pair of the groups: told apart as runs of one seed, or as independent ones; in blocks."""
@@ -155,37 +156,54 @@ class Found:
         """The groups in the first places, and those that are not told apart from the last of these."""
         return self.pairwise(quantity).best(largest=MORE_IS_BETTER[quantity], places=places)
 
+    def best_other(self, name: str, quantity: str) -> str:
+        """The best of the other groups by its mean."""
+        return next(other for other in self.ranked(quantity) if other != name)
+
     def ranked(self, quantity: str) -> list[str]:
         """The groups, the best first."""
         return self.pairwise(quantity).ranked(largest=MORE_IS_BETTER[quantity])
 
-    def among(self, name: str, quantity: str, places: int = 1) -> Zone:
+    def among(self, name: str, quantity: str, places: int = 1, level: float = 1 - LEVEL) -> Zone:
         """Is a group in the first places, or nearly as good as these?
 
         It is if fewer than `places` others may be ahead of it by more than what is close. Others may not if the
         group is significantly ahead of them, or if the whole 95% interval of the distance is close. It is not if at
         least `places` others are significantly ahead, with the whole interval beyond what is close. The order of
         the means alone says nothing, for other runs may change it.
+
+        Either verdict is wrong in 1 - `level` at most: to say wrongly that it is among the first, one of `places`
+        groups that are ahead has to seem close; to say wrongly that it is not, one of all the others has to seem
+        ahead. So these intervals are as much wider (Bonferroni).
         """
         if not self.has_enough:
             return Zone.UNCLEAR
-        ranked, differ = self.ranked(quantity), self.pairwise(quantity).differ
+        ranked, tests = self.ranked(quantity), self.pairwise(quantity)
         own = ranked.index(name)
         above, below = ranked[:own], ranked[own + 1 :]
 
+        def differ(other: str) -> bool:
+            return tests.differ(name, other, 1 - level)
+
         def may_be_ahead(other: str) -> bool:
-            is_behind = other in below and differ(name, other)
-            return not is_behind and self._distance(name, other, quantity) is not Zone.CLAIMED
+            is_behind = other in below and differ(other)
+            return not is_behind and self._distance(name, other, quantity, places, level) is not Zone.CLAIMED
 
         def is_ahead(other: str) -> bool:
-            return differ(name, other) and self._distance(name, other, quantity) is Zone.CONTRARY
+            all_others = len(ranked) - places
+            return differ(other) and self._distance(name, other, quantity, all_others, level) is Zone.CONTRARY
 
         if sum(map(may_be_ahead, (*above, *below))) < places:
             return Zone.CLAIMED
         return Zone.CONTRARY if sum(map(is_ahead, above)) >= places else Zone.UNCLEAR
 
-    def _distance(self, name: str, other: str, quantity: str) -> Zone:
-        """Is a group near another: surely, surely not, or unclear, by the 95% interval of their distance."""
+    def _distance(
+        self, name: str, other: str, quantity: str, comparisons: int = 1, level: float = 1 - LEVEL
+    ) -> Zone:
+        """Is a group near another: surely, surely not, or unclear, by the interval of their distance?
+
+        Of so many comparisons together any is wrong in 1 - `level` at most.
+        """
         if quantity == LOSS:
             apart, aim = self.points_lost(name, other), Aim(-CLOSE_LOSS, CLOSE_LOSS, small=POINTS)
         elif quantity == REWARD:
@@ -195,7 +213,7 @@ class Found:
             aim = Aim(-CLOSE * percent, CLOSE * percent, small=PERCENT * percent)
         else:
             apart, aim = self.percent(name, other, quantity), Aim(-CLOSE, CLOSE, small=PERCENT)
-        return aim.zone(apart)
+        return aim.zone(apart, 1 - (1 - level) / comparisons)
 
     def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Estimate:
         """Of a group."""

@@ -11,7 +11,7 @@ from headway.reproduce.charts import Bar, bars, heat, looks_of, titled
 from headway.reproduce.claim import PERCENT, Zone, judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import MissingError, family
-from headway.reproduce.owl.contenders import BASE, IMITATION, ablations, model_of
+from headway.reproduce.owl.contenders import BASE, IMITATION, RULE_ALONE, ablations, model_of
 from headway.reproduce.owl.geni import TWO
 from headway.reproduce.owl.importance import of_model
 from headway.reproduce.owl.lte import MOST_LOSS, UTILITY
@@ -56,8 +56,9 @@ RULE = {"with": BASE, "not at the end": "unguided-end", "without": "no-guide"}
 def fig12(lab: Lab) -> FigureJob:
     """Throughput against loss of two flows for state sets and for action sets."""
     two = Scenario.load(TWO)
-    states = lab.each(ablations(lab, STATES, shipped=True), two)
-    actions = lab.each(ablations(lab, ACTIONS, shipped=True), two)
+    alone = lab.available_schemes([RULE_ALONE])
+    states = lab.each(ablations(lab, STATES, shipped=True) | alone, two)
+    actions = lab.each(ablations(lab, ACTIONS, shipped=True) | alone, two)
     measured = yield [*states.values(), *actions.values()]
 
     panels = []
@@ -179,13 +180,15 @@ def fig14(lab: Lab) -> FigureJob:
     }
     groups["(c) seconds between measurements"] = (periods, periods, "1")
     groups = dict(sorted(groups.items()))
-    rule = lab.each(ablations(lab, RULE, shipped=True), two)
+    rule = lab.each(ablations(lab, RULE, shipped=True) | lab.available_schemes([RULE_ALONE]), two)
     wanted = [points for _, points, _ in groups.values()]
     measured = yield [one for points in (*wanted, rule) for one in points.values()]
 
     panels, claims = [], []
     for title, (choices, points, ours) in groups.items():
-        found = [Bar(label, "owl", measured.mean(one, "power")) for label, one in points.items()]
+        # The rule alone has run on the network of all panels but c.
+        drawn = points | ({} if points is periods or RULE_ALONE not in rule else {RULE_ALONE: rule[RULE_ALONE]})
+        found = [Bar(label, "owl", measured.mean(one, "power")) for label, one in drawn.items()]
         panels.append((title, bars(found, looks_of(["owl"]), title[4:], "power (Mbit/s / s)")))
         claims.append(
             judge(
@@ -216,7 +219,7 @@ def fig14(lab: Lab) -> FigureJob:
         panels.append(("(e) without the rule", bars(found, looks_of(["owl"]), "the rule", "power (Mbit/s / s)")))
         notes.append(
             "e: this is not in the paper and no claim judges it. It compares imitation "
-            "to the end, imitation that stops before the end, and no imitation."
+            f"to the end, imitation that stops before the end, no imitation, and {RULE_ALONE}, the rule alone."
         )
     return FigureResult(titled(panels, columns=2), claims, notes=notes)
 

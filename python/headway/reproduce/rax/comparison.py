@@ -135,7 +135,7 @@ def fig9(lab: Lab) -> FigureJob:
             "senders minus one sender; threshold: above 0",
             measured.share_difference(found[2][RAX], found[1][RAX], is_outlier).mapped(lambda share: 100 * share),
             "points",
-            more=0.0,
+            more=PERCENT,
             of="runs that are outliers",
         ),
     ]

@@ -14,6 +14,7 @@ from headway.reproduce.rax.link import (
     MOST_LOSS,
     NOT_MET,
     PATH,
+    SECOND,
     UNSEEN,
     converged_s,
     end_s,
@@ -154,7 +155,7 @@ def _claims(measured: Measured, one: RunRequest, two: RunRequest) -> list[Claim]
             "two senders together minus one sender, means; threshold: above 0",
             measured.apart(two, one, converged_s),
             "s",
-            more=0.0,
+            more=SECOND,
             of="time to converge",
         ),
         judge(

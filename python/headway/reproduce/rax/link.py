@@ -28,6 +28,8 @@ FIRST_SEED = 50001
 BIN_MS = 1000.0
 """Figure 8: "we use bins of one second"."""
 LENGTH_S = 600.0
+SECOND = 1.0
+"""Of two times that differ by less, none is longer: it is the width of a bin."""
 MEAN_S = 10
 """A flow has reached a rate if its mean over this many seconds has, because a single second varies much."""
 CONVERGED_S = 30

@@ -11,6 +11,7 @@ from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
     LINK_MBPS,
     PATH,
+    SECOND,
     UNSEEN,
     drawn,
     fresh,
@@ -61,7 +62,7 @@ def fig6(lab: Lab) -> FigureJob:
                 for name, (more, fewer) in steps.items()
             },
             "s",
-            more=0.0,
+            more=SECOND,
             of="time to its share",
         ),
     ]

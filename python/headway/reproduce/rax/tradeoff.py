@@ -10,6 +10,7 @@ from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
     NOT_MET,
     PATH,
+    SECOND,
     UNSEEN,
     percent_lost,
     percent_spike,
@@ -59,7 +60,7 @@ def fig5(lab: Lab) -> FigureJob:
                 for name, (more, less) in steps.items()
             },
             "points",
-            more=0.01,
+            more=POINTS,
             of="loss",
         ),
         judge(
@@ -72,7 +73,7 @@ def fig5(lab: Lab) -> FigureJob:
                 for name, (more, less) in steps.items()
             },
             "s",
-            more=0.0,
+            more=SECOND,
             of="time to its share",
         ),
     ]

@@ -161,10 +161,16 @@ class Lab:
     def training_seeds(self, wanted: Iterable[RunRequest], of: Collection[str] = ()) -> int | None:
         """With how many seeds each of the paper's schemes among these was trained at least; None without any.
 
-        `of` are the schemes that count; all of the paper's unless told. `learned` is an ablation, or a stand-in.
+        `of` are the schemes that count, by their names or labels; all of the paper's unless told. `learned` is an
+        ablation, or a stand-in, which counts by its label where `of` tells.
         """
-        ours = {"learned", *(of or self.trained)} if self.trained else set()
-        return min((len(one.models) for one in wanted if one.spec.partition(":")[0] in ours), default=None)
+        ours = {*(of or self.trained)} if self.trained else set()
+
+        def counts(one: RunRequest) -> bool:
+            name = one.spec.partition(":")[0]
+            return bool(ours) and (name in ours or (name == "learned" and (not of or one.label in of)))
+
+        return min((len(one.models) for one in wanted if counts(one)), default=None)
 
     def scheme(self, name: str) -> str:
         """The spec of a scheme. Raises MissingError."""

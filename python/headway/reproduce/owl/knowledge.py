@@ -151,6 +151,7 @@ def _against_end_to_end(
             for level, one in masked.items()
         },
         "%",
+        learners=("owl",),
     )
 
 
@@ -167,6 +168,7 @@ def _against_abc(masked: Mapping[float, RunRequest], abc: Mapping[float, RunRequ
             if level > MOSTLY_KNOWN
         },
         "%",
+        learners=("owl",),
     )
 
 
@@ -183,6 +185,7 @@ def _over_length(lengths: Mapping[float, Mapping[str, RunRequest]], measured: Me
         "points",
         more=PERCENT,
         of="throughput kept",
+        learners=("owl", "owl-100"),
     )
 
 
@@ -202,6 +205,7 @@ def _above_aurora(
             "%",
             more=PERCENT,
             of="throughput",
+            learners=("owl", "owl-0"),
         )
 
 

@@ -45,7 +45,7 @@ def connect(listener):
 
 def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_is_gone(tmp_path):
     with (
-        daemon.Daemon("--controllers", "headway_bbr", "--name", NAME) as agent,
+        daemon.Daemon("--controllers", "headway_bbr", "--name", NAME, "--loopback") as agent,
         socket.create_server(("127.0.0.1", 0)) as listener,
         ExitStack() as open_ones,
     ):

@@ -116,7 +116,7 @@ def test_the_table_has_each_metric_of_the_rows(emulated):
         assert (line["sim"], line["real"]) == (gap["sim"]["mean"], gap["emu"]["mean"])
         assert [line["low"], line["high"]] == gap["difference"]["ci95"]
         assert [line["percent_low"], line["percent_high"]] == gap["percent"]["ci95"]
-        assert line["reach"] == (row["reach"] or {}).get("throughput_mbps")
+        assert line["target"] == (row["target"] or {}).get("throughput_mbps")
     # A mean of 12.2 and 12.4 in the emulator, for the first run was unfit.
     line = by_metric["cubic", "throughput_mbps"]
     assert (line["pairs"], line["unfit"], line["real"]) == (2, 1, pytest.approx(12.3))

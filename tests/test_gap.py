@@ -128,10 +128,10 @@ def test_a_verdict_needs_the_whole_interval(ci95, expected):
 def test_the_reach_is_held_against_the_kernels_schemes_on_three_networks():
     pairs = [({}, {"delay": 120.0}), ({}, {"delay": 121.0})]
     row = compared(pairs, Settings(runs=2))
-    assert row["reach"] == {"throughput_mbps": "met", "delay_p95_ms": "missed"}
-    assert tables.reach(row) == "throughput met, delay missed"
-    assert compared(pairs, Settings(runs=2), scheme="copa")["reach"] is None
-    assert compared(pairs, Settings(runs=2), TRACE)["reach"] is None
+    assert row["target"] == {"throughput_mbps": "met", "delay_p95_ms": "missed"}
+    assert tables.target(row) == "throughput met, delay missed"
+    assert compared(pairs, Settings(runs=2), scheme="copa")["target"] is None
+    assert compared(pairs, Settings(runs=2), TRACE)["target"] is None
 
 
 def test_runs_of_two_models_make_no_pair():
@@ -157,7 +157,7 @@ def test_differences_are_written_with_their_intervals(metric, text):
 
 def test_publishing_changes_only_what_is_between_the_markers(tmp_path):
     (tmp_path / "img").mkdir()
-    parts = "".join(f"<!-- gap: {name} -->\nold\n<!-- end -->\nby hand\n" for name in ("about", "reach", "tables"))
+    parts = "".join(f"<!-- gap: {name} -->\nold\n<!-- end -->\nby hand\n" for name in ("about", "target", "tables"))
     (tmp_path / "gap.md").write_text(f"# Gap\n{parts}")
     page.publish(tmp_path, rows(), "headway gap --runs 3", ["Only three."])
     text = (tmp_path / "gap.md").read_text()
@@ -233,14 +233,14 @@ def test_the_table_names_unfit_runs_and_strict_makes_them_an_error(run, emulated
     assert done.returncode == 1
     assert "2, 1 unfit" in done.stdout
     assert "unfit: pantheon-default, cubic: the emulator was 3 ms late; fewer --jobs" in done.stdout
-    assert done.stderr.startswith("headway: --strict: unfit runs: 1; rows that miss the reach: ")
+    assert done.stderr.startswith("headway: --strict: unfit runs: 1; rows that miss the target: ")
 
 
 def test_publish_writes_the_page(run, emulated):
     docs = emulated / "docs"
     (docs / "img").mkdir(parents=True)
     (docs / "gap.md").write_text(
-        "".join(f"<!-- gap: {n} -->\n<!-- end -->\n" for n in ("about", "reach", "tables"))
+        "".join(f"<!-- gap: {n} -->\n<!-- end -->\n" for n in ("about", "target", "tables"))
     )
     done = run(*ASKED, "--publish", "--out", "out", cwd=emulated)
     assert done.returncode == 0, done.stderr

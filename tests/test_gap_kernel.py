@@ -37,11 +37,11 @@ def owl_row():
 def test_the_kernel_stands_beside_the_emulator_with_a_reach_of_its_own():
     row = owl_row()
     assert row["throughput_mbps"]["percent"]["mean"] == pytest.approx(1)
-    assert row["reach"] is None
+    assert row["target"] is None
     kernel = row["kernel"]
     assert kernel["throughput_mbps"]["kernel"]["mean"] == 9.5
     assert kernel["throughput_mbps"]["percent"]["mean"] == pytest.approx(-5)
-    assert kernel["reach"] == {"throughput_mbps": "met", "delay_p95_ms": "missed"}
+    assert kernel["target"] == {"throughput_mbps": "met", "delay_p95_ms": "missed"}
     assert (kernel["pairs"], kernel["guard_trips"]) == (3, [2])
     assert page.guards([row]) == [
         "In the kernel, pantheon-default, owl: the guard took over 2 times, in 1 of 3 runs; "
@@ -73,9 +73,9 @@ def test_tables_have_columns_for_the_kernel_where_anything_ran_there():
     owl = next(line for line in first.splitlines() if line.startswith("| owl |"))
     assert owl.startswith("| owl | ours over UDP | 3 | 3 | 10.0 ")
     assert "| -5.00 (-5.00 to -5.00) |" in owl
-    reached = page.reached(both)
-    assert "In the kernel, of 2: 1 met, 1 missed." in reached
-    assert "throughput, within 10%" in reached
+    targets = page.targets(both)
+    assert "In the kernel, of 2: 1 met, 1 missed." in targets
+    assert "throughput, within 10%" in targets
     assert "7 emulated" not in page.about(both, "headway gap", [])
     assert "9 emulated runs and 3 in the kernel, none of them unfit" in page.about(both, "headway gap", [])
     drawing = json.dumps(figure(both))
@@ -96,11 +96,11 @@ def test_usual_schemes_have_owl_where_a_daemon_is(monkeypatch, tmp_path):
 
 def test_a_part_of_the_page_that_was_not_measured_stays(tmp_path):
     (tmp_path / "img").mkdir()
-    names = ["about", "reach", "tables", "kernel: about", "kernel: reach", "kernel: tables"]
+    names = ["about", "target", "tables", "kernel: about", "kernel: target", "kernel: tables"]
     parts = "".join(f"<!-- gap: {name} -->\nold {name}\n<!-- end -->\n" for name in names)
     (tmp_path / "gap.md").write_text(parts)
     written = page.publish(tmp_path, [owl_row()], "headway gap --schemes owl", [])
     assert [path.name for path in written] == ["gap.md", "gap-kernel.svg"]
     text = (tmp_path / "gap.md").read_text()
-    assert [name for name in names if f"old {name}\n" in text] == ["about", "reach", "tables"]
+    assert [name for name in names if f"old {name}\n" in text] == ["about", "target", "tables"]
     assert "in the kernel" in text

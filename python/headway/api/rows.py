@@ -309,7 +309,7 @@ class GapRow(TypedDict):
     """The difference in % of the simulator's mean."""
     percent_low: float | None
     percent_high: float | None
-    reach: str | None
+    target: str | None
     """`met`, `missed` or `open`: whether the difference is as small as it should be. None if nothing
     is asked of it."""
 

@@ -73,8 +73,8 @@ class Gap:
             A row a scenario, scheme, world (`emu` or `kernel`) and metric: pairs (of runs), unfit
             (runs left out), unit, sim and real (means), difference (real less sim) with low and
             high (its 95% interval over pairs of runs), percent (the difference in % of the
-            simulator's mean) with percent_low and percent_high, and reach (`met`, `missed` or
-            `open`; None where no reach is aimed at). Loss and utilisation are shares from 0 to 1.
+            simulator's mean) with percent_low and percent_high, and target (`met`, `missed` or
+            `open`; None where there is no target). Loss and utilisation are shares from 0 to 1.
             Printed, it has throughput and p95 delay.
 
         Example:
@@ -105,7 +105,7 @@ class Gap:
                     "percent": own["percent"]["mean"],
                     "percent_low": percent_low,
                     "percent_high": percent_high,
-                    "reach": (found["reach"] or {}).get(metric),
+                    "target": (found["target"] or {}).get(metric),
                 }
                 rows.append(line)
                 if metric in ("throughput_mbps", "delay_p95_ms"):
@@ -116,7 +116,7 @@ class Gap:
                             "metric": f"{metric.rpartition('_')[0].replace('_', ' ')} ({unit})",
                             "simulator": plain(own[SIM]),
                             "difference (%)": signed(own["percent"]),
-                            "reach": line["reach"] or "\u2013",
+                            "target": line["target"] or "\u2013",
                         }
                     )
         printed = {head: [one[head] for one in shown] for head in shown[0]}

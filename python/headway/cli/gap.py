@@ -146,12 +146,12 @@ def gap(
 
 
 def _disappoints(rows: list[dict[str, Any]]) -> bool:
-    """Whether a run was unfit or the reach is missed anywhere, which is said."""
+    """Whether a run was unfit or the target is missed anywhere, which is said."""
     from headway.gap.run import unfit_and_missed
 
     unfit, missed = unfit_and_missed(rows)
     if unfit or missed:
-        found = f"unfit runs: {unfit}; rows that miss the reach: {missed}"
+        found = f"unfit runs: {unfit}; rows that miss the target: {missed}"
         print(f"headway: --strict: {found}", file=sys.stderr)
     return bool(unfit or missed)
 
@@ -237,7 +237,7 @@ def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from headway.gap.tables import pairs, reach
+    from headway.gap.tables import pairs, target
 
     in_kernel = any(row["kernel"] for row in rows)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
@@ -247,8 +247,8 @@ def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
     for column in columns:
         table.add_column(f"{column.title}\n[dim]{column.unit}[/dim]", justify="right", no_wrap=True)
     for row in rows:
-        kernel = (pairs(row["kernel"]), reach(row["kernel"])) if in_kernel else ()
+        kernel = (pairs(row["kernel"]), target(row["kernel"])) if in_kernel else ()
         table.add_row(
-            plain(row["scheme"]), pairs(row), reach(row), *kernel, *(column.cell(row) for column in columns)
+            plain(row["scheme"]), pairs(row), target(row), *kernel, *(column.cell(row) for column in columns)
         )
     return table

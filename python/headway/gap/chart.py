@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.gap.compare import REACH, REACH_KERNEL
+from headway.gap.compare import TARGET, TARGET_IN_KERNEL
 from headway.report.style import CAPACITY, INK, SOFT, styles
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ class Panel(NamedTuple):
     title: str
 
     @property
-    def reach(self) -> float:
+    def target(self) -> float:
         """The band around zero in %."""
-        return REACH[self.metric]
+        return TARGET[self.metric]
 
 
 IN_KERNEL = ", kernel"
@@ -55,8 +55,8 @@ def figure(rows: Sequence[Row]) -> Spec:
             }
         )
     in_kernel = any(row["scheme"].endswith(IN_KERNEL) for row in rows)
-    band = "the band: " + ", ".join(f"\u00b1{panel.reach:g}% of {panel.title}" for panel in PANELS)
-    limits = ", ".join(f"{REACH_KERNEL[panel.metric]:g}%" for panel in PANELS)
+    band = "the band: " + ", ".join(f"\u00b1{panel.target:g}% of {panel.title}" for panel in PANELS)
+    limits = ", ".join(f"{TARGET_IN_KERNEL[panel.metric]:g}%" for panel in PANELS)
     band += f" (in the kernel {limits})" if in_kernel else ""
     return {
         "title": {
@@ -78,15 +78,15 @@ def _lines(row: Row) -> list[Row]:
 
 
 def _axis(panel: Panel, rows: Sequence[Row]) -> Spec:
-    """One for all scenarios: even within the reach, by powers beyond, for gaps of 1% and of 100% are to be seen."""
+    """One for all scenarios: even within the target and by powers beyond, as gaps of 1% and of 100% are to be seen."""
     ends = [end for row in rows for end in _ends(row[panel.metric]["percent"])]
-    low = min([1.3 * end for end in ends if end < 0] + [-1.5 * panel.reach])
-    high = max([1.3 * end for end in ends if end > 0] + [1.5 * panel.reach])
+    low = min([1.3 * end for end in ends if end < 0] + [-1.5 * panel.target])
+    high = max([1.3 * end for end in ends if end > 0] + [1.5 * panel.target])
     powers = [m * 10.0**e for e in range(6) for m in (1, 3)]
-    ticks = sorted({0.0, *(s * p for p in powers for s in (1, -1) if p >= panel.reach and low <= s * p <= high)})
+    ticks = sorted({0.0, *(s * p for p in powers for s in (1, -1) if p >= panel.target and low <= s * p <= high)})
     return {
         "type": "quantitative",
-        "scale": {"type": "symlog", "constant": panel.reach, "domain": [low, high], "nice": False},
+        "scale": {"type": "symlog", "constant": panel.target, "domain": [low, high], "nice": False},
         "axis": {
             "values": ticks,
             "labelExpr": "datum.value == 0 ? '0' : format(datum.value, '+~r')",
@@ -114,7 +114,7 @@ def _panel(panel: Panel, x: Spec, rows: Sequence[Row], schemes: Sequence[str], l
     x = x | {"axis": axis}
     layers: list[Spec] = [
         {
-            "data": {"values": [{"low": -panel.reach, "high": panel.reach}]},
+            "data": {"values": [{"low": -panel.target, "high": panel.target}]},
             "mark": {"type": "rect", "color": CAPACITY, "opacity": 0.6},
             "encoding": {"x": x | {"field": "low"}, "x2": {"field": "high"}},
         },

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headway._native import Scenario
     from headway.runs.store import Run
 
-SCHEMA = 1
+SCHEMA = 2
 METRICS = (
     "throughput_mbps",
     "delay_mean_ms",
@@ -27,17 +27,17 @@ METRICS = (
     "utilisation",
     "rtt_mean_ms",
 )
-REACH = {"throughput_mbps": 3.0, "delay_p95_ms": 10.0}
+TARGET = {"throughput_mbps": 3.0, "delay_p95_ms": 10.0}
 """How far apart the worlds may be, in %."""
-REACHED_ON = ("pantheon-default", "low-bdp", "high-bdp")
-REACHED_BY = ("newreno", "cubic", "bbr")
+TARGET_SCENARIOS = ("pantheon-default", "low-bdp", "high-bdp")
+TARGET_SCHEMES = ("newreno", "cubic", "bbr")
 """Where that is aimed at; elsewhere the gap is only stated."""
-REACH_KERNEL = {"throughput_mbps": 10.0, "delay_p95_ms": 20.0}
+TARGET_IN_KERNEL = {"throughput_mbps": 10.0, "delay_p95_ms": 20.0}
 """The same of a learned scheme in the kernel."""
-REACHED_IN_KERNEL = ("owl",)
+TARGET_SCHEMES_IN_KERNEL = ("owl",)
 
 MET, MISSED, OPEN = "met", "missed", "open"
-"""The whole interval within the reach; the whole interval beyond; or neither, so that more runs would tell."""
+"""The whole interval within the target; the whole interval beyond; or neither, so that more runs would tell."""
 
 Row = dict[str, Any]
 
@@ -57,7 +57,7 @@ def compare(
 
     Pairs beyond those asked for count too, up to the first that lacks a run: a row may have more than another.
     It has a Gap for each of METRICS, how many pairs they are from, how many emulated runs were unfit and left out,
-    why the first of them was, and what became of the reach where there is one. `kernel` has the same of a learned
+    why the first of them was, and what became of the target where there is one. `kernel` has the same of a learned
     scheme in the kernel; None where there are no such runs. `guard_trips` is how often the guard took flows over,
     of each run of a pair in which it did.
     """
@@ -138,7 +138,7 @@ def _beside(
         [{SIM: s, world: r, "seed": s["seed"], "seconds": seconds} for s, r in pairs], starts
     )
     gaps = {name: _gap(world, [(p[SIM][name], p[world][name]) for p in ordered], block) for name in METRICS}
-    limits = _reach(world, scenario, scheme)
+    limits = _target(world, scenario, scheme)
     real_runs = [real for _, real in pairs] + unfit
     return {
         "pairs": len(pairs),
@@ -151,7 +151,7 @@ def _beside(
         "last": max(run["at"] for run in real_runs),
         "lateness_p99_ms": max((v for run in real_runs if (v := run["lateness_p99_ms"]) is not None), default=None),
         **gaps,
-        "reach": {name: verdict(gaps[name]["percent"], limit) for name, limit in limits.items()} or None,
+        "target": {name: verdict(gaps[name]["percent"], limit) for name, limit in limits.items()} or None,
     }
 
 
@@ -168,15 +168,15 @@ def _nothing(world: str) -> Row:
         "last": None,
         "lateness_p99_ms": None,
         **{name: _gap(world, [], 1) for name in METRICS},
-        "reach": None,
+        "target": None,
     }
 
 
-def _reach(world: str, scenario: Scenario, scheme: str) -> dict[str, float]:
+def _target(world: str, scenario: Scenario, scheme: str) -> dict[str, float]:
     """How near a world is to be, by metric in %; empty where nothing is aimed at."""
-    aims = {EMU: (REACHED_BY, REACH), KERNEL: (REACHED_IN_KERNEL, REACH_KERNEL)}
+    aims = {EMU: (TARGET_SCHEMES, TARGET), KERNEL: (TARGET_SCHEMES_IN_KERNEL, TARGET_IN_KERNEL)}
     schemes, limits = aims[world]
-    return limits if scenario.name in REACHED_ON and scheme in schemes else {}
+    return limits if scenario.name in TARGET_SCENARIOS and scheme in schemes else {}
 
 
 def _gap(world: str, values: Sequence[tuple[float | None, float | None]], block: int) -> Gap:

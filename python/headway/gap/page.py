@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.files import put_between, write_atomic
 from headway.gap.chart import PANELS, figure
-from headway.gap.compare import REACH, REACH_KERNEL
+from headway.gap.compare import TARGET, TARGET_IN_KERNEL
 from headway.gap.plan import EMU, KERNEL
 from headway.gap.tables import columns_for, pairs, signed
 from headway.report.svg import standalone
@@ -45,7 +45,7 @@ def publish(docs: Path, rows: Sequence[Row], command: str, notes: Sequence[str])
         own = [row for row in rows if bool(row["kernel"]) == (part == KERNEL)]
         if not own:
             continue
-        blocks = {"about": about(own, command, notes), "reach": reached(own), "tables": tables(own)}
+        blocks = {"about": about(own, command, notes), "target": targets(own), "tables": tables(own)}
         for name, block in blocks.items():
             marker = f"{part}: {name}" if part == KERNEL else name
             text = put_between(text, f"<!-- gap: {marker} -->", block, page)
@@ -99,20 +99,20 @@ def guards(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def reached(rows: Sequence[Row]) -> str:
-    """The reach of the emulator and of the kernel, row by row, with how many were met."""
-    in_kernel = [row | row["kernel"] for row in rows if row["kernel"] and row["kernel"]["reach"]]
+def targets(rows: Sequence[Row]) -> str:
+    """The target of the emulator and of the kernel, row by row, with how many were met."""
+    in_kernel = [row | row["kernel"] for row in rows if row["kernel"] and row["kernel"]["target"]]
     parts = [
-        _reached([row for row in rows if row["reach"]], REACH, EMU),
-        _reached(in_kernel, REACH_KERNEL, KERNEL),
+        _targets([row for row in rows if row["target"]], TARGET, EMU),
+        _targets(in_kernel, TARGET_IN_KERNEL, KERNEL),
     ]
-    return "\n".join(part for part in parts if part) or "Nothing was measured where there is a reach.\n"
+    return "\n".join(part for part in parts if part) or "Nothing was measured where there is a target.\n"
 
 
-def _reached(aimed: Sequence[Row], limits: Mapping[str, float], world: str) -> str:
+def _targets(aimed: Sequence[Row], limits: Mapping[str, float], world: str) -> str:
     if not aimed:
         return ""
-    verdicts = [verdict for row in aimed for verdict in row["reach"].values()]
+    verdicts = [verdict for row in aimed for verdict in row["target"].values()]
     counts = ", ".join(
         f"{verdicts.count(v)} {v}" for v in dict.fromkeys(("met", "missed", "open")) if v in verdicts
     )
@@ -123,7 +123,7 @@ def _reached(aimed: Sequence[Row], limits: Mapping[str, float], world: str) -> s
     for row in aimed:
         cells = [row["scenario"], row["scheme"], pairs(row)]
         for panel in PANELS:
-            verdict = row["reach"][panel.metric]
+            verdict = row["target"][panel.metric]
             cells += [signed(row[panel.metric]["percent"]), verdict if verdict == "met" else f"**{verdict}**"]
         lines.append(cells)
     where = "In the kernel, of" if world == KERNEL else "Of"

@@ -150,9 +150,9 @@ def draw(rows: Sequence[Row], folder: Path) -> None:
 
 
 def unfit_and_missed(rows: Sequence[Row]) -> tuple[int, int]:
-    """How many runs were unfit, and how many rows miss the reach, in the kernel too."""
+    """How many runs were unfit, and how many rows miss the target, in the kernel too."""
     found = [*rows, *(row["kernel"] for row in rows if row["kernel"])]
-    missed = [row for row in found if row["reach"] and MISSED in row["reach"].values()]
+    missed = [row for row in found if row["target"] and MISSED in row["target"].values()]
     return sum(row["unfit"] for row in found), len(missed)
 
 

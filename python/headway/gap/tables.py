@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.gap.compare import REACH
+from headway.gap.compare import TARGET
 from headway.gap.plan import EMU, KERNEL
 from headway.report.numbers import number, spread
 
@@ -69,14 +69,14 @@ def pairs(row: Row | None) -> str:
     return f"{row['pairs']}, {row['unfit']} unfit" if row["unfit"] else str(row["pairs"])
 
 
-def reach(row: Row | None) -> str:
-    """What became of the reach, where there is one."""
-    if not row or not row["reach"] or not row["pairs"]:
+def target(row: Row | None) -> str:
+    """What became of the target, where there is one."""
+    if not row or not row["target"] or not row["pairs"]:
         return NOTHING
-    verdicts = row["reach"]
+    verdicts = row["target"]
     if len(set(verdicts.values())) == 1:
         return str(next(iter(verdicts.values())))
-    return ", ".join(f"{SHORT[name]} {verdicts[name]}" for name in REACH)
+    return ", ".join(f"{SHORT[name]} {verdicts[name]}" for name in TARGET)
 
 
 SHORT = {"throughput_mbps": "throughput", "delay_p95_ms": "delay"}

@@ -78,7 +78,7 @@ def _lines(row: Row) -> list[Row]:
 
 
 def _axis(panel: Panel, rows: Sequence[Row]) -> Spec:
-    """One for all scenarios: even within the target and by powers beyond, as gaps of 1% and of 100% are to be seen."""
+    """One for all scenarios: even within the target and by powers beyond, so that gaps of 1% and 100% are seen."""
     ends = [end for row in rows for end in _ends(row[panel.metric]["percent"])]
     low = min([1.3 * end for end in ends if end < 0] + [-1.5 * panel.target])
     high = max([1.3 * end for end in ends if end > 0] + [1.5 * panel.target])

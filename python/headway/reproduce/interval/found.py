@@ -202,7 +202,8 @@ class Found:
     ) -> Zone:
         """Is a group near another: surely, surely not, or unclear, by the interval of their distance?
 
-        Of so many comparisons together any is wrong in 1 - `level` at most.
+        The interval is widened (Bonferroni): the probability that any of `comparisons` such answers is wrong is at
+        most 1 - `level`.
         """
         if quantity == LOSS:
             apart, aim = self.points_lost(name, other), Aim(-CLOSE_LOSS, CLOSE_LOSS, small=POINTS)

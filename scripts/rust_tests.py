@@ -1,7 +1,9 @@
 """`make test-rust`: runs the tests of the Rust crates; says what was skipped, and why."""
 
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import cargo_tests
 import checks
@@ -20,7 +22,9 @@ def main() -> int:
     surroundings.prepare()
     left_out = checks.without_headwayd()
     programs = [one for one in cargo_tests.build() if (one.crate, one.target) != cargo_tests.OF_NETWORKS]
-    outcomes = [cargo_tests.run(program) for program in programs]
+    # One program may have a single long test, so others run beside it.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        outcomes = list(pool.map(cargo_tests.run, programs))
     documentation = subprocess.run(
         [*cargo_tests.cargo(), "--doc", "--no-fail-fast"], cwd=checks.ROOT, check=False
     ).returncode

@@ -16,6 +16,7 @@ CHOICES = (
     "LANGUAGE",
     # `make -j2` hands cargo a jobserver that the scripts in between have closed.
     "MAKEFLAGS",
+    "MFLAGS",
     "PYTEST_ADDOPTS",
     "PYTHONOPTIMIZE",
     "RUST_TEST_NOCAPTURE",

@@ -15,6 +15,8 @@ use std::thread;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
 
 use self::kept::{Kept, Pinned, place, unload, with_kept};
 use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
@@ -542,18 +544,18 @@ fn say_ready(controllers: Vec<serde_json::Value>) {
 }
 
 fn start_logs(format: LogFormat) {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let levels = env::var("RUST_LOG").ok().and_then(|text| text.parse().ok());
+    let levels = levels.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let logs = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_target(false);
+    let registry = tracing_subscriber::registry().with(levels);
     match format {
-        LogFormat::Text => logs
-            .compact()
-            .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
-            .init(),
-        LogFormat::Json => logs.json().flatten_event(true).init(),
+        LogFormat::Text => {
+            let is_terminal = io::IsTerminal::is_terminal(&io::stderr());
+            registry.with(logs.compact().with_ansi(is_terminal)).init();
+        }
+        LogFormat::Json => registry.with(logs.json().flatten_event(true)).init(),
     }
 }
 

@@ -8,6 +8,7 @@ pytest.register_assert_rewrite("packets.scripts", "kernel.judge", "machine", "wa
 from machine import (  # noqa: E402
     MOSTLY_UNJUDGED,
     ahead,
+    bbr,
     bpf,
     bpffs,
     cgroup,
@@ -17,7 +18,7 @@ from machine import (  # noqa: E402
     usual_bpffs,
 )
 
-__all__ = ["ahead", "bpf", "bpffs", "cgroup", "permitted", "small_disk", "tun_for_all", "usual_bpffs"]
+__all__ = ["ahead", "bbr", "bpf", "bpffs", "cgroup", "permitted", "small_disk", "tun_for_all", "usual_bpffs"]
 
 
 NOT_JUDGED = 7

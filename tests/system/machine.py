@@ -1,6 +1,7 @@
 """Fixtures of tests that make network namespaces: what the machine has to permit."""
 
 import os
+import socket
 import stat
 import subprocess
 import tempfile
@@ -30,6 +31,16 @@ def bpf() -> None:
     """For tests whose agent has to be there."""
     if why := daemon.refusal():
         needs.skip("bpf", f"BPF controllers cannot be had: {why}")
+
+
+@pytest.fixture(scope="session")
+def bbr() -> None:
+    """For tests that need the kernel's BBR; `headway_bbr` is made of it."""
+    with socket.socket() as one:
+        try:
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"bbr")
+        except OSError:
+            needs.skip("bbr", "this kernel has no BBR: sudo modprobe tcp_bbr")
 
 
 @pytest.fixture(scope="module")

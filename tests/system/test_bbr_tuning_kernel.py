@@ -10,7 +10,7 @@ import pytest
 
 from waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "bbr")]
 
 
 def reproduce(out, *words):

@@ -6,7 +6,7 @@ import daemon
 from kernel import path
 from kernel.agents import seen
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "bbr")]
 
 CONTROLLER = "headway_bbr"
 

@@ -246,7 +246,7 @@ def nobody(controller, count):
         ("owl", "headway_owl"),
         ("rax", "headway_window"),
         ("aurora", "headway_rate"),
-        ("bbr-tuner-ppo", "headway_bbr"),
+        pytest.param("bbr-tuner-ppo", "headway_bbr", marks=pytest.mark.usefixtures("bbr")),
     ],
 )
 def test_one_user_takes_no_more_than_a_share(policy, controller):

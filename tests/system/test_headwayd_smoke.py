@@ -12,7 +12,7 @@ from kernel.agents import seen
 from kernel.models import write_policy
 from waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "bbr", "ahead")]
 
 CONTROLLERS = ("headway_owl", "headway_rate", "headway_window", "headway_bbr")
 

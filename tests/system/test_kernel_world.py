@@ -163,6 +163,7 @@ def test_what_a_daemon_says_against_it_is_told(scenario, tmp_path):
     assert done.stderr == "headway: scenario 'one': headwayd: needs CAP_BPF and CAP_PERFMON; run as root\n"
 
 
+@pytest.mark.usefixtures("bbr")
 def test_what_the_kernel_cannot_run_is_left_out_of_all(scenario, tmp_path):
     done = bench(
         *("--schemes", "all", "--scenario", scenario, "--runs", "1", "--seconds", "1", "--json"),

@@ -544,7 +544,8 @@ fn say_ready(controllers: Vec<serde_json::Value>) {
 }
 
 fn start_logs(format: LogFormat) {
-    let levels = env::var("RUST_LOG").ok().and_then(|text| text.parse().ok());
+    let levels = env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
+    let levels: Option<Targets> = levels.and_then(|text| text.parse().ok());
     let levels = levels.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     let logs = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)

@@ -22,7 +22,16 @@ from pathlib import Path
 
 HANGS_S = 300.0
 """The longest command of the tests takes some twenty seconds."""
-LIBRARIES = ("headway.cli.app", "pyarrow.parquet", "pydantic", "rich.progress", "rich.table")
+LIBRARIES = (
+    "headway.cli.app",
+    "headway.report",
+    "headway.results",
+    "pyarrow.parquet",
+    "pydantic",
+    "rich.progress",
+    "rich.table",
+    "scipy.special",
+)
 SET_CHILD_SUBREAPER = 36
 """Of prctl(2): processes whose parent has ended become children of this one."""
 

@@ -111,6 +111,6 @@ def browser() -> Iterator[Browser]:
         needs.skip("chromium", "install it: sudo apt-get install -y chromium")
     with sync_playwright() as playwright:
         # Containers run as root, where Chromium's sandbox does not start.
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         yield browser
         browser.close()

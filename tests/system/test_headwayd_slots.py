@@ -246,11 +246,13 @@ def nobody(controller, count):
         ("owl", "headway_owl"),
         ("rax", "headway_window"),
         ("aurora", "headway_rate"),
-        pytest.param("bbr-tuner-ppo", "headway_bbr", marks=pytest.mark.usefixtures("bbr")),
+        ("bbr-tuner-ppo", "headway_bbr"),
     ],
 )
-def test_one_user_takes_no_more_than_a_share(policy, controller):
+def test_one_user_takes_no_more_than_a_share(policy, controller, request):
     """Others are served meanwhile, and get answers; his places are free again once he has gone."""
+    if controller == "headway_bbr":
+        request.getfixturevalue("bbr")
     options = ["--policy", policy, "--controllers", controller, "--flows", "8", "--learners", "8", "--loopback"]
     with daemon.Daemon(*options) as agent:
         for opened in (0, 8):

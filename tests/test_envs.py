@@ -197,6 +197,7 @@ def test_arrays_are_the_callers_unless_copies_are_declined():
     ("change", "message"),
     [
         ({"env": {"scenarios": ["nowhere"]}}, "unknown scenario 'nowhere'"),
+        ({"env": {"scenarios": ["unseen"]}}, "scenario 'unseen': it is held out (training = false); name another"),
         ({"env": {"scenarios": []}}, "env: scenarios is []"),
         ({"env": {"scenarios": [{"name": "low-bdp", "weight": -1}]}}, "weights must be 0 or more"),
         ({"env": {"scenarios": ["low-bdp"], "step": 4}}, "env: unknown key 'step'; nearest is steps"),

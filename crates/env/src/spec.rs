@@ -108,6 +108,11 @@ impl EnvSpec {
         self.check_start()?;
         for task in &self.tasks {
             let (name, longest) = (task.scenario.name(), task.scenario.longest());
+            if !task.scenario.may_train() {
+                return Err(EnvError::Usage(format!(
+                    "scenario '{name}': it is held out (training = false); name another"
+                )));
+            }
             if self.length_of(&task.scenario) > longest {
                 return Err(EnvError::Usage(format!(
                     "scenario '{name}': an episode of it lasts at most {longest:?}"

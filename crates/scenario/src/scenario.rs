@@ -71,6 +71,8 @@ shipped!(
     "synthetic-tmobile",
     "synthetic-att",
     "parking-lot",
+    "unseen",
+    "unseen-changing",
     "aurora-training",
     "aurora-training-wide",
     "lte-training",
@@ -359,6 +361,11 @@ impl Scenario {
     /// The paper that it is from; may be empty.
     pub fn paper(&self) -> &str {
         &self.parsed.paper
+    }
+
+    /// Whether training may read it.
+    pub fn may_train(&self) -> bool {
+        self.parsed.training
     }
 
     /// One line for people; may be empty.

@@ -32,6 +32,7 @@ const KEYS: &[&str] = &[
     "paper",
     "description",
     "seconds",
+    "training",
     "packet_size",
     "ack_size",
     "transport",
@@ -55,6 +56,7 @@ pub(crate) struct Parsed {
     pub paper: String,
     pub description: String,
     pub seconds: f64,
+    pub training: bool,
     pub plan: Plan,
 }
 
@@ -107,6 +109,7 @@ fn read(root: &Table<'_>) -> Result<Parsed, ScenarioError> {
         .to_owned();
     let (paper, description) = (line("paper")?.to_owned(), line("description")?.to_owned());
     let seconds = seconds(root)?;
+    let training = root.get("training").map_or(Ok(true), |item| item.boolean())?;
     let size = |key, default| match root.get(key) {
         None => Ok(default),
         Some(item) => match item.quantity(&PACKET_SIZE, key)? {
@@ -161,6 +164,7 @@ fn read(root: &Table<'_>) -> Result<Parsed, ScenarioError> {
         paper,
         description,
         seconds,
+        training,
         plan,
     })
 }

@@ -8,11 +8,12 @@ use crate::parse;
 
 #[test]
 fn every_key_arrives() {
-    let network = parse(
+    let scenario = parse(
         r#"
         schema = 1
         name = "all"
         seconds = 30
+        training = false
         packet_size = "1000B"
         ack_size = "40B"
         transport = "linux"
@@ -76,8 +77,9 @@ fn every_key_arrives() {
         rate = "6Mbps"
         loss = 1
         "#,
-    )
-    .draw(1);
+    );
+    assert!(!scenario.may_train());
+    let network = scenario.draw(1);
     let (ms, s) = (Duration::from_millis, |s: u64| Time::from_millis(s * 1000));
     assert_eq!(network.nodes, ["a", "b", "c"]);
     let links: Vec<(&str, usize, usize)> = network

@@ -8,7 +8,7 @@ fn one_meaning_has_one_hash() {
         // Order, comments, units.
         "name=\"one\"\nseconds=60.0\nschema=1\n# a comment\n[bottleneck]\nloss='1%'\nqueue='0.5bdp'\ndelay='0.02s'\nrate='12000kbps'",
         // Defaults and the name of no consequence.
-        "schema=1\nname='two'\nseconds=60\ndescription='x'\ntransport='simple'\npacket_size='1500B'\n\
+        "schema=1\nname='two'\nseconds=60\ntraining=true\ndescription='x'\ntransport='simple'\npacket_size='1500B'\n\
          [bottleneck]\nrate='12Mbps..12Mbps'\ndelay='20ms'\nqueue={kind='droptail',bytes='0.5bdp'}\nloss=0.01\n\
          [return]\ndelay='20ms'\n[[flow]]\nstart='0s'",
         // The long form of the same graph.

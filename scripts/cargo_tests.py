@@ -109,11 +109,15 @@ class Outcome:
 
 
 def run(program: Program, *arguments: str) -> Outcome:
-    """Runs a program's tests. A test that failed runs once more, alone.
+    """Runs a program's tests, and judges them."""
+    return judge(program, program.run(*arguments, "--show-output"), *arguments)
+
+
+def judge(program: Program, done: subprocess.CompletedProcess[str], *arguments: str) -> Outcome:
+    """What came of a program's run. A test that failed runs once more, alone.
 
     What the program prints is printed here if a test fails.
     """
-    done = program.run(*arguments, "--show-output")
     failed = names_of_failed(done.stdout)
     passed = sum(map(int, re.findall(r"^test result: \S+ (\d+) passed", done.stdout, re.M)))
     if done.returncode == 0:

@@ -407,12 +407,14 @@ def page(head: str, lines: list[dict[str, Any]]) -> str:
     """docs/live.md: what explains it, up to the mark, and then the table of a run."""
     first = lines[0]
     changed = ", with changes that are not committed" if first["is_dirty"] else ""
+    busy = sum(bool(Needs().missed(Evidence(**line["attempts"][-1]["evidence"]))) for line in lines)
     rows = [
         "## The newest full run",
         "",
         f"Commit {first['commit']}{changed}. It began at {first['started']}.",
         f"Kernel {first['kernel']}, CPUs {first['cpu']}.",
         f"Verdicts: {count_verdicts(lines)}.",
+        f"In {busy} of them the machine was busier than the default bounds: such a test can pass, but not fail.",
         "",
         "| test | verdict | measured | evidence | attempts |",
         "|---|---|---|---|---|",

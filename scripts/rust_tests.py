@@ -24,7 +24,8 @@ def main() -> int:
     programs = [one for one in cargo_tests.build() if (one.crate, one.target) != cargo_tests.OF_NETWORKS]
     # One program may have a single long test, so others run beside it.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        outcomes = list(pool.map(cargo_tests.run, programs))
+        done = list(pool.map(lambda program: program.run("--show-output"), programs))
+    outcomes = [cargo_tests.judge(program, one) for program, one in zip(programs, done, strict=True)]
     documentation = subprocess.run(
         [*cargo_tests.cargo(), "--doc", "--no-fail-fast"], cwd=checks.ROOT, check=False
     ).returncode

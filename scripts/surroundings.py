@@ -3,7 +3,8 @@
 import os
 import signal
 
-DEFAULT = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD)
+KEPT = {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGINT}
+"""Nobody can change the first two. Python has its own of the others, which `subprocess` sets back."""
 LANGUAGE = "C.UTF-8"
 FIXED_SEED = {"PROPTEST_RNG_SEED": "1", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
 """Property tests draw the same inputs each time. `make fuzz` draws new ones."""
@@ -54,7 +55,7 @@ def prepare() -> None:
     """
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in DEFAULT:
+    for number in signal.valid_signals() - KEPT:
         signal.signal(number, signal.SIG_DFL)
     os.umask(0o022)
     os.environ["LC_ALL"] = LANGUAGE

@@ -218,6 +218,12 @@ def test_a_wrong_configuration_is_one_line(change, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_learner_is_not_made_on_what_is_held_out():
+    for scenario, why in (("unseen", "training = false"), ("owl-lte-verizon", "evaluation")):
+        with pytest.raises((_native.UsageError, RuntimeError), match=why):
+            _native.learn(scenario, 1, 1.0)
+
+
 def test_owls_environment_is_that_of_its_policy():
     """The agent is that of the shipped model's card, and the reward the one it was trained for."""
     env = gymnasium.make("headway/Owl-v0")

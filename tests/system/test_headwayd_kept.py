@@ -146,6 +146,7 @@ def outlives(tmp_path, keep, policies, how):
         assert [one.flow.connections() for one in all_] == connections
 
 
+@pytest.mark.usefixtures("bbr")
 def test_flows_and_listening_sockets_outlive_a_crash(tmp_path, keep):
     outlives(tmp_path, keep, POLICIES, signal.SIGKILL)
 

@@ -102,6 +102,19 @@ def test_what_is_refused_is_not_started_again(unit):
     assert unit[1]["RestartPreventExitStatus"] == str(done.returncode)
 
 
+def test_in_a_terminal_it_says_nothing_but_what_is_wrong():
+    """Its logs have no colours, and it does not ask for any."""
+    ours, its = os.openpty()
+    with open(ours, "rb", buffering=0) as terminal:
+        command = [find_headwayd(), "run", "--policy", "no-such"]
+        done = subprocess.run(command, stdout=its, stderr=its, stdin=its, check=False, timeout=120)
+        said = os.read(terminal.fileno(), 65536).decode()
+        os.close(its)
+    assert done.returncode == 2
+    assert said.startswith("headwayd: ")
+    assert said.count("\n") == 1
+
+
 def test_stopping_the_service_leaves_the_folder_that_shells_use_too(unit):
     assert (unit[1]["RuntimeDirectory"], unit[1]["RuntimeDirectoryPreserve"]) == ("headway", "yes")
 

@@ -13,7 +13,7 @@ import pytest
 import daemon
 from headway.tune.control import ask
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "bbr")]
 
 NAME = "hw_tune_live"
 RESTORE_S = 2.0

@@ -245,30 +245,40 @@ impl Rate {
     }
 }
 
+/// The amount, or the nearest one if it is too large or below zero.
+///
+/// That is our own fault, so it panics where `is_checked`. Elsewhere a wrapped window would be 2^64 bytes.
+#[inline]
+fn held(exact: Option<u64>, nearest: u64, is_checked: bool) -> u64 {
+    assert!(exact.is_some() || !is_checked, "beyond the unit's range");
+    exact.unwrap_or(nearest)
+}
+const IS_CHECKED: bool = cfg!(debug_assertions);
+
 macro_rules! additive {
     ($($t:ident),*) => {$(
         impl Add for $t {
             type Output = $t;
             #[inline]
-            fn add(self, o: $t) -> $t { $t(self.0 + o.0) }
+            fn add(self, o: $t) -> $t { $t(held(self.0.checked_add(o.0), u64::MAX, IS_CHECKED)) }
         }
         impl Sub for $t {
             type Output = $t;
             #[inline]
-            fn sub(self, o: $t) -> $t { $t(self.0 - o.0) }
+            fn sub(self, o: $t) -> $t { $t(held(self.0.checked_sub(o.0), 0, IS_CHECKED)) }
         }
         impl AddAssign for $t {
             #[inline]
-            fn add_assign(&mut self, o: $t) { self.0 += o.0; }
+            fn add_assign(&mut self, o: $t) { *self = *self + o; }
         }
         impl SubAssign for $t {
             #[inline]
-            fn sub_assign(&mut self, o: $t) { self.0 -= o.0; }
+            fn sub_assign(&mut self, o: $t) { *self = *self - o; }
         }
         impl Mul<u64> for $t {
             type Output = $t;
             #[inline]
-            fn mul(self, n: u64) -> $t { $t(self.0 * n) }
+            fn mul(self, n: u64) -> $t { $t(held(self.0.checked_mul(n), u64::MAX, IS_CHECKED)) }
         }
         impl Div<u64> for $t {
             type Output = $t;
@@ -276,7 +286,7 @@ macro_rules! additive {
             fn div(self, n: u64) -> $t { $t(self.0 / n) }
         }
         impl Sum for $t {
-            fn sum<I: Iterator<Item = $t>>(iter: I) -> $t { $t(iter.map(|x| x.0).sum()) }
+            fn sum<I: Iterator<Item = $t>>(iter: I) -> $t { iter.fold($t(0), Add::add) }
         }
     )*};
 }
@@ -331,6 +341,25 @@ mod tests {
         assert_eq!(rate.time_to_send(packet), Duration::from_millis(1));
         assert_eq!(rate.bytes_in(Duration::from_millis(1)), packet);
         assert_eq!(Rate::from_bytes_per(packet, Duration::from_millis(1)), rate);
+    }
+
+    #[test]
+    fn what_is_beyond_a_unit_is_the_nearest_amount_and_panics_where_it_is_checked() {
+        assert_eq!(held(2u64.checked_sub(1), 0, true), 1);
+        assert_eq!(held(1u64.checked_sub(2), 0, false), 0);
+        assert_eq!(held(u64::MAX.checked_add(1), u64::MAX, false), u64::MAX);
+        let beyond: [fn() -> u64; 5] = [
+            || (Bytes::MAX + Bytes::new(1)).get(),
+            || (Bytes::MAX * 2).get(),
+            || (Bytes::new(1) - Bytes::new(2)).get(),
+            || (Duration::MAX + Duration::from_nanos(1)).as_nanos(),
+            || (Duration::ZERO - Duration::from_nanos(1)).as_nanos(),
+        ];
+        let nearest = [u64::MAX, u64::MAX, 0, u64::MAX, 0];
+        for (amount, nearest) in beyond.into_iter().zip(nearest) {
+            let found = std::panic::catch_unwind(amount);
+            assert_eq!(found.ok(), (!IS_CHECKED).then_some(nearest));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use headway_scenario::{Scenario, TraceSpec, TraceStore};
 use headway_sim::{Options, Simulation};
 
 use crate::EnvError;
+use crate::spec::may_train;
 
 static LEARNING: Scheme = Scheme::unlisted("rax-learning", &[Need::PerPacket]);
 
@@ -15,7 +16,7 @@ static LEARNING: Scheme = Scheme::unlisted("rax-learning", &[Need::PerPacket]);
 /// `learned`: what all flows begin with; `None` for random weights.
 ///
 /// # Errors
-/// [`EnvError`], one line: the scenario cannot be run, or what was learned is not whole.
+/// [`EnvError`], one line: the scenario is held out or cannot be run, or what was learned is not whole.
 pub fn lesson(
     scenario: &Scenario,
     seed: u64,
@@ -24,6 +25,7 @@ pub fn lesson(
     learned: Option<&str>,
     store: &TraceStore,
 ) -> Result<String, EnvError> {
+    may_train(scenario)?;
     let (spec, learned) = (spec.clone(), learned.map(str::to_owned));
     let begin = move |setup: &Setup| match &learned {
         Some(learned) => Rax::resumed(setup, &spec, learned),

@@ -9,6 +9,20 @@ use headway_sim::SimulationError;
 
 use crate::Episode;
 
+/// Whether training may read it.
+///
+/// # Errors
+/// [`EnvError::Usage`] if it is held out.
+pub(crate) fn may_train(scenario: &Scenario) -> Result<(), EnvError> {
+    if scenario.may_train() {
+        return Ok(());
+    }
+    let name = scenario.name();
+    Err(EnvError::Usage(format!(
+        "scenario '{name}': it is held out (training = false); name another"
+    )))
+}
+
 /// What an environment is. Shared by all episodes.
 #[derive(Debug)]
 pub struct EnvSpec {
@@ -108,11 +122,7 @@ impl EnvSpec {
         self.check_start()?;
         for task in &self.tasks {
             let (name, longest) = (task.scenario.name(), task.scenario.longest());
-            if !task.scenario.may_train() {
-                return Err(EnvError::Usage(format!(
-                    "scenario '{name}': it is held out (training = false); name another"
-                )));
-            }
+            may_train(&task.scenario)?;
             if self.length_of(&task.scenario) > longest {
                 return Err(EnvError::Usage(format!(
                     "scenario '{name}': an episode of it lasts at most {longest:?}"

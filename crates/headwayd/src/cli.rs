@@ -549,13 +549,11 @@ fn start_logs(format: LogFormat) {
     let levels = levels.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     let logs = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
+        .with_ansi(false)
         .with_target(false);
     let registry = tracing_subscriber::registry().with(levels);
     match format {
-        LogFormat::Text => {
-            let is_terminal = io::IsTerminal::is_terminal(&io::stderr());
-            registry.with(logs.compact().with_ansi(is_terminal)).init();
-        }
+        LogFormat::Text => registry.with(logs.compact()).init(),
         LogFormat::Json => registry.with(logs.json().flatten_event(true)).init(),
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn learn(
     learned: Option<&str>,
 ) -> PyResult<String> {
     let scenario = Scenario::load(scenario).map_err(usage)?;
-    let store = TraceStore::new([own_traces(py)?]);
+    let store = TraceStore::new([own_traces(py)?]).for_training();
     let length = Duration::from_secs_f64(seconds);
     let spec = RaxSpec {
         alpha,

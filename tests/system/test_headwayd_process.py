@@ -2,6 +2,7 @@
 
 import configparser
 import json
+import os
 import re
 import shutil
 import signal

@@ -93,7 +93,8 @@ fn packets_take_their_time() {
                 let mut bytes = vec![0; 1500 - if six { 48 } else { 28 }];
                 bytes[..4].copy_from_slice(&number.to_le_bytes());
                 near.send_to(&bytes, (to, 9)).unwrap();
-                std::thread::sleep(Wait::from_millis(3));
+                // Gaps differ, so that some packets wake the emulator just before others are due.
+                std::thread::sleep(Wait::from_micros(2000 + u64::from(number) * 370 % 2000));
             }
             let received = sink.join().unwrap();
             assert_eq!(numbers(&received), (0..100).collect::<Vec<_>>());

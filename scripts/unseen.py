@@ -81,16 +81,21 @@ def row(results: headway.Results, scheme: str, against: str, scenario: str) -> s
     rows = results.compare(against)
     of = {row["metric"]: row for row in rows if (row["scheme"], row["scenario"]) == (scheme, scenario)}
     means = [
-        f"{one['difference']:+.2g} ({one['low']:+.2g} to {one['high']:+.2g}) {one['verdict']}"
+        f"{short(one['difference'])} ({short(one['low'])} to {short(one['high'])}) {one['verdict']}"
         for one in (of[metric] for metric in METRICS)
     ]
     throughput, delay = (changes(results, scheme, against, scenario, metric) for metric in METRICS[:2])
     links = [
-        f"{100 * median(throughput):+.2g}%, {100 * median(delay):+.2g}%",
+        f"{short(100 * median(throughput))}%, {short(100 * median(delay))}%",
         f"{sum(change < -MARGIN for change in throughput)} of {RUNS}",
         f"{sum(change > MARGIN for change in delay)} of {RUNS}",
     ]
     return f"| {SCHEMES[scheme]} | " + " | ".join(means + links) + " |"
+
+
+def short(number: float | None) -> str:
+    """With two significant digits, and never with an exponent."""
+    return "none" if number is None else f"{float(f'{number:.2g}'):+g}"
 
 
 def changes(results: headway.Results, scheme: str, against: str, scenario: str, metric: str) -> list[float]:

@@ -3,8 +3,7 @@
 import os
 import signal
 
-KEPT = {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGINT}
-"""Nobody can change the first two. Python has its own of the others, which `subprocess` sets back."""
+DEFAULT = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD)
 LANGUAGE = "C.UTF-8"
 FIXED_SEED = {"PROPTEST_RNG_SEED": "1", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
 """Property tests draw the same inputs each time. `make fuzz` draws new ones."""
@@ -55,7 +54,7 @@ def prepare() -> None:
     """
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in signal.valid_signals() - KEPT:
+    for number in DEFAULT:
         signal.signal(number, signal.SIG_DFL)
     os.umask(0o022)
     os.environ["LC_ALL"] = LANGUAGE

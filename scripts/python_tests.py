@@ -27,7 +27,8 @@ def run(*arguments: str, processes: int = 1, may_be_none: bool = False) -> bool:
     """
     with tempfile.TemporaryDirectory(prefix="headway-") as cache:
         pytest = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={cache}"]
-        parallel = ["-n", str(processes), "--dist", "loadfile"] if processes > 1 else []
+        workers = ["-n", str(processes), "--dist", "loadfile", "--max-worker-restart=0"]
+        parallel = workers if processes > 1 else []
         code = _call([*pytest, "--durations=10", *parallel, *arguments])
         if code != FAILED:
             return code == PASSED or (code == NO_TESTS and may_be_none)

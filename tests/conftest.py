@@ -14,6 +14,9 @@ import needs
 import surroundings
 from commands import Server
 from headway._native import Trace
+from workers import pytest_sessionfinish, pytest_testnodedown
+
+__all__ = ["pytest_sessionfinish", "pytest_testnodedown"]
 
 RECORDED = ("Verizon-LTE-short.down", "Verizon-LTE-short.up")
 

@@ -76,6 +76,18 @@ def test_a_rust_test_is_forgiven_only_if_it_ran_again(tmp_path, monkeypatch, aga
     assert (outcome.failed == []) == is_forgiven
 
 
+def test_a_worker_that_dies_is_a_failure_and_no_hang(tmp_path, monkeypatch):
+    """The tests that it still had never run, so it does not help that its own would pass alone."""
+    monkeypatch.setattr(again, "forgive", lambda *_: [])
+    (tmp_path / "conftest.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'scripts')!r})\nfrom workers import *\n"
+    )
+    for number in range(3):
+        (tmp_path / f"test_{number}.py").write_text("def test_a(): pass\ndef test_b(): pass\n")
+    (tmp_path / "test_dies.py").write_text("import os\ndef test_a(): os.abort()\ndef test_b(): pass\n")
+    assert not python_tests.run(str(tmp_path), processes=2)
+
+
 def test_no_more_than_three_are_forgiven_in_all_parts_together(tmp_path, monkeypatch):
     monkeypatch.setenv(again.LOG, str(tmp_path / "flaky.jsonl"))
     assert again.forgive(["a", "b"], lambda _: True) == []

@@ -2,39 +2,39 @@
 
     .venv/bin/python scripts/unseen.py
 
-Commit everything first: the hash is that of what is judged. It takes some minutes.
+Commit everything first: the hash is that of what is judged. It takes some minutes. The same command
+goes on with a run that was interrupted.
 """
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import headway
+from headway.files import put_between, write_atomic
+from headway.reproduce.lab import with_trainings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "results" / "unseen.md"
-MARK = "<!-- scripts/unseen.py writes what follows. -->"
+MARK = "<!-- scripts/unseen.py writes what follows -->"
 SCENARIOS = ["unseen", "unseen-changing"]
 RUNS = 200
 MARGIN = 0.01
 """A link's throughput or delay that differs by less counts as equal."""
 
 
-def trainings(scheme: str, model: str) -> str:
-    """A scheme of the shipped model and the four other trainings of it that the repository has."""
-    folders = [f"python/headway/models/trainings/{scheme}-{model}-seed-{seed}" for seed in range(2, 6)]
-    return ":".join([scheme, f"model={model}", *(f"model={folder}" for folder in folders)])
-
-
+OWL, INTERVAL = with_trainings("owl"), with_trainings("interval")
 SCHEMES = {
     "cubic": "`cubic`",
     "bbr": "`bbr`",
     "copa": "`copa`",
     "owl-rule": "`owl-rule`",
-    trainings("owl", "v1"): "`owl`, five trainings",
-    trainings("interval", "v1"): "`interval`, five trainings",
+    OWL: "`owl`, five trainings",
+    INTERVAL: "`interval`, five trainings",
     "aurora": "`aurora`",
     "interval-learned": "`interval-learned`",
     "bbr-tuner-ppo": "`bbr-tuner-ppo`",
@@ -42,8 +42,10 @@ SCHEMES = {
 }
 """How they are called on the page."""
 METRICS = ("throughput_mbps", "delay_p95_ms", "loss")
-PAIRS = [("cubic", list(SCHEMES)[1:]), ("bbr", ["bbr-tuner-ppo"]), ("owl-rule", [trainings("owl", "v1")])]
+PAIRS = [("cubic", list(SCHEMES)[1:]), ("bbr", ["bbr-tuner-ppo"]), ("owl-rule", [OWL])]
 """What is compared with what."""
+Link = tuple[float, float]
+"""A scheme's throughput in Mbit/s and p95 delay in ms on a link."""
 
 
 def main() -> int:
@@ -52,57 +54,57 @@ def main() -> int:
     if subprocess.run([*git, "diff", "--quiet", "HEAD"], check=False).returncode:
         print("unseen: there are changes that are not committed: commit them first", file=sys.stderr)
         return 2
-    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    commit = subprocess.check_output([*git, "rev-parse", "--short=8", "HEAD"], text=True).strip()
     seed = int(commit[:8], 16)
-    results = headway.bench(list(SCHEMES), SCENARIOS, runs=RUNS, seed=seed)
-    head = PAGE.read_text().partition(MARK)[0]
-    PAGE.write_text(head + MARK + "\n\n" + "\n".join(tables(results, commit[:8], seed)))
+    results = headway.bench(list(SCHEMES), SCENARIOS, runs=RUNS, seed=seed, out=ROOT / "out" / f"unseen-{commit}")
+    measured = "\n".join(tables(results, commit, seed))
+    write_atomic(PAGE, put_between(PAGE.read_text(), MARK, measured, PAGE))
     return 0
 
 
 def tables(results: headway.Results, commit: str, seed: int) -> list[str]:
     """The lines of the measured part."""
     lines = [f"Commit {commit}, so seed {seed}. Simulated time, {datetime.now(UTC).date()}.", ""]
+    links = {
+        (one["scheme"], one["scenario"], one["run"]): (one["throughput_mbps"], one["delay_p95_ms"])
+        for one in results.runs()
+        if one["flow"] == -1
+    }
     for against, schemes in PAIRS:
         lines += [f"## Against {SCHEMES[against]}", ""]
+        means = {(one["scheme"], one["scenario"], one["metric"]): one for one in results.compare(against)}
         for scenario in SCENARIOS:
             lines += [
                 f"| `{scenario}` | throughput, % | p95 delay, % | loss, points "
                 "| median link: throughput, p95 delay | links with less throughput | with longer p95 delay |",
                 "|---|---|---|---|---|---|---|",
-                *(row(results, scheme, against, scenario) for scheme in schemes),
-                "",
             ]
-    return [*lines[:-1], ""]
+            for scheme in schemes:
+                one_by_one = [(links[scheme, scenario, run], links[against, scenario, run]) for run in range(RUNS)]
+                cells = [difference(means[scheme, scenario, metric]) for metric in METRICS] + single(one_by_one)
+                lines.append(f"| {SCHEMES[scheme]} | {' | '.join(cells)} |")
+            lines.append("")
+    return lines
 
 
-def row(results: headway.Results, scheme: str, against: str, scenario: str) -> str:
-    """A scheme's line: the three differences of the means, and how the links differ one by one."""
-    rows = results.compare(against)
-    of = {row["metric"]: row for row in rows if (row["scheme"], row["scenario"]) == (scheme, scenario)}
-    means = [
-        f"{short(one['difference'])} ({short(one['low'])} to {short(one['high'])}) {one['verdict']}"
-        for one in (of[metric] for metric in METRICS)
-    ]
-    throughput, delay = (changes(results, scheme, against, scenario, metric) for metric in METRICS[:2])
-    links = [
+def difference(row: Mapping[str, Any]) -> str:
+    """Of the means, with its interval and verdict."""
+    return f"{short(row['difference'])} ({short(row['low'])} to {short(row['high'])}) {row['verdict']}"
+
+
+def single(links: Sequence[tuple[Link, Link]]) -> list[str]:
+    """How throughput and delay differ on single links: the medians, and how many links are worse."""
+    throughput, delay = ([own[k] / other[k] - 1 for own, other in links] for k in (0, 1))
+    return [
         f"{short(100 * median(throughput))}%, {short(100 * median(delay))}%",
         f"{sum(change < -MARGIN for change in throughput)} of {RUNS}",
         f"{sum(change > MARGIN for change in delay)} of {RUNS}",
     ]
-    return f"| {SCHEMES[scheme]} | " + " | ".join(means + links) + " |"
 
 
 def short(number: float | None) -> str:
     """With two significant digits, and never with an exponent."""
     return "none" if number is None else f"{float(f'{number:.2g}'):+g}"
-
-
-def changes(results: headway.Results, scheme: str, against: str, scenario: str, metric: str) -> list[float]:
-    """How far the scheme's metric lies above the other's on each link, as a share of it."""
-    runs = [one for one in results.runs() if one["flow"] == -1 and one["scenario"] == scenario]
-    own, other = ({one["run"]: one[metric] for one in runs if one["scheme"] == name} for name in (scheme, against))
-    return [own[run] / other[run] - 1 for run in sorted(other)]
 
 
 if __name__ == "__main__":

@@ -195,8 +195,7 @@ class Lab:
         scheme = name.partition(":")[0]
         if name in self.stand_ins or scheme not in self.trained or self.world == KERNEL:
             return self.stand_ins.get(name, name)
-        others = sorted(TRAININGS.glob(f"{scheme}-v1-seed-*"))
-        return ":model=".join([name, "v1", *map(str, others)]) if others else name
+        return with_trainings(name)
 
     def available_schemes(self, names: Iterable[str]) -> dict[str, str]:
         """The specs of those schemes that are there; the others are noted."""
@@ -253,6 +252,12 @@ class Lab:
         """Those lengths that are run."""
         most = self.settings.most_seconds
         return [s for s in seconds if most is None or s <= most]
+
+
+def with_trainings(spec: str) -> str:
+    """The scheme with its shipped model and the other trainings that Headway brings; `spec` where there is none."""
+    others = sorted(TRAININGS.glob(f"{spec.partition(':')[0]}-v1-seed-*"))
+    return ":model=".join([spec, "v1", *map(str, others)]) if others else spec
 
 
 def _in_kernel(spec: str) -> str:

@@ -125,7 +125,7 @@ def test_a_verdict_needs_the_whole_interval(ci95, expected):
     assert compare.verdict({"mean": 0.0, "ci95": ci95}, 3.0) == expected
 
 
-def test_the_reach_is_held_against_the_kernels_schemes_on_three_networks():
+def test_the_target_is_for_the_kernels_schemes_on_three_networks():
     pairs = [({}, {"delay": 120.0}), ({}, {"delay": 121.0})]
     row = compared(pairs, Settings(runs=2))
     assert row["target"] == {"throughput_mbps": "met", "delay_p95_ms": "missed"}

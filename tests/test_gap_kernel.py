@@ -34,7 +34,7 @@ def owl_row():
     )
 
 
-def test_the_kernel_stands_beside_the_emulator_with_a_reach_of_its_own():
+def test_the_kernel_stands_beside_the_emulator_with_a_target_of_its_own():
     row = owl_row()
     assert row["throughput_mbps"]["percent"]["mean"] == pytest.approx(1)
     assert row["target"] is None

@@ -544,9 +544,10 @@ fn say_ready(controllers: Vec<serde_json::Value>) {
 }
 
 fn start_logs(format: LogFormat) {
-    let levels = env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
-    let levels: Option<Targets> = levels.and_then(|text| text.parse().ok());
-    let levels = levels.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let asked = env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
+    let levels = asked
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     let logs = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(false)

@@ -109,7 +109,9 @@ fn read(root: &Table<'_>) -> Result<Parsed, ScenarioError> {
         .to_owned();
     let (paper, description) = (line("paper")?.to_owned(), line("description")?.to_owned());
     let seconds = seconds(root)?;
-    let training = root.get("training").map_or(Ok(true), |item| item.boolean())?;
+    let training = root
+        .get("training")
+        .map_or(Ok(true), |item| item.boolean())?;
     let size = |key, default| match root.get(key) {
         None => Ok(default),
         Some(item) => match item.quantity(&PACKET_SIZE, key)? {

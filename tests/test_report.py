@@ -267,3 +267,16 @@ def test_a_label_without_room_is_left_out():
 )
 def test_paths_are_shortened_and_stay_the_same_line(path, short):
     assert _shorter(path) == short
+
+
+def test_a_scheme_of_several_models_has_a_short_name_on_the_page(drawing_run, tmp_path):
+    several = "owl:model=owl-v1:model=owl-v1-seed-2"
+    wanted = ("--schemes", f"{several},cubic", "--scenario", "rax-1", "--runs", "2", "--seconds", "2")
+    done = drawing_run("bench", *wanted, "--against", several, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    html = (tmp_path / "report.html").read_text()
+    # The command has the spec, and a line that says what the name stands for.
+    assert html.count(several) == 3
+    assert f"<dt>owl (2 models)</dt><dd>{several}</dd>" in html
+    assert "<title>Headway bench: owl (2 models) and cubic on rax-1</title>" in html
+    assert "Against owl (2 models), run by run" in html

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from colorspacious import cspace_convert
 
-from headway.report.style import COLOURS, FIXED, MARKERS, styles
+from headway.report.style import COLOURS, FIXED, MARKERS, names_shown, styles
 
 KNOWN = list(FIXED)
 SIGHTS = (None, "deuteranomaly", "protanomaly", "tritanomaly")
@@ -97,3 +97,16 @@ def test_looks_last_for_more_schemes_than_are_known():
     many = [f"fixed-window:window={k}" for k in range(len(COLOURS) * len(MARKERS))]
     assert len({(s.colour, s.marker) for s in styles(many).values()}) == len(many)
     assert len(styles([*many, "one-more"])) == len(many) + 1
+
+
+def test_tables_show_short_names_of_schemes():
+    several = "owl:model=v1:model=/a/owl-v1-seed-2:model=/a/owl-v1-seed-3"
+    long = "learned:model=/home/somebody/out/train/quick-v1-seed-1/quick-v1"
+    assert names_shown(["cubic", several, long]) == {
+        "cubic": "cubic",
+        several: "owl (3 models)",
+        long: "learned:model=\u2026/quick-v1",
+    }
+    # Two folders of that name are told apart.
+    other = long.replace("seed-1", "seed-2")
+    assert names_shown([long, other]) == {long: long, other: other}

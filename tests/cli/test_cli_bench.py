@@ -13,7 +13,6 @@ from hashlib import sha256
 import pytest
 
 import daemon
-from headway.cli.bench_tables import short_names
 from headway.results import read_bench
 
 METRICS = {
@@ -357,16 +356,3 @@ def test_a_scheme_that_has_next_to_nothing_is_named(run, tmp_path):
         "the worst has 0."
     )
     assert "Mbit/s in run 0 on pantheon-default, where cubic has 11" in line
-
-
-def test_a_terminal_shows_short_names_of_schemes():
-    several = "owl:model=v1:model=/a/owl-v1-seed-2:model=/a/owl-v1-seed-3"
-    long = "learned:model=/home/somebody/out/train/quick-v1-seed-1/quick-v1"
-    assert short_names(["cubic", several, long]) == {
-        "cubic": "cubic",
-        several: "owl (3 models)",
-        long: "learned:model=\u2026/quick-v1",
-    }
-    # Two folders of that name are told apart.
-    other = long.replace("seed-1", "seed-2")
-    assert short_names([long, other]) == {long: long, other: other}

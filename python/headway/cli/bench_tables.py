@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from headway.results import Bench
 
 
-LONGEST_NAME = 40
-"""A longer name of a scheme takes the room of the columns."""
-
-
 def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
     """Prints a table for each scenario, and how its rows compare where that is asked for."""
     from rich.markup import escape
@@ -31,6 +27,7 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
     from headway.compare import MARGINS, MEASURES
     from headway.fitness import reason
     from headway.report.numbers import MEANING, columns_for
+    from headway.report.style import names_shown
 
     to = console(WIDEST)
     left_out: list[str] = []
@@ -50,7 +47,9 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
         to.print(table)
         if compared := [row for row in of_scenario if "against" in row]:
             is_compared = True
-            to.print(f"\nagainst [bold]{plain(compared[0]['against']['scheme'])}[/bold], run by run")
+            names = names_shown([row["scheme"] for row in of_scenario])
+            other = names[compared[0]["against"]["scheme"]]
+            to.print(f"\nagainst [bold]{plain(other)}[/bold], run by run")
             measures = [m for m in MEASURES if any(m.metric in row["against"] for row in compared)]
             table, fewer = fit_columns(to, measures, partial(_comparisons, compared))
             left_out += [f"difference in {measure.title}" for measure in fewer]
@@ -79,36 +78,19 @@ def say_where(folder: Path, recordings: int, *, drawn: bool) -> None:
         to.print(f"recordings: {plain(folder / 'recordings')} ({files})", soft_wrap=True, highlight=False)
 
 
-def short_names(specs: Sequence[str]) -> dict[str, str]:
-    """Schemes as a terminal shows them, by their specs: several models are counted, and a long folder has its end.
-
-    If two would have the same name, both keep their specs.
-    """
-    found = {}
-    for spec in specs:
-        name, *models = spec.split(":model=")
-        if len(models) > 1:
-            found[spec] = f"{name} ({len(models)} models)"
-        elif len(spec) > LONGEST_NAME and models and "/" in models[0]:
-            found[spec] = f"{name}:model=\u2026/{models[0].rpartition('/')[2]}"
-        else:
-            found[spec] = spec
-    shown = list(found.values())
-    return {spec: name if shown.count(name) == 1 else spec for spec, name in found.items()}
-
-
 def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from headway.report.numbers import cell
+    from headway.report.style import names_shown
 
     dim = "[dim]{}[/dim]"
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("\nscheme", style="bold", no_wrap=True)
     for column in columns:
         table.add_column(f"{column.title}\n[dim]{column.unit}[/dim]", justify="right", no_wrap=True)
-    names = short_names([row["scheme"] for row in rows])
+    names = names_shown([row["scheme"] for row in rows])
     for row in rows:
         table.add_row(plain(names[row["scheme"]]), *(cell(row[c.metric], c.scale, dim) for c in columns))
         for flow in row.get("flows", []):
@@ -124,6 +106,7 @@ def _comparisons(rows: list[dict[str, Any]], shown: Sequence[Measure]) -> Table:
 
     from headway.compare import Zone
     from headway.report.numbers import interval, number, signed
+    from headway.report.style import names_shown
 
     colours = {Zone.BETTER: "green", Zone.WORSE: "red", Zone.EQUAL: "cyan"}
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
@@ -139,7 +122,7 @@ def _comparisons(rows: list[dict[str, Any]], shown: Sequence[Measure]) -> Table:
         zone = f"[{colours.get(found['zone'], 'dim')}]{found['zone']}[/]"
         return f"{signed(number(mean))} [dim]({between})[/dim] {zone}"
 
-    names = short_names([row["scheme"] for row in rows])
+    names = names_shown([row["scheme"] for row in rows])
     for row in rows:
         table.add_row(plain(names[row["scheme"]]), *(cell(row["against"].get(m.metric)) for m in shown))
     return table

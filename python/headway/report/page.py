@@ -39,7 +39,7 @@ def page(bench: Bench, tell: Tell = silent) -> str:
     alone = [c for c in contents if c.scenario["name"] not in members]
     names = [c.scenario["name"] for c in contents]
     shown = [f.name for f in swept] + [c.scenario["name"] for c in alone]
-    title = f"{_list(list(style), 'schemes')} on {_list(shown, 'scenarios')}"
+    title = f"{_list([look.name for look in style.values()], 'schemes')} on {_list(shown, 'scenarios')}"
     script = _resource("page.js")
     parts = [
         "<!doctype html>",
@@ -81,7 +81,7 @@ def page(bench: Bench, tell: Tell = silent) -> str:
         parts.append(scenario_section(one))
         done += 1
         tell(done / len(contents))
-    parts += [_how(facts), "</main>", f"<script>{script}</script>", "</body></html>\n"]
+    parts += [_how(facts, style), "</main>", f"<script>{script}</script>", "</body></html>\n"]
     return "\n".join(part for part in parts if part)
 
 
@@ -136,7 +136,7 @@ def _side(style: Mapping[str, Style], swept: Sequence[Family], alone: Sequence[C
     links = "".join(f'<li><a href="#{escape(at)}">{escape(name)}</a></li>' for at, name in places)
     picks = "".join(
         f'<label><input type="checkbox" id="pick-{look.key}" value="{escape(scheme)}" checked> '
-        f"{tables.named(scheme, look)}</label>"
+        f"{tables.named(look)}</label>"
         for scheme, look in style.items()
     )
     return (
@@ -153,7 +153,7 @@ def _interrupted(facts: Facts) -> str:
     return f'<p class="warn">Interrupted: {int(done)} of {int(total)} runs are in.</p>' if done < total else ""
 
 
-def _how(facts: Facts) -> str:
+def _how(facts: Facts, style: Mapping[str, Style]) -> str:
     seconds = "each scenario's own" if facts["seconds"] is None else f"{facts['seconds']:g} s"
     about = {
         "command": facts["command"],
@@ -168,6 +168,7 @@ def _how(facts: Facts) -> str:
         "world": facts["world"],
         "headway": f"{facts['headway']}, code {facts['code_version']}, results schema {facts['schema']}",
     }
+    about |= {look.name: scheme for scheme, look in style.items() if look.name != scheme}
     about |= {
         scheme: f"class {own['class']} of {own['file']}, SHA-256 {own['sha256']}"
         for scheme, own in facts.get("controllers", {}).items()

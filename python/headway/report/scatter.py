@@ -60,7 +60,7 @@ def throughput_against_delay(
             schemes apart; else its title says that it does not.
     """
     there = (row for row in rows if row[across.metric]["mean"] is not None)
-    points = [_point(row, across, regions.get(row["scheme"])) for row in there]
+    points = [_point(row, style[row["scheme"]].name, across, regions.get(row["scheme"])) for row in there]
     if not points:
         return {"width": size[0], "height": 20, "data": {"values": []}, "mark": "point", "title": title}
     capacity = _capacity(rows)
@@ -142,7 +142,7 @@ def side_by_side(charts: Sequence[Spec], title: str) -> Spec:
     }
 
 
-def _point(row: Row, across: Across, region: Ellipse | None) -> dict[str, Any]:
+def _point(row: Row, name: str, across: Across, region: Ellipse | None) -> dict[str, Any]:
     def span(metric: Row, scale: float = 1.0) -> tuple[float, float, float]:
         low, high = metric["ci95"] or (metric["mean"], metric["mean"])
         return scale * metric["mean"], scale * low, scale * high
@@ -153,9 +153,11 @@ def _point(row: Row, across: Across, region: Ellipse | None) -> dict[str, Any]:
     if outline:
         delay_low, delay_high = min(x for x, _ in outline), max(x for x, _ in outline)
         rate_low, rate_high = min(y for _, y in outline), max(y for _, y in outline)
-    model = f" ({row['model']})" if row["model"] else ""
+    # The name of several models has their number.
+    model = f" ({row['model']})" if row["model"] and "," not in row["model"] else ""
     return {
         "scheme": row["scheme"],
+        "name": name,
         "rate": rate,
         "rate_low": rate_low,
         "rate_high": rate_high,
@@ -163,7 +165,7 @@ def _point(row: Row, across: Across, region: Ellipse | None) -> dict[str, Any]:
         "delay_low": delay_low,
         "delay_high": delay_high,
         "outline": outline,
-        "text": f"{row['scheme']}{model}: {rate:.2f} Mbit/s, {across.said} {delay:.{across.digits}f} {across.unit}",
+        "text": f"{name}{model}: {rate:.2f} Mbit/s, {across.said} {delay:.{across.digits}f} {across.unit}",
     }
 
 
@@ -193,7 +195,7 @@ def _region(p: Row, look: Style, x: Spec, y: Spec, least: float, fill: float) ->
 
 
 def _marker(p: Row, look: Style, x: Spec, y: Spec, area: float) -> list[Spec]:
-    own = {"values": [{key: p[key] for key in ("scheme", "delay", "rate", "text")}]}
+    own = {"values": [{key: p[key] for key in ("name", "delay", "rate", "text")}]}
     mark = {"type": "point", "filled": True, "shape": look.marker, "color": look.colour, "size": area, "opacity": 1}
     at = {"x": x, "y": y}
     point = {
@@ -211,7 +213,7 @@ def _marker(p: Row, look: Style, x: Spec, y: Spec, area: float) -> list[Spec]:
         "name": f"{look.key}-label",
         "data": own,
         "mark": label | font,
-        "encoding": at | {"text": {"field": "scheme"}},
+        "encoding": at | {"text": {"field": "name"}},
     }
     return [point, text]
 
@@ -285,6 +287,6 @@ def _label(
         _, line = at(x_domain[0], capacity)
         drawn.append(Box(0, line - 2, size[0], line + 2))
         written.append(Box(size[0] - 165, line - 18, size[0], line))
-    placed = place([p["scheme"] for p in points], marks, drawn, size, written)
+    placed = place([p["name"] for p in points], marks, drawn, size, written)
     for p, position in zip(points, placed, strict=True):
         p["label"] = position

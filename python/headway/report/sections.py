@@ -57,12 +57,12 @@ class Content:
     room: bool
     """Whether the page has room for charts over time."""
 
-    def by_scheme(self) -> Iterable[tuple[Style, str, list[Series]]]:
+    def by_scheme(self) -> Iterable[tuple[Style, list[Series]]]:
         """The series of each scheme, in the order of the rows."""
         for row in self.rows:
             own = [s for s in self.series if s["scheme"] == row["scheme"]]
             if own:
-                yield self.style[row["scheme"]], row["scheme"], own
+                yield self.style[row["scheme"]], own
 
 
 def scenario_section(c: Content, level: int = 2) -> str:
@@ -112,7 +112,7 @@ def _compared(c: Content, level: int) -> str:
     rows = [row for row in c.rows if "against" in row]
     if not rows:
         return ""
-    other = rows[0]["against"]["scheme"]
+    other = c.style[rows[0]["against"]["scheme"]].name
     return (
         f"<h{level}>Against {escape(other)}, run by run</h{level}>"
         f"{tables.compared(rows, c.style, f'Difference of each scheme from {other} in the same runs')}"
@@ -200,7 +200,7 @@ def _flows(c: Content, level: int) -> str:
     if not rows:
         return ""
     cards = []
-    for look, scheme, series in c.by_scheme():
+    for look, series in c.by_scheme():
         flows = single(series)
         if not flows:
             continue
@@ -208,12 +208,12 @@ def _flows(c: Content, level: int) -> str:
         panels = []
         if len(flows) <= MOST_LISTED:
             chart = lines.share_panel(look, shares(flows, c.points), end)
-            panels.append(svg(chart, f"{scheme}: each flow's share over time"))
+            panels.append(svg(chart, f"{look.name}: each flow's share over time"))
         index = fairness(flows, c.points)
         if any(v is not None for _, v in index):
             chart = lines.line_panel(look, index, Axis("Jain's index", 0.0, 1.04), end)
-            panels.append(svg(chart, f"{scheme}: Jain's index over time"))
-        cards.append(_card(look, scheme, panels))
+            panels.append(svg(chart, f"{look.name}: Jain's index over time"))
+        cards.append(_card(look, panels))
     fair = (
         f"<h{level}>Fairness over time</h{level}>"
         '<p class="note">The first run of each scheme, second by second: each flow\'s share of the total '
@@ -232,10 +232,10 @@ def _flows(c: Content, level: int) -> str:
 
 
 def _over_time(c: Content, level: int) -> str:
-    found = [(look, scheme, series, p) for look, scheme, series in c.by_scheme() if (p := pooled(series))]
+    found = [(look, series, p) for look, series in c.by_scheme() if (p := pooled(series))]
     if not found:
         return ""
-    end = max(_end(series) for _, _, series, _ in found)
+    end = max(_end(series) for _, series, _ in found)
     capacity, rate, delay = (
         [line(p, column, c.points) for *_, p in found]
         for column in ("capacity_mbps", "throughput_mbps", "delay_mean_ms")
@@ -243,20 +243,20 @@ def _over_time(c: Content, level: int) -> str:
     rates = Axis.over("Mbit/s", _values([*capacity, *rate]))
     delays = Axis.over("delay (ms)", _values(delay), log_above=12)
     cards = []
-    for k, (look, scheme, series, _) in enumerate(found):
+    for k, (look, series, _) in enumerate(found):
         flows = [line(s, "throughput_mbps", c.points) for s in _few(single(series))]
         panels = [
             svg(
                 lines.rate_panel(look, capacity[k], rate[k], flows, rates, end),
-                f"{scheme}: rate over time against the capacity of the bottleneck",
+                f"{look.name}: rate over time against the capacity of the bottleneck",
             ),
-            svg(lines.line_panel(look, delay[k], delays, end), f"{scheme}: one-way delay over time"),
+            svg(lines.line_panel(look, delay[k], delays, end), f"{look.name}: one-way delay over time"),
         ]
-        cards.append(_card(look, scheme, panels))
+        cards.append(_card(look, panels))
     return (
         f"<h{level}>Rate and delay over time</h{level}>"
         '<p class="note">The first run of each scheme: its throughput in colour, the capacity of the bottleneck in '
-        f"grey, and the mean one-way delay. All charts have the same axes{_thinned(found[0][3], c.points)}.</p>"
+        f"grey, and the mean one-way delay. All charts have the same axes{_thinned(found[0][2], c.points)}.</p>"
         f'<div class="cards">{"".join(cards)}</div>'
     )
 
@@ -264,11 +264,11 @@ def _over_time(c: Content, level: int) -> str:
 def _traces(c: Content, level: int) -> str:
     """Folds: the queue, the window and what else is on demand, and how delay is distributed."""
     folds = []
-    end = max((_end(series) for *_, series in c.by_scheme()), default=0.0)
-    thin = sum(len(single(series)) for *_, series in c.by_scheme()) <= MOST_THIN
+    end = max((_end(series) for _, series in c.by_scheme()), default=0.0)
+    thin = sum(len(single(series)) for _, series in c.by_scheme()) <= MOST_THIN
     for column, (title, unit) in TRACES.items():
         drawn: list[tuple[Style, Line, list[Line]]] = []
-        for look, _, series in c.by_scheme():
+        for look, series in c.by_scheme():
             together = pooled(series)
             main = line(together, column, c.points) if together else []
             if main:
@@ -281,7 +281,7 @@ def _traces(c: Content, level: int) -> str:
             folds.append(_fold(column, title, svg(lines.overlay(drawn, axis, end), text)))
     delays = [
         (look, points)
-        for look, _, series in c.by_scheme()
+        for look, series in c.by_scheme()
         if (p := pooled(series)) and (points := distribution(p, "delay_mean_ms", c.points))
     ]
     if delays:
@@ -307,9 +307,9 @@ def _fold(name: str, title: str, chart: str) -> str:
     )
 
 
-def _card(look: Style, scheme: str, panels: Sequence[str]) -> str:
+def _card(look: Style, panels: Sequence[str]) -> str:
     figures = "".join(f"<figure>{panel}</figure>" for panel in panels)
-    return f'<div class="card {look.key}"><p class="who">{tables.named(scheme, look)}</p>{figures}</div>'
+    return f'<div class="card {look.key}"><p class="who">{tables.named(look)}</p>{figures}</div>'
 
 
 def _machine(c: Content) -> str:

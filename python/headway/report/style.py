@@ -75,6 +75,9 @@ FIXED = {
     "fixed-rate": ("purple", "bowtie"),
 }
 
+LONGEST_NAME = 40
+"""A longer name of a scheme takes the room of a table's columns."""
+
 Look = tuple[str, str]
 """The names of a colour and a marker."""
 
@@ -87,6 +90,8 @@ class Style:
     """On light paper, as #rrggbb."""
     marker: str
     """An SVG path."""
+    name: str = field(compare=False)
+    """What the page calls it: see `names_shown`."""
     key: str = field(compare=False)
     """The class in the page of everything that is this scheme's, so that a filter can hide it."""
 
@@ -105,9 +110,29 @@ def styles(schemes: Sequence[str]) -> dict[str, Style]:
         looks[scheme] = next((look for look in _from(wanted) if look not in taken), wanted)
         taken.add(looks[scheme])
     return {
-        scheme: Style(COLOURS[looks[scheme][0]][0], MARKERS[looks[scheme][1]], f"k{index}")
-        for index, scheme in enumerate(dict.fromkeys(schemes))
+        scheme: Style(COLOURS[looks[scheme][0]][0], MARKERS[looks[scheme][1]], shown, f"k{index}")
+        for index, (scheme, shown) in enumerate(names_shown(list(dict.fromkeys(schemes))).items())
     }
+
+
+def names_shown(specs: Sequence[str]) -> dict[str, str]:
+    """What tables and charts call schemes, by their specs.
+
+    Several models are counted, and of a long folder the end is shown.
+
+    If two would have the same name, both keep their specs.
+    """
+    found = {}
+    for spec in specs:
+        name, *models = spec.split(":model=")
+        if len(models) > 1:
+            found[spec] = f"{name} ({len(models)} models)"
+        elif len(spec) > LONGEST_NAME and models and "/" in models[0]:
+            found[spec] = f"{name}:model=\u2026/{models[0].rpartition('/')[2]}"
+        else:
+            found[spec] = spec
+    shown = list(found.values())
+    return {spec: name if shown.count(name) == 1 else spec for spec, name in found.items()}
 
 
 def _look(scheme: str) -> Look:

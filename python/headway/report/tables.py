@@ -37,9 +37,9 @@ def marker(style: Style) -> str:
     return f'<svg class="marker" viewBox="-.75 -.75 1.5 1.5" aria-hidden="true">{path}</svg>'
 
 
-def named(scheme: str, style: Style) -> str:
+def named(style: Style) -> str:
     """A scheme's marker and name."""
-    return f'{marker(style)}<span class="name">{_breakable(scheme)}</span>'
+    return f'{marker(style)}<span class="name">{_breakable(style.name)}</span>'
 
 
 def _breakable(name: str) -> str:
@@ -51,7 +51,7 @@ def metrics(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> st
     """One row a scheme; a click on a column's head sorts."""
     shown = columns_for(rows)
     body = [
-        f'<tr class="{style[row["scheme"]].key}"><th scope="row">{named(row["scheme"], style[row["scheme"]])}'
+        f'<tr class="{style[row["scheme"]].key}"><th scope="row">{named(style[row["scheme"]])}'
         f"{_badge(row)}</th>{''.join(_cell(row[c.metric], c) for c in shown)}</tr>"
         for row in rows
     ]
@@ -91,9 +91,7 @@ def machine(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> st
         if found:
             # As metrics have it, for their cells.
             cells = "".join(_cell({"mean": found[c.metric], "ci95": None}, c) for c in MACHINE)
-            body.append(
-                f'<tr class="{look.key}"><th scope="row">{named(row["scheme"], look)}{_badge(row)}</th>{cells}</tr>'
-            )
+            body.append(f'<tr class="{look.key}"><th scope="row">{named(look)}{_badge(row)}</th>{cells}</tr>')
     return _table("machine", caption, f"{_head('scheme', MACHINE)}<tbody>{''.join(body)}</tbody>")
 
 
@@ -114,7 +112,7 @@ def flows(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
                 f"{''.join(_cell(flow[c.metric], c) for c in shown)}</tr>"
             )
         own = style[row["scheme"]]
-        title = f'<th colspan="{len(shown) + 2}" scope="rowgroup">{named(row["scheme"], own)}</th>'
+        title = f'<th colspan="{len(shown) + 2}" scope="rowgroup">{named(own)}</th>'
         bodies.append(f'<tbody class="{own.key}"><tr class="group">{title}</tr>{"".join(lines)}</tbody>')
     head = _head("flow", shown, '<th scope="col">share<small>%</small></th>')
     return _table("flows", caption, f"{head}{''.join(bodies)}")
@@ -127,7 +125,7 @@ def compared(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> s
     for row in rows:
         cells = "".join(_difference(row["against"].get(m.metric)) for m in shown)
         look = style[row["scheme"]]
-        name = f'<th scope="row">{named(row["scheme"], look)}</th>'
+        name = f'<th scope="row">{named(look)}</th>'
         body.append(f'<tr class="{look.key}">{name}<td>{row["against"]["pairs"]}</td>{cells}</tr>')
     head = "".join(
         f'<th scope="col">{escape(m.title)}<small>{escape(m.unit) or "&nbsp;"}</small></th>' for m in shown
@@ -189,9 +187,10 @@ def over_scenarios(
     choices = []
     if others := {row["against"]["scheme"] for row in rows if "against" in row}:
         (other,) = others
-        caption = f"throughput above p95 delay: difference from {other} in the same runs, and what it says"
+        than = style[other].name
+        caption = f"throughput above p95 delay: difference from {than} in the same runs, and what it says"
         schemes = [scheme for scheme in style if scheme != other]
-        choices.append(("against", f"against {other}", caption, schemes, differences))
+        choices.append(("against", f"against {than}", caption, schemes, differences))
     if len(both) > 1:
         caption = "throughput above p95 delay: more throughput and less delay are better"
         choices.append(("both", "throughput and delay", caption, list(style), partial(values, both)))
@@ -213,7 +212,7 @@ def over_scenarios(
     parts = [f'<fieldset class="choice"><legend>show</legend>{radios}</fieldset>']
     for key, _, caption, schemes, cell in choices:
         body = "".join(
-            f'<tr class="{style[scheme].key}"><th scope="row">{named(scheme, style[scheme])}</th>'
+            f'<tr class="{style[scheme].key}"><th scope="row">{named(style[scheme])}</th>'
             f"{''.join(cell(scheme, name) for name in scenarios)}</tr>"
             for scheme in schemes
         )
@@ -257,7 +256,7 @@ def loss_bars(rows: Sequence[Row], style: Mapping[str, Style]) -> str:
             f'<rect class="whisker" x="{left:.2f}" y="4" width="{width:.2f}" height="2"/></svg>'
         )
         lines.append(
-            f'<tr class="{look.key}"><th scope="row">{named(row["scheme"], look)}</th><td class="track">{bar}</td>'
+            f'<tr class="{look.key}"><th scope="row">{named(look)}</th><td class="track">{bar}</td>'
             f"<td>{number(100 * mean)}&nbsp;%</td></tr>"
         )
     caption = "Share of the bytes sent that were lost, with its 95% interval"

@@ -43,14 +43,14 @@ def recoloured(svg: str) -> str:
 def looks_of(labels: Sequence[str], neutral: Sequence[str] = ()) -> dict[str, Style]:
     """How each label of a figure is drawn, the same in all its panels; those of `neutral` in grey."""
     looks = styles([label for label in labels if label not in neutral])
-    grey = {label: Style(SOFT, MARKERS["square"], f"n{k}") for k, label in enumerate(neutral)}
+    grey = {label: Style(SOFT, MARKERS["square"], label, f"n{k}") for k, label in enumerate(neutral)}
     return {label: looks.get(label) or grey[label] for label in dict.fromkeys([*labels, *neutral])}
 
 
 def chosen(looks: Mapping[str, Look]) -> dict[str, Style]:
     """How labels are drawn that are no schemes: colour and marker by their names in the report's style."""
     return {
-        label: Style(COLOURS[colour][0], MARKERS[marker], f"c{k}")
+        label: Style(COLOURS[colour][0], MARKERS[marker], label, f"c{k}")
         for k, (label, (colour, marker)) in enumerate(looks.items())
     }
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LEARNED = "interval-learned"
 CONTROL = "fixed-interval"
 """Its ablation, trained on as long and on the same networks at a fixed interval: what the second output is for."""
-LOOK = Style(COLOURS["orange"][0], MARKERS["star"], "k5")
+LOOK = Style(COLOURS["orange"][0], MARKERS["star"], LEARNED, "k5")
 WIDTH, HEIGHT = 96, 300
 """Of a network's column and of the chart, in pixels."""
 

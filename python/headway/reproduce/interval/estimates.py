@@ -158,7 +158,7 @@ def fig11(lab: Lab) -> FigureJob:
     base_ms = propagation_ms(scenario)
     logs = [log_of(reading, measured, one, base_ms) for reading, one in wanted.items()]
     claims = {log.reading: judged(log) for log in logs}
-    looks = {name: LOOKS[name] for name in NAMES} | {LATEST: Style(SOFT, LOOKS[LATEST].marker, "n0")}
+    looks = {name: LOOKS[name] for name in NAMES} | {LATEST: Style(SOFT, LOOKS[LATEST].marker, LATEST, "n0")}
     panels = [
         (f"Group {GROUPS[log.reading]}: {MEANT[log.reading]}", panel(log.times, log.shown, log.names, looks))
         for log in logs

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 SIZE = (400, 300)
 """Of a panel, in pixels."""
 LOOKS = {
-    EWMA: Style(COLOURS["sky"][0], MARKERS["circle"], "k0"),
-    JK: Style(COLOURS["vermillion"][0], MARKERS["diamond"], "k1"),
-    MIN_FILTERED: Style(COLOURS["green"][0], MARKERS["up"], "k2"),
-    JK_PRINTED: Style(COLOURS["purple"][0], MARKERS["bowtie"], "k3"),
-    LATEST: Style(COLOURS["orange"][0], MARKERS["star"], "k4"),
+    EWMA: Style(COLOURS["sky"][0], MARKERS["circle"], EWMA, "k0"),
+    JK: Style(COLOURS["vermillion"][0], MARKERS["diamond"], JK, "k1"),
+    MIN_FILTERED: Style(COLOURS["green"][0], MARKERS["up"], MIN_FILTERED, "k2"),
+    JK_PRINTED: Style(COLOURS["purple"][0], MARKERS["bowtie"], JK_PRINTED, "k3"),
+    LATEST: Style(COLOURS["orange"][0], MARKERS["star"], LATEST, "k4"),
 }
 """An estimator's colour and marker, the same in every figure."""
 LEGEND = {

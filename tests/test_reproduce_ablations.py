@@ -8,7 +8,7 @@ import pytest
 from headway._native import Batch, Scenario, UsageError, check_scheme
 from headway.reproduce.lab import Lab, MissingError, family
 from headway.reproduce.owl.abc_path import SWITCHES, abc_path
-from headway.reproduce.owl.contenders import ablation, model_of, online
+from headway.reproduce.owl.contenders import ablation, online
 from headway.reproduce.owl.design import ACTIONS, HISTORIES, LAYERS, RULE, STATES, WEIGHTS
 from headway.reproduce.owl.fairness import DELTAS
 from headway.reproduce.scenarios import of_text, own, path_of
@@ -61,12 +61,6 @@ def test_every_ablation_that_figures_take_can_be_trained():
 
     taken = {name for named in (STATES, ACTIONS, HISTORIES, LAYERS, WEIGHTS, RULE) for name in named.values()}
     assert {"no-mask", *(f"delta-{delta}" for delta in DELTAS), *taken} <= set(ablation.names("owl"))
-
-
-def test_the_model_of_a_spec_is_its_folder_or_the_schemes_own():
-    assert model_of("learned:model=out/mine-v1:latency=1ms") == "out/mine-v1"
-    assert model_of("owl:model=v3") == "owl-v3"
-    assert model_of("owl").startswith("owl-v")
 
 
 def test_owl_goes_on_learning_beside_itself_and_its_ablations_take_as_long_to_answer(tmp_path):

@@ -9,10 +9,21 @@ from headway.report.svg import standalone
 from headway.reproduce.claim import Verdict, Zone
 from headway.reproduce.lab import Lab, Settings, family
 from headway.reproduce.measured import Measured
+from headway.reproduce.owl import design
 from headway.reproduce.owl.buffer import fig7
 from headway.reproduce.owl.contenders import END_TO_END, IMITATION, ablations
-from headway.reproduce.owl.design import fig12, fig13, fig14, role_of_network
+from headway.reproduce.owl.design import (
+    NETWORK,
+    SIGNALS,
+    above_even,
+    fig12,
+    fig13,
+    fig14,
+    over_trainings,
+    role_of_network,
+)
 from headway.reproduce.owl.fairness import (
+    HELD,
     equilibrium,
     fig8,
     fig9,
@@ -127,9 +138,7 @@ def test_who_is_not_there_yet_joins_by_itself():
 def test_ablations_that_are_not_trained_are_noted(tmp_path):
     one = trained(tmp_path, "history-1")
     assert list(ablations(one, {"1": "history-1", "5": "as-it-is", "10": "history-10"})) == ["1"]
-    found = ablations(one, {"5": "as-it-is", "10": "history-10"}, shipped=True)
-    assert found == {"5": "aurora"}
-    assert [note.partition(" ")[0] for note in one.notes] == ["as-it-is", "history-10", "as-it-is"]
+    assert [note.partition(" ")[0] for note in one.notes] == ["as-it-is", "history-10"]
 
 
 def flows(*values, name="throughput_mbps"):
@@ -162,17 +171,25 @@ def test_senders_at_the_equilibrium_in_the_mean_alone_are_not_there(tmp_path):
     """Two at delta 0.5: 66.7 Mbit/s and 25% each, which 50 and 83.3, 10% and 40% have in the mean."""
 
     def right(wanted):
-        n, delta = int(wanted.scenario.name[-1]), float(wanted.label.removeprefix("delta-"))
-        rate, loss = equilibrium(n, delta, 100.0)
+        n = int(wanted.scenario.name[-1])
+        if wanted.label == HELD:
+            (spec,) = wanted.models
+            rate = float(spec.removeprefix("fixed-rate:rate=").removesuffix("Mbps"))
+            loss = max(0.0, 1 - 100 / (n * rate))
+        else:
+            rate, loss = equilibrium(n, float(wanted.label.removeprefix("delta-")), 100.0)
         return senders([rate] * n, [loss] * n)
 
-    def found(one, two=None):
-        is_two = lambda wanted: two and wanted.scenario.name.endswith("=2")  # noqa: E731
-        return claims(fig9, one, lambda wanted, _: two if is_two(wanted) else right(wanted))
+    def found(one, two=None, held=None):
+        def run_of(wanted, _):
+            instead = held if wanted.label == HELD else two
+            return instead if instead and wanted.scenario.name.endswith("=2") else right(wanted)
+
+        return claims(fig9, one, run_of)
 
     all_three = trained(tmp_path / "three", "delta-05", "delta-06", "delta-07")
     there = found(all_three)
-    assert (there["fig9.rate"].verdict, there["fig9.loss"].verdict) == (HOLDS, HOLDS)
+    assert [there[f"fig9.{name}"].verdict for name in ("rate", "loss", "held")] == [HOLDS, HOLDS, HOLDS]
     one = trained(tmp_path / "one", "delta-05")
     assert found(one)["fig9.rate"].verdict == OPEN
     missing = [level.name for level in found(one)["fig9.rate"].levels if level.zone is Zone.MISSING]
@@ -183,6 +200,9 @@ def test_senders_at_the_equilibrium_in_the_mean_alone_are_not_there(tmp_path):
     assert abs(apart["fig9.loss"].ours.mean) == pytest.approx(60)
     off = [level.name for level in apart["fig9.rate"].levels if level.zone is Zone.CONTRARY]
     assert off == ["n = 2, delta = 0.5, least", "n = 2, delta = 0.5, largest"]
+    # If senders that hold the rate lose something else, then the model is not what is too weak.
+    other = found(one, senders([50.0, 250 / 3], [0.1, 0.4]), held=senders([200 / 3] * 2, [0.5] * 2))
+    assert (other["fig9.loss"].verdict, other["fig9.held"].verdict) == (FAILS, FAILS)
 
 
 def test_owls_power_is_judged_in_every_buffer():
@@ -232,29 +252,39 @@ def of_fig4(monkeypatch):
     return _of_fig4
 
 
+NAMES = ("verizon", "tmobile", "att", "synthetic-att", "nyc")
+"""The five recordings' scenarios."""
+
+
 def _of_fig4(power=None, utility=None):
 
     def run_of(one, number):
         key = one.scenario.name.removeprefix("owl-lte-"), one.label
         # Of ten runs it is 0 on average, and another one in each block.
         wave = 1e-4 * (number**2 - 28.5) * {"owl": 1, "owl-rule": -1}.get(one.label, 0)
-        found = {"power": power, "utility": utility}
-        return {name: (of or {}).get(key, 1.0) + wave for name, of in found.items()} | {
-            "throughput_mbps": 10.0 * (1.0 + wave)
+        # Recordings differ a little, and not on average.
+        own = wave + 1e-3 * (NAMES.index(key[0]) - 2) * {"owl": 1, "owl-rule": -1}.get(one.label, 0)
+        return {
+            "power": (power or {}).get(key, 1.0) + own,
+            "utility": (utility or {}).get(key, 1.0) + wave,
+            "throughput_mbps": 10.0 * (1.0 + own),
         }
 
     return claims(fig4, lab(runs=10), run_of)
 
 
 def test_a_scheme_on_the_pareto_front_does_not_pass_for_the_best(of_fig4):
-    """Half of a rival's power on one operator: no rival need be ahead in throughput and in delay for that."""
+    """Half of a rival's power: no rival need be ahead in throughput and in delay for that."""
     alike = of_fig4()["fig4.combined"]
     assert {level.zone for level in alike.levels} == {Zone.CLAIMED}
-    behind = of_fig4(power={("verizon", "owl"): 0.5})["fig4.combined"]
+    # Behind on one of five recordings is not behind on average.
+    one = of_fig4(power={("verizon", "owl"): 0.5})["fig4.combined"]
+    assert (one.verdict, one.ours.mean) == (OPEN, pytest.approx(-10.0))
+    behind = of_fig4(power={(name, "owl"): 0.5 for name in NAMES})["fig4.combined"]
     assert behind.ours.mean == pytest.approx(-50.0)
     # The rule that it imitates is not behind: a network that learns it better would show the claim.
     assert (alike.verdict, behind.verdict) == (HOLDS, WEAK)
-    both = of_fig4(power={("verizon", "owl"): 0.5, ("verizon", "owl-rule"): 0.5})["fig4.combined"]
+    both = of_fig4(power={(name, who): 0.5 for name in NAMES for who in ("owl", "owl-rule")})["fig4.combined"]
     assert both.verdict is FAILS
     in_its_place = "with owl-rule, the rule that our network imitates, in Owl's place"
     assert (
@@ -264,14 +294,12 @@ def test_a_scheme_on_the_pareto_front_does_not_pass_for_the_best(of_fig4):
     assert "owl-rule" not in alike.note
     names = [level.name for level in behind.levels if level.zone is Zone.CONTRARY]
     # Every scheme that the paper compares with, those of networks and of media among them.
-    assert {f"Verizon, {rival}" for rival in ("cubic", "abc", "xcp", "scream", "gcc")} <= set(names)
-    assert all(name.startswith("Verizon") for name in names)
+    assert {"cubic", "abc", "xcp", "scream", "gcc"} <= set(names)
 
 
 def test_an_average_over_recordings_has_a_recording_as_its_sample(of_fig4):
     """Utilities of 1.0 to 1.4 more: the mean is 1.2, and Student's factor of four degrees 2.776."""
-    names = ("verizon", "tmobile", "att", "synthetic-att", "nyc")
-    ahead = {(name, "owl"): 2.0 + 0.1 * k for k, name in enumerate(names)}
+    ahead = {(name, "owl"): 2.0 + 0.1 * k for k, name in enumerate(NAMES)}
     claim = of_fig4(utility=ahead)["fig4.average"]
     assert claim.verdict is HOLDS
     half = 2.776445105 * 0.1 * 2.5**0.5 / 5**0.5
@@ -284,7 +312,7 @@ def test_an_average_over_recordings_has_a_recording_as_its_sample(of_fig4):
 
 def test_the_rule_that_is_imitated_stands_beside_owl(of_fig4):
     claim = of_fig4()["fig4.rule"]
-    assert len(claim.levels) == 10
+    assert [level.name for level in claim.levels] == ["throughput", "power"]
     assert claim.verdict is FAILS
     assert {level.zone for level in claim.levels} == {Zone.EQUAL}
 
@@ -314,7 +342,6 @@ def test_the_rule_is_shown_and_not_judged(tmp_path):
 def test_figures_of_what_was_learned_say_that_a_rule_was_imitated():
     for figure in (fig6, fig12, fig14):
         assert IMITATION in " ".join(drawn(figure, lab(), lambda *_: {}).notes)
-    assert IMITATION in drawn(fig13, Lab(), lambda *_: {}).notes
 
 
 # -- Weights --
@@ -324,8 +351,36 @@ def test_what_the_network_says_is_held_against_an_even_share():
     """Two of eight features: 25% if all weighed the same."""
     others = dict.fromkeys("abcdef", 0.1)
     little, much = ({"pnc_packets": n, "pna": n} | others for n in (0.15, 0.2))
-    role = {case: ours.mean for case, ours in role_of_network(little, much).items()}
+    role = {case: ours.mean for case, ours in role_of_network([little], [much]).items()}
     assert role == pytest.approx({"against 70% known": -10.0, "against an even share": 5.0})
+
+
+def test_what_each_feature_weighs_is_a_mean_over_trainings():
+    """Of four features 25% is even. 35 and 45% are 15 points more on average, and Student's factor is 12.71."""
+    even = {"a": 0.35, "b": 0.25, "c": 0.2, "d": 0.2}
+    above = over_trainings([even, even | {"a": 0.45}], above_even)["a"]
+    assert above.mean == pytest.approx(15.0)
+    assert above.ci95 == pytest.approx((15 - 12.7062 * 5, 15 + 12.7062 * 5), abs=0.01)
+
+
+def test_the_weights_of_the_papers_features_are_judged_over_trainings(tmp_path, monkeypatch):
+    """The four signals have 20% each of the weights, PNC and PNA 4% and more with more known; even is 8.3%."""
+    one = trained(tmp_path, "state-4")
+    heavy = 0.2
+
+    def weights(folder, known):
+        wave = 0.001 * int(folder[-1])
+        others = {f"other {k}": 0.02 for k in range(6)}
+        return others | dict.fromkeys(SIGNALS, heavy + wave) | dict.fromkeys(NETWORK, 0.1 * known + wave)
+
+    def judged():
+        monkeypatch.setattr(design, "trainings", lambda *_: [tmp_path / f"seed-{k}" for k in range(5)])
+        return [claim.verdict for claim in drawn(fig13, one, lambda *_: {}).claims]
+
+    monkeypatch.setattr(design, "of_model", weights)
+    assert judged() == [HOLDS, HOLDS]
+    heavy = 0.01
+    assert judged() == [HOLDS, FAILS]
 
 
 def test_the_mask_sees_what_is_known_as_the_network_does(monkeypatch):

@@ -5,7 +5,7 @@ interval, and lies in a zone. The zones decide the claim, by these rules:
 
 - It *holds* if every level is as claimed at 95%. Where the sentence says "more" or "less", a level is as claimed
   beyond a stated margin. Levels that are surely not the opposite do no harm as long as another one is as claimed
-  (at 1 - 0.05/n of n levels).
+  (at 1 - 0.05/n of n levels), unless the sentence says more of each level: "consistently", "whatever the length".
 - It *does not hold* if any level lies elsewhere. Of many levels that are equal in truth one is bound to, so the
   intervals of this side are widened (Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979). Nor
   does it hold if the sentence says "more" and surely no level is more by the margin.
@@ -257,6 +257,7 @@ def judge(
     more: float | None = None,
     less: float | None = None,
     least: int | None = None,
+    of_each: bool = False,
     weak: str = "",
     untestable: str = "",
     of_learner: bool = True,
@@ -277,6 +278,7 @@ def judge(
         more: Instead of both, for a claim of more than 0: a difference within this margin counts as equal.
         less: The same for a claim of less than 0.
         least: Number of levels that are enough; all by default.
+        of_each: Does the sentence say more, or less, of each level? Then one that is equal leaves the claim open.
         weak: What would show the claim, if it is known why our model fails where the paper's need not.
         untestable: What the paper does not say, if the claim cannot be tested without it.
         of_learner: Is the claim about a trained controller, and not about one without training or one model?
@@ -287,7 +289,7 @@ def judge(
     aim = Aim(low if more is None else 0.0, high if less is None else 0.0, margin, SMALL.get(unit))
     given = found if isinstance(found, Mapping) else {"": found}
     levels = tuple(_level(label, one, aim) for label, one in given.items())
-    verdict = _verdict(levels, least)
+    verdict = _verdict(levels, least, of_each=of_each)
     parts = []
     if untestable:
         verdict = Verdict.UNTESTABLE
@@ -295,6 +297,8 @@ def judge(
     elif verdict is Verdict.FAILS and weak:
         verdict = Verdict.WEAK
         parts.append(f"what would show it: {weak}")
+    elif verdict is Verdict.OPEN and (off := sum(level.zone is Zone.CONTRARY for level in levels)):
+        parts.append(f"{off} of {len(levels)} levels lie elsewhere at 95%, and none after Holm's correction")
     if margin:
         parts.append(f"equal is within {f'{margin:g} {unit}'.strip()}")
     return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner, of_recordings, learners, of)
@@ -309,7 +313,7 @@ def _level(name: str, found: Found, aim: Aim) -> Level:
     return Level(name, own.zone(ours), ours, own)
 
 
-def _verdict(levels: tuple[Level, ...], least: int | None) -> Verdict:
+def _verdict(levels: tuple[Level, ...], least: int | None, *, of_each: bool = False) -> Verdict:
     """By the rules at the head of this file."""
     count = len(levels)
     needed = count if least is None else least
@@ -322,7 +326,7 @@ def _verdict(levels: tuple[Level, ...], least: int | None) -> Verdict:
         return Verdict.HOLDS if sure >= needed else Verdict.OPEN
     zones = {level.zone for level in levels}
     some = any(level.at(1 - ERROR / count) is Zone.CLAIMED for level in levels)
-    is_claimed = zones == {Zone.CLAIMED} or (zones <= NOT_OPPOSITE and some)
+    is_claimed = zones == {Zone.CLAIMED} or (zones <= NOT_OPPOSITE and some and not of_each)
     return Verdict.HOLDS if is_claimed else Verdict.OPEN
 
 

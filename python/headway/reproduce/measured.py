@@ -275,9 +275,13 @@ def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
 
     Runs at many offsets of one recording tell how much its seconds differ, and nothing of other recordings.
     """
-    means = [one.mean for one in of_each if one.mean is not None]
+    return over_each([one.mean for one in of_each if one.mean is not None])
+
+
+def over_each(values: Sequence[float]) -> Estimate:
+    """The mean of independent values, such as one of each recording or training, with Student's interval."""
     return Estimate(
-        sum(means) / len(means) if means else None,
-        lambda level: student_interval(means, level=level),
-        [means],
+        sum(values) / len(values) if values else None,
+        lambda level: student_interval(values, level=level),
+        [values],
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway._native import scheme_members, schemes
+from headway._native import schemes
 from headway.reproduce.ablation import trainings
 from headway.reproduce.claim import PERCENT, Verdict, judge
 from headway.reproduce.lab import MissingError
+from headway.reproduce.measured import over_recordings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -71,6 +72,11 @@ IMITATION = (
     "advice. This figure therefore compares imitations of one rule more than it compares rewards."
 )
 """A note of the figures that compare Owl's variants, or its inputs, with one another."""
+TRAIN_FIRST = (
+    "The variants do not come with Headway. `headway train owl --ablation all --seeds 1-5` trains them first, in "
+    "some four hours of CPU time."
+)
+"""A note of the figures that need them."""
 
 
 def of_this_kernel() -> list[str]:
@@ -84,24 +90,14 @@ def ablation(lab: Lab, name: str) -> str:
     return f"learned{''.join(f':model={folder}' for folder in trainings(lab, 'owl', name))}{_latency()}"
 
 
-def ablations(lab: Lab, named: Mapping[str, str], *, shipped: bool = False) -> dict[str, str]:
-    """The specs by label of those that are trained; the others are noted.
-
-    Args:
-        lab: Where they are looked for.
-        named: Ablations by label.
-        shipped: Has `BASE` the shipped Owl in its place where it is not trained?
-    """
+def ablations(lab: Lab, named: Mapping[str, str]) -> dict[str, str]:
+    """The specs of ablations by their labels; those that are not trained here are left out, and noted."""
     found = {}
     for label, name in named.items():
         try:
             found[label] = ablation(lab, name)
         except MissingError as why:
-            if shipped and name == BASE:
-                found[label] = lab.scheme("owl")
-                lab.note(f"{why}; the shipped Owl, which was trained for longer, replaces it")
-            else:
-                lab.note(f"{why}; left out")
+            lab.note(f"{why}; left out")
     return found
 
 
@@ -109,6 +105,8 @@ def beats_rule(
     figure: str,
     pairs: Mapping[str, tuple[RunRequest, RunRequest]],
     measured: Measured,
+    *,
+    of_recordings: bool = False,
 ) -> Claim:
     """Whether training a network was worth it, where the rule that it imitates runs beside it.
 
@@ -116,16 +114,22 @@ def beats_rule(
         figure: The figure's name, with which the claim's begins.
         pairs: Owl's runs on a network, and those of `RULE_ALONE`, by what is said of the network.
         measured: What the runs gave.
+        of_recordings: Are the networks recordings? Then each is one sample, and their mean is judged.
     """
+    metrics = {"throughput": "throughput_mbps", "power": "power"}
+    by_network = {
+        said: {where: measured.percent(ours, rule, metric) for where, (ours, rule) in pairs.items()}
+        for said, metric in metrics.items()
+    }
+    averaged = ", averaged over recordings, which are the samples" if of_recordings else ""
     return judge(
         f"{figure}.rule",
         "Ours: Owl beats the hand-written rule that it imitates",
-        "difference of Owl's throughput and power from owl-rule's, in % of the latter; threshold: above 0",
-        {
-            f"{where}, {said}": measured.percent(ours, rule, metric)
-            for where, (ours, rule) in pairs.items()
-            for metric, said in (("throughput_mbps", "throughput"), ("power", "power"))
-        },
+        "difference of Owl's throughput and power from owl-rule's, in % of the latter"
+        f"{averaged}; threshold: above 0",
+        {said: over_recordings(each.values()) for said, each in by_network.items()}
+        if of_recordings
+        else {f"{where}, {said}": one for said, each in by_network.items() for where, one in each.items()},
         "%",
         more=PERCENT,
         learners=("owl",),
@@ -156,14 +160,6 @@ def _noted(claim: Claim, of_rule: Verdict) -> Claim:
     """A claim that fails for our network, beside what becomes of it for the rule."""
     said = f"with {RULE_ALONE}, the rule that our network imitates, in Owl's place: {of_rule}"
     return claim.noted(said, RULE_REACHES, verdict=Verdict.WEAK) if of_rule is Verdict.HOLDS else claim.noted(said)
-
-
-def model_of(spec: str) -> str:
-    """The first model that a spec of Owl runs: the folder that it names, else the scheme's own by its title."""
-    name, *parameters = scheme_members(spec)[0].split(":")
-    given = dict(parameter.split("=", 1) for parameter in parameters)
-    model = given.get("model") or _parameters().get("model", "v1")
-    return model if name == "learned" or Path(model).is_dir() else f"{name}-{model}"
 
 
 def online(lab: Lab) -> dict[str, str]:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from headway._native import Scenario
 from headway.reproduce.charts import Bar, bars, looks_of, over, titled
-from headway.reproduce.claim import INDEX, judge, text_of
+from headway.reproduce.claim import INDEX, Verdict, judge, text_of
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import MissingError, family
-from headway.reproduce.owl.contenders import LINUX, RULE_ALONE, ablations
+from headway.reproduce.owl.contenders import LINUX, RULE_ALONE, TRAIN_FIRST, ablations
 from headway.reproduce.scenarios import own
 from headway.stats.estimate import NOTHING, Estimate
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 FAIR_MBPS = 25.0
 """Half of the link that figure 8a and b share."""
-MOST_FLOWS = 8
-"""Up to which Jain's index is judged."""
 PACKET_BITS = 12_000
 
 
@@ -61,9 +59,19 @@ def fig8(lab: Lab) -> FigureJob:
     ours = {s: lab.want("owl-loss", owl, scenario) for s, scenario in beside.items()}
     ours["owl-loss"] = lab.want("owl-loss", owl, pair)
     cubics = {s: lab.want("cubic", "cubic", scenario) for s, scenario in beside.items()}
+    rules = {
+        s: lab.want(RULE_ALONE, spec, scenario)
+        for spec in lab.available_schemes([RULE_ALONE]).values()
+        for s, scenario in beside.items()
+    }
     many = {"owl-loss": owl} | lab.available_schemes([RULE_ALONE, "aurora", "cubic", "vivace", "bbr"])
     crowds = {count: lab.each(many, scenario) for count, scenario in family("owl-fairness").items()}
-    measured = yield [*ours.values(), *cubics.values(), *(o for c in crowds.values() for o in c.values())]
+    measured = yield [
+        *ours.values(),
+        *cubics.values(),
+        *rules.values(),
+        *(o for c in crowds.values() for o in c.values()),
+    ]
 
     def shares(found: dict[str, RunRequest], who: str) -> list[Bar]:
         return [
@@ -86,19 +94,23 @@ def fig8(lab: Lab) -> FigureJob:
                 "(b) Cubic against each scheme",
                 bars(shares(cubics, "cubic"), looks, "the other", "share / fair share", line=1),
             ),
+            (
+                f"{RULE_ALONE} against each scheme, which is not in the paper",
+                bars(shares(rules, RULE_ALONE), looks, "the other", "share / fair share", line=1),
+            ),
             ("(c) Jain's index", over(lines("jain"), looks, "flows of one scheme", "Jain's index", zero=False)),
             ("(c) loss", over(lines("loss"), looks, "flows of one scheme", "share of packets lost")),
         ],
         looks,
         2,
     )
-    judged = {n: c for n, c in crowds.items() if n <= MOST_FLOWS}
     table = [["flows", "scheme", "Jain's index", "loss"]]
     for n, crowd in crowds.items():
         for label, one in crowd.items():
             cells = [" \u00b7 ".join(text_of(measured.mean(one, metric))) for metric in ("jain", "loss")]
             table.append([f"{n:g}", label, *cells])
 
+    few, most = (f"{n:g}" for n in (min(crowds), max(crowds)))
     claims = [
         judge(
             "fig8.friendly",
@@ -126,14 +138,15 @@ def fig8(lab: Lab) -> FigureJob:
         judge(
             "fig8.jain",
             "Owl-Loss is fairer among its own flows than Aurora and Cubic are among theirs (Fig. 8c)",
-            f"Jain's index of 2 to {MOST_FLOWS} flows: Owl-Loss minus the other scheme; threshold: above 0",
+            f"Jain's index of {few} to {most} flows: Owl-Loss minus the other scheme; threshold: above 0",
             {
                 f"{rival}, {n:g} flows": measured.difference(crowd["owl-loss"], crowd[rival], "jain")
                 for rival in ("aurora", "cubic")
                 if rival in many
-                for n, crowd in judged.items()
+                for n, crowd in crowds.items()
             },
             more=INDEX,
+            of_each=True,
             of="Jain's index",
         ),
     ]
@@ -142,12 +155,13 @@ def fig8(lab: Lab) -> FigureJob:
             judge(
                 "fig8.rule",
                 "Ours: Owl-Loss is fairer among its own flows than the hand-written rule is among its own",
-                f"Jain's index of 2 to {MOST_FLOWS} flows: Owl-Loss minus owl-rule; threshold: above 0",
+                f"Jain's index of {few} to {most} flows: Owl-Loss minus owl-rule; threshold: above 0",
                 {
                     f"{n:g} flows": measured.difference(crowd["owl-loss"], crowd[RULE_ALONE], "jain")
-                    for n, crowd in judged.items()
+                    for n, crowd in crowds.items()
                 },
                 more=INDEX,
+                of_each=True,
                 learners=("owl-loss",),
                 of="Jain's index",
             )
@@ -167,6 +181,12 @@ def fig8(lab: Lab) -> FigureJob:
 
 
 CAPACITY_MBPS = 100.0
+HELD = "at Eq. 9's rate"
+"""Senders that keep it, whatever happens."""
+HOLD_CLOSELY = (
+    "senders that hold their rate more closely: an error of a few per cent in rate changes the loss by tens of per "
+    "cent, and senders that hold Eq. 9's rate lose what Eq. 10 says (fig9.held)"
+)
 DELTAS = (0.5, 0.6, 0.7)
 
 
@@ -215,12 +235,19 @@ def fig9(lab: Lab) -> FigureJob:
             f"none of {', '.join(specs)} is trained here: headway train owl --ablation {next(iter(specs))}"
         )
     links = {int(n): lab.each(trained, scenario) for n, scenario in family("owl-nash").items()}
-    measured = yield [one for link in links.values() for one in link.values()]
+    held = {
+        (n, delta): lab.want(HELD, f"fixed-rate:rate={equilibrium(n, delta, CAPACITY_MBPS)[0]:.6g}Mbps", scenario)
+        for n, scenario in ((int(n), scenario) for n, scenario in family("owl-nash").items())
+        for delta in DELTAS
+    }
+    measured = yield [one for link in links.values() for one in link.values()] + list(held.values())
 
     rates, losses = [], []
     off_rate: dict[str, Estimate] = {}
     off_loss: dict[str, Estimate] = {}
+    off_held: dict[str, Estimate] = {}
     notes = [
+        TRAIN_FIRST,
         "The theory's bars come from Eq. 9 and Eq. 10. A full link that is shared fairly is not "
         "enough to confirm them.",
         "These senders control a rate. Each was trained alone, against traffic that does not "
@@ -258,6 +285,8 @@ def fig9(lab: Lab) -> FigureJob:
                 continue
             off_rate |= {f"{case}, {who}": m for who, m in off(sending_rates, rate, measured, one).items()}
             off_loss |= {f"{case}, {who}": m for who, m in off(own_losses, loss, measured, one).items()}
+            kept = off(own_losses, loss, measured, held[n, delta])
+            off_held |= {f"{case}, {who}": m for who, m in kept.items()}
     x, looks = "senders, delta", looks_of(["owl-loss"], ["theory"])
     chart = titled(
         [
@@ -266,6 +295,18 @@ def fig9(lab: Lab) -> FigureJob:
         ],
         looks,
         2,
+    )
+    kept_loss = judge(
+        "fig9.held",
+        "Ours: senders at the rates of Eq. 9 lose what Eq. 10 says",
+        "the same of senders that learn nothing: each sends at Eq. 9's rate throughout (fixed-rate); threshold: "
+        "within 10%",
+        off_held,
+        "%",
+        low=-10,
+        high=10,
+        of_learner=False,
+        of="loss",
     )
     claims = [
         judge(
@@ -288,10 +329,10 @@ def fig9(lab: Lab) -> FigureJob:
             "%",
             low=-10,
             high=10,
-            weak="senders that hold their rate more closely, because an error of a few per cent "
-            "in rate changes the loss by tens of per cent",
+            weak=HOLD_CLOSELY if kept_loss.verdict is Verdict.HOLDS else "",
             of="loss",
         ),
+        kept_loss,
     ]
     return FigureResult(chart, claims, notes=notes)
 

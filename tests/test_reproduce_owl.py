@@ -29,7 +29,6 @@ from headway.reproduce.owl.fairness import (
     fig9,
     largest_share,
     least_share,
-    own_losses,
     sending_rate,
     sending_rates,
     unfairness,
@@ -100,10 +99,6 @@ def test_what_senders_send_counts_what_is_lost():
     run = {"seconds": 50.0, "flows": [{"sent_packets": 100_000}, {"sent_packets": 50_000}]}
     assert sending_rates(run) == pytest.approx([24.0, 12.0])
     assert sending_rate(run) == pytest.approx(18.0)
-
-
-def test_losses_are_each_senders_own():
-    assert own_losses({"flows": [{"loss": 0.5}, {"loss": None}, {"loss": 0.1}]}) == [0.5, 0.1]
 
 
 def test_unfairness_is_the_mean_distance_from_half_of_the_link():

@@ -92,9 +92,9 @@ def skeleton(paper: Paper) -> str:
     parts = [
         f"# {paper.title}: what holds here\n\n{paper.where}. Every figure made again, in simulated time unless it "
         "says otherwise, and every claim beside what is measured. "
-        "The parts between markers are written by `headway reproduce --publish`, never by hand.\n\n"
-        f"{VERDICTS}\n",
-        f"\n{IN_SHORT}\n\nTo be written: what holds and what does not, in plain words.\n\n{SUMMARY}\n{END}\n",
+        "The parts between markers are written by `headway reproduce --publish`, never by hand.\n",
+        f"\n{IN_SHORT}\n\nTo be written: what holds and what does not, in plain words.\n",
+        f"\n## The verdicts\n\n{VERDICTS}\n\n{SUMMARY}\n{END}\n",
     ]
     for figure in paper.figures:
         parts.append(f"\n## {figure.name}: {figure.title}\n\n{figure.caption}\n\n{marker(figure)}\n{END}\n")

@@ -239,9 +239,7 @@ def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_equal():
 
 @pytest.mark.parametrize("runs", [12, 30])
 @pytest.mark.parametrize(("ahead", "wrong"), [(-0.0101, Zone.NOT_WORSE), (0.0101, Zone.NOT_BETTER)])
-def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_not_worse_or_not_better(
-    ahead, wrong, runs
-):
+def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_not_worse_or_not_better(ahead, wrong, runs):
     """Just beyond the margin, and so varied that hardly any interval lies within it: it would be called equal."""
     found = zones_of_throughput(runs, ahead, 0.05)
     assert found[Zone.EQUAL] == 0

@@ -67,7 +67,7 @@ def paired(one: Sequence[float], other: Sequence[float]) -> Test:
 
 def _rounding(*samples: Sequence[float]) -> float:
     """The largest difference between samples that is only rounding."""
-    return ROUNDING * max(max(-min(values), max(values)) for values in samples)
+    return ROUNDING * max(abs(end) for values in samples for end in (min(values), max(values)))
 
 
 def _test(t: float, df: float) -> Test:

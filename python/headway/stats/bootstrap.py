@@ -1,8 +1,7 @@
-"""Bootstrap confidence intervals of a mean, plain and in blocks.
+"""The bootstrap confidence interval of a mean, and how many runs of one trace count as one.
 
 The method is BCa (bias-corrected and accelerated): Efron, "Better Bootstrap Confidence Intervals",
-JASA 82 (1987). Blocks are circular: Politis and Romano, "A Circular Block-Resampling Procedure for
-Stationary Data" (1992).
+JASA 82 (1987). It is ours and not `scipy.stats.bootstrap`, because of time (decision 46).
 """
 
 import math
@@ -26,14 +25,12 @@ SEED = 1
 
 
 def mean_interval(
-    values: Sequence[float], *, block: int = 1, level: float = LEVEL, resamples: int = RESAMPLES
+    values: Sequence[float], *, level: float = LEVEL, resamples: int = RESAMPLES
 ) -> tuple[float, float] | None:
-    """The BCa bootstrap interval of the mean of `values`.
+    """The BCa bootstrap interval of the mean of independent values.
 
     Args:
-        values: One finite number a run. With `block` > 1, ordered so that neighbours are alike, the last
-            one a neighbour of the first.
-        block: Neighbours that are drawn together, 1 to len(values).
+        values: One finite number a run.
         level: Coverage, in (0, 1).
         resamples: Bootstrap resamples.
 
@@ -47,13 +44,14 @@ def mean_interval(
     mean = math.fsum(values) / n
     if min(values) == max(values):
         return mean, mean
-    values, block = thinned(values, block)
-    n = len(values)
+    if n > MOST_VALUES:
+        values = _thinned(values, mean)
+        n = MOST_VALUES
 
     # Element by element and in a fixed order: a matrix multiplication would round differently elsewhere.
-    means = np.zeros(resamples)
-    for weight, value in zip(_weights(n, block, resamples), values, strict=True):
-        means += weight * value
+    means, added = np.zeros(resamples), np.empty(resamples)
+    for weight, value in zip(_weights(n, resamples), values, strict=True):
+        means += np.multiply(weight, value, out=added)
     means /= n
 
     normal = NormalDist()
@@ -61,39 +59,29 @@ def mean_interval(
     same = 1e-12 * max(map(abs, values))
     below = (np.count_nonzero(means < mean - same) + np.count_nonzero(means <= mean + same)) / (2 * resamples)
     bias = normal.inv_cdf(min(max(below, 0.5 / resamples), 1 - 0.5 / resamples))
-    acceleration = _acceleration(values, block)
+    acceleration = _acceleration(values)
 
-    def quantile(share: float) -> float:
+    def shifted(share: float) -> float:
         z = bias + normal.inv_cdf(share)
-        shifted = normal.cdf(bias + z / (1 - acceleration * z))
-        return float(f"{np.quantile(means, shifted):.9g}")
+        return normal.cdf(bias + z / (1 - acceleration * z))
 
-    return quantile((1 - level) / 2), quantile((1 + level) / 2)
+    low, high = np.quantile(means, [shifted((1 - level) / 2), shifted((1 + level) / 2)])
+    return float(f"{low:.9g}"), float(f"{high:.9g}")
 
 
-def thinned(values: Sequence[float], block: int) -> tuple[Sequence[float], int]:
-    """The values, or means of neighbours if there are more than MOST_VALUES. The overall mean is the same.
+def _thinned(values: Sequence[float], mean: float) -> list[float]:
+    """Means of neighbours, MOST_VALUES of them, whose own mean is `mean`.
 
     With so many values, a mean of neighbours is close to normally distributed.
-
-    Args:
-        values: One finite number a run.
-        block: Number of neighbours that depend on each other.
-
-    Returns:
-        The values, and how many neighbours of them are alike.
     """
-    n = len(values)
-    if n <= MOST_VALUES:
-        return values, block
     # As even in number as can be.
     groups = [math.fsum(part) / len(part) for part in np.array_split(np.asarray(values), MOST_VALUES)]
-    off = math.fsum(values) / n - math.fsum(groups) / MOST_VALUES
-    return [group + off for group in groups], math.ceil(block * MOST_VALUES / n)
+    off = mean - math.fsum(groups) / MOST_VALUES
+    return [group + off for group in groups]
 
 
 def block_length(runs: int, run_s: float, trace_s: float) -> int:
-    """The number of runs to draw together if each begins at its own offset of one trace.
+    """The number of runs that count as one sample if each begins at its own offset of one trace.
 
     Runs whose offsets are less than a run apart share a part of the trace, so they are not independent
     samples. Of `runs` offsets spread over `trace_s`, about runs * run_s / trace_s fall within one run's
@@ -108,7 +96,7 @@ def block_length(runs: int, run_s: float, trace_s: float) -> int:
 
 
 def block_of_known(block: int, known: Sequence[bool]) -> int:
-    """How many of the runs that have a value to draw together, if `block` of all runs belong together.
+    """How many of the runs that have a value count as one sample, if `block` of all runs belong together.
 
     Not every run has a time until something, for example. Runs without one may lie between the others,
     and then a block has fewer values. Or they lie in a row, and then it has as many as before. So it is
@@ -128,7 +116,7 @@ def block_of_known(block: int, known: Sequence[bool]) -> int:
 
 
 @lru_cache(maxsize=4)
-def _weights(n: int, block: int, resamples: int) -> NDArray[np.uint16]:
+def _weights(n: int, resamples: int) -> NDArray[np.uint16]:
     """How often each of n values is drawn in each resample: shape (n, resamples).
 
     Of MOST_VALUES values and RESAMPLES resamples it takes 20 MB.
@@ -137,8 +125,7 @@ def _weights(n: int, block: int, resamples: int) -> NDArray[np.uint16]:
     weights = np.empty((n, resamples), np.uint16)
     for first in range(0, resamples, AT_ONCE):
         count = min(AT_ONCE, resamples - first)
-        starts = random.integers(0, n, size=(count, math.ceil(n / block)))
-        drawn = ((starts[:, :, None] + np.arange(block)) % n).reshape(count, -1)[:, :n]
+        drawn = random.integers(0, n, size=(count, n))
         # Each resample counts in n places of its own.
         places = drawn + n * np.arange(count)[:, None]
         counts = np.bincount(places.ravel(), minlength=n * count).reshape(count, n)
@@ -146,12 +133,10 @@ def _weights(n: int, block: int, resamples: int) -> NDArray[np.uint16]:
     return weights
 
 
-def _acceleration(values: Sequence[float], block: int) -> float:
-    """From the jackknife that leaves out one block at a time."""
-    n = len(values)
-    total = math.fsum(values)
-    left = [math.fsum(values[(i + k) % n] for k in range(block)) for i in range(n)]
-    means = [(total - part) / (n - block) for part in left] if block < n else [0.0] * n
-    centre = math.fsum(means) / n
+def _acceleration(values: Sequence[float]) -> float:
+    """From the jackknife that leaves out one value at a time."""
+    total, others = math.fsum(values), len(values) - 1
+    means = [(total - value) / others for value in values]
+    centre = math.fsum(means) / len(means)
     spread = math.fsum((centre - m) ** 2 for m in means) ** 1.5
     return math.fsum((centre - m) ** 3 for m in means) / (6 * spread) if spread > 0 else 0.0

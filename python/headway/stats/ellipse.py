@@ -1,15 +1,14 @@
 """The confidence region of two means together.
 
 Hotelling's T-squared: Johnson and Wichern, "Applied Multivariate Statistical Analysis", section 5.4.
-Where neighbouring runs resemble each other, the covariance of the means is that of circular blocks
-(Politis and Romano 1992), as the intervals of `bootstrap` have it.
+Where neighbouring runs resemble each other, the means of blocks are the samples, as in `means.mean`.
 """
 
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headway.stats.bootstrap import thinned
+from headway.stats.means import block_means
 
 LEVEL = 0.95
 LEAST_BLOCKS = 5
@@ -46,37 +45,34 @@ def mean_ellipse(
     Args:
         xs: One finite number a run.
         ys: As many.
-        block: Neighbours that are taken together, 1 to len(xs); values are then in an order in which
-            neighbours are alike, the last one a neighbour of the first.
+        block: Neighbours that count as one sample, 1 to len(xs); values are then in an order in which
+            neighbours are alike.
         level: Coverage, in (0, 1).
 
     Returns:
         None where there are fewer than LEAST_BLOCKS blocks.
     """
-    (xs, _), (ys, block) = thinned(xs, block), thinned(ys, block)
-    n = len(xs)
-    blocks = n // block
-    if blocks < LEAST_BLOCKS:
+    us, vs = _deviations(xs, block), _deviations(ys, block)
+    n = len(us)
+    if n < LEAST_BLOCKS:
         return None
-    x, y = math.fsum(xs) / n, math.fsum(ys) / n
-    us, vs = _deviations(xs, x, block), _deviations(ys, y, block)
-    # Mean squared distance of block means from their mean over the number of blocks; unbiased if independent.
-    scale = 1 / (n * (blocks - 1))
-    f = _f_quantile(level, blocks - 2)
+    # From the covariance of the blocks to that of their mean.
+    scale = 1 / (n * (n - 1))
     return Ellipse(
-        x,
-        y,
+        math.fsum(xs) / len(xs),
+        math.fsum(ys) / len(ys),
         xx=scale * math.fsum(u * u for u in us),
         yy=scale * math.fsum(v * v for v in vs),
         xy=scale * math.fsum(u * v for u, v in zip(us, vs, strict=True)),
-        radius=math.sqrt(2 * (blocks - 1) / (blocks - 2) * f),
+        radius=math.sqrt(2 * (n - 1) / (n - 2) * _f_quantile(level, n - 2)),
     )
 
 
-def _deviations(values: Sequence[float], mean: float, block: int) -> list[float]:
-    """Of the mean of each block, one starting at each value, around the circle."""
-    n = len(values)
-    return [math.fsum(values[(i + k) % n] for k in range(block)) / block - mean for i in range(n)]
+def _deviations(values: Sequence[float], block: int) -> list[float]:
+    """Of the mean of each block, from the mean of these."""
+    means = block_means(values, block)
+    centre = math.fsum(means) / len(means)
+    return [one - centre for one in means]
 
 
 def _f_quantile(level: float, m: int) -> float:

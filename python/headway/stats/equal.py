@@ -13,9 +13,8 @@ at least as wide as the rule of three makes it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-
-import numpy as np
 
 FAR = 10.0
 """A run that differs is off by up to so many margins: by 10%, a point of loss, 0.1 of Jain's index."""
@@ -45,10 +44,9 @@ def same(values: Sequence[float], small: float) -> int:
         values: Independent samples.
         small: The margin, in their unit: what is smaller counts as equal.
     """
-    ordered = np.sort(values)
-    near = max(NEAR * small, ROUNDING * float(np.abs(ordered).max()))
-    beyond = np.searchsorted(ordered, ordered + near, side="right")
-    return int((beyond - np.arange(len(ordered))).max())
+    ordered = sorted(values)
+    near = max(NEAR * small, ROUNDING * max(-ordered[0], ordered[-1]))
+    return max(bisect_right(ordered, value + near) - k for k, value in enumerate(ordered))
 
 
 def reach(samples: Samples | None, small: float, level: float) -> float:

@@ -18,23 +18,24 @@ class Metric(TypedDict):
 
 
 ENOUGH = 30
-"""From so many independent samples on a bootstrap covers the mean about as often as it says."""
+"""From so many independent values on a bootstrap covers the mean about as often as it says."""
 
 
 def block_means(values: Sequence[float], block: int) -> list[float]:
     """Means of `block` neighbours or a few more, as samples where neighbours depend on each other."""
     if block == 1:
         return list(values)
-    parts = np.array_split(np.asarray(values), max(1, len(values) // block))
-    return [float(part.mean()) for part in parts]
+    parts = np.array_split(values, max(1, len(values) // block))
+    return [math.fsum(part) / len(part) for part in parts]
 
 
 def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Metric:
-    """A mean with its interval: the BCa bootstrap's of 95% from 30 independent samples on, else Student's.
+    """A mean with its interval: the BCa bootstrap's of 95% from 30 independent values on, else Student's.
 
     The bootstrap covers the mean of ten values in 90% of the time where it says 95%, Student's interval in 95%
-    (tests/test_coverage.py). Of values that are alike in blocks, Student's is that of the blocks' means. Resamples
-    do not tell the tails that wider intervals need, those of many comparisons: these are Student's.
+    (tests/test_coverage.py). Of values that are alike in blocks, it is Student's of the blocks' means, however many
+    they are. Resamples do not tell the tails that wider intervals need, those of many comparisons: these are
+    Student's.
 
     Args:
         values: One a run or pair, in an order in which neighbours are alike.
@@ -43,14 +44,14 @@ def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Me
     """
     if not values:
         return {"mean": None, "ci95": None}
-    n, block = len(values), min(block, len(values))
-    found = math.fsum(values) / n
-    if n // block >= ENOUGH and level <= LEVEL:
-        interval = mean_interval(values, block=block, level=level)
+    found = math.fsum(values) / len(values)
+    if block == 1 and len(values) >= ENOUGH and level <= LEVEL:
+        interval = mean_interval(values, level=level)
     else:
-        groups = [math.fsum(part) / len(part) for part in np.array_split(values, n // block)]
-        off = found - math.fsum(groups) / len(groups)
-        interval = student_interval([group + off for group in groups], level=level)
+        blocks = block_means(values, block)
+        # Blocks may differ in length by one, so the mean of their means may be off.
+        off = found - math.fsum(blocks) / len(blocks)
+        interval = student_interval([one + off for one in blocks], level=level)
     return {"mean": found, "ci95": list(interval) if interval else None}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from math import inf, isnan, nan
+from math import fsum, inf, isnan, nan, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,20 +52,22 @@ def welch(one: Sequence[float], other: Sequence[float]) -> Test:
 
 def paired(one: Sequence[float], other: Sequence[float]) -> Test:
     """Of samples that make pairs, in the same order; t is of `one` less `other`."""
-    differences = np.subtract(one, other)
-    if len(differences) < 2:
+    differences = [a - b for a, b in zip(one, other, strict=True)]
+    n = len(differences)
+    if n < 2:
         return Test(nan, nan, nan)
-    mean, error = float(differences.mean()), float(differences.std(ddof=1)) / len(differences) ** 0.5
+    mean = fsum(differences) / n
+    error = sqrt(fsum((difference - mean) ** 2 for difference in differences) / (n - 1) / n)
     rounding = _rounding(one, other)
     # The same difference in every pair.
     if error <= rounding:
-        return _certain(mean, rounding, len(differences) - 1)
-    return _test(mean / error, len(differences) - 1)
+        return _certain(mean, rounding, n - 1)
+    return _test(mean / error, n - 1)
 
 
 def _rounding(*samples: Sequence[float]) -> float:
     """The largest difference between samples that is only rounding."""
-    return ROUNDING * max(abs(value) for values in samples for value in values)
+    return ROUNDING * max(abs(end) for values in samples for end in (min(values), max(values)))
 
 
 def _test(t: float, df: float) -> Test:

@@ -70,18 +70,36 @@ def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean
             return (ends[0], ends[1]) if ends else None
         if max(len(set(one)), len(set(other))) == 1:
             return float(how(one, other)), float(how(one, other))
-        from scipy.stats import bootstrap
-
-        # The jackknife that BCa rests on does not work for medians (Efron and Tibshirani, 1993, section 10.6).
-        ends = bootstrap(
-            (one, other),
-            how,
-            n_resamples=RESAMPLES,
-            batch=min(RESAMPLES, max(1, MOST_DRAWN // max(len(one), len(other)))),
-            confidence_level=level,
-            method="percentile" if how is median_difference else "BCa",
-            random_state=np.random.default_rng(SEED),
-        ).confidence_interval
-        return float(f"{ends.low:.9g}"), float(f"{ends.high:.9g}")
+        low, high = resampled(one, other, how, level)
+        return float(f"{low:.9g}"), float(f"{high:.9g}")
 
     return Estimate(float(how(one, other)), interval, _samples(one, other, how))
+
+
+def resampled(one: Any, other: Any, how: TwoSamples, level: float) -> tuple[Any, Any]:
+    """The ends of the bootstrap's interval of a statistic of two independent samples, BCa or by percentiles.
+
+    Args:
+        one: A sample; or many of them, as rows of an array.
+        other: As many samples.
+        how: The statistic.
+        level: Coverage, in (0, 1).
+
+    Returns:
+        Low and high: two numbers, or two arrays with one for each row.
+    """
+    # Commands that need no statistics do not wait for its import.
+    from scipy.stats import bootstrap
+
+    # The jackknife that BCa rests on does not work for medians (Efron and Tibshirani, 1993, section 10.6).
+    ends = bootstrap(
+        (one, other),
+        how,
+        axis=-1,
+        n_resamples=RESAMPLES,
+        batch=min(RESAMPLES, max(1, MOST_DRAWN // max(np.size(one), np.size(other)))),
+        confidence_level=level,
+        method="percentile" if how is median_difference else "BCa",
+        random_state=np.random.default_rng(SEED),
+    ).confidence_interval
+    return ends.low, ends.high

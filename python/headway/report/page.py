@@ -162,7 +162,7 @@ def _how(facts: Facts, style: Mapping[str, Style]) -> str:
         "repeats one run",
         "length": f"{seconds}; the metrics leave out the first {facts['warmup']:g} s",
         "intervals": "95%: Student's below 30 runs, a BCa bootstrap's with 10,000 resamples from 30 on; where runs "
-        "begin at offsets of one trace, neighbours that overlap count as one run",
+        "begin at offsets of one trace, neighbours that overlap count as one run, and it is always Student's",
         "ellipses": "95% confidence region of the two means (Hotelling's T\u00b2), with the covariance of the same "
         "blocks",
         "world": facts["world"],

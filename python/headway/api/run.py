@@ -18,9 +18,9 @@ from headway.summary import silent
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from headway._native import Batch
     from headway.api.arguments import Name
     from headway.benches.folder import BenchFolder
+    from headway.benches.run import Runs
 
 
 def bench(
@@ -144,7 +144,7 @@ class _Progress(Observer):
         self.progress = progress
         self.raised: BaseException | None = None
 
-    def running(self, batch: Batch) -> AbstractContextManager[Callable[[], None]]:
+    def running(self, batch: Runs) -> AbstractContextManager[Callable[[], None]]:
         known = batch.finished_runs
 
         def tell() -> None:

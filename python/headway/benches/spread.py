@@ -125,15 +125,21 @@ class Spread:
         """Waits; true once all is done or cancelled.
 
         Raises:
-            RunError: A run failed, and all others have finished.
-            UsageError: A machine has other code than this one, or lacks a trace or a model.
+            RunError: A run failed, and all others have finished. Or a machine has other code than
+                this one, or lacks a trace or a model.
         """
         if self._is_cancelled:
             return True
         if self._is_here:
             return self._batch.wait(timeout_s)
         assert self._tasks, "not started"
-        for pair, done in self._tasks.wait(timeout_s):
+        try:
+            finished = self._tasks.wait(timeout_s)
+        except UsageError as error:
+            self._opened.close()
+            # So that what has come back is saved.
+            raise RunError(str(error)) from None
+        for pair, done in finished:
             if isinstance(done, RunError):
                 self._failures[pair] = f"{pair.sent.name}, {pair.spec}: {done}"
                 continue

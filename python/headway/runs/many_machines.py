@@ -11,6 +11,7 @@ import pickle
 import platform
 import signal
 import socket
+import sys
 import threading
 from collections import deque
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from headway._native import RunError, UsageError, code_version
 from headway.extras import need
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,11 +50,12 @@ class Answer:
 
 def code(packages: Sequence[str] = ()) -> dict[str, str]:
     """What must be the same on all machines for results that are the same bit for bit: names and versions."""
-    found = {"headway": code_version, "Python": platform.python_version()}
+    found = {}
     for package in packages:
         with suppress(PackageNotFoundError):
             found[package] = version(package)
-    return found
+    # The version of an installed headway does not name its commit: ours does.
+    return found | {"headway": code_version, "Python": platform.python_version()}
 
 
 def carry_out(packed: bytes, here: dict[str, str], folder: str) -> Answer:
@@ -222,6 +224,7 @@ def connected(address: str | None) -> Iterator[Machines | None]:
         ray = need("ray", "ray")
         is_ours = not ray.is_initialized()
         if is_ours:
+            _lead_to_stderr()
             _connect(ray, address)
     try:
         yield Machines(ray, address)
@@ -240,6 +243,21 @@ def _connect(ray: Any, address: str) -> None:
         why = " ".join(str(error).split()).partition(". ")[0] or type(error).__name__
         cure = "give auto on a machine of a cluster that `ray start` has made, HOST:PORT of its head, or local"
         raise UsageError(f"--ray {address}: {why}; {cure}") from None
+
+
+def _lead_to_stderr() -> None:
+    """Ray tells on standard output which workers are lost. That is for results, and no option changes it."""
+    inside = sys.modules.get("ray._private.worker")
+    if hasattr(inside, "print_to_stdstream"):
+        inside.print_to_stdstream = _tell
+
+
+def _tell(data: Mapping[str, Any], *_: object, **__: object) -> None:
+    """Says in a line what Ray says in many."""
+    said = " ".join(" ".join(map(str, data["lines"])).split())
+    for end in (" To troubleshoot", " Error:"):
+        said = said.partition(end)[0]
+    print(f"headway: Ray: {said.rstrip('.')}", file=sys.stderr)
 
 
 @contextmanager

@@ -52,9 +52,10 @@ def _sent(text: str, name: str, digest: str, traces: tuple[str, ...]) -> SentSce
     sent = SentScenario(text, name, digest, tuple(traces_sha256(traces)))
     try:
         sent.load()
-    except UsageError as error:
-        cure = "only the text of a scenario goes to other machines, so write absolute paths of traces"
-        raise UsageError(f"--ray: scenario {name}: {error}; {cure}") from None
+    except UsageError:
+        beside = ", ".join(trace for trace in traces if "/" in trace)
+        cure = "only its text goes to other machines: write absolute paths in it"
+        raise UsageError(f"--ray: scenario {name} names a trace from its own folder, {beside}; {cure}") from None
     return sent
 
 

@@ -17,7 +17,7 @@ from headway import ending
 from headway._native import RunError, UsageError
 from headway.benches.plan import MOST_JOBS
 from headway.cli.paths import FOLDER
-from headway.cli.usage import Json, Ray, console, kept_in  # noqa: TC001  # Typer reads them
+from headway.cli.usage import Json, Ray, console, kept_in
 from headway.runs.task import KERNEL, SIM
 from headway.streams import plain, results_in, said, shown
 

@@ -186,7 +186,8 @@ def _on_machines(
                 yield number, one
                 if not isinstance(one, run.Failed):
                     finished += 1
-                    print(f"headway: {run.name_of(*planned[number])}: {finished} of {len(planned)}", file=sys.stderr)
+                    name = run.name_of(*planned[number])
+                    print(f"headway: {name}: {finished} of {len(planned)}", file=sys.stderr)
     except KeyboardInterrupt:
         what = f"{finished} of {len(planned)} trainings are finished"
         _interrupted(f"{what}; the same command goes on from the last checkpoints in {folder}")

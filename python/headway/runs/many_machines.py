@@ -35,6 +35,8 @@ CLIENT = "ray://"
 """The beginning of addresses of Ray Client, which has no part in the cluster."""
 RETRIES = 5
 """A task begins again so often after its worker was lost."""
+REACHED_S = 5.0
+"""The head of a cluster answers within this time."""
 LOOK_S = 0.1
 """Nobody waits longer for a signal to be seen."""
 
@@ -191,7 +193,8 @@ class Tasks(Generic[T, R]):
         if isinstance(answer.error, UsageError):
             raise UsageError(f"--ray {self._address}: machine {answer.host}: {answer.error}")
         del self._under_way[ref]
-        return answer.error or answer.result
+        result: R | RunError = answer.error or answer.result
+        return result
 
     def cancel(self) -> None:
         """Gives up all that have not finished."""
@@ -237,7 +240,11 @@ def connected(address: str | None) -> Iterator[Machines | None]:
 
 def _connect(ray: Any, address: str) -> None:
     more = {"include_dashboard": False} if address == LOCAL else {}
+    host, colon, port = address.rpartition(":")
     try:
+        if colon:
+            # Ray would try for minutes.
+            socket.create_connection((host.strip("[]"), int(port)), REACHED_S).close()
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **more)
     except (ConnectionError, RuntimeError, ValueError, OSError, AssertionError) as error:
         why = " ".join(str(error).split()).partition(". ")[0] or type(error).__name__
@@ -247,7 +254,7 @@ def _connect(ray: Any, address: str) -> None:
 
 def _lead_to_stderr() -> None:
     """Ray tells on standard output which workers are lost. That is for results, and no option changes it."""
-    inside = sys.modules.get("ray._private.worker")
+    inside: Any = sys.modules.get("ray._private.worker")
     if hasattr(inside, "print_to_stdstream"):
         inside.print_to_stdstream = _tell
 
@@ -262,7 +269,7 @@ def _tell(data: Mapping[str, Any], *_: object, **__: object) -> None:
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Inside, Ray puts a handler of its own in the place of ours: SIGTERM would end the process at once."""
+    """Inside, Ray replaces a handler of ours: SIGTERM would end the process at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

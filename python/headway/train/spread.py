@@ -109,5 +109,7 @@ def train_on(machines: Machines, planned: Planned, base: Path) -> Iterator[tuple
         with machines.running(carry_out, tasks, cores=cores, packages=PACKAGES) as under_way:
             while not under_way.is_done:
                 for sent, done in under_way.wait():
-                    lost = isinstance(done, RunError)
-                    yield sent.number, Failed(name_of(sent.config, sent.seed), str(done)) if lost else done
+                    if isinstance(done, RunError):
+                        yield sent.number, Failed(name_of(sent.config, sent.seed), str(done))
+                    else:
+                        yield sent.number, done

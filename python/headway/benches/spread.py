@@ -68,6 +68,10 @@ def carry_out(pair: SentPair) -> FinishedPair:
             pass
     except RunError as error:
         failure = str(error)
+    except KeyboardInterrupt:
+        # The command has given it up.
+        batch.cancel()
+        raise
     if not batch.finished_runs:
         return FinishedPair({}, failure)
     with TemporaryDirectory(prefix="headway-bench-") as folder:

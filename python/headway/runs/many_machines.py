@@ -177,9 +177,11 @@ class Tasks(Generic[T, R]):
         if ready:
             # Others may have finished at the same time.
             ready, _ = self._ray.wait([*self._under_way], num_returns=len(self._under_way), timeout=0)
+        # The task first: what has been taken is not under way any more.
         return [(self._under_way[ref], self._taken(ref)) for ref in ready]
 
     def _taken(self, ref: Any) -> R | RunError:
+        del self._under_way[ref]
         try:
             answer = self._ray.get(ref)
         except self._ray.exceptions.RayTaskError as error:
@@ -192,7 +194,6 @@ class Tasks(Generic[T, R]):
             answer = Answer(error=RunError(f"its worker was lost, {RETRIES + 1} times in a row: {why}"))
         if isinstance(answer.error, UsageError):
             raise UsageError(f"--ray {self._address}: machine {answer.host}: {answer.error}")
-        del self._under_way[ref]
         result: R | RunError = answer.error or answer.result
         return result
 
@@ -201,7 +202,8 @@ class Tasks(Generic[T, R]):
         self._waiting.clear()
         for ref in self._under_way:
             with suppress(self._ray.exceptions.RayError):
-                self._ray.cancel(ref, force=True)
+                # By force, Ray 2.60 aborts this process if the task finishes at the same time.
+                self._ray.cancel(ref, force=False)
         self._under_way.clear()
 
 

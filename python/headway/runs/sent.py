@@ -143,8 +143,13 @@ def carry_out(run: SentRun) -> Finished:
     checked_spec(run.spec, run.meaning, run.world)
     began, under_way = time.monotonic(), begin(run)
     under_way.start()
-    while not under_way.wait(1.0):
-        pass
+    try:
+        while not under_way.wait(1.0):
+            pass
+    except KeyboardInterrupt:
+        # The command has given it up.
+        under_way.cancel()
+        raise
     took_s = time.monotonic() - began
     series = under_way.series() if run.grid_ms else []
     return Finished(under_way.results(), series, took_s, machine())

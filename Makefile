@@ -25,7 +25,7 @@ BUILD_HEADWAYD = cargo build --locked --quiet --profile $(PROFILE) -p headwayd
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help run test test-rust test-python test-train test-train-if-changed test-system test-live test-wheel \
+.PHONY: FORCE help run test test-rust test-python test-train test-train-if-changed test-ray test-system test-live test-wheel \
 	test-kernels build-tests lint bench bench-kernel docs site fuzz wheel tools libraries archives headwayd
 
 help: ## say what there is
@@ -61,6 +61,11 @@ test-train-if-changed: .venv/dev.stamp
 	@if $(BIN)/python scripts/train_tests.py --have-passed; then \
 		echo "make: what the tests of training cover is as it was when they passed (tests/train/passed.txt)"; \
 	else $(MAKE) --no-print-directory test-train; fi
+
+# So has Ray.
+test-ray: .venv/core.stamp build/ray.stamp ## run the tests that need Ray, on a cluster of two nodes (root or user namespaces)
+	@echo "make: testing --ray on a cluster of two nodes"
+	@PYTHONPATH="$(CURDIR)/python" HEADWAY_REQUIRE=ray build/ray/bin/python scripts/python_tests.py tests/test_ray.py
 
 HEADWAYD_IF_POSSIBLE = if pkg-config --exists $(LIBRARIES) 2>/dev/null; then $(MAKE) --no-print-directory headwayd; \
 	else echo "make: no headwayd, and no tests of it: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi
@@ -192,6 +197,12 @@ build/uv/bin/uv: | tools
 build/train.stamp: pyproject.toml uv.lock | tools $(UV)
 	@echo "make: installing the locked dependencies with PyTorch into build/train (3 GB on Linux, some minutes)"
 	@UV_PROJECT_ENVIRONMENT="$(CURDIR)/build/train" $(UV) sync --quiet --locked --no-install-project --group train \
+		--python "$(PYTHON)"
+	@touch $@
+
+build/ray.stamp: pyproject.toml uv.lock | tools $(UV)
+	@echo "make: installing the locked dependencies with Ray into build/ray (1 GB, some minutes)"
+	@UV_PROJECT_ENVIRONMENT="$(CURDIR)/build/ray" $(UV) sync --quiet --locked --no-install-project --extra ray \
 		--python "$(PYTHON)"
 	@touch $@
 

@@ -44,7 +44,7 @@ IMPORTED = [
     *(f"python/headway/{name}.py" for name in ("summary", "systems", "text", "traces/__init__")),
     *(f"python/headway/api/{name}.py" for name in ("arguments", "errors", "rows", "table")),
     *(f"python/headway/cli/{name}.py" for name in ("paths", "usage")),
-    *(f"python/headway/{name}.py" for name in ("report/style", "runs/store")),
+    *(f"python/headway/{name}.py" for name in ("report/style", "runs/many_machines", "runs/store")),
     *(f"scripts/{name}.py" for name in ("needs", "surroundings", "workers")),
 ]
 """Files that those of COVERED import themselves. tests/test_gate.py compares them."""

@@ -16,6 +16,7 @@ from headway.api.rows import ClaimRow, LevelRow, columns, kinds
 from headway.api.table import Table
 from headway.benches.plan import number
 from headway.ending import held
+from headway.runs.many_machines import connected
 from headway.runs.task import SIM
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ def reproduce(
     world: str = "sim",
     models: Name | None = None,
     jobs: int | None = None,
+    ray: str | None = None,
     out: Name | None = None,
     logs: bool = False,
     progress: Callable[[int, int], object] | None = None,
@@ -174,6 +176,7 @@ def reproduce(
             figures that have that.
         models: The folder of trained ablations; else where `headway.train` writes them.
         jobs: Runs at a time, 1 to 1024; else one a core, and in real time one.
+        ray: Run on the machines of a Ray cluster, in world `sim`, as `headway.bench` does.
         out: The folder of runs and figures; else out/reproduce/PAPER (quick: PAPER-quick).
         logs: Log each packet of the first run of each point, in the folder `logs` of `out`.
         progress: Is called with the numbers of finished runs and of all runs that were missing. If
@@ -201,10 +204,13 @@ def reproduce(
         figures = run.figures_of(source, figure, world)
         folder = None if models is None else Path(models)
         lab = run.lab_of(source, world, quick=quick, models=folder)
-        usual = (os.cpu_count() or 1) if world == SIM else 1
+        if ray is not None:
+            run.check_spread(world, logs=logs)
+        here = (os.cpu_count() or 1) if world == SIM else 1
+        usual = here if ray is None else None
         at_a_time = usual if jobs is None else number("jobs", jobs)
         where = run.usual_folder(source, quick=quick) if out is None else out
-    with as_error(told), folder_of(where) as folder:
+    with as_error(told), connected(ray) as machines, folder_of(where) as folder:
 
         def keep(outcome: Outcome) -> None:
             try:
@@ -224,6 +230,7 @@ def reproduce(
                 lambda _, runs, __: told.tell(runs),
                 keep,
                 folder / "logs" if logs else None,
+                machines,
             )
             results = [one.json(source, quick) for one in outcomes]
             with held():

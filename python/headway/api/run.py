@@ -13,14 +13,16 @@ from headway.api.errors import Error, Interrupted, end_by_signal, in_python
 from headway.api.results import Results
 from headway.benches.plan import Options, Plan
 from headway.benches.run import End, Observer, carry_out
+from headway.benches.spread import check, on_machines
+from headway.runs.many_machines import connected
 from headway.summary import silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from headway._native import Batch
     from headway.api.arguments import Name
     from headway.benches.folder import BenchFolder
+    from headway.benches.run import Runs
 
 
 def bench(
@@ -33,6 +35,7 @@ def bench(
     warmup: float = 0.0,
     world: str = "sim",
     jobs: int | None = None,
+    ray: str | None = None,
     out: Name | None = None,
     against: str | None = None,
     pcap: bool = False,
@@ -58,7 +61,10 @@ def bench(
         warmup: Seconds at the start of a run that the metrics leave out.
         world: `sim` (simulated time), `emu` (real packets in real time) or `kernel` (the same, over
             the kernel's sockets).
-        jobs: Runs at a time; else one a core, and in real time one.
+        jobs: Runs at a time; else one a core, and in real time one. With `ray` it counts schemes on
+            scenarios.
+        ray: Run on the machines of a Ray cluster, in world `sim`: `"auto"` for the one that this
+            machine is in, `"HOST:PORT"` of its head, or `"local"` (docs/many-machines.md).
         out: A folder for results.parquet, series.parquet, bench.json and report.html. If it has
             runs of the same bench already, only the others run. Without it nothing stays.
         against: One of the schemes: the report compares the others with it run by run.
@@ -98,10 +104,12 @@ def bench(
             qlog=qlog,
             logs=logs,
         )
+        if ray is not None:
+            check(options)
         plan = Plan(options)
         told = _Progress(progress)
-        with folder_of(out) as folder, plan.in_folder(folder) as kept:
-            end = carry_out(kept, told, draw=out is not None)
+        with connected(ray) as machines, folder_of(out) as folder, plan.in_folder(folder) as kept:
+            end = carry_out(kept, told, draw=out is not None, on=on_machines(plan, machines))
             made = end.made or (end.saved.read(silent) if end.saved else None)
             failures = kept.batch.recording_failures()
     doubts = [*failures, *([f"there is no report: {end.undrawn}"] if end.undrawn else [])]
@@ -144,7 +152,7 @@ class _Progress(Observer):
         self.progress = progress
         self.raised: BaseException | None = None
 
-    def running(self, batch: Batch) -> AbstractContextManager[Callable[[], None]]:
+    def running(self, batch: Runs) -> AbstractContextManager[Callable[[], None]]:
         known = batch.finished_runs
 
         def tell() -> None:

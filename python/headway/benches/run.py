@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from headway import ending
 from headway._native import RunError, UsageError
@@ -28,6 +28,20 @@ SHARE_OF_SAVES = 0.02
 """Saving takes at most this share of the time."""
 
 
+class Runs(Protocol):
+    """Runs under way; `Batch` is one."""
+
+    @property
+    def total_runs(self) -> int: ...  # noqa: D102
+    @property
+    def finished_runs(self) -> int: ...  # noqa: D102
+    @property
+    def progress(self) -> float: ...  # noqa: D102
+    def start(self) -> None: ...  # noqa: D102
+    def wait(self, timeout_s: float, /) -> bool: ...  # noqa: D102
+    def cancel(self) -> None: ...  # noqa: D102
+
+
 class Observer:
     """What a bench tells as it goes; this one tells nobody."""
 
@@ -37,7 +51,7 @@ class Observer:
     def note(self, line: str) -> None:
         """Something is worth knowing."""
 
-    def running(self, batch: Batch) -> AbstractContextManager[Callable[[], None]]:
+    def running(self, batch: Runs) -> AbstractContextManager[Callable[[], None]]:
         """While the runs run; what it gives is called ten times a second."""
         del batch
         return nullcontext(lambda: None)
@@ -78,7 +92,13 @@ class End:
     """Whether statistics and report were tried: not if no run has finished, or a signal came."""
 
 
-def carry_out(kept: BenchFolder, observer: Observer, *, draw: bool = True) -> End:
+def carry_out(
+    kept: BenchFolder,
+    observer: Observer,
+    *,
+    draw: bool = True,
+    on: Callable[[Batch], Runs] = lambda batch: batch,
+) -> End:
     """Runs what has not run yet, and saves it. One process at a time has the folder.
 
     A signal ends the runs, or the statistics: what has finished is saved in either case.
@@ -87,6 +107,7 @@ def carry_out(kept: BenchFolder, observer: Observer, *, draw: bool = True) -> En
         kept: A bench, none of whose runs has started.
         observer: Is told how it goes.
         draw: Whether statistics and the report go into the folder too.
+        on: What carries the runs out that are not there yet.
 
     Raises:
         UsageError: The folder is in use, cannot be written, or holds another bench.
@@ -99,10 +120,11 @@ def carry_out(kept: BenchFolder, observer: Observer, *, draw: bool = True) -> En
     with alone_in(kept.path):
         if found := kept.take_over():
             observer.note(found)
+        runs = on(kept.batch)
         try:
             # From the first run until all are saved a signal is noted, and interrupts nothing.
             with ending.noted() as asked:
-                end.failed = run(kept.batch, kept.save, asked, observer)
+                end.failed = run(runs, kept.save, asked, observer)
                 if kept.batch.finished_runs:
                     _save(kept, end, observer)
             end.is_asked = asked.is_set()
@@ -115,7 +137,7 @@ def carry_out(kept: BenchFolder, observer: Observer, *, draw: bool = True) -> En
     return end
 
 
-def run(batch: Batch, save: Save, asked: Event, observer: Observer) -> RunError | None:
+def run(batch: Runs, save: Save, asked: Event, observer: Observer) -> RunError | None:
     """Runs it until all has finished or `asked` is set.
 
     Saves now and then. Returns what went wrong with a run, if anything did.

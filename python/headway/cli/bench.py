@@ -13,7 +13,7 @@ from headway.benches.plan import ALL, MOST_JOBS, MOST_RUNS, Options, Plan
 from headway.benches.run import carry_out
 from headway.cli.bench_end import Terminal, raise_unless_whole, say_rest
 from headway.cli.paths import FOLDER
-from headway.cli.usage import Json, Seconds, Seed, Warmup, words
+from headway.cli.usage import Json, Ray, Seconds, Seed, Warmup, words
 
 
 class World(StrEnum):
@@ -64,9 +64,11 @@ def bench(
             min=1,
             max=MOST_JOBS,
             envvar="HEADWAY_JOBS",
-            help="Runs at a time. Default: one per core in sim, one in real time. It changes no result in sim.",
+            help="Runs at a time. Default: one per core in sim, one in real time. It changes no result in sim. "
+            "With --ray: schemes on scenarios at a time.",
         ),
     ] = None,
+    ray: Ray = None,
     out: Annotated[
         Path | None,
         FOLDER,
@@ -110,7 +112,9 @@ def bench(
     json: Json = False,
 ) -> None:
     """Compare schemes over scenarios: a table with 95% intervals, Parquet, and a report that opens offline."""
+    from headway.benches.spread import check, on_machines
     from headway.files import new_folder
+    from headway.runs.many_machines import connected
 
     plan = Plan(
         Options(
@@ -128,10 +132,11 @@ def bench(
             logs=logs,
         )
     )
-    folder = out or new_folder(Path("out"))
-    with plan.in_folder(folder) as kept:
+    if ray is not None:
+        check(plan.options)
+    with connected(ray) as machines, plan.in_folder(out or new_folder(Path("out"))) as kept:
         terminal = Terminal(plan, json=json)
-        end = carry_out(kept, terminal)
+        end = carry_out(kept, terminal, on=on_machines(plan, machines))
         unfit = end.is_finished and say_rest(kept, end, terminal, strict=strict)
         broken = kept.batch.recording_failures()
         for failure in broken:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headway._native import Batch
     from headway.benches.folder import BenchFolder
     from headway.benches.plan import Plan
-    from headway.benches.run import End
+    from headway.benches.run import End, Runs
     from headway.results import Bench
     from headway.summary import Tell
 
@@ -46,7 +46,7 @@ class Terminal(Observer):
         print(f"headway: {shown(line)}", file=sys.stderr)
 
     @contextmanager
-    def running(self, batch: Batch) -> Iterator[Callable[[], None]]:
+    def running(self, batch: Runs) -> Iterator[Callable[[], None]]:
         """A bar of runs."""
         from headway.cli.progress import progress_of_runs
 

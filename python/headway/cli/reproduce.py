@@ -17,7 +17,7 @@ from headway import ending
 from headway._native import RunError, UsageError
 from headway.benches.plan import MOST_JOBS
 from headway.cli.paths import FOLDER
-from headway.cli.usage import Json, console, kept_in
+from headway.cli.usage import Json, Ray, console, kept_in
 from headway.runs.task import KERNEL, SIM
 from headway.streams import plain, results_in, said, shown
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headway.reproduce.engine import Outcome, StartedFigure
     from headway.reproduce.figure import Paper
     from headway.reproduce.lab import Lab
+    from headway.runs.many_machines import Machines
     from headway.runs.store import Store
 
 RESULTS = Path("docs/results")
@@ -72,9 +73,11 @@ def reproduce(
             min=1,
             max=MOST_JOBS,
             envvar="HEADWAY_JOBS",
-            help="Runs at a time. Default: one per core in sim, one in real time.",
+            help="Runs at a time. Default: one per core in sim, one in real time. With --ray: on all machines "
+            "together; default: two per core, of which one waits.",
         ),
     ] = None,
+    ray: Ray = None,
     out: Annotated[
         Path | None,
         FOLDER,
@@ -101,6 +104,7 @@ def reproduce(
     """Make a paper's figures again, and compare each of its claims with what is measured here."""
     from headway.reproduce import run
     from headway.reproduce.engine import begin
+    from headway.runs.many_machines import connected
 
     source = run.find(paper)
     figures = run.figures_of(source, figure, world)
@@ -111,10 +115,12 @@ def reproduce(
     if publish and not RESULTS.parent.is_dir():
         raise UsageError("--publish: no docs here; run it in the folder of Headway's sources")
     stand_ins = _stand_ins(stand_in or [])
+    if ray is not None:
+        run.check_spread(world, logs=logs)
     lab = run.lab_of(source, world, quick=quick, models=models, stand_ins=stand_ins)
     folder = out or run.usual_folder(source, quick=quick)
     started = time.monotonic()
-    at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
+    usual = None if ray is not None else (os.cpu_count() if world == SIM else 1) or 1
     undrawn: dict[str, RunError] = {}
 
     def keep(outcome: Outcome) -> None:
@@ -123,9 +129,10 @@ def reproduce(
         except RunError as error:
             undrawn[outcome.figure.name] = error
 
-    with closing(run.store_of(folder, figures)) as store:
+    with connected(ray) as machines, closing(run.store_of(folder, figures)) as store:
         results_in(folder, "what has finished is")
-        outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None, keep)
+        begun = begin(figures, lab)
+        outcomes = _make(begun, store, jobs or usual, folder / "logs" if logs else None, keep, machines)
         results = [outcome.json(source, quick) for outcome in outcomes]
         if not all(outcome.missing for outcome in outcomes):
             with kept_in(folder):
@@ -167,9 +174,10 @@ def _stand_ins(given: Sequence[str]) -> dict[str, str]:
 def _make(
     begun: Sequence[StartedFigure | Outcome],
     store: Store,
-    jobs: int,
+    jobs: int | None,
     logs: Path | None,
     keep: Callable[[Outcome], None],
+    machines: Machines | None,
 ) -> list[Outcome]:
     """Runs and draws those that can be made, with progress over all; exits if interrupted.
 
@@ -186,7 +194,7 @@ def _make(
     if total and not all(one.lab.quick for one in possible):
         count = f"{total} run{'s' * (total > 1)} for {len(possible)} figure{'s' * (len(possible) > 1)}"
         if real_s := sum(task.seconds for task in tasks if task.world != SIM):
-            count += f", in real time, about {duration(real_s / min(jobs, total))}"
+            count += f", in real time, about {duration(real_s / min(jobs or 1, total))}"
         print(f"headway: {count}; what has finished is kept in {shown(store.path.parent)}", file=sys.stderr)
     finished = 0
     try:
@@ -199,7 +207,7 @@ def _make(
                 counted = f"{runs}/{total}" if total else ""
                 bar.update(line, description=figure, completed=seconds, runs=counted)
 
-            return make_all(begun, missing, store, jobs, show, keep, logs)
+            return make_all(begun, missing, store, jobs, show, keep, logs, machines)
     except KeyboardInterrupt:
         ending.ignore()
         print(

@@ -13,7 +13,7 @@ import typer
 from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
+from headway.cli.usage import Json, Ray  # noqa: TC001  # Typer reads them
 from headway.streams import quoted, results_in, shown
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def train(
             "training may have been lucky."
         ),
     ] = None,
+    ray: Ray = None,
     list_: Annotated[bool, typer.Option("--list", help="Print the systems, and train nothing.")] = False,
     show: Annotated[
         bool,
@@ -94,6 +95,8 @@ def train(
     if run.is_learner(system, config, ablation):
         if several:
             raise UsageError(f"--seeds: {system} is trained with one seed at a time; give --seed")
+        if ray is not None:
+            raise UsageError(f"--ray: {system} is trained on this machine; leave it out")
         _learn(out or run.folder_of(system, seed), seed, json)
         return
     chosen = run.ask(system, config, ablation)
@@ -101,8 +104,10 @@ def train(
         print(f"headway: warning: {doubt}", file=sys.stderr)
     if several or len(chosen) > 1:
         planned = [(one, number) for number in several or [seed] for one in chosen]
-        _train_each(planned, out or run.FOLDER, json)
+        _train_each(planned, out or run.FOLDER, json, ray)
         return
+    if ray is not None:
+        raise UsageError("--ray: each training runs on one machine; give several, with --seeds or --ablation all")
     folder = out or run.folder_of(chosen[0].model, seed)
     try:
         found = run.train_one(chosen[0], folder, seed, _watching)
@@ -114,30 +119,23 @@ def train(
         _interrupted(f"the training is finished; the model is {found.model}")
 
 
-def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool) -> None:
-    """Trains each system with each seed, one after the other. Ends the command after a signal.
+def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool, ray: str | None) -> None:
+    """Trains each system with each seed: one after the other, or on the machines of a cluster.
 
-    One that fails, whatever the error, does not end the others. Raises RunError after them.
+    Ends the command after a signal. One that fails, whatever the error, does not end the others. Raises RunError
+    after them.
     """
     from headway.train import run
 
-    found: list[Trained] = []
-    failed: list[Failed] = []
-    for count, (chosen, seed) in enumerate(planned, 1):
-        name = run.name_of(chosen, seed)
-        print(f"headway: {name}, {count} of {len(planned)}", file=sys.stderr)
-        try:
-            one = run.attempt(chosen, run.folder_of(chosen.model, seed, folder), seed, _watching)
-        except run.Stopped as stopped:
-            _interrupted(str(stopped))
+    one_each = _one_by_one(planned, folder) if ray is None else _on_machines(planned, folder, ray)
+    ended: dict[int, Trained | Failed] = {}
+    for number, one in one_each:
+        ended[number] = one
         if isinstance(one, run.Failed):
-            print(f"headway: {name}: {shown(one.why)}", file=sys.stderr)
-            failed.append(one)
-        else:
-            found.append(one)
-        if ending.is_asked() and count < len(planned):
-            what = f"{len(found)} of {len(planned)} trainings are finished"
-            _interrupted(f"{what}; the same command goes on with the next one")
+            print(f"headway: {one.name}: {shown(one.why)}", file=sys.stderr)
+    in_order = [ended[number] for number in sorted(ended)]
+    found = [one for one in in_order if not isinstance(one, run.Failed)]
+    failed = [one for one in in_order if isinstance(one, run.Failed)]
     results_in(folder, "the models are")
     schemes = run.schemes_of(found)
     if json:
@@ -150,6 +148,49 @@ def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool
         _print_each(found, schemes)
     if failed:
         raise RunError(run.failures(failed, len(planned), found, folder))
+
+
+def _one_by_one(planned: list[tuple[TrainConfig, int]], folder: Path) -> Iterator[tuple[int, Trained | Failed]]:
+    """What came of each, with its number. Ends the command after a signal."""
+    from headway.train import run
+
+    finished = 0
+    for number, (chosen, seed) in enumerate(planned):
+        print(f"headway: {run.name_of(chosen, seed)}, {number + 1} of {len(planned)}", file=sys.stderr)
+        try:
+            one = run.attempt(chosen, run.folder_of(chosen.model, seed, folder), seed, _watching)
+        except run.Stopped as stopped:
+            _interrupted(str(stopped))
+        yield number, one
+        finished += not isinstance(one, run.Failed)
+        if ending.is_asked() and number + 1 < len(planned):
+            what = f"{finished} of {len(planned)} trainings are finished"
+            _interrupted(f"{what}; the same command goes on with the next one")
+
+
+def _on_machines(
+    planned: list[tuple[TrainConfig, int]], folder: Path, ray: str
+) -> Iterator[tuple[int, Trained | Failed]]:
+    """The same on the machines of a cluster, each as it ends. Ends the command after a signal."""
+    from headway.runs.many_machines import connected
+    from headway.train import run
+    from headway.train.spread import train_on
+
+    finished = 0
+    try:
+        with connected(ray) as machines:
+            assert machines, "an address was given"
+            what = f"{len(planned)} trainings on {machines.cores} cores; each goes on from its last checkpoint"
+            print(f"headway: {what} in {shown(folder)}", file=sys.stderr)
+            for number, one in train_on(machines, planned, folder):
+                yield number, one
+                if not isinstance(one, run.Failed):
+                    finished += 1
+                    name = run.name_of(*planned[number])
+                    print(f"headway: {name}: {finished} of {len(planned)}", file=sys.stderr)
+    except KeyboardInterrupt:
+        what = f"{finished} of {len(planned)} trainings are finished"
+        _interrupted(f"{what}; the same command goes on from the last checkpoints in {folder}")
 
 
 def _print_each(found: list[Trained], schemes: dict[str, str]) -> None:

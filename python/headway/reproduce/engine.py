@@ -13,6 +13,7 @@ from headway.reproduce.measured import Measured
 from headway.results import guarded
 from headway.runs.collect import begin as begin_run
 from headway.runs.collect import collect
+from headway.runs.sent import collect_on
 from headway.runs.store import machine
 from headway.runs.task import SIM
 from headway.stats.nested import ENOUGH_RECORDINGS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from headway.reproduce.claim import Claim
     from headway.reproduce.figure import Figure, FigureJob, FigureResult, Paper
     from headway.reproduce.lab import Lab, OneRun, RunRequest
+    from headway.runs.many_machines import Machines
     from headway.runs.store import Run, Store
 
     Runs = Mapping[RunRequest, Sequence[Run]]
@@ -150,15 +152,24 @@ def logged(begun: StartedFigure) -> list[OneRun]:
 
 
 def make(
-    begun: StartedFigure, store: Store, jobs: int, progress: Callable[[int, float], None], logs: Path | None = None
+    begun: StartedFigure,
+    store: Store,
+    jobs: int | None,
+    progress: Callable[[int, float], None],
+    logs: Path | None = None,
+    machines: Machines | None = None,
 ) -> Outcome:
     """Runs what is missing, `jobs` at a time, then draws and judges. KeyboardInterrupt leaves what has finished.
 
     With `logs`, a folder, the first run of each point is run in any case, and its packets are logged there.
+    With `machines` the runs go there, and `jobs` may be None (`Machines.running`).
     """
-    first = logged(begun) if logs else []
-    failures = collect(first, jobs, store, progress, partial(begin_run, logs=logs))
-    failures += collect(missing_runs(begun, store), jobs, store, progress)
+    if machines:
+        failures = collect_on(machines, missing_runs(begun, store), jobs, store, progress)
+    else:
+        first, at_a_time = logged(begun) if logs else [], jobs or 1
+        failures = collect(first, at_a_time, store, progress, partial(begin_run, logs=logs))
+        failures += collect(missing_runs(begun, store), at_a_time, store, progress)
     if failures:
         return Outcome(begun.figure, failures=failures, notes=begun.lab.notes)
     found = {one: [run for task in one.tasks if (run := store.find(task))] for one in begun.wanted}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from headway.reproduce.figure import Figure, Paper
     from headway.reproduce.lab import OneRun
+    from headway.runs.many_machines import Machines
 
 ALL = "all"
 """As a figure: every one that the paper has in the world."""
@@ -85,6 +86,14 @@ def lab_of(
     )
 
 
+def check_spread(world: str, *, logs: bool) -> None:
+    """Raises UsageError where the runs cannot go to other machines."""
+    if world != SIM:
+        raise UsageError(f"--ray: runs of world {world} stay on this machine, whose kernel they test; leave it out")
+    if logs:
+        raise UsageError("--logs: packet logs are written on this machine only; leave out --ray")
+
+
 def usual_folder(source: Paper, *, quick: bool) -> Path:
     """Where runs and figures are kept unless told otherwise."""
     return Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
@@ -112,10 +121,11 @@ def make_all(
     begun: Sequence[StartedFigure | Outcome],
     missing: Mapping[str, Sequence[OneRun]],
     store: Store,
-    jobs: int,
+    jobs: int | None,
     tell: Callable[[str, int, float], object],
     keep: Callable[[Outcome], object],
     logs: Path | None = None,
+    machines: Machines | None = None,
 ) -> list[Outcome]:
     """Runs, draws and judges those that can be made, one after the other.
 
@@ -123,11 +133,12 @@ def make_all(
         begun: Figures that know their runs, and outcomes of those that cannot be made.
         missing: What `missing_of` has found.
         store: Where runs are kept.
-        jobs: How many run at a time.
+        jobs: How many run at a time; None is as many as `machines` take.
         tell: Is given the figure's name, how many runs have finished in all, and seconds of runs.
         keep: Is given each figure as soon as it is made, so that nothing after it costs it. A
             signal that comes meanwhile takes effect after it.
         logs: The folder of packet logs of each point's first run; None keeps none.
+        machines: Where the runs are carried out; None is here.
     """
     outcomes: list[Outcome] = []
     runs, done_s, now = 0, 0.0, 0
@@ -143,7 +154,7 @@ def make_all(
             now = finished
             tell(name, runs + finished, done_s + seconds)  # noqa: B023  # Called in this turn.
 
-        made = make(one, store, jobs, show, logs)
+        made = make(one, store, jobs, show, logs, machines)
         with ending.held():
             keep(made)
         outcomes.append(made)

@@ -145,6 +145,7 @@ class Store:
         results: Sequence[Mapping[str, Any]],
         series: Iterable[Mapping[str, Any]] = (),
         took_s: float | None = None,
+        on: str | None = None,
     ) -> None:
         """Keeps a run that has just finished, with the time series where it has a grid. Raises RunError.
 
@@ -152,7 +153,8 @@ class Store:
             task: What was run.
             results: A row for all flows together, and for each.
             series: As many.
-            took_s: From its beginning to its end, in s of this machine's time.
+            took_s: From its beginning to its end, in s of its machine's time.
+            on: Where it ran, as `machine` has it; here unless told.
         """
         together = next(row for row in results if row["flow"] == ALL_FLOWS)
         single = [row for row in results if row["flow"] != ALL_FLOWS]
@@ -174,7 +176,7 @@ class Store:
             **task.key,
             "traces_sha256": traces_sha256(tuple(task.scenario.traces)),
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "machine": self._machine,
+            "machine": on or self._machine,
             "took_s": took_s,
             **({"headwayd": headwayd()} if task.world == KERNEL else {}),
         }

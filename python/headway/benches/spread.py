@@ -1,0 +1,211 @@
+"""A bench on the machines of a cluster: a task for each scheme on each scenario, with all its runs."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from headway._native import Batch, RunError, UsageError, canonical_scheme, scheme_members
+from headway.results import FILES
+from headway.runs.sent import SentScenario, checked_spec, sent_scenario
+from headway.runs.task import SIM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headway.benches.plan import Options, Plan
+    from headway.benches.run import Runs
+    from headway.runs.many_machines import Machines, Tasks
+
+LOOK_S = 1.0
+
+
+@dataclass(frozen=True)
+class SentPair:
+    """A scheme on a scenario."""
+
+    sent: SentScenario
+    spec: str
+    meanings: tuple[str, ...]
+    """Of each of its models the canonical scheme."""
+    runs: int
+    seconds: float | None
+    warmup: float
+    seed: int
+    cores: int
+
+
+@dataclass(frozen=True)
+class FinishedPair:
+    """What came of it."""
+
+    files: dict[str, bytes]
+    """results.parquet and series.parquet of the runs that have finished; none if no run has."""
+    failure: str | None
+    """Why a run failed, if one did."""
+
+
+def carry_out(pair: SentPair) -> FinishedPair:
+    """Carries its runs out, in a worker. Raises UsageError."""
+    for member, meaning in zip(scheme_members(pair.spec), pair.meanings, strict=True):
+        checked_spec(member, meaning, SIM)
+    batch = Batch(
+        [pair.sent.load()],
+        [pair.spec],
+        runs=pair.runs,
+        seconds=pair.seconds,
+        warmup=pair.warmup,
+        seed=pair.seed,
+        jobs=pair.cores,
+    )
+    batch.start()
+    failure = None
+    try:
+        while not batch.wait(LOOK_S):
+            pass
+    except RunError as error:
+        failure = str(error)
+    except KeyboardInterrupt:
+        # The command has given it up.
+        batch.cancel()
+        raise
+    if not batch.finished_runs:
+        return FinishedPair({}, failure)
+    with TemporaryDirectory(prefix="headway-bench-") as folder:
+        batch.write_parquet(folder, lambda *_: "{}")
+        return FinishedPair({name: (Path(folder) / name).read_bytes() for name in FILES}, failure)
+
+
+def check(asked: Options) -> None:
+    """Raises UsageError where the runs cannot go to other machines."""
+    if asked.world != SIM:
+        raise UsageError(f"--ray: runs of world {asked.world} test the kernel of this machine; leave it out")
+    recorded = [name for name in ("pcap", "qlog", "logs") if getattr(asked, name)]
+    if recorded:
+        raise UsageError(f"--{recorded[0]}: recordings are written on this machine only; leave out --ray")
+
+
+class Spread:
+    """A batch whose runs are carried out on the machines of a cluster; used as a `Batch`.
+
+    What a task brings back is taken over into the batch. Runs of a pair that had some already, from
+    an earlier bench that was interrupted, are carried out on this machine at the end.
+    """
+
+    def __init__(self, batch: Batch, pairs: list[SentPair], machines: Machines, jobs: int | None) -> None:
+        """Of a batch that has not started, and those of its pairs that no run of is there."""
+        self._batch, self._pairs, self._machines, self._jobs = batch, pairs, machines, jobs
+        self._opened = ExitStack()
+        self._tasks: Tasks[SentPair, FinishedPair] | None = None
+        self._is_cancelled = self._is_here = False
+        self._failures: dict[SentPair, str] = {}
+
+    @property
+    def finished_runs(self) -> int:
+        """How many have finished and come back."""
+        return self._batch.finished_runs
+
+    @property
+    def total_runs(self) -> int:
+        """How many there are in all."""
+        return self._batch.total_runs
+
+    @property
+    def progress(self) -> float:
+        """Share of all runs' time done, 0 to 1."""
+        return self._batch.progress
+
+    def start(self) -> None:
+        """Begins."""
+        running = self._machines.running(
+            carry_out, self._pairs, self._jobs, cores=self._pairs[0].cores if self._pairs else 1
+        )
+        self._tasks = self._opened.enter_context(running)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits; true once all is done or cancelled.
+
+        Raises:
+            RunError: A run failed, and all others have finished. Or a machine has other code than
+                this one, or lacks a trace or a model.
+        """
+        if self._is_cancelled:
+            return True
+        if self._is_here:
+            return self._batch.wait(timeout_s)
+        assert self._tasks, "not started"
+        try:
+            finished = self._tasks.wait(timeout_s)
+        except UsageError as error:
+            self._opened.close()
+            # So that what has come back is saved.
+            raise RunError(str(error)) from None
+        for pair, done in finished:
+            if isinstance(done, RunError):
+                self._failures[pair] = f"{pair.sent.name}, {pair.spec}: {done}"
+                continue
+            if done.failure:
+                self._failures[pair] = done.failure
+            if done.files:
+                self._take_over(done.files)
+        if not self._tasks.is_done:
+            return False
+        self._opened.close()
+        if first := next(filter(None, map(self._failures.get, self._pairs)), None):
+            raise RunError(first)
+        if self.finished_runs == self.total_runs:
+            return True
+        self._is_here = True
+        self._batch.start()
+        return False
+
+    def cancel(self) -> None:
+        """Gives up what has not finished."""
+        self._is_cancelled = True
+        self._opened.close()
+        if self._is_here:
+            self._batch.cancel()
+            while not self._batch.wait(LOOK_S):
+                pass
+
+    def _take_over(self, files: dict[str, bytes]) -> None:
+        with TemporaryDirectory(prefix="headway-bench-") as folder:
+            for name, content in files.items():
+                (Path(folder) / name).write_bytes(content)
+            self._batch.take_over(folder)
+
+
+def on_machines(plan: Plan, machines: Machines | None) -> Callable[[Batch], Runs]:
+    """What carries out a batch of the plan, once its folder's runs are taken over: these machines, or itself.
+
+    Raises:
+        UsageError: A scenario cannot go to other machines.
+    """
+    if machines is None:
+        return lambda batch: batch
+    scenarios = [sent_scenario(one) for one in plan.scenarios]
+
+    def spread(batch: Batch) -> Spread:
+        left_out = {(row["scenario"], row["scheme"]) for row in batch.left_out()}
+        there = {(row["scenario"], row["scheme"]) for row in batch.results()}
+        wanted = [
+            (scenario, spec)
+            for scenario in scenarios
+            for spec in plan.names
+            if (scenario.name, spec) not in left_out | there
+        ]
+        # Few pairs leave cores idle unless each takes several.
+        each = max(1, machines.cores // max(1, len(wanted)))
+        cores = min(machines.cores_of_one, each, plan.options.runs)
+        pairs = [_pair(scenario, spec, plan.options, cores) for scenario, spec in wanted]
+        return Spread(batch, pairs, machines, plan.options.jobs)
+
+    return spread
+
+
+def _pair(scenario: SentScenario, spec: str, asked: Options, cores: int) -> SentPair:
+    meanings = tuple(canonical_scheme(member, SIM) for member in scheme_members(spec))
+    return SentPair(scenario, spec, meanings, asked.runs, asked.seconds, asked.warmup, asked.seed, cores)

@@ -1,0 +1,283 @@
+"""Tasks on the machines of a Ray cluster. Only this module knows Ray (docs/many-machines.md).
+
+A worker that is killed, or whose machine is lost, is replaced, and its task begins again. An error of the task
+itself is not tried again: it would be the same error.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import signal
+import socket
+import sys
+import threading
+from collections import deque
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from headway import ending
+from headway._native import RunError, UsageError, code_version
+from headway.extras import need
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+LOCAL = "local"
+"""The address of a cluster that Ray starts on this machine, and ends with the command."""
+CLIENT = "ray://"
+"""The beginning of addresses of Ray Client, which has no part in the cluster."""
+RETRIES = 5
+"""A task begins again so often after its worker was lost."""
+REACHED_S = 5.0
+"""The head of a cluster answers within this time."""
+LOOK_S = 0.1
+"""Nobody waits longer for a signal to be seen."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a task in its worker."""
+
+    result: Any = None
+    error: RunError | UsageError | None = None
+    host: str = ""
+
+
+def code(packages: Sequence[str] = ()) -> dict[str, str]:
+    """What must be the same on all machines for results that are the same bit for bit: names and versions."""
+    found = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    # The version of an installed headway does not name its commit: ours does.
+    return found | {"headway": code_version, "Python": platform.python_version()}
+
+
+def carry_out(packed: bytes, here: dict[str, str], folder: str) -> Answer:
+    """Carries a task out. This runs in a worker.
+
+    Args:
+        packed: The function and its task, pickled. They are unpacked once the code is known to be the same.
+        here: What `code` has found where the command runs.
+        folder: The working folder of the command. Relative paths are meant from there.
+    """
+    host = socket.gethostname()
+    there = code([*here])
+    for name, wanted in here.items():
+        if there.get(name) != wanted:
+            has = f"{name} {there[name]}" if name in there else f"no {name}"
+            why = f"it has {has}, not {name} {wanted}; install the same there"
+            return Answer(error=UsageError(why), host=host)
+    # A machine without this folder may have no need of it.
+    with suppress(OSError):
+        os.chdir(folder)
+    try:
+        work, task = pickle.loads(packed)
+        return Answer(work(task), host=host)
+    except (RunError, UsageError) as error:
+        return Answer(error=error, host=host)
+    except Exception as error:
+        return Answer(error=RunError(f"{type(error).__name__}: {' '.join(str(error).split())}"), host=host)
+
+
+class Machines:
+    """The machines of a cluster, which this process is connected to."""
+
+    def __init__(self, ray: Any, address: str) -> None:
+        """Of Ray's module, and the address that it was given."""
+        self._ray = ray
+        self.address = address
+
+    @property
+    def cores(self) -> int:
+        """How many cores there are in all, at least 1."""
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    @property
+    def cores_of_one(self) -> int:
+        """How many cores the machine has that has fewest, at least 1. Machines without any do not count."""
+        alive = [node["Resources"].get("CPU", 0) for node in self._ray.nodes() if node["Alive"]]
+        return max(1, int(min(filter(None, alive), default=1)))
+
+    @contextmanager
+    def running(
+        self,
+        work: Callable[[T], R],
+        tasks: Iterable[T],
+        jobs: int | None = None,
+        *,
+        cores: int = 1,
+        packages: Sequence[str] = (),
+    ) -> Iterator[Tasks[T, R]]:
+        """Tasks under way inside. Those that have not finished at the end are given up.
+
+        Args:
+            work: A function of a module, which carries one task out. It may be called again for the same task.
+            tasks: What pickle takes.
+            jobs: How many are under way at most; else one a core, and as many again that wait at their machine.
+            cores: How many each takes, all of one machine.
+            packages: Their versions must be the same on all machines too.
+        """
+        at_most = jobs or 2 * max(1, self.cores // cores)
+        sent = Tasks(self._ray, self.address, work, tasks, at_most, cores, code(packages))
+        try:
+            yield sent
+        finally:
+            sent.cancel()
+
+
+class Tasks(Generic[T, R]):
+    """Tasks of a cluster; see `Machines.running`."""
+
+    def __init__(
+        self,
+        ray: Any,
+        address: str,
+        work: Callable[[T], R],
+        tasks: Iterable[T],
+        at_most: int,
+        cores: int,
+        here: dict[str, str],
+    ) -> None:
+        """Sends none of them yet."""
+        self._ray, self._address, self._work, self._at_most = ray, address, work, at_most
+        self._waiting = deque(tasks)
+        self._under_way: dict[Any, T] = {}
+        self._here = ray.put(here)
+        # Ray tries again what was lost, and nothing else.
+        self._remote = ray.remote(num_cpus=cores, max_retries=RETRIES, retry_exceptions=False)(carry_out)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all have finished, or were given up."""
+        return not (self._waiting or self._under_way)
+
+    def wait(self, timeout_s: float = LOOK_S) -> list[tuple[T, R | RunError]]:
+        """Those that have finished since the last call, each with its result or why it failed.
+
+        Waits for the first one, so long at most.
+
+        Raises:
+            UsageError: A machine has other code, or lacks what a task needs.
+        """
+        while self._waiting and len(self._under_way) < self._at_most:
+            task = self._waiting.popleft()
+            ref = self._remote.remote(pickle.dumps((self._work, task)), self._here, os.getcwd())
+            self._under_way[ref] = task
+        if not self._under_way:
+            return []
+        ready, _ = self._ray.wait([*self._under_way], num_returns=1, timeout=timeout_s)
+        if ready:
+            # Others may have finished at the same time.
+            ready, _ = self._ray.wait([*self._under_way], num_returns=len(self._under_way), timeout=0)
+        # The task first: what has been taken is not under way any more.
+        return [(self._under_way[ref], self._taken(ref)) for ref in ready]
+
+    def _taken(self, ref: Any) -> R | RunError:
+        del self._under_way[ref]
+        try:
+            answer = self._ray.get(ref)
+        except self._ray.exceptions.RayTaskError as error:
+            # Before our own code, only what it is imported from can fail.
+            why = str(error).strip().splitlines()[-1]
+            cure = "install this version of Headway for the Python of every machine"
+            raise UsageError(f"--ray {self._address}: a worker cannot begin: {why}; {cure}") from None
+        except self._ray.exceptions.RayError as error:
+            why = " ".join(str(error).split("\n")[0].split())
+            answer = Answer(error=RunError(f"its worker was lost, {RETRIES + 1} times in a row: {why}"))
+        if isinstance(answer.error, UsageError):
+            raise UsageError(f"--ray {self._address}: machine {answer.host}: {answer.error}")
+        result: R | RunError = answer.error or answer.result
+        return result
+
+    def cancel(self) -> None:
+        """Gives up all that have not finished."""
+        self._waiting.clear()
+        for ref in self._under_way:
+            with suppress(self._ray.exceptions.RayError):
+                # By force, Ray 2.60 aborts this process if the task finishes at the same time.
+                self._ray.cancel(ref, force=False)
+        self._under_way.clear()
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Machines | None]:
+    """The machines of the cluster at this address inside; None without one.
+
+    Args:
+        address: As Ray has it: `auto` (the cluster that this machine is in), HOST:PORT of the head, or `local`.
+
+    Raises:
+        UsageError: Ray is not installed, or there is no such cluster.
+    """
+    if address is None:
+        yield None
+        return
+    if address.startswith(CLIENT):
+        cure = "run the command on a machine of the cluster, with --ray auto"
+        raise UsageError(f"--ray {address}: Ray Client is not served; {cure}")
+    # We report nothing about our users to anybody.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    with _signals_kept():
+        ray = need("ray", "ray")
+        is_ours = not ray.is_initialized()
+        if is_ours:
+            _lead_to_stderr()
+            _connect(ray, address)
+    try:
+        yield Machines(ray, address)
+    finally:
+        # A program that has connected already goes on with its own connection.
+        if is_ours:
+            with _signals_kept(), ending.held():
+                ray.shutdown()
+
+
+def _connect(ray: Any, address: str) -> None:
+    more = {"include_dashboard": False} if address == LOCAL else {}
+    host, colon, port = address.rpartition(":")
+    try:
+        if colon:
+            # Ray would try for minutes.
+            socket.create_connection((host.strip("[]"), int(port)), REACHED_S).close()
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **more)
+    except (ConnectionError, RuntimeError, ValueError, OSError, AssertionError) as error:
+        why = " ".join(str(error).split()).partition(". ")[0] or type(error).__name__
+        cure = "give auto on a machine of a cluster that `ray start` has made, HOST:PORT of its head, or local"
+        raise UsageError(f"--ray {address}: {why}; {cure}") from None
+
+
+def _lead_to_stderr() -> None:
+    """Ray tells on standard output which workers are lost. That is for results, and no option changes it."""
+    inside: Any = sys.modules.get("ray._private.worker")
+    if hasattr(inside, "print_to_stdstream"):
+        inside.print_to_stdstream = _tell
+
+
+def _tell(data: Mapping[str, Any], *_: object, **__: object) -> None:
+    """Says in a line what Ray says in many."""
+    said = " ".join(" ".join(map(str, data["lines"])).split())
+    for end in (" To troubleshoot", " Error:"):
+        said = said.partition(end)[0]
+    print(f"headway: Ray: {said.rstrip('.')}", file=sys.stderr)
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Inside, Ray replaces a handler of ours: SIGTERM would end the process at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = [(number, signal.getsignal(number)) for number in ending.SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)

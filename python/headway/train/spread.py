@@ -1,0 +1,115 @@
+"""Several trainings on the machines of a cluster: a task each, in folders on a disk that all machines share.
+
+A worker that is killed costs a training only what came after its last checkpoint: the task begins again elsewhere,
+and goes on from the checkpoint, as the same command does.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any
+
+from headway._native import RunError, Scenario, UsageError
+from headway.files import make_folder
+from headway.train.run import Failed, attempt, folder_of, name_of
+from headway.train.scenarios import trained_on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from headway.runs.many_machines import Machines
+    from headway.train.config import TrainConfig
+    from headway.train.loop import Training, Watcher
+    from headway.train.run import Trained
+
+    Planned = Sequence[tuple[TrainConfig, int]]
+
+PACKAGES = ("numpy", "torch", "stable-baselines3", "gymnasium")
+"""Weights depend on their versions."""
+
+
+@dataclass(frozen=True)
+class SentTraining:
+    """A training as it goes to another machine."""
+
+    number: int
+    config: TrainConfig
+    seed: int
+    base: Path
+    """The folder in which its own is made; absolute."""
+    mark: str
+    """The name of a file there, by which a machine sees that it is the same folder."""
+    needs: dict[str, Any]
+    """What `needs_of` has found where the command runs."""
+
+
+class _Unwatched:
+    """Nobody looks on in a worker: validations are in the folder, for TensorBoard."""
+
+    def rollout(self, steps: int, reward: float) -> None:
+        pass
+
+    def validated(self, training: Training) -> None:
+        pass
+
+    def interrupted(self) -> bool:
+        return False
+
+
+@contextmanager
+def _unwatched(_: object) -> Iterator[Watcher]:
+    yield _Unwatched()
+
+
+def needs_of(config: TrainConfig, seed: int) -> dict[str, Any]:
+    """What decides the weights: identity of the training, and the traces by their contents. Raises UsageError."""
+    from headway.traces import digests
+    from headway.train.loop import identity
+
+    given = [*trained_on(config), *config.validation.scenarios]
+    traces = dict.fromkeys(trace for name in given for one in Scenario.load_all(name) for trace in one.traces)
+    return {**identity(config, seed), **{f"trace {name}": found for name, found in digests(traces).items()}}
+
+
+def carry_out(sent: SentTraining) -> Trained | Failed:
+    """Trains, in a worker. Raises UsageError where this machine is not fit for it."""
+    if not (sent.base / sent.mark).exists():
+        cure = "give a folder that all machines share, under the same path"
+        raise UsageError(f"--out {sent.base} is another folder there; {cure}")
+    here = needs_of(sent.config, sent.seed)
+    for name, wanted in sent.needs.items():
+        if here.get(name) != wanted:
+            raise UsageError(f"it has {name} {here.get(name)}, not {wanted}; put the same there")
+    folder = folder_of(sent.config.model, sent.seed, sent.base)
+    return attempt(sent.config, folder, sent.seed, _unwatched)
+
+
+def train_on(machines: Machines, planned: Planned, base: Path) -> Iterator[tuple[int, Trained | Failed]]:
+    """Trains each system with each seed, and gives each with its number in `planned` as it ends.
+
+    Args:
+        machines: Where.
+        planned: Configurations and seeds.
+        base: The folder in which each has its own. All machines share it.
+
+    Raises:
+        UsageError: A machine has other code than this one, does not see the folder, or lacks a trace.
+    """
+    folder = make_folder(base, "--out").absolute()
+    most = max(config.algorithm.threads for config, _ in planned)
+    cores = min(most, machines.cores_of_one)
+    with NamedTemporaryFile(prefix=".headway-ray-", dir=folder) as mark:
+        tasks = [
+            SentTraining(number, config, seed, folder, Path(mark.name).name, needs_of(config, seed))
+            for number, (config, seed) in enumerate(planned)
+        ]
+        with machines.running(carry_out, tasks, cores=cores, packages=PACKAGES) as under_way:
+            while not under_way.is_done:
+                for sent, done in under_way.wait():
+                    if isinstance(done, RunError):
+                        yield sent.number, Failed(name_of(sent.config, sent.seed), str(done))
+                    else:
+                        yield sent.number, done

@@ -1,0 +1,104 @@
+"""A cluster in this process: the few functions of Ray that `headway.runs.many_machines` calls.
+
+It shows what we ask of Ray, and what we do with its answers. What Ray itself does, tests/test_ray.py
+shows where it is installed.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+from types import SimpleNamespace
+from typing import Any
+
+
+class RayError(Exception):
+    """As Ray's: its worker was lost."""
+
+
+class RayTaskError(RayError):
+    """As Ray's: the task raised an error that nobody caught."""
+
+
+class FakeRay:
+    """Nodes with so many cores each. A task is carried out when somebody waits for it, the last one first."""
+
+    exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
+
+    def __init__(self, *cores: int) -> None:
+        self.node_cores = cores
+        self.is_up = False
+        self.sent: list[dict[str, Any]] = []
+        """Of each task its options."""
+        self.under_way: dict[int, tuple[Any, tuple[Any, ...]]] = {}
+        self.most = 0
+        """So many were under way at a time."""
+        self.answers: dict[int, Any] = {}
+        self.cancelled: list[int] = []
+        self.inits: list[dict[str, Any]] = []
+        self.refuses: Exception | None = None
+        """What `init` raises."""
+        self.around: Any = lambda carry_out: carry_out()
+        """What happens around a task, in its worker."""
+
+    def is_initialized(self) -> bool:
+        return self.is_up
+
+    def init(self, **options: Any) -> None:
+        self.inits.append(options)
+        # Ray does so too: SIGTERM would end the process.
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        if self.refuses:
+            raise self.refuses
+        self.is_up = True
+
+    def shutdown(self) -> None:
+        self.is_up = False
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": float(sum(self.node_cores)), "memory": 1e9}
+
+    def nodes(self) -> list[dict[str, Any]]:
+        alive = [{"Alive": True, "Resources": {"CPU": float(cores)}} for cores in self.node_cores]
+        return [*alive, {"Alive": True, "Resources": {}}, {"Alive": False, "Resources": {"CPU": 1.0}}]
+
+    def put(self, value: Any) -> Any:
+        return value
+
+    def remote(self, **options: Any) -> Any:
+        def of(function: Any) -> Any:
+            def send(*arguments: Any) -> int:
+                ref = len(self.sent)
+                self.sent.append(options)
+                # Another process has neither our objects nor our modules' variables.
+                self.under_way[ref] = pickle.loads(pickle.dumps((function, arguments)))
+                self.most = max(self.most, len(self.under_way))
+                return ref
+
+            return SimpleNamespace(remote=send)
+
+        return of
+
+    def wait(self, refs: list[int], *, num_returns: int, timeout: float) -> tuple[list[int], list[int]]:
+        if not any(ref in self.answers for ref in refs) and timeout:
+            last = max(self.under_way)
+            function, arguments = self.under_way[last]
+            try:
+                self.answers[last] = pickle.loads(pickle.dumps(self.around(lambda: function(*arguments))))
+            except RayError as error:
+                self.answers[last] = error
+        ready = [ref for ref in refs if ref in self.answers][:num_returns]
+        return ready, [ref for ref in refs if ref not in ready]
+
+    def get(self, ref: int) -> Any:
+        answer = self.answers[ref]
+        del self.under_way[ref]
+        if isinstance(answer, RayError):
+            raise answer
+        return answer
+
+    def cancel(self, ref: int, *, force: bool) -> None:
+        assert not force, "by force, Ray 2.60 aborts this process if the task finishes at the same time"
+        assert ref in self.under_way, "it has finished"
+        self.cancelled.append(ref)
+        del self.under_way[ref]

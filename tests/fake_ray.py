@@ -8,28 +8,47 @@ from __future__ import annotations
 
 import pickle
 import signal
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 
 class RayError(Exception):
-    """As Ray's: its worker was lost."""
+    """As Ray's: something became of a task, or of Ray."""
 
 
 class RayTaskError(RayError):
     """As Ray's: the task raised an error that nobody caught."""
 
 
+class WorkerCrashedError(RayError):
+    """As Ray's: its worker was lost, as often as a task is begun."""
+
+
+class RaySystemError(RayError):
+    """As Ray's: Ray itself fails."""
+
+
 class FakeRay:
     """Nodes with so many cores each. A task is carried out when somebody waits for it, the last one first."""
 
-    exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
+    exceptions = SimpleNamespace(
+        RayError=RayError,
+        RayTaskError=RayTaskError,
+        WorkerCrashedError=WorkerCrashedError,
+        NodeDiedError=WorkerCrashedError,
+        LocalRayletDiedError=WorkerCrashedError,
+        RaySystemError=RaySystemError,
+        RpcError=RaySystemError,
+    )
 
     def __init__(self, *cores: int) -> None:
         self.node_cores = cores
         self.is_up = False
         self.sent: list[dict[str, Any]] = []
         """Of each task its options."""
+        self.tasks: list[Any] = []
+        """Each task that was sent."""
         self.under_way: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         self.most = 0
         """So many were under way at a time."""
@@ -38,6 +57,10 @@ class FakeRay:
         self.inits: list[dict[str, Any]] = []
         self.refuses: Exception | None = None
         """What `init` raises."""
+        self.fails: Exception | None = None
+        """What `wait` raises."""
+        self.at_once = 1
+        """So many tasks finish at the same time."""
         self.around: Any = lambda carry_out: carry_out()
         """What happens around a task, in its worker."""
 
@@ -70,6 +93,7 @@ class FakeRay:
             def send(*arguments: Any) -> int:
                 ref = len(self.sent)
                 self.sent.append(options)
+                self.tasks.append(pickle.loads(arguments[0])[1])
                 # Another process has neither our objects nor our modules' variables.
                 self.under_way[ref] = pickle.loads(pickle.dumps((function, arguments)))
                 self.most = max(self.most, len(self.under_way))
@@ -80,11 +104,13 @@ class FakeRay:
         return of
 
     def wait(self, refs: list[int], *, num_returns: int, timeout: float) -> tuple[list[int], list[int]]:
-        if not any(ref in self.answers for ref in refs) and timeout:
-            last = max(self.under_way)
+        if self.fails:
+            raise self.fails
+        at_once = self.at_once if timeout and not any(ref in self.answers for ref in refs) else 0
+        for last in sorted(self.under_way, reverse=True)[:at_once]:
             function, arguments = self.under_way[last]
             try:
-                self.answers[last] = pickle.loads(pickle.dumps(self.around(lambda: function(*arguments))))
+                self.answers[last] = pickle.loads(pickle.dumps(self.around(partial(function, *arguments))))
             except RayError as error:
                 self.answers[last] = error
         ready = [ref for ref in refs if ref in self.answers][:num_returns]

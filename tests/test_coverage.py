@@ -7,7 +7,7 @@ from scipy.stats import binom, binomtest
 from headway._native import Scenario
 from headway.reproduce.claim import Verdict, judge
 from headway.reproduce.lab import Lab, Settings
-from headway.reproduce.measured import Measured, over_recordings
+from headway.reproduce.measured import Measured, mean_of, over_recordings
 from headway.reproduce.owl.contenders import RULE_ALONE, beside_rule
 from headway.stats import (
     block_of_known,
@@ -209,6 +209,21 @@ def test_trainings_and_recordings_are_the_samples():
         return [Estimate.exactly(value) for value in random.normal(2, 1, 3)]
 
     assert coverage(lambda of: over_recordings(of).ci95, recordings, 2.0) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize(("of_recordings", "of_trainings"), [(1.0, 0.1), (1.0, 1.0), (0.1, 1.0)])
+def test_a_mean_over_recordings_covers_what_recordings_and_trainings_add(of_recordings, of_trainings):
+    """Five recordings meet the same five trainings. Where both differ the interval is wider than needed."""
+
+    def draw(random):
+        recording, training = random.normal(0, of_recordings, (5, 1)), random.normal(0, of_trainings, 5)
+        return 2 + recording + training + random.normal(0, 0.1, (5, 5))
+
+    def interval(of):
+        return over_recordings(mean_of(row) for row in of.tolist()).ci95
+
+    covered = coverage(interval, draw, 2.0)
+    assert covered == pytest.approx(0.95, abs=0.02) if of_recordings != of_trainings else covered >= 0.95
 
 
 @pytest.mark.parametrize("trainings", [(5, 5), (5, 3)])

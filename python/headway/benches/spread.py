@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,11 +96,22 @@ class Spread:
     an earlier bench that was interrupted, are carried out on this machine at the end.
     """
 
-    def __init__(self, batch: Batch, pairs: list[SentPair], machines: Machines, jobs: int | None) -> None:
-        """Of a batch that has not started, and those of its pairs that no run of is there."""
+    def __init__(
+        self, batch: Batch, pairs: list[SentPair], machines: Machines, jobs: int | None, *, has_begun: bool
+    ) -> None:
+        """Of a batch that has not started, and those of its pairs that no run of is there.
+
+        Args:
+            batch: Takes over what comes back.
+            pairs: Go to other machines.
+            machines: Where they run.
+            jobs: How many are under way at most.
+            has_begun: Whether another pair has some of its runs, but not all.
+        """
         self._batch, self._pairs, self._machines, self._jobs = batch, pairs, machines, jobs
         self._opened = ExitStack()
         self._tasks: Tasks[SentPair, FinishedPair] | None = None
+        self._has_begun = has_begun
         self._is_cancelled = self._is_here = False
         self._failures: dict[SentPair, str] = {}
 
@@ -130,37 +142,59 @@ class Spread:
 
         Raises:
             RunError: A run failed, and all others have finished. Or a machine has other code than
-                this one, or lacks a trace or a model.
+                this one, or lacks a trace or a model. Or Ray itself fails.
         """
         if self._is_cancelled:
             return True
         if self._is_here:
-            return self._batch.wait(timeout_s)
+            return self._wait_here(timeout_s)
         assert self._tasks, "not started"
         try:
             finished = self._tasks.wait(timeout_s)
-        except UsageError as error:
+        except (RunError, UsageError) as error:
             self._opened.close()
             # So that what has come back is saved.
             raise RunError(str(error)) from None
         for pair, done in finished:
-            if isinstance(done, RunError):
-                self._failures[pair] = f"{pair.sent.name}, {pair.spec}: {done}"
-                continue
-            if done.failure:
-                self._failures[pair] = done.failure
-            if done.files:
-                self._take_over(done.files)
+            if why := self._failure(pair, done):
+                self._failures[pair] = why
         if not self._tasks.is_done:
             return False
         self._opened.close()
-        if first := next(filter(None, map(self._failures.get, self._pairs)), None):
-            raise RunError(first)
-        if self.finished_runs == self.total_runs:
-            return True
-        self._is_here = True
-        self._batch.start()
-        return False
+        if self._has_begun and self.finished_runs < self.total_runs:
+            # Nobody can take single runs out of a batch: those of pairs that failed are tried once more.
+            self._is_here = True
+            self._batch.start()
+            return False
+        return self._ended()
+
+    def _failure(self, pair: SentPair, done: FinishedPair | RunError) -> str | None:
+        """Takes over what came back; why a run of the pair is not there, if one is not."""
+        name = f"{pair.sent.name}, {pair.spec}"
+        if isinstance(done, RunError):
+            return f"{name}: {done}"
+        try:
+            if done.files:
+                self._take_over(done.files)
+        except (RunError, UsageError, OSError) as error:
+            return f"{name}: {error}"
+        return done.failure
+
+    def _wait_here(self, timeout_s: float) -> bool:
+        try:
+            return self._batch.wait(timeout_s) and self._ended()
+        except RunError as error:
+            raise RunError(self._first_failure or str(error)) from None
+
+    def _ended(self) -> bool:
+        """True. Raises RunError where a run is missing that failed."""
+        if self._first_failure and self.finished_runs < self.total_runs:
+            raise RunError(self._first_failure)
+        return True
+
+    @property
+    def _first_failure(self) -> str | None:
+        return next(filter(None, map(self._failures.get, self._pairs)), None)
 
     def cancel(self) -> None:
         """Gives up what has not finished."""
@@ -190,18 +224,20 @@ def on_machines(plan: Plan, machines: Machines | None) -> Callable[[Batch], Runs
 
     def spread(batch: Batch) -> Spread:
         left_out = {(row["scenario"], row["scheme"]) for row in batch.left_out()}
-        there = {(row["scenario"], row["scheme"]) for row in batch.results()}
+        runs_there = {(row["scenario"], row["scheme"], row["run"]) for row in batch.results()}
+        there = Counter((scenario, spec) for scenario, spec, _ in runs_there)
         wanted = [
             (scenario, spec)
             for scenario in scenarios
             for spec in plan.names
-            if (scenario.name, spec) not in left_out | there
+            if (scenario.name, spec) not in left_out | there.keys()
         ]
         # Few pairs leave cores idle unless each takes several.
         each = max(1, machines.cores // max(1, len(wanted)))
         cores = min(machines.cores_of_one, each, plan.options.runs)
         pairs = [_pair(scenario, spec, plan.options, cores) for scenario, spec in wanted]
-        return Spread(batch, pairs, machines, plan.options.jobs)
+        has_begun = any(count < plan.options.runs for count in there.values())
+        return Spread(batch, pairs, machines, plan.options.jobs, has_begun=has_begun)
 
     return spread
 

@@ -119,7 +119,7 @@ def train(
         _interrupted(f"the training is finished; the model is {found.model}")
 
 
-def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool, ray: str | None) -> None:
+def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool, ray: str | None = None) -> None:
     """Trains each system with each seed: one after the other, or on the machines of a cluster.
 
     Ends the command after a signal. One that fails, whatever the error, does not end the others. Raises RunError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import hypot
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from headway.stats import (
 )
 from headway.stats.estimate import NOTHING, Estimate
 from headway.stats.nested import are_pairs, nested
+from headway.stats.student import welch_interval
 from headway.stats.two_samples import between, mean_difference
 from headway.summary import METRICS, in_blocks, summarise, within_range
 
@@ -271,11 +273,38 @@ def _value(run: Run, of: Of) -> float | None:
 
 
 def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
-    """The mean over recordings, each of which is one sample however many runs it has (Student's interval).
+    """The mean over recordings, each of which is one sample however many runs it has.
 
-    Runs at many offsets of one recording tell how much its seconds differ, and nothing of other recordings.
+    Runs at many offsets of one recording tell how much its seconds differ, and nothing of other recordings. All
+    recordings are met by the same trainings of a learner, though. So the interval has two parts, of which the
+    root of the sum of squares is half its width: Student's over recordings, and Student's or Welch's over
+    trainings, each of which is a mean over recordings. Either has the other's part of the noise too.
     """
-    return over_each([one.mean for one in of_each if one.mean is not None])
+    known = [one for one in of_each if one.mean is not None]
+    values = [one.mean for one in known if one.mean is not None]
+    trainings = _means_of_samples(known)
+
+    def interval(level: float) -> tuple[float, float] | None:
+        ends = student_interval(values, level=level)
+        if ends is None or not trainings:
+            return ends
+        alone = len(trainings) == 1
+        own = student_interval(trainings[0], level=level) if alone else welch_interval(*trainings, level=level)
+        if own is None:
+            return None
+        middle, half = sum(ends) / 2, hypot(ends[1] - ends[0], own[1] - own[0]) / 2
+        return middle - half, middle + half
+
+    return Estimate(fmean(values) if values else None, interval, [values])
+
+
+def _means_of_samples(of_each: Sequence[Estimate]) -> list[list[float]]:
+    """The mean over estimates of each of their samples, by group; none where their numbers differ."""
+    samples = [one.samples for one in of_each if one.samples is not None and not isinstance(one.samples, int)]
+    shapes = {tuple(map(len, groups)) for groups in samples}
+    if len(samples) < len(of_each) or len(shapes) != 1 or not 1 <= len(samples[0]) <= 2:
+        return []
+    return [[fmean(same) for same in zip(*group, strict=True)] for group in zip(*samples, strict=True)]
 
 
 def over_each(values: Sequence[float]) -> Estimate:

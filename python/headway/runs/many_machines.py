@@ -150,61 +150,97 @@ class Tasks(Generic[T, R]):
         self._ray, self._address, self._work, self._at_most = ray, address, work, at_most
         self._waiting = deque(tasks)
         self._under_way: dict[Any, T] = {}
-        self._here = ray.put(here)
+        self._error: RunError | UsageError | None = None
+        with self._ray_works():
+            self._here = ray.put(here)
         # Ray tries again what was lost, and nothing else.
         self._remote = ray.remote(num_cpus=cores, max_retries=RETRIES, retry_exceptions=False)(carry_out)
 
     @property
     def is_done(self) -> bool:
-        """Whether all have finished, or were given up."""
-        return not (self._waiting or self._under_way)
+        """Whether all have finished, or were given up, and each error was raised."""
+        return not (self._waiting or self._under_way or self._error)
 
     def wait(self, timeout_s: float = LOOK_S) -> list[tuple[T, R | RunError]]:
         """Those that have finished since the last call, each with its result or why it failed.
 
-        Waits for the first one, so long at most.
+        Waits for the first one, so long at most. What has come back is given before an error is raised.
 
         Raises:
             UsageError: A machine has other code, or lacks what a task needs.
+            RunError: Ray itself fails, as where the head of the cluster is lost.
         """
-        while self._waiting and len(self._under_way) < self._at_most:
-            task = self._waiting.popleft()
-            ref = self._remote.remote(pickle.dumps((self._work, task)), self._here, os.getcwd())
-            self._under_way[ref] = task
-        if not self._under_way:
-            return []
-        ready, _ = self._ray.wait([*self._under_way], num_returns=1, timeout=timeout_s)
-        if ready:
-            # Others may have finished at the same time.
-            ready, _ = self._ray.wait([*self._under_way], num_returns=len(self._under_way), timeout=0)
-        # The task first: what has been taken is not under way any more.
-        return [(self._under_way[ref], self._taken(ref)) for ref in ready]
+        found: list[tuple[T, R | RunError]] = []
+        if self._error is None:
+            for ref in self._ready(timeout_s):
+                # The task first: what has been taken is not under way any more.
+                task = self._under_way.pop(ref)
+                try:
+                    found.append((task, self._taken(ref)))
+                except (RunError, UsageError) as error:
+                    self._error = self._error or error
+        if self._error and not found:
+            raised, self._error = self._error, None
+            raise raised
+        return found
+
+    def _ready(self, timeout_s: float) -> list[Any]:
+        """Sends what can be sent; those that have finished. Raises RunError."""
+        with self._ray_works():
+            while self._waiting and len(self._under_way) < self._at_most:
+                task = self._waiting.popleft()
+                ref = self._remote.remote(pickle.dumps((self._work, task)), self._here, os.getcwd())
+                self._under_way[ref] = task
+            if not self._under_way:
+                return []
+            ready, _ = self._ray.wait([*self._under_way], num_returns=1, timeout=timeout_s)
+            if ready:
+                # Others may have finished at the same time.
+                ready, _ = self._ray.wait([*self._under_way], num_returns=len(self._under_way), timeout=0)
+            return [*ready]
 
     def _taken(self, ref: Any) -> R | RunError:
-        del self._under_way[ref]
+        errors = self._ray.exceptions
         try:
-            answer = self._ray.get(ref)
-        except self._ray.exceptions.RayTaskError as error:
+            with self._ray_works():
+                answer = self._ray.get(ref)
+        except errors.RayTaskError as error:
             # Before our own code, only what it is imported from can fail.
             why = str(error).strip().splitlines()[-1]
             cure = "install this version of Headway for the Python of every machine"
             raise UsageError(f"--ray {self._address}: a worker cannot begin: {why}; {cure}") from None
-        except self._ray.exceptions.RayError as error:
-            why = " ".join(str(error).split("\n")[0].split())
-            answer = Answer(error=RunError(f"its worker was lost, {RETRIES + 1} times in a row: {why}"))
+        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.LocalRayletDiedError) as error:
+            why = f"its worker was lost, {RETRIES + 1} times in a row: {_first_line(error)}"
+            answer = Answer(error=RunError(why))
+        except errors.RayError as error:
+            answer = Answer(error=RunError(f"Ray has given it up: {_first_line(error)}"))
         if isinstance(answer.error, UsageError):
             raise UsageError(f"--ray {self._address}: machine {answer.host}: {answer.error}")
         result: R | RunError = answer.error or answer.result
         return result
 
+    @contextmanager
+    def _ray_works(self) -> Iterator[None]:
+        """Inside, an error of Ray itself, not of a task, is a RunError."""
+        try:
+            yield
+        except (self._ray.exceptions.RaySystemError, self._ray.exceptions.RpcError, ConnectionError) as error:
+            raise RunError(f"--ray {self._address}: Ray fails: {_first_line(error)}") from None
+
     def cancel(self) -> None:
         """Gives up all that have not finished."""
         self._waiting.clear()
+        self._error = None
         for ref in self._under_way:
-            with suppress(self._ray.exceptions.RayError):
+            with suppress(self._ray.exceptions.RayError, ConnectionError):
                 # By force, Ray 2.60 aborts this process if the task finishes at the same time.
                 self._ray.cancel(ref, force=False)
         self._under_way.clear()
+
+
+def _first_line(error: Exception) -> str:
+    said = " ".join(str(error).strip().split("\n")[0].split())
+    return said or type(error).__name__
 
 
 @contextmanager
@@ -251,6 +287,13 @@ def _connect(ray: Any, address: str) -> None:
     except (ConnectionError, RuntimeError, ValueError, OSError, AssertionError) as error:
         why = " ".join(str(error).split()).partition(". ")[0] or type(error).__name__
         cure = "give auto on a machine of a cluster that `ray start` has made, HOST:PORT of its head, or local"
+        if why.startswith("Failed to connect"):
+            cure = "see that its head runs, and that RAY_AUTH_MODE and ~/.ray/auth_token are the same here"
+        raise UsageError(f"--ray {address}: {why}; {cure}") from None
+    except ray.exceptions.RayError as error:
+        # Of a token that is missing or another, before all.
+        why = _first_line(error).partition(". ")[0].rstrip(".")
+        cure = "set RAY_AUTH_MODE=token, and copy the token of the cluster to ~/.ray/auth_token"
         raise UsageError(f"--ray {address}: {why}; {cure}") from None
 
 

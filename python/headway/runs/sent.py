@@ -63,7 +63,7 @@ def _sent(text: str, name: str, digest: str, traces: tuple[str, ...]) -> SentSce
 def _load(sent: SentScenario) -> Scenario:
     with TemporaryDirectory(prefix="headway-scenario-") as folder:
         path = Path(folder) / f"{sent.name.partition(':')[0]}.toml"
-        path.write_text(sent.text)
+        path.write_text(sent.text, encoding="utf-8")
         same = [one for one in Scenario.load_all(str(path)) if (one.name, one.hash) == (sent.name, sent.hash)]
     if not same:
         raise UsageError(f"scenario {sent.name} has another meaning there; install the same version of Headway")

@@ -65,7 +65,7 @@ test-train-if-changed: .venv/dev.stamp
 # So has Ray.
 test-ray: .venv/core.stamp build/ray.stamp ## run the tests that need Ray, on a cluster of two nodes (root or user namespaces)
 	@echo "make: testing --ray on a cluster of two nodes"
-	@PYTHONPATH="$(CURDIR)/python" HEADWAY_REQUIRE=ray build/ray/bin/python scripts/python_tests.py tests/test_ray.py
+	@PYTHONPATH="$(CURDIR)/python" HEADWAY_REQUIRE=ray build/ray/bin/python scripts/python_tests.py tests/ray_on_two_nodes.py
 
 HEADWAYD_IF_POSSIBLE = if pkg-config --exists $(LIBRARIES) 2>/dev/null; then $(MAKE) --no-print-directory headwayd; \
 	else echo "make: no headwayd, and no tests of it: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi

@@ -1,6 +1,6 @@
 """A cluster in this process: the few functions of Ray that `headway.runs.many_machines` calls.
 
-It shows what we ask of Ray, and what we do with its answers. What Ray itself does, tests/test_ray.py
+It shows what we ask of Ray, and what we do with its answers. What Ray itself does, tests/ray_on_two_nodes.py
 shows where it is installed.
 """
 

@@ -1,4 +1,7 @@
-"""`--ray` on a real cluster of two nodes, whose processes are killed: make test-ray runs this."""
+"""`--ray` on a real cluster of two nodes, whose processes are killed: make test-ray runs this.
+
+Its name keeps it out of `make test`, where Ray is not installed.
+"""
 
 import json
 import os

@@ -30,7 +30,7 @@ class RaySystemError(RayError):
 
 
 class FakeRay:
-    """Nodes with so many cores each. A task is carried out when somebody waits for it, the last one first."""
+    """Nodes, with the number of cores of each. A task is carried out when somebody waits, the last one first."""
 
     exceptions = SimpleNamespace(
         RayError=RayError,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from headway._native import Batch, RunError, UsageError, canonical_scheme, scheme_members
 from headway.results import FILES
+from headway.runs.collect import finish
 from headway.runs.sent import SentScenario, checked_spec, sent_scenario
 from headway.runs.task import SIM
 
@@ -62,17 +63,11 @@ def carry_out(pair: SentPair) -> FinishedPair:
         seed=pair.seed,
         jobs=pair.cores,
     )
-    batch.start()
     failure = None
     try:
-        while not batch.wait(LOOK_S):
-            pass
+        finish(batch)
     except RunError as error:
         failure = str(error)
-    except KeyboardInterrupt:
-        # The command has given it up.
-        batch.cancel()
-        raise
     if not batch.finished_runs:
         return FinishedPair({}, failure)
     with TemporaryDirectory(prefix="headway-bench-") as folder:

@@ -305,12 +305,3 @@ def _means_of_samples(of_each: Sequence[Estimate]) -> list[list[float]]:
     if len(samples) < len(of_each) or len(shapes) != 1 or not 1 <= len(samples[0]) <= 2:
         return []
     return [[fmean(same) for same in zip(*group, strict=True)] for group in zip(*samples, strict=True)]
-
-
-def over_each(values: Sequence[float]) -> Estimate:
-    """The mean of independent values, such as one of each recording or training, with Student's interval."""
-    return Estimate(
-        sum(values) / len(values) if values else None,
-        lambda level: student_interval(values, level=level),
-        [values],
-    )

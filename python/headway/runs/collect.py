@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headway import memory
 from headway._native import Batch, RunError, UsageError
 from headway.ending import held
-from headway.runs.task import Task
+from headway.runs.task import Runnable, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -36,7 +36,7 @@ class Running(Protocol):
     def series(self) -> list[dict[str, Any]]: ...  # noqa: D102
 
 
-def begin(task: Task, logs: Path | None = None) -> Running:
+def begin(task: Runnable, logs: Path | None = None) -> Running:
     """The run of a task, not yet started; its packets are logged in a folder of `logs`."""
     return Batch(
         [task.scenario],
@@ -53,6 +53,17 @@ def begin(task: Task, logs: Path | None = None) -> Running:
         recordings=logs,
         logs=logs is not None,
     )
+
+
+def finish(run: Running, look_s: float = 1.0) -> None:
+    """Starts a run and waits for its end, alone; KeyboardInterrupt gives it up. Raises RunError as `wait` does."""
+    run.start()
+    try:
+        while not run.wait(look_s):
+            pass
+    except KeyboardInterrupt:
+        run.cancel()
+        raise
 
 
 def collect(

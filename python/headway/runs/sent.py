@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError, Scenario, UsageError
 from headway.ending import held
-from headway.runs.collect import begin
+from headway.runs.collect import begin, finish
 from headway.runs.store import machine
 from headway.runs.task import SIM, canonical, traces_sha256
 
@@ -89,7 +89,7 @@ def checked_spec(spec: str, meaning: str, world: str) -> str:
 
 @dataclass(frozen=True)
 class SentRun:
-    """One run. See `headway.runs.task.Task`."""
+    """One run. See `headway.runs.task.Runnable`."""
 
     sent: SentScenario
     spec: str
@@ -106,11 +106,6 @@ class SentRun:
     def scenario(self) -> Scenario:
         """On this machine. Raises UsageError."""
         return self.sent.load()
-
-    @property
-    def key(self) -> dict[str, Any]:
-        """Nobody asks for it in a worker."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -142,14 +137,7 @@ def carry_out(run: SentRun) -> Finished:
     """Carries it out, in a worker. Raises UsageError and RunError."""
     checked_spec(run.spec, run.meaning, run.world)
     began, under_way = time.monotonic(), begin(run)
-    under_way.start()
-    try:
-        while not under_way.wait(1.0):
-            pass
-    except KeyboardInterrupt:
-        # The command has given it up.
-        under_way.cancel()
-        raise
+    finish(under_way)
     took_s = time.monotonic() - began
     series = under_way.series() if run.grid_ms else []
     return Finished(under_way.results(), series, took_s, machine())

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 SIM, EMU, KERNEL = "sim", "emu", "kernel"
 
 
-class Task(Protocol):
-    """One run of a scheme on a scenario; immutable, and usable as a key."""
+class Runnable(Protocol):
+    """One run of a scheme on a scenario: what has to be known to carry it out."""
 
     @property
     def world(self) -> str: ...  # noqa: D102
@@ -41,6 +41,10 @@ class Task(Protocol):
     @property
     def grid_ms(self) -> float | None:
         """The bins of the time series that is kept; None keeps none."""
+
+
+class Task(Runnable, Protocol):
+    """A run that is stored; immutable, and usable as a key."""
 
     @property
     def key(self) -> dict[str, Any]:

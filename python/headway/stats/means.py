@@ -18,7 +18,7 @@ class Metric(TypedDict):
 
 
 ENOUGH = 30
-"""From so many independent values on a bootstrap covers the mean about as often as it says."""
+"""With at least this many independent values a bootstrap covers the mean about as often as it says."""
 
 
 def block_means(values: Sequence[float], block: int) -> list[float]:

@@ -12,7 +12,7 @@ from headway.reproduce.charts import Bar, bars, heat, looks_of, titled
 from headway.reproduce.claim import PERCENT, judge, with_replicates
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import MissingError, family
-from headway.reproduce.measured import over_each
+from headway.reproduce.measured import mean_of
 from headway.reproduce.owl.contenders import BASE, IMITATION, RULE_ALONE, TRAIN_FIRST, ablations
 from headway.reproduce.owl.geni import TWO
 from headway.reproduce.owl.importance import of_model
@@ -118,6 +118,7 @@ def fig13(lab: Lab) -> FigureJob:
         raise MissingError(str(why)) from None
     yield []
     low, high = (over_trainings(each) for each in found.values())
+    above = over_trainings(found[LOW], above_even)
     features = sorted(high, key=lambda name: -(high[name].mean or 0.0))
     columns = [f"{known:.0%} of the network known" for known in SHARES]
     shown = [[each[name].mean or 0.0 for each in (low, high)] for name in features]
@@ -140,7 +141,7 @@ def fig13(lab: Lab) -> FigureJob:
             "Then cwnd, RTT, its variation and delivered packets guide the decision (VII-G)",
             "share of each of these four features of the connection weights with 20% known, minus the share of a "
             "feature if all had equal weight; threshold: above 0",
-            {name: over_trainings(found[LOW], above_even)[name] for name in SIGNALS},
+            {name: above[name] for name in SIGNALS},
             "points",
             more=0.0,
             of_each=True,
@@ -159,7 +160,7 @@ WEIGHTS_OF = (
 
 
 def above_even(share: float, features: int) -> float:
-    """By how many points a feature's share is above that of each of so many features with equal weights."""
+    """A feature's share less an even share, 1 / `features`, in percentage points."""
     return 100 * (share - 1 / features)
 
 
@@ -167,7 +168,7 @@ def over_trainings(
     found: Sequence[Mapping[str, float]], of: Callable[[float, int], float] = lambda share, _: share
 ) -> dict[str, Estimate]:
     """What each feature weighs on average over networks: `of` its share and the number of features."""
-    return {name: over_each([of(each[name], len(each)) for each in found]) for name in found[0]}
+    return {name: mean_of([of(each[name], len(each)) for each in found]) for name in found[0]}
 
 
 def role_of_network(
@@ -181,8 +182,8 @@ def role_of_network(
     low, high = ([sum(found.get(name, 0.0) for name in NETWORK) for found in each] for each in (little, much))
     even = len(NETWORK) / len(little[0])
     return {
-        "against 70% known": over_each([100 * (a - b) for a, b in zip(low, high, strict=True)]),
-        "against an even share": over_each([100 * (a - even) for a in low]),
+        "against 70% known": mean_of([100 * (a - b) for a, b in zip(low, high, strict=True)]),
+        "against an even share": mean_of([100 * (a - even) for a in low]),
     }
 
 

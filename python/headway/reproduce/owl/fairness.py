@@ -235,10 +235,11 @@ def fig9(lab: Lab) -> FigureJob:
         raise MissingError(
             f"none of {', '.join(specs)} is trained here: headway train owl --ablation {next(iter(specs))}"
         )
-    links = {int(n): lab.each(trained, scenario) for n, scenario in family("owl-nash").items()}
+    networks = {int(n): scenario for n, scenario in family("owl-nash").items()}
+    links = {n: lab.each(trained, scenario) for n, scenario in networks.items()}
     held = {
         (n, delta): lab.want(HELD, f"fixed-rate:rate={equilibrium(n, delta, CAPACITY_MBPS)[0]:.6g}Mbps", scenario)
-        for n, scenario in ((int(n), scenario) for n, scenario in family("owl-nash").items())
+        for n, scenario in networks.items()
         for delta in DELTAS
         if equilibrium(n, delta, CAPACITY_MBPS)[1]
     }

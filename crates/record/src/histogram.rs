@@ -66,21 +66,37 @@ impl LogHistogram {
     pub fn percentile_ms(&self, p: f64) -> Option<f64> {
         let rank = (libm::ceil(p * self.count as f64) as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
-        let mut middle = None;
-        for (octave, bins) in self.octaves.iter().enumerate() {
-            let bins = bins.iter().flat_map(|bins| bins.iter().enumerate());
-            for (bin, &n) in bins.filter(|(_, n)| **n > 0) {
-                let width = 1u64 << (octave as u32 + Self::FIRST - Self::BITS);
-                let low = (Self::BINS + bin) as u64 * width;
-                middle = Some((low as f64 + width as f64 / 2.0) / 1e6);
-                seen += u64::from(n);
-                if seen >= rank {
-                    return middle;
-                }
+        let mut last = None;
+        for (middle_ms, n) in self.bins() {
+            last = Some(middle_ms);
+            seen += u64::from(n);
+            if seen >= rank {
+                break;
             }
         }
         // Fewer are seen than were added if a bin is full.
-        middle
+        last
+    }
+
+    /// By how much the durations longer than `limit` exceed it, added up, in ms.
+    pub fn excess_ms(&self, limit: Duration) -> f64 {
+        let limit_ms = limit.as_millis_f64();
+        let longer = self.bins().filter(|(middle_ms, _)| *middle_ms > limit_ms);
+        longer
+            .map(|(middle_ms, n)| (middle_ms - limit_ms) * f64::from(n))
+            .sum()
+    }
+
+    /// The bins that hold something, in order: the middle in ms, and the number of durations.
+    fn bins(&self) -> impl Iterator<Item = (f64, u32)> {
+        self.octaves.iter().enumerate().flat_map(|(octave, bins)| {
+            let width = 1u64 << (octave as u32 + Self::FIRST - Self::BITS);
+            let bins = bins.iter().flat_map(|bins| bins.iter().enumerate());
+            bins.filter(|(_, n)| **n > 0).map(move |(bin, &n)| {
+                let low = (Self::BINS + bin) as u64 * width;
+                ((low as f64 + width as f64 / 2.0) / 1e6, n)
+            })
+        })
     }
 
     /// Adds everything of `other`.
@@ -123,6 +139,17 @@ mod tests {
         }
         let mean = exact.iter().map(|&n| n as f64).sum::<f64>() / exact.len() as f64 / 1e6;
         assert!((histogram.mean_ms().unwrap() / mean - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_exceeds_a_limit_is_added_up() {
+        let mut histogram = LogHistogram::default();
+        for ms in [1, 4, 6, 9] {
+            histogram.add(Duration::from_millis(ms));
+        }
+        let excess = histogram.excess_ms(Duration::from_millis(5));
+        assert!((excess - 5.0).abs() < 0.015, "1 ms and 4 ms, not {excess}");
+        assert_eq!(histogram.excess_ms(Duration::from_millis(10)), 0.0);
     }
 
     #[test]

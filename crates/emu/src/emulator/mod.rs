@@ -71,6 +71,8 @@ pub struct Report {
     /// The longest time for which nothing was read or written though it might have been: from when it wanted to
     /// wake up to when it did, or between two waits.
     pub longest_stall: Duration,
+    /// All of these times.
+    pub stalls: LogHistogram,
     /// Processor time that it took.
     pub cpu: Duration,
     /// From the first look at the clock to the last.
@@ -149,6 +151,7 @@ impl<W: Watch> Emulator<W> {
             let after = self.clock.now();
             let stall = before.since(awake).max(after.since(wanted));
             self.report.longest_stall = self.report.longest_stall.max(stall);
+            self.report.stalls.add(stall);
             awake = after;
             for &port in &ready {
                 self.read(port)?;

@@ -234,7 +234,7 @@ def test_if_progress_raises_the_error_is_the_callers_own(tmp_path):
         ({"seed": True}, "seed True: must be a whole number"),
         ({"seeds": [1, 1]}, "seeds [1, 1]: at most 100 seeds, each of them once"),
         ({"seeds": []}, "seeds []: at most 100 seeds"),
-        ({"system": "rax-v1", "seeds": [1, 2]}, "rax-v1 is trained with one seed at a time"),
+        ({"system": "rax-v2", "seeds": [1, 2]}, "rax-v2 is trained with one seed at a time"),
     ],
 )
 def test_a_wrong_argument_is_one_line_and_makes_no_folder(tmp_path, wrong, says):
@@ -261,12 +261,12 @@ def test_the_online_learner_needs_no_pytorch(monkeypatch, tmp_path):
     monkeypatch.setattr("headway.train.online.TRAINING_FLOWS", ("rax-1",))
     monkeypatch.setattr("headway.train.online.FLOW_S", 1.0)
     monkeypatch.setattr("headway.train.online.EVALUATED", 1)
-    found = headway.train("rax-v1", seed=21, out=tmp_path)
-    assert found.models == [tmp_path / "rax-v1"]
-    assert found.schemes == [f"rax-pretrained:model={tmp_path / 'rax-v1'}"]
+    found = headway.train("rax-v2", seed=21, out=tmp_path)
+    assert found.models == [tmp_path / "rax-v2"]
+    assert found.schemes == [f"rax-pretrained:model={tmp_path / 'rax-v2'}"]
     assert len(found.log()) == len(found.validation()) == 0
     assert str(found.log()).startswith("system")
-    assert load_learner(tmp_path / "rax-v1").card["training"]["seeds"] == [21]
+    assert load_learner(tmp_path / "rax-v2").card["training"]["seeds"] == [21]
 
 
 def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):

@@ -27,7 +27,7 @@ class Learner:
     """A learner that the loader has checked."""
 
     title: str
-    """Name and version, as its folder is called: rax-v1."""
+    """Name and version, as its folder is called: rax-v2."""
     id: str
     """The title, and 12 hex digits of the hash of what was learned."""
     card: dict[str, Any]
@@ -72,7 +72,7 @@ def write_learner(folder: str | Path, card: Mapping[str, Any], learned: str) -> 
     """Writes a learner's folder, whole and checked or not at all; returns its id.
 
     Args:
-        folder: Where, such as models/rax-v1; nothing may be there.
+        folder: Where, such as models/rax-v2; nothing may be there.
         card: `name`, `version` (from 1 on), `description`, `scheme`, `training`, `evaluation`. Format and hash are
             added here.
         learned: What `headway._native.learn` gives.

@@ -113,8 +113,8 @@ def fig7(lab: Lab) -> FigureJob:
         "that are then still in flight belong to neither flow, but their losses count.",
         "A spike is one of the first ten seconds in which more than 10% of the packets sent are "
         "lost. The table has the worst second of any run, and the number of runs with a spike.",
-        "`rax-pretrained` begins with `models/rax-v1`. Flows trained it one after another, in 23 "
-        "minutes on six links, one of which is this link.",
+        "`rax-pretrained` begins with `models/rax-v2`. Flows trained it one after another, in 29 "
+        "minutes on eight links, one of which is this link.",
     ]
     return FigureResult(chart, claims, table, notes)
 

@@ -4,8 +4,9 @@
     sudo .venv/bin/python scripts/fig6_testbed.py --quick    # a run of 10 s each: does it work?
     sudo .venv/bin/python scripts/fig6_testbed.py --probe    # what reaches the policy, level by level
 
-Beside it are the simulator's runs of the same path, at the paper's 100 Mbit/s and at the testbed's 10 Mbit/s. Finished
-runs are kept in out/fig6-testbed. The same command goes on with a measurement that was interrupted.
+Beside it are the simulator's runs of the same path, at the paper's 100 Mbit/s and at the testbed's 10 Mbit/s.
+Finished runs are kept in out/fig6-testbed. The same command goes on with a measurement that was interrupted, and
+runs anew what was unfit.
 """
 
 import argparse
@@ -46,6 +47,8 @@ SCALES = {"simulated, 100 Mbit/s": 1, "simulated, 10 Mbit/s": 10}
 TESTBED = "testbed, 10 Mbit/s"
 LATE_US = 1000
 """A run is unfit if more than 1% of the packets left a link later than this."""
+PERIOD_US = 4000
+"""Owl decides every 4 ms. A run is unfit if more than 1% of headwayd's answers took longer."""
 SOON_S = 2.5
 """A policy observes counters that came at most this long ago: two periods, and what a busy machine adds."""
 Run = dict[str, Any]
@@ -93,15 +96,15 @@ def warmup_of(seconds: float) -> float:
 
 
 @contextmanager
-def testbed(known: float, seed: int) -> Iterator[bed.Bed]:
-    """NSFNET with load, removed at the end; then it has `report`."""
-    one = bed.Bed(load("nsfnet"), known=known, load=LOAD, seed=seed)
+def testbed(known: float, seed: int) -> Iterator[tuple[bed.Bed, dict[str, int]]]:
+    """NSFNET with load, removed at the end; then the dictionary has what its links carried."""
+    one, carried = bed.Bed(load("nsfnet"), known=known, load=LOAD, seed=seed), dict[str, int]()
     try:
         one.set_up()
-        yield one
+        yield one, carried
         one.check()
     finally:
-        one.report = one.end()
+        carried |= one.end()
 
 
 @contextmanager
@@ -123,7 +126,13 @@ def on_the_testbed(seeds: int, seconds: float) -> list[Run]:
         own = [(OWL, known) for known in LEVELS] + [(CUBIC, 0.0)]
         Random(seed).shuffle(own)
         wanted += [
-            {"scheme": scheme, "known": known, "seed": seed, "seconds": seconds, "model": model if scheme == OWL else None}
+            {
+                "scheme": scheme,
+                "known": known,
+                "seed": seed,
+                "seconds": seconds,
+                "model": model if scheme == OWL else None,
+            }
             for scheme, known in own
         ]
     found = []
@@ -143,7 +152,7 @@ def run_once(scheme: str, known: float, seed: int, seconds: float) -> Run:
     """One flow in a testbed of its own."""
     warmup = warmup_of(seconds)
     run: Run = {}
-    with testbed(known, seed) as one, ExitStack() as stack:
+    with testbed(known, seed) as (one, carried), ExitStack() as stack:
         controller = CUBIC
         if scheme == OWL:
             controller = f"hw_fig6_{os.getpid()}"
@@ -160,18 +169,26 @@ def run_once(scheme: str, known: float, seed: int, seconds: float) -> Run:
     run["known_switches"] = list(one.known)
     run["known_least"] = min((state.known for state in said), default=0.0)
     run["measured_rtt_ms"] = 1e3 * one.measured_rtt_s
-    run["late_p99_us"], run["failed"] = one.report.get("lateness_p99_us"), one.report.get("failed")
+    run["late_p99_us"], run["failed"] = carried["lateness_p99_us"], carried["failed"]
     run["unfit"] = why_unfit(run, len(one.known) / len(one.topology.route), len(said))
     return run
 
 
 def from_agent(status: Mapping[str, Any], path: str) -> Run:
     """What headwayd says of the flow. Raises RunError if it did not hear of its path."""
-    flow = max(status["flows"], key=lambda one: one["delivered_packets"])
     network = status["network"]
+    if not status["flows"]:
+        raise RunError("headwayd was told of no flow")
+    flow = max(status["flows"], key=lambda one: one["delivered_packets"])
     if flow["path"] != path or network["refused"] or not network["events"]:
         raise RunError(f"headwayd does not hear of the path {path}: {json.dumps(network)}")
-    return {"guard_trips": flow["guard_trips"], "decisions": flow["decisions"], "events": network["events"]}
+    if not flow["decisions"]:
+        raise RunError("headwayd has decided nothing for the flow; take longer --seconds")
+    return {
+        "guard_trips": flow["guard_trips"],
+        "decisions": flow["decisions"],
+        "answers_p99_us": status["latency_us"]["p99"],
+    }
 
 
 def why_unfit(run: Run, known: float, snapshots: int) -> str | None:
@@ -180,17 +197,21 @@ def why_unfit(run: Run, known: float, snapshots: int) -> str | None:
         return "netwatch said nothing"
     if run["known_least"] < known - 1e-9:
         return "the counters of a known switch were missing"
-    if run["failed"] is None or run["failed"]:
+    if run["failed"]:
         return "a link lost packets beside its queue"
     if run["late_p99_us"] > LATE_US:
         return f"packets left the links late: {run['late_p99_us']} us (p99)"
+    if run.get("answers_p99_us", 0) > PERIOD_US:
+        return f"headwayd answered late: {run['answers_p99_us']:.0f} us (p99)"
     return None
 
 
 def say_run(run: Run, which: str, took_s: float) -> None:
     """A line for whoever waits."""
     who = run["scheme"] if run["scheme"] == CUBIC else f"{run['scheme']}, {100 * run['known']:g}% known"
-    what = f"{run['throughput_mbps']:.2f} Mbit/s, {run['rtt_ms']:.1f} ms, PNC {run['pnc']:.1f}, PNA {run['pna']:.3f}"
+    what = (
+        f"{run['throughput_mbps']:.2f} Mbit/s, {run['rtt_ms']:.1f} ms, PNC {run['pnc']:.1f}, PNA {run['pna']:.3f}"
+    )
     unfit = f", unfit: {run['unfit']}" if run["unfit"] else ""
     print(f"{which}: {who}, seed {run['seed']}: {what}{unfit} (took {took_s:.0f} s)", file=sys.stderr, flush=True)
 
@@ -210,10 +231,8 @@ def simulated(seeds: int, seconds: float) -> dict[str, list[Run]]:
     for scale, divided in SCALES.items():
         file = OUT / f"fig6-{divided}.toml"
         write_atomic(file, tomli_w.dumps(scenario(divided)))
-        results = headway.bench(
-            [OWL, CUBIC], [str(file)], runs=seeds, seconds=seconds, warmup=warmup_of(seconds)
-        )
-        level = {name: known for name, known in zip(results.scenarios, LEVELS, strict=True)}
+        results = headway.bench([OWL, CUBIC], [str(file)], runs=seeds, seconds=seconds, warmup=warmup_of(seconds))
+        level = dict(zip(results.scenarios, LEVELS, strict=True))
         found[scale] = [
             {
                 "scheme": row["scheme"],
@@ -236,7 +255,10 @@ def tables(measured: Mapping[str, Sequence[Run]], seconds: float) -> list[str]:
         fit = [run for run in runs if run["unfit"] is None]
         count = len(runs) - len(fit)
         what = f"{len(runs)} runs of {seconds:g} s" + (f", {count} of them unfit and left out" if count else "")
-        lines += [f"{scale}: {what}. Means with Student's interval of 95%; differences are of runs with one seed.", ""]
+        lines += [
+            f"{scale}: {what}. Means with Student's interval of 95%; differences are of runs with one seed.",
+            "",
+        ]
         lines += [
             "| scheme, switches known | Mbit/s | mean RTT, ms | Mbit/s against 0% known, % | RTT, % |",
             "|---|---|---|---|---|",
@@ -259,7 +281,10 @@ def tables(measured: Mapping[str, Sequence[Run]], seconds: float) -> list[str]:
 
 def counters(runs: Sequence[Run]) -> list[str]:
     """What netwatch said during the runs of Owl."""
-    lines = ["| switches known | known, on average | PNC, packets/s | PNA | guard took over |", "|---|---|---|---|---|"]
+    lines = [
+        "| switches known | known, on average | PNC, packets/s | PNA | guard took over |",
+        "|---|---|---|---|---|",
+    ]
     for level in LEVELS:
         own = list(of_level(runs, OWL, level).values())
         if own:
@@ -308,13 +333,13 @@ def spread(values: Sequence[float]) -> str:
 
 
 def probed(known: float, seconds: float, folder: Path) -> dict[str, tuple[list[float], list[float], int]]:
-    """Of each feature what netwatch said, what the policy observed, and how many decisions are of what came last."""
+    """Of each feature what netwatch said, what the policy observed, and how many decisions are of the last news."""
     views: dict[str, Callable[[Any], float]] = {
         "network_known": lambda state: state.known,
         "pna": lambda state: state.pna,
         "pnc_packets": lambda state: state.pnc,
     }
-    with testbed(known, 1) as one, ExitStack() as stack:
+    with testbed(known, 1) as (one, _), ExitStack() as stack:
         heard = stack.enter_context(on_testbed.listening(one))
         files = {}
         for number, feature in enumerate(views):

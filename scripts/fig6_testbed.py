@@ -1,6 +1,6 @@
 """Figure 6 of Owl with real switches: kernel Owl over the testbed's NSFNET, of which it knows 0, 20, 50 and 100%.
 
-    sudo .venv/bin/python scripts/fig6_testbed.py            # 10 seeds, 60 s a run: 1 h 10 min
+    sudo .venv/bin/python scripts/fig6_testbed.py            # 10 seeds, 60 s a run: about an hour
     sudo .venv/bin/python scripts/fig6_testbed.py --quick    # a run of 10 s each: does it work?
     sudo .venv/bin/python scripts/fig6_testbed.py --probe    # what reaches the policy, level by level
 
@@ -107,12 +107,14 @@ def testbed(known: float, seed: int) -> Iterator[tuple[bed.Bed, dict[str, int]]]
         carried |= one.end()
 
 
-@contextmanager
-def agent(one: bed.Bed, name: str, *words: str) -> Iterator[Daemon]:
-    """A headwayd at the source that hears from netwatch."""
-    options = ("--name", name, "--netwatch", one.url, *words)
-    with Daemon(*options, within=one.source.enter(), environment=one.environment) as daemon:
-        yield daemon
+class Agent(Daemon):
+    """A headwayd at the source that hears from netwatch. It has real-time priority, as the switches have."""
+
+    is_ahead = True
+
+    def __init__(self, one: bed.Bed, name: str, *words: str) -> None:
+        options = ("--name", name, "--netwatch", one.url, *words)
+        super().__init__(*options, within=one.source.enter(), environment=one.environment)
 
 
 def on_the_testbed(seeds: int, seconds: float) -> list[Run]:
@@ -156,7 +158,7 @@ def run_once(scheme: str, known: float, seed: int, seconds: float) -> Run:
         controller = CUBIC
         if scheme == OWL:
             controller = f"hw_fig6_{os.getpid()}"
-            daemon = stack.enter_context(agent(one, controller, "--policy", OWL))
+            daemon = stack.enter_context(Agent(one, controller, "--policy", OWL))
         heard = stack.enter_context(on_testbed.listening(one))
         flow = stack.enter_context(on_testbed.flow(one, controller))
         time.sleep(warmup)
@@ -345,7 +347,7 @@ def probed(known: float, seconds: float, folder: Path) -> dict[str, tuple[list[f
         for number, feature in enumerate(views):
             name, files[feature] = f"hw_p{number}_{os.getpid()}", folder / f"{feature}.jsonl"
             spec = probe_models.probe(folder / f"{feature}-v1", feature)
-            stack.enter_context(agent(one, name, "--policy", spec, "--shadow", str(files[feature])))
+            stack.enter_context(Agent(one, name, "--policy", spec, "--shadow", str(files[feature])))
             stack.enter_context(on_testbed.flow(one, name, on_testbed.PORT + number))
         time.sleep(2)
         begun = time.monotonic()

@@ -118,15 +118,16 @@ class FakeSwitch:
             self.say(MULTIPART_REPLY, xid, struct.pack("!HH4x", PORT_STATS, more) + b"".join(part))
 
 
-def honest(packets_a_second=100, begun=None):
+def honest(packets_a_second=100, pace=1.0):
     """Two ports and the switch's own, in two parts: a tenth of what comes in stays.
 
-    Its clock counts tenths of a second, so each interval has whole packets, however long it was.
+    Its clock counts tenths of a second, so each interval has whole packets, however long it was. It runs `pace`
+    times as fast as ours.
     """
-    begun = begun or time.monotonic()
+    begun = time.monotonic()
 
     def ports():
-        tenths = int(10 * (time.monotonic() - begun))
+        tenths = int(10 * pace * (time.monotonic() - begun))
         at_s = 7 + tenths / 10
         n = packets_a_second * tenths // 10
         first = [port_stats(LOCAL, 0, 0, 10**9, 10**12, at_s), port_stats(1, n, 1000 * n, 0, 0, at_s)]
@@ -308,6 +309,35 @@ def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
             assert hangs.asked - asked <= watch.switch("hangs").counted["timeout"] + 1
             hangs.hangs = False
             await until(lambda: watch.switch("hangs").state == "trusted")
+
+    asyncio.run(scene())
+
+
+def test_a_switch_whose_counters_or_clock_are_wrong_is_unknown_until_they_are_right():
+    watch = watched("s1")
+    switch = FakeSwitch(1, honest())
+
+    def counted(what):
+        return watch.switch("s1").counted.get(what, 0)
+
+    async def scene():
+        async with running(watch) as (_, port), switch.connected(port):
+            await until(lambda: path(watch, "s1").known == 1.0)
+            # All counters begin again, and the clock with them.
+            switch.ports = honest()
+            await until(lambda: counted("reset") >= 1)
+            known = await come(lambda: path(watch, "s1"), lambda seen: seen.known == 1.0)
+            assert known.pnc == pytest.approx(10)
+            switch.ports = honest(pace=1.5)
+            await until(lambda: counted("lie: a clock that runs wrong") >= 1)
+            unknown = await come(
+                lambda: path(watch, "s1"),
+                lambda seen: seen.switches[0].why == "quarantined: a clock that runs wrong",
+            )
+            assert (unknown.known, unknown.pnc, unknown.pna) == (0.0, 0.0, 0.0)
+            switch.ports = honest()
+            known = await come(lambda: path(watch, "s1"), lambda seen: seen.known == 1.0)
+            assert known.pnc == pytest.approx(10)
 
     asyncio.run(scene())
 

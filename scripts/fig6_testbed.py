@@ -29,7 +29,7 @@ import on_testbed
 import probe_models
 from daemon import Daemon
 from headway import UsageError
-from headway._native import RunError, Scenario
+from headway._native import RunError, Scenario, SimulatedNetwork
 from headway.files import write_atomic
 from headway.reproduce.measured import mean_of, percent_of
 from headway.runs.task import KERNEL, model_of
@@ -235,6 +235,7 @@ def simulated(seeds: int, seconds: float) -> dict[str, list[Run]]:
         write_atomic(file, tomli_w.dumps(scenario(divided)))
         results = headway.bench([OWL, CUBIC], [str(file)], runs=seeds, seconds=seconds, warmup=warmup_of(seconds))
         level = dict(zip(results.scenarios, LEVELS, strict=True))
+        members = {one.name: one for one in Scenario.load_all(str(file))}
         found[scale] = [
             {
                 "scheme": row["scheme"],
@@ -243,11 +244,21 @@ def simulated(seeds: int, seconds: float) -> dict[str, list[Run]]:
                 "throughput_mbps": row["throughput_mbps"],
                 "rtt_ms": row["rtt_mean_ms"],
                 "unfit": None,
+                **(told(members[row["scenario"]], row["seed"], seconds) if row["scheme"] == OWL else {}),
             }
             for row in results.runs()
             if row["flow"] == -1
         ]
     return found
+
+
+def told(member: Scenario, seed: int, seconds: float) -> Run:
+    """What a simulated flow of Owl is told in the same run: means, as `run_once` has them."""
+    network = SimulatedNetwork(member, OWL, seed=seed, seconds=seconds)
+    network.advance(seconds)
+    news = [one for one in network.told() if one[0] >= warmup_of(seconds)]
+    pnc, pna, known = (sum(one[k] for one in news) / max(len(news), 1) for k in (2, 3, 4))
+    return {"pnc": pnc, "pna": pna, "known_least": known}
 
 
 def tables(measured: Mapping[str, Sequence[Run]], seconds: float) -> list[str]:
@@ -275,14 +286,12 @@ def tables(measured: Mapping[str, Sequence[Run]], seconds: float) -> list[str]:
                 pairs = [(none[seed][metric], own[seed][metric]) for seed in both]
                 cells.append("" if own == none else shown(percent_of(pairs), "+.1f"))
             lines.append(f"| {who} | {' | '.join(cells)} |")
-        lines.append("")
-        if scale == TESTBED:
-            lines += counters(fit)
+        lines += ["", *counters(fit)]
     return lines
 
 
 def counters(runs: Sequence[Run]) -> list[str]:
-    """What netwatch said during the runs of Owl."""
+    """What the flows of Owl were told."""
     lines = [
         "| switches known | known, on average | PNC, packets/s | PNA | guard took over |",
         "|---|---|---|---|---|",
@@ -291,8 +300,9 @@ def counters(runs: Sequence[Run]) -> list[str]:
         own = list(of_level(runs, OWL, level).values())
         if own:
             known, pnc, pna = (mean(own, of) for of in ("known_least", "pnc", "pna"))
-            trips = sum(run["guard_trips"] for run in own)
-            lines.append(f"| {100 * level:g}% | {100 * known:.0f}% | {pnc:.1f} | {pna:.3f} | {trips} times |")
+            # Simulated flows have none.
+            trips = f"{sum(run['guard_trips'] for run in own)} times" if "guard_trips" in own[0] else "no guard"
+            lines.append(f"| {100 * level:g}% | {100 * known:.0f}% | {pnc:.1f} | {pna:.3f} | {trips} |")
     return [*lines, ""]
 
 

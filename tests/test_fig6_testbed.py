@@ -24,6 +24,18 @@ def test_the_simulated_path_is_the_papers_at_its_scale(tmp_path, divided):
     assert ours.path_range(1)["buffer_ms"] == pytest.approx(theirs.path_range(1)["buffer_ms"])
 
 
+def test_what_a_simulated_flow_is_told_is_what_its_known_switches_count(tmp_path):
+    file = tmp_path / "one.toml"
+    file.write_text(tomli_w.dumps(fig6.scenario(10)))
+    none, *_, every = Scenario.load_all(str(file))
+    assert fig6.told(none, 1, 10.0) == {"pnc": 0.0, "pna": 0.0, "known_least": 0.0}
+    seen = fig6.told(every, 1, 10.0)
+    # The load takes 40%, and the flow takes from the rest.
+    assert seen["known_least"] == 1.0
+    assert 0 < seen["pna"] < 0.6
+    assert seen["pnc"] > 0
+
+
 def run(**more):
     return {
         **{"scheme": "owl", "known": 0.5, "seed": 1, "throughput_mbps": 4.0, "rtt_ms": 40.0, "unfit": None},

@@ -23,10 +23,13 @@ from headway.netwatch.topology import parse
 from headway.netwatch.watch import Watch
 
 HEADER = struct.Struct("!BBHI")
-HELLO, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 2, 3, 5, 6
+HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 2, 3, 5, 6
 MULTIPART_REQUEST, MULTIPART_REPLY, ROLE_REQUEST, ROLE_REPLY = 18, 19, 24, 25
 PORT_STATS, REPLY_MORE = 4, 1
 LOCAL = 0xFFFFFFFE
+NOCHANGE, EQUAL, SLAVE = 0, 1, 3
+ROLE_REQUEST_FAILED, STALE, UNSUPPORTED = 11, 0, 1
+NO_ELECTION = (1 << 64) - 1
 
 
 def port_stats(number, rx_packets, rx_bytes, tx_packets, tx_bytes, at_s):
@@ -36,11 +39,16 @@ def port_stats(number, rx_packets, rx_bytes, tx_packets, tx_bytes, at_s):
 
 
 class FakeSwitch:
-    """Answers as `ports()` says, a list of parts; while it `hangs` it neither reads nor answers."""
+    """Answers as `ports()` says, a list of parts; while it `hangs` it neither reads nor answers.
 
-    def __init__(self, datapath, ports, tls=None):
+    `elections` are the generations that its requests about the role meet, the last one for good.
+    """
+
+    def __init__(self, datapath, ports, tls=None, elections=(NO_ELECTION,)):
         self.datapath, self.ports, self.tls = datapath, ports, tls
         self.hangs = False
+        self.elections = list(elections)
+        self.role = EQUAL
         self.roles = []
         self.asked = 0
         self.tried = 0
@@ -82,8 +90,7 @@ class FakeSwitch:
             elif kind == FEATURES_REQUEST:
                 self.say(FEATURES_REPLY, xid, struct.pack("!QIBB2xII", self.datapath, 0, 1, 0, 4, 0))
             elif kind == ROLE_REQUEST:
-                self.roles.append(struct.unpack_from("!I", body)[0])
-                self.say(ROLE_REPLY, xid, body)
+                self.answer_role(xid, *struct.unpack("!I4xQ", body))
             elif kind == MULTIPART_REQUEST:
                 asked = struct.unpack_from("!H", body)[0]
                 if asked == PORT_STATS:
@@ -92,6 +99,18 @@ class FakeSwitch:
                 else:
                     self.say(MULTIPART_REPLY, xid, struct.pack("!HH4x", asked, 0))
 
+    def answer_role(self, xid, role, generation):
+        """As 6.3.6 has it: a generation older than the last is refused, and NOCHANGE changes neither."""
+        now = self.elections.pop(0) if len(self.elections) > 1 else self.elections[0]
+        self.roles.append((role, generation))
+        if now is None:
+            self.say(ERROR, xid, struct.pack("!HH", ROLE_REQUEST_FAILED, UNSUPPORTED))
+        elif role != NOCHANGE and now != NO_ELECTION and generation < now:
+            self.say(ERROR, xid, struct.pack("!HH", ROLE_REQUEST_FAILED, STALE))
+        else:
+            self.role = self.role if role == NOCHANGE else role
+            self.say(ROLE_REPLY, xid, struct.pack("!I4xQ", self.role, now))
+
     def answer(self, xid):
         parts = self.ports()
         for n, part in enumerate(parts, 1):
@@ -99,15 +118,16 @@ class FakeSwitch:
             self.say(MULTIPART_REPLY, xid, struct.pack("!HH4x", PORT_STATS, more) + b"".join(part))
 
 
-def honest(packets_a_second=100, begun=None):
+def honest(packets_a_second=100, pace=1.0):
     """Two ports and the switch's own, in two parts: a tenth of what comes in stays.
 
-    Its clock counts tenths of a second, so each interval has whole packets, however long it was.
+    Its clock counts tenths of a second, so each interval has whole packets, however long it was. It runs `pace`
+    times as fast as ours.
     """
-    begun = begun or time.monotonic()
+    begun = time.monotonic()
 
     def ports():
-        tenths = int(10 * (time.monotonic() - begun))
+        tenths = int(10 * pace * (time.monotonic() - begun))
         at_s = 7 + tenths / 10
         n = packets_a_second * tenths // 10
         first = [port_stats(LOCAL, 0, 0, 10**9, 10**12, at_s), port_stats(1, n, 1000 * n, 0, 0, at_s)]
@@ -188,7 +208,46 @@ def test_what_two_parts_say_is_one_reading_without_the_switchs_own_port():
     assert seen.pna == pytest.approx(1 - 0.72 / 2)
     assert 0 <= seen.age_s <= watch.topology.stale_after_s
     # A slave (7.3.9): it may not change anything.
-    assert switch.roles == [3]
+    assert switch.roles == [(NOCHANGE, 0), (SLAVE, 0)]
+
+
+@pytest.mark.parametrize(
+    ("elections", "asked"),
+    [
+        # Its master was elected seven times before we came.
+        ((7,), [(NOCHANGE, 0), (SLAVE, 7)]),
+        # An election comes between our two requests.
+        ((7, 8), [(NOCHANGE, 0), (SLAVE, 7), (NOCHANGE, 0), (SLAVE, 8)]),
+    ],
+)
+def test_the_role_is_the_slaves_where_a_master_was_elected(elections, asked):
+    watch = watched("s1")
+    switch = FakeSwitch(1, honest(), elections=elections)
+
+    async def scene():
+        async with running(watch) as (_, port), switch.connected(port):
+            await until(lambda: switch.role == SLAVE and watch.switch("s1").state == "trusted")
+            before = switch.asked
+            await until(lambda: switch.asked >= before + 3)
+
+    asyncio.run(scene())
+    assert switch.roles == asked
+    assert watch.switch("s1").counted.get("role refused", 0) == len(elections) - 1
+
+
+def test_a_switch_without_roles_is_read_and_asked_once():
+    watch = watched("s1")
+    switch = FakeSwitch(1, honest(), elections=(None,))
+
+    async def scene():
+        async with running(watch) as (_, port), switch.connected(port):
+            await until(lambda: watch.switch("s1").state == "trusted")
+            before = switch.asked
+            await until(lambda: switch.asked >= before + 3)
+
+    asyncio.run(scene())
+    assert switch.roles == [(NOCHANGE, 0)]
+    assert watch.switch("s1").counted["role refused"] == 1
 
 
 def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
@@ -250,6 +309,35 @@ def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
             assert hangs.asked - asked <= watch.switch("hangs").counted["timeout"] + 1
             hangs.hangs = False
             await until(lambda: watch.switch("hangs").state == "trusted")
+
+    asyncio.run(scene())
+
+
+def test_a_switch_whose_counters_or_clock_are_wrong_is_unknown_until_they_are_right():
+    watch = watched("s1")
+    switch = FakeSwitch(1, honest())
+
+    def counted(what):
+        return watch.switch("s1").counted.get(what, 0)
+
+    async def scene():
+        async with running(watch) as (_, port), switch.connected(port):
+            await until(lambda: path(watch, "s1").known == 1.0)
+            # All counters begin again, and the clock with them.
+            switch.ports = honest()
+            await until(lambda: counted("reset") >= 1)
+            known = await come(lambda: path(watch, "s1"), lambda seen: seen.known == 1.0)
+            assert known.pnc == pytest.approx(10)
+            switch.ports = honest(pace=1.5)
+            await until(lambda: counted("lie: a clock that runs wrong") >= 1)
+            unknown = await come(
+                lambda: path(watch, "s1"),
+                lambda seen: seen.switches[0].why == "quarantined: a clock that runs wrong",
+            )
+            assert (unknown.known, unknown.pnc, unknown.pna) == (0.0, 0.0, 0.0)
+            switch.ports = honest()
+            known = await come(lambda: path(watch, "s1"), lambda seen: seen.known == 1.0)
+            assert known.pnc == pytest.approx(10)
 
     asyncio.run(scene())
 

@@ -115,6 +115,26 @@ def test_a_flood_does_not_hold_up_a_stream():
         assert set(statuses) == {200, 429}
 
 
+def test_a_flood_keeps_no_stream_of_the_same_address_out():
+    """headwayd opens its stream again every half minute, and on loopback all have one address."""
+    broadcast = Published()
+    with serving(make_app(broadcast.watch, broadcast, Limits(0.1, 20)), broadcast) as port, flood(port) as statuses:
+        until(lambda: statuses.count(429) > 100)
+        for _ in range(3):
+            one = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            one.request("GET", "/v1/stream")
+            assert one.getresponse().status == 200
+            one.close()
+        # It has a limit of its own.
+        kept = []
+        while 429 not in kept:
+            one = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            one.request("GET", "/v1/stream")
+            kept.append(one.getresponse().status)
+            one.close()
+            assert len(kept) < 100
+
+
 def test_a_client_has_so_many_streams_and_no_more(monkeypatch):
     monkeypatch.setattr(stream, "MOST_OF_A_CLIENT", 2)
     broadcast = Published()

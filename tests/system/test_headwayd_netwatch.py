@@ -7,10 +7,16 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
 import daemon
+import probe_models
+from headway.netwatch.stream import Broadcast
+from headway.netwatch.watch import OnPath, PathState, Snapshot
+from netwatch_served import app, serving
+from waiting import until as awaited
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
@@ -61,6 +67,14 @@ def netwatch(folder, where):
     return subprocess.Popen([*command, "--until-stdin-closes"], stdin=subprocess.PIPE)
 
 
+class Telling(Broadcast):
+    """Tells of the path `loop`, from any thread, whatever a test wants it to be."""
+
+    def tell(self, seq, **more):
+        state = PathState("loop", "127.0.0.0/8", "127.0.0.1/32", **more, switches=[OnPath("s", True, None)])
+        self.publish(Snapshot(seq, time.time(), [state]))
+
+
 def until(agent, holds):
     end = time.monotonic() + 120
     while not holds(told := agent.status()):
@@ -73,25 +87,34 @@ def speaks(told):
     return told["network"]["silent_because"] is None
 
 
-def test_a_flow_hears_of_its_path_while_somebody_tells(tmp_path, where):
-    with (
-        daemon.Daemon("--policy", "owl", "--name", NAME, "--netwatch", f"http://{where}", "--loopback") as agent,
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        socket.socket() as sender,
-    ):
-        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME.encode())
+@contextmanager
+def flow(controller):
+    """A flow that sends 2 MB/s over loopback, until the end."""
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as sender:
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
         sender.connect(listener.getsockname())
         receiver, _ = listener.accept()
-        ended = threading.Event()
 
         def send():
-            while not ended.wait(0.005):
+            while not ended.wait(0.01):
                 sender.sendall(bytes(20_000))
                 receiver.recv(20_000, socket.MSG_WAITALL)
 
         sending = threading.Thread(target=send)
         sending.start()
-        running = []
+        try:
+            yield
+        finally:
+            ended.set()
+            sending.join()
+            receiver.close()
+
+
+def test_a_flow_hears_of_its_path_while_somebody_tells(tmp_path, where):
+    words = ("--netwatch", f"http://{where}", "--loopback")
+    running = []
+    with daemon.Daemon("--policy", "owl", "--name", NAME, *words) as agent, flow(NAME):
         try:
             # Nobody is there yet: the flow goes on, and its path is nobody's.
             told = until(agent, lambda told: told["flows"] and told["network"] and told["network"]["silences"] > 0)
@@ -116,9 +139,36 @@ def test_a_flow_hears_of_its_path_while_somebody_tells(tmp_path, where):
             for one in running:
                 one.kill()
                 one.communicate()
-            ended.set()
-            sending.join()
-            receiver.close()
+
+
+@pytest.mark.parametrize(
+    ("feature", "first", "then"), [("pnc_packets", 125, 70), ("pna", 250, 500), ("network_known", 400, 1000)]
+)
+def test_what_switches_count_reaches_the_policy_until_nobody_tells(tmp_path, feature, first, then):
+    """A policy that adds as many packets as the feature says, of which nothing is carried out."""
+    spec = probe_models.probe(tmp_path / "probe-v1", feature)
+    file = tmp_path / "decisions.jsonl"
+
+    def last():
+        # Of the last line a part may be there.
+        lines = file.read_text().split("\n")[:-1]
+        said = json.loads(lines[-1]) if lines else None
+        return said and (said["would"], said["value"])
+
+    broadcast = Telling()
+    with ExitStack() as running:
+        port = running.enter_context(serving(app(broadcast), broadcast))
+        broadcast.tell(1, pnc=12.5, pna=0.25, known=0.4, age_s=0.5)
+        words = ("--netwatch", f"http://127.0.0.1:{port}", "--shadow", str(file))
+        # Loopback has no losses, and headway_owl decides after slow start.
+        words += ("--controllers", "headway_window")
+        with daemon.Daemon("--policy", spec, "--name", NAME, "--loopback", *words), flow(NAME):
+            awaited(lambda: file.exists() and last() == ("add-cwnd", first), last)
+            broadcast.tell(2, pnc=7.0, pna=0.5, known=1.0, age_s=0.5)
+            awaited(lambda: last() == ("add-cwnd", then), last)
+            # Counters that nobody has renewed for ten seconds count no longer.
+            running.close()
+            awaited(lambda: last() == ("add-cwnd", 0), last)
 
 
 def test_what_cannot_be_asked_is_one_line(tmp_path):

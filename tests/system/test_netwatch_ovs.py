@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import time
 from collections import defaultdict
@@ -381,16 +382,50 @@ def test_switches_that_start_anew_begin_anew(ovs, hosts):
     assert not any(what.startswith("lie") for what in counted), counted
 
 
-def test_the_agent_reads_and_does_no_more(ovs, hosts):
-    port = free_port()
-    joined(ovs, hosts, port)
-    before = ovs.ofctl("dump-flows", f"{ovs.folder}/s1.mgmt").count("actions=")
+async def master(port, generation):
+    """A controller that is elected master (OpenFlow 1.3.5, 6.3.6); its generation is the switch's from then on."""
+    elected = asyncio.Event()
+
+    async def serve(reader, writer):
+        def say(kind, xid, body=b""):
+            writer.write(struct.pack("!BBHI", 4, kind, 8 + len(body), xid) + body)
+
+        say(0, 1)
+        say(24, 2, struct.pack("!I4xQ", 2, generation))
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while True:
+                _, kind, length, xid = struct.unpack("!BBHI", await reader.readexactly(8))
+                body = await reader.readexactly(length - 8)
+                if kind == 2:
+                    say(3, xid, body)
+                elif kind == 25:
+                    elected.set()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", port)
+    return server, elected
+
+
+def test_the_agent_reads_and_does_no_more_beside_a_master(ovs, hosts):
+    port, masters = free_port(), free_port()
+    joined(ovs, hosts, masters)
     watch = Recording(topology(port))
 
-    async def scene():
-        await until(lambda: state(watch, "s1") == "trusted")
-        # What the database says of a controller is some seconds old.
-        await until(lambda: ovs.vsctl("get", "controller", "s1", "role").strip() == "slave")
-        return ovs.ofctl("dump-flows", f"{ovs.folder}/s1.mgmt").count("actions=")
+    def roles():
+        """What the database says, which is some seconds old."""
+        return sorted(ovs.vsctl("--bare", "--columns=role", "list", "controller").split())
 
-    assert asyncio.run(watched(watch, OpenFlowSource(watch.topology), scene)) == before
+    async def scene():
+        server, elected = await master(masters, 5)
+        async with server:
+            await asyncio.wait_for(elected.wait(), 60)
+            ovs.vsctl("set-controller", "s1", f"tcp:127.0.0.1:{masters}", f"tcp:127.0.0.1:{port}")
+            await until(lambda: state(watch, "s1") == "trusted")
+            await until(lambda: roles() == ["master", "slave"])
+            before = ovs.ofctl("dump-flows", f"{ovs.folder}/s1.mgmt").count("actions=")
+            count = len(watch.readings["s1"])
+            await until(lambda: len(watch.readings["s1"]) > count + 2)
+            assert ovs.ofctl("dump-flows", f"{ovs.folder}/s1.mgmt").count("actions=") == before == 1
+
+    asyncio.run(watched(watch, OpenFlowSource(watch.topology), scene))
+    assert "role refused" not in watch.switch("s1").counted

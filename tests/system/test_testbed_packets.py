@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 import needs
+import on_testbed
+import probe_models
+from daemon import Daemon
 from headway._native import UsageError
 from headway.netwatch.client import Client
 from headway.testbed import bed, own
@@ -130,6 +133,46 @@ def test_packets_pass_and_netwatch_reads_the_known_switches(net):
     assert report["failed"] == 0
     assert left(os.getpid()) == []
     assert set(own.NAMESPACES.glob("*")) == before
+
+
+@pytest.mark.usefixtures("bpf")
+def test_a_policy_observes_the_switches_until_one_is_gone_and_then_all(net, tmp_path):
+    spec = probe_models.probe(tmp_path / "probe-v1", "network_known")
+    file = tmp_path / "decisions.jsonl"
+    name = f"hw_bed_{os.getpid()}"
+
+    def observed():
+        """How many in a thousand switches are known, by the last decision. Of the last line a part may be there."""
+        lines = file.read_text().split("\n")[:-1] if file.exists() else []
+        return json.loads(lines[-1])["value"] if lines else None
+
+    one = bed.Bed(load(str(net)), known=1.0, load=0.2, seed=1)
+    try:
+        one.set_up()
+        words = ("--policy", spec, "--name", name, "--netwatch", one.url, "--shadow", str(file))
+        with (
+            Daemon(*words, within=one.source.enter(), environment=one.environment) as agent,
+            on_testbed.flow(one, name) as flow,
+        ):
+
+            def goes_on():
+                before = flow.received
+                until(lambda: flow.received > before + 100_000)
+
+            until(lambda: observed() == 1000, observed)
+            assert {flow["path"] for flow in agent.status()["flows"] if flow["delivered_packets"]} == {"a-b"}
+            # The middle one finds its controller no more. Open vSwitch empties its table meanwhile.
+            nobody = ("set-controller", "b1", f"unix:{tmp_path}/nobody")
+            one._ovs.vsctl(*nobody, "--", "set", "controller", "b1", "connection-mode=out-of-band")
+            one._ovs.flows("b1", bed.flows(one.topology)["middle"])
+            until(lambda: observed() == 667, observed)
+            goes_on()
+            one._processes["netwatch"].kill()
+            until(lambda: observed() == 0, observed)
+            goes_on()
+    finally:
+        one.end()
+    assert left(os.getpid()) == []
 
 
 def started(net, *words, **more):

@@ -141,12 +141,14 @@ class Plan:
 
     def _facts(self, traces: dict[str, dict[str, str]], left_out: list[str]) -> dict[str, Any]:
         """How the bench is made, as the footer of results.parquet has it."""
+        from headway.runs.told import untold
         from headway.traces import changed, doubtful
 
         asked = self.options
         notes = changed({name: digest for own in traces.values() for name, digest in own.items()})
         notes += dict.fromkeys(line for s in self.scenarios for line in s.ambiguous_traces())
         notes += doubtful(name for found in traces.values() for name in found)
+        notes += untold(self.scenarios, self.names, asked.world)
         length = asked.seconds if asked.seconds is not None else _common_length(self.scenarios)
         command = {
             # Named one by one, those that are left out would be refused.

@@ -26,6 +26,7 @@ from headway.gap.plan import (
 from headway.runs.collect import collect
 from headway.runs.store import Store
 from headway.runs.task import served
+from headway.runs.told import untold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -82,7 +83,8 @@ def ask(
     loaded, notes = _scenarios(scenarios)
     check(SIM, loaded, names, settings)
     in_kernel, why_not = _in_kernel(names)
-    return Asked(loaded, names, in_kernel, settings, notes + warnings_of(loaded) + why_not)
+    notes += warnings_of(loaded) + untold(loaded, names, EMU) + why_not
+    return Asked(loaded, names, in_kernel, settings, notes)
 
 
 def missing_runs(asked: Asked, store: Store, *, again: bool = False) -> dict[str, list[Task]]:

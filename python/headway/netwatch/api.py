@@ -193,7 +193,9 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         client = client_of(scope["client"][0] if scope.get("client") else None)
-        if wait_s := self._rates.wait_s(client):
+        # Who asks much for the rest must not keep those out whose stream is to be opened again.
+        which = f"{client} {STREAM}" if scope["path"] == STREAM else client
+        if wait_s := self._rates.wait_s(which):
             return _refused(429, "too many requests", {"Retry-After": str(int(wait_s) + 1)})
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         if self._tokens is None:

@@ -1,6 +1,7 @@
 """The process that os-ken is in: asks each known switch for its ports' counters once a period.
 
-It is a controller in the slave's role (OpenFlow 1.3, 6.3.1): it reads, changes nothing, and no packet comes to it.
+It is a controller in the slave's role (OpenFlow 1.3.5, 6.3.6): it reads, changes nothing, and no packet comes.
+A switch accepts that role only with the generation of its last election of a master, which is asked for first.
 Whatever a switch does holds up that switch alone: each has threads of its own, and one request under way at most.
 
 os-ken calls an app's handlers in one thread, which a queue of 128 events feeds. Closing a
@@ -32,6 +33,8 @@ from os_ken.ofproto import ofproto_v1_3
 MOST_PORTS = 4096
 GIVES_UP_AFTER_S = 15.0
 """A switch that has not answered for so long is disconnected; it may come again."""
+UNDEFINED = (1 << 64) - 1
+"""As a switch's generation: there was no election yet."""
 _WRITING = threading.Lock()
 
 
@@ -47,8 +50,13 @@ class Asked:
     xid: int | None = None
     asked_s: float = 0.0
     answered_s: float = field(default_factory=time.monotonic)
-    is_late: bool = False
     ports: list[list[int]] = field(default_factory=list)
+    role: int = ofproto_v1_3.OFPCR_ROLE_NOCHANGE
+    """In the last request about the role."""
+    role_xid: int | None = None
+    """Of that request, while it has no answer."""
+    is_stale: bool = False
+    """Did an election come between our two requests?"""
 
 
 class PortCounters(OSKenApp):
@@ -84,13 +92,55 @@ class PortCounters(OSKenApp):
                 hub.spawn(datapath.close)
                 return
             # One that has started again comes before its old connection is missed.
-            self._connected[datapath.id] = Asked(datapath)
+            self._connected[datapath.id] = new = Asked(datapath)
+            request = self._about_role(new, datapath.ofproto.OFPCR_ROLE_NOCHANGE, 0)
         if one is not None:
             hub.spawn(one.datapath.close)
         _say(what="connected", datapath=datapath.id)
-        ofproto = datapath.ofproto
-        request = datapath.ofproto_parser.OFPRoleRequest(datapath, ofproto.OFPCR_ROLE_SLAVE, 0)
         hub.spawn(datapath.send_msg, request)
+
+    @set_ev_cls(ofp_event.EventOFPRoleReply, MAIN_DISPATCHER)
+    def on_role(self, event: Any) -> None:
+        """The first answer has the generation, the second the role."""
+        message = event.msg
+        ofproto, request = message.datapath.ofproto, None
+        with self._lock:
+            if (one := self._of_role(message)) is None:
+                return
+            if one.role == ofproto.OFPCR_ROLE_NOCHANGE:
+                generation = 0 if message.generation_id == UNDEFINED else message.generation_id
+                request = self._about_role(one, ofproto.OFPCR_ROLE_SLAVE, generation)
+        if request is not None:
+            hub.spawn(message.datapath.send_msg, request)
+        elif message.role != ofproto.OFPCR_ROLE_SLAVE:
+            _say(what="role refused", datapath=message.datapath.id)
+
+    @set_ev_cls(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
+    def on_error(self, event: Any) -> None:
+        """A switch that refuses the role is read all the same."""
+        message = event.msg
+        ofproto = message.datapath.ofproto
+        stale = (ofproto.OFPET_ROLE_REQUEST_FAILED, ofproto.OFPRRFC_STALE)
+        with self._lock:
+            if (one := self._of_role(message)) is None:
+                return
+            one.is_stale = (message.type, message.code) == stale
+        _say(what="role refused", datapath=message.datapath.id)
+
+    def _of_role(self, message: Any) -> Asked | None:
+        """Whose request about the role this answers."""
+        one = self._connected.get(message.datapath.id)
+        if one is None or one.datapath is not message.datapath or message.xid != one.role_xid:
+            return None
+        one.role_xid = None
+        return one
+
+    def _about_role(self, one: Asked, role: int, generation: int) -> Any:
+        """A request that is to be sent."""
+        request = one.datapath.ofproto_parser.OFPRoleRequest(one.datapath, role, generation)
+        one.datapath.set_xid(request)
+        one.role, one.role_xid, one.is_stale = role, request.xid, False
+        return request
 
     @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
     def on_ports(self, event: Any) -> None:
@@ -118,7 +168,7 @@ class PortCounters(OSKenApp):
             if message.flags & message.datapath.ofproto.OFPMPF_REPLY_MORE:
                 return
             ports, one.ports, one.xid = one.ports, [], None
-            one.answered_s, one.is_late = now_s, False
+            one.answered_s = now_s
             asked_s = one.asked_s
         _say(what="ports", datapath=message.datapath.id, asked_s=asked_s, took_s=now_s - asked_s, ports=ports)
 
@@ -136,6 +186,10 @@ class PortCounters(OSKenApp):
     def _ask(self, number: int, one: Asked) -> None:
         datapath = one.datapath
         now_s = time.monotonic()
+        if one.is_stale:
+            with self._lock:
+                about_role = self._about_role(one, datapath.ofproto.OFPCR_ROLE_NOCHANGE, 0)
+            hub.spawn(datapath.send_msg, about_role)
         if one.xid is not None:
             # The older request is still under way: nothing piles up.
             _say(what="timeout", datapath=number)
@@ -145,8 +199,8 @@ class PortCounters(OSKenApp):
                 datapath.socket.close()
             return
         request = datapath.ofproto_parser.OFPPortStatsRequest(datapath, 0, datapath.ofproto.OFPP_ANY)
-        datapath.set_xid(request)
         with self._lock:
+            datapath.set_xid(request)
             one.xid, one.asked_s, one.ports = request.xid, now_s, []
         hub.spawn(datapath.send_msg, request)
 

@@ -1,0 +1,49 @@
+"""Where flows are told nothing of switches, schemes that observe them say so."""
+
+from pathlib import Path
+
+import pytest
+
+from headway._native import Scenario, features
+from headway.benches.plan import Options, Plan
+from headway.gap.plan import Settings
+from headway.gap.run import ask
+from headway.runs.told import FEATURES, untold
+
+TINY = Path(__file__).parent.parent / "crates/policy/tests/fixtures/tiny-v1"
+LINE = (
+    "world {} tells flows nothing of switches: on owl-nsfnet:known=1, owl decides as if none were known; "
+    "take world sim, or real switches (headway testbed)"
+)
+
+
+def test_features_of_switches_are_what_only_a_measurement_agent_tells():
+    told = {one["name"] for one in features() if one["kernel"] == ["the measurement agent"]}
+    # An age alone says nothing of a path.
+    assert told - {"network_age_ms"} == FEATURES
+
+
+@pytest.mark.parametrize(
+    ("scenario", "schemes", "world", "who"),
+    [
+        ("owl-nsfnet:known=1", ["owl", "cubic"], "emu", "owl decides"),
+        ("owl-nsfnet:known=1", ["owl", "owl-loss", "aurora"], "kernel", "owl, owl-loss decide"),
+        ("owl-nsfnet:known=1", ["owl"], "sim", None),
+        ("owl-nsfnet:known=0", ["owl"], "emu", None),
+        ("pantheon-default", ["owl"], "emu", None),
+        ("owl-nsfnet:known=1", ["cubic", "aurora", f"learned:model={TINY}"], "emu", None),
+    ],
+)
+def test_who_observes_switches_and_is_told_nothing(scenario, schemes, world, who):
+    lines = untold([Scenario.load(scenario)], schemes, world)
+    assert len(lines) == (who is not None)
+    assert all(f"on {scenario}, {who} as if" in line for line in lines)
+
+
+def test_a_bench_and_a_gap_say_it_once(tmp_path):
+    plan = Plan(Options(schemes=["owl"], scenarios=["owl-nsfnet:known=1"], world="emu", runs=1, seconds=1))
+    with plan.in_folder(tmp_path / "out") as kept:
+        assert kept.facts["notes"].count(LINE.format("emu")) == 1
+    settings = Settings(runs=1, seconds=1.0)
+    asked = ask(["owl", "cubic"], ["owl-nsfnet:known=1"], settings)
+    assert asked.notes.count(LINE.format("emu")) == 1

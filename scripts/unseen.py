@@ -27,7 +27,7 @@ MARGIN = 0.01
 """A link's throughput or delay that differs by less counts as equal."""
 
 
-OWL, INTERVAL = with_trainings("owl"), with_trainings("interval")
+OWL, INTERVAL, LEARNED = map(with_trainings, ("owl", "interval", "interval-learned"))
 SCHEMES = {
     "cubic": "`cubic`",
     "bbr": "`bbr`",
@@ -36,7 +36,7 @@ SCHEMES = {
     OWL: "`owl`, five trainings",
     INTERVAL: "`interval`, five trainings",
     "aurora": "`aurora`",
-    "interval-learned": "`interval-learned`",
+    LEARNED: "`interval-learned`, five trainings",
     "bbr-tuner-ppo": "`bbr-tuner-ppo`",
     "rax-pretrained": "`rax-pretrained`",
 }

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from headway.train.config import TrainConfig
     from headway.train.loop import Training, Watcher
 
+    Planned = Sequence[tuple[TrainConfig, int]]
+    """Trainings that are asked for: the configuration and the seed of each."""
     Watching = Callable[[TrainConfig], AbstractContextManager[Watcher]]
     """Who looks on while one is trained."""
 
@@ -175,6 +177,21 @@ def checked_seeds(seeds: Sequence[Any], given: str) -> list[int]:
     if not 0 < len(seeds) <= MOST_SEEDS or len(set(seeds)) < len(seeds):
         raise UsageError(f"{given}: at most {MOST_SEEDS} seeds, each of them once")
     return [int(seed) for seed in seeds]
+
+
+def check_learner(system: str, seeds: Sequence[int] | None, ray: str | None) -> None:
+    """Raises UsageError where an online learner is asked for with several seeds, or on a cluster."""
+    if seeds:
+        raise UsageError(f"--seeds: {system} is trained with one seed at a time; give --seed")
+    if ray is not None:
+        raise UsageError(f"--ray: {system} is trained on this machine; leave it out")
+
+
+def check_alone(ray: str | None) -> None:
+    """Raises UsageError where a single training is asked for on a cluster."""
+    if ray is not None:
+        cure = "give several, with --seeds or --ablation all"
+        raise UsageError(f"--ray: each training runs on one machine; {cure}")
 
 
 def folder_of(model: str, seed: int, base: Path = FOLDER) -> Path:

@@ -204,6 +204,9 @@ def _controllers(schemes: list[str], world: str) -> dict[str, dict[str, str]]:
     """Of each scheme that is a Python class its file, class and SHA-256. Raises UsageError."""
     from headway.controllers import SCHEME, load
 
+    for spec in schemes:
+        if spec.partition(":")[0].endswith(".py"):
+            raise UsageError(f"--schemes {spec}: names a file; for a class of it give {SCHEME}{spec}")
     own = [spec for spec in schemes if spec.startswith(SCHEME)]
     if own and world != SIM:
         raise UsageError(f"--schemes: {own[0]} runs in world sim only; leave out --world {world}")

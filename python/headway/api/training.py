@@ -6,7 +6,6 @@ import warnings
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from headway import ending
@@ -17,6 +16,7 @@ from headway.api.rows import LogRow, ValidationRow, columns, kinds
 from headway.api.table import Row, Table
 from headway.runs.many_machines import connected
 from headway.train import run as trainings
+from headway.train.rows import mean_of
 from headway.train.several import finished_of, train_each
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headway.runs.many_machines import Machines
     from headway.train.loop import Training as UnderWay
     from headway.train.loop import Watcher
+    from headway.train.rows import StretchRow
 
 
 class Training:
@@ -253,7 +254,7 @@ class _Watcher:
     def validated(self, training: UnderWay) -> None:
         self.tell(training.config.model, training.seed, training.history[-1:])
 
-    def tell(self, system: str, seed: int, history: Sequence[Mapping[str, Any]]) -> None:
+    def tell(self, system: str, seed: int, history: Sequence[StretchRow]) -> None:
         for row in history:
             if self._progress and not self.raised:
                 try:
@@ -268,22 +269,19 @@ class _Watcher:
         return self.raised is not None or bool(self.asked and self.asked.is_set())
 
 
-def log_row(system: str, seed: int, row: Mapping[str, Any]) -> LogRow:
+def log_row(system: str, seed: int, row: StretchRow) -> LogRow:
     """A row of the log, of one of `Training.history`."""
-
-    def mean(name: str) -> float:
-        return fmean(score[name] for score in row["scores"])
-
+    scores = row["scores"]
     return {
         "system": system,
         "seed": seed,
         "steps": row["steps"],
         "reward": row["reward"],
         "validation": row["validation"],
-        "utilisation": mean("utilisation"),
-        "throughput_mbps": mean("throughput_mbps"),
-        "rtt_ms": mean("rtt_ms"),
-        "loss": mean("loss"),
+        "utilisation": mean_of(scores, "utilisation"),
+        "throughput_mbps": mean_of(scores, "throughput_mbps"),
+        "rtt_ms": mean_of(scores, "rtt_ms"),
+        "loss": mean_of(scores, "loss"),
     }
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from headway.train.config import TrainConfig
     from headway.train.loop import Training
+    from headway.train.rows import ScoreRow
     from headway.train.run import Failed, Trained
 
 
@@ -301,15 +302,13 @@ def _bar() -> Progress:
     )
 
 
-def _scores(rows: list[dict[str, Any]]) -> str:
+def _scores(rows: list[ScoreRow]) -> str:
     """Means over the validation scenarios, in one line."""
-
-    def mean(name: str) -> float:
-        return float(sum(row[name] for row in rows) / len(rows))
+    from headway.train.rows import mean_of
 
     return (
-        f"utilisation {mean('utilisation'):4.2f}  {mean('throughput_mbps'):6.2f} Mbit/s  "
-        f"RTT {mean('rtt_ms'):5.0f} ms  loss {mean('loss'):6.2%}"
+        f"utilisation {mean_of(rows, 'utilisation'):4.2f}  {mean_of(rows, 'throughput_mbps'):6.2f} Mbit/s  "
+        f"RTT {mean_of(rows, 'rtt_ms'):5.0f} ms  loss {mean_of(rows, 'loss'):6.2%}"
     )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from headway.train.config import TrainConfig
     from headway.train.loop import Training, Watcher
+    from headway.train.rows import ScoreRow, StretchRow
 
     Planned = Sequence[tuple[TrainConfig, int]]
     """Trainings that are asked for: the configuration and the seed of each."""
@@ -64,10 +65,10 @@ class Trained:
     """After so many of them the kept weights were there."""
     reward: float
     """Mean reward of the kept weights on the validation scenarios."""
-    scores: list[dict[str, Any]]
-    """Of the kept weights: a row of `validation.Score` for each validation scenario."""
-    history: list[dict[str, Any]]
-    """Of each validation: `steps`, `reward` (of training), `validation`, and `scores`."""
+    scores: list[ScoreRow]
+    """Of the kept weights, on each validation scenario."""
+    history: list[StretchRow]
+    """Of each validation."""
     wall_s: float
     cpu_s: float
     time_shares: dict[str, float]
@@ -256,7 +257,8 @@ def trained_of(training: Training, folder: Path) -> Trained:
     """What became of a training that is done."""
     from headway.train.scenarios import trained_on
 
-    config, watch, best = training.config, training.watch, training.best or {}
+    config, watch, best = training.config, training.watch, training.best
+    assert best, "weights are kept from the first validation on"
     row = training.history[best["stretch"] - 1]
     known = {*config.validation.scenarios, *trained_on(config)}
     return Trained(

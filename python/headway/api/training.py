@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headway.runs.many_machines import Machines
     from headway.train.loop import Training as UnderWay
     from headway.train.loop import Watcher
-    from headway.train.rows import StretchRow
+    from headway.train.rows import StretchRow, TrainedRow
 
 
 class Training:
@@ -48,7 +48,7 @@ class Training:
         """A scheme for each system: with several seeds its runs take turns with the models."""
 
     @property
-    def summaries(self) -> list[dict[str, Any]]:
+    def summaries(self) -> list[TrainedRow]:
         """Of each training what `headway train --json` prints; none of a learner."""
         return [one.json() for one in self._found]
 

@@ -46,6 +46,34 @@ class Best(TypedDict):
     """What `Learner.weights` gave."""
 
 
+class Kept(TypedDict):
+    """The kept weights on the validation scenarios."""
+
+    reward: float
+    """Mean reward of a decision."""
+    scenarios: list[ScoreRow]
+
+
+class TrainedRow(TypedDict):
+    """A training that is done, as `headway train --json` prints it."""
+
+    model: str
+    """The model's folder."""
+    system: str
+    seed: int
+    steps: int
+    """Decisions that were taken."""
+    best_step: int
+    """After so many of them the kept weights were there."""
+    validation: Kept
+    wall_s: float
+    cpu_s: float
+    time_shares: dict[str, float]
+    """Which share of the real time each part took, from 0 to 1."""
+    new_scenario: str
+    """A scenario that is neither of the training nor of the validation."""
+
+
 def mean_of(scores: Sequence[ScoreRow], measure: Measure) -> float:
     """A measure's mean over the validation scenarios."""
     return fmean(score[measure] for score in scores)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from headway.train.config import TrainConfig
     from headway.train.loop import Training, Watcher
-    from headway.train.rows import ScoreRow, StretchRow
+    from headway.train.rows import ScoreRow, StretchRow, TrainedRow
 
     Planned = Sequence[tuple[TrainConfig, int]]
     """Trainings that are asked for: the configuration and the seed of each."""
@@ -76,7 +76,7 @@ class Trained:
     new_scenario: str
     """A scenario that is neither of the training nor of the validation."""
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> TrainedRow:
         """As `headway train --json` prints it."""
         return {
             "model": str(self.model),

@@ -195,7 +195,7 @@ class _Ended:
 
 
 def _alone(planned: trainings.Planned, folder: Path, watcher: _Watcher) -> _Ended:
-    """Carries out the only training, in its own folder. Its error is its own."""
+    """Carries out the only training, in its own folder."""
 
     def train() -> Generator[tuple[int, trainings.Trained | trainings.Failed]]:
         ((config, seed),) = planned
@@ -217,7 +217,7 @@ def _watched(
     *,
     are_here: bool = True,
 ) -> _Ended:
-    """All of them, as they end; with those that were not watched here, the caller's function is called then."""
+    """What came of each. Those that are trained on other machines are told to `progress` as they end."""
     ended = _Ended()
     with ending.noted() as asked, closing(one_each):
         watcher.asked = asked

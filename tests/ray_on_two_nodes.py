@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import needs
-from test_many_machines import FILES, must_be_equal, store_of
+from same_results import FILES, must_be_equal, store_of
 
 CLUSTER = Path(__file__).parent / "ray_cluster.py"
 NAMESPACES = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]

@@ -212,6 +212,14 @@ def test_a_folder_goes_on_with_the_same_file_and_refuses_a_changed_one(write: An
         ("class A:\n  def on_feedback(self f):", "mine.py:2: SyntaxError"),
         ("import nothing_of_that_name", "mine.py:1: in <module>: ModuleNotFoundError"),
         ("x = 1", "has no class with on_feedback"),
+        (
+            "class A:\n  cwnd = 9000\n  def on_feedback(self, f): pass",
+            "mine.py: class A does not take setup; write def __init__(self, setup)",
+        ),
+        (
+            "class A:\n  def __init__(self, setup, more): pass\n  def on_feedback(self, f): pass",
+            "does not take setup",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_loaded_is_refused_before_anything_runs(write: Any, source: str, told: str) -> None:
@@ -257,6 +265,9 @@ def test_a_missing_file_another_world_and_no_file_are_refused(write: Any) -> Non
     common = ("--scenario", "pantheon-default")
     missing = bench("--schemes", "python:nothing.py", *common)
     assert "nothing.py: No such file or directory" in str(missing.exception)
+    for named in ("mine.py", "there/mine.py:Mine"):
+        why = f"--schemes {named}: names a file; for a class of it give python:{named}"
+        assert str(bench("--schemes", f"cubic,{named}", *common).exception) == why
     emu = bench("--schemes", write(FIXED), *common, "--world", "emu")
     assert "runs in world sim only" in str(emu.exception)
     with pytest.raises(UsageError, match="needs FILE or FILE:Class"):

@@ -7,6 +7,7 @@ import sys
 import traceback
 from dataclasses import dataclass
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -90,7 +91,7 @@ def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:
         if value.__module__ == module.__name__ and callable(getattr(value, "on_feedback", None))
     }
     if name in found:
-        return found[name]
+        return _takes_setup(file, found[name])
     if name:
         why = "is not there"
         if name in own:
@@ -101,7 +102,20 @@ def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:
     if len(found) != 1:
         choice = f"has several controllers; give {file}:CLASS, with one of {', '.join(found)}"
         raise UsageError(f"{file}: {choice if found else 'has no class with on_feedback(self, feedback)'}")
-    return next(iter(found.values()))
+    return _takes_setup(file, next(iter(found.values())))
+
+
+def _takes_setup(file: str, controller: type[Any]) -> type[Any]:
+    """The class. Raises UsageError where it cannot be called as a flow begins."""
+    try:
+        signature(controller).bind(None)
+    except TypeError:
+        cure = "write def __init__(self, setup)"
+        raise UsageError(f"{file}: class {controller.__name__} does not take setup; {cure}") from None
+    except ValueError:
+        # A class that is not of Python has no signature.
+        pass
+    return controller
 
 
 def told(error: BaseException) -> str:

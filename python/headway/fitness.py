@@ -1,7 +1,7 @@
 """Whether the machine kept up with runs in real time (docs/fitness.md)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypedDict, cast
 
 WORSE = {
     "lateness_p50_ms": max,
@@ -16,21 +16,39 @@ WORSE = {
 """The figures of a run, and which of two is the worse."""
 
 
-def fitness(runs: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Of rows of results, one a run: the worst of each figure, and `unfit`: the unfit runs, a list of run and why.
+class Unfit(TypedDict):
+    """A run that the machine disturbed too much."""
 
-    None for simulated time, in which no machine is late.
-    """
+    run: int
+    why: str
+
+
+class Fitness(TypedDict):
+    """Of runs in real time the worst of each figure (docs/fitness.md), and the unfit runs."""
+
+    lateness_p50_ms: float | None
+    lateness_p99_ms: float | None
+    longest_stall_ms: float | None
+    emulator_wait_ms: float | None
+    host_wait_ms: float | None
+    cpu_idle: float | None
+    emulator_cpu: float | None
+    unexplained_loss: float | None
+    unfit: list[Unfit]
+
+
+def fitness(runs: Iterable[Mapping[str, Any]]) -> Fitness | None:
+    """Of rows of results, one a run. None for simulated time, in which no machine is late."""
     runs = list(runs)
-    worst: dict[str, Any] = {}
+    worst: dict[str, float | None] = {}
     for name, worse in WORSE.items():
         # Results that are older than a figure do not have it.
         values = [value for run in runs if (value := run.get(name)) is not None]
         worst[name] = worse(values) if values else None
-    unfit = [{"run": run["run"], "why": why} for run in runs if (why := run.get("unfit"))]
+    unfit: list[Unfit] = [{"run": run["run"], "why": why} for run in runs if (why := run.get("unfit"))]
     if not unfit and all(value is None for value in worst.values()):
         return None
-    return worst | {"unfit": unfit}
+    return cast("Fitness", worst | {"unfit": unfit})
 
 
 def verdict(rows: Iterable[Mapping[str, Any]]) -> str | None:

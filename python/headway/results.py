@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from headway._native import UsageError, read_parquet, results_schema
 from headway.columns import Column, Rows, listed
@@ -29,12 +29,71 @@ FILES = ("results.parquet", "series.parquet")
 SERIES_KEYS = ("scenario", "scheme", "run", "flow")
 
 
+class Place(TypedDict, total=False):
+    """What results in real time depend on."""
+
+    machine: str
+    headwayd: str | None
+    """Of world `kernel`."""
+
+
+class Made(Place):
+    """How a bench is made."""
+
+    headway: str
+    """The package's version."""
+    code_version: str
+    """Version and commit of the compiled core."""
+    command: str
+    """Gives the same numbers again."""
+    against: str | None
+    """The scheme that the others are compared with."""
+    notes: list[str]
+    """What makes it doubtful, and what was left out."""
+    controllers: dict[str, dict[str, str]]
+    """Of each scheme that is a Python class: `file`, `class`, `sha256`."""
+    world: str
+    runs: int
+    seconds: float | None
+    """None where each scenario has its own."""
+    warmup: float
+    seed: int
+
+
+class BenchScenario(TypedDict):
+    """A scenario of a bench."""
+
+    name: str
+    paper: str
+    description: str
+    traces: dict[str, str]
+    """SHA-256 by the trace's name."""
+    varies: list[str]
+    """What the seed varies."""
+    hash: str
+    text: str
+    sweep: dict[str, Any] | None
+    """Of a member of a family."""
+    trace_s: float | None
+    """The length of the trace in which runs begin at offsets; else None."""
+    offsets_s: list[float] | None
+    """Where each run begins there, by its number."""
+
+
+class BenchFacts(Made):
+    """What the footer of results.parquet says of a bench. bench.json has it too."""
+
+    schema: int
+    finished_runs: int
+    total_runs: int
+    scenarios: list[BenchScenario]
+
+
 @dataclass(frozen=True)
 class Bench:
     """A bench: how it was made, its runs, and what they amount to."""
 
-    facts: dict[str, Any]
-    """The command, the scenarios with their traces, the code's version; see `headway bench`."""
+    facts: BenchFacts
     runs: Rows
     """One a run and flow, as `Batch.results` gives them, as often as they are asked for."""
     series: list[dict[str, Any]]
@@ -45,18 +104,24 @@ class Bench:
     @cached_property
     def offsets(self) -> dict[str, Offsets]:
         """Where runs begin in the trace of their scenario, for those that do at offsets."""
-        moving = {one["name"]: one for one in self.facts["scenarios"] if one["offsets_s"]}
+        moving = {
+            one["name"]: (one["trace_s"], one["offsets_s"])
+            for one in self.facts["scenarios"]
+            if one["trace_s"] and one["offsets_s"]
+        }
         begins: dict[str, dict[int, float]] = {name: {} for name in moving}
         for run in self.runs if moving else ():
             if (name := run["scenario"]) in moving:
-                begins[name][run["seed"]] = moving[name]["offsets_s"][run["run"]]
-        return {name: Offsets(moving[name]["trace_s"], begins[name].get) for name in moving}
+                _, offsets_s = moving[name]
+                begins[name][run["seed"]] = offsets_s[run["run"]]
+        return {name: Offsets(trace_s, begins[name].get) for name, (trace_s, _) in moving.items()}
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """One row a scheme and scenario, with intervals and with what it needs to stand alone."""
         traces = {s["name"]: s["traces"] for s in self.facts["scenarios"]}
-        own = {key: self.facts[key] for key in ("schema", "code_version", "seed")}
+        facts = self.facts
+        own = {"schema": facts["schema"], "code_version": facts["code_version"], "seed": facts["seed"]}
         found = []
         for row in summarise(self.runs, self.offsets, self.tell):
             compared = self.comparisons.get((row["scheme"], row["scenario"]))

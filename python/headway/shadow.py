@@ -12,7 +12,7 @@ import sys
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from headway._native import UsageError
 from headway.report.style import COLOURS, SOFT
@@ -62,6 +62,50 @@ class Change(NamedTuple):
     setting: str
 
 
+class Sizes(TypedDict):
+    """Sizes that at least half, and 95%, of the changes do not exceed, in % of the window or rate."""
+
+    p50: float
+    p95: float
+
+
+class DecisionsRow(TypedDict):
+    """What the decisions of a flow, or of all, were. Shares are from 0 to 1, and their sum is 1."""
+
+    decisions: int
+    seconds: float
+    """From the first to the last."""
+    changes: list[str]
+    """What they change: of `window`, `rate` and `settings`."""
+    raised: float
+    lowered: float
+    kept: float
+    set: float
+    """The share that chose settings."""
+    raised_percent: Sizes | None
+    lowered_percent: Sizes | None
+    settings: dict[str, int]
+    """How often each was chosen."""
+
+
+class FlowRow(DecisionsRow):
+    """The same of a flow, with its Key."""
+
+    flow: int
+    remote: str
+    policy: str
+    model: str
+
+
+class ShadowFile(TypedDict):
+    """What `headway shadow --json` prints."""
+
+    all: DecisionsRow
+    flows: list[FlowRow]
+    """Those with the most decisions first."""
+    skipped_lines: int
+
+
 @dataclass
 class Decisions:
     """Those of one flow, or of all."""
@@ -102,8 +146,8 @@ class Decisions:
                 self.points = self.points[::2]
                 self._stride *= 2
 
-    def as_json(self) -> dict[str, Any]:
-        """Shares are 0 to 1, and `kept` is what is left; sizes in % of the window or rate."""
+    def as_json(self) -> DecisionsRow:
+        """In numbers."""
         chosen = self.settings.total()
         kept = self.count - len(self.raised) - len(self.lowered) - chosen
         return {
@@ -133,9 +177,18 @@ class Shadow:
         """All flows, those with the most decisions first."""
         return sorted(self.flows.items(), key=lambda item: (-item[1].count, item[0]))
 
-    def as_json(self) -> dict[str, Any]:
-        """`all`, `flows` and `skipped_lines`."""
-        flows = [key._asdict() | one.as_json() for key, one in self.most_decisions()]
+    def as_json(self) -> ShadowFile:
+        """All, and each flow, in numbers."""
+        flows: list[FlowRow] = [
+            {
+                "flow": key.flow,
+                "remote": key.remote,
+                "policy": key.policy,
+                "model": key.model,
+                **one.as_json(),
+            }
+            for key, one in self.most_decisions()
+        ]
         return {"all": self.all.as_json(), "flows": flows, "skipped_lines": self.skipped}
 
 
@@ -232,15 +285,16 @@ def _setting(value: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value[name]}" for name in sorted(value))
 
 
-def _sizes(percents: array[float]) -> dict[str, float] | None:
-    """The smallest sizes that at least half, and 95%, of the changes do not exceed."""
+def _sizes(percents: array[float]) -> Sizes | None:
     if not percents:
         return None
     ordered = sorted(percents)
-    shares = {"p50": 0.50, "p95": 0.95}
-    at = {name: math.ceil(share * len(ordered)) - 1 for name, share in shares.items()}
-    # Single precision has about seven digits.
-    return {name: float(f"{ordered[index]:.6g}") for name, index in at.items()}
+
+    def smallest(share: float) -> float:
+        # Single precision has about seven digits.
+        return float(f"{ordered[math.ceil(share * len(ordered)) - 1]:.6g}")
+
+    return {"p50": smallest(0.50), "p95": smallest(0.95)}
 
 
 def picture(found: Shadow) -> Spec:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from headway import ending
-from headway._native import UsageError
+from headway._native import RunError, UsageError
 from headway.api.arguments import as_error, folder_of
 from headway.api.errors import Error, Interrupted, end_by_signal, in_python
 from headway.api.rows import LogRow, ValidationRow, columns, kinds
 from headway.api.table import Row, Table
+from headway.runs.many_machines import connected
 from headway.train import run as trainings
+from headway.train.rows import mean_of
+from headway.train.several import finished_of, train_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from threading import Event
 
     from headway.api.arguments import Name
-    from headway.train.config import TrainConfig
+    from headway.runs.many_machines import Machines
     from headway.train.loop import Training as UnderWay
     from headway.train.loop import Watcher
+    from headway.train.rows import StretchRow, TrainedRow
 
 
 class Training:
@@ -44,7 +48,7 @@ class Training:
         """A scheme for each system: with several seeds its runs take turns with the models."""
 
     @property
-    def summaries(self) -> list[dict[str, Any]]:
+    def summaries(self) -> list[TrainedRow]:
         """Of each training what `headway train --json` prints; none of a learner."""
         return [one.json() for one in self._found]
 
@@ -89,6 +93,7 @@ def train(
     ablation: str | None = None,
     seed: int = 1,
     seeds: Iterable[int] | None = None,
+    ray: str | None = None,
     out: Name | None = None,
     progress: Callable[[LogRow], object] | None = None,
 ) -> Training:
@@ -109,17 +114,21 @@ def train(
         seed: Of everything, 0 to 2,147,483,647.
         seeds: Several seeds, at most 100: a training each, one after the other. One that fails does
             not end the others.
+        ray: Train on the machines of a Ray cluster, several at a time: `"auto"` for the one that
+            this machine is in, `"HOST:PORT"` of its head, or `"local"` (docs/many-machines.md). For
+            several seeds or ablations; `out` is on a disk that all machines share.
         out: The folder of checkpoint, logs and model; else out/train/MODEL-seed-SEED. With `seeds`
             or several ablations, the folder in which each training has such a folder.
         progress: Is called after each validation with its row of `training.log()`, a dict. If it
-            raises, the training ends; its checkpoint is kept.
+            raises, the training ends; its checkpoint is kept. With `ray` it is called when a
+            training has ended, with each row of that.
 
     Returns:
         The models, at least one, and how they were trained.
 
     Raises:
-        Error: An argument is wrong, PyTorch is missing, or a training failed. Its `results` are the
-            other trainings that are done, or None.
+        Error: An argument is wrong, PyTorch is missing, a training failed, or the cluster did. Its
+            `results` are the other trainings that are done, or None.
         Interrupted: Ctrl-C. Its `results` are the trainings that are done, or None.
         Exception: Whatever `progress` raised. Its `results` are the trainings that are done.
 
@@ -135,68 +144,95 @@ def train(
         given = None if seeds is None else list(seeds)
         several = None if given is None else trainings.checked_seeds(given, f"--seeds {given}")
         if trainings.is_learner(system, file, ablation):
-            if several:
-                raise UsageError(f"--seeds: {system} is trained with one seed at a time; give seed")
+            trainings.check_learner(system, several, ray)
             own_folder = trainings.folder_of(system, own) if out is None else folder
             return _learned(own_folder, own)
         chosen = trainings.ask(system, file, ablation)
         for doubt in trainings.doubts(chosen):
             # The caller is behind headway.train, which calls this.
             warnings.warn(doubt, stacklevel=3)
-        planned = [
-            (one, trainings.folder_of(one.model, number, folder), number)
-            for number in several or [own]
-            for one in chosen
-        ]
-        is_alone = several is None and len(chosen) == 1
-        if is_alone and out is not None:
-            planned = [(chosen[0], folder, own)]
-        found, failed, stopped = _carry_out(planned, watcher, is_alone=is_alone)
-    results = Training(found) if found else None
+        planned = [(one, number) for number in several or [own] for one in chosen]
+        if several or len(chosen) > 1:
+            with connected(ray) as machines:
+                ended = _carry_out(planned, folder, watcher, machines)
+        else:
+            trainings.check_alone(ray)
+            own_folder = trainings.folder_of(chosen[0].model, own, folder) if out is None else folder
+            ended = _alone(planned, own_folder, watcher)
+    results = Training(ended.found) if ended.found else None
     if watcher.raised:
         vars(watcher.raised)["results"] = results
         raise watcher.raised
-    if stopped is not None:
+    if ended.stopped is not None:
         end_by_signal()
-        raise Interrupted(f"interrupted; {_called(stopped)}", results)
-    if failed or not results:
-        what = f"{len(failed)} of {len(planned)} trainings failed: "
-        what += "; ".join(f"{one.name}: {one.why}" for one in failed)
+        raise Interrupted(f"interrupted; {_called(ended.stopped)}", results)
+    if ended.error:
+        raise Error(in_python(str(ended.error)), results)
+    if ended.failed or not results:
+        what = f"{len(ended.failed)} of {len(planned)} trainings failed: "
+        what += "; ".join(f"{one.name}: {one.why}" for one in ended.failed)
         raise Error(in_python(what), results)
     return results
 
 
-def _carry_out(
-    planned: Sequence[tuple[TrainConfig, Path, int]],
+@dataclass
+class _Ended:
+    """What came of the trainings, each with its number among those planned."""
+
+    by_number: dict[int, trainings.Trained | trainings.Failed] = field(default_factory=dict)
+    stopped: str | None = None
+    """What is kept, if a signal ended them."""
+    error: UsageError | RunError | None = None
+    """What ended them all."""
+
+    @property
+    def found(self) -> list[trainings.Trained]:
+        return [one for _, one in sorted(self.by_number.items()) if not isinstance(one, trainings.Failed)]
+
+    @property
+    def failed(self) -> list[trainings.Failed]:
+        return [one for _, one in sorted(self.by_number.items()) if isinstance(one, trainings.Failed)]
+
+
+def _alone(planned: trainings.Planned, folder: Path, watcher: _Watcher) -> _Ended:
+    """Carries out the only training, in its own folder."""
+
+    def train() -> Generator[tuple[int, trainings.Trained | trainings.Failed]]:
+        ((config, seed),) = planned
+        yield 0, trainings.train_one(config, folder, seed, watcher.watching)
+
+    return _watched(train(), planned, watcher)
+
+
+def _carry_out(planned: trainings.Planned, folder: Path, watcher: _Watcher, machines: Machines | None) -> _Ended:
+    """Carries out each training, in a folder of its own in this one."""
+    one_each = train_each(planned, folder, watcher.watching, machines, lambda _: None, watcher.interrupted)
+    return _watched(one_each, planned, watcher, are_here=machines is None)
+
+
+def _watched(
+    one_each: Generator[tuple[int, trainings.Trained | trainings.Failed]],
+    planned: trainings.Planned,
     watcher: _Watcher,
     *,
-    is_alone: bool,
-) -> tuple[list[trainings.Trained], list[trainings.Failed], str | None]:
-    """Trains one after the other: those that are done, that failed, and what is kept if stopped.
-
-    One that is alone raises its error.
-    """
-    found: list[trainings.Trained] = []
-    failed: list[trainings.Failed] = []
-    train_it = trainings.train_one if is_alone else trainings.attempt
-    try:
-        with ending.noted() as asked:
-            watcher.asked = asked
-            for config, folder, seed in planned:
-                done = train_it(config, folder, seed, watcher.watching)
-                if isinstance(done, trainings.Failed):
-                    failed.append(done)
-                else:
-                    found.append(done)
-                if watcher.interrupted():
-                    break
-    except KeyboardInterrupt as why:
-        return found, failed, str(why) or "the same call goes on"
-    if not asked.is_set():
-        return found, failed, None
-    more = len(found) + len(failed) < len(planned)
-    rest = "; the same call goes on with the next one" if more else ""
-    return found, failed, f"{len(found)} of {len(planned)} trainings are finished{rest}"
+    are_here: bool = True,
+) -> _Ended:
+    """What came of each. Those that are trained on other machines are told to `progress` as they end."""
+    ended = _Ended()
+    with ending.noted() as asked, closing(one_each):
+        watcher.asked = asked
+        try:
+            for number, one in one_each:
+                ended.by_number[number] = one
+                if not are_here and not isinstance(one, trainings.Failed):
+                    watcher.tell(one.system, one.seed, one.history)
+        except KeyboardInterrupt as why:
+            ended.stopped = str(why) or "the same call goes on"
+        except (UsageError, RunError) as error:
+            ended.error = error
+    if asked.is_set() and ended.stopped is None and ended.error is None:
+        ended.stopped = finished_of(len(ended.found), planned)
+    return ended
 
 
 class _Watcher:
@@ -216,35 +252,36 @@ class _Watcher:
         pass
 
     def validated(self, training: UnderWay) -> None:
-        if self._progress and not self.raised:
-            try:
-                self._progress(log_row(training.config.model, training.seed, training.history[-1]))
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                # The checkpoint is there, and the training ends in order.
-                self.raised = error
+        self.tell(training.config.model, training.seed, training.history[-1:])
+
+    def tell(self, system: str, seed: int, history: Sequence[StretchRow]) -> None:
+        for row in history:
+            if self._progress and not self.raised:
+                try:
+                    self._progress(log_row(system, seed, row))
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:
+                    # The checkpoint is there, and the training ends in order.
+                    self.raised = error
 
     def interrupted(self) -> bool:
         return self.raised is not None or bool(self.asked and self.asked.is_set())
 
 
-def log_row(system: str, seed: int, row: Mapping[str, Any]) -> LogRow:
+def log_row(system: str, seed: int, row: StretchRow) -> LogRow:
     """A row of the log, of one of `Training.history`."""
-
-    def mean(name: str) -> float:
-        return fmean(score[name] for score in row["scores"])
-
+    scores = row["scores"]
     return {
         "system": system,
         "seed": seed,
         "steps": row["steps"],
         "reward": row["reward"],
         "validation": row["validation"],
-        "utilisation": mean("utilisation"),
-        "throughput_mbps": mean("throughput_mbps"),
-        "rtt_ms": mean("rtt_ms"),
-        "loss": mean("loss"),
+        "utilisation": mean_of(scores, "utilisation"),
+        "throughput_mbps": mean_of(scores, "throughput_mbps"),
+        "rtt_ms": mean_of(scores, "rtt_ms"),
+        "loss": mean_of(scores, "loss"),
     }
 
 

@@ -16,7 +16,7 @@ from headway.ending import held
 
 if TYPE_CHECKING:
     from headway._native import Batch, Scenario
-    from headway.results import Bench
+    from headway.results import Bench, BenchFacts, BenchScenario, Made
     from headway.summary import Tell
 
 CURE = "give another --out, or remove the folder"
@@ -31,13 +31,12 @@ class BenchFolder:
     scenarios: list[Scenario]
     traces: dict[str, dict[str, str]]
     """Of each scenario by its name: SHA-256 by the trace's name."""
-    facts: dict[str, Any]
-    """How the bench was made: the command, its options, the code's version."""
+    facts: Made
     trace_s: dict[str, float] = field(init=False, default_factory=dict)
     """How long the trace is in which a scenario's runs begin at offsets. A trace may go while the bench runs."""
     saved: int = field(init=False, default=0)
     """How many finished runs are in the files."""
-    _footer: dict[str, Any] = field(init=False, default_factory=dict)
+    _footer: BenchFacts | None = field(init=False, default=None)
     """What results.parquet says of itself."""
 
     def __post_init__(self) -> None:
@@ -113,6 +112,7 @@ class BenchFolder:
         with in_utf8(self.path) as place:
             self.batch.write_parquet(place, text)
         self._write_json({})
+        assert self._footer, "write_parquet asks for it"
         self.saved = self._footer["finished_runs"]
 
     def saved_elsewhere(self) -> BenchFolder:
@@ -126,7 +126,7 @@ class BenchFolder:
             raise
         return other
 
-    def _said_of(self, finished: int, seeds: dict[str, dict[int, int]]) -> dict[str, Any]:
+    def _said_of(self, finished: int, seeds: dict[str, dict[int, int]]) -> BenchFacts:
         """What the footer says of so many runs, whose seeds these are by scenario and number."""
         from headway.results import BENCH_SCHEMA
 
@@ -166,7 +166,8 @@ class BenchFolder:
         from headway.files import write_atomic
 
         recordings = self._recordings()
-        facts = self._footer | ({"recordings": recordings} if recordings else {}) | more
+        assert self._footer, "results.parquet is written first"
+        facts = {**self._footer, **({"recordings": recordings} if recordings else {}), **more}
         write_atomic(self.path / "bench.json", json.dumps(facts, indent=2) + "\n")
 
     def draw(self, bench: Bench, tell: Tell) -> None:
@@ -176,10 +177,16 @@ class BenchFolder:
 
         write_atomic(self.path / "report.html", page(bench, tell))
 
-    def _about(self, s: Scenario, seeds: dict[int, int]) -> dict[str, Any]:
+    def _about(self, s: Scenario, seeds: dict[int, int]) -> BenchScenario:
         """What the report says of a scenario, and where each run began in its trace."""
         moves = "trace offset" in s.varies and seeds
         runs = range(max(seeds) + 1) if moves else ()
+
+        def offset_s(seed: int) -> float:
+            found = s.trace_offset_s(seed)
+            assert found is not None, "the seed varies it"
+            return found
+
         return {
             "name": s.name,
             "paper": s.paper,
@@ -190,7 +197,7 @@ class BenchFolder:
             "text": s.text,
             "sweep": s.sweep,
             "trace_s": self.trace_s[s.name] if moves else None,
-            "offsets_s": [s.trace_offset_s(seeds.get(k, 0)) for k in runs] if moves else None,
+            "offsets_s": [offset_s(seeds.get(k, 0)) for k in runs] if moves else None,
         }
 
     def _recordings(self) -> list[str]:

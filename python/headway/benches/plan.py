@@ -26,6 +26,8 @@ from headway.text import LONGEST_S, command_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from headway.results import Made, Place
+
 ALL = "all"
 """As the only scheme: every scheme that needs no parameter, on each scenario that can serve it."""
 MOST_RUNS = 1_000_000
@@ -139,7 +141,7 @@ class Plan:
             facts = self._facts(traces, _left_out(batch.left_out()))
             yield BenchFolder(folder, batch, self.scenarios, traces, facts)
 
-    def _facts(self, traces: dict[str, dict[str, str]], left_out: list[str]) -> dict[str, Any]:
+    def _facts(self, traces: dict[str, dict[str, str]], left_out: list[str]) -> Made:
         """How the bench is made, as the footer of results.parquet has it."""
         from headway.runs.told import untold
         from headway.traces import changed, doubtful
@@ -194,18 +196,22 @@ def load_scenarios(names: Sequence[str]) -> list[Scenario]:
     return [one for _, one in loaded.values()]
 
 
-def _where(world: str) -> dict[str, str | None]:
+def _where(world: str) -> Place:
     """What results in real time depend on: the machine, and in world kernel the headwayd too."""
     from headway.runs.store import headwayd, machine
 
-    found: dict[str, str | None] = {} if world == SIM else {"machine": machine()}
-    return found | ({"headwayd": headwayd()} if world == KERNEL else {})
+    if world == SIM:
+        return {}
+    return {"machine": machine(), "headwayd": headwayd()} if world == KERNEL else {"machine": machine()}
 
 
 def _controllers(schemes: list[str], world: str) -> dict[str, dict[str, str]]:
     """Of each scheme that is a Python class its file, class and SHA-256. Raises UsageError."""
     from headway.controllers import SCHEME, load
 
+    for spec in schemes:
+        if spec.partition(":")[0].endswith(".py"):
+            raise UsageError(f"--schemes {spec}: names a file; for a class of it give {SCHEME}{spec}")
     own = [spec for spec in schemes if spec.startswith(SCHEME)]
     if own and world != SIM:
         raise UsageError(f"--schemes: {own[0]} runs in world sim only; leave out --world {world}")

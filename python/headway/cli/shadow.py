@@ -3,7 +3,7 @@
 import json as js
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,7 @@ from headway.streams import beside, plain, said, shown
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from headway.shadow import Shadow
+    from headway.shadow import DecisionsRow, Shadow, Sizes
 
 SHOWN = 20
 """Flows of the table, and settings below it."""
@@ -84,13 +84,13 @@ def _print(found: "Shadow") -> None:
         to.print(f"{len(flows) - SHOWN} more flows: --json has them", soft_wrap=True)
 
 
-def _add(table: "Table", names: list[str], row: dict[str, Any]) -> None:
-    def size(found: dict[str, float] | None) -> str:
+def _add(table: "Table", names: list[str], row: "DecisionsRow") -> None:
+    def size(found: "Sizes | None") -> str:
         return f"{found['p50']:.1f} ({found['p95']:.1f})" if found else "\u2013"
 
-    def share(name: str) -> str:
-        return f"{100 * row[name]:.1f}"
+    def percent(share: float) -> str:
+        return f"{100 * share:.1f}"
 
-    raised = share("raised"), size(row["raised_percent"])
-    lowered = share("lowered"), size(row["lowered_percent"])
-    table.add_row(*names, str(row["decisions"]), *raised, *lowered, share("kept"))
+    raised = percent(row["raised"]), size(row["raised_percent"])
+    lowered = percent(row["lowered"]), size(row["lowered_percent"])
+    table.add_row(*names, str(row["decisions"]), *raised, *lowered, percent(row["kept"]))

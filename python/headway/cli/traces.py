@@ -103,14 +103,14 @@ def info(
     found = []
     for name in traces:
         trace = open_trace(name, "whole")
-        found.append(describe(name, trace) | uses(name))
+        found.append((describe(name, trace), uses(name)))
         for doubt in doubts(trace):
             print(f"headway: warning: {called(name)}: {doubt}", file=sys.stderr)
     if json:
-        print(js.dumps(found, indent=2))
+        print(js.dumps([{**one, **parts} for one, parts in found], indent=2))
         return
     show = console()
-    for one in found:
+    for one, parts in found:
         percentiles = [f"{name} {rate:.2f}" for name, rate in one["rate_percentiles_mbps"].items()]
         outages = f"{one['outages']}, {100 * one['outage_share']:.1f}% of the time"
         facts = {
@@ -118,8 +118,8 @@ def info(
             "mean": f"{one['mean_mbps']:.2f} Mbit/s",
             "1-s rates": f"{', '.join(percentiles)} Mbit/s",
             "outages": f"{outages}, longest {one['longest_outage_s']:.1f} s" if one["outages"] else "none",
-            "training": spans(one["training_s"]),
-            "evaluation": spans(one["evaluation_s"]),
+            "training": spans(parts["training_s"]),
+            "evaluation": spans(parts["evaluation_s"]),
         }
         show.print(f"[bold]{plain(one['name'])}[/bold]", soft_wrap=True)
         for fact, text in facts.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as js
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path  # noqa: TC003  # Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from headway.train.config import TrainConfig
     from headway.train.loop import Training
+    from headway.train.rows import ScoreRow
     from headway.train.run import Failed, Trained
 
 
@@ -93,21 +94,17 @@ def train(
         return
     several = _seeds(seeds) if seeds is not None else None
     if run.is_learner(system, config, ablation):
-        if several:
-            raise UsageError(f"--seeds: {system} is trained with one seed at a time; give --seed")
-        if ray is not None:
-            raise UsageError(f"--ray: {system} is trained on this machine; leave it out")
+        run.check_learner(system, several, ray)
         _learn(out or run.folder_of(system, seed), seed, json)
         return
     chosen = run.ask(system, config, ablation)
     for doubt in run.doubts(chosen):
-        print(f"headway: warning: {doubt}", file=sys.stderr)
+        _say(f"warning: {doubt}")
     if several or len(chosen) > 1:
         planned = [(one, number) for number in several or [seed] for one in chosen]
         _train_each(planned, out or run.FOLDER, json, ray)
         return
-    if ray is not None:
-        raise UsageError("--ray: each training runs on one machine; give several, with --seeds or --ablation all")
+    run.check_alone(ray)
     folder = out or run.folder_of(chosen[0].model, seed)
     try:
         found = run.train_one(chosen[0], folder, seed, _watching)
@@ -125,14 +122,22 @@ def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool
     Ends the command after a signal. One that fails, whatever the error, does not end the others. Raises RunError
     after them.
     """
+    from headway.runs.many_machines import connected
     from headway.train import run
+    from headway.train.several import train_each
 
-    one_each = _one_by_one(planned, folder) if ray is None else _on_machines(planned, folder, ray)
     ended: dict[int, Trained | Failed] = {}
-    for number, one in one_each:
-        ended[number] = one
-        if isinstance(one, run.Failed):
-            print(f"headway: {one.name}: {shown(one.why)}", file=sys.stderr)
+    try:
+        with (
+            connected(ray) as machines,
+            closing(train_each(planned, folder, _watching, machines, _say, ending.is_asked)) as one_each,
+        ):
+            for number, one in one_each:
+                ended[number] = one
+                if isinstance(one, run.Failed):
+                    _say(f"{one.name}: {shown(one.why)}")
+    except run.Stopped as stopped:
+        _interrupted(str(stopped))
     in_order = [ended[number] for number in sorted(ended)]
     found = [one for one in in_order if not isinstance(one, run.Failed)]
     failed = [one for one in in_order if isinstance(one, run.Failed)]
@@ -148,49 +153,6 @@ def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool
         _print_each(found, schemes)
     if failed:
         raise RunError(run.failures(failed, len(planned), found, folder))
-
-
-def _one_by_one(planned: list[tuple[TrainConfig, int]], folder: Path) -> Iterator[tuple[int, Trained | Failed]]:
-    """What came of each, with its number. Ends the command after a signal."""
-    from headway.train import run
-
-    finished = 0
-    for number, (chosen, seed) in enumerate(planned):
-        print(f"headway: {run.name_of(chosen, seed)}, {number + 1} of {len(planned)}", file=sys.stderr)
-        try:
-            one = run.attempt(chosen, run.folder_of(chosen.model, seed, folder), seed, _watching)
-        except run.Stopped as stopped:
-            _interrupted(str(stopped))
-        yield number, one
-        finished += not isinstance(one, run.Failed)
-        if ending.is_asked() and number + 1 < len(planned):
-            what = f"{finished} of {len(planned)} trainings are finished"
-            _interrupted(f"{what}; the same command goes on with the next one")
-
-
-def _on_machines(
-    planned: list[tuple[TrainConfig, int]], folder: Path, ray: str
-) -> Iterator[tuple[int, Trained | Failed]]:
-    """The same on the machines of a cluster, each as it ends. Ends the command after a signal."""
-    from headway.runs.many_machines import connected
-    from headway.train import run
-    from headway.train.spread import train_on
-
-    finished = 0
-    try:
-        with connected(ray) as machines:
-            assert machines, "an address was given"
-            what = f"{len(planned)} trainings on {machines.cores} cores; each goes on from its last checkpoint"
-            print(f"headway: {what} in {shown(folder)}", file=sys.stderr)
-            for number, one in train_on(machines, planned, folder):
-                yield number, one
-                if not isinstance(one, run.Failed):
-                    finished += 1
-                    name = run.name_of(*planned[number])
-                    print(f"headway: {name}: {finished} of {len(planned)}", file=sys.stderr)
-    except KeyboardInterrupt:
-        what = f"{finished} of {len(planned)} trainings are finished"
-        _interrupted(f"{what}; the same command goes on from the last checkpoints in {folder}")
 
 
 def _print_each(found: list[Trained], schemes: dict[str, str]) -> None:
@@ -244,10 +206,14 @@ def _seeds(text: str) -> list[int]:
     return checked_seeds(found, f"--seeds {text}")
 
 
+def _say(line: str) -> None:
+    print(f"headway: {line}", file=sys.stderr)
+
+
 def _interrupted(what_is_kept: str) -> NoReturn:
     """Ends the command after a signal."""
     ending.ignore()
-    print(f"headway: interrupted; {shown(what_is_kept)}", file=sys.stderr)
+    _say(f"interrupted; {shown(what_is_kept)}")
     raise typer.Exit(ending.exit_code()) from None
 
 
@@ -255,11 +221,8 @@ def _learn(folder: Path, seed: int, json: bool) -> None:
     """A learner, which needs no PyTorch."""
     from headway.train import run
 
-    def say(line: str) -> None:
-        print(f"headway: {line}", file=sys.stderr)
-
     try:
-        where, found = run.learn(folder, seed, say)
+        where, found = run.learn(folder, seed, _say)
     except run.Stopped as stopped:
         _interrupted(str(stopped))
     results_in(where, "the learner is")
@@ -339,15 +302,13 @@ def _bar() -> Progress:
     )
 
 
-def _scores(rows: list[dict[str, Any]]) -> str:
+def _scores(rows: list[ScoreRow]) -> str:
     """Means over the validation scenarios, in one line."""
-
-    def mean(name: str) -> float:
-        return float(sum(row[name] for row in rows) / len(rows))
+    from headway.train.rows import mean_of
 
     return (
-        f"utilisation {mean('utilisation'):4.2f}  {mean('throughput_mbps'):6.2f} Mbit/s  "
-        f"RTT {mean('rtt_ms'):5.0f} ms  loss {mean('loss'):6.2%}"
+        f"utilisation {mean_of(rows, 'utilisation'):4.2f}  {mean_of(rows, 'throughput_mbps'):6.2f} Mbit/s  "
+        f"RTT {mean_of(rows, 'rtt_ms'):5.0f} ms  loss {mean_of(rows, 'loss'):6.2%}"
     )
 
 

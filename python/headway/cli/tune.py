@@ -5,7 +5,7 @@ import sys
 from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -17,7 +17,10 @@ from headway.streams import plain, shown
 from headway.text import seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from headway.tune.learner import LearningPolicy
+    from headway.tune.status import AgentStatus, HostStatus, Status
 
 app = Commands(
     name="tune",
@@ -260,11 +263,11 @@ def status(
     from headway.tune import control
 
     paths = [socket] if socket else sorted(control.folder().glob("*.sock"))
-    found: list[dict[str, Any]] = []
+    found: list[Status] = []
     silent = 0
     for path in paths:
         try:
-            found.append(control.ask(path))
+            found.append(cast("Status", control.ask(path)))
         except RunError as error:
             if socket:
                 raise
@@ -281,9 +284,9 @@ def status(
     return 1 if silent else 0
 
 
-def _show(one: dict[str, Any]) -> None:
+def _show(one: "Status") -> None:
     screen = console()
-    own = one["hosts"] if one["role"] == "processes" else [one]
+    own: Sequence[HostStatus | AgentStatus] = one["hosts"] if one["role"] == "processes" else [one]
     for each in own:
         screen.print(f"[bold]{each['role']} {plain(each['name'])}[/bold]  {each['uptime_s']:.0f} s", soft_wrap=True)
         if each["role"] == "agent":

@@ -121,7 +121,7 @@ def distill(
             "teacher": teacher.model.id,
             "action_error": round(error, 4),
             "action_spread": round(spread, 4),
-            **{who: {score.scenario: _rounded(score) for score in given} for who, given in scores.items()},
+            **{who: {score.scenario: score.rounded() for score in given} for who, given in scores.items()},
         },
     }
     found = write(folder, card, tensors, (whole.to_observations(inputs, features), outputs))
@@ -222,10 +222,6 @@ def _validate(teacher: Teacher, act: Callable[[Array], Array]) -> list[Score]:
         scores.append(measure(scenario, environments, VALIDATION_SEED, act, []))
         environments.close()
     return scores
-
-
-def _rounded(score: Score) -> dict[str, Any]:
-    return {key: round(value, 4) for key, value in score.row().items() if key != "scenario"}
 
 
 def _training(teacher: Teacher, plan: Plan, seed: int, command: str, seconds: float) -> dict[str, Any]:

@@ -164,7 +164,10 @@ class Tasks(Generic[T, R]):
     def wait(self, timeout_s: float = LOOK_S) -> list[tuple[T, R | RunError]]:
         """Those that have finished since the last call, each with its result or why it failed.
 
-        Waits for the first one, so long at most. What has come back is given before an error is raised.
+        If none has finished yet, it waits for the first one. What has come back is given before an error is raised.
+
+        Args:
+            timeout_s: After this time it returns an empty list if none has finished, in s.
 
         Raises:
             UsageError: A machine has other code, or lacks what a task needs.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -22,6 +22,28 @@ MOST_DRAWN = 4000
 """Intervals of a trace in a picture: more cannot be told apart."""
 _LONG_S = 3600.0
 """No recorded trace begins with so long a silence."""
+
+
+class Description(TypedDict):
+    """A trace in numbers."""
+
+    name: str
+    seconds: float
+    opportunities: int
+    mean_mbps: float
+    rate_percentiles_mbps: dict[str, float]
+    """Of its rates in intervals of 1 s: `p5`, `p25`, `p50`, `p75`, `p95`."""
+    outages: int
+    outage_share: float
+    """The share of the time that is in outages, from 0 to 1."""
+    longest_outage_s: float
+
+
+class Uses(TypedDict):
+    """Which seconds of a trace may train, and which are for evaluation only: from and to, of each part."""
+
+    training_s: list[tuple[float, float]]
+    evaluation_s: list[tuple[float, float]]
 
 
 def locate(name_or_path: str) -> str:
@@ -45,11 +67,11 @@ def open_trace(name_or_path: str, part: str) -> Trace:
         return Trace.load(place, part)
 
 
-def uses(name_or_path: str) -> dict[str, Any]:
-    """The seconds of a trace that may train, and those for evaluation only, as (from, to). Raises UsageError."""
+def uses(name_or_path: str) -> Uses:
+    """The seconds of a trace that may train, and those for evaluation only. Raises UsageError."""
     with by_given_names(), in_utf8(locate(name_or_path)) as place:
         shares = trace_split(place)
-    return {key: shares[key] for key in ("training_s", "evaluation_s")}
+    return {"training_s": shares["training_s"], "evaluation_s": shares["evaluation_s"]}
 
 
 def digests(names: Iterable[str]) -> dict[str, str]:
@@ -81,11 +103,8 @@ def places() -> dict[str, str | None]:
     return {name: Trace.find(name) for name in names}
 
 
-def describe(name: str, trace: Trace) -> dict[str, Any]:
-    """A trace in numbers: length, opportunities, mean rate, percentiles of its 1-s rates, outages.
-
-    An outage is at least OUTAGE_S without an opportunity, seen in steps of 100 ms.
-    """
+def describe(name: str, trace: Trace) -> Description:
+    """A trace in numbers. An outage is at least OUTAGE_S without an opportunity, seen in steps of 100 ms."""
     # Counted where something is, so that memory follows the opportunities and not the length.
     times = trace.times_ms()
     seconds, packets = np.unique(_interval(times, 1000), return_counts=True)

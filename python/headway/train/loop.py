@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from headway.train.config import TrainConfig
     from headway.train.learner import Learner
+    from headway.train.rows import Best, StretchRow
 
 
 class EnvFactory(Protocol):
@@ -65,10 +66,8 @@ class Training:
     seed: int
     learner: Learner
     watch: Stopwatch
-    history: list[dict[str, Any]] = field(default_factory=list)
-    """Of each stretch: `steps`, the mean `reward` of training, and `scores`, rows of `Score`."""
-    best: dict[str, Any] | None = None
-    """`reward`, `stretch` and `weights` of the best validation so far."""
+    history: list[StretchRow] = field(default_factory=list)
+    best: Best | None = None
 
     @property
     def stretch(self) -> int:
@@ -192,13 +191,13 @@ def _note(training: Training, reward: float, scores: list[Score]) -> None:
         training.best = {"reward": mean, "stretch": training.stretch, "weights": training.learner.weights()}
     training.learner.log_scores({"reward": mean}, "validation")
     for score in scores:
-        numbers = {name: value for name, value in score.row().items() if name != "scenario"}
-        training.learner.log_scores(numbers, f"validation/{score.scenario}")
+        training.learner.log_scores(score.numbers, f"validation/{score.scenario}")
 
 
 def _about(training: Training) -> dict[str, Any]:
     """The card's `[training]`."""
-    config, watch, best = training.config, training.watch, training.best or {}
+    config, watch, best = training.config, training.watch, training.best
+    assert best, "weights are kept from the first validation on"
     return {
         "command": f"headway train {config.asked} --seed {training.seed}",
         "config": config.text,
@@ -224,7 +223,5 @@ def _about(training: Training) -> dict[str, Any]:
 def _evaluation(training: Training, scores: list[Score]) -> dict[str, Any]:
     """The card's `[evaluation]`: the kept policy on the validation scenarios."""
     validation = training.config.validation
-    rounded = {
-        score.scenario: {k: round(v, 4) for k, v in score.row().items() if k != "scenario"} for score in scores
-    }
+    rounded = {score.scenario: score.rounded() for score in scores}
     return {"runs": validation.runs, "seconds": validation.seconds, "seed": VALIDATION_SEED, "scenarios": rounded}

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from headway.train.config import TrainConfig
     from headway.train.loop import Training, Watcher
+    from headway.train.rows import ScoreRow, StretchRow, TrainedRow
 
+    Planned = Sequence[tuple[TrainConfig, int]]
+    """Trainings that are asked for: the configuration and the seed of each."""
     Watching = Callable[[TrainConfig], AbstractContextManager[Watcher]]
     """Who looks on while one is trained."""
 
@@ -62,10 +65,10 @@ class Trained:
     """After so many of them the kept weights were there."""
     reward: float
     """Mean reward of the kept weights on the validation scenarios."""
-    scores: list[dict[str, Any]]
-    """Of the kept weights: a row of `validation.Score` for each validation scenario."""
-    history: list[dict[str, Any]]
-    """Of each validation: `steps`, `reward` (of training), `validation`, and `scores`."""
+    scores: list[ScoreRow]
+    """Of the kept weights, on each validation scenario."""
+    history: list[StretchRow]
+    """Of each validation."""
     wall_s: float
     cpu_s: float
     time_shares: dict[str, float]
@@ -73,7 +76,7 @@ class Trained:
     new_scenario: str
     """A scenario that is neither of the training nor of the validation."""
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> TrainedRow:
         """As `headway train --json` prints it."""
         return {
             "model": str(self.model),
@@ -177,6 +180,21 @@ def checked_seeds(seeds: Sequence[Any], given: str) -> list[int]:
     return [int(seed) for seed in seeds]
 
 
+def check_learner(system: str, seeds: Sequence[int] | None, ray: str | None) -> None:
+    """Raises UsageError where an online learner is asked for with several seeds, or on a cluster."""
+    if seeds:
+        raise UsageError(f"--seeds: {system} is trained with one seed at a time; give --seed")
+    if ray is not None:
+        raise UsageError(f"--ray: {system} is trained on this machine; leave it out")
+
+
+def check_alone(ray: str | None) -> None:
+    """Raises UsageError where a single training is asked for on a cluster."""
+    if ray is not None:
+        cure = "give several, with --seeds or --ablation all"
+        raise UsageError(f"--ray: each training runs on one machine; {cure}")
+
+
 def folder_of(model: str, seed: int, base: Path = FOLDER) -> Path:
     """Where a training is kept."""
     return base / f"{model}-seed-{seed}"
@@ -239,7 +257,8 @@ def trained_of(training: Training, folder: Path) -> Trained:
     """What became of a training that is done."""
     from headway.train.scenarios import trained_on
 
-    config, watch, best = training.config, training.watch, training.best or {}
+    config, watch, best = training.config, training.watch, training.best
+    assert best, "weights are kept from the first validation on"
     row = training.history[best["stretch"] - 1]
     known = {*config.validation.scenarios, *trained_on(config)}
     return Trained(

@@ -18,14 +18,12 @@ from headway.train.run import Failed, attempt, folder_of, name_of
 from headway.train.scenarios import trained_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from headway.runs.many_machines import Machines
     from headway.train.config import TrainConfig
     from headway.train.loop import Training, Watcher
-    from headway.train.run import Trained
-
-    Planned = Sequence[tuple[TrainConfig, int]]
+    from headway.train.run import Planned, Trained
 
 PACKAGES = ("numpy", "torch", "stable-baselines3", "gymnasium")
 """Weights depend on their versions."""
@@ -87,15 +85,19 @@ def carry_out(sent: SentTraining) -> Trained | Failed:
     return attempt(sent.config, folder, sent.seed, _unwatched)
 
 
-def train_on(machines: Machines, planned: Planned, base: Path) -> Iterator[tuple[int, Trained | Failed]]:
+def train_on(
+    machines: Machines, planned: Planned, base: Path, is_asked: Callable[[], bool]
+) -> Iterator[tuple[int, Trained | Failed]]:
     """Trains each system with each seed, and gives each with its number in `planned` as it ends.
 
     Args:
         machines: Where.
         planned: Configurations and seeds.
         base: The folder in which each has its own. All machines share it.
+        is_asked: Whether a signal has come.
 
     Raises:
+        KeyboardInterrupt: A signal came. The trainings under way are given up.
         UsageError: A machine has other code than this one, does not see the folder, or lacks a trace.
     """
     folder = make_folder(base, "--out").absolute()
@@ -108,6 +110,8 @@ def train_on(machines: Machines, planned: Planned, base: Path) -> Iterator[tuple
         ]
         with machines.running(carry_out, tasks, cores=cores, packages=PACKAGES) as under_way:
             while not under_way.is_done:
+                if is_asked():
+                    raise KeyboardInterrupt
                 for sent, done in under_way.wait():
                     if isinstance(done, RunError):
                         yield sent.number, Failed(name_of(sent.config, sent.seed), str(done))

@@ -25,7 +25,7 @@ import shutil
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 import torch
@@ -68,6 +68,21 @@ PLACES = 64
 RUNS, SECONDS = 4, 100.0
 FILE = "runs.jsonl"
 SCHEMA = 1
+
+
+class StudyRow(TypedDict):
+    """A line of FILE: a training, or plain BBR (of 0 agents)."""
+
+    schema: int
+    agents: int
+    shared: str
+    """EVERYTHING, POLICIES or NOTHING."""
+    seed: int
+    curve: list[dict[str, float]]
+    """What `measure` found after each stretch, with the number of `decisions` until then."""
+    scenarios: dict[str, str]
+    """The hash of each."""
+    code_version: str
 
 
 def environment(scenario: str, agents: int, *, shares: bool, seconds: float) -> EnvConfig:
@@ -118,7 +133,7 @@ def measure(environments: HeadwayTeamVectorEnv, act: Callable[[Array], Array], s
 
 def train(
     folder: Path, agents: int, shared: str, seed: int, scenarios: tuple[str, str], stretches: int = STRETCHES
-) -> dict[str, Any]:
+) -> StudyRow:
     """One training, or what is left of it: its line. Checkpoints are in `folder`, removed at the end."""
     shares, sharing = shared == EVERYTHING, SHARED[shared]
     torch.set_num_threads(1)
@@ -153,7 +168,7 @@ def train(
     return _row(agents, shared, seed, curve, scenarios)
 
 
-def bbr(scenario: str) -> dict[str, Any]:
+def bbr(scenario: str) -> StudyRow:
     """Plain BBR on the same held-out episodes."""
     config = environment(scenario, 1, shares=False, seconds=SECONDS)
     environments = HeadwayTeamVectorEnv(config, RUNS * FLOWS, threads=1)
@@ -164,12 +179,19 @@ def bbr(scenario: str) -> dict[str, Any]:
 
 def _row(
     agents: int, shared: str, seed: int, curve: list[dict[str, float]], scenarios: tuple[str, ...]
-) -> dict[str, Any]:
-    row = {"schema": SCHEMA, "agents": agents, "shared": shared, "seed": seed, "curve": curve}
-    return row | {"scenarios": scenario_hashes(scenarios), "code_version": code_version}
+) -> StudyRow:
+    return {
+        "schema": SCHEMA,
+        "agents": agents,
+        "shared": shared,
+        "seed": seed,
+        "curve": curve,
+        "scenarios": scenario_hashes(scenarios),
+        "code_version": code_version,
+    }
 
 
-def rows_of(file: Path) -> list[dict[str, Any]]:
+def rows_of(file: Path) -> list[StudyRow]:
     """The lines of a study so far; a last one that a crash cut off is left out.
 
     Raises UsageError for a file of something else.
@@ -183,7 +205,7 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
             row = None
         if not isinstance(row, dict) or not {"agents", "shared", "seed", "curve"} <= row.keys():
             raise UsageError(f"{file}:{number}: not a line of this study; give another --out")
-        rows.append(row)
+        rows.append(cast("StudyRow", row))
     return rows
 
 
@@ -212,7 +234,7 @@ def study(folder: Path, seeds: int, scenarios: tuple[str, str]) -> None:
     write_atomic(file, "".join(json.dumps(row) + "\n" for row in before).encode())
     done = {(row["agents"], row["shared"], row["seed"]) for row in before}
 
-    def keep(row: dict[str, Any]) -> None:
+    def keep(row: StudyRow) -> None:
         with ending.held(), file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(row) + "\n")
         # It is in the file: a reader who has left, or a full disk, does not end an hour's training.

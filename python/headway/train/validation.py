@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import gymnasium
+
+    from headway.train.rows import ScoreRow
 
 Array = np.ndarray[Any, Any]
 
@@ -32,9 +34,18 @@ class Score:
     rtt_ms: float
     loss: float
 
-    def row(self) -> dict[str, Any]:
-        """For JSON and cards."""
-        return asdict(self)
+    def row(self) -> ScoreRow:
+        """For JSON and checkpoints."""
+        return cast("ScoreRow", asdict(self))
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The measures by their names."""
+        return {name: value for name, value in asdict(self).items() if name != "scenario"}
+
+    def rounded(self) -> dict[str, float]:
+        """The same with four decimals, for cards."""
+        return {name: round(value, 4) for name, value in self.numbers.items()}
 
 
 def measure(

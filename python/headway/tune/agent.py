@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from headway.tune.messages import AnyMessage
     from headway.tune.policy import Policy
     from headway.tune.stats import Row
+    from headway.tune.status import AgentStatus, KnownHost, Neighbour
 
 BATCH = 256
 """So many messages are read before those that they ask for are answered."""
@@ -436,10 +437,10 @@ class Agent:
             if (counted := EVENTS.get(event["event"])) is not None:
                 self.counters[counted] += 1
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> AgentStatus:
         """For `headway tune status`: counters, hosts, neighbours, ages."""
         now = time.monotonic()
-        hosts = [
+        hosts: list[KnownHost] = [
             {
                 "name": name,
                 "instance": host.hello.instance,
@@ -451,11 +452,11 @@ class Agent:
             }
             for name, host in sorted(self._hosts.items())
         ]
-        neighbours = [
+        neighbours: list[Neighbour] = [
             {"name": name, "heard_s": round(now - one.heard, 3), "sequence": one.sequence, "flows": len(one.rows)}
             for name, one in sorted(self._heard_of.items())
         ]
-        return {
+        told: AgentStatus = {
             "schema": 1,
             "role": "agent",
             "name": self.name,
@@ -471,8 +472,10 @@ class Agent:
             "keys": dict(self._guest.counted),
             "hosts": hosts,
             "neighbours": neighbours,
-            **({"learning": self.policy.describe()} if isinstance(self.policy, Learns) else {}),
         }
+        if isinstance(self.policy, Learns):
+            told["learning"] = self.policy.describe()
+        return told
 
 
 def _user(frame: Any) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headway.tune.agent import Agent
     from headway.tune.link import Endpoint, Security
     from headway.tune.monitor import Monitor
+    from headway.tune.status import Status
     from headway.tune.tuner import Tuner
 
 SIMULATED_BYTES, MADE_UP_BYTES = 560_000, 500
@@ -99,7 +100,7 @@ def run_hosts(
         context = zmq.asyncio.Context()
         hosts = [Host(each, *flows_of(n), agents, safe, context) for n, each in enumerate(options)]
 
-        def tell() -> dict[str, Any]:
+        def tell() -> Status:
             told = [host.status() for host in hosts]
             return told[0] if len(told) == 1 else {"schema": 1, "role": "processes", "hosts": told}
 

@@ -18,6 +18,8 @@ from headway.files import make_path
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headway.tune.status import Status
+
 PATIENCE_S = 2.0
 LONGEST_WORD = 256
 
@@ -39,7 +41,7 @@ def default_path(role: str, name: str) -> Path:
 class Control:
     """Answers `status` with what `tell` gives. Dropped by `close`, its file is gone."""
 
-    def __init__(self, path: Path, tell: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, path: Path, tell: Callable[[], Status]) -> None:
         """At `path`."""
         self._path, self._tell = path, tell
         self._server: asyncio.Server | None = None

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from headway.tune.link import Endpoint, Security
     from headway.tune.messages import AnyMessage
     from headway.tune.monitor import Monitor
+    from headway.tune.status import HostStatus, TunedFlow
     from headway.tune.tuner import Tuner
 
 LEAST_RESTORE_S = 5.0
@@ -404,10 +405,10 @@ class Host:
 
     # What is told
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> HostStatus:
         """For `headway tune status`: counters, flows, ages."""
         now = time.monotonic()
-        flows = []
+        flows: list[TunedFlow] = []
         for flow in sorted(self._present):
             last = self._rows[flow].last if flow in self._rows else None
             flows.append(
@@ -420,7 +421,7 @@ class Host:
                 }
             )
         windows = getattr(self.tuner, "windows", None)
-        return {
+        told: HostStatus = {
             "schema": 1,
             "role": "host",
             "name": self.options.name,
@@ -442,8 +443,10 @@ class Host:
             "rejected": dict(self.rules.rejected),
             "refused": dict(self.reader.refused),
             "flows": flows,
-            **({"windows": dict(windows)} if windows is not None else {}),
         }
+        if windows is not None:
+            told["windows"] = dict(windows)
+        return told
 
 
 async def until_cancelled(hosts: list[Host]) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headway.tune.stats import Row
+    from headway.tune.status import Learning
 
 Array = np.ndarray[Any, Any]
 
@@ -202,7 +203,7 @@ class LearningPolicy:
         self.counters["shares_used" if why is None else f"shares_refused_{why}"] += 1
         return why
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Learning:
         """For `headway tune status`."""
         since = time.monotonic() - self._updated
         return {

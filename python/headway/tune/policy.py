@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headway.models import Model
     from headway.tune.messages import Episode, Weights
     from headway.tune.stats import Row
+    from headway.tune.status import Learning
 
 Array = np.ndarray[Any, Any]
 
@@ -64,7 +65,7 @@ class Learns(Protocol):
     def take(self, message: Episode | Weights) -> str | None:
         """What a neighbour shares; why it is not used, in a word."""
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Learning:
         """How it learns, for `headway tune status`."""
 
     def close(self) -> None:

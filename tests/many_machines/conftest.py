@@ -1,0 +1,21 @@
+"""A cluster in this process."""
+
+import sys
+
+import pytest
+
+from fake_ray import FakeRay
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch):
+    """No test here looks at a picture."""
+    monkeypatch.setattr("headway.report.svg._drawn", lambda _: b"<svg></svg>")
+
+
+@pytest.fixture
+def ray(monkeypatch):
+    """A cluster of two machines, of two cores and of one."""
+    fake = FakeRay(2, 1)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    return fake

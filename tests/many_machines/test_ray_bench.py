@@ -1,0 +1,189 @@
+"""`headway bench --ray`: the same files as on one machine, and what is kept where something fails."""
+
+import json
+
+import pytest
+
+import headway
+from fake_ray import RaySystemError, WorkerCrashedError
+from headway.benches import spread
+from same_results import must_be_equal
+
+pytestmark = pytest.mark.filterwarnings("ignore:Intervals from fewer than 10 runs")
+
+SCHEMES, SCENARIOS = ["cubic", "owl"], ["pantheon-default", "rax-1"]
+PAIRS = [(scenario, scheme) for scenario in SCENARIOS for scheme in SCHEMES]
+FAILS = """
+class Fails:
+    cwnd = 1
+
+    def __init__(self, setup):
+        pass
+
+    def on_feedback(self, f):
+        raise ValueError("no window today")
+"""
+
+
+def bench(folder, **options):
+    return headway.bench(SCHEMES, SCENARIOS, runs=3, seconds=5, out=folder, **options)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """The folder of the same bench without a cluster."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("headway.report.svg._drawn", lambda _: b"<svg></svg>")
+        folder = tmp_path_factory.mktemp("bench")
+        bench(folder)
+    return folder
+
+
+def pair_of(task):
+    return task.sent.name, task.spec
+
+
+def pairs_in(results):
+    return {(row["scenario"], row["scheme"]) for row in results.runs()}
+
+
+def test_a_bench_on_a_cluster_leaves_the_same_files(ray, here, tmp_path):
+    told = []
+    bench(tmp_path, ray="auto", progress=lambda *of: told.append(of))
+    must_be_equal(here, tmp_path)
+    runs = json.loads((here / "bench.json").read_text())["total_runs"]
+    # Each scheme on each scenario is a task.
+    assert len(ray.sent) == 4
+    assert len(told) == 4
+    assert told[-1] == (runs, runs)
+    assert not ray.is_up
+
+
+def test_few_tasks_take_several_cores_of_one_machine(ray, tmp_path):
+    ray.node_cores = (8, 4)
+    headway.bench(SCHEMES, SCENARIOS[:1], runs=3, seconds=1, out=tmp_path, ray="auto")
+    # Twelve cores and two tasks; but no task has more runs than three.
+    assert [options["num_cpus"] for options in ray.sent] == [3, 3]
+
+
+def test_no_task_takes_more_cores_than_the_smallest_machine_has(ray, tmp_path):
+    headway.bench(SCHEMES[:1], SCENARIOS[:1], runs=3, seconds=1, out=tmp_path, ray="auto")
+    assert [options["num_cpus"] for options in ray.sent] == [1]
+
+
+def test_a_bench_goes_on_from_what_is_there(ray, here, tmp_path):
+    """Of one scheme two of three runs are there: the third runs on this machine."""
+    headway.bench(SCHEMES[:1], SCENARIOS, runs=2, seconds=5, out=tmp_path)
+    bench(tmp_path, ray="auto")
+    assert len(ray.sent) == 2
+    must_be_equal(here, tmp_path)
+
+
+def test_an_interrupted_bench_keeps_what_has_come_back(ray, here, tmp_path):
+    class EnoughError(Exception):
+        pass
+
+    def stop(finished, _):
+        raise EnoughError(finished)
+
+    with pytest.raises(EnoughError):
+        bench(tmp_path, ray="auto", jobs=2, progress=stop)
+    # Two were sent, and the second one came back first.
+    first, second, *others = PAIRS
+    assert [pair_of(task) for task in ray.tasks] == [first, second]
+    assert ray.cancelled == [0]
+    assert pairs_in(headway.load(tmp_path)) == {second}
+    bench(tmp_path, ray="auto")
+    assert [pair_of(task) for task in ray.tasks[2:]] == [first, *others]
+    must_be_equal(here, tmp_path)
+
+
+def test_a_lost_worker_loses_only_its_runs(ray, here, tmp_path):
+    def lost_once(_):
+        ray.around = lambda carry_out: carry_out()
+        raise WorkerCrashedError("the worker died\nand more")
+
+    ray.around = lost_once
+    with pytest.raises(headway.Error, match=r"its worker was lost, 6 times in a row: the worker died;") as why:
+        bench(tmp_path, ray="auto")
+    assert "\n" not in str(why.value)
+    assert len(ray.sent) == 4
+    assert len(pairs_in(why.value.results)) == 3
+    bench(tmp_path, ray="auto")
+    must_be_equal(here, tmp_path)
+
+
+def test_a_failed_pair_does_not_stop_the_runs_of_this_machine(ray, here, tmp_path):
+    """Of one scheme two of three runs are there, and the worker of another is lost."""
+    headway.bench(SCHEMES[:1], SCENARIOS[:1], runs=2, seconds=5, out=tmp_path)
+
+    def lost_once(_):
+        ray.around = lambda carry_out: carry_out()
+        raise WorkerCrashedError("the worker died")
+
+    ray.around = lost_once
+    bench(tmp_path, ray="auto")
+    assert len(ray.sent) == 3
+    must_be_equal(here, tmp_path)
+
+
+def test_the_first_failure_is_told_after_the_runs_of_this_machine(ray, tmp_path):
+    """Of one scheme two of three runs are there, and each run of the other fails."""
+    out, controller = tmp_path / "out", tmp_path / "fails.py"
+    controller.write_text(FAILS)
+    headway.bench(SCHEMES[:1], SCENARIOS[:1], runs=2, seconds=5, out=out)
+    schemes = [SCHEMES[0], f"python:{controller}"]
+    with pytest.raises(headway.Error, match="no window today") as why:
+        headway.bench(schemes, SCENARIOS[:1], runs=3, seconds=5, out=out, ray="auto")
+    assert len(ray.sent) == 1
+    assert {(row["scheme"], row["run"]) for row in why.value.results.runs()} == {
+        (SCHEMES[0], run) for run in range(3)
+    }
+
+
+@pytest.mark.usefixtures("ray")
+def test_what_cannot_be_taken_over_ends_as_a_failed_run(here, tmp_path, monkeypatch):
+    take_over = spread.Spread._take_over
+
+    def full_once(*_):
+        monkeypatch.setattr(spread.Spread, "_take_over", take_over)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(spread.Spread, "_take_over", full_once)
+    with pytest.raises(headway.Error, match=r"rax-1, owl: .*No space left on device") as why:
+        bench(tmp_path, ray="auto")
+    assert pairs_in(why.value.results) == {*PAIRS[:3]}
+    bench(tmp_path, ray="auto")
+    must_be_equal(here, tmp_path)
+
+
+def test_what_came_back_is_kept_when_the_head_is_lost(ray, here, tmp_path):
+    def lose_head(carry_out):
+        if len(ray.answers) == 2:
+            raise RaySystemError("the head is gone\nand more")
+        return carry_out()
+
+    ray.around = lose_head
+    with pytest.raises(
+        headway.Error, match=r"^ray auto: Ray fails: the head is gone; 6 of 12 runs finished;"
+    ) as why:
+        bench(tmp_path, ray="auto")
+    assert len(pairs_in(why.value.results)) == 2
+    ray.around = lambda carry_out: carry_out()
+    bench(tmp_path, ray="auto")
+    must_be_equal(here, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"ray": "ray://head:10001"}, "^ray ray://head:10001: Ray Client is not served; run the command"),
+        ({"world": "emu"}, "^ray: runs of world emu test the kernel of this machine; leave it out$"),
+        ({"pcap": True}, "^pcap: recordings are written on this machine only; leave out ray$"),
+        ({"logs": True}, "^logs: recordings are written on this machine only; leave out ray$"),
+    ],
+)
+def test_what_cannot_go_to_other_machines_is_refused(ray, tmp_path, options, why):
+    with pytest.raises(headway.Error, match=why):
+        bench(tmp_path, **({"ray": "auto"} | options))
+    assert ray.inits == []

@@ -25,7 +25,7 @@ from headway.reproduce.measured import Measured
 from headway.stats.estimate import Estimate
 
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
-SEEDS = 12
+SEEDS = 36
 INTERVAL = paper("interval")
 FIGURES = {figure.name: figure for figure in INTERVAL.figures}
 NARROW = ("narrow-low-delay", "narrow-low-loss")
@@ -41,7 +41,10 @@ def run(undrawn_run):
 def drawn(figure, run_of, seeds=SEEDS, models=Path("no-models")) -> FigureResult:
     """A figure of made-up runs: `run_of` gives one from what is wanted and its number."""
     making = FIGURES[figure].make(Lab(Settings(runs=seeds), models, stand_ins=STAND_INS))
-    runs = {one: [run_of(one, k) | {"seed": k, "seconds": 60.0} for k in range(seeds)] for one in next(making)}
+    runs = {
+        one: [run_of(one, k) | {"seed": seed, "seconds": 60.0} for k, seed in enumerate(one.seeds[:seeds])]
+        for one in next(making)
+    }
     with pytest.raises(StopIteration) as end:
         making.send(Measured(runs))
     assert "<svg" in standalone(end.value.value.chart)
@@ -64,7 +67,7 @@ def by_the_paper(wanted, k, sign=1.0):
     if letter in network.higher:
         rate, delay, loss = 12.0, 100.0, 0.03
     special = {
-        5: {"C": (11.9, 30.0, 0.01)},
+        5: {"C": (11.8, 30.0, 0.01)},
         6: dict.fromkeys("HB", (11.5, 35.0, 0.012)),
         7: {"A": (11.7, 50.0, 0.015), "M": (11.2, 50.0, 0.015)},
         8: dict.fromkeys("BC", (11.8, 30.0, 0.01)),
@@ -72,7 +75,7 @@ def by_the_paper(wanted, k, sign=1.0):
         10: {"K": (12.0, 30.0, 0.01), "Q": (12.0, 31.0, 0.0105)},
     }
     rate, delay, loss = special.get(network.number, {}).get(letter, (rate, delay, loss))
-    noise = np.random.default_rng([k, ord(letter), network.number]).normal(0, [0.003, 0.003, 0.02])
+    noise = np.random.default_rng([k, ord(letter), network.number]).normal(0, [2e-3, 3e-3, 0.02])
     values = np.array([rate, delay, loss]) * (1 + noise)
     return {
         "throughput_mbps": float(values[0] if sign > 0 else 24 - values[0]),
@@ -169,13 +172,10 @@ def test_the_seven_networks_together():
     other = verdicts(drawn("table10", contrary))
     for name in ("K-top", "M-low", "jk-over-ewma", "jk-over-min-filtered", "M-retains", "I-over-K", *NARROW):
         assert other[f"table10.{name}"] is FAILS, name
-    # One claim of K, with what other readings of it give; on the first network I is ahead, by less than 5%.
+    # One claim of K, with what another reading of it gives; on the first network I is ahead, by 4%.
     top = {claim.id: claim for claim in whole.claims}["table10.K-top"]
-    assert top.so_far() == "7 of 7 as claimed"
-    assert top.note == (
-        "among the first three by the same rule: 7 of 7; "
-        "not significantly behind the group with the highest mean: 6 of 7"
-    )
+    assert top.so_far() == "6 of 7 as claimed, 1 not as claimed"
+    assert top.note == "among the first three by the same rule: 7 of 7"
     table = {row[0]: row for row in whole.tables["Table 10 beside ours"]}
     assert table["Default Pantheon"][1:3] == ["I", "I"]
     assert set(table["Walking Movement"][2].split()) >= {"F", "K", "L"}

@@ -67,6 +67,8 @@ class RunRequest:
     bin_ms: float = GRID_MS
     """Their bins."""
     world: str = SIM
+    begun_from: str = ""
+    """The scheme with whose weights the trainings of this one began, each with those of its own seed."""
 
     @cached_property
     def models(self) -> list[str]:
@@ -75,11 +77,14 @@ class RunRequest:
 
     @cached_property
     def trainings(self) -> tuple[str, ...]:
-        """Scheme and model of each of `models`: those of two schemes are the same, or share nothing."""
-        return tuple(
-            ":".join([name, *(one for one in parameters if one.startswith("model="))])
-            for name, *parameters in (spec.split(":") for spec in self.models)
-        )
+        """Scheme and model of each of `models`: those of two schemes are the same, or share nothing.
+
+        One that began with another's weights counts as the same: the two are not independent.
+        """
+        named = [spec.split(":") for spec in self.models]
+        each = [":".join(part for k, part in enumerate(one) if not k or part.startswith("model=")) for one in named]
+        own = named[0][0]
+        return tuple(one.replace(own, self.begun_from or own) for one in each)
 
     @cached_property
     def tasks(self) -> list[OneRun]:
@@ -222,23 +227,37 @@ class Lab:
         series: bool = False,
         bin_ms: float = GRID_MS,
         runs: int | None = None,
+        of_each_training: bool = False,
     ) -> RunRequest:
-        """The runs of a scheme on a scenario, of its own length unless told; `runs` of them where all are run."""
+        """The runs of a scheme on a scenario, of its own length unless told; `runs` of them where all are run.
+
+        The trainings of a learner share these runs, or each has as many (`of_each_training`).
+        """
         length = scenario.seconds if seconds is None else seconds
         if self.settings.most_seconds is not None:
             length = min(length, self.settings.most_seconds)
         # Real time varies by itself.
         count = self.settings.runs if self.quick or runs is None else runs
+        count *= len(scheme_members(spec)) if of_each_training and not self.quick else 1
         count = count if scenario.varies or self.world != SIM else 1
         seeds = tuple(islice(seeds_from(self.first_seed), count))
         return RunRequest(label, spec, scenario, length, seeds, series, bin_ms, self.world)
 
     def each(
-        self, specs: Mapping[str, str], scenario: Scenario, *, seconds: float | None = None, series: bool = False
+        self,
+        specs: Mapping[str, str],
+        scenario: Scenario,
+        *,
+        seconds: float | None = None,
+        series: bool = False,
+        of_each_training: bool = False,
     ) -> dict[str, RunRequest]:
         """`want` for several schemes on one scenario, by label."""
         return {
-            label: self.want(label, spec, scenario, seconds=seconds, series=series) for label, spec in specs.items()
+            label: self.want(
+                label, spec, scenario, seconds=seconds, series=series, of_each_training=of_each_training
+            )
+            for label, spec in specs.items()
         }
 
     def members(self, name: str) -> dict[float, Scenario]:

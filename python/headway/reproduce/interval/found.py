@@ -34,7 +34,7 @@ AS_PRINTED = tuple({g.name: p.name for g, p in zip(PAPERS[6:12], PRINTED, strict
 PACKET_BITS = 8 * 1500.0
 CLOSE = 5.0
 """Throughputs and delays as near as this, in %, are "comparable" and "small" distances, ours: where the paper has a
-number it says "only 5% less". Rewards as near as 5% of what the throughput adds to them are close."""
+number it says "only 5% less"."""
 CLOSE_LOSS = 1.0
 """Shares lost as near as this, in points, ours: of a small share a per cent is nothing."""
 RESOLUTION = {DELAY: 0.002}
@@ -43,15 +43,13 @@ RESOLUTION = {DELAY: 0.002}
 
 def counted(places: int, *quantities: str) -> str:
     """When `Found.among` counts a group among the first `places` in each of the quantities."""
-    margins = dict.fromkeys(f"{CLOSE_LOSS:g} point" if q == LOSS else f"{CLOSE:g}%" for q in quantities)
+    margins = dict.fromkeys(f"{POINTS:g} points" if q == LOSS else f"{PERCENT:g}%" for q in quantities)
     margin = " or ".join(margins)
     but, as_many = ("", "one") if places == 1 else (f" but {places - 1}", f"{places}")
     return (
-        f"a group counts if each other group{but} is significantly behind it (paired t test by seed, "
-        f"Holm, 0.05) or surely near it (the whole interval of the difference is within {margin}, at 95% for "
-        f"all that have to be near together); it "
-        f"does not count if {as_many} or more are significantly ahead of it, each by surely more than "
-        f"{margin}; all else is open"
+        f"a group counts if each other group{but} is significantly behind it (paired t test, Holm, 0.05) "
+        f"or equal (the whole interval of the difference is within {margin}); it does not count if {as_many} "
+        f"or more are significantly ahead of it, each by surely more than {margin}; all else is open"
     )
 
 
@@ -138,9 +136,19 @@ class Found:
 
     @cached_property
     def manova(self) -> Manova | None:
-        """Do the groups differ? It takes runs for independent, as the paper does, and each training for a block."""
+        """Do the groups differ? Of several trainings each is a block; runs of one count as independent."""
         groups = {name: [row[: len(QUANTITIES)] for row in rows] for name, rows in self._samples[0].items()}
         return manova(groups, QUANTITIES, in_blocks=self.trainings > 1) if self.samples > 1 else None
+
+    @cached_property
+    def manova_of_one(self) -> Manova | None:
+        """The same of the first training's runs alone: what the paper tests, 30 independent runs of each group."""
+        wanted = [self.wanted[name] for name in self.judged]
+        first = {seed for one in wanted for seed in one.seeds[:: len(one.models)]}
+        together = [runs for runs in self.measured.ordered(wanted)[0] if runs[0]["seed"] in first]
+        whole = [[_numbers(run) for run in runs] for runs in together if all(map(_is_whole, runs))]
+        groups = {name: [row[k][: len(QUANTITIES)] for row in whole] for k, name in enumerate(self.judged)}
+        return manova(groups, QUANTITIES) if len(whole) > 1 else None
 
     def pairwise(self, quantity: str, *, in_pairs: bool = True) -> Pairwise:
         """Every pair of the groups: told apart as runs of one seed, or as independent ones; in blocks."""
@@ -165,16 +173,19 @@ class Found:
         return self.pairwise(quantity).ranked(largest=MORE_IS_BETTER[quantity])
 
     def among(self, name: str, quantity: str, places: int = 1, level: float = 1 - LEVEL) -> Zone:
-        """Is a group in the first places, or nearly as good as these?
+        """Is a group in the first places, or as good as these?
 
-        It is if fewer than `places` others may be ahead of it by more than what is close. Others may not if the
-        group is significantly ahead of them, or if the whole 95% interval of the distance is close. It is not if at
-        least `places` others are significantly ahead, with the whole interval beyond what is close. The order of
-        the means alone says nothing, for other runs may change it.
+        It is if fewer than `places` others may be ahead of it. Others may not if the group is significantly ahead
+        of them, or if the whole interval of the difference lies within the margin (1%, of loss 0.1 points). It is
+        not if at least `places` others are significantly ahead, with the whole interval beyond the margin. The
+        order of the means alone says nothing, for other runs may change it.
 
-        Either verdict is wrong in 1 - `level` at most: to say wrongly that it is among the first, one of `places`
-        groups that are ahead has to seem close; to say wrongly that it is not, one of all the others has to seem
-        ahead. So these intervals are as much wider (Bonferroni).
+        Either verdict is wrong in 1 - `level` at most. That fewer than `places` others are ahead is the hypothesis
+        of a partial conjunction. It is tested as Simes would (Benjamini and Heller, Biometrics 2008, section 2.2):
+        for some q up to `places`, fewer than q others may be ahead, each at an error of (1 - level) times
+        (places - q + 1) / places.
+        So a group that is surely first is surely among the first three too. To say wrongly that it is not among
+        the first, one of all the others has to seem ahead (Bonferroni).
         """
         if not self.has_enough:
             return Zone.UNCLEAR
@@ -185,36 +196,31 @@ class Found:
         def differ(other: str) -> bool:
             return tests.differ(name, other, 1 - level)
 
-        def may_be_ahead(other: str) -> bool:
+        def may_be_ahead(other: str, error: float) -> bool:
             is_behind = other in below and differ(other)
-            return not is_behind and self._distance(name, other, quantity, places, level) is not Zone.CLAIMED
+            return not is_behind and self._beside(name, other, quantity, error) is not Zone.CLAIMED
 
         def is_ahead(other: str) -> bool:
-            all_others = len(ranked) - places
-            return differ(other) and self._distance(name, other, quantity, all_others, level) is Zone.CONTRARY
+            error = (1 - level) / (len(ranked) - places)
+            return differ(other) and self._beside(name, other, quantity, error) is Zone.CONTRARY
 
-        if sum(map(may_be_ahead, (*above, *below))) < places:
-            return Zone.CLAIMED
+        for q in range(1, places + 1):
+            error = (1 - level) * (places - q + 1) / places
+            if sum(may_be_ahead(other, error) for other in (*above, *below)) < q:
+                return Zone.CLAIMED
         return Zone.CONTRARY if sum(map(is_ahead, above)) >= places else Zone.UNCLEAR
 
-    def _distance(
-        self, name: str, other: str, quantity: str, comparisons: int = 1, level: float = 1 - LEVEL
-    ) -> Zone:
-        """Is a group near another: surely, surely not, or unclear, by the interval of their distance?
-
-        The interval is widened (Bonferroni): the probability that any of `comparisons` such answers is wrong is at
-        most 1 - `level`.
-        """
+    def _beside(self, name: str, other: str, quantity: str, error: float) -> Zone:
+        """Is a group as good as another: surely, surely not, or unclear, by the interval of their difference?"""
         if quantity == LOSS:
-            apart, aim = self.points_lost(name, other), Aim(-CLOSE_LOSS, CLOSE_LOSS, small=POINTS)
+            apart, margin = self.points_lost(name, other), POINTS
         elif quantity == REWARD:
             # It may be 0 or less, so that a percentage of it says nothing.
-            percent = earned(self.mean(other, THROUGHPUT).mean or 0.0) / 100
             apart = self.measured.difference(self.wanted[name], self.wanted[other], reward)
-            aim = Aim(-CLOSE * percent, CLOSE * percent, small=PERCENT * percent)
+            margin = PERCENT * earned(self.mean(other, THROUGHPUT).mean or 0.0) / 100
         else:
-            apart, aim = self.percent(name, other, quantity), Aim(-CLOSE, CLOSE, small=PERCENT)
-        return aim.zone(apart, 1 - (1 - level) / comparisons)
+            apart, margin = self.percent(name, other, quantity), PERCENT
+        return Aim(-margin, margin).zone(apart, 1 - error)
 
     def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Estimate:
         """Of a group."""

@@ -139,15 +139,11 @@ def k_top(found: Of) -> Claim:
         "table10.K-top",
         "Group K appears as the high throughput in six of seven scenarios (4)",
         f"networks on which K is the best in throughput: {counted(1, THROUGHPUT)}; threshold: six",
-        {n.name: partial(own.among, "K", THROUGHPUT) for n, own in found.items()},
+        {n.name: partial(own.among, "K", THROUGHPUT, 1) for n, own in found.items()},
         least=6,
     )
     generous = [own.among("K", THROUGHPUT, PLACES) for own in found.values()]
-    strict = sum("K" in own.best(THROUGHPUT) for own in found.values())
-    return claim.noted(
-        f"among the first three by the same rule: {_counted(generous)}",
-        f"not significantly behind the group with the highest mean: {strict} of {len(found)}",
-    )
+    return claim.noted(f"among the first three by the same rule: {_counted(generous)}")
 
 
 def _counted(verdicts: Sequence[Zone]) -> str:
@@ -196,7 +192,14 @@ def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, RunRequ
 
     A run is a thread of its own: from its beginning to its end it uses no more CPU time than that.
     """
-    runs = [run for of in wanted.values() for name in LETTERS for run in measured.runs(of[name])]
+    first = {one.label: {*one.seeds[:: len(one.models)]} for of in wanted.values() for one in of.values()}
+    runs = [
+        run
+        for of in wanted.values()
+        for name in LETTERS
+        for run in measured.runs(of[name])
+        if run["seed"] in first[of[name].label]
+    ]
     took = [run.get("took_s") for run in runs]
     whole = len(took) == len(NETWORKS) * len(LETTERS) * 30 and all(run["seconds"] == 60.0 for run in runs)
     known = [seconds for seconds in took if seconds is not None]
@@ -204,7 +207,7 @@ def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, RunRequ
         "table10.five-minutes",
         "Ours: the study, 3,780 runs of 60 s and 63 hours in the original, takes less than five minutes on two "
         "cores",
-        "durations of the 3,780 runs added up and divided by two cores; threshold: at most 300 s",
+        "durations of the 3,780 runs of one training added up and divided by two cores; threshold: at most 300 s",
         Estimate.exactly(sum(known) / CORES if whole and len(known) == len(took) else None),
         "s",
         high=FIVE_MINUTES_S,
@@ -260,12 +263,12 @@ def of_manova(found: Of) -> Rows:
     for network, own in found.items():
         wilks = network.manova[0]
         ours, effect = ["\u2013"] * 2, papers_effect(wilks)
-        if own.manova:
-            kept = kept_in(own.manova)
+        if manova := own.manova_of_one:
+            kept = kept_in(manova)
             of = "" if kept == QUANTITIES else f" ({listed(kept)})"
             # With another number of quantities it is another size.
             effect = "\u2013" if of else effect
-            ours = [small(own.manova[WILKS].value) + of, f"{own.manova.effect:.3f}{of}"]
+            ours = [small(manova[WILKS].value) + of, f"{manova.effect:.3f}{of}"]
         rows.append(
             [
                 network.name,
@@ -362,15 +365,16 @@ def _written(value: float, low: float, high: float, quantity: str) -> str:
 
 NOTES = (
     "Best, or not significantly different: the group with the best mean, and the groups whose "
-    "difference from it is not significant at 0.05. The test is a paired t test by seed (by block "
-    "where runs share seconds of a trace) with Holm's correction over all 153 pairs of groups. "
+    "difference from it is not significant at 0.05. The test is a paired t test of the five "
+    "trainings' means (4 degrees of freedom) with Holm's correction over all 153 pairs of groups. "
     "The paper does not say how it made Table 10; its cells name one to three groups.",
     "Misprints of the paper: its text calls H 0.5 x jk (walking, bus), but Table 2 has 0.75, "
     "which we use. On high BDP the text names Q and K as the best, Table 10 names K and O; figure "
     "10 judges both. Eq. 3's RTT_var has RTT_ewma where RTT_var belongs (figure 11). Table 1 has "
     "5.65 MBps; figure 10 has both readings, and the printed one counts here.",
-    "The last column of the second table: the four statistics come from the same three "
-    "eigenvalues, so three of them determine the fourth. They agree within the printed digits.",
+    "The second table tests 30 runs a group of one training, as the paper does. Its last column: the "
+    "four statistics come from the same three eigenvalues, so three of them determine the fourth. "
+    "They agree within the printed digits.",
 )
 
 FIGURES = (
@@ -379,7 +383,7 @@ FIGURES = (
         "The best groups on each network beside the paper's Table 10",
         "Rows are networks and columns are the groups of Table 2. Dark is good within its row. A "
         "frame marks the best group and those that do not differ significantly from it. 30 runs "
-        "of 60 s.",
+        "of 60 s of each training.",
         table10,
     ),
 )

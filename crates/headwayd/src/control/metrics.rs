@@ -58,7 +58,7 @@ fn path(client: &mut impl Read) -> std::io::Result<Option<String>> {
 }
 
 /// Name, kind, what it says, and where the status has it.
-const METRICS: [(&str, &str, &str, &str); 20] = [
+const METRICS: [(&str, &str, &str, &str); 21] = [
     (
         "headway_flows",
         "gauge",
@@ -88,6 +88,12 @@ const METRICS: [(&str, &str, &str, &str); 20] = [
         "counter",
         "States of flows that came from the kernel.",
         "/counters/reports",
+    ),
+    (
+        "headway_delayed_total",
+        "counter",
+        "Times that a flow had to wait, because its user's flows had used their share of the agent's time.",
+        "/counters/delayed",
     ),
     (
         "headway_ring_dropped_total",

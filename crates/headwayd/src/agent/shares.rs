@@ -18,7 +18,7 @@ use super::timers::Place;
 pub struct Shares {
     /// What each user has used of this turn.
     used: HashMap<u32, Duration>,
-    /// By user. Each has at least one flow.
+    /// By user. Each has at least one entry.
     waiting: BTreeMap<u32, Waiting>,
     delayed: u64,
 }
@@ -26,15 +26,49 @@ pub struct Shares {
 /// What a user's flows wait for.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The flow that has waited longest first.
-    order: VecDeque<Place>,
-    /// Of each of them, its newest report. None where only its clock has run out.
-    flows: HashMap<Place, Option<Report>>,
+    /// Reports, and flows whose clocks have run out: the oldest first.
+    queue: VecDeque<(Place, Option<Report>)>,
+    /// How many have left the queue.
+    left: u64,
+    /// Of each flow in the queue, how many came before its newest entry.
+    newest: HashMap<Place, u64>,
+}
+
+impl Waiting {
+    fn push(&mut self, place: Place, report: Option<&Report>) {
+        let is_full = self.queue.len() >= Shares::MOST_WAITING;
+        let newest = self.newest.get(&place).map(|at| (at - self.left) as usize);
+        let before = newest.and_then(|at| self.queue.get_mut(at));
+        match (before, report) {
+            // Its clock is looked at with whatever is there already.
+            (Some(_), None) => {}
+            (Some((_, before)), Some(report)) if before.is_none() => *before = Some(*report),
+            (Some((_, Some(before))), Some(report)) if is_full => {
+                *before = combined(before, report);
+            }
+            _ => {
+                self.newest
+                    .insert(place, self.left + self.queue.len() as u64);
+                self.queue.push_back((place, report.copied()));
+            }
+        }
+    }
+
+    fn pop(&mut self) -> Option<(Place, Option<Report>)> {
+        let (place, report) = self.queue.pop_front()?;
+        if self.newest.get(&place) == Some(&self.left) {
+            self.newest.remove(&place);
+        }
+        self.left += 1;
+        Some((place, report))
+    }
 }
 
 impl Shares {
     /// The time of a user in each turn. What is begun is finished, so a user may take one decision longer.
     pub const OF_TURN: Duration = Duration::from_millis(1);
+    /// Beyond so many reports of a user that wait, those of each flow are combined.
+    const MOST_WAITING: usize = 4096;
 
     /// Has a user time left in this turn?
     fn has_time(&self, user: u32) -> bool {
@@ -57,18 +91,7 @@ impl Shares {
     /// A user's flow has to wait: with a report, or as its clock has run out.
     pub fn delay(&mut self, user: u32, place: Place, report: Option<&Report>) {
         self.delayed += 1;
-        let waiting = self.waiting.entry(user).or_default();
-        match waiting.flows.get_mut(&place) {
-            None => {
-                waiting.order.push_back(place);
-                waiting.flows.insert(place, report.copied());
-            }
-            Some(before) => {
-                if let Some(report) = report {
-                    *before = Some(before.as_ref().map_or(*report, |b| combined(b, report)));
-                }
-            }
-        }
+        self.waiting.entry(user).or_default().push(place, report);
     }
 
     /// A flow that has waited, of a user who has time left, and what it waited with.
@@ -76,9 +99,8 @@ impl Shares {
         let may = |(user, _): &(&u32, &Waiting)| self.has_time(**user);
         let user = *self.waiting.iter().find(may)?.0;
         let waiting = self.waiting.get_mut(&user)?;
-        let place = waiting.order.pop_front()?;
-        let report = waiting.flows.remove(&place)?;
-        if waiting.order.is_empty() {
+        let (place, report) = waiting.pop()?;
+        if waiting.queue.is_empty() {
             self.waiting.remove(&user);
         }
         Some((user, place, report))
@@ -157,36 +179,49 @@ mod tests {
     }
 
     #[test]
-    fn flows_of_a_user_are_served_in_their_order() {
+    fn what_waits_is_served_in_its_order() {
         let mut shares = Shares::default();
-        for slot in [5, 3, 4, 3, 5] {
-            shares.delay(A, (0, slot), None);
+        for (slot, now_ns) in [(5, 1), (3, 2), (5, 3), (4, 4)] {
+            shares.delay(A, (0, slot), Some(&report(1, now_ns, 0)));
         }
-        let places = std::iter::from_fn(|| shares.next());
-        let slots: Vec<u16> = places.map(|(_, (_, slot), _)| slot).collect();
-        assert_eq!(slots, [5, 3, 4]);
+        // A clock that runs out is looked at with the report that waits.
+        shares.delay(A, (0, 5), None);
+        let served = std::iter::from_fn(|| shares.next());
+        let served: Vec<_> = served
+            .map(|(_, (_, slot), report)| (slot, report.map(|r| r.record.now_ns)))
+            .collect();
+        let expected = [(5, 1), (3, 2), (5, 3), (4, 4)].map(|(slot, now)| (slot, Some(now)));
+        assert_eq!(served, expected);
         assert_eq!(shares.delayed(), 5);
+        assert!(!shares.end_turn());
+        shares.delay(A, (0, 5), None);
+        shares.delay(A, (0, 5), Some(&report(1, 9, 0)));
+        assert_eq!(shares.next(), Some((A, (0, 5), Some(report(1, 9, 0)))));
+        assert_eq!(shares.next(), None);
     }
 
     /// Nothing is lost that a later report does not say: the question, the acknowledgements, a sample of the RTT.
     #[test]
-    fn reports_of_a_flow_that_waits_are_combined() {
+    fn reports_are_combined_where_too_many_wait() {
         let mut shares = Shares::default();
+        for slot in 0..Shares::MOST_WAITING as u16 - 1 {
+            shares.delay(A, (0, slot), Some(&report(1, 1, 0)));
+        }
+        let (slot, other) = ((0, 5000), (0, 5001));
         let mut last = report(1, 30, Record::STEERABLE);
         last.record.rtt_us = 0;
-        shares.delay(A, (0, 3), None);
-        shares.delay(A, (0, 3), Some(&report(1, 10, Record::ASKS)));
-        shares.delay(A, (0, 3), None);
-        shares.delay(A, (0, 3), Some(&report(1, 20, 0)));
-        shares.delay(A, (0, 3), Some(&last));
-        let (_, _, found) = shares.next().expect("it waits");
-        let found = found.expect("a report").record;
-        assert_eq!((found.now_ns, found.acks, found.rtt_us), (30, 3, 7));
-        assert_eq!(found.flags, Record::STEERABLE | Record::ASKS);
-        // Its slot has another flow: what the first asked is nobody's question.
-        shares.delay(A, (0, 3), Some(&report(1, 40, Record::ASKS)));
-        let other = report(2, 50, 0);
-        shares.delay(A, (0, 3), Some(&other));
-        assert_eq!(shares.next(), Some((A, (0, 3), Some(other))));
+        shares.delay(A, slot, Some(&report(1, 10, Record::ASKS)));
+        shares.delay(A, slot, Some(&report(1, 20, 0)));
+        shares.delay(A, slot, Some(&last));
+        // A flow that has nothing there has room all the same.
+        shares.delay(A, other, Some(&report(7, 40, Record::ASKS)));
+        // Its slot has another flow: what the first asked is not that one's question.
+        shares.delay(A, other, Some(&report(8, 50, 0)));
+        let served = std::iter::from_fn(|| shares.next()).skip(Shares::MOST_WAITING - 1);
+        let served: Vec<_> = served.collect();
+        let mut expected = report(1, 30, Record::STEERABLE | Record::ASKS);
+        expected.record.acks = 3;
+        let other = (A, other, Some(report(8, 50, 0)));
+        assert_eq!(served, [(A, slot, Some(expected)), other]);
     }
 }

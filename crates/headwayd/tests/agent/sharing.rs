@@ -230,7 +230,10 @@ fn a_user_alone_has_all_the_time() {
         assert!(busy >= LASTS - APART * 2, "{busy:?} of {LASTS:?}");
         // Each of his flows has its turn.
         let fewest = flows.iter().map(|flow| flow.waited.len()).min();
-        assert!(fewest >= Some(answers / count), "{fewest:?} of {answers}");
+        assert!(
+            fewest >= Some(answers / count * 3 / 4),
+            "{fewest:?} of {answers}"
+        );
     }
 }
 

@@ -6,7 +6,10 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import urllib.request
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
@@ -58,6 +61,36 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
     refused = by_message["goes on with the policies that it has"]
     assert refused["level"] == "ERROR"
     assert "card.toml" in refused["error"]
+
+
+@pytest.mark.parametrize("metrics", [False, True])
+def test_clients_that_ask_nothing_hold_up_no_other(metrics):
+    """The agent gives up on each of them after two seconds, which is not waited for."""
+    with daemon.Daemon("--policy", "owl", "--metrics", "127.0.0.1:19467") as agent, ExitStack() as stack:
+
+        def silent():
+            family, address = (socket.AF_UNIX, agent.socket)
+            if metrics:
+                family, address = socket.AF_INET, ("127.0.0.1", 19467)
+            client = stack.enter_context(socket.socket(family))
+            client.connect(address)
+            client.setblocking(False)
+            return client
+
+        def is_answered_meanwhile():
+            *_, last = [silent() for _ in range(4)]
+            if metrics:
+                with urllib.request.urlopen("http://127.0.0.1:19467/metrics", timeout=60) as page:
+                    assert b"headway_delayed_total" in page.read()
+            else:
+                assert agent.status()["flows"] == []
+            try:
+                assert last.recv(1) == b""
+            except BlockingIOError:
+                return True
+            return False
+
+        until(is_answered_meanwhile)
 
 
 def capabilities(pid):

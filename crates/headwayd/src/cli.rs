@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
@@ -20,7 +21,7 @@ use tracing_subscriber::prelude::*;
 
 use self::kept::{Kept, Pinned, place, unload, with_kept};
 use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
-use crate::control::{self, Mailbox, Socket, Wish};
+use crate::control::{self, Mailbox, Reloads, Socket, Wish};
 use crate::error::{Error, Result};
 use crate::network;
 use crate::programs::listeners::warning;
@@ -362,10 +363,11 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         thread::spawn(move || source.listen(|news| drop(hears.ask(Wish::Hear(news)))));
     }
     let listener = socket.listener()?;
-    let (asks, policies_again) = (sender.clone(), vec![policies.clone()]);
-    let reload = reloads(sender.clone(), policies_again.clone());
+    let asks = sender.clone();
+    let reloads = Arc::new(Reloads::new(vec![policies.clone()], sender.clone()));
+    let reload = by_signal(Arc::clone(&reloads));
     thread::spawn(move || {
-        control::serve_socket(&listener, &asks, &policies_again, listeners.as_ref());
+        control::serve_socket(&listener, &asks, &reloads, listeners.as_ref());
     });
     if let Some(listener) = metrics {
         thread::spawn(move || control::serve_metrics(&listener, &sender));
@@ -394,11 +396,11 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
 
 /// Has the policies read again, in a thread that waits for that. One that is asked for while another is under way follows
 /// it.
-fn reloads(agent: control::Sender, policies: Vec<Option<Policies>>) -> impl Fn() {
+fn by_signal(reloads: Arc<Reloads>) -> impl Fn() {
     let (asks, asked) = sync_channel(1);
     thread::spawn(move || {
         for () in asked {
-            if let Err(error) = control::reload(&policies, &agent) {
+            if let Err(error) = reloads.next() {
                 tracing::error!(%error, "goes on with the policies that it has");
             }
         }

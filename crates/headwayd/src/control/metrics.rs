@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use super::Wish;
 use super::mailbox::Sender;
-use super::patient::{Patient, accepted};
+use super::patient::{Patient, accepted, answered_apart};
 
 /// How long a client may take to ask, in all, and to read.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_REQUEST: usize = 4096;
 
-/// Answers one request after the other.
+/// Answers clients, each by itself.
 pub fn serve(listener: &TcpListener, agent: &Sender) {
-    for client in accepted(listener.incoming()) {
+    answered_apart(accepted(listener.incoming()), |client| {
         if let Err(error) = answer(&client, agent) {
             tracing::debug!(%error, "a client of the metrics left");
         }
-    }
+    });
 }
 
 fn answer(client: &TcpStream, agent: &Sender) -> std::io::Result<()> {

@@ -85,7 +85,7 @@ impl Shares {
     /// The agent has worked so long for a user's flows.
     pub fn charge(&mut self, user: u32, time: Duration) {
         let used = self.used.entry(user).or_default();
-        *used = *used + time;
+        *used += time;
     }
 
     /// A user's flow has to wait: with a report, or as its clock has run out.

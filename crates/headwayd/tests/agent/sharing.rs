@@ -165,7 +165,7 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
         // Those that came while the agent was at work.
         while next <= kernel.now() {
             (flows.iter_mut()).for_each(|flow| flow.acknowledge(next, &kernel));
-            next = next + APART;
+            next += APART;
         }
         let messages = std::iter::from_fn(|| kernel.next_message());
         (messages.take(MOST_MESSAGES)).for_each(|message| agent.on_message(0, &message));

@@ -93,6 +93,27 @@ def test_clients_that_ask_nothing_hold_up_no_other(metrics):
         until(is_answered_meanwhile)
 
 
+def test_metrics_say_how_long_answers_took(tmp_path):
+    """Prometheus' histogram: each bucket has those before it, too."""
+    options = ["--policy", "owl", "--metrics", "127.0.0.1:19468"]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
+        seen(agent, lambda one: one["decisions"] > 20)
+        with urllib.request.urlopen("http://127.0.0.1:19468/metrics", timeout=60) as page:
+            text = page.read().decode()
+    name = "headway_decision_latency_seconds"
+    assert f"# TYPE {name} histogram\n" in text
+    bounds = re.findall(rf'^{name}_bucket{{le="(.+)"}} (\d+)$', text, re.MULTILINE)
+    limits, counts = [float(limit) for limit, _ in bounds], [int(count) for _, count in bounds]
+    assert limits == sorted(limits)
+    assert limits[-1] == float("inf")
+    assert counts == sorted(counts)
+    (total,) = re.findall(rf"^{name}_count (\d+)$", text, re.MULTILINE)
+    assert counts[-1] == int(total) > 20
+    (seconds,) = re.findall(rf"^{name}_sum ([\d.e-]+)$", text, re.MULTILINE)
+    # Each took a time, and all of them less than all that came before.
+    assert 0 < float(seconds) < 3600
+
+
 def capabilities(pid):
     """Of each of its threads: what it has by set, as in /proc/PID/status."""
     threads = list(Path(f"/proc/{pid}/task").iterdir())

@@ -107,7 +107,9 @@ impl<D: Copy> Host<D> {
 
     /// The next decision that has come by now: when, as of when it was decided, and what it is.
     pub fn arrived(&mut self, now: Time) -> Option<(Time, Time, D)> {
-        self.on_their_way.pop_front_if(|(at, ..)| *at <= now)
+        let has_come = |(at, ..): &&(Time, Time, D)| *at <= now;
+        self.on_their_way.front().filter(has_come)?;
+        self.on_their_way.pop_front()
     }
 
     /// Named values of the guard, for recordings.

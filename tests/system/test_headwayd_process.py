@@ -6,7 +6,10 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import urllib.request
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
@@ -58,6 +61,57 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
     refused = by_message["goes on with the policies that it has"]
     assert refused["level"] == "ERROR"
     assert "card.toml" in refused["error"]
+
+
+@pytest.mark.parametrize("metrics", [False, True])
+def test_clients_that_ask_nothing_hold_up_no_other(metrics):
+    """The agent gives up on each of them after two seconds, which is not waited for."""
+    with daemon.Daemon("--policy", "owl", "--metrics", "127.0.0.1:19467") as agent, ExitStack() as stack:
+
+        def silent():
+            family, address = (socket.AF_UNIX, agent.socket)
+            if metrics:
+                family, address = socket.AF_INET, ("127.0.0.1", 19467)
+            client = stack.enter_context(socket.socket(family))
+            client.connect(address)
+            client.setblocking(False)
+            return client
+
+        def is_answered_meanwhile():
+            *_, last = [silent() for _ in range(4)]
+            if metrics:
+                with urllib.request.urlopen("http://127.0.0.1:19467/metrics", timeout=60) as page:
+                    assert b"headway_delayed_total" in page.read()
+            else:
+                assert agent.status()["flows"] == []
+            try:
+                assert last.recv(1) == b""
+            except BlockingIOError:
+                return True
+            return False
+
+        until(is_answered_meanwhile)
+
+
+def test_metrics_say_how_long_answers_took(tmp_path):
+    """Prometheus' histogram: each bucket has those before it, too."""
+    options = ["--policy", "owl", "--metrics", "127.0.0.1:19468"]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
+        seen(agent, lambda one: one["decisions"] > 20)
+        with urllib.request.urlopen("http://127.0.0.1:19468/metrics", timeout=60) as page:
+            text = page.read().decode()
+    name = "headway_decision_latency_seconds"
+    assert f"# TYPE {name} histogram\n" in text
+    bounds = re.findall(rf'^{name}_bucket{{le="(.+)"}} (\d+)$', text, re.MULTILINE)
+    limits, counts = [float(limit) for limit, _ in bounds], [int(count) for _, count in bounds]
+    assert limits == sorted(limits)
+    assert limits[-1] == float("inf")
+    assert counts == sorted(counts)
+    (total,) = re.findall(rf"^{name}_count (\d+)$", text, re.MULTILINE)
+    assert counts[-1] == int(total) > 20
+    (seconds,) = re.findall(rf"^{name}_sum ([\d.e-]+)$", text, re.MULTILINE)
+    # Each took a time, and all of them less than all that came before.
+    assert 0 < float(seconds) < 3600
 
 
 def capabilities(pid):

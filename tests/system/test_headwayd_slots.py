@@ -12,6 +12,7 @@ import pytest
 import daemon
 from kernel import path
 from kernel.agents import counted
+from kernel.flood import flood
 from waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
@@ -284,3 +285,17 @@ def test_loopback_is_served_only_if_that_is_asked_for(host):
                 if flows:
                     until(lambda flows=flows: len(agent.status()["flows"]) == flows, agent.status)
             assert opened_and_full(agent) == (flows, 0)
+
+
+def test_a_user_whose_flows_ask_for_too_much_waits_and_others_are_answered():
+    options = ["--policy", "rax", "--controllers", "headway_window", "--loopback"]
+    with daemon.Daemon(*options) as agent, flood("headway_window", 32), pairs("headway_window", 1) as (own,):
+
+        def is_answered_meanwhile():
+            own.send()
+            status = agent.status()
+            flows = [one for one in status["flows"] if one["user"] == 0]
+            answers = sum(one["decisions"] for one in flows)
+            return status["counters"]["delayed"] > 1000 and answers > 20
+
+        until(is_answered_meanwhile, agent.status)

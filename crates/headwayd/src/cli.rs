@@ -1,5 +1,6 @@
 //! The command line.
 
+mod args;
 mod kept;
 
 use std::cell::RefCell;
@@ -7,20 +8,21 @@ use std::env;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
+use clap::Parser;
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
-use self::kept::{Kept, Pinned, place, unload, with_kept};
+use self::args::{At, Cli, Command, LogFormat, Run, asks_for_state, check};
+use self::kept::{Pinned, place, unload, with_kept};
 use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
-use crate::control::{self, Mailbox, Socket, Wish};
+use crate::control::{self, Mailbox, Reloads, Socket, Wish};
 use crate::error::{Error, Result};
 use crate::network;
 use crate::programs::listeners::warning;
@@ -31,198 +33,8 @@ use crate::system::clock;
 use crate::system::default_controller::DefaultController;
 use crate::system::signals::Signals;
 
-const SOCKET: &str = "/run/headway/headwayd.sock";
 const UNIT: &str = include_str!("../systemd/headwayd.service");
 const USUAL_PATH: &str = "/usr/local/bin/headwayd";
-const STATE: &str = "STATE_DIRECTORY";
-const FLOWS: u32 = 4096;
-const RING_KIB: u32 = 4096;
-const LEARNERS: usize = 64;
-const USER_SHARE: u8 = 50;
-
-/// Learned congestion control for the sockets of a stock kernel.
-#[derive(Debug, Parser)]
-#[command(
-    version,
-    name = "headwayd",
-    after_help = "\
-Example, as root:
-  headwayd run --policy owl         until Ctrl-C; of each command: headwayd run --help
-  iperf3 -C headway_owl -c HOST     beside it: a flow that Owl steers, as of any program that chooses headway_owl
-  headwayd status                   the flows, and what controls each
-  headwayd unload                   once the agent has ended: its controller too"
-)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Register controllers in the kernel and serve the flows that choose them.
-    #[command(after_help = "\
-Examples:
-  headwayd run --policy owl                 then: iperf3 -C headway_owl -c HOST, or any program's
-                                            setsockopt(TCP_CONGESTION), or by route:
-                                            ip route change 192.0.2.0/24 via 10.0.0.1 congctl headway_owl
-  headwayd run --policy owl --shadow owl.jsonl --default
-                                            Cubic decides; what Owl would have done is written down
-  headwayd run --policy owl --policy 10.0.0.0/8=owl-loss --cgroup /sys/fs/cgroup/system.slice/backup.service")]
-    Run(Box<Run>),
-    /// Say what the agent does: flows, windows, RTTs, rates, the guard.
-    #[command(
-        after_help = "Example:\n  headwayd status --json | jq '.flows[] | select(.guard == \"cubic\")'"
-    )]
-    Status {
-        #[command(flatten)]
-        at: At,
-        #[command(flatten)]
-        kept: Kept,
-        /// One JSON object on standard output.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Set windows of the kernel's BBR, of a flow or of all, while they run (headwayd run --controllers headway_bbr).
-    #[command(after_help = "Example:\n  headwayd set all btlbw_window=4 rtprop_window=2s")]
-    Set {
-        #[command(flatten)]
-        at: At,
-        /// A flow's number, as headwayd status has it, or 'all'.
-        flow: String,
-        /// btlbw_window in rounds, rtprop_window a time.
-        #[arg(required = true, value_name = "NAME=VALUE")]
-        settings: Vec<String>,
-    },
-    /// Unregister the controllers that ended agents have left, and remove all that they have pinned.
-    #[command(
-        after_help = "Example, as root:\n  systemctl stop headwayd && headwayd unload\n\nFlows keep the program that they have, and Cubic, or BBR, controls them."
-    )]
-    Unload {
-        #[command(flatten)]
-        at: At,
-        #[command(flatten)]
-        kept: Kept,
-        /// Only the controller of this name in the kernel.
-        #[arg(long, value_name = "NAME")]
-        name: Option<String>,
-    },
-    /// Print a unit for systemd that runs this very program, wherever it was installed.
-    #[command(
-        after_help = "Example, as root:\n  headwayd systemd-unit > /etc/systemd/system/headwayd.service"
-    )]
-    SystemdUnit,
-    /// Have the agent read its policies again; no flow is interrupted.
-    #[command(after_help = "Example:\n  cp -r new-model/. /etc/headway/model && headwayd reload")]
-    Reload {
-        #[command(flatten)]
-        at: At,
-    },
-}
-
-#[derive(Debug, Args)]
-struct At {
-    /// The agent's control socket.
-    #[arg(long, env = "HEADWAYD_SOCKET", default_value = SOCKET, value_name = "PATH")]
-    socket: PathBuf,
-}
-
-impl At {
-    /// The file that says which controller was the default before.
-    fn default(&self) -> PathBuf {
-        self.socket.with_extension("default")
-    }
-}
-
-#[derive(Debug, Args)]
-struct Run {
-    /// A learned scheme, as `headway bench --schemes` takes it: owl, owl:online=true, learned:model=DIR. For destinations of
-    /// a prefix: 10.0.0.0/8=owl-loss.
-    #[arg(
-        long,
-        value_name = "[PREFIX=]SPEC",
-        required_unless_present_any = ["no_agent", "controllers"]
-    )]
-    policy: Vec<String>,
-    /// The controller that carries answers out. Default: the one that fits the policy.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,...")]
-    controllers: Vec<Controller>,
-    /// The controller's name in the kernel, at most 15 characters. Default: its program's name.
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
-    /// Register the controllers and serve nobody: each flow is the kernel's Cubic, or BBR.
-    #[arg(long, conflicts_with = "policy")]
-    no_agent: bool,
-    /// Let Cubic control all flows, and write what the policy would have done to a file: a line of JSON for each decision.
-    /// Without a file the policy is asked, and nothing is written.
-    #[arg(long, value_name = "FILE", num_args = 0..=1)]
-    shadow: Option<Option<PathBuf>>,
-    /// Let Cubic control flows whose paths are outside the training range of their model (headway models show NAME).
-    #[arg(long)]
-    require_range: bool,
-    /// Make it the system's default congestion controller until the agent ends.
-    #[arg(long)]
-    default: bool,
-    /// Make it the controller of the connections of a cgroup.
-    #[arg(long, value_name = "FOLDER")]
-    cgroup: Option<PathBuf>,
-    /// Serve flows from an address to itself, such as 127.0.0.1, too.
-    #[arg(long)]
-    loopback: bool,
-    /// How many flows are served at once; the base controller serves the others.
-    #[arg(long, default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
-    flows: u32,
-    /// Combine acknowledgements of so many microseconds into one record. Default: one record for each acknowledgement.
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
-    report_interval: Option<u32>,
-    /// Room for messages that have not been read, in KiB: a power of two.
-    #[arg(long, default_value_t = RING_KIB, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
-    ring: u32,
-    /// Poll without sleeping: lower latency, and one CPU is always busy.
-    #[arg(long)]
-    busy_poll: bool,
-    /// Folder that keeps what policies learn in use (owl:online=true).
-    #[arg(long, env = STATE, value_name = "FOLDER")]
-    state: Option<PathBuf>,
-    /// How many flows learn at once. Further flows run the model as it was trained; without a model (rax) Cubic controls
-    /// them.
-    #[arg(long, default_value_t = LEARNERS, value_name = "FLOWS")]
-    learners: usize,
-    /// The share of --flows, and of --learners, that the flows of one user may take at most. Root's may take all.
-    #[arg(long, default_value_t = USER_SHARE, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
-    user_share: u8,
-    /// Receive congestion and availability of paths from headway netwatch: http://127.0.0.1:PORT, or https beyond this
-    /// machine.
-    #[arg(long, value_name = "URL")]
-    netwatch: Option<String>,
-    /// A file with the agent's token for netwatch.
-    #[arg(long, value_name = "FILE", requires = "netwatch")]
-    netwatch_token: Option<PathBuf>,
-    /// The certificate of the authority that signed netwatch's, in PEM. Default: the public authorities.
-    #[arg(long, value_name = "FILE", requires = "netwatch")]
-    netwatch_authority: Option<PathBuf>,
-    #[command(flatten)]
-    at: At,
-    #[command(flatten)]
-    kept: Kept,
-    /// Unregister the controller when the agent ends, and leave nothing behind.
-    #[arg(long)]
-    no_keep: bool,
-    /// Serve Prometheus' metrics at this address of loopback.
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
-    metrics: Option<SocketAddr>,
-    /// Format of the logs on standard error. RUST_LOG=warn writes fewer.
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    log: LogFormat,
-    /// End when standard input closes, and leave nothing behind without --keep: for a program that starts this one.
-    #[arg(long)]
-    until_stdin_closes: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LogFormat {
-    Text,
-    Json,
-}
 
 const NO_COMMAND: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
@@ -362,10 +174,11 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         thread::spawn(move || source.listen(|news| drop(hears.ask(Wish::Hear(news)))));
     }
     let listener = socket.listener()?;
-    let (asks, policies_again) = (sender.clone(), vec![policies.clone()]);
-    let reload = reloads(sender.clone(), policies_again.clone());
+    let asks = sender.clone();
+    let reloads = Arc::new(Reloads::new(vec![policies.clone()], sender.clone()));
+    let reload = by_signal(Arc::clone(&reloads));
     thread::spawn(move || {
-        control::serve_socket(&listener, &asks, &policies_again, listeners.as_ref());
+        control::serve_socket(&listener, &asks, &reloads, listeners.as_ref());
     });
     if let Some(listener) = metrics {
         thread::spawn(move || control::serve_metrics(&listener, &sender));
@@ -394,11 +207,11 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
 
 /// Has the policies read again, in a thread that waits for that. One that is asked for while another is under way follows
 /// it.
-fn reloads(agent: control::Sender, policies: Vec<Option<Policies>>) -> impl Fn() {
+fn by_signal(reloads: Arc<Reloads>) -> impl Fn() {
     let (asks, asked) = sync_channel(1);
     thread::spawn(move || {
         for () in asked {
-            if let Err(error) = control::reload(&policies, &agent) {
+            if let Err(error) = reloads.next() {
                 tracing::error!(%error, "goes on with the policies that it has");
             }
         }
@@ -557,63 +370,6 @@ fn start_logs(format: LogFormat) {
         LogFormat::Text => registry.with(logs.compact()).init(),
         LogFormat::Json => registry.with(logs.json().flatten_event(true)).init(),
     }
-}
-
-fn check(run: &Run) -> Result<()> {
-    let wrong = |text: String| Err(Error::Usage(text));
-    if let Some(name) = &run.name {
-        let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-        if name.is_empty() || name.len() > Program::LONGEST_NAME || !name.chars().all(fits) {
-            return wrong(format!(
-                "--name '{}' must be 1 to {} letters, digits, '_', '-' or '.'",
-                name.escape_debug(),
-                Program::LONGEST_NAME
-            ));
-        }
-        if run.no_agent && run.controllers.len() > 1 {
-            return wrong("--name is for one controller; give one of --controllers".to_owned());
-        }
-    }
-    if run.no_agent {
-        let for_agents = [
-            ("--shadow", run.shadow.is_some()),
-            ("--report-interval", run.report_interval.is_some()),
-            ("--require-range", run.require_range),
-            ("--busy-poll", run.busy_poll),
-            ("--state", asks_for_state(run)),
-            ("--metrics", run.metrics.is_some()),
-            ("--flows", run.flows != FLOWS),
-            ("--ring", run.ring != RING_KIB),
-            ("--learners", run.learners != LEARNERS),
-            ("--user-share", run.user_share != USER_SHARE),
-            ("--loopback", run.loopback),
-        ];
-        let given = for_agents.iter().filter(|(_, is_given)| *is_given);
-        let given: Vec<&str> = given.map(|(option, _)| *option).collect();
-        if !given.is_empty() {
-            return wrong(format!(
-                "--no-agent serves nobody, and {} {} an agent's; leave one or the other out",
-                given.join(", "),
-                if given.len() == 1 { "is" } else { "are" }
-            ));
-        }
-    }
-    if let Some(folder) = &run.cgroup {
-        Cgroup::check(folder)?;
-    }
-    if !run.ring.is_power_of_two() {
-        return wrong(format!("--ring {} must be a power of two", run.ring));
-    }
-    if run.state.as_ref().is_some_and(|folder| !folder.is_dir()) {
-        return wrong("--state must be a folder that there is".to_owned());
-    }
-    Ok(())
-}
-
-/// Not where the environment alone does, as systemd's does for any unit.
-fn asks_for_state(run: &Run) -> bool {
-    let of_unit = env::var_os(STATE);
-    (run.state.as_ref()).is_some_and(|folder| of_unit.is_none_or(|other| other != *folder))
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener> {

@@ -520,10 +520,10 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 		return judgement;
 	if (asks)
 		r->flags |= HEADWAY_ASKS;
-	/* A time-out stands for none. */
+	/* A time-out stands for none: the next report counts those that came before it. */
 	r->acks = acks ? f->acks : 0;
+	f->acks -= r->acks;
 	f->reported_ns = now_ns;
-	f->acks = 0;
 	f->rtt_us = -1;
 	if (!f->is_open)
 		say_open(sk, f, now_ns);

@@ -43,7 +43,6 @@ static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, __u64
 static __u64 (*const bpf_jiffies64)(void) = (void *)118;
 static long (*const bpf_ringbuf_output)(void *ring, void *data, __u64 size, __u64 flags) = (void *)130;
 static void *(*const bpf_ringbuf_reserve)(void *ring, __u64 size, __u64 flags) = (void *)131;
-static void (*const bpf_ringbuf_submit)(void *data, __u64 flags) = (void *)132;
 static void (*const bpf_ringbuf_discard)(void *data, __u64 flags) = (void *)133;
 
 #define AF_INET6 10

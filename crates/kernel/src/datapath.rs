@@ -363,8 +363,8 @@ impl Datapath {
             record.flags |= Record::ASKS;
         }
         record.acks = if record.acks > 0 { self.acks } else { 0 };
+        self.acks -= record.acks;
         self.reported = now;
-        self.acks = 0;
         if !self.is_open {
             self.is_open = self.kernel.open(place, &self.setup);
         }

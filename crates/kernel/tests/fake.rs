@@ -1,6 +1,6 @@
 //! The fake kernel: scripted sockets, a ring that is full, actions that expire.
 
-use headway_cc::testing::{MSS, feedback, setup};
+use headway_cc::testing::{MSS, feedback, rto, setup};
 use headway_cc::{CongestionControl, Duration, Time};
 use headway_kernel::abi::{ActionSlot, CLOSE, Message, OPEN, REPORT, SettingValues, VERDICT};
 use headway_kernel::{Datapath, FakeKernel, Ring, TcpSock};
@@ -281,4 +281,36 @@ fn the_guard_takes_a_flow_that_nobody_answers() {
         kinds,
         [OPEN, REPORT, REPORT, REPORT, REPORT, VERDICT, REPORT]
     );
+}
+
+/// Between two reports acknowledgements add up. A timeout is told at once, and stands for none of them.
+#[test]
+fn each_acknowledgement_is_counted_also_where_a_timeout_comes_between() {
+    let kernel = FakeKernel::new(1 << 16);
+    let settings = SettingValues {
+        report_interval_us: 50_000,
+        ..kernel.settings()
+    };
+    kernel.configure(settings, None);
+    let mut flow = Datapath::new(&kernel, &owl(), &setup()).expect("NewReno");
+    for ms in 1..=200 {
+        flow.on_feedback(&feedback(at(ms)));
+        if ms == 75 {
+            flow.on_rto(&rto(at(ms), 10, 1));
+        }
+    }
+    let mut acks = Vec::new();
+    while let Some(message) = kernel.next_message() {
+        if let Message::Report(report) = Message::read(&message).expect("a message") {
+            acks.push((report.record.now_ns / 1_000_000, report.record.acks));
+        }
+    }
+    assert_eq!(
+        acks.iter().filter(|(_, acks)| *acks == 0).count(),
+        1,
+        "{acks:?}"
+    );
+    let (last, _) = acks.last().expect("a report");
+    let told: u32 = acks.iter().map(|(_, acks)| acks).sum();
+    assert_eq!(u64::from(told), *last, "one a millisecond: {acks:?}");
 }

@@ -1,20 +1,18 @@
 //! A learned controller: monitor, clock, policy, and what they steer.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use headway_cc::{
-    CongestionControl, Control, Duration, Feedback, NetworkView, PathModel, Probe, Rto, RttStats,
-    Sent, Setup, Stamp, Tag, Time,
+    CongestionControl, Control, Duration, Feedback, NetworkView, PathModel, Probe, Rto, Sent,
+    Setup, Stamp, Tag, Time,
 };
 
 use headway_fixed::{Judgement, Limits};
 
-use crate::{
-    AgentSpec, Answer, Beneath, Decider, Folds, Guarding, Interval, Record, Reporter, SpecError,
-};
+use crate::host::Host;
+use crate::{AgentSpec, Answer, Beneath, Decider, Folds, Guarding, Interval, Record, SpecError};
 
 /// Decides.
 pub trait Policy: Debug + Send + 'static {
@@ -84,19 +82,12 @@ impl Policy for External {
 #[derive(Debug)]
 pub struct Learned<P> {
     spec: Arc<AgentSpec>,
-    setup: Setup,
     beneath: Beneath,
     decider: Decider<P>,
-    reporter: Reporter,
-    rtt: RttStats,
-    /// How long an answer takes to take effect.
-    latency: Duration,
-    /// Answers on their way: when each comes, to what it was asked when, and what it is.
-    on_their_way: VecDeque<(Time, Time, f32)>,
+    host: Host<f32>,
     /// Of the question that is open.
     asked: Time,
     awaits_answer: bool,
-    guard: Option<Guarding>,
 }
 
 impl<P: Policy> Learned<P> {
@@ -114,26 +105,19 @@ impl<P: Policy> Learned<P> {
         spec.check()?;
         Ok(Learned {
             beneath: Beneath::new(&spec.beneath, &spec.action, setup)?,
-            reporter: Reporter::new(setup.mss),
             decider: Decider::new(&spec, setup.start, policy)?,
-            rtt: RttStats::default(),
-            on_their_way: VecDeque::new(),
+            host: Host::new(setup, latency),
             asked: setup.start,
             awaits_answer: false,
-            guard: None,
-            setup: *setup,
             spec,
-            latency,
         })
     }
 
     /// With the kernel's guard between the policy and the base controller (`docs/guard.md`).
     #[must_use]
-    pub fn guarded(self, limits: Limits) -> Learned<P> {
-        Learned {
-            guard: Some(Guarding::new(&self.setup, limits)),
-            ..self
-        }
+    pub fn guarded(mut self, limits: Limits) -> Learned<P> {
+        self.host.guard(limits);
+        self
     }
 
     /// What the policy was last shown.
@@ -157,9 +141,9 @@ impl<P: Policy> Learned<P> {
         self.awaits_answer = false;
         self.decider.choose_interval(answer);
         let answer = answer.action;
-        match self.latency.is_zero() {
+        match self.host.latency.is_zero() {
             true => self.carry_out(now, (self.asked, now), answer, Duration::ZERO),
-            false => (self.on_their_way).push_back((now + self.latency, self.asked, answer)),
+            false => self.host.send(now, self.asked, answer),
         }
     }
 
@@ -175,13 +159,15 @@ impl<P: Policy> Learned<P> {
         answer: f32,
         age: Duration,
     ) {
-        let guard = self.guard.as_mut();
+        let guard = self.host.guard.as_mut();
         let is_allowed = guard.is_none_or(|guard| guard.answer(asked, answered, now));
         // The base controller may have left congestion avoidance meanwhile.
         if is_allowed && self.beneath.may_act() {
             let action = self.spec.action.action(answer);
-            let guard = self.guard.as_mut();
-            (self.beneath).act(now, self.setup.mss, &self.rtt, action, guard);
+            let Host {
+                setup, rtt, guard, ..
+            } = &mut self.host;
+            (self.beneath).act(now, setup.mss, rtt, action, guard.as_mut());
             self.decider.on_action(age);
         } else if asked == self.asked {
             self.decider.policy_mut().on_refused();
@@ -190,11 +176,9 @@ impl<P: Policy> Learned<P> {
 
     /// Those answers that have come meanwhile.
     fn carry_out_due(&mut self, now: Time) {
-        while let Some(&(at, asked, answer)) = self.on_their_way.front()
-            && at <= now
-        {
-            self.on_their_way.pop_front();
-            self.carry_out(now, (asked, at), answer, now.since(at) + self.latency);
+        while let Some((at, asked, answer)) = self.host.arrived(now) {
+            let age = now.since(at) + self.host.latency;
+            self.carry_out(now, (asked, at), answer, age);
         }
     }
 
@@ -203,7 +187,7 @@ impl<P: Policy> Learned<P> {
         self.judge(record);
         let is_fine = |guard: &Guarding| guard.guard().is_fine();
         let mut record = *record;
-        if !self.guard.as_ref().is_none_or(is_fine) {
+        if !self.host.guard.as_ref().is_none_or(is_fine) {
             record.flags |= Record::TRIPPED;
         }
         self.decider.on_record(&record);
@@ -212,7 +196,9 @@ impl<P: Policy> Learned<P> {
 
     /// The guard may take the flow from the policy, or give it back.
     fn judge(&mut self, record: &Record) {
-        let Some(guard) = &mut self.guard else { return };
+        let Some(guard) = &mut self.host.guard else {
+            return;
+        };
         match guard.judge(record) {
             Judgement::Policys | Judgement::Cubics => {}
             Judgement::Trips => {
@@ -224,31 +210,21 @@ impl<P: Policy> Learned<P> {
             }
             Judgement::Returns => {
                 let left = guard.stand_down();
-                (self.beneath).return_to_policy(&self.spec.beneath, left, &self.rtt);
+                (self.beneath).return_to_policy(&self.spec.beneath, left, &self.host.rtt);
             }
         }
     }
 
     /// Who has the flow: the base controller, or the guard's Cubic.
     fn controller(&self) -> &dyn CongestionControl {
-        let substitute = self.guard.as_ref().and_then(Guarding::substitute);
-        substitute.unwrap_or(self.beneath.controller())
+        self.host.controller(self.beneath.controller())
     }
 
     /// What it takes the path for; the guard's Cubic has no model.
     fn model(&self) -> Option<PathModel> {
-        let substitute = self.guard.as_ref().and_then(Guarding::substitute);
-        match substitute {
+        match self.host.substitute() {
             Some(_) => None,
             None => self.beneath.model(),
-        }
-    }
-
-    /// Tells the base controller, and the guard's Cubic if there is one.
-    fn tell(&mut self, mut news: impl FnMut(&mut dyn CongestionControl)) {
-        news(self.beneath.controller_mut());
-        if let Some(cubic) = self.guard.as_mut().and_then(Guarding::substitute_mut) {
-            news(cubic);
         }
     }
 
@@ -257,7 +233,7 @@ impl<P: Policy> Learned<P> {
             return;
         }
         self.asked = now;
-        if let Some(guard) = &mut self.guard {
+        if let Some(guard) = &mut self.host.guard {
             guard.ask(now);
         }
         match self.decider.decide(now) {
@@ -269,41 +245,32 @@ impl<P: Policy> Learned<P> {
 
 impl<P: Policy> CongestionControl for Learned<P> {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
-        self.reporter.on_sent(sent);
-        let mut tag = Tag::NONE;
-        self.tell(|controller| tag = controller.on_sent(sent));
-        tag
+        self.host.on_sent(self.beneath.controller_mut(), sent)
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        match &self.guard {
-            Some(guard) => {
-                let heard = guard.heard(feedback);
-                self.tell(|controller| controller.on_feedback(&heard));
-            }
-            None => self.beneath.controller_mut().on_feedback(feedback),
-        }
-        self.rtt = feedback.rtt_stats;
+        self.host
+            .on_feedback(self.beneath.controller_mut(), feedback);
         self.carry_out_due(feedback.now);
         let control = self.controller().control();
-        let record = self.reporter.on_feedback(feedback, &control);
+        let record = self.host.record(feedback, &control);
         self.take(&record.with_model(self.model()));
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
-        self.tell(|controller| controller.on_rto(rto));
-        let control = self.controller().control();
-        let record = self.reporter.on_rto(rto, &control);
+        let record = self.host.on_rto(self.beneath.controller_mut(), rto);
         self.take(&record.with_model(self.model()));
     }
 
     fn on_idle(&mut self, now: Time, idle: Duration) {
-        self.tell(|controller| controller.on_idle(now, idle));
+        let base = self.beneath.controller_mut();
+        (self.host).tell(base, |controller| controller.on_idle(now, idle));
     }
 
     fn on_network(&mut self, now: Time, view: &NetworkView) {
         self.decider.on_network(now, view);
-        self.tell(|controller| controller.on_network(now, view));
+        let base = self.beneath.controller_mut();
+        (self.host).tell(base, |controller| controller.on_network(now, view));
     }
 
     fn next_timer(&self) -> Time {
@@ -336,9 +303,7 @@ impl<P: Policy> CongestionControl for Learned<P> {
     fn probe(&self, probe: &mut dyn Probe) {
         self.controller().probe(probe);
         self.decider.policy().probe(probe);
-        if let Some(guard) = &self.guard {
-            guard.probe(probe);
-        }
+        self.host.probe_guard(probe);
     }
 
     fn steered(&mut self) -> Option<&mut dyn Any> {

@@ -15,6 +15,7 @@ mod decider;
 pub mod dqn;
 mod feature;
 mod guarding;
+mod host;
 pub mod int8;
 mod interval;
 mod learned;

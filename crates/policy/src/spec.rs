@@ -2,8 +2,8 @@
 
 use headway_cc::suggest;
 use serde::{Deserialize, Deserializer, Serialize};
-use sha2::{Digest, Sha256};
 
+use crate::model::sha256;
 use crate::{ActionSpec, Answer, BeneathSpec, ClockSpec, FEATURES, ObservationSpec};
 
 /// Everything that decides what a policy sees and does; a model's card holds it, with its hash.
@@ -75,8 +75,7 @@ impl AgentSpec {
     /// Two specs with the same hash see and do the same: SHA-256 of the version and the spec as JSON, in hex.
     pub fn hash(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
-        let digest = Sha256::digest(format!("{}\n{text}", AgentSpec::VERSION));
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        sha256(format!("{}\n{text}", AgentSpec::VERSION).as_bytes())
     }
 }
 

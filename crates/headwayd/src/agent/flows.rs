@@ -72,6 +72,19 @@ impl Flows {
             .filter(|flow| flow.number() == header.flow)
     }
 
+    /// Whose flow a message is of; none if that flow is not known.
+    pub fn user(&self, header: &Header) -> Option<u32> {
+        let there = self
+            .get(header.slot)
+            .map(|flow| (flow.number(), flow.user()));
+        let opened = || {
+            let open = &self.opened.get(&header.slot)?.open;
+            Some((open.header.flow, open.user))
+        };
+        let (number, user) = there.or_else(opened)?;
+        (number == header.flow).then_some(user)
+    }
+
     /// The same, which ends.
     pub fn take(&mut self, header: &Header) -> Option<Box<Flow>> {
         if self.opened(header).is_some() {

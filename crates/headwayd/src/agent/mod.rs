@@ -11,6 +11,7 @@ mod range;
 mod rest;
 mod serve;
 mod shadow;
+mod shares;
 mod statistics;
 mod store;
 mod timers;
@@ -36,6 +37,7 @@ use flows::Flows;
 use learners::{Learners, Learning};
 use paths::Paths;
 use rest::Rest;
+use shares::Shares;
 use statistics::Statistics;
 pub use timers::Place;
 use timers::Timers;
@@ -47,6 +49,7 @@ pub struct Agent<K> {
     /// Of each program.
     flows: Vec<Flows>,
     timers: Timers,
+    shares: Shares,
     rest: Rest,
     statistics: Statistics,
     shadow: Option<Shadow>,
@@ -85,6 +88,7 @@ impl<K: Kernel> Agent<K> {
             programs,
             policies,
             timers: Timers::default(),
+            shares: Shares::default(),
             rest: Rest::new(now),
             statistics: Statistics {
                 begun: now,
@@ -104,7 +108,7 @@ impl<K: Kernel> Agent<K> {
     /// A message of the program of that index.
     pub fn on_message(&mut self, program: usize, bytes: &[u8]) {
         let message = match Message::read(bytes) {
-            Ok(Message::Report(report)) => return self.on_report(program, &report),
+            Ok(Message::Report(report)) => return self.on_asked(program, &report),
             Ok(message) => message,
             Err(error) => {
                 self.statistics.malformed += 1;
@@ -175,13 +179,44 @@ impl<K: Kernel> Agent<K> {
         self.flows[program].begin(open.header.slot, flow.inheriting(inherited));
     }
 
-    fn on_report(&mut self, program: usize, report: &Report) {
+    /// A report comes: it is handled at once, or waits until it is its user's turn.
+    fn on_asked(&mut self, program: usize, report: &Report) {
         self.statistics.reports += 1;
+        let Some(user) = self.flows[program].user(&report.header) else {
+            self.statistics.unknown += 1;
+            return;
+        };
+        let place = (program as u16, report.header.slot);
+        if self.shares.is_next(user) {
+            self.work_for(user, place, Some(report));
+        } else {
+            self.shares.delay(user, place, Some(report));
+        }
+    }
+
+    /// Serves a flow of a user, who is charged for the time that it takes: with a report, or as its clock has run out.
+    fn work_for(&mut self, user: u32, place: Place, report: Option<&Report>) {
+        let program = usize::from(place.0);
+        let begun = self.programs[program].now();
+        match report {
+            Some(report) => self.on_report(program, report),
+            None => {
+                let flow = self.flows[program].get(place.1);
+                if flow.is_some_and(|flow| flow.is_due(begun)) {
+                    self.answer(place, begun, begun);
+                }
+            }
+        }
+        let time = self.programs[program].now().since(begun);
+        self.shares.charge(user, time);
+    }
+
+    fn on_report(&mut self, program: usize, report: &Report) {
         if let Some(known) = self.flows[program].opened(&report.header) {
             self.begin(program, &known);
         }
+        // One that has waited may be of a flow that has ended.
         let Some(flow) = self.flows[program].of(&report.header) else {
-            self.statistics.unknown += 1;
             return;
         };
         let place = (program as u16, report.header.slot);
@@ -289,15 +324,26 @@ impl<K: Kernel> Agent<K> {
         self.programs.iter().for_each(|p| p.set_awake(is_awake));
     }
 
-    /// Decides where a clock, not an acknowledgement, says when. Returns how to wait for what comes next.
+    /// Decides where a clock, not an acknowledgement, says when, and serves those who have waited. That ends a turn.
+    /// Returns how to wait for what comes next.
     pub fn on_timers(&mut self, now: Time) -> Wait {
         while let Some((due, place)) = self.timers.due(now) {
-            let flow = self.flows[usize::from(place.0)].at(place.1);
+            let flow = self.flows[usize::from(place.0)].get(place.1);
             // Another may have the slot by now, or have asked meanwhile.
-            if flow.is_some_and(|flow| flow.due() == due && flow.is_due(now)) {
-                self.answer(place, now, now);
+            let Some(flow) = flow.filter(|flow| flow.due() == due && flow.is_due(now)) else {
+                continue;
+            };
+            let user = flow.user();
+            if self.shares.is_next(user) {
+                self.work_for(user, place, None);
+            } else {
+                self.shares.delay(user, place, None);
             }
         }
+        while let Some((user, place, report)) = self.shares.next() {
+            self.work_for(user, place, report.as_ref());
+        }
+        let waits = self.shares.end_turn();
         if now >= self.saves {
             self.saves = now + SAVE_EVERY;
             self.keep_learned();
@@ -307,7 +353,12 @@ impl<K: Kernel> Agent<K> {
             let flow = self.flows[usize::from(place.0)].get(place.1);
             flow.map_or(from, |flow| flow.acknowledged(from))
         };
-        self.rest.wait(now, self.timers.next(), acknowledged)
+        let wait = self.rest.wait(now, self.timers.next(), acknowledged);
+        if waits {
+            Wait::Nap(Duration::ZERO)
+        } else {
+            wait
+        }
     }
 
     /// Takes other policies: flows that begin from now on have them. Those that there are have them by [`Self::renew`]. If
@@ -465,6 +516,7 @@ impl<K: Kernel> Agent<K> {
         let learning = self.flows.iter().map(|flows| flows.learning().all());
         counters["learners"] = learning.sum::<usize>().into();
         counters["shadow_dropped"] = self.shadow.as_ref().map_or(0, Shadow::dropped).into();
+        counters["delayed"] = self.shares.delayed().into();
         counters["learners_refused"] = self.learners.refused().into();
         serde_json::json!({
             "schema": 1,

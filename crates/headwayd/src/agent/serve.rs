@@ -120,9 +120,9 @@ fn ring_fd<'a>(ring: &'a RingBuffer<'_>) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) }
 }
 
-/// Read at once: messages may come faster than they are read, and clocks, signals and the mailbox have their turn. Each may
-/// open a flow that learns, which takes a millisecond or more.
-const MOST_MESSAGES: usize = 256;
+/// Read in one turn: messages may come faster than they are read, and clocks, signals and the mailbox have their turn. So
+/// many take less than a millisecond, beside the time that each user has of the turn.
+const MOST_MESSAGES: usize = 4096;
 /// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 

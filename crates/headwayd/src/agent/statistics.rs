@@ -1,6 +1,6 @@
 //! What is counted.
 
-use headway_cc::Time;
+use headway_cc::{Duration, Time};
 use headway_fixed::Reason;
 use headway_record::LogHistogram;
 
@@ -28,7 +28,7 @@ pub struct Statistics {
     pub begun: Time,
     /// From what was seen, until the newest record that was read or the time that a clock decided as of, to the answer in the
     /// slot: how late a clock woke is not in it.
-    pub latency: LogHistogram,
+    pub latency: Latency,
 }
 
 /// Why the guard took a flow, in one word; nothing where it did not.
@@ -78,7 +78,83 @@ impl Statistics {
     }
 
     pub fn latency(&self) -> serde_json::Value {
-        let us = |p: f64| self.latency.percentile_ms(p).map(|ms| ms * 1e3);
-        serde_json::json!({ "p50": us(0.5), "p99": us(0.99), "count": self.latency.count() })
+        self.latency.describe()
+    }
+}
+
+/// How long answers take.
+#[derive(Debug, Default)]
+pub struct Latency {
+    all: LogHistogram,
+    /// Answers that took at most so long as [`Latency::BOUNDS_US`] says, and longer than the bound before.
+    within: [u64; Latency::BOUNDS_US.len()],
+    sum: Duration,
+}
+
+impl Latency {
+    /// The guard waits 100 ms.
+    const BOUNDS_US: [u64; 10] = [
+        10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000,
+    ];
+
+    pub fn add(&mut self, time: Duration) {
+        self.all.add(time);
+        self.sum += time;
+        let fits = |bound: &u64| time <= Duration::from_micros(*bound);
+        if let Some(at) = Latency::BOUNDS_US.iter().position(fits) {
+            self.within[at] += 1;
+        }
+    }
+
+    /// Percentiles since the start, in us, and how many answers took at most so long: `[us, answers]`, each with those
+    /// before it.
+    fn describe(&self) -> serde_json::Value {
+        let us = |p: f64| self.all.percentile_ms(p).map(|ms| ms * 1e3);
+        let mut sum = 0;
+        let within = Latency::BOUNDS_US.iter().zip(self.within);
+        let within: Vec<_> = within
+            .map(|(bound, count)| {
+                sum += count;
+                [*bound, sum]
+            })
+            .collect();
+        serde_json::json!({
+            "p50": us(0.5),
+            "p99": us(0.99),
+            "count": self.all.count(),
+            "sum": self.sum.as_nanos() as f64 / 1e3,
+            "at_most": within,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_in_each_bound_that_it_keeps() {
+        let mut latency = Latency::default();
+        for us in [1, 10, 11, 2000, 100_000, 400_000] {
+            latency.add(Duration::from_micros(us));
+        }
+        let said = latency.describe();
+        let expected = serde_json::json!([
+            [10, 2],
+            [30, 3],
+            [100, 3],
+            [300, 3],
+            [1000, 3],
+            [3000, 4],
+            [10_000, 4],
+            [30_000, 4],
+            [100_000, 5],
+            [300_000, 5]
+        ]);
+        assert_eq!(said["at_most"], expected);
+        assert_eq!(
+            (said["count"].as_u64(), said["sum"].as_f64()),
+            (Some(6), Some(502_022.0))
+        );
     }
 }

@@ -33,6 +33,11 @@ pub fn ask(path: &Path, word: &str) -> Result<Value> {
             "the reload is under way, and takes longer than {} s: the log of the agent says how it ends",
             PATIENCE.as_secs()
         )),
+        (_, ErrorKind::WouldBlock) => Error::Failed(format!(
+            "the agent at {} has not answered for {} s; is it stopped?",
+            path.display(),
+            PATIENCE.as_secs()
+        )),
         _ => wrong(&error),
     })?;
     let answer: Value = serde_json::from_str(&answer).map_err(|e| wrong(&e))?;

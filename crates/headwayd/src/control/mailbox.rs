@@ -8,6 +8,7 @@ use std::time::Duration;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde_json::Value;
 
+use super::patient::MOST_CLIENTS;
 use crate::agent::{Place, Policies};
 use crate::error::{Error, Result};
 use crate::network::News;
@@ -48,7 +49,10 @@ pub struct Sender {
 }
 
 impl Mailbox {
-    /// With room for so many letters as there are threads that ask.
+    /// Room for the letters of all who ask: clients of the socket, of the metrics, the network, and who reloads.
+    const ROOM: usize = 2 * MOST_CLIENTS + 2;
+
+    /// Empty.
     ///
     /// # Errors
     /// If the system has no eventfd left.
@@ -57,7 +61,7 @@ impl Mailbox {
         let bell =
             EventFd::from_flags(flags).map_err(|e| Error::failed("cannot make an eventfd", e))?;
         let bell = Arc::new(bell);
-        let (to, letters) = sync_channel(4);
+        let (to, letters) = sync_channel(Mailbox::ROOM);
         let sender = Sender {
             letters: to,
             bell: Arc::clone(&bell),

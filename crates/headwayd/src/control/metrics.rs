@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use super::Wish;
 use super::mailbox::Sender;
-use super::patient::{Patient, accepted};
+use super::patient::{Patient, accepted, answered_apart};
 
 /// How long a client may take to ask, in all, and to read.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_REQUEST: usize = 4096;
 
-/// Answers one request after the other.
+/// Answers clients, each by itself.
 pub fn serve(listener: &TcpListener, agent: &Sender) {
-    for client in accepted(listener.incoming()) {
+    answered_apart(accepted(listener.incoming()), |client| {
         if let Err(error) = answer(&client, agent) {
             tracing::debug!(%error, "a client of the metrics left");
         }
-    }
+    });
 }
 
 fn answer(client: &TcpStream, agent: &Sender) -> std::io::Result<()> {
@@ -58,7 +58,7 @@ fn path(client: &mut impl Read) -> std::io::Result<Option<String>> {
 }
 
 /// Name, kind, what it says, and where the status has it.
-const METRICS: [(&str, &str, &str, &str); 20] = [
+const METRICS: [(&str, &str, &str, &str); 19] = [
     (
         "headway_flows",
         "gauge",
@@ -88,6 +88,12 @@ const METRICS: [(&str, &str, &str, &str); 20] = [
         "counter",
         "States of flows that came from the kernel.",
         "/counters/reports",
+    ),
+    (
+        "headway_delayed_total",
+        "counter",
+        "Times that a flow had to wait, because its user's flows had used their share of the agent's time.",
+        "/counters/delayed",
     ),
     (
         "headway_ring_dropped_total",
@@ -167,18 +173,6 @@ const METRICS: [(&str, &str, &str, &str); 20] = [
         "Time since the agent began.",
         "/uptime_s",
     ),
-    (
-        "headway_decision_latency_p50_microseconds",
-        "gauge",
-        "From a record, or a clock's time, to the answer, median since the start. That a clock woke late is not in it.",
-        "/latency_us/p50",
-    ),
-    (
-        "headway_decision_latency_p99_microseconds",
-        "gauge",
-        "From a record, or a clock's time, to the answer, 99th percentile since the start.",
-        "/latency_us/p99",
-    ),
 ];
 
 fn page(status: &Value) -> String {
@@ -202,6 +196,22 @@ fn page(status: &Value) -> String {
     for (reason, count) in reasons.and_then(Value::as_object).into_iter().flatten() {
         say(format_args!("{name}{{reason=\"{reason}\"}} {count}\n"));
     }
+    let name = "headway_decision_latency_seconds";
+    say(format_args!(
+        "# HELP {name} From a record, or a clock's time, to the answer. That a clock woke late is not in it.\n\
+         # TYPE {name} histogram\n"
+    ));
+    let latency = &status["latency_us"];
+    let seconds = |us: &Value| us.as_f64().unwrap_or_default() / 1e6;
+    for bound in latency["at_most"].as_array().into_iter().flatten() {
+        let (at_most, count) = (seconds(&bound[0]), &bound[1]);
+        say(format_args!("{name}_bucket{{le=\"{at_most}\"}} {count}\n"));
+    }
+    let count = latency["count"].as_u64().unwrap_or_default();
+    let sum = seconds(&latency["sum"]);
+    say(format_args!(
+        "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}\n"
+    ));
     let name = "headway_controller_info";
     say(format_args!(
         "# HELP {name} A controller, its model, and the build of its program.\n# TYPE {name} gauge\n"

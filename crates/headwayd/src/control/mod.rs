@@ -1,7 +1,7 @@
 //! What others ask of the agent while it serves: by a socket of the file system, and over HTTP on loopback.
 //!
-//! A thread of its own reads each request, hands it on and waits. So a slow reader holds up nobody, nor does a large
-//! model that is read again.
+//! A thread of its own reads each request, hands it on and waits. So neither a slow reader nor a large model that is
+//! read again holds up the agent, or the next client of the socket.
 
 mod client;
 mod mailbox;
@@ -12,8 +12,8 @@ mod table;
 mod whole;
 
 pub use client::ask;
-pub use mailbox::{Mailbox, Sender, Wish};
+pub use mailbox::{Mailbox, Wish};
 pub use metrics::serve as serve_metrics;
 pub use socket::{Socket, serve as serve_socket};
 pub use table::text as table;
-pub use whole::reload;
+pub use whole::Reloads;

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +23,42 @@ pub fn accepted<C>(incoming: impl Iterator<Item = io::Result<C>>) -> impl Iterat
         };
         client.map_err(failed).ok()
     })
+}
+
+/// So many clients of a listener are answered at once.
+pub const MOST_CLIENTS: usize = 8;
+
+/// Answers each client in a thread of its own, so that none waits for another, unless [`MOST_CLIENTS`] are being
+/// answered: then it waits until one of these has its answer.
+pub fn answered_apart<C: Send>(clients: impl Iterator<Item = C>, answer: impl Fn(C) + Sync) {
+    let (busy, has_ended) = (Mutex::new(0), Condvar::new());
+    let count = || busy.lock().unwrap_or_else(PoisonError::into_inner);
+    // Also where the answer panics.
+    struct Ends<F: Fn()>(F);
+    impl<F: Fn()> Drop for Ends<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+    thread::scope(|scope| {
+        for client in clients {
+            let is_full = |busy: &mut usize| *busy >= MOST_CLIENTS;
+            let waited = has_ended.wait_while(count(), is_full);
+            *waited.unwrap_or_else(PoisonError::into_inner) += 1;
+            let ends = Ends(|| {
+                *count() -= 1;
+                has_ended.notify_one();
+            });
+            let answer = &answer;
+            let started = thread::Builder::new().spawn_scoped(scope, move || {
+                let _ends = ends;
+                answer(client);
+            });
+            if let Err(error) = started {
+                tracing::debug!(%error, "no thread is left to answer a client");
+            }
+        }
+    });
 }
 
 /// At most so much is written at once: of a longer write the kernel bounds each part's time, and not that of all.
@@ -93,6 +130,9 @@ impl<C: Connection + Write> Write for Patient<C> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -107,6 +147,30 @@ mod tests {
         let clients: Vec<i32> = accepted(incoming.into_iter()).collect();
         assert_eq!(clients, [1, 2]);
         assert!(clock::now().since(begun).as_nanos() >= 2 * REST.as_nanos() as u64);
+    }
+
+    /// Each waits until all of them are being answered.
+    #[test]
+    fn clients_are_answered_beside_each_other() {
+        let all = Barrier::new(MOST_CLIENTS);
+        let answered = AtomicUsize::new(0);
+        answered_apart(0..MOST_CLIENTS, |_| {
+            all.wait();
+            answered.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(answered.into_inner(), MOST_CLIENTS);
+    }
+
+    #[test]
+    fn no_more_clients_than_that_are_answered_at_once() {
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        answered_apart(0..50, |_| {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(1));
+            now.fetch_sub(1, Ordering::SeqCst);
+        });
+        assert!(most.into_inner() <= MOST_CLIENTS);
+        assert_eq!(now.into_inner(), 0);
     }
 
     /// Each byte comes in time, and the word never ends.

@@ -9,9 +9,9 @@ use std::time::Duration;
 use nix::sys::stat::{Mode, umask};
 
 use super::mailbox::Sender;
-use super::patient::{Patient, accepted};
+use super::patient::{Patient, accepted, answered_apart};
+use super::whole::Reloads;
 use super::{Wish, whole};
-use crate::agent::Policies;
 use crate::error::{Error, Result};
 use crate::programs::Listeners;
 
@@ -80,24 +80,24 @@ impl Drop for Socket {
     }
 }
 
-/// Answers one client after the other.
+/// Answers clients, each by itself.
 pub fn serve(
     listener: &UnixListener,
     agent: &Sender,
-    policies: &[Option<Policies>],
+    reloads: &Reloads,
     listeners: Option<&Listeners>,
 ) {
-    for client in accepted(listener.incoming()) {
-        if let Err(error) = answer(&client, agent, policies, listeners) {
+    answered_apart(accepted(listener.incoming()), |client| {
+        if let Err(error) = answer(&client, agent, reloads, listeners) {
             tracing::debug!(%error, "a client of the control socket left");
         }
-    }
+    });
 }
 
 fn answer(
     client: &UnixStream,
     agent: &Sender,
-    policies: &[Option<Policies>],
+    reloads: &Reloads,
     listeners: Option<&Listeners>,
 ) -> std::io::Result<()> {
     let mut word = String::new();
@@ -109,7 +109,7 @@ fn answer(
             status["listeners_of_ended_agents"] = listeners.map(Listeners::describe).into();
             status
         }
-        Some(Word::Reload) => match whole::reload(policies, agent) {
+        Some(Word::Reload) => match reloads.now() {
             Ok(()) => serde_json::json!({}),
             Err(error) => serde_json::json!({ "error": error.to_string() }),
         },
@@ -141,5 +141,65 @@ fn understood(words: &str) -> Option<Word> {
             Some(Word::Set(number, settings.to_owned()))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::control::{Mailbox, ask};
+
+    /// The agent gives more and more flows the new policies, until this is set.
+    static ENDS: AtomicBool = AtomicBool::new(false);
+    static RENEWS: AtomicBool = AtomicBool::new(false);
+
+    fn fulfil(wish: Wish) -> Value {
+        if !matches!(wish, Wish::Renew(_)) {
+            return json!({});
+        }
+        RENEWS.store(true, Ordering::SeqCst);
+        match ENDS.load(Ordering::SeqCst) {
+            true => json!({ "next": null }),
+            false => json!({ "next": [0, 1] }),
+        }
+    }
+
+    #[test]
+    fn a_reload_that_is_under_way_holds_up_no_other_client() {
+        let path = std::env::temp_dir().join(format!("headwayd-socket-{}", std::process::id()));
+        let socket = Socket::bind(&path).expect("a socket");
+        let listener = socket.listener().expect("a descriptor");
+        let (mailbox, sender) = Mailbox::new().expect("an eventfd");
+        let reloads = Reloads::new(vec![None], sender.clone());
+        // Both serve until the process ends.
+        thread::spawn(move || serve(&listener, &sender, &reloads, None));
+        thread::spawn(move || {
+            loop {
+                mailbox.answer(fulfil);
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let asks = path.clone();
+        let first = thread::spawn(move || ask(&asks, "reload"));
+        for _ in 0..60_000 {
+            if RENEWS.load(Ordering::SeqCst) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        let status = ask(&path, "status").expect("an answer");
+        assert!(status["error"].is_null(), "{status}");
+        let second = ask(&path, "reload").expect_err("one is under way");
+        let says = "another reload is under way";
+        assert!(second.to_string().contains(says), "{second}");
+        assert!(!first.is_finished());
+        ENDS.store(true, Ordering::SeqCst);
+        first.join().expect("no panic").expect("it is done");
+        ask(&path, "reload").expect("none is under way");
     }
 }

@@ -1,6 +1,8 @@
 //! What takes long where there are many flows, or large models: done here, in the thread of who asks. The agent is asked for
 //! a small part at a time, and answers flows between two parts.
 
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
 use serde_json::Value;
 
 use super::Wish;
@@ -29,19 +31,57 @@ pub fn status(agent: &Sender) -> Value {
     status
 }
 
-/// Reads policies again, as their files say now, and gives them to all flows. If one of them cannot be read, or used,
-/// nothing changes.
-///
-/// # Errors
-/// One line.
-pub fn reload(policies: &[Option<Policies>], agent: &Sender) -> Result<()> {
-    let read = |one: &Option<Policies>| one.as_ref().map(Policies::read_anew).transpose();
-    let policies: Result<Vec<_>> = policies.iter().map(read).collect();
-    let policies = policies.map_err(capabilities::explain)?;
-    refused(&agent.ask(Wish::Take(policies)))?;
-    each_part(agent, Wish::Renew, |_| ())?;
-    tracing::info!("policies read again");
-    Ok(())
+/// Reads policies again, as their files say now, and gives them to all flows.
+#[derive(Debug)]
+pub struct Reloads {
+    policies: Vec<Option<Policies>>,
+    agent: Sender,
+    under_way: Mutex<()>,
+}
+
+impl Reloads {
+    /// Of these policies, for this agent.
+    pub fn new(policies: Vec<Option<Policies>>, agent: Sender) -> Reloads {
+        Reloads {
+            policies,
+            agent,
+            under_way: Mutex::new(()),
+        }
+    }
+
+    /// A reload, after the one that is under way. If one of the policies cannot be read, or used, nothing changes.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn next(&self) -> Result<()> {
+        let one = self.under_way.lock();
+        self.reload(&one.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same, unless one is under way.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn now(&self) -> Result<()> {
+        match self.under_way.try_lock() {
+            Ok(one) => self.reload(&one),
+            Err(TryLockError::Poisoned(one)) => self.reload(&one.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(Error::Failed(
+                "another reload is under way; the log of the agent says how it ends, and then you can ask for the next"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    fn reload(&self, _one: &MutexGuard<'_, ()>) -> Result<()> {
+        let read = |one: &Option<Policies>| one.as_ref().map(Policies::read_anew).transpose();
+        let policies: Result<Vec<_>> = self.policies.iter().map(read).collect();
+        let policies = policies.map_err(capabilities::explain)?;
+        refused(&self.agent.ask(Wish::Take(policies)))?;
+        each_part(&self.agent, Wish::Renew, |_| ())?;
+        tracing::info!("policies read again");
+        Ok(())
+    }
 }
 
 fn each_part(

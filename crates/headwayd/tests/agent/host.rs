@@ -23,7 +23,7 @@ const WAKES_IN: Duration = Duration::from_micros(30);
 /// An agent that is awake looks for messages so often.
 const LOOKS_IN: Duration = Duration::from_micros(20);
 /// As in the agent's own loop (serve.rs).
-const MOST_MESSAGES: usize = 256;
+const MOST_MESSAGES: usize = 4096;
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 pub fn ms(ms: u64) -> Duration {

@@ -12,5 +12,6 @@ mod models;
 mod patience;
 mod seen;
 mod serving;
+mod sharing;
 mod slots;
 mod takeover;

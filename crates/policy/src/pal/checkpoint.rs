@@ -1,13 +1,12 @@
 //! What was learned, as a file.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::weights::Moments;
 use super::{PalSpec, Weights, nets};
+use crate::model::sha256;
 use crate::nn::{NetError, Network, Optimizer};
 
 /// What goes on after a restart: the weights with what their optimisers know, and what an agent's networks remember. Actions
@@ -54,7 +53,7 @@ impl<const N: usize> Checkpoint<N> {
             memories: self.memories.clone(),
         };
         let body = serde_json::to_string(&body).expect("plain data");
-        format!("{FORMAT}{}\n{body}\n", hash(&body))
+        format!("{FORMAT}{}\n{body}\n", sha256(body.as_bytes()))
     }
 
     /// Reads what [`write`](Self::write) wrote, for observations of so many `inputs` and critics of these `groups` of
@@ -69,7 +68,7 @@ impl<const N: usize> Checkpoint<N> {
             .and_then(|rest| rest.split_once('\n'))
             .ok_or_else(|| refuse(&format!("its first line must begin with \"{FORMAT}\"")))?;
         let body = body.strip_suffix('\n').unwrap_or(body);
-        if hash(body) != sum {
+        if sha256(body.as_bytes()) != sum {
             return Err(refuse("not whole, or changed; copy it again"));
         }
         let body: Body = serde_json::from_str(body).map_err(|e| refuse(&e.to_string()))?;
@@ -104,12 +103,4 @@ impl<const N: usize> Checkpoint<N> {
             memories: body.memories,
         })
     }
-}
-
-fn hash(text: &str) -> String {
-    let mut hex = String::new();
-    for byte in Sha256::digest(text) {
-        write!(hex, "{byte:02x}").expect("text takes it");
-    }
-    hex
 }

@@ -1,0 +1,262 @@
+//! How long a user's flows wait for answers while the flows of others ask for more than the agent can decide.
+//!
+//! The agent's clock is one that only its own answers move: each takes as long as the test says.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use headway_cc::testing::setup;
+use headway_cc::{Duration, Time};
+use headway_fixed::Int8;
+use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
+use headway_kernel::{FakeKernel, Place};
+use headway_policy::Record;
+use headwayd::Controller;
+use headwayd::agent::{Agent, Frame, Kernel, Policies, Store, Wait};
+
+use crate::host::ms;
+
+/// The time of a user in each turn (`Shares::OF_TURN`).
+const OF_TURN: Duration = Duration::from_millis(1);
+/// As in the agent's own loop (serve.rs).
+const MOST_MESSAGES: usize = 4096;
+/// An agent that is awake looks for messages so often.
+const LOOKS_IN: Duration = Duration::from_micros(20);
+/// Acknowledgements of a flow are so far apart.
+const APART: Duration = Duration::from_millis(4);
+
+/// What the agent has written into slots, and when.
+type Answers = Arc<Mutex<Vec<(Time, u16, ActionSlot)>>>;
+
+/// A program whose answers take time.
+struct Costly {
+    controller: Controller,
+    kernel: FakeKernel,
+    /// Of each slot. Others take none.
+    costs: Arc<Mutex<HashMap<u16, Duration>>>,
+    answers: Answers,
+}
+
+impl Kernel for Costly {
+    fn controller(&self) -> Controller {
+        self.controller
+    }
+
+    fn name(&self) -> &str {
+        self.controller.name()
+    }
+
+    fn version(&self) -> &str {
+        "costly"
+    }
+
+    fn now(&self) -> Time {
+        self.kernel.now()
+    }
+
+    fn write_slot(&self, slot: u16, action: &ActionSlot) {
+        let costs = self.costs.lock().expect("no panic");
+        let cost = costs.get(&slot).copied().unwrap_or_default();
+        self.kernel.set_now(self.kernel.now() + cost);
+        let mut answers = self.answers.lock().expect("no panic");
+        answers.push((self.kernel.now(), slot, *action));
+    }
+
+    fn counters(&self) -> CounterValues {
+        self.kernel.counters()
+    }
+
+    fn remember(&self, message: &Message) {
+        self.kernel.remember(message);
+    }
+
+    fn known(&self) -> Vec<Known> {
+        self.kernel.known()
+    }
+
+    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) {
+        self.kernel.configure(settings, own_policy);
+    }
+
+    fn set_awake(&self, is_awake: bool) {
+        self.kernel.set_awake(is_awake);
+    }
+}
+
+/// A flow, as its program sees it.
+struct Flow {
+    user: u32,
+    place: Place,
+    acked: u32,
+    /// A question that has no answer yet.
+    asked: Option<Time>,
+    /// From then on it asks.
+    due: Time,
+    /// How long each answer took from the question, or from when it was due.
+    waited: Vec<Duration>,
+}
+
+impl Flow {
+    /// An acknowledgement arrives.
+    fn acknowledge(&mut self, now: Time, kernel: &FakeKernel) {
+        self.acked += 1;
+        let asks = now >= self.due && self.asked.is_none();
+        if asks {
+            self.asked = Some(now);
+        }
+        let record = Record {
+            now_ns: now.as_nanos(),
+            sent: self.acked + 10,
+            delivered: self.acked,
+            in_flight: 10,
+            cwnd: 10,
+            mss: 1500,
+            rtt_us: 20_000,
+            srtt_us: 20_000,
+            rttvar_us: 1000,
+            min_rtt_us: 20_000,
+            rate_delivered: 10,
+            rate_interval_us: 20_000,
+            acks: 1,
+            flags: Record::STEERABLE | if asks { Record::ASKS } else { 0 },
+            ..Record::default()
+        };
+        assert!(kernel.report(self.place, record), "room in the ring");
+    }
+}
+
+/// Users, each with flows whose answers take so long.
+struct Users<'a>(&'a [(u32, usize, Duration)]);
+
+/// The flows after so long, and how many reports had to wait.
+fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) {
+    let kernel = FakeKernel::new(64 << 20);
+    let policies = Policies::read([policy]).expect("a policy");
+    let (costs, answers) = (Arc::default(), Answers::default());
+    let mut program = Costly {
+        controller: policies.controller(),
+        kernel: kernel.clone(),
+        costs: Arc::clone(&costs),
+        answers: Arc::clone(&answers),
+    };
+    policies.configure(&mut program, Frame::default());
+    let programs = vec![(program, Some(policies))];
+    let (store, frame) = (Store::default(), Frame::default());
+    let mut agent = Agent::new(programs, None, store, frame, 64, Time::ZERO);
+    let mut flows = Vec::new();
+    for (user, count, cost) in users.0 {
+        kernel.set_user(*user);
+        for _ in 0..*count {
+            let place = kernel.take_slot().expect("a slot");
+            assert!(kernel.open(place, &setup()), "room in the ring");
+            costs.lock().expect("no panic").insert(place.slot, *cost);
+            flows.push(Flow {
+                user: *user,
+                place,
+                acked: 0,
+                asked: None,
+                due: Time::ZERO,
+                waited: Vec::new(),
+            });
+        }
+    }
+    let (mut next, end) = (Time::ZERO + APART, Time::ZERO + lasts);
+    while kernel.now() < end {
+        // Those that came while the agent was at work.
+        while next <= kernel.now() {
+            (flows.iter_mut()).for_each(|flow| flow.acknowledge(next, &kernel));
+            next += APART;
+        }
+        let messages = std::iter::from_fn(|| kernel.next_message());
+        (messages.take(MOST_MESSAGES)).for_each(|message| agent.on_message(0, &message));
+        let wait = agent.on_timers(kernel.now());
+        for (now, slot, action) in answers.lock().expect("no panic").drain(..) {
+            let flow = &mut flows[usize::from(slot)];
+            let due = flow.asked.take().unwrap_or(flow.due);
+            if due > Time::ZERO {
+                flow.waited.push(now.since(due));
+            }
+            flow.due = Time::from_nanos(action.due_ns);
+        }
+        let rests = match wait {
+            Wait::Look => LOOKS_IN,
+            Wait::Nap(time) | Wait::Sleep(time) => time,
+        };
+        kernel.set_now(kernel.now().max((kernel.now() + rests).min(next)));
+    }
+    let counters = agent.counters(kernel.now())["counters"].clone();
+    (flows, counters["delayed"].as_u64().expect("a count"))
+}
+
+/// Answers of a user's flows, and the longest wait for one.
+fn of_user(flows: &[Flow], user: u32) -> (usize, Duration) {
+    let flows = flows.iter().filter(|flow| flow.user == user);
+    let waited: Vec<Duration> = flows.flat_map(|flow| flow.waited.iter().copied()).collect();
+    let longest = waited.iter().max().expect("an answer");
+    (waited.len(), *longest)
+}
+
+const LASTS: Duration = Duration::from_millis(3000);
+const OWN_COST: Duration = Duration::from_micros(20);
+
+/// Very slow decisions, and very many: of Owl, which answers questions, and of Aurora, whose clock decides. A question
+/// that comes just after the ring was read waits for the rest of that turn, and for its own: so at most for two shares,
+/// each with the decision that overruns it.
+#[test]
+fn who_asks_for_more_than_there_is_delays_nobody_else() {
+    for policy in ["owl", "aurora"] {
+        for (count, cost) in [(500, ms(5)), (3000, Duration::from_micros(50))] {
+            let users = Users(&[(1000, count, cost), (1001, 1, OWN_COST)]);
+            let (flows, delayed) = served(policy, &users, LASTS);
+            let (asked, longest) = of_user(&flows, 1001);
+            let bound = (OF_TURN + cost) * 2 + OWN_COST;
+            assert!(longest <= bound, "{policy}, {cost:?}: {longest:?}");
+            assert!(asked >= 50, "{policy}, {cost:?}: {asked} answers");
+            // His own wait far longer than the guard permits, as they are more than there is time for.
+            let (_, longest) = of_user(&flows, 1000);
+            assert!(longest > ms(100), "{policy}, {cost:?}: {longest:?}");
+            assert!(delayed > 1000, "{policy}, {cost:?}: {delayed}");
+        }
+    }
+}
+
+/// Nothing of the agent's time is lost: who competes with nobody has all of it.
+#[test]
+fn a_user_alone_has_all_the_time() {
+    for (count, cost) in [(500, ms(5)), (3000, Duration::from_micros(50))] {
+        let (flows, _) = served("owl", &Users(&[(1000, count, cost)]), LASTS);
+        let answers = flows.iter().map(|flow| flow.waited.len()).sum::<usize>();
+        let busy = cost * answers as u64;
+        assert!(busy >= LASTS - APART * 2, "{busy:?} of {LASTS:?}");
+        // Each of his flows has its turn.
+        let fewest = flows.iter().map(|flow| flow.waited.len()).min();
+        assert!(
+            fewest >= Some(answers / count * 3 / 4),
+            "{fewest:?} of {answers}"
+        );
+    }
+}
+
+/// Two users who ask for too much have half of the time each, and root has no more.
+#[test]
+fn users_who_compete_have_the_same_time() {
+    let cost = Duration::from_micros(500);
+    let users = Users(&[(0, 1000, cost), (1000, 100, cost), (1001, 1, OWN_COST)]);
+    let (flows, _) = served("owl", &users, LASTS);
+    let (root, _) = of_user(&flows, 0);
+    let (other, _) = of_user(&flows, 1000);
+    assert!(root.abs_diff(other) <= root / 50, "{root} and {other}");
+    let (_, longest) = of_user(&flows, 1001);
+    let bound = (OF_TURN + cost) * 4 + OWN_COST;
+    assert!(longest <= bound, "{longest:?}");
+}
+
+/// Who asks for less than there is waits for nobody.
+#[test]
+fn reports_wait_only_under_overload() {
+    let cost = Duration::from_micros(10);
+    let users = Users(&[(1000, 50, cost), (1001, 40, cost)]);
+    let (flows, delayed) = served("owl", &users, LASTS);
+    assert_eq!(delayed, 0);
+    assert!(of_user(&flows, 1000).1 < ms(1));
+}

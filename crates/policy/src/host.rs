@@ -1,0 +1,121 @@
+//! What hosts a policy in simulated time and over real packets, the same whatever decides.
+
+use std::collections::VecDeque;
+
+use headway_cc::{
+    CongestionControl, Control, Duration, Feedback, Probe, Rto, RttStats, Sent, Setup, Tag, Time,
+};
+use headway_fixed::Limits;
+
+use crate::{Guarding, Record, Reporter};
+
+/// The records that a policy takes, the time that its decisions `D` take, and the guard between it and the base
+/// controller, which is `base` in each method.
+#[derive(Debug)]
+pub struct Host<D> {
+    /// The flow.
+    pub setup: Setup,
+    /// As of the newest feedback.
+    pub rtt: RttStats,
+    /// If the flow is guarded.
+    pub guard: Option<Guarding>,
+    /// How long a decision takes to take effect.
+    pub latency: Duration,
+    reporter: Reporter,
+    /// Decisions on their way: when each comes, as of when it was decided, and what it is.
+    on_their_way: VecDeque<(Time, Time, D)>,
+}
+
+impl<D: Copy> Host<D> {
+    /// For one flow without a guard.
+    pub fn new(setup: &Setup, latency: Duration) -> Host<D> {
+        Host {
+            setup: *setup,
+            rtt: RttStats::default(),
+            guard: None,
+            latency,
+            reporter: Reporter::new(setup.mss),
+            on_their_way: VecDeque::new(),
+        }
+    }
+
+    /// Guards the flow from now on.
+    pub fn guard(&mut self, limits: Limits) {
+        self.guard = Some(Guarding::new(&self.setup, limits));
+    }
+
+    /// Who has the flow: the base controller, or the guard's Cubic.
+    pub fn controller<'a>(&'a self, base: &'a dyn CongestionControl) -> &'a dyn CongestionControl {
+        self.substitute().unwrap_or(base)
+    }
+
+    /// The guard's Cubic, where that has the flow.
+    pub fn substitute(&self) -> Option<&dyn CongestionControl> {
+        self.guard.as_ref().and_then(Guarding::substitute)
+    }
+
+    /// Tells the base controller, and the guard's Cubic if there is one.
+    pub fn tell(
+        &mut self,
+        base: &mut dyn CongestionControl,
+        mut news: impl FnMut(&mut dyn CongestionControl),
+    ) {
+        news(base);
+        if let Some(cubic) = self.guard.as_mut().and_then(Guarding::substitute_mut) {
+            news(cubic);
+        }
+    }
+
+    /// A packet leaves.
+    pub fn on_sent(&mut self, base: &mut dyn CongestionControl, sent: &Sent) -> Tag {
+        self.reporter.on_sent(sent);
+        let mut tag = Tag::NONE;
+        self.tell(base, |controller| tag = controller.on_sent(sent));
+        tag
+    }
+
+    /// Acknowledgements. The policy's record of them is that of [`record`](Self::record), after decisions that have come
+    /// were carried out.
+    pub fn on_feedback(&mut self, base: &mut dyn CongestionControl, feedback: &Feedback<'_>) {
+        match &self.guard {
+            Some(guard) => {
+                let heard = guard.heard(feedback);
+                self.tell(base, |controller| controller.on_feedback(&heard));
+            }
+            None => base.on_feedback(feedback),
+        }
+        self.rtt = feedback.rtt_stats;
+    }
+
+    /// The record of acknowledgements, after which who has the flow allows `control`.
+    pub fn record(&mut self, feedback: &Feedback<'_>, control: &Control) -> Record {
+        self.reporter.on_feedback(feedback, control)
+    }
+
+    /// The retransmission timer ran out.
+    pub fn on_rto(&mut self, base: &mut dyn CongestionControl, rto: &Rto<'_>) -> Record {
+        self.tell(base, |controller| controller.on_rto(rto));
+        let control = self.controller(base).control();
+        self.reporter.on_rto(rto, &control)
+    }
+
+    /// A decision as of `asked` is made now, and comes after the latency.
+    pub fn send(&mut self, now: Time, asked: Time, decision: D) {
+        self.on_their_way
+            .push_back((now + self.latency, asked, decision));
+    }
+
+    /// The next decision that has come by now: when, as of when it was decided, and what it is.
+    pub fn arrived(&mut self, now: Time) -> Option<(Time, Time, D)> {
+        let has_come = |(at, ..): &&(Time, Time, D)| *at <= now;
+        self.on_their_way.front().filter(has_come)?;
+        self.on_their_way.pop_front()
+    }
+
+    /// Named values of the guard, for recordings.
+    pub fn probe_guard(&self, probe: &mut dyn Probe) {
+        if let Some(guard) = &self.guard {
+            guard.probe(probe);
+        }
+    }
+}

@@ -258,7 +258,6 @@ def judge(
     less: float | None = None,
     least: int | None = None,
     of_each: bool = False,
-    weak: str = "",
     untestable: str = "",
     of_learner: bool = True,
     of_recordings: bool = True,
@@ -279,7 +278,6 @@ def judge(
         less: The same for a claim of less than 0.
         least: Number of levels that are enough; all by default.
         of_each: Does the sentence say more, or less, of each level? Then one that is equal leaves the claim open.
-        weak: What would show the claim, if it is known why our model fails where the paper's need not.
         untestable: What the paper does not say, if the claim cannot be tested without it.
         of_learner: Is the claim about a trained controller, and not about one without training or one model?
         of_recordings: Is the claim about recorded links, where the figure has any?
@@ -294,9 +292,6 @@ def judge(
     if untestable:
         verdict = Verdict.UNTESTABLE
         parts.append(untestable)
-    elif verdict is Verdict.FAILS and weak:
-        verdict = Verdict.WEAK
-        parts.append(f"what would show it: {weak}")
     elif verdict is Verdict.OPEN and (off := sum(level.zone is Zone.CONTRARY for level in levels)):
         parts.append(f"{off} of {len(levels)} levels lie elsewhere at 95%, and none after Holm's correction")
     if margin:

@@ -30,11 +30,17 @@ def median_difference(one: Any, other: Any, axis: int = -1) -> Any:
     return np.median(one, axis=axis) - np.median(other, axis=axis)
 
 
+def median_percent(one: Any, other: Any, axis: int = -1) -> Any:
+    """How far the median of one sample lies above that of the other, in % of it."""
+    return 100 * (np.median(one, axis=axis) / np.median(other, axis=axis) - 1)
+
+
 def mean_percent(one: Any, other: Any, axis: int = -1) -> Any:
     """How far the mean of one sample lies above that of the other, in % of it."""
     return 100 * (np.mean(one, axis=axis) / np.mean(other, axis=axis) - 1)
 
 
+MEDIANS = (median_difference, median_percent)
 WELCH: dict[TwoSamples, Callable[..., Metric]] = {mean_difference: apart, mean_percent: percent_apart}
 """What has Welch's interval of few values."""
 
@@ -57,7 +63,8 @@ def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean
     Args:
         one: One finite number a run.
         other: As many or not.
-        how: `mean_difference`, `median_difference` or `mean_percent`.
+        how: `mean_difference`, `median_difference`, or either in % of the other sample's: `mean_percent`,
+            `median_percent`.
     """
     if not (one and other):
         return NOTHING
@@ -99,7 +106,7 @@ def resampled(one: Any, other: Any, how: TwoSamples, level: float) -> tuple[Any,
         n_resamples=RESAMPLES,
         batch=min(RESAMPLES, max(1, MOST_DRAWN // max(np.size(one), np.size(other)))),
         confidence_level=level,
-        method="percentile" if how is median_difference else "BCa",
+        method="percentile" if how in MEDIANS else "BCa",
         random_state=np.random.default_rng(SEED),
     ).confidence_interval
     return ends.low, ends.high

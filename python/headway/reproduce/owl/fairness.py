@@ -184,8 +184,8 @@ CAPACITY_MBPS = 100.0
 HELD = "at Eq. 9's rate"
 """Senders that keep it, whatever happens."""
 HOLD_CLOSELY = (
-    "senders that hold their rate more closely: Eq. 10 follows from the rates, because what exceeds the capacity "
-    "is lost, and an error of a few per cent in rate changes the loss by tens of per cent"
+    "Eq. 10 follows from the rates, because what exceeds the capacity is lost: an error of a few per cent in rate "
+    "changes the loss by tens of per cent, so senders that hold their rate more closely may show it"
 )
 DELTAS = (0.5, 0.6, 0.7)
 
@@ -318,9 +318,8 @@ def fig9(lab: Lab) -> FigureJob:
             "%",
             low=-10,
             high=10,
-            weak=HOLD_CLOSELY,
             of="loss",
-        ),
+        ).noted(HOLD_CLOSELY),
     ]
     furthest = max((abs(error.mean or 0.0) for error in held_errors.values()), default=0.0)
     notes.append(

@@ -25,8 +25,6 @@ PATH = (
     "100 Mbit/s, a base RTT of 3 ms, a queue of 1000 packets (a Linux interface's default: the "
     "paper names none), 60 s"
 )
-NEAR_PERCENT, NEAR_POINTS = 5.0, 1.0
-"""Ours: throughput is high and loss is low if no rival's is better by more than this."""
 LENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 60.0)
 
 
@@ -67,7 +65,7 @@ def fig11(lab: Lab) -> FigureJob:
         f"{name}.together",
         "Owl has high throughput and a low loss rate together, beside Linux's schemes (Fig. 11a)",
         "difference from each of Linux's schemes; thresholds: throughput at least "
-        f"-{NEAR_PERCENT:g}%, share of packets lost at most {NEAR_POINTS:g} point more",
+        f"-{PERCENT:g}%, share of packets lost at most {POINTS:g} points more",
         {
             f"{owl}, {said} against {rival}": (of(pair[owl], pair[rival]), aim)
             for owl in ("owl", "owl-loss")
@@ -77,12 +75,12 @@ def fig11(lab: Lab) -> FigureJob:
                 (
                     "throughput (%)",
                     partial(measured.percent, of="throughput_mbps"),
-                    Aim(low=-NEAR_PERCENT, small=PERCENT),
+                    Aim(low=-PERCENT, small=PERCENT),
                 ),
                 (
                     "loss (points)",
                     partial(measured.difference, of=_percent_lost),
-                    Aim(high=NEAR_POINTS, small=POINTS),
+                    Aim(high=POINTS, small=POINTS),
                 ),
             )
         },

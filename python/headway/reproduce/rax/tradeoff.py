@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import titled
-from headway.reproduce.claim import POINTS, judge
+from headway.reproduce.claim import PERCENT, POINTS, judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
     NOT_MET,
@@ -19,7 +19,7 @@ from headway.reproduce.rax.link import (
     split_restart_runs,
 )
 from headway.reproduce.rax.panels import of_one_sender
-from headway.stats.two_samples import median_difference
+from headway.stats.two_samples import median_percent
 
 if TYPE_CHECKING:
     from headway.reproduce.figure import FigureJob
@@ -54,13 +54,14 @@ def fig5(lab: Lab) -> FigureJob:
         judge(
             "fig5.loss",
             "... and on the median packet loss later (4.1)",
-            "share lost over the last half: smaller alpha minus larger alpha, medians; threshold: above 0",
+            "share lost over the last half: smaller alpha's above larger alpha's, in % of the latter, medians; "
+            "threshold: above 0",
             {
-                name: measured.apart(of_alpha[less], of_alpha[more], percent_lost, median_difference)
+                name: measured.apart(of_alpha[less], of_alpha[more], percent_lost, median_percent)
                 for name, (more, less) in steps.items()
             },
-            "points",
-            more=POINTS,
+            "%",
+            more=PERCENT,
             of="loss",
         ),
         judge(

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, sync_playwright
 import needs
 import surroundings
 from commands import Server
+from headway import ending
 from headway._native import Trace
 from workers import pytest_sessionfinish, pytest_testnodedown
 
@@ -31,9 +32,10 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @pytest.fixture(autouse=True)
 def signals_as_before() -> Iterator[None]:
-    """Each test begins with the same handlers: a command leaves its own in the process that it ran in."""
+    """Each test begins with the same handlers, and no signal has come: a command leaves both in its process."""
     before = {one: signal.getsignal(one) for one in ENDING}
     yield
+    ending._came.clear()
     for one, handler in before.items():
         signal.signal(one, handler)
 

@@ -38,13 +38,14 @@ class Training:
         >>> results = headway.bench(["cubic", *training.schemes], ["high-bdp"])
     """
 
-    def __init__(self, found: Sequence[trainings.Trained], learner: Path | None = None) -> None:
-        """Of trainings that are done, or of a learner. You get one from `headway.train`."""
+    def __init__(self, found: Sequence[trainings.Trained], learners: Sequence[Path] = ()) -> None:
+        """Of trainings that are done, or of learners. You get one from `headway.train`."""
         self._found = list(found)
-        self.models = [learner] if learner else [one.model for one in found]
+        self.models = [*learners] or [one.model for one in found]
         """The folder of each model, in the order in which they were trained."""
         own = trainings.schemes_of(found).values()
-        self.schemes = [f"rax-pretrained:model={learner}"] if learner else list(own)
+        of_learners = "".join(f":model={one}" for one in learners)
+        self.schemes = [f"rax-pretrained{of_learners}"] if learners else list(own)
         """A scheme for each system: with several seeds its runs take turns with the models."""
 
     @property
@@ -144,9 +145,11 @@ def train(
         given = None if seeds is None else list(seeds)
         several = None if given is None else trainings.checked_seeds(given, f"--seeds {given}")
         if trainings.is_learner(system, file, ablation):
-            trainings.check_learner(system, several, ray)
+            trainings.check_learner(system, ray)
+            if several:
+                return _learned(lambda: trainings.learn_each(folder, several, _silent))
             own_folder = trainings.folder_of(system, own) if out is None else folder
-            return _learned(own_folder, own)
+            return _learned(lambda: [trainings.learn(own_folder, own, _silent)])
         chosen = trainings.ask(system, file, ablation)
         for doubt in trainings.doubts(chosen):
             # The caller is behind headway.train, which calls this.
@@ -285,13 +288,17 @@ def log_row(system: str, seed: int, row: StretchRow) -> LogRow:
     }
 
 
-def _learned(folder: Path, seed: int) -> Training:
-    """An online learner, which has no configuration and no log."""
+def _learned(learn: Callable[[], list[tuple[Path, str]]]) -> Training:
+    """Online learners, which have no configuration and no log."""
     try:
-        where, _ = trainings.learn(folder, seed, lambda _: None)
+        found = learn()
     except KeyboardInterrupt as why:
         raise Interrupted(f"interrupted; {_called(str(why))}") from None
-    return Training([], where)
+    return Training([], [where for where, _ in found])
+
+
+def _silent(_: str) -> None:
+    """Says nothing."""
 
 
 def _called(kept: str) -> str:

@@ -17,7 +17,7 @@ from headway.cli.usage import Json, Ray  # noqa: TC001  # Typer reads them
 from headway.streams import quoted, results_in, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.progress import Progress
 
@@ -94,8 +94,11 @@ def train(
         return
     several = _seeds(seeds) if seeds is not None else None
     if run.is_learner(system, config, ablation):
-        run.check_learner(system, several, ray)
-        _learn(out or run.folder_of(system, seed), seed, json)
+        run.check_learner(system, ray)
+        if several:
+            _learn_each(out or run.FOLDER, several, json)
+        else:
+            _learn(out or run.folder_of(system, seed), seed, json)
         return
     chosen = run.ask(system, config, ablation)
     for doubt in run.doubts(chosen):
@@ -231,6 +234,25 @@ def _learn(folder: Path, seed: int, json: bool) -> None:
         return
     print(f"learner: {shown(where)}: {found}")
     schemes = quoted(f"rax,rax-pretrained:model={where}")
+    print(f"try it: headway bench --schemes {schemes} --scenario rax-1 --seconds 60")
+
+
+def _learn_each(folder: Path, seeds: Sequence[int], json: bool) -> None:
+    """Learners, each with a seed of its own, and the scheme that has them all."""
+    from headway.train import run
+
+    try:
+        found = run.learn_each(folder, seeds, _say)
+    except run.Stopped as stopped:
+        _interrupted(str(stopped))
+    results_in(folder, "the learners are")
+    if json:
+        rows = zip(found, seeds, strict=True)
+        print(js.dumps([{"model": str(where), "id": own, "seed": seed} for (where, own), seed in rows], indent=2))
+        return
+    for where, own in found:
+        print(f"learner: {shown(where)}: {own}")
+    schemes = quoted("rax,rax-pretrained" + "".join(f":model={where}" for where, _ in found))
     print(f"try it: headway bench --schemes {schemes} --scenario rax-1 --seconds 60")
 
 

@@ -32,7 +32,8 @@ def median_difference(one: Any, other: Any, axis: int = -1) -> Any:
 
 def median_percent(one: Any, other: Any, axis: int = -1) -> Any:
     """How far the median of one sample lies above that of the other, in % of it."""
-    return 100 * (np.median(one, axis=axis) / np.median(other, axis=axis) - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return 100 * (np.median(one, axis=axis) / np.median(other, axis=axis) - 1)
 
 
 def mean_percent(one: Any, other: Any, axis: int = -1) -> Any:
@@ -66,7 +67,7 @@ def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean
         how: `mean_difference`, `median_difference`, or either in % of the other sample's: `mean_percent`,
             `median_percent`.
     """
-    if not (one and other):
+    if not (one and other) or (how is median_percent and not np.median(other)):
         return NOTHING
 
     def interval(level: float) -> tuple[float, float] | None:

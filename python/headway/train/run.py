@@ -180,10 +180,8 @@ def checked_seeds(seeds: Sequence[Any], given: str) -> list[int]:
     return [int(seed) for seed in seeds]
 
 
-def check_learner(system: str, seeds: Sequence[int] | None, ray: str | None) -> None:
-    """Raises UsageError where an online learner is asked for with several seeds, or on a cluster."""
-    if seeds:
-        raise UsageError(f"--seeds: {system} is trained with one seed at a time; give --seed")
+def check_learner(system: str, ray: str | None) -> None:
+    """Raises UsageError where an online learner is asked for on a cluster."""
     if ray is not None:
         raise UsageError(f"--ray: {system} is trained on this machine; leave it out")
 
@@ -290,6 +288,23 @@ def failures(failed: Sequence[Failed], count: int, found: Sequence[Trained], fol
     """That some of `count` trainings failed, and where the others are, in one line."""
     what = f"{len(failed)} of {count} trainings failed: {'; '.join(one.name for one in failed)}"
     return f"{what}; the models of the others are in {folder}" if found else what
+
+
+def learn_each(base: Path, seeds: Sequence[int], say: Callable[[str], None]) -> list[tuple[Path, str]]:
+    """`learn` with each seed, each in a folder of its own in `base`. One that is there already is kept."""
+    from headway.models.learner import load_learner
+    from headway.train import online
+
+    found = []
+    for seed in seeds:
+        folder = folder_of(online.SYSTEM, seed, base)
+        known = load_learner(folder / online.SYSTEM) if (folder / online.SYSTEM).exists() else None
+        if known:
+            say(f"seed {seed} has been trained already")
+        else:
+            say(f"seed {seed}, {len(found) + 1} of {len(seeds)}")
+        found.append((folder / online.SYSTEM, known.id) if known else learn(folder, seed, say))
+    return found
 
 
 def learn(folder: Path, seed: int, say: Callable[[str], None]) -> tuple[Path, str]:

@@ -281,7 +281,8 @@ def test_a_learner_is_trained_with_several_seeds_and_the_same_call_keeps_what_is
     ids = [load_learner(folder).id for folder in found.models]
     assert len({*ids}) == 2
     assert found.schemes == [f"rax-pretrained:model={found.models[0]}:model={found.models[1]}"]
-    results = headway.bench(found.schemes, ["rax-1"], runs=2, seconds=1)
+    with pytest.warns(UserWarning, match="2 samples"):
+        results = headway.bench(found.schemes, ["rax-1"], runs=2, seconds=1)
     assert {row["model"] for row in results.runs()} == {*ids}
 
 

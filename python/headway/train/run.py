@@ -295,7 +295,7 @@ def learn_each(base: Path, seeds: Sequence[int], say: Callable[[str], None]) -> 
     from headway.models.learner import load_learner
     from headway.train import online
 
-    found = []
+    found: list[tuple[Path, str]] = []
     for seed in seeds:
         folder = folder_of(online.SYSTEM, seed, base)
         known = load_learner(folder / online.SYSTEM) if (folder / online.SYSTEM).exists() else None

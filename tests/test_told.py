@@ -11,6 +11,7 @@ from headway.gap.run import ask
 from headway.runs.told import FEATURES, untold
 
 TINY = Path(__file__).parent.parent / "crates/policy/tests/fixtures/tiny-v1"
+LEARNED = Path(__file__).parent.parent / "models" / "rax-v2"
 LINE = (
     "world {} tells flows nothing of switches: on owl-nsfnet:known=1, owl decides as if none were known; "
     "take world sim, or real switches (headway testbed)"
@@ -32,6 +33,7 @@ def test_features_of_switches_are_what_only_a_measurement_agent_tells():
         ("owl-nsfnet:known=0", ["owl"], "emu", None),
         ("pantheon-default", ["owl"], "emu", None),
         ("owl-nsfnet:known=1", ["cubic", "aurora", f"learned:model={TINY}"], "emu", None),
+        ("owl-nsfnet:known=1", ["rax", "rax-pretrained", f"rax-pretrained:model={LEARNED}"], "emu", None),
     ],
 )
 def test_who_observes_switches_and_is_told_nothing(scenario, schemes, world, who):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway._native import scheme_members
+from headway._native import check_model, scheme_members, shipped_learners, shipped_models
 from headway.runs.task import SIM, model_of
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 FEATURES = {"pnc_packets", "pna", "network_known"}
 """Features that come from the counters of switches (docs/features.md)."""
+LEARNER = "learner.txt"
+"""What a learner's folder has, and a model's does not (docs/models.md)."""
 
 
 def untold(scenarios: Sequence[Scenario], schemes: Sequence[str], world: str) -> list[str]:
@@ -39,15 +43,16 @@ def untold(scenarios: Sequence[Scenario], schemes: Sequence[str], world: str) ->
 
 def observes_switches(spec: str, world: str) -> bool:
     """Does the scheme's model observe any of FEATURES?"""
-    from headway.models.folder import load, shipped
-
     found = model_of(spec, world)
-    if found is None:
+    if found is None or found in {one["id"] for one in shipped_learners()}:
+        # What learns while it runs observes single packets.
         return False
-    model = next((one for one in shipped() if one.id == found), None)
-    if model is None:
-        model = load(spec.partition(":model=")[2].partition(":")[0])
-    return any(one["name"] in FEATURES for one in model.card["agent"]["observation"]["features"])
+    model = next((one for one in shipped_models() if one["id"] == found), None)
+    folder = spec.partition(":model=")[2].partition(":")[0]
+    if model is None and (Path(folder) / LEARNER).exists():
+        return False
+    card = json.loads((model or check_model(folder))["card"])
+    return any(one["name"] in FEATURES for one in card["agent"]["observation"]["features"])
 
 
 def _has_known(scenario: Scenario) -> bool:

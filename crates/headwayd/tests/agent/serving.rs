@@ -213,12 +213,12 @@ fn the_policy_has_a_flow_again_whose_queue_was_too_long() {
     assert_eq!(world.count("guard_trips"), 0);
 }
 
-/// The link is slower than those of Rax's pretraining, then as fast.
+/// The link is faster than those of Rax's pretraining, then as fast.
 #[test]
 fn rax_leaves_a_flow_outside_a_required_range_and_has_it_again() {
     for requires_range in [false, true] {
         let mut world = World::new(&Case {
-            link: "rate = \"1Mbps\", delay = \"30ms\", queue = \"10pkt\"",
+            link: "rate = \"90Mbps\", delay = \"30ms\", queue = \"100pkt\"",
             changes: "{ time = \"30s\", rate = \"20Mbps\" }",
             seconds: 80,
             frame: requiring(requires_range),

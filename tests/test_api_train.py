@@ -270,7 +270,7 @@ def test_the_online_learner_needs_no_pytorch(monkeypatch, tmp_path):
 
 
 def test_a_learner_is_trained_with_several_seeds_and_the_same_call_keeps_what_is_there(monkeypatch, tmp_path):
-    monkeypatch.setattr("headway.train.online.TRAINING_FLOWS", ("rax-1",))
+    monkeypatch.setattr("headway.train.online.TRAINING_FLOWS", ("rax-1", "low-bdp"))
     monkeypatch.setattr("headway.train.online.FLOW_S", 1.0)
     monkeypatch.setattr("headway.train.online.EVALUATED", 1)
     first = headway.train("rax-v2", seeds=[1], out=tmp_path)
@@ -278,8 +278,11 @@ def test_a_learner_is_trained_with_several_seeds_and_the_same_call_keeps_what_is
     found = headway.train("rax-v2", seeds=[1, 2], out=tmp_path)
     assert found.models == [tmp_path / f"rax-v2-seed-{seed}" / "rax-v2" for seed in (1, 2)]
     assert found.models[0].stat().st_mtime_ns == before
-    ids = [load_learner(folder).id for folder in found.models]
+    learners = [load_learner(folder) for folder in found.models]
+    ids = [one.id for one in learners]
     assert len({*ids}) == 2
+    # Trainings are replicates: no flow of one meets the network that a flow of another has met.
+    assert [one.card["training"]["seeds"] for one in learners] == [[1, 2], [3, 4]]
     assert found.schemes == [f"rax-pretrained:model={found.models[0]}:model={found.models[1]}"]
     with pytest.warns(UserWarning, match="2 samples"):
         results = headway.bench(found.schemes, ["rax-1"], runs=2, seconds=1)

@@ -44,8 +44,7 @@ class Training:
         self.models = [*learners] or [one.model for one in found]
         """The folder of each model, in the order in which they were trained."""
         own = trainings.schemes_of(found).values()
-        of_learners = "".join(f":model={one}" for one in learners)
-        self.schemes = [f"rax-pretrained{of_learners}"] if learners else list(own)
+        self.schemes = [trainings.scheme_of_learners(learners)] if learners else list(own)
         """A scheme for each system: with several seeds its runs take turns with the models."""
 
     @property

@@ -232,9 +232,7 @@ def _learn(folder: Path, seed: int, json: bool) -> None:
     if json:
         print(js.dumps({"model": str(where), "id": found, "seed": seed}, indent=2))
         return
-    print(f"learner: {shown(where)}: {found}")
-    schemes = quoted(f"rax,rax-pretrained:model={where}")
-    print(f"try it: headway bench --schemes {schemes} --scenario rax-1 --seconds 60")
+    _print_learners([(where, found)])
 
 
 def _learn_each(folder: Path, seeds: Sequence[int], json: bool) -> None:
@@ -250,9 +248,16 @@ def _learn_each(folder: Path, seeds: Sequence[int], json: bool) -> None:
         rows = zip(found, seeds, strict=True)
         print(js.dumps([{"model": str(where), "id": own, "seed": seed} for (where, own), seed in rows], indent=2))
         return
+    _print_learners(found)
+
+
+def _print_learners(found: Sequence[tuple[Path, str]]) -> None:
+    """The folder and the id of each, and what to try them with."""
+    from headway.train.run import scheme_of_learners
+
     for where, own in found:
         print(f"learner: {shown(where)}: {own}")
-    schemes = quoted("rax,rax-pretrained" + "".join(f":model={where}" for where, _ in found))
+    schemes = quoted(f"rax,{scheme_of_learners([where for where, _ in found])}")
     print(f"try it: headway bench --schemes {schemes} --scenario rax-1 --seconds 60")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -85,6 +86,11 @@ class RunRequest:
         each = [":".join(part for k, part in enumerate(one) if not k or part.startswith("model=")) for one in named]
         own = named[0][0]
         return tuple(one.replace(own, self.begun_from or own) for one in each)
+
+    @property
+    def first_seeds(self) -> tuple[int, ...]:
+        """The seeds of the runs of its first training: all where it has one."""
+        return self.seeds[:: len(self.models)]
 
     @cached_property
     def tasks(self) -> list[OneRun]:
@@ -275,8 +281,11 @@ class Lab:
 
 def with_trainings(spec: str) -> str:
     """The scheme with its shipped model and the other trainings that Headway brings; `spec` where there is none."""
-    others = sorted(TRAININGS.glob(f"{spec.partition(':')[0]}-v1-seed-*"))
-    return ":model=".join([spec, "v1", *map(str, others)]) if others else spec
+    model = re.search(r":model=([^:@]+)-(v\d+)@", canonical_scheme(spec, SIM))
+    if not model:
+        return spec
+    others = sorted(TRAININGS.glob(f"{model[1]}-{model[2]}-seed-*"))
+    return ":model=".join([spec, model[2], *map(str, others)]) if others else spec
 
 
 def _in_kernel(spec: str) -> str:

@@ -42,20 +42,24 @@ EVALUATED = 5
 def train(folder: Path, seed: int, say: Callable[[str], None]) -> str:
     """Learns, and writes the learner's folder; returns its id. The same seed gives the same id.
 
+    Trainings with different seeds share nothing: no flow of one has the seed of a flow of another.
+
     Raises:
         UsageError: Something is there already, or a recorded trace is missing.
         RunError: It cannot be written.
     """
     scenarios = {name: Scenario.load(name).hash for name in sorted(set(TRAINING_FLOWS))}
+    first = (seed - 1) % 2**32 * len(TRAINING_FLOWS) + 1
+    seeds = range(first, first + len(TRAINING_FLOWS))
     learned = ""
     started = time.monotonic()
     for number, name in enumerate(TRAINING_FLOWS):
         say(f"training flow {number + 1} of {len(TRAINING_FLOWS)}: {name}, {FLOW_S:g} s")
-        learned = learn(name, seed + number, FLOW_S, alpha=ALPHA, learned=learned or None)
+        learned = learn(name, seeds[number], FLOW_S, alpha=ALPHA, learned=learned or None)
     training = {
         "command": f"headway train {SYSTEM} --seed {seed}",
         "code_version": code_version,
-        "seeds": [seed + number for number in range(len(TRAINING_FLOWS))],
+        "seeds": list(seeds),
         "seconds": round(time.monotonic() - started, 1),
         "scenarios": scenarios,
         **trained_range(list(scenarios)),
@@ -65,7 +69,7 @@ def train(folder: Path, seed: int, say: Callable[[str], None]) -> str:
     }
     card = CARD | {"training": training}
     try:
-        card |= {"evaluation": _evaluation(learned, seed + len(TRAINING_FLOWS), say)}
+        card |= {"evaluation": _evaluation(learned, seeds.stop, say)}
     except (UsageError, RunError, OSError) as error:
         say(f"warning: the learner is written without an evaluation: {error}")
     return write_learner(folder, card, learned)

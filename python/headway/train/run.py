@@ -284,6 +284,11 @@ def schemes_of(found: Sequence[Trained]) -> dict[str, str]:
     return schemes
 
 
+def scheme_of_learners(folders: Sequence[Path]) -> str:
+    """The scheme whose flows begin with one of these learners."""
+    return "".join(["rax-pretrained", *(f":model={folder}" for folder in folders)])
+
+
 def failures(failed: Sequence[Failed], count: int, found: Sequence[Trained], folder: Path) -> str:
     """That some of `count` trainings failed, and where the others are, in one line."""
     what = f"{len(failed)} of {count} trainings failed: {'; '.join(one.name for one in failed)}"

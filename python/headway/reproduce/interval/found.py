@@ -144,7 +144,7 @@ class Found:
     def manova_of_one(self) -> Manova | None:
         """The same of the first training's runs alone: what the paper tests, 30 independent runs of each group."""
         wanted = [self.wanted[name] for name in self.judged]
-        first = {seed for one in wanted for seed in one.seeds[:: len(one.models)]}
+        first = {seed for one in wanted for seed in one.first_seeds}
         together = [runs for runs in self.measured.ordered(wanted)[0] if runs[0]["seed"] in first]
         whole = [[_numbers(run) for run in runs] for runs in together if all(map(_is_whole, runs))]
         groups = {name: [row[k][: len(QUANTITIES)] for row in whole] for k, name in enumerate(self.judged)}

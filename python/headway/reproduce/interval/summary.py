@@ -192,7 +192,7 @@ def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, RunRequ
 
     A run is a thread of its own: from its beginning to its end it uses no more CPU time than that.
     """
-    first = {one.label: {*one.seeds[:: len(one.models)]} for of in wanted.values() for one in of.values()}
+    first = {one.label: {*one.first_seeds} for of in wanted.values() for one in of.values()}
     runs = [
         run
         for of in wanted.values()

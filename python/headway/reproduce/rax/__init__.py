@@ -21,4 +21,5 @@ PAPER = Paper(
         *comparison.FIGURES,
     ),
     first_seed=FIRST_SEED,
+    trained=("rax-pretrained",),
 )

@@ -23,7 +23,14 @@ from headway.stats.equal import may_differ, reach, same, widened
 from headway.stats.estimate import Estimate
 from headway.stats.means import mean, percent, percent_apart
 from headway.stats.nested import nested
-from headway.stats.two_samples import between, mean_difference, mean_percent, median_difference, resampled
+from headway.stats.two_samples import (
+    between,
+    mean_difference,
+    mean_percent,
+    median_difference,
+    median_percent,
+    resampled,
+)
 
 
 def test_a_share_of_all_runs_has_an_interval():
@@ -274,6 +281,7 @@ AT_ONCE = 100
         (mean_percent, 50.0, (50, 50)),
         (median_difference, 1.0, (50, 50)),
         (median_difference, 1.0, (50, 20)),
+        (median_percent, 50.0, (50, 50)),
     ],
 )
 def test_the_bootstrap_of_independent_samples_covers_what_lies_between_them(how, truth, values, monkeypatch):

@@ -43,8 +43,8 @@ def normal(mean, error):
     ],
 )
 def test_a_level_needs_its_whole_interval(ends, expected):
-    assert Aim(0, 1).zone(Estimate.fixed(0.5, ends)) is expected
-    assert Aim(0, 1).zone(metric(None)) is MISSING
+    assert Aim(0, 1, relative=True).zone(Estimate.fixed(0.5, ends)) is expected
+    assert Aim(0, 1, relative=True).zone(metric(None)) is MISSING
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,14 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import daemon
+from headway.models import folder as model_folder
 from kernel import path
 from kernel.agents import seen
+from kernel.models import write_model
 from test_emu_bench import LINK
 
 pytestmark = [pytest.mark.system, pytest.mark.controllers]
@@ -39,3 +42,27 @@ def test_headwayd_serves_it(tmp_path, policy):
             one = seen(agent, lambda one: one["decisions"] > 20)
     assert one["policy"] == policy
     assert one["refused_decisions"] == 0
+
+
+@pytest.mark.usefixtures("bpf")
+def test_a_kernel_flow_is_asked_when_the_models_second_output_says(tmp_path):
+    """-1 asks for a quarter of an RTT, 1 for four: at one rate, sixteen times as many packets between decisions.
+
+    A decision needs a new acknowledgement, and the rate is low, so the short interval is longer than it asks for.
+    """
+
+    def packets_per_decision(chosen: float) -> float:
+        folder = tmp_path / f"chooses{chosen:g}"
+        folder.mkdir()
+        keeps_the_rate = np.array([0.0, chosen])
+        agent_of = model_folder.load("interval-learned-v1").card["agent"]
+        write_model(folder, np.zeros((2, 30)), keeps_the_rate, agent_of)
+        (tmp_path / f"flow{chosen:g}").mkdir()
+        with (
+            daemon.Daemon("--policy", f"learned:model={folder}") as agent,
+            path.flow(tmp_path / f"flow{chosen:g}", "headway_rate", path.LASTS_S),
+        ):
+            one = seen(agent, lambda one: one["decisions"] >= 20 and one["guard"] == "policy")
+        return float(one["delivered_packets"] / one["decisions"])
+
+    assert packets_per_decision(1.0) > 4 * packets_per_decision(-1.0)

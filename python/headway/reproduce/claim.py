@@ -103,7 +103,14 @@ class Aim:
     margin: float | None = None
     """For claims of more (low 0) or less (high 0): a smaller difference counts as equal."""
     small: float | None = None
-    """A small difference in its unit, where there is no margin; else `RELATIVE`."""
+    """A small difference in the estimate's unit, which the rule of three takes where there is no margin."""
+    relative: bool = False
+    """Is a small difference instead the share `RELATIVE` of the number or of its limit?"""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where nothing says what a small difference is: samples that are alike would decide."""
+        if self.margin is None and self.small is None and not self.relative:
+            raise ValueError("an aim without a margin needs `small` or `relative`")
 
     def judged(self, ours: Estimate, level: float = 1 - ERROR) -> tuple[float, float] | None:
         """The interval that decides: that of the estimate, wider where runs hardly differ (`stats.equal`)."""
@@ -284,7 +291,8 @@ def judge(
         learners: The trained schemes that the claim is about, if the figure has others too.
     """
     margin = less if more is None else more
-    aim = Aim(low if more is None else 0.0, high if less is None else 0.0, margin, SMALL.get(unit))
+    small = SMALL.get(unit)
+    aim = Aim(low if more is None else 0.0, high if less is None else 0.0, margin, small, relative=small is None)
     given = found if isinstance(found, Mapping) else {"": found}
     levels = tuple(_level(label, one, aim) for label, one in given.items())
     verdict = _verdict(levels, least, of_each=of_each)

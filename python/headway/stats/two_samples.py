@@ -50,6 +50,9 @@ def _samples(one: Sequence[float], other: Sequence[float], how: TwoSamples) -> l
     """Both in the unit of the statistic."""
     if how is mean_percent:
         return [*percent_parts_apart(one, other)]
+    if how is median_percent:
+        of = float(np.median(other)) / 100
+        return [[value / of for value in one], [value / of for value in other]]
     return [list(one), list(other)]
 
 

@@ -220,7 +220,7 @@ class Found:
             margin = PERCENT * earned(self.mean(other, THROUGHPUT).mean or 0.0) / 100
         else:
             apart, margin = self.percent(name, other, quantity), PERCENT
-        return Aim(-margin, margin).zone(apart, 1 - error)
+        return Aim(-margin, margin, small=margin).zone(apart, 1 - error)
 
     def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Estimate:
         """Of a group."""

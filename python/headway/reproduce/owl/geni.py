@@ -75,12 +75,12 @@ def fig11(lab: Lab) -> FigureJob:
                 (
                     "throughput (%)",
                     partial(measured.percent, of="throughput_mbps"),
-                    Aim(low=-PERCENT),
+                    Aim(low=-PERCENT, small=PERCENT),
                 ),
                 (
                     "loss (points)",
                     partial(measured.difference, of=_percent_lost),
-                    Aim(high=POINTS),
+                    Aim(high=POINTS, small=POINTS),
                 ),
             )
         },

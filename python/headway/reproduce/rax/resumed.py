@@ -114,8 +114,9 @@ def fig7(lab: Lab) -> FigureJob:
         "that are then still in flight belong to neither flow, but their losses count.",
         "A spike is one of the first ten seconds in which more than 10% of the packets sent are "
         "lost. The table has the worst second of any run, and the number of runs with a spike.",
-        "`rax-pretrained` begins with `models/rax-v2`. Flows trained it one after another, in 29 "
-        "minutes on eight links, one of which is this link.",
+        "`rax-pretrained` begins with one of five trainings, of which `models/rax-v2` is the first: "
+        "each serves one run in five. Flows trained each of them one after another, in 29 minutes on "
+        "eight links, one of which is this link. The table has the mean of the five trainings.",
     ]
     return FigureResult(chart, claims, table, notes)
 
@@ -224,7 +225,7 @@ FIGURES = (
         "fig7",
         "Throughput and loss of flows that begin with what was learned before",
         f"{PATH}; alpha is 4. In a and b, each seed's flows resume the networks that they trained "
-        "in the 600 s before. In c, all flows begin with the same shipped network.",
+        "in the 600 s before. In c, the flows of a run begin with one of five trainings of one network.",
         fig7,
     ),
 )

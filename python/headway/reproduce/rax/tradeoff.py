@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import titled
@@ -12,11 +13,11 @@ from headway.reproduce.rax.link import (
     PATH,
     SECOND,
     UNSEEN,
+    fresh,
     percent_lost,
     percent_spike,
     reached_s,
-    restart_runs,
-    split_restart_runs,
+    runs_of,
 )
 from headway.reproduce.rax.panels import of_one_sender
 from headway.stats.two_samples import median_percent
@@ -26,13 +27,21 @@ if TYPE_CHECKING:
     from headway.reproduce.lab import Lab
 
 ALPHAS = (1.0, 2.0, 4.0)
+FIRST_SEED = 60001
+"""Seeds of its own: those from 50001 on had been seen when the margin of `fig5.loss` was chosen (decision 47)."""
+NEW_SEEDS = (
+    "Its seeds begin at 60001. Runs with the seeds from 50001 on had been seen when the margin of the loss was "
+    "chosen: a larger alpha lost 0.05 and 0.02 points less there. With a margin of 0.01 points the claim held, "
+    "with 0.1 points it did not, and with 1% of the loss it held again. The last was kept, and then these runs "
+    "were made."
+)
 
 
 def fig5(lab: Lab) -> FigureJob:
     """One sender's throughput and loss with each alpha."""
-    lives = [restart_runs(lab, alpha, "rax-1") for alpha in ALPHAS]
-    measured = split_restart_runs((yield [of.whole for of in lives]), lives)
-    of_alpha = {alpha: of.first for alpha, of in zip(ALPHAS, lives, strict=True)}
+    own = replace(lab, first_seed=FIRST_SEED)
+    of_alpha = {alpha: runs_of(own, f"alpha {alpha:g}", fresh(alpha), "rax-1") for alpha in ALPHAS}
+    measured = yield [*of_alpha.values()]
     titles = {of_alpha[alpha]: f"({letter}) alpha = {alpha:g}" for letter, alpha in zip("abc", ALPHAS, strict=True)}
     chart = titled(of_one_sender(measured, titles), None, 2)
     steps = {"2 over 1": (2.0, 1.0), "4 over 2": (4.0, 2.0)}
@@ -78,7 +87,7 @@ def fig5(lab: Lab) -> FigureJob:
             of="time to its share",
         ),
     ]
-    return FigureResult(chart, claims, notes=[UNSEEN, NOT_MET])
+    return FigureResult(chart, claims, notes=[UNSEEN, NEW_SEEDS, NOT_MET])
 
 
 FIGURES = (

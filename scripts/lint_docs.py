@@ -130,8 +130,9 @@ def faults(page: Path) -> list[str]:
         is_table = line.lstrip().startswith("|")
         if len(line) > WIDTH and not is_table and " " in line.strip(" -*"):
             found.append((number, f"{len(line)} columns; wrap it at {WIDTH}: scripts/wrap_docs.py"))
-        found += [(number, f"the link {t} leads nowhere") for t in LINK.findall(line) if is_broken(page, t)]
         found += [(number, f"there is no {file}") for file in FILE.findall(line) if not (ROOT / file).exists()]
+    for number, line in enumerate(without_code(page.read_text()).splitlines(), 1):
+        found += [(number, f"the link {t} leads nowhere") for t in LINK.findall(line) if is_broken(page, t)]
     return [f"{name}:{number}: {fault}" for number, fault in sorted(found)]
 
 
@@ -163,6 +164,11 @@ def written(text: str) -> str:
     return "\n".join(kept)
 
 
+def without_code(text: str) -> str:
+    """The page with empty lines in the place of its blocks of code; generated parts stay."""
+    return re.sub(r"(?ms)^```.*?^```", lambda code: "\n" * code[0].count("\n"), text)
+
+
 def is_broken(page: Path, target: str) -> bool:
     """Does a link of this page lead to no file, or to no heading of it?"""
     if re.match(r"[a-z]+:", target):
@@ -175,7 +181,7 @@ def is_broken(page: Path, target: str) -> bool:
 @cache
 def anchors(page: Path) -> frozenset[str]:
     """The names of a page's headings, as GitHub makes them."""
-    text = re.sub(r"(?ms)^```.*?^```", "", page.read_text())
+    text = without_code(page.read_text())
     heads = (re.sub(r"[`*]", "", head).lower() for head in re.findall(r"(?m)^#+ (.+)$", text))
     return frozenset("".join(c for c in head.replace(" ", "-") if c.isalnum() or c in "-_") for head in heads)
 

@@ -73,7 +73,8 @@ def test_publishing_one_figure_leaves_the_others(tmp_path):
     (tmp_path / "img").mkdir()
     publish(tmp_path, OWL, [outcome("fig7", 2.0)])
     page = tmp_path / "owl.md"
-    page.write_text(page.read_text().replace("## fig9", "By hand.\n\n## fig9"))
+    titled = page.read_text().replace("## fig10: ", "## fig10: An older title of ")
+    page.write_text(titled.replace("## fig9", "By hand.\n\n## fig9"))
     publish(tmp_path, OWL, [outcome("fig10", 0.5)])
     text = page.read_text()
     assert "By hand.\n" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from headway.files import put_between, write_atomic
@@ -67,6 +68,7 @@ def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Pat
         ):
             write_atomic(path, picture + "\n")
             written.append(path)
+        text = headed(text, outcome.figure)
         text = put_between(text, marker(outcome.figure), section(paper, outcome, outcome.drawn), page)
     text = put_between(text, SUMMARY, summary(paper, outcomes, text), page)
     write_atomic(page, text)
@@ -80,6 +82,11 @@ def in_short_first(text: str) -> str:
         return text
     end = text.find("\n## ", section) + 1 or len(text)
     return text[:table] + text[section:end] + text[table:section] + text[end:]
+
+
+def headed(text: str, figure: Figure) -> str:
+    """The page with the figure's heading as its title is today: the summary's link points at it."""
+    return re.sub(rf"(?m)^## {figure.name}: .*$", lambda _: f"## {figure.name}: {figure.title}", text)
 
 
 def marker(figure: Figure) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway._native import check_learner
 from headway._native import shipped_learners as native_shipped
-from headway.models.folder import CARD, OURS
+from headway.models.folder import CARD, OURS, TRAININGS
 from headway.models.writer import card_text, put
 
 if TYPE_CHECKING:
@@ -55,13 +55,18 @@ def shipped_learners() -> list[Learner]:
 def load_learner(name: str | Path) -> Learner | None:
     """A learner by the name of one that comes with Headway, or by its folder; None if it is none.
 
+    `rax-v2-seed-2` is the same recipe trained with another seed, and `rax-v2-seed-1` is `rax-v2`.
+
     Raises:
         UsageError: A folder has a LEARNER, and the loader refuses it.
     """
     ours = {learner.title: learner for learner in shipped_learners()}
     if str(name) in ours:
         return ours[str(name)]
-    folder = Path(name)
+    title, _, seed = str(name).rpartition("-seed-")
+    if title in ours and seed == "1":
+        return ours[title]
+    folder = TRAININGS / name if title in ours else Path(name)
     if not (folder / LEARNER).is_file():
         return None
     found = check_learner(folder)

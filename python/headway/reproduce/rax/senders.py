@@ -6,7 +6,7 @@ from statistics import pstdev
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import titled
-from headway.reproduce.claim import POINTS, judge
+from headway.reproduce.claim import PERCENT, judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
     LINK_MBPS,
@@ -49,7 +49,7 @@ def fig6(lab: Lab) -> FigureJob:
                 for name, (more, fewer) in steps.items()
             },
             "points",
-            more=POINTS,
+            more=PERCENT,
             of="standard deviation",
         ),
         judge(

@@ -52,6 +52,12 @@ def test_who_never_comes_near_the_best_counts_with_all_it_trained(rows):
     assert cells[-1][0] == "none (BBR)"
 
 
+def test_it_says_which_version_trained(rows):
+    assert not any("trained by" in note for note in agents(rows).notes)
+    made = [one | {"code_version": f"0.1.0+{one['agents']}"} for one in rows]
+    assert "The teams were trained by Headway 0.1.0+0, 0.1.0+1, 0.1.0+4." in agents(made).notes
+
+
 def test_one_seed_has_no_interval_and_leaves_claims_open(rows):
     drawn = agents([one for one in rows if one["seed"] <= 1])
     assert all(claim.verdict is Verdict.OPEN for claim in drawn.claims)

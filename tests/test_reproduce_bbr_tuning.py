@@ -1,14 +1,17 @@
 """What the tuner's figures judge, on runs that are made up and numbers worked out by hand."""
 
 import json
+from functools import cache
 
 import pytest
 
 from headway._native import Scenario
+from headway.models import load
 from headway.report.svg import standalone
 from headway.reproduce import paper
 from headway.reproduce.bbr_tuning.epochs import percent_soon, quantile
 from headway.reproduce.bbr_tuning.faults import lost_rate_s, peak_rtt_ms, stale_btlbw_s, stale_rtprop_s
+from headway.reproduce.bbr_tuning.fixed import pairs
 from headway.reproduce.bbr_tuning.joining import converges_s, has_converged, peak_ms, reacts_s
 from headway.reproduce.bbr_tuning.path import VANILLA, changes_s, ends_s, errors, percent_right, truth
 from headway.reproduce.claim import Verdict
@@ -154,6 +157,44 @@ def test_a_tuned_flow_that_is_better_is_found_to_be_and_a_worse_one_not():
     other = made(figures["fig2a"], run_of(False))
     assert other["fig2a.stale"].verdict is Verdict.FAILS
     assert other["fig2a.throughput-tuned"].verdict is Verdict.FAILS
+
+
+def test_a_fixed_pair_of_windows_that_does_better_is_found(monkeypatch):
+    # Six pairs of the fifteen.
+    monkeypatch.setattr("headway.reproduce.bbr_tuning.fixed.SECONDS", (2.0, 10.0))
+    fixed = {figure.name: figure for figure in paper("bbr-tuning").figures}["fixed"]
+
+    @cache
+    def run_on(scenario, is_good):
+        """A good pair converges 5 s after the fifth flow with a low peak, and recovers 2 s after the step."""
+
+        def joined(t, n):
+            rate = 2.0 if t > (22.0 if is_good else 42.0) else 2.0 + 0.6 * (n - 2)
+            return (50.0, 2.0, rate, 50.0 + (50.0 if is_good else 400.0) * (20 < t < 24))
+
+        def stepped(t):
+            return (40.6 if t < 20 else 400.6, 20.0, 8.0 if 11 <= t < (13 if is_good else 29) else 20.0, 41.0)
+
+        return a_run(scenario, joined, flows=5) if scenario == "bbr-join-leave" else a_run(scenario, stepped)
+
+    def run_of(good):
+        return lambda one: run_on(one.scenario.name, one.label == good)
+
+    nothing = made(fixed, run_of(None))
+    assert nothing["fixed.converges"].verdict is Verdict.HOLDS
+    assert nothing["fixed.peak"].verdict is Verdict.FAILS
+    assert nothing["fixed.reacts"].verdict is Verdict.FAILS
+    assert nothing["fixed.throughput"].verdict is Verdict.FAILS
+    better = made(fixed, run_of("2 s, 5 rounds"))
+    assert better["fixed.converges"].verdict is Verdict.FAILS
+    assert better["fixed.peak"].verdict is Verdict.HOLDS
+    assert better["fixed.throughput"].verdict is Verdict.HOLDS
+
+
+def test_the_fixed_pairs_are_those_that_the_shipped_models_choose_from():
+    for name in ("ppo", "dqn", "a2c"):
+        choices = load(f"bbr-tuner-{name}-v1").card["agent"]["action"]["choices"]
+        assert [tuple(choice) for choice in choices] == pairs()
 
 
 def test_quick_makes_a_figure_on_the_command_line(run, tmp_path):

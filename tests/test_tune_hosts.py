@@ -430,6 +430,55 @@ def test_simulated_flows_are_tuned(url):
     run(body)
 
 
+class WatchedFlows(SimulatedFlows):
+    """Keeps what every sample says that a flow has delivered."""
+
+    def __init__(self, **options):
+        self.delivered = {}
+        super().__init__(**options)
+
+    def sample(self):
+        found = super().sample()
+        for one in found:
+            self.delivered.setdefault(one.flow, []).append((one.time_s, one.acked_bytes))
+        return found
+
+    def longest_stall_s(self):
+        """The longest simulated time in which a flow that was there delivered nothing."""
+        longest = 0.0
+        for samples in self.delivered.values():
+            since, before = samples[0]
+            for time_s, acked in samples:
+                longest = max(longest, time_s - since)
+                if acked > before:
+                    since, before = time_s, acked
+        return longest
+
+
+def test_no_simulated_flow_stalls_while_agents_come_and_go(url):
+    async def body(started):
+        safe = secure()
+        await started.agent(url, safe)
+        # A sample is a twentieth of a second of the flow's time, whatever the machine's clock says.
+        flows = WatchedFlows(scenario="bbr-training-alone", t1_s=0.05, seed=3)
+        host, _ = started.host(url, safe, flows=flows)
+        for _ in range(2):
+            await until(lambda: are(flows, TUNED))
+            started.tasks[0 if len(started.tasks) == 2 else -1].cancel()
+            await until(lambda: are(flows, DEFAULT))
+            await asyncio.gather(*(task for task in started.tasks if task.cancelling()), return_exceptions=True)
+            await started.agent(url, safe)
+        await until(lambda: are(flows, TUNED))
+        assert host.counters["restores_silence"] == 2
+        (samples,) = flows.delivered.values()
+        assert samples[-1][0] - samples[0][0] > 5
+        # The slowest link of the scenario sends a packet in 12 ms, and BBR's ProbeRTT keeps four in flight.
+        assert flows.longest_stall_s() < 1.0
+        assert not host.rules.rejected
+
+    run(body)
+
+
 def test_a_silent_host_is_forgotten(url, monkeypatch):
     async def body(started):
         monkeypatch.setattr(agents, "FORGET_S", 0.5)

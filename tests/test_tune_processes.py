@@ -1,4 +1,4 @@
-"""Fifty hosts and four agents as processes of their own; any of them is killed, hangs and is started again."""
+"""Fifty simulated hosts and four agents in processes; any of them is killed, hangs and is started again."""
 
 import contextlib
 import os
@@ -75,9 +75,9 @@ class Cluster:
                 "--hosts",
                 str(HOSTS),
                 "--source",
-                "made-up",
-                "--flows",
-                "2",
+                "simulated",
+                "--scenario",
+                "bbr-training-alone",
             ]
             words += [
                 "--seed",

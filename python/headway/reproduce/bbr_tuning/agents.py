@@ -94,6 +94,8 @@ def agents(rows: Sequence[Row]) -> FigureResult:
         f"all decisions of its training, so those means are lower bounds. These are {late} of "
         f"{sum(map(len, setups.values()))} teams.",
     ]
+    if versions := sorted({row["code_version"] for row in rows if "code_version" in row}):
+        notes.append(f"The teams were trained by Headway {', '.join(versions)}.")
     return FigureResult(titled(panels, looks), _claims(setups), table, notes)
 
 

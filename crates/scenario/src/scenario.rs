@@ -76,6 +76,7 @@ shipped!(
     "aurora-training",
     "aurora-training-wide",
     "lte-training",
+    "evdo-training",
     "owl-training",
     "owl-training-path",
     "owl-training-lte",

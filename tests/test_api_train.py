@@ -281,7 +281,7 @@ def test_a_learner_is_trained_with_several_seeds_and_the_same_call_keeps_what_is
     learners = [load_learner(folder) for folder in found.models]
     ids = [one.id for one in learners]
     assert len({*ids}) == 2
-    # Trainings are replicates: no flow of one meets the network that a flow of another has met.
+    # Trainings are replicates: no training flow of one has the seed of another's.
     assert [one.card["training"]["seeds"] for one in learners] == [[1, 2], [3, 4]]
     assert found.schemes == [f"rax-pretrained:model={found.models[0]}:model={found.models[1]}"]
     with pytest.warns(UserWarning, match="2 samples"):

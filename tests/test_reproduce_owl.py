@@ -195,10 +195,7 @@ def test_senders_at_the_equilibrium_in_the_mean_alone_are_not_there(tmp_path):
     missing = [level.name for level in found(one)["fig9.rate"].levels if level.zone is Zone.MISSING]
     assert missing == ["n = 2, delta = 0.6", "n = 3, delta = 0.6", "n = 3, delta = 0.7"]
     apart = found(one, senders([50.0, 250 / 3], [0.1, 0.4]))
-    # Senders that keep Eq. 9's rate lose what Eq. 10 says, so the network that was trained is to blame.
-    assert (apart["fig9.rate"].verdict, apart["fig9.loss"].verdict) == (FAILS, WEAK)
-    nobody = claims(fig9, one, lambda wanted, _: right(wanted) | {"loss": 0.9})
-    assert nobody["fig9.loss"].verdict is FAILS
+    assert (apart["fig9.rate"].verdict, apart["fig9.loss"].verdict) == (FAILS, FAILS)
     # Three that only share the link have 33.3 Mbit/s each, where Eq. 9 says 35.7.
     fair = senders([100 / 3] * 3, [0.0] * 3)
     shared = claims(fig9, all_three, lambda wanted, _: fair if is_at(wanted, 3, 0.7) else right(wanted))
@@ -411,7 +408,7 @@ def test_the_mask_sees_what_is_known_as_the_network_does(monkeypatch):
 
 
 def test_trainings_that_are_all_equal_do_not_decide_figure_11():
-    """Five trainings that give one number leave open what a sixth gives, whatever the margin is called."""
+    """Five trainings that give one number leave open what a sixth gives (the rule of three)."""
     five = ":model=".join(["owl", "v1", *sorted(str(TRAININGS / f"owl-v1-seed-{seed}") for seed in range(2, 6))])
     of_five = Lab(Settings(runs=30), stand_ins={"owl": five, "owl-loss": "aurora"})
     found = claims(fig11, of_five, lambda *_: {"throughput_mbps": 99.0, "loss": 0.01, "flows": []})

@@ -66,7 +66,8 @@ def load_learner(name: str | Path) -> Learner | None:
     title, _, seed = str(name).rpartition("-seed-")
     if title in ours and seed == "1":
         return ours[title]
-    folder = TRAININGS / name if title in ours else Path(name)
+    ours_too = TRAININGS / name if title in ours else Path(name)
+    folder = ours_too if ours_too.is_dir() else Path(name)
     if not (folder / LEARNER).is_file():
         return None
     found = check_learner(folder)

@@ -59,7 +59,8 @@ def number(value: float, like: float | None = None) -> str:
 
     `like` is the number whose digits after the point to use.
     """
-    return f"{value:.{_digits(value if like is None else like)}f}"
+    text = f"{value:.{_digits(value if like is None else like)}f}"
+    return text if float(text) else text.removeprefix("-")
 
 
 def signed(text: str) -> str:

@@ -109,7 +109,7 @@ class Aim:
 
     def __post_init__(self) -> None:
         """Raises ValueError where nothing says what a small difference is: samples that are alike would decide."""
-        if self.margin is None and self.small is None and not self.relative:
+        if not (self.margin or self.small or self.relative):
             raise ValueError("an aim without a margin needs `small` or `relative`")
 
     def judged(self, ours: Estimate, level: float = 1 - ERROR) -> tuple[float, float] | None:
@@ -138,6 +138,7 @@ class Aim:
     def _small(self, mean: float) -> float:
         if small := self.margin or self.small:
             return small
+        # A margin of 0 has no small difference of its own either.
         return RELATIVE * max(abs(number) for number in (mean, self.low, self.high) if isfinite(number))
 
     def room(self, ours: Estimate) -> float:
@@ -163,6 +164,11 @@ class Level:
     def judged(self) -> tuple[float, float] | None:
         """The interval that its zone comes from."""
         return None if self.aim is None else self.aim.judged(self.ours)
+
+    @property
+    def is_widened(self) -> bool:
+        """Is the interval that decides wider than that of the samples?"""
+        return self.judged is not None and self.judged != self.ours.ci95
 
     @property
     def shown(self) -> Estimate:
@@ -302,6 +308,12 @@ def judge(
         parts.append(untestable)
     elif verdict is Verdict.OPEN and (off := sum(level.zone is Zone.CONTRARY for level in levels)):
         parts.append(f"{off} of {len(levels)} levels lie elsewhere at 95%, and none after Holm's correction")
+    if alike := sum(level.is_widened for level in levels):
+        parts.append(
+            f"samples of {alike} of {len(levels)} levels are nearly all the same: their intervals are as wide as "
+            "the rule of three makes them (docs/decisions/0047), because a sample that differs may not have been "
+            "met"
+        )
     if margin:
         parts.append(f"equal is within {f'{margin:g} {unit}'.strip()}")
     return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner, of_recordings, learners, of)

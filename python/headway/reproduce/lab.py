@@ -279,13 +279,17 @@ class Lab:
         return [s for s in seconds if most is None or s <= most]
 
 
-def with_trainings(spec: str) -> str:
-    """The scheme with its shipped model and the other trainings that Headway brings; `spec` where there is none."""
-    model = re.search(r":model=([^:@]+)-(v\d+)@", canonical_scheme(spec, SIM))
-    if not model:
-        return spec
-    others = sorted(TRAININGS.glob(f"{model[1]}-{model[2]}-seed-*"))
-    return ":model=".join([spec, model[2], *map(str, others)]) if others else spec
+def with_trainings(spec: str, *, shipped: bool = True) -> str:
+    """The scheme with its shipped model and the other trainings that Headway brings; `spec` where there is none.
+
+    Args:
+        spec: A scheme; one that names its model stays as it is.
+        shipped: Is the shipped model among them? If it was chosen from several, it is no training like the others.
+    """
+    found = None if ":model=" in spec else re.search(r":model=([^:@]+)-(v\d+)@", canonical_scheme(spec, SIM))
+    others = sorted(map(str, TRAININGS.glob(f"{found[1]}-{found[2]}-seed-*"))) if found else []
+    models = [*([found[2]] if shipped and found else []), *others]
+    return ":model=".join([spec, *models]) if others else spec
 
 
 def _in_kernel(spec: str) -> str:

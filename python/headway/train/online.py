@@ -42,7 +42,7 @@ EVALUATED = 5
 def train(folder: Path, seed: int, say: Callable[[str], None]) -> str:
     """Learns, and writes the learner's folder; returns its id. The same seed gives the same id.
 
-    Trainings with different seeds share nothing: no flow of one has the seed of a flow of another.
+    No training flow of one seed has the seed of another's, where seeds are below 2**32.
 
     Raises:
         UsageError: Something is there already, or a recorded trace is missing.

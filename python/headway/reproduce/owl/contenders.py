@@ -153,23 +153,13 @@ def beside_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule
     if not has_rule:
         return claims
     both = zip(claims, claims_of(RULE_ALONE), strict=True)
-    who = f"with {RULE_ALONE}, the rule that our network imitates, in Owl's place"
-    return [beside(claim, rule.verdict, who, RULE_REACHES) for claim, rule in both]
+    return [_noted(claim, rule.verdict) if claim.verdict is Verdict.FAILS else claim for claim, rule in both]
 
 
-def beside(claim: Claim, other: Verdict, who: str, would_show: str) -> Claim:
-    """A claim about our network; if it fails, beside what becomes of it with something else in the network's place.
-
-    Args:
-        claim: As it was judged for our network.
-        other: What becomes of it with the other.
-        who: In whose place the other is.
-        would_show: What would show the claim, if it holds for the other: then our network is too weak to tell.
-    """
-    if claim.verdict is not Verdict.FAILS:
-        return claim
-    said = f"{who}: {other}"
-    return claim.noted(said, would_show, verdict=Verdict.WEAK) if other is Verdict.HOLDS else claim.noted(said)
+def _noted(claim: Claim, of_rule: Verdict) -> Claim:
+    """A claim that fails for our network, beside what becomes of it for the rule."""
+    said = f"with {RULE_ALONE}, the rule that our network imitates, in Owl's place: {of_rule}"
+    return claim.noted(said, RULE_REACHES, verdict=Verdict.WEAK) if of_rule is Verdict.HOLDS else claim.noted(said)
 
 
 def online(lab: Lab) -> dict[str, str]:

@@ -44,10 +44,10 @@ IN_DRIVE = (
     "was made (docs/decisions/0031)."
 )
 INTERVALS = (
-    "In the table the intervals of Owl and Owl-Loss are over five trainings, each of which has six of the 30 runs. "
-    "Those of the other schemes are over blocks of runs at neighbouring offsets. So Owl's may look narrower than "
-    "they would on as many offsets. In the claims, six offsets a training are counted as differences of trainings "
-    "too, which widens their intervals."
+    "Do not compare intervals of the table. Those of owl, owl-online and owl-loss are over five trainings, each "
+    "of which has six of the 30 runs. Those of the other schemes are over seconds of the recording. The claims "
+    "compare runs of the same seconds. They take the trainings for the samples, so what six offsets add to the "
+    "difference of two trainings widens their intervals."
 )
 OWL = ("owl",)
 SCALE = (

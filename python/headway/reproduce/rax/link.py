@@ -28,6 +28,8 @@ FIRST_SEED = 50001
 BIN_MS = 1000.0
 """Figure 8: "we use bins of one second"."""
 LENGTH_S = 600.0
+FAIR_SHARE = 1.0
+"""In % of a sender's fair share of the link: rates that differ by less count as equal."""
 SECOND = 1.0
 """Of two times that differ by less, none is longer: it is the width of a bin."""
 MEAN_S = 10

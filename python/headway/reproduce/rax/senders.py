@@ -6,9 +6,10 @@ from statistics import pstdev
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import titled
-from headway.reproduce.claim import PERCENT, judge
+from headway.reproduce.claim import judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.rax.link import (
+    FAIR_SHARE,
     LINK_MBPS,
     PATH,
     SECOND,
@@ -49,7 +50,7 @@ def fig6(lab: Lab) -> FigureJob:
                 for name, (more, fewer) in steps.items()
             },
             "points",
-            more=PERCENT,
+            more=FAIR_SHARE,
             of="standard deviation",
         ),
         judge(

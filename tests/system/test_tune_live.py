@@ -1,6 +1,7 @@
 """BBR's windows of live flows of the kernel's, set by an agent over ZeroMQ, and restored when it is gone."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -53,13 +54,20 @@ def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_i
         for ends in flows:
             for end in ends:
                 open_ones.enter_context(end)
-        ended = threading.Event()
+        ended, arrived = threading.Event(), [0] * FLOWS
 
         def send():
             while not ended.wait(0.005):
-                for sender, receiver in flows:
+                for n, (sender, receiver) in enumerate(flows):
                     sender.sendall(bytes(20_000))
-                    receiver.recv(20_000, socket.MSG_WAITALL)
+                    arrived[n] += len(receiver.recv(20_000, socket.MSG_WAITALL))
+
+        def go_on():
+            """Each flow delivers more than it has so far: none stalls."""
+            before, end = list(arrived), time.monotonic() + 120
+            while not all(now > then + 100_000 for now, then in zip(arrived, before, strict=True)):
+                assert time.monotonic() < end, f"a flow stalls: {before}, then {arrived}"
+                time.sleep(0.05)
 
         sending = threading.Thread(target=send)
         sending.start()
@@ -72,7 +80,15 @@ def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_i
         running = [tune(tmp_path, *decides), tune(tmp_path, *watches)]
         try:
             until(agent, TUNED)
+            # An agent that hangs, then one that is killed: flows go on, and have BBR's own windows again.
+            running[0].send_signal(signal.SIGSTOP)
+            go_on()
+            until(agent, DEFAULT)
+            go_on()
+            running[0].send_signal(signal.SIGCONT)
+            until(agent, TUNED)
             running[0].kill()
+            go_on()
             # Not sooner than agreed: tests/test_tune_hosts.py.
             until(agent, DEFAULT)
             running.append(tune(tmp_path, *decides))
@@ -84,6 +100,7 @@ def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_i
             running[1].terminate()
             assert running[1].wait(120) == 0
             until(agent, DEFAULT)
+            go_on()
         finally:
             for one in running:
                 one.kill()

@@ -139,7 +139,7 @@ def scheme_section(scheme: dict[str, Any], found: list[Check]) -> str:
     ]
     if scheme["deviations"]:
         parts.append("\nDeparts from its source:\n\n")
-        parts += [f"- {sentence(deviation)}\n" for deviation in scheme["deviations"]]
+        parts += [f"- {sentence(one)}\n" for one in scheme["deviations"]]
     if scheme["params"]:
         params = [
             [f"`{p['name']}`", p["help"], str(p["kind"]), p["default"] or "required"] for p in scheme["params"]
@@ -176,7 +176,7 @@ def verdict(found: list[Check]) -> str:
 
 
 def schemes_page() -> str:
-    """Every scheme with its source, its needs, its deviations, parameters and checks; every scenario or family."""
+    """Every scheme with its source, its needs, its departures, parameters and checks; every scenario or family."""
     checks_of: dict[str, list[Check]] = {}
     for check in checks.kept():
         checks_of.setdefault(check["scheme"].partition(":")[0], []).append(check)
@@ -185,7 +185,8 @@ def schemes_page() -> str:
         found = checks_of.get(s["name"], [])
         needs = ", ".join(s["needs"]) or "nothing"
         link = f"[`{s['name']}`](#{s['name']})"
-        departs = f"[in {len(s['deviations'])}](#{s['name']})" if s["deviations"] else "in none"
+        count = len(s["deviations"])
+        departs = f"[in {count}](#{s['name']})" if count else "in none"
         rows.append(
             [link, s["family"], s["summary"], needs, ", ".join(s["worlds"]), s["source"], departs, verdict(found)]
         )

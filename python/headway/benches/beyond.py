@@ -46,8 +46,9 @@ def beyond(scenarios: Sequence[Scenario], schemes: Sequence[str]) -> list[str]:
 def _trained(spec: str) -> list[Range]:
     """The `[training.range]` of each of the scheme's models that is a folder and has one."""
     folders = (member.partition(":model=")[2].partition(":")[0] for member in scheme_members(spec))
-    cards = (Path(folder) / CARD for folder in folders if folder)
-    training = (tomllib.loads(card.read_text(encoding="utf-8")).get("training", {}) for card in cards if card.is_file())
+    files = (Path(folder) / CARD for folder in folders if folder)
+    cards = (tomllib.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file())
+    training = (card.get("training", {}) for card in cards)
     return [one["range"] for one in training if "range" in one]
 
 

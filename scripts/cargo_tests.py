@@ -57,7 +57,7 @@ class Program:
 def cargo() -> list[str]:
     """`cargo test` of all crates that can be tested here.
 
-    Always the same crates: for others cargo would choose other features, and compile all anew.
+    Always the same crates: for others cargo would choose other features, and compile all again.
     """
     return [*CARGO, *(["--exclude", "headwayd"] if checks.without_headwayd() else [])]
 

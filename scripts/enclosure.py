@@ -48,7 +48,7 @@ def command(*inner: str) -> list[str]:
 
 
 def refusal() -> str | None:
-    """Why namespaces and TUN devices are not to be had here, and what would help; None where they are."""
+    """Why namespaces and TUN devices are not available here, and what would help; None where they are."""
     try:
         done = subprocess.run(command(*TRY.split()), capture_output=True, text=True, check=False)
     except FileNotFoundError:

@@ -6,7 +6,7 @@
 
 Beside it are the simulator's runs of the same path, at the paper's 100 Mbit/s and at the testbed's 10 Mbit/s.
 Finished runs are kept in out/fig6-testbed. The same command goes on with a measurement that was interrupted, and
-runs anew what was unfit.
+runs again what was unfit.
 """
 
 import argparse
@@ -209,7 +209,7 @@ def why_unfit(run: Run, known: float, snapshots: int) -> str | None:
 
 
 def say_run(run: Run, which: str, took_s: float) -> None:
-    """A line for whoever waits."""
+    """A line for those who wait."""
     who = run["scheme"] if run["scheme"] == CUBIC else f"{run['scheme']}, {100 * run['known']:g}% known"
     what = (
         f"{run['throughput_mbps']:.2f} Mbit/s, {run['rtt_ms']:.1f} ms, PNC {run['pnc']:.1f}, PNA {run['pna']:.3f}"

@@ -208,7 +208,7 @@ class Run:
             self.end(self._asked, None)
         with started as process:
             assert process.stdout
-            # Whoever it left behind may hold the pipe open.
+            # Processes that it left behind may hold the pipe open.
             while (ready := select.select([process.stdout], [], [], 1.0)[0]) or process.poll() is None:
                 if time.monotonic() > until:
                     print(f"gate: {' '.join(command)} did not end in {HANGS_S / 60:g} minutes", flush=True)

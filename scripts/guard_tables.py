@@ -188,7 +188,7 @@ def bad_row(sample: Sample, name: str) -> str:
 
 
 def reached(sample: Sample) -> str:
-    """In how many of all runs of bad policies the flow has what was wanted."""
+    """In how many of all runs of bad policies the flow has what is required."""
     runs = [line for at in sample.bad_scenarios for name in BAD for line in lines(at, name, sample.bad_seeds)]
     good = sum(share(line) >= WANTED for line in runs)
     caught = sum(bool(line["trips"]) for line in runs)

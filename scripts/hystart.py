@@ -13,7 +13,7 @@ PARAMETER = Path("/sys/module/tcp_cubic/parameters/hystart")
 
 @contextmanager
 def switched(*, on: bool) -> Iterator[None]:
-    """Switches it on or off for a time. Whoever else wants to do so meanwhile waits.
+    """Switches it on or off for a time. Others that want to do so meanwhile wait.
 
     Raises:
         OSError: If this machine does not permit that.

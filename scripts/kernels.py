@@ -67,7 +67,7 @@ class Row:
 
 
 def main() -> int:
-    """Tries all kernels that are to be had; 1 if one does otherwise than the documentation says."""
+    """Tries all kernels that are available; 1 if one does otherwise than the documentation says."""
     arguments = argparse.ArgumentParser(description=__doc__)
     others = "kernels beside apt's: .deb files for amd64, or folders with what was in some"
     arguments.add_argument("others", nargs="*", type=Path, help=others)

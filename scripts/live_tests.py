@@ -2,7 +2,7 @@
 
 Each file of Python tests runs in a process of its own, and so does each Rust test, one after the
 other, beside a witness of the machine (witness.py). Verdicts are those of verdicts.py. What has no
-verdict yet runs again in a new process: so whatever its fixtures measure is measured anew, also
+verdict yet runs again in a new process: so whatever its fixtures measure is measured again, also
 where tests share them. That is why attempts are not repeated inside pytest.
 
 Words choose the tests that have one of them in their names. In the environment, STRICT=1 makes an

@@ -7,7 +7,7 @@ from typing import Any
 
 import checks
 from checks import Check
-from headway._native import Scenario, features, scenario_names, schemes
+from headway._native import Scenario, features, measurements, scenario_names, schemes
 from headway.fields import EVENTS, RESULTS, SERIES, Field
 from headway.lists import varies
 
@@ -112,6 +112,14 @@ Charts are drawn last, after the results are written and the table is printed. T
 process of their own. Where that cannot be, as under `ulimit -v`, one line says so, and the exit code is 1;
 `headway report DIR` draws the report later.
 """
+FEATURES_REWARDS = """
+## Columns for rewards only
+
+A policy cannot observe these columns, because a kernel does not know all of them. A
+[reward](stable-baselines3.md#1-the-reward) may use them, beside every feature above. `info` of an environment
+has them too. Units are in the names.
+
+"""
 
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
@@ -131,7 +139,7 @@ def scheme_section(scheme: dict[str, Any], found: list[Check]) -> str:
     ]
     if scheme["deviations"]:
         parts.append("\nDeparts from its source:\n\n")
-        parts += [f"- {sentence(deviation)}\n" for deviation in scheme["deviations"]]
+        parts += [f"- {sentence(one)}\n" for one in scheme["deviations"]]
     if scheme["params"]:
         params = [
             [f"`{p['name']}`", p["help"], str(p["kind"]), p["default"] or "required"] for p in scheme["params"]
@@ -168,7 +176,7 @@ def verdict(found: list[Check]) -> str:
 
 
 def schemes_page() -> str:
-    """Every scheme with its source, its needs, its deviations, parameters and checks; every scenario or family."""
+    """Every scheme with its source, its needs, its departures, parameters and checks; every scenario or family."""
     checks_of: dict[str, list[Check]] = {}
     for check in checks.kept():
         checks_of.setdefault(check["scheme"].partition(":")[0], []).append(check)
@@ -177,7 +185,8 @@ def schemes_page() -> str:
         found = checks_of.get(s["name"], [])
         needs = ", ".join(s["needs"]) or "nothing"
         link = f"[`{s['name']}`](#{s['name']})"
-        departs = f"[in {len(s['deviations'])}](#{s['name']})" if s["deviations"] else "in none"
+        count = len(s["deviations"])
+        departs = f"[in {count}](#{s['name']})" if count else "in none"
         rows.append(
             [link, s["family"], s["summary"], needs, ", ".join(s["worlds"]), s["source"], departs, verdict(found)]
         )
@@ -207,7 +216,7 @@ def schemes_page() -> str:
 
 
 def features_page() -> str:
-    """What a learned controller may observe, and where both worlds have it from."""
+    """What a learned controller may observe, where both worlds have it from, and what else a reward may use."""
     rows = [
         [
             f"`{f['name']}`",
@@ -220,7 +229,9 @@ def features_page() -> str:
         for f in features()
     ]
     heads = ["feature", "unit", "what it is", "simulator", "kernel", "rounding"]
-    return f"{NOTE}{FEATURES_ABOUT}{table(heads, rows)}{FEATURES_DIFFER}"
+    observed = {f["name"] for f in features()}
+    only = table(["column", "what it is"], [[f"`{n}`", about] for n, about in measurements() if n not in observed])
+    return f"{NOTE}{FEATURES_ABOUT}{table(heads, rows)}{FEATURES_DIFFER}{FEATURES_REWARDS}{only}"
 
 
 def cli_page() -> str:

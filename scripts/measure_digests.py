@@ -1,4 +1,4 @@
-"""Writes docs/digests.md: what digests in the place of each acknowledgement cost each scheme, run by run.
+"""Writes docs/digests.md: what digests in place of each acknowledgement cost each scheme, run by run.
 
 `.venv/bin/python scripts/measure_digests.py` (some seconds).
 """
@@ -18,10 +18,10 @@ PAGE = Path(__file__).parent.parent / "docs" / "digests.md"
 ABOUT = f"""<!-- Written by scripts/measure_digests.py. -->
 # What digests cost
 
-`batched-NAME:interval=10ms` (or `0.25rtt`, of the smoothed RTT) gives a scheme digests in the place of each
+`batched-NAME:interval=10ms` (or `0.25rtt`, of the smoothed RTT) gives a scheme digests in place of each
 acknowledgement, as a kernel would that is read at intervals: sums of the bytes acknowledged and lost, the
 newest RTT and rate sample, the newest of everything else, and no packets. Losses wait for the digest like
-everything else; time-outs are told at once. The transport does not spread the reduction after a loss then.
+everything else; timeouts are told at once. The transport does not spread the reduction after a loss then.
 
 Each number is the change from the plain scheme, run by run of one seed: {RUNS} runs of {SECONDS:.0f} s, mean
 and 95% interval (Student); none where the seed varies nothing.

@@ -18,10 +18,10 @@ EARLIER = 7
 """Steps before the segment: their hidden state is carried into it, and no gradient back."""
 ALPHA, ENTROPY = 4.0, 0.02
 INITIAL, LEAST = 0.5, 0.01
-"""The deviation of an actor whose second output is 0, and the least."""
+"""The standard deviation of an actor whose second output is 0, and the least."""
 UNITS = [1.0, 1.0, 0.5]
 OUTPUTS = [2, 2, 1]
-"""Mean and deviation; packets received and sent; ms between acknowledgements."""
+"""Mean and standard deviation; packets received and sent; ms between acknowledgements."""
 
 
 def softplus(x: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,18 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
-MODULES = ("headway", "headway.controllers", "headway.envs", "headway.models", "headway.stats", "headway.traces")
+MODULES = (
+    "headway",
+    "headway.api.rows",
+    "headway.controllers",
+    "headway.envs",
+    "headway.envs.sb3",
+    "headway.envs.flows",
+    "headway.envs.team",
+    "headway.models",
+    "headway.stats",
+    "headway.traces",
+)
 LINK = re.compile(r"(?<!!)\[([^]]+)\]\(((?:\.\./)+[^)#]+)(#[^)]*)?\)")
 """A link to a file above its page's folder."""
 PATH = re.compile(r"\]\((?![a-z]+:)([^)#]+)")

@@ -1,4 +1,4 @@
-"""Decides what a live test's attempts say: is the product wrong, or was the machine too busy?
+"""Decides what a live test's attempts say: is Headway wrong, or was the machine too busy?
 
 What a live test asserts is made worse by a busy machine, and never better. So what is right once
 is right. What is wrong counts only if the machine was quiet enough for it, and only twice.
@@ -24,7 +24,7 @@ Verdict = Literal["PASS", "SUSPECT", "FAIL", "INCONCLUSIVE", "SKIPPED"]
 class Needs:
     """How quiet a machine has to be for a failure to count. A bound of None is not looked at.
 
-    By default only what the product cannot cause itself is looked at. A product that keeps the
+    By default only what Headway cannot cause itself is looked at. A Headway that keeps the
     CPUs busy makes processes of normal priority wait; that is told, but excuses nothing.
     """
 

@@ -69,7 +69,7 @@ class Sample:
     pressure_s: float
     """In which some process waited for a CPU."""
     waited_s: dict[str, float] = field(default_factory=dict)
-    """That threads of the product waited for a CPU, by program."""
+    """That threads of Headway waited for a CPU, by program."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Evidence:
     pressure: float = 0.0
     """The share of time in which some process waited for a CPU, by the kernel's PSI."""
     run_delay_ms: dict[str, float] = field(default_factory=dict)
-    """How long threads of the product waited for a CPU in all, by program."""
+    """How long threads of Headway waited for a CPU in all, by program."""
     stalls: list[dict[str, float]] = field(default_factory=list)
     """The longest, each with `cpu`, `at_s` since the measurement began, and `ms`."""
     is_realtime: bool = True
@@ -304,7 +304,7 @@ class _Counters:
         return {Path(f"/proc/{pid}"): used[pid] for pid in own if pid in used}
 
     def _follow(self, folder: Path) -> None:
-        """Adds what a process's threads have waited since the last time, if it is the product's."""
+        """Adds what a process's threads have waited since the last time, if it is Headway's."""
         with suppress(OSError):
             found = PRODUCT.search((folder / "cmdline").read_bytes()[:4096])
             if not found:
@@ -314,7 +314,7 @@ class _Counters:
                 waited_ns = int((thread / "schedstat").read_text().split()[1])
                 new = waited_ns - self._last.get(thread, 0)
                 self._last[thread] = waited_ns
-                # A number of a process that is used again begins anew.
+                # A number of a process that is used again begins at zero.
                 self._waited[name] = self._waited.get(name, 0.0) + max(0, new) * 1e-9
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import replace
 from types import ModuleType
@@ -94,7 +95,10 @@ def test_a_reward_of_ours_is_taken_by_its_name() -> None:
         ("speed", "reward: unknown name 'speed'"),
         (3.0, "reward is 3.0, must be a function of the columns"),
         (lambda m: m["throughput"], "no column 'throughput'"),
-        (lambda m: float(m["loss"].sum()), r"returned the shape \(\), must be 2 numbers"),
+        (lambda m: float(m["loss"].sum()), r"returned one number, must be an array of 2 numbers.*np\.where"),
+        (lambda m: m["loss"][:1], r"returned the shape \(1,\), must be an array of 2 numbers"),
+        (lambda m: 0.0 if m["loss"] > 0 else m["rtt_ms"], r"truth value of an array.*in place of an if"),
+        (lambda m: math.log(m["rtt_ms"]), r"the function failed: .*arrays.*columns are arrays"),
         (lambda m: m["loss"] * np.nan, "not finite"),
     ],
 )
@@ -107,6 +111,29 @@ def test_a_wrong_reward_is_one_line(reward: Any, told: str) -> None:
     with pytest.raises(UsageError, match=told) as refused:
         step()
     assert "\n" not in str(refused.value)
+
+
+def test_an_error_of_the_functions_own_stays_what_it_is() -> None:
+    env = make("aurora-v1", reward=lambda m: m["loss"] * {}["weight"])
+    env.reset(seed=1)
+    with pytest.raises(KeyError, match="weight"):
+        env.step([0.0])
+
+
+@pytest.mark.parametrize(
+    ("reward", "told"),
+    [
+        (None, {"name": "aurora"}),
+        ("power", {"name": "power"}),
+        (Reward("owl", {"delta": 0.7}), {"name": "owl", "delta": 0.7}),
+        (own, {"function": "own"}),
+    ],
+)
+def test_environments_know_what_a_card_says_of_their_reward(reward: Any, told: dict[str, str | float]) -> None:
+    assert make("aurora-v1", reward=reward).reward_card == told
+    assert make_vec("aurora-v1", 2, reward=reward).reward_card == told
+    if reward is not None:
+        assert HeadwayTunerEnv(TUNER, reward=reward).reward_card == told
 
 
 def test_stable_baselines3_is_told_rewards_and_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,6 +187,15 @@ def test_a_configuration_is_a_file_a_name_or_one_that_is_loaded(tmp_path: Any) -
         make("nothing.toml")
 
 
+def test_an_id_of_gymnasiums_names_a_configuration() -> None:
+    assert make_vec("headway/Aurora-v1", 2).config == AURORA
+    assert make("headway/Period-v0").config == PERIOD
+    with pytest.raises(
+        UsageError, match="no environment 'headway/Aurora-v3'; nearest is headway/Aurora-v1; ids are"
+    ):
+        make("headway/Aurora-v3")
+
+
 def test_a_file_that_is_like_a_configuration_has_the_tables_that_it_leaves_out(tmp_path: Any) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('like = "owl-v1"\n[reward]\nname = "power"\n')
@@ -171,6 +207,15 @@ def test_a_file_that_is_like_a_configuration_has_the_tables_that_it_leaves_out(t
         file.write_text(f"like = {wrong!r}\n")
         with pytest.raises(UsageError, match=rf"mine\.toml: like is {wrong!r}.*; must be one of .*owl-v1"):
             EnvConfig.load(file)
+
+
+def test_tables_that_are_like_a_configuration_have_the_tables_that_they_leave_out() -> None:
+    env = {"scenarios": ["low-bdp"], "steps": 7}
+    mine = EnvConfig.of({"like": "aurora-v1", "env": env})
+    assert (mine.scenarios, mine.steps) == ((("low-bdp", 1.0),), 7)
+    assert (mine.agent_hash, mine.reward) == (AURORA.agent_hash, AURORA.reward)
+    with pytest.raises(UsageError, match="like is 'aurora-v9'; nearest is aurora-v"):
+        EnvConfig.of({"like": "aurora-v9"})
 
 
 def _text(name: str) -> str:

@@ -1,11 +1,13 @@
 """What VecNormalize did becomes part of the network, without Stable-Baselines3."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from headway.models.sb3 import _folded
+from headway.envs import EnvConfig
+from headway.models.sb3 import _folded, _normalised, _varied, _warn_of_constants
 
 SAMPLES = 1_000_000
 LOW, HIGH = np.full(3, -100.0), np.full(3, 100.0)
@@ -43,3 +45,38 @@ def test_an_input_that_varies_a_little_about_a_mean_keeps_its_effect():
     folded = _folded(layers, normaliser_of([10.0, 0.0, 0.0], [0.05, 1.0, 1.0]), LOW, HIGH)
     low, high = (outputs_of(folded, np.array([[value, 0.0, 0.0]]))[0, 0] for value in (9.95, 10.05))
     assert high - low > 1.0
+
+
+def normaliser_that_shows(mean, std):
+    """With what VecNormalize does to observations."""
+    known = normaliser_of(mean, std)
+
+    def normalize_obs(seen):
+        return np.clip((seen - known.obs_rms.mean) / np.sqrt(known.obs_rms.var + 1e-8), -10, 10)
+
+    return SimpleNamespace(**vars(known), norm_obs=True, normalize_obs=normalize_obs)
+
+
+def test_observations_beyond_those_of_training_give_the_same_outputs_in_the_folder():
+    """A golden observation may vary where none did in a short training."""
+    random = np.random.default_rng(5)
+    layers = [(random.normal(size=(4, 3)), random.normal(size=4), "tanh")]
+    normal = normaliser_that_shows([0.0, 1.0, -3.0], [0.0, 0.05, 2.0])
+    seen = random.normal(size=(50, 3))
+    shown = _normalised(seen, normal)
+    assert outputs_of(_folded(layers, normal, LOW, HIGH), seen) == pytest.approx(
+        outputs_of(layers, shown), abs=1e-9
+    )
+    assert shown[:, 1:] == pytest.approx(normal.normalize_obs(seen)[:, 1:])
+
+
+def test_inputs_that_never_varied_are_named():
+    config = EnvConfig.named("aurora-v1")
+    names = [feature["name"] for feature in config.spec["observation"]["features"]]
+    assert names == ["rtt_slope", "rtt_ratio", "send_ratio"]
+    varied = _varied(normaliser_of(np.zeros(30), np.tile([1.0, 0.0, 2.0], 10)))
+    with pytest.warns(UserWarning, match=r"10 of 30 inputs did not vary in training.*\(rtt_ratio\)"):
+        _warn_of_constants(config, varied)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _warn_of_constants(config, np.ones(30, dtype=bool))

@@ -124,6 +124,28 @@ def test_stable_baselines3_logs_the_mean_of_a_reward_of_ones_own():
     assert len(model.ep_info_buffer) == 8
 
 
+def test_after_a_short_training_the_folder_leaves_out_what_did_not_vary(tmp_path):
+    """Statistics are set by hand to those of slopes that did not vary."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    from headway.envs.sb3 import SB3VecEnv
+
+    env = VecNormalize(SB3VecEnv(make_vec("aurora-v1", 2, seed=3, reward=rate)))
+    model = PPO("MlpPolicy", env, n_steps=32, seed=2, device="cpu")
+    model.learn(64)
+    env.obs_rms.mean[::3], env.obs_rms.var[::3] = 0.0, 0.0
+    with pytest.warns(UserWarning, match=r"of 30 inputs did not vary in training.*\(rtt_slope"):
+        from_sb3(model, env, tmp_path / "short-v1")
+    found = load(tmp_path / "short-v1")
+    assert found.golden()["observations"][:, ::3].std() > 0
+    assert found.card["training"]["reward"] == {"function": "rate"}
+
+
+def rate(m):
+    return m["throughput_mbps"]
+
+
 def _relu():
     from torch import nn
 

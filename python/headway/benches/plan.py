@@ -143,6 +143,7 @@ class Plan:
 
     def _facts(self, traces: dict[str, dict[str, str]], left_out: list[str]) -> Made:
         """How the bench is made, as the footer of results.parquet has it."""
+        from headway.benches.beyond import beyond
         from headway.runs.told import untold
         from headway.traces import changed, doubtful
 
@@ -151,6 +152,7 @@ class Plan:
         notes += dict.fromkeys(line for s in self.scenarios for line in s.ambiguous_traces())
         notes += doubtful(name for found in traces.values() for name in found)
         notes += untold(self.scenarios, self.names, asked.world)
+        notes += beyond(self.scenarios, self.names)
         length = asked.seconds if asked.seconds is not None else _common_length(self.scenarios)
         command = {
             # Named one by one, those that are left out would be refused.

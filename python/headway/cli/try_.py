@@ -3,7 +3,7 @@
 import json as js
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ from headway.streams import beside, plain, results_in, said, shown
 if TYPE_CHECKING:
     from headway.path_trial.folder import TrialFolder
     from headway.path_trial.plan import Plan
+    from headway.path_trial.verdicts import Summary
 
 MOST_MINUTES = 7 * 24 * 60
 
@@ -250,7 +251,7 @@ def _finish(plan: "Plan", kept: "TrialFolder", plot: Path | None, *, json: bool)
         raise unsaid
 
 
-def _print(found: dict[str, Any], folder: Path) -> None:
+def _print(found: "Summary", folder: Path) -> None:
     """The table, the verdicts and what is doubtful of them."""
     from headway.report.numbers import cell
 

@@ -99,10 +99,7 @@ class EnvConfig:
         except tomllib.TOMLDecodeError as error:
             raise UsageError(f"{file}: not TOML: {error}") from None
         try:
-            sections = {key: table[key] for key in SECTIONS if key in table}
-            if "like" in table:
-                sections = _sections_of(table["like"]) | sections
-            return cls.of(sections)
+            return cls.of({key: table[key] for key in ("like", *SECTIONS) if key in table})
         except UsageError as error:
             raise UsageError(f"{file}: {error}") from None
 
@@ -117,10 +114,16 @@ class EnvConfig:
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> EnvConfig:
-        """From the tables `agent`, `env` and `reward`. Raises UsageError, one line."""
+        """From the tables `agent`, `env` and `reward`.
+
+        With `like`, the name of another configuration, a table that is left out is that configuration's.
+        Raises UsageError, one line.
+        """
         for key in table:
-            if key not in SECTIONS:
+            if key not in ("like", *SECTIONS):
                 raise UsageError(f"unknown section '{key}'{nearest(key, SECTIONS)}")
+        if "like" in table:
+            table = _sections_of(table["like"]) | {key: table[key] for key in SECTIONS if key in table}
         for key in SECTIONS:
             if not isinstance(table.get(key), dict):
                 raise UsageError(f"[{key}] is missing")

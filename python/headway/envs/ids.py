@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from headway._native import UsageError
 from headway.envs.config import MOST_STEPS, EnvConfig
 from headway.envs.single import HeadwayEnv
 from headway.envs.vector import HeadwayVectorEnv, whole
+from headway.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -26,12 +28,17 @@ IDS = {
 
 
 def config_of(config: str | Path | EnvConfig) -> EnvConfig:
-    """A configuration: one that is loaded, a TOML file, or the name of one that comes with Headway.
+    """A configuration: one that is loaded, a TOML file, or the name or id of one that comes with Headway.
 
-    What ends in .toml or has a slash is a file. Raises UsageError.
+    What begins with headway/ is an id. Anything else that ends in .toml or has a slash is a file.
+    Raises UsageError.
     """
     if isinstance(config, EnvConfig):
         return config
+    if isinstance(config, str) and config in IDS:
+        return EnvConfig.named(IDS[config])
+    if isinstance(config, str) and config.startswith("headway/") and not Path(config).exists():
+        raise UsageError(f"no environment '{config}'{nearest(config, IDS)}; ids are {', '.join(IDS)}")
     if isinstance(config, Path) or config.endswith(".toml") or "/" in config:
         return EnvConfig.load(config)
     return EnvConfig.named(config)

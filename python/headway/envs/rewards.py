@@ -243,6 +243,19 @@ Function = Callable[["Measurements"], Array]
 """A reward of your own: a function of the columns of a step, an array of one value for each environment."""
 
 
+HOW = 'columns are arrays, so write np.where(m["loss"] > 0, -1.0, 1.0) in place of an if'
+
+
+def card_of(own: Function | str | Reward | None, usual: Reward) -> dict[str, str | float]:
+    """What a model's card says of a reward: its name and parameters, or the name of a function of your own."""
+    if isinstance(own, str):
+        own = Reward(own)
+    named = usual if own is None else own
+    if isinstance(named, Reward):
+        return {"name": named.name, **named.parameters}
+    return {"function": str(getattr(named, "__qualname__", type(named).__qualname__))}
+
+
 def function_of(own: Function | str | Reward | None, usual: Reward) -> Function:
     """The reward of an environment: a function, a reward by name, or None for the `usual` one.
 
@@ -260,10 +273,19 @@ def function_of(own: Function | str | Reward | None, usual: Reward) -> Function:
 
     def checked(m: Measurements) -> Array:
         # A copy: what the function returns may be a view of columns that the next step overwrites.
-        values = np.array(own(m), dtype=np.float64)
+        try:
+            values = np.array(own(m), dtype=np.float64)
+        except UsageError:
+            raise
+        except (TypeError, ValueError) as error:
+            # NumPy's words for `if`, `max` or a function of `math` on several values.
+            if "array" not in str(error):
+                raise
+            raise UsageError(f"reward: the function failed: {error}; {HOW}") from error
         if values.shape != (len(m),):
-            what = f"{len(m)} numbers, one for each environment"
-            raise UsageError(f"reward: the function returned the shape {values.shape}, must be {what}")
+            found = "one number" if values.ndim == 0 else f"the shape {values.shape}"
+            what = f"an array of {len(m)} numbers, one for each environment"
+            raise UsageError(f"reward: the function returned {found}, must be {what}; {HOW}")
         if not np.isfinite(values).all():
             raise UsageError("reward: the function returned a value that is not finite")
         return values

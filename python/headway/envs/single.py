@@ -10,7 +10,7 @@ import numpy as np
 from headway import _native
 from headway.envs.config import FPS
 from headway.envs.measurements import COLUMNS, Measurements
-from headway.envs.rewards import function_of
+from headway.envs.rewards import card_of, function_of
 from headway.envs.vector import ENDS, Uncopied, answers_of, mode_of, seed_of, spaces
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
         self.observation_space, self.action_space = spaces(config)
         self._core = _native.Environments(config, 1, seed=seed_of(seed), threads=1)
         self._reward = function_of(reward, config.reward)
+        self.reward_card = card_of(reward, config.reward)
+        """What a model's card says of the reward."""
         self._observations = np.zeros((1, *(self.observation_space.shape or ())), dtype=np.float32)
         self._final = np.zeros_like(self._observations)
         self._rows = np.zeros((1, len(COLUMNS)))

@@ -21,6 +21,7 @@ from headway.companions import companions
 from headway.envs.config import Team
 from headway.envs.flows import HeadwayParallelEnv
 from headway.envs.measurements import COLUMNS
+from headway.envs.rewards import card_of
 from headway.envs.vector import MOST_ENVIRONMENTS, MOST_THREADS, Uncopied, seed_of, spaces, whole
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class HeadwayTunerEnv(Uncopied, ParallelEnv[str, Array, Any]):
             raise UsageError("observation: a table has one interval of each flow; take history = 1")
         self.team = config.team or Team()
         self._flows = HeadwayParallelEnv(config, seed, reward=reward)
+        self.reward_card = card_of(reward, config.reward)
         self._rows: int = spec["observation"].get("rows", 1)
         self._width: int = len(spec["observation"]["features"])
         self._random = np.random.default_rng(seed_of(seed))

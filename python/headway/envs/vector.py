@@ -16,7 +16,7 @@ from headway import _native, memory
 from headway._native import UsageError
 from headway.envs.config import FPS
 from headway.envs.measurements import COLUMNS, Measurements
-from headway.envs.rewards import function_of
+from headway.envs.rewards import card_of, function_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,6 +186,8 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._core = _native.Environments(config, num_envs, seed=seed_of(seed), threads=threads)
         self._reward = function_of(reward, config.reward)
+        self.reward_card = card_of(reward, config.reward)
+        """What a model's card says of the reward."""
         self.copies = copy
         """Are arrays the caller's own?"""
         self.core_s = 0.0

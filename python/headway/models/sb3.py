@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,8 @@ def from_sb3(model: Any, env: Any, out: str | Path, description: str = "") -> st
     The folder answers as `model.predict(observation, deterministic=True)` does, to the rounding of float32. It
     needs no Stable-Baselines3. Statistics of a `VecNormalize` in `env` become part of the network, with the limit
     `clip_obs`. One thing differs: an input that did not vary in training (standard deviation below 0.001 of the
-    mean, or of 1 if the mean is smaller) has no effect. Other wrappers that change observations or actions are
-    refused.
+    mean, or of 1 if the mean is smaller) has no effect. A UserWarning names such inputs. Other wrappers that
+    change observations or actions are refused.
 
     Args:
         model: PPO, A2C or DQN with an `MlpPolicy`; hidden layers of tanh, ReLU, leaky ReLU (slope 0.01) or sigmoid.
@@ -64,7 +65,7 @@ def from_sb3(model: Any, env: Any, out: str | Path, description: str = "") -> st
     if not title:
         raise UsageError(f"{out}: a model's folder is called NAME-vVERSION, such as out/mine-v1")
     base, normaliser = _within(env)
-    config = _config_of(base)
+    config, reward = _configured(base)
     own = getattr(model, "get_vec_normalize_env", lambda: None)()
     if own is not None and normaliser is None:
         raise UsageError("the model was trained in a VecNormalize; give that as env")
@@ -75,8 +76,9 @@ def from_sb3(model: Any, env: Any, out: str | Path, description: str = "") -> st
         raise UsageError(f"the model takes {inputs} numbers, the environment's observations have {len(low)}")
     if normaliser is not None and normaliser.norm_obs:
         layers = _folded(layers, normaliser, low, high)
+        _warn_of_constants(config, _varied(normaliser))
     observations = _observed(config, model, normaliser)
-    normal = observations if normaliser is None else normaliser.normalize_obs(observations)
+    normal = _normalised(observations, normaliser)
     card = {
         "name": title[1],
         "version": int(title[2]),
@@ -95,6 +97,7 @@ def from_sb3(model: Any, env: Any, out: str | Path, description: str = "") -> st
             **trained_range(name for name, _ in config.scenarios),
             "algorithm": type(model).__name__,
             "steps": int(model.num_timesteps),
+            "reward": reward,
         },
         "evaluation": {},
     }
@@ -126,8 +129,8 @@ def _must_be_neutral(wrapper: Any) -> None:
         raise UsageError(f"env is in a {kind}, of which a model folder knows nothing; take VecNormalize, or none")
 
 
-def _config_of(base: Any) -> EnvConfig:
-    """The configuration of an environment of ours. Raises UsageError for another one."""
+def _configured(base: Any) -> tuple[EnvConfig, dict[str, str | float]]:
+    """The configuration of an environment of ours, and its reward. Raises UsageError for another environment."""
     if hasattr(base, "environments"):
         base = base.environments
     elif getattr(base, "envs", None):
@@ -139,11 +142,11 @@ def _config_of(base: Any) -> EnvConfig:
     base = getattr(base, "unwrapped", base)
     # Those of several simulations have it in each.
     simulations = getattr(base, "simulations", None)
-    config = getattr(base, "config", None) or getattr(simulations and simulations[0], "config", None)
+    first = simulations[0] if simulations else None
+    config: EnvConfig | None = getattr(base, "config", None) or getattr(first, "config", None)
     if config is None or not hasattr(config, "agent_json"):
         raise UsageError(f"env is {type(base).__name__}, must be one of Headway's environments")
-    found: EnvConfig = config
-    return found
+    return config, getattr(base, "reward_card", {}) or getattr(first, "reward_card", {})
 
 
 def _layers(policy: Any) -> list[Layer]:
@@ -188,10 +191,7 @@ def _folded(layers: list[Layer], normaliser: Any, low: Array, high: Array) -> li
     """The layers with what VecNormalize does in front of them."""
     mean = np.asarray(normaliser.obs_rms.mean, dtype=np.float64)
     std = np.sqrt(np.asarray(normaliser.obs_rms.var, dtype=np.float64) + normaliser.epsilon)
-    samples = float(normaliser.obs_rms.count)
-    spread = np.asarray(normaliser.obs_rms.var, dtype=np.float64) - BEGUN * (1 + mean**2) / samples
-    varied = np.sqrt(np.maximum(spread, 0.0)) > CONSTANT * np.maximum(np.abs(mean), 1.0)
-    scale = np.where(varied, 1.0 / std, 0.0)
+    scale = np.where(_varied(normaliser), 1.0 / std, 0.0)
     limit = float(normaliser.clip_obs)
     (weight, bias, activation), *rest = layers
     reach = np.maximum(np.abs((low - mean) * scale), np.abs((high - mean) * scale))
@@ -202,6 +202,38 @@ def _folded(layers: list[Layer], normaliser: Any, low: Array, high: Array) -> li
     shift = np.concatenate([limit - mean * scale, -limit - mean * scale])
     second = np.concatenate([weight, -weight], axis=1)
     return [(first, shift, "relu"), (second, bias - limit * weight.sum(axis=1), activation), *rest]
+
+
+def _varied(normaliser: Any) -> Array:
+    """Which inputs varied in training: bool [inputs]."""
+    mean = np.asarray(normaliser.obs_rms.mean, dtype=np.float64)
+    samples = float(normaliser.obs_rms.count)
+    spread = np.asarray(normaliser.obs_rms.var, dtype=np.float64) - BEGUN * (1 + mean**2) / samples
+    varied: Array = np.sqrt(np.maximum(spread, 0.0)) > CONSTANT * np.maximum(np.abs(mean), 1.0)
+    return varied
+
+
+def _normalised(observations: Array, normaliser: Any) -> Array:
+    """Observations as the folder's network has them: an input that did not vary in training is at its mean."""
+    if normaliser is None:
+        return observations
+    normal: Array = np.array(normaliser.normalize_obs(observations))
+    if normaliser.norm_obs:
+        normal[:, ~_varied(normaliser)] = 0.0
+    return normal
+
+
+def _warn_of_constants(config: EnvConfig, varied: Array) -> None:
+    """Warns, for the caller of `from_sb3`, of inputs that have no effect because they did not vary."""
+    if varied.all():
+        return
+    names = [feature["name"] for feature in config.spec["observation"]["features"]]
+    constant = dict.fromkeys(names[index % len(names)] for index in np.flatnonzero(~varied))
+    warnings.warn(
+        f"{(~varied).sum()} of {len(varied)} inputs did not vary in training, so they have no effect in the"
+        f" folder ({', '.join(constant)}); if one has to count, train longer or on more scenarios",
+        stacklevel=3,
+    )
 
 
 def _observed(config: EnvConfig, model: Any, normaliser: Any) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from headway.compare import Both, Measure, Zone
 from headway.report.numbers import interval, number
@@ -48,6 +48,33 @@ Round = dict[str, "Row"]
 """A row for each scheme."""
 
 
+class VerdictRow(TypedDict):
+    """A verdict as `try.json` has it."""
+
+    scheme: str
+    against: str
+    metric: str
+    """One of MEASURES, by its name in rows.jsonl."""
+    unit: str
+    """Of the difference."""
+    rounds: int
+    difference: Metric
+    zone: Zone
+    sentence: str
+
+
+class Summary(TypedDict):
+    """All that a trial says, as `try.json` has it."""
+
+    rounds: int
+    """Whole ones: those in which every scheme has sent."""
+    results: list[dict[str, Any]]
+    """A row for each scheme: `scheme`, `rounds`, and each of SHOWN with its mean and its interval."""
+    verdicts: list[VerdictRow]
+    notes: list[str]
+    """What makes verdicts doubtful, a line each."""
+
+
 class Verdict(NamedTuple):
     """One measure of a scheme against the first."""
 
@@ -60,7 +87,7 @@ class Verdict(NamedTuple):
     zone: Zone
     sentence: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> VerdictRow:
         """As `try.json` has it."""
         return {
             "scheme": self.scheme,
@@ -218,11 +245,8 @@ def summary(
     schemes: Mapping[str, str] | Sequence[str],
     failures: Mapping[str, int] | None = None,
     looks: int = 1,
-) -> dict[str, Any]:
-    """All that a trial says, as `try.json` has it: `rounds`, `results`, `verdicts`, `notes`.
-
-    The arguments are those of `notes`.
-    """
+) -> Summary:
+    """All that a trial says. The arguments are those of `notes`."""
     names = list(schemes)
     rounds = whole_rounds(rows, names)
     return {

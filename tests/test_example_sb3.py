@@ -1,0 +1,87 @@
+"""`examples/train_sb3.py` and its page, as far as they go without PyTorch; tests/train runs the rest."""
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headway.envs import EnvConfig, Measurements, make, make_vec
+
+ROOT = Path(__file__).parent.parent
+FILE = ROOT / "examples" / "train_sb3.py"
+PAGE = ROOT / "docs" / "stable-baselines3.md"
+
+
+@pytest.fixture(scope="module")
+def example():
+    spec = importlib.util.spec_from_file_location("train_sb3", FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def reward_of(text):
+    """The statements of the function `reward`, without its docstring."""
+    found = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == "reward"]
+    return [ast.dump(node) for node in found[0].body if not isinstance(node, ast.Expr)]
+
+
+def test_its_reward_is_that_of_the_page(blocks):
+    assert reward_of(FILE.read_text()) == reward_of(blocks[0])
+
+
+def test_its_reward_is_the_share_less_queueing_less_loss(example):
+    m = Measurements.of(
+        throughput_mbps=[6.0, 12.0, 3.0],
+        path_mbps=[12.0, 12.0, 12.0],
+        rtt_ms=[30.0, 60.0, 900.0],
+        base_rtt_ms=[30.0, 30.0, 30.0],
+        loss=[0.0, 0.05, 0.5],
+    )
+    assert example.reward(m) == pytest.approx([0.5, 1.0 - 0.5 - 0.1, 0.25 - 2.0 - 1.0])
+
+
+def test_the_environments_take_its_reward(example):
+    env = make_vec("headway/AuroraWide-v0", 4, reward=example.reward)
+    env.reset(seed=2)
+    for _ in range(30):
+        _, rewards, _, _, info = env.step(np.ones((4, 1), dtype=np.float32))
+        assert rewards == pytest.approx(example.reward({name: np.asarray(info[name]) for name in info}))
+    assert rewards.std() > 0
+
+
+def test_the_first_two_programs_of_the_page_show_a_reward(blocks, capsys):
+    exec(blocks[0] + blocks[1], {})
+    values = [float(word) for word in capsys.readouterr().out.split()]
+    assert len(values) == 5
+    assert min(values[1:]) > 0
+
+
+def test_what_the_page_says_you_can_change_is_taken(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "scenarios" / "low-bdp.toml").read_text()
+    Path("mine.toml").write_text(text.replace('name = "low-bdp"', 'name = "mine"'))
+    config = re.search(r"`make_vec\((EnvConfig\.of\(.*\))\)`", PAGE.read_text())[1]
+    taken = eval(config, {"EnvConfig": EnvConfig})
+    assert [name for name, _ in taken.scenarios] == ["low-bdp", "mine.toml"]
+    make(taken).reset(seed=1)
+
+
+def test_the_page_gives_the_range_of_the_environment_that_it_trains_on():
+    from headway.models.paths import trained_range
+
+    names = [name for name, _ in EnvConfig.named("aurora-wide").scenarios]
+    assert names == ["aurora-training-wide"]
+    bounds = trained_range(names)["range"]
+    assert bounds["rate_mbps"] == pytest.approx([0.5, 200], rel=0.01)
+    assert bounds["rtt_ms"] == pytest.approx([5, 400], rel=0.03)
+    assert bounds["loss"] == pytest.approx([0, 0.02], abs=1e-3)
+    assert "0.5 to\n  200 Mbit/s, RTTs of 5 to 400 ms and up to 2% of random loss" in PAGE.read_text()

@@ -39,6 +39,7 @@ pub fn shipped() -> &'static [Shipped] {
     models!(
         "aurora-v2",
         "aurora-v1",
+        "aurora-cellular-v1",
         "owl-v1",
         "owl-loss-v1",
         "aurora-int8-v1",

@@ -64,6 +64,7 @@ fn aurora_is_its_newest_model_unless_told() {
     );
     assert!(model("aurora:model=v1").starts_with("aurora-v1@"));
     assert!(model("aurora:model=int8-v1").starts_with("aurora-int8-v1@"));
+    assert!(model("aurora:model=cellular-v1").starts_with("aurora-cellular-v1@"));
     let error = registry()
         .select("aurora:model=v9")
         .expect_err("refused")

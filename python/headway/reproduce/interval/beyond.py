@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway._native import Scenario, UsageError
 from headway.report.numbers import number
-from headway.report.style import COLOURS, MARKERS, Style
+from headway.report.style import COLOURS, MARKERS, SOFT, Style
 from headway.reproduce.ablation import trainings
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import PERCENT, Aim, judge, text_of
@@ -104,7 +104,7 @@ def beyond(lab: Lab) -> FigureJob:
             )
         )
     chart = titled(
-        [("mean reward (Eq. 1) compared with the best fixed configuration", _chart(rewards, ranks))], LEGEND
+        [("mean reward (Eq. 1) compared with the best fixed configuration", _chart(rewards, ranks, best))], LEGEND
     )
     notes = [REWARD_NOTE, CONTROL_NOTE] if control else [REWARD_NOTE]
     return FigureResult(chart, claims, _table(found, rewards, ranks, best), notes)
@@ -211,16 +211,27 @@ def _said(found: Found, name: str) -> str:
     return f"{number(rate)} Mbit/s, {number(delay)} ms, {100 * loss:.2g} %"
 
 
-def _chart(rewards: Mapping[Network, Mapping[str, Estimate]], ranks: Mapping[Network, list[str]]) -> Spec:
-    """Every configuration's reward over the best fixed one's, a column a network."""
+def _chart(
+    rewards: Mapping[Network, Mapping[str, Estimate]],
+    ranks: Mapping[Network, list[str]],
+    more: Mapping[str, Estimate],
+) -> Spec:
+    """Every configuration's reward over the best fixed one's, a column a network.
+
+    The learned interval has a whisker: the 95% interval of its reward minus the best fixed one's, which is `more`.
+    """
     points: dict[str, list[dict[str, Any]]] = {}
+    whiskers: list[dict[str, Any]] = []
     for network, of in rewards.items():
         best = of[ranks[network][0]].mean or 1.0
         for name in (*LETTERS, LEARNED):
             if (metric := of[name]).mean is not None:
                 rtt = LEARNED if name == LEARNED else BY_NAME[name].rtt
                 points.setdefault(rtt, []).append({"n": network.name, "y": metric.mean / best, "t": name})
+        if ends := more[network.name].ci95:
+            whiskers.append({"n": network.name, "y": 1 + ends[0] / best, "end": 1 + ends[1] / best})
     values = [p["y"] for some in points.values() for p in some]
+    values += [end for whisker in whiskers for end in (whisker["y"], whisker["end"])]
     low, high = min(values, default=0.0), max(values, default=1.0)
     margin = 0.06 * (high - low or 1.0)
     at: Spec = {
@@ -238,6 +249,20 @@ def _chart(rewards: Mapping[Network, Mapping[str, Estimate]], ranks: Mapping[Net
         },
     }
     layers: list[Spec] = [
+        {
+            "name": "beyond-best",
+            "data": {"values": [{"y": 1}]},
+            "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 4]},
+            "encoding": {"y": at["y"]},
+        },
+        {
+            "name": "beyond-whiskers",
+            "data": {"values": whiskers},
+            "mark": {"type": "rule", "color": LOOK.colour, "strokeWidth": 1.5},
+            "encoding": at | {"y2": {"field": "end"}},
+        },
+    ]
+    layers += [
         {
             "name": f"beyond-{k}",
             "data": {"values": points[rtt]},
@@ -261,8 +286,9 @@ FIGURES = (
     Figure(
         "beyond",
         "The interval that learns itself beside every fixed one",
-        "Mean reward (Eq. 1) of 30 runs of 60 s on each of the seven networks, compared with the "
-        "best of the 18 groups on the same network.",
+        "Mean reward (Eq. 1) of 30 runs of 60 s of each training on each of the seven networks, compared with "
+        "the best of the 18 groups on the same network. A whisker is the 95% interval of the learned interval's "
+        "reward minus that of the best group.",
         beyond,
     ),
 )

@@ -297,7 +297,7 @@ def panel(
     for number, name in enumerate(names):
         points = [{"x": times[k], "y": found[name][k]} for k in shown]
         # The EWMA hides the newest RTT if that is not wider.
-        wide = {"strokeWidth": 5.0, "opacity": 0.5} if name == LATEST else {"strokeWidth": 1.3}
+        wide: Spec = {"strokeWidth": 5.0, "opacity": 0.5} if name == LATEST else {"strokeWidth": 1.3}
         line: Spec = {"type": "line", "color": looks[name].colour, "clip": True} | wide
         layers.append({"data": {"values": points}, "mark": line, "encoding": dict(at)})
         gap = max(1, len(points) // 6)

@@ -201,6 +201,34 @@ def test_fewer_than_five_training_seeds_or_recordings_decide_nothing():
     assert with_replicates(unsure, seeds=1, recordings=1) is unsure
 
 
+def test_levels_without_a_recording_decide_a_claim_whatever_few_recordings_show():
+    """Two of the levels are recordings, two are links of a fixed rate."""
+    off, fine, unsure = normal(-9, 1.0), normal(9, 1.0), normal(0, 1.0)
+
+    def verdict(first, second, *recorded, **settings):
+        levels = {"first": first, "second": second, "bus": recorded[0], "taxi": recorded[1]}
+        claim = judge("x", "", "", levels, low=0, of_recordings=["bus", "taxi"], **settings)
+        return with_replicates(claim, recordings=2)
+
+    fails = verdict(off, fine, fine, fine)
+    assert (fails.verdict, fails.note) == (FAILS, "levels without a recording decide it")
+    # Five recordings could still make it hold, or fail.
+    assert verdict(fine, fine, off, fine).verdict is OPEN
+    assert verdict(fine, fine, fine, fine).verdict is OPEN
+    # Holm's correction stays that of all four levels: 2.3 standard errors are enough for two, not for four.
+    assert judge("x", "", "", {"first": normal(-2.3, 1.0), "second": fine}, low=0).verdict is FAILS
+    assert verdict(normal(-2.3, 1.0), fine, off, off).verdict is OPEN
+    # Where two are enough the other two decide, and where three are, they decide only against it.
+    assert verdict(fine, fine, unsure, unsure, least=2).verdict is HOLDS
+    assert verdict(fine, fine, fine, unsure, least=3).verdict is OPEN
+    assert verdict(off, off, fine, fine, least=3).verdict is FAILS
+    # Trainings are counted all the same.
+    many = judge("x", "", "", {"first": off, "bus": fine}, low=0, of_recordings=["bus"])
+    assert with_replicates(many, seeds=1, recordings=2).verdict is OPEN
+    # With enough recordings every level counts.
+    assert with_replicates(judge("x", "", "", off, low=0, of_recordings=["bus"]), recordings=5).note == ""
+
+
 def test_a_number_that_does_not_vary_decides_and_has_no_interval():
     claim = judge("x", "", "", Estimate.exactly(94.5), "s", high=300)
     assert (claim.verdict, claim.so_far()) == (HOLDS, "94.5 s")

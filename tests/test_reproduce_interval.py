@@ -10,16 +10,16 @@ from headway._native import Scenario, Trace
 from headway.envs import rewards
 from headway.report.svg import standalone
 from headway.reproduce import paper
-from headway.reproduce.claim import Claim, Verdict, Zone
+from headway.reproduce.claim import Claim, Verdict, Zone, with_replicates
 from headway.reproduce.engine import recorded
 from headway.reproduce.figure import FigureResult
 from headway.reproduce.interval import beyond as past
 from headway.reproduce.interval.estimates import above, estimates, which_explains
 from headway.reproduce.interval.found import AS_PRINTED, LETTERS, Found, reward
 from headway.reproduce.interval.groups import BESIDE, EVERY, PAPERS, specs
-from headway.reproduce.interval.network import p_text
+from headway.reproduce.interval.network import group_table, p_text
 from headway.reproduce.interval.networks import NETWORKS
-from headway.reproduce.interval.scatter import label_of
+from headway.reproduce.interval.scatter import Point, label_of, scatter
 from headway.reproduce.lab import QUICK, Lab, MissingError, Settings
 from headway.reproduce.measured import Measured
 from headway.stats.estimate import Estimate
@@ -90,6 +90,20 @@ def contrary(wanted, k):
     return by_the_paper(wanted, k, -1.0)
 
 
+CLOSE = {5: "C", 6: "HBC", 7: "A", 8: "BC", 9: "MQ"}
+"""Groups that are close to the fastest in throughput, as the paper has it, by the figure."""
+OF_CLOSE = ("fig5.C-within-5", "fig6.throughput-margin", "fig7.A-within-5", "fig8.B-C-comparable", "fig9.near")
+"""The claims that say so, which data with all orders turned round leave as they are."""
+
+
+def far_apart(wanted, k):
+    """As the paper has it, but such groups have a fifth less throughput."""
+    made = by_the_paper(wanted, k)
+    number = next(n.number for n in NETWORKS if wanted.scenario.name in n.scenarios)
+    share = 0.8 if wanted.label in LETTERS and wanted.label in CLOSE.get(number, "") else 1.0
+    return made | {"throughput_mbps": share * made["throughput_mbps"]}
+
+
 # -- groups --
 
 
@@ -133,16 +147,15 @@ def test_networks_are_those_of_table_1_with_both_readings_of_high_bdp():
 @pytest.mark.parametrize("number", range(4, 11))
 def test_a_network_as_the_paper_has_it_holds_and_its_contrary_fails(number):
     found = verdicts(drawn(f"fig{number}", by_the_paper))
-    # Text and table name different groups here, and both cannot be the first two beside K.
-    if number == 10:
-        assert {found[f"fig10.{name}-lead"] for name in ("K-Q", "K-O")} <= {HOLDS, FAILS}
-        found = {name: verdict for name, verdict in found.items() if "lead" not in name}
     assert set(found.values()) == {HOLDS}, found
     other = verdicts(drawn(f"fig{number}", contrary))
     assert other.pop(f"fig{number}.manova") is HOLDS
-    near = {"fig9.near", "fig5.C-within-5", "fig6.throughput-margin", "fig8.B-C-comparable", "fig7.A-within-5"}
-    assert FAILS in other.values()
-    assert {verdict for name, verdict in other.items() if name not in near} <= {FAILS, OPEN}, other
+    assert {name for name, verdict in other.items() if verdict is not FAILS} <= set(OF_CLOSE), other
+
+
+@pytest.mark.parametrize("name", OF_CLOSE)
+def test_groups_that_are_not_close_fail_the_claim_that_they_are(name):
+    assert verdicts(drawn(name.partition(".")[0], far_apart))[name] is FAILS
 
 
 def test_a_network_without_loss_does_no_harm_to_a_claim_of_low_loss():
@@ -170,12 +183,18 @@ def test_the_seven_networks_together():
     assert found.pop("table10.five-minutes") is OPEN, "not all of the runs"
     assert set(found.values()) == {HOLDS}, found
     other = verdicts(drawn("table10", contrary))
-    for name in ("K-top", "M-low", "jk-over-ewma", "jk-over-min-filtered", "M-retains", "I-over-K", *NARROW):
-        assert other[f"table10.{name}"] is FAILS, name
-    # One claim of K, with what another reading of it gives; on the first network I is ahead, by 4%.
+    assert other.pop("table10.five-minutes") is OPEN
+    # On foot C's throughput is 0.8% below the highest then, which is less than 1.
+    assert set(other.values()) == {FAILS}, other
+    levels = {claim.id: [level.name for level in claim.levels] for claim in whole.claims}
+    table_10_has = ["Static Position", "Walking Movement", "Bus Commuting"]
+    assert levels["table10.C-low"] == levels["table10.C-retains"] == table_10_has
+    # One claim of K, with what other readings of it give; on the first network I is ahead, by 4%.
     top = {claim.id: claim for claim in whole.claims}["table10.K-top"]
-    assert top.so_far() == "6 of 7 as claimed, 1 not as claimed"
-    assert top.note == "among the first three by the same rule: 7 of 7"
+    assert top.so_far() == "7 of 7 as claimed"
+    assert top.note == (
+        "the best, by the same rule: 6 of 7; the best, or not significantly different from the best: 6 of 7"
+    )
     table = {row[0]: row for row in whole.tables["Table 10 beside ours"]}
     assert table["Default Pantheon"][1:3] == ["I", "I"]
     assert set(table["Walking Movement"][2].split()) >= {"F", "K", "L"}
@@ -186,6 +205,24 @@ def test_the_seven_networks_together():
     # M is where the paper has it: among our lowest in both delay and loss.
     assert again[1] == ["Default Pantheon", "I", "I", "none", "M", "M", "M"]
     assert again[-1][4:6] == ["15", "15"]
+
+
+def test_a_claim_of_all_networks_is_decided_by_those_that_are_no_recordings():
+    """Three networks have a fixed rate, and five recordings could not make up for them; four say nothing alone."""
+    fixed = {network.name for network in NETWORKS if not network.scenario.startswith("cellular")}
+    assert len(fixed) == 3
+
+    def contrary_where(is_there):
+        def run(wanted, k):
+            network = next(n for n in NETWORKS if wanted.scenario.name in n.scenarios)
+            return contrary(wanted, k) if is_there(network.name) else by_the_paper(wanted, k)
+
+        claims = drawn("table10", run, seeds=12).claims
+        return {claim.id: with_replicates(claim, seeds=5, recordings=4).verdict for claim in claims}
+
+    of_fixed, of_recorded = contrary_where(fixed.__contains__), contrary_where(lambda name: name not in fixed)
+    for name in ("M-low", "M-retains", "jk-over-ewma", "jk-over-min-filtered", *NARROW):
+        assert (of_fixed[f"table10.{name}"], of_recorded[f"table10.{name}"]) == (FAILS, OPEN), name
 
 
 def test_a_few_runs_tell_nothing_apart_and_do_not_tell():
@@ -344,6 +381,31 @@ def test_figure_11_is_judged_with_either_equation():
     assert "RTT_jk, which the paper calls the closest, is " in found.notes[1]
 
 
+def test_figure_11_with_a_queue_that_only_grows_is_above_the_mean():
+    def grows(_wanted, k):
+        return {"series": {"time_s": [0.005 * t for t in range(800)], "queue_mean_ms": list(range(k, k + 800))}}
+
+    found = verdicts(drawn("fig11", grows, seeds=10))
+    assert found["fig11.jk-ewma-within"] is found["fig11.jk-printed-ewma-within"] is FAILS
+    # It lags behind a rise, which is slow: the variation is small.
+    assert found["fig11.jk-on-top"] is HOLDS
+
+
+def test_figure_11_with_a_queue_that_jumps_is_far_below_jk():
+    """Half of the samples are 120 ms and half 1120: the mean is 620, the deviation 500, and jk about 2620."""
+
+    def jumps(_wanted, k):
+        queue = [1000.0 * ((t + k) % 2) for t in range(800)]
+        return {"series": {"time_s": [0.005 * t for t in range(800)], "queue_mean_ms": queue}}
+
+    whole = drawn("fig11", jumps, seeds=10)
+    found = verdicts(whole)
+    assert found["fig11.jk-on-top"] is found["fig11.jk-printed-on-top"] is FAILS
+    assert found["fig11.jk-ewma-within"] is found["fig11.jk-printed-ewma-within"] is HOLDS
+    on_top = next(claim for claim in whole.claims if claim.id == "fig11.jk-on-top")
+    assert on_top.ours.mean == pytest.approx(2620 / 620, rel=0.05)
+
+
 def test_what_explains_figure_11_follows_from_the_verdicts():
     def explained(jk, printed):
         made = {
@@ -374,6 +436,33 @@ def test_letters_that_follow_each_other_are_a_range():
     assert label_of(["A", "B", "K"]) == "A B K"
     # Those of the printed equation are other groups, and do not follow on.
     assert label_of(["L", "M", "N", "O", "G'", "H'", "I'", "aurora"]) == "L\u2013O G'\u2013I' 1.5"
+
+
+def test_an_axis_of_delays_within_a_bin_of_the_histogram_does_not_set_them_apart():
+    def domains(spread_ms):
+        points = [
+            Point(name, Estimate.exactly(125 + spread_ms * k), Estimate.exactly(10 + 0.01 * k))
+            for k, name in enumerate("ABC")
+        ]
+        axes = scatter(points, "", "", least=0.1)["layer"][1]["encoding"]
+        return [axes[field]["scale"]["domain"] for field in "xy"]
+
+    (low, high), rates = domains(0.01)
+    assert (low, high) == pytest.approx((125.01 - 6.251, 125.01 + 6.251))
+    assert rates == pytest.approx([9.998, 10.022])
+    # What is wider than that has its margins as ever.
+    assert domains(20.0)[0] == pytest.approx([121.0, 169.0])
+
+
+def test_a_share_lost_has_no_interval_below_0():
+    lab = Lab(Settings(runs=10), stand_ins=STAND_INS)
+    wanted = lab.each(specs(lab), Scenario.load("pantheon-default"))
+    one = {"throughput_mbps": 10.0, "delay_p95_ms": 50.0, "rtt_mean_ms": 100.0, "seconds": 60.0}
+    # One run of ten loses 5%: 0.5% on average, and Student's interval reaches to -0.63.
+    runs = {w: [one | {"seed": k, "loss": 0.05 * (k == 0)} for k in range(10)] for w in wanted.values()}
+    network = NETWORKS[0]
+    rows = group_table(network, {network.scenario: Found(Measured(runs), wanted)})
+    assert {row[4].strip("*") for row in rows[1:]} == {"0.50 (0.00 to 1.63)"}
 
 
 # -- beyond --
@@ -415,9 +504,14 @@ def test_what_was_not_measured_is_worse_than_any_negative_reward():
 
 def test_no_point_of_the_chart_is_cut_off():
     rewards = {name: Estimate.exactly(100.0) for name in LETTERS} | {past.LEARNED: Estimate.exactly(-50.0)}
-    chart = past._chart({NETWORKS[0]: rewards}, {NETWORKS[0]: list(LETTERS)})
-    low, high = chart["layer"][0]["encoding"]["y"]["scale"]["domain"]
-    assert low < -0.5 < 1.0 < high
+    more = {NETWORKS[0].name: Estimate.fixed(-150.0, (-300.0, 40.0))}
+    chart = past._chart({NETWORKS[0]: rewards}, {NETWORKS[0]: list(LETTERS)}, more)
+    layers = {layer["name"]: layer for layer in chart["layer"]}
+    low, high = layers["beyond-0"]["encoding"]["y"]["scale"]["domain"]
+    # From 3 less than the best to 0.4 more, in units of the best.
+    assert low < -2.0 < 1.4 < high
+    (whisker,) = layers["beyond-whiskers"]["data"]["values"]
+    assert (whisker["y"], whisker["end"]) == (-2.0, 1.4)
 
 
 # -- the page, and the command line --

@@ -16,7 +16,7 @@ interval, and lies in a zone. The zones decide the claim, by these rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf, isfinite
@@ -201,6 +201,8 @@ class Claim:
     """Is it about a trained model? Then one training does not decide it."""
     of_recordings: bool = True
     """Is it about recorded links, where its figure has any? Then few recordings do not decide it."""
+    without_recordings: Verdict = Verdict.OPEN
+    """What its other levels decide, whatever those of recorded links would be with more recordings."""
     learners: tuple[str, ...] = ()
     """The trained schemes that it is about; all of the figure's if it names none."""
     of: str = ""
@@ -273,7 +275,7 @@ def judge(
     of_each: bool = False,
     untestable: str = "",
     of_learner: bool = True,
-    of_recordings: bool = True,
+    of_recordings: bool | Collection[str] = True,
     learners: tuple[str, ...] = (),
 ) -> Claim:
     """Judges a sentence by what was measured.
@@ -293,7 +295,7 @@ def judge(
         of_each: Does the sentence say more, or less, of each level? Then one that is equal leaves the claim open.
         untestable: What the paper does not say, if the claim cannot be tested without it.
         of_learner: Is the claim about a trained controller, and not about one without training or one model?
-        of_recordings: Is the claim about recorded links, where the figure has any?
+        of_recordings: Is the claim about recorded links, where the figure has any? Or which of its levels are.
         learners: The trained schemes that the claim is about, if the figure has others too.
     """
     margin = less if more is None else more
@@ -316,7 +318,22 @@ def judge(
         )
     if margin:
         parts.append(f"equal is within {f'{margin:g} {unit}'.strip()}")
-    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner, of_recordings, learners, of)
+    recorded = of_recordings if isinstance(of_recordings, Collection) else [level.name for level in levels]
+    without = [Level(level.name, Zone.UNCLEAR) if level.name in recorded else level for level in levels]
+    return Claim(
+        name,
+        paper,
+        how,
+        levels,
+        verdict,
+        unit,
+        "; ".join(parts),
+        of_learner,
+        bool(of_recordings),
+        _verdict(tuple(without), least, of_each=of_each),
+        learners,
+        of,
+    )
 
 
 def _level(name: str, found: Found, aim: Aim) -> Level:
@@ -357,6 +374,8 @@ def contrary(levels: Iterable[Level]) -> list[Level]:
 def with_replicates(claim: Claim, *, seeds: int | None = None, recordings: int | None = None) -> Claim:
     """The claim, left open if too few trainings or recordings stand behind it.
 
+    Few recordings do not matter if its levels without a recording decide it whatever the others are.
+
     Args:
         claim: As it was judged.
         seeds: The training seeds of the learners that it is about; None without any.
@@ -364,12 +383,17 @@ def with_replicates(claim: Claim, *, seeds: int | None = None, recordings: int |
     """
     fails = "it does not hold"
     decided = {Verdict.HOLDS: "it holds", Verdict.FAILS: fails, Verdict.WEAK: fails}
+    if claim.verdict not in decided:
+        return claim
     few = []
     if claim.of_learner and seeds is not None and seeds < ENOUGH_MODELS:
         few.append((seeds, "training seeds", ENOUGH_MODELS))
     if claim.of_recordings and recordings and recordings < ENOUGH_RECORDINGS:
-        few.append((recordings, "recordings", ENOUGH_RECORDINGS))
-    if claim.verdict not in decided or not few:
+        if claim.without_recordings is claim.verdict:
+            claim = claim.noted("levels without a recording decide it")
+        else:
+            few.append((recordings, "recordings", ENOUGH_RECORDINGS))
+    if not few:
         return claim
     behind = " and ".join(f"{count} of the {needed} {thing} needed" for count, thing, needed in few)
     note = f"{decided[claim.verdict]} here, but it rests on only {behind}"

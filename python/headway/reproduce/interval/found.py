@@ -229,7 +229,8 @@ class Found:
     def within_seeds(self, name: str, of: Callable[[Run], float | None]) -> Estimate:
         """A group's mean, with the interval of how far it is from the mean of the judged groups in a seed.
 
-        What a seed does to all groups alike, such as where it begins in a trace, is not in it.
+        What a seed does to all groups alike, such as where it begins in a trace, is not in it. It ends at 0, as
+        no throughput, delay or loss is less.
         """
 
         def off(own: Run, *every: Run) -> float | None:
@@ -242,7 +243,7 @@ class Found:
         if mean.mean is None or apart.mean is None or apart.ci95 is None:
             return mean
         middle, off_by = mean.mean, apart.mean
-        ends = apart.mapped(lambda end: middle + end - off_by)
+        ends = apart.mapped(lambda end: max(0.0, middle + end - off_by))
         return Estimate(middle, ends.interval, apart.samples)
 
     def percent(self, one: str, other: str, quantity: str) -> Estimate:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from headway.stats.manova import Manova, Statistic
 
 Rows = list[list[str]]
+LEAST_OF_DELAYS = 0.1
+"""What an axis of delays spans at least, as a share: a bin of the percentiles is not to look like a world apart."""
 READING = "high-bdp-mbit"
 """High BDP by the other reading of its rate, 5.65 Mbit/s."""
 
@@ -93,12 +95,13 @@ def _panels(title: str, found: Found) -> list[tuple[str, Spec]]:
 
     rates = each(lambda run: run[THROUGHPUT])
 
-    def panel(of: Mapping[str, Estimate], x_title: str) -> Spec:
-        return scatter([Point(name, of[name], rates[name]) for name in rates], x_title, "throughput (Mbit/s)")
+    def panel(of: Mapping[str, Estimate], x_title: str, least: float = 0.0) -> Spec:
+        points = [Point(name, of[name], rates[name]) for name in rates]
+        return scatter(points, x_title, "throughput (Mbit/s)", least)
 
     delays, losses = each(lambda run: run[DELAY]), each(percent_lost)
     return [
-        (f"{title}: delay", panel(delays, "p95 one-way delay (ms)")),
+        (f"{title}: delay", panel(delays, "p95 one-way delay (ms)", LEAST_OF_DELAYS)),
         (f"{title}: loss", panel(losses, "packets lost (%)")),
     ]
 
@@ -114,15 +117,9 @@ def group_table(network: Network, found: Mapping[str, Found]) -> Rows:
     for scenario, own in found.items():
         best = {q: own.best(q) for q in (*QUANTITIES, REWARD) if own.has_enough}
         for group in EVERY:
-            cells = [
-                _cell(own.mean(group.name, of), group.name in best.get(quantity, ()))
-                for quantity, of in (
-                    (THROUGHPUT, THROUGHPUT),
-                    (DELAY, DELAY),
-                    (LOSS, percent_lost),
-                    (REWARD, reward),
-                )
-            ]
+            means = {quantity: own.mean(group.name, quantity) for quantity in QUANTITIES}
+            means |= {LOSS: means[LOSS].mapped(lambda share: 100 * share), REWARD: own.mean(group.name, reward)}
+            cells = [_cell(mean, group.name in best.get(quantity, ())) for quantity, mean in means.items()]
             rows.append([*([network.scenarios[scenario]] if several else []), group.name, group.title, *cells])
     return rows
 
@@ -216,7 +213,8 @@ def _notes(title: str, found: Found) -> list[str]:
 
 
 CAPTION = (
-    "Means of 30 runs of 60 s of each training. Each letter is a group of Table 2. "
+    "Means of 30 runs of 60 s of each training (at a network's mean rate: of 30 in all). Each letter is a group of "
+    "Table 2. "
     "*What is run* says what to look for."
 )
 

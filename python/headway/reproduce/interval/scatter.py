@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import cos, pi, sin
+from math import cos, hypot, pi, sin
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.report.labels import CHARACTER, HEIGHT, Box, place
@@ -37,6 +37,8 @@ LEGEND = {
 }
 NEAR = 11.0
 """Points no further apart than this, in pixels, share a label."""
+FAR = 25.0
+"""A label that would stand further from its points than this, in pixels, is set aside, with a line to them."""
 
 
 class Point(NamedTuple):
@@ -48,26 +50,22 @@ class Point(NamedTuple):
 
 
 class _Spot(NamedTuple):
-    """Where a point is drawn, in pixels, and what of its intervals is to be seen."""
+    """Where a point is drawn, in pixels."""
 
     name: str
     x: float
     y: float
-    left: float
-    right: float
-    top: float
-    bottom: float
 
 
-def scatter(points: Sequence[Point], x_title: str, y_title: str) -> Spec:
+def scatter(points: Sequence[Point], x_title: str, y_title: str, least: float = 0.0) -> Spec:
     """Means with their 95% intervals; x grows to the left, so that up and to the right is better.
 
     Axes span the points, not their intervals: what is beyond is cut. Groups that lie on one spot share a label.
+    The axis of x spans at least the share `least` of its largest mean.
     """
     known = [p for p in points if p.x.mean is not None and p.y.mean is not None]
-    x_domain, y_domain = (
-        _domain([_mean(m) for m in axis]) for axis in ([p.x for p in known], [p.y for p in known])
-    )
+    x_domain = _domain([_mean(p.x) for p in known], least)
+    y_domain = _domain([_mean(p.y) for p in known])
     spots = [_spot(p, x_domain, y_domain) for p in known]
     at: dict[str, Spec] = {
         "x": _axis("x", f"{x_title}, reversed", x_domain, reverse=True),
@@ -95,21 +93,17 @@ def _mean(metric: Estimate) -> float:
     return metric.mean or 0.0
 
 
-def _domain(means: Sequence[float]) -> list[float]:
+def _domain(means: Sequence[float], least: float = 0.0) -> list[float]:
     low, high = min(means, default=0.0), max(means, default=1.0)
     margin = 0.1 * (high - low) or 0.05 * abs(high) or 1.0
+    margin = max(margin, (least * abs(high) - (high - low)) / 2)
     return [low - margin, high + margin]
 
 
 def _spot(point: Point, x_domain: Sequence[float], y_domain: Sequence[float]) -> _Spot:
-    def across(value: float) -> float:
-        return SIZE[0] * (x_domain[1] - min(max(value, x_domain[0]), x_domain[1])) / (x_domain[1] - x_domain[0])
-
-    def up(value: float) -> float:
-        return SIZE[1] * (y_domain[1] - min(max(value, y_domain[0]), y_domain[1])) / (y_domain[1] - y_domain[0])
-
-    (x, x_low, x_high), (y, y_low, y_high) = _span(point.x), _span(point.y)
-    return _Spot(point.name, across(x), up(y), across(x_high), across(x_low), up(y_high), up(y_low))
+    (left, right), (bottom, top) = x_domain, y_domain
+    x = SIZE[0] * (right - _mean(point.x)) / (right - left)
+    return _Spot(point.name, x, SIZE[1] * (top - _mean(point.y)) / (top - bottom))
 
 
 def _span(metric: Estimate) -> tuple[float, float, float]:
@@ -155,30 +149,28 @@ def _labels(spots: Sequence[_Spot]) -> list[Spec]:
     """Letters beside their points; a spot's letters together."""
     together = _together(spots)
     texts = [label_of([s.name for s in some]) for some in together]
+    # Whiskers are pale enough to be written on: a label that avoided them would stand far from its points.
     marks = [
-        (
-            Box(
-                min(s.x for s in some) - 6,
-                min(s.y for s in some) - 6,
-                max(s.x for s in some) + 6,
-                max(s.y for s in some) + 6,
-            ),
-            *(Box(s.left, s.y - 1, s.right, s.y + 1) for s in some),
-            *(Box(s.x - 1, s.top, s.x + 1, s.bottom) for s in some),
+        Box(
+            min(s.x for s in some) - 6,
+            min(s.y for s in some) - 6,
+            max(s.x for s in some) + 6,
+            max(s.y for s in some) + 6,
         )
         for some in together
     ]
-    centres = [((box.left + box.right) / 2, (box.top + box.bottom) / 2) for box, *_ in marks]
+    centres = [((box.left + box.right) / 2, (box.top + box.bottom) / 2) for box in marks]
     better = Box(SIZE[0] - 170, SIZE[1] - 22, SIZE[0], SIZE[1])
-    placed = place(texts, marks, [], SIZE, [better])
-    boxes = [_box(text, x, y, at) for text, (x, y), at in zip(texts, centres, placed, strict=True) if at]
-    taken = [better, *(mark[0] for mark in marks), *boxes]
+    placed = place(texts, [(box,) for box in marks], [], SIZE, [better])
+    near = [at if at and hypot(*at[1:]) <= FAR else None for at in placed]
+    boxes = [_box(text, x, y, at) for text, (x, y), at in zip(texts, centres, near, strict=True) if at]
+    taken = [better, *marks, *boxes]
     layers: list[Spec] = []
-    for text, (x, y), at in zip(texts, centres, placed, strict=True):
+    for text, (x, y), at in zip(texts, centres, near, strict=True):
         align, dx, dy = at or _aside(text, x, y, taken)
         if at is None:
             taken.append(_box(text, x, y, (align, dx, dy)))
-            layers.append(_lead(x, y, dx, dy))
+            layers.append(_lead(x, y, taken[-1]))
         font: Spec = {"type": "text", "align": align, "baseline": "middle", "fontSize": 12, "fontWeight": 600}
         spot = {"x": {"value": x + dx}, "y": {"value": y + dy}, "text": {"value": text}}
         layers.append({"data": {"values": [{}]}, "mark": font | {"color": INK}, "encoding": spot})
@@ -196,18 +188,19 @@ def _box(text: str, x: float, y: float, at: tuple[str, float, float]) -> Box:
 def _aside(text: str, x: float, y: float, taken: Sequence[Box]) -> tuple[str, float, float]:
     """A place for a label that has none beside its points: the nearest that is free, on circles around them."""
     inside = Box(0.0, 0.0, *SIZE)
-    for radius in range(24, 200, 8):
-        for turn in range(16):
-            dx, dy = radius * cos(pi * turn / 8), radius * sin(pi * turn / 8)
+    for radius in range(24, 200, 4):
+        for turn in range(32):
+            dx, dy = radius * cos(pi * turn / 16), radius * sin(pi * turn / 16)
             box = _box(text, x, y, ("center", dx, dy))
             if box.overlap(inside) >= box.area and not any(box.overlap(other) for other in taken):
                 return "center", dx, dy
     return "left", 9.0, 0.0
 
 
-def _lead(x: float, y: float, dx: float, dy: float) -> Spec:
-    """A thin line from points to a label that stands aside."""
-    ends = {"x": {"value": x}, "y": {"value": y}, "x2": {"value": x + 0.8 * dx}, "y2": {"value": y + 0.8 * dy}}
+def _lead(x: float, y: float, label: Box) -> Spec:
+    """A thin line from points to a label that stands aside: to the nearest point of what it covers."""
+    end = min(max(x, label.left), label.right), min(max(y, label.top), label.bottom)
+    ends = {"x": {"value": x}, "y": {"value": y}, "x2": {"value": end[0]}, "y2": {"value": end[1]}}
     return {"data": {"values": [{}]}, "mark": {"type": "rule", "color": SOFT, "strokeWidth": 0.8}, "encoding": ends}
 
 

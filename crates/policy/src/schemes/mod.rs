@@ -85,13 +85,19 @@ fn loaded(model: Model) -> Loaded {
     }
 }
 
+/// What may stand before a model's version: whole numbers, or other training links. Anything else is
+/// another scheme's name.
+const KINDS: [&str; 2] = ["int8-", "cellular-"];
+
 /// The model `NAME-VERSION` of those that come with Headway, or that of a folder: another training of
 /// one of them, such as with another seed.
+
 fn model_of(name: &str, text: &str) -> Result<Loaded, String> {
     // Of owl and owl-loss, v1 is what is left of owl-v1 alone.
     let version_of = |title: &'static str| {
         let version = title.strip_prefix(name)?.strip_prefix('-')?;
-        let number = version.strip_prefix("int8-").unwrap_or(version);
+        let of_kind = KINDS.iter().find_map(|kind| version.strip_prefix(kind));
+        let number = of_kind.unwrap_or(version);
         number.starts_with('v').then_some(version)
     };
     let of_name = || {

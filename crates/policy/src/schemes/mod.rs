@@ -91,7 +91,6 @@ const KINDS: [&str; 2] = ["int8-", "cellular-"];
 
 /// The model `NAME-VERSION` of those that come with Headway, or that of a folder: another training of
 /// one of them, such as with another seed.
-
 fn model_of(name: &str, text: &str) -> Result<Loaded, String> {
     // Of owl and owl-loss, v1 is what is left of owl-v1 alone.
     let version_of = |title: &'static str| {

@@ -7,6 +7,7 @@ docs/stable-baselines3.md explains it step by step.
 """
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
@@ -48,6 +49,8 @@ def main():
     options.add_argument("--runs", type=int, default=30, help="of the comparison, on each network")
     options.add_argument("--seconds", type=float, help="length of a run; else the scenario's own")
     asked = options.parse_args()
+    if Path(asked.out).exists():
+        options.error(f"{asked.out} is there already; give the next version")
     train(asked.steps, asked.seed, asked.out)
 
     mine = f"learned:model={asked.out}"

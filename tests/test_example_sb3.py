@@ -58,6 +58,13 @@ def test_the_environments_take_its_reward(example):
     assert rewards.std() > 0
 
 
+def test_a_folder_that_is_there_is_refused_before_the_training(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["train_sb3.py", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit, match="2"):
+        example.main()
+    assert f"{tmp_path} is there already; give the next version" in capsys.readouterr().err
+
+
 def test_the_first_two_programs_of_the_page_show_a_reward(blocks, capsys):
     exec(blocks[0] + blocks[1], {})
     values = [float(word) for word in capsys.readouterr().out.split()]

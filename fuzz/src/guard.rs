@@ -72,7 +72,7 @@ fn judge(guard: &mut Guard, limits: &Limits, record: &RecordBytes) -> Judgement 
     assert_eq!(guard.reason() == Reason::Fine, is_policys);
     let is_counted = guard.trips() != trips;
     assert_eq!(is_counted, judgement == Judgement::Trips);
-    assert!(guard.restart(record) >= 4);
+    assert!(guard.restart(limits, record) >= limits.least_ssthresh);
     assert!((1.0..=1e6).contains(&guard.cubic().cwnd()));
     judgement
 }

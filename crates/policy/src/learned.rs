@@ -71,10 +71,7 @@ impl Policy for External {
 
     /// Rewards may be of any feature.
     fn folds(&self) -> Folds {
-        Folds {
-            averages: true,
-            spread: true,
-        }
+        Folds { averages: true }
     }
 }
 

@@ -12,6 +12,7 @@ use headway_policy::model::TrainingRange;
 use headway_policy::schemes::{Carried, Experience, Served};
 use headway_policy::{Action, ClockSpec, Record};
 
+use super::Class;
 use super::paths::Paths;
 use super::quality::Quality;
 use super::range::{Outside, PathWatch};
@@ -27,7 +28,7 @@ const TUNERS_PATIENCE: Duration = Duration::from_millis(500);
 const NOBODYS_PATIENCE: Duration = Duration::from_secs(1);
 /// Records that are further apart say nothing of when the next comes.
 const PAUSE: Duration = Duration::from_millis(10);
-/// One that has said nothing for so long may have ended, and what said so found no room in the ring: its clock stands
+/// A flow that has said nothing for this time may have ended, and what said so found no room in the ring: its clock stands
 /// still until it says something.
 const SILENT_AFTER: Duration = Duration::from_secs(300);
 
@@ -99,6 +100,8 @@ pub struct Flow {
     heard: Time,
     /// It was to learn, while as many did as may.
     pub is_refused: bool,
+    /// The class of its destination.
+    pub class: Class,
 }
 
 impl Flow {
@@ -161,10 +164,11 @@ impl Flow {
             path: String::new(),
             heard: Time::ZERO,
             is_refused: false,
+            class: Class::Public,
         }
     }
 
-    /// The same, with what was learned in so many decisions.
+    /// The same, with what was learned in this number of decisions.
     pub fn inheriting(self, decisions: u64) -> Flow {
         Flow {
             inherited: decisions,

@@ -4,6 +4,8 @@ use headway_cc::{Bytes, Setup};
 
 use super::*;
 
+const PUBLIC: Class = Class::Public;
+
 /// A folder that goes with it.
 struct Folder(PathBuf);
 
@@ -33,7 +35,7 @@ fn learned(served: &Served) -> Vec<u8> {
 
 /// What the next flow goes on from, as that flow would say it, and how much experience that is.
 fn goes_on_from(store: &mut Store, served: &Served) -> Option<(Vec<u8>, u64)> {
-    let (learned, experience) = store.learned(served)?;
+    let (learned, experience) = store.learned(served, PUBLIC)?;
     let flow = served.carried(&Setup::new(Bytes::new(1500), 0), Some(learned));
     let said = flow.expect("a flow").learned().expect("it learns");
     Some((said, experience))
@@ -42,8 +44,8 @@ fn goes_on_from(store: &mut Store, served: &Served) -> Option<(Vec<u8>, u64)> {
 #[test]
 fn without_a_folder_each_flow_begins_with_the_model() {
     let (mut store, served) = (Store::new(None), served());
-    store.keep(&served, learned(&served), 1000);
-    assert!(store.learned(&served).is_none());
+    store.keep(&served, PUBLIC, learned(&served), 1000);
+    assert!(store.learned(&served, PUBLIC).is_none());
 }
 
 #[test]
@@ -51,13 +53,13 @@ fn what_is_kept_is_whole_and_its_owners() {
     let (folder, served) = (Folder::new("kept"), served());
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
-    assert!(store.learned(&served).is_none());
-    store.keep(&served, learned.clone(), 1000);
+    assert!(store.learned(&served, PUBLIC).is_none());
+    store.keep(&served, PUBLIC, learned.clone(), 1000);
     store.save();
     store.finish();
     let files: Vec<_> = fs::read_dir(&folder.0).expect("it is there").collect();
     assert_eq!(files.len(), 1);
-    let file = folder.0.join(file_name(&served));
+    let file = folder.0.join(file_name(&served, PUBLIC));
     let mode = file.metadata().expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let mut again = Store::new(Some(folder.0.clone()));
@@ -68,7 +70,7 @@ fn what_is_kept_is_whole_and_its_owners() {
     // Nothing new: nothing is written. So with a flow that ends late and has learned little.
     fs::remove_file(&file).expect("it is there");
     for experience in [1000, 1] {
-        store.keep(&served, vec![1], experience);
+        store.keep(&served, PUBLIC, vec![1], experience);
         store.save();
         store.finish();
         assert!(!file.exists());
@@ -86,12 +88,12 @@ fn what_was_learned_is_read_once_for_many_flows() {
         let (folder, served) = (Folder::new("once"), Served::read(spec).expect(spec));
         let mut store = Store::new(Some(folder.0.clone()));
         let bytes = learned(&served);
-        store.keep(&served, bytes.clone(), 1000);
+        store.keep(&served, PUBLIC, bytes.clone(), 1000);
         assert_eq!(
             goes_on_from(&mut store, &served),
             Some((bytes.clone(), 1000))
         );
-        let kept = store.learned.get_mut(&file_name(&served));
+        let kept = store.learned.get_mut(&file_name(&served, PUBLIC));
         kept.and_then(Option::as_mut)
             .expect("it is kept")
             .bytes
@@ -101,7 +103,7 @@ fn what_was_learned_is_read_once_for_many_flows() {
             Some((bytes.clone(), 1000))
         );
         // What comes later is read again.
-        store.keep(&served, bytes, 2000);
+        store.keep(&served, PUBLIC, bytes, 2000);
         assert_eq!(
             goes_on_from(&mut store, &served).map(|(_, count)| count),
             Some(2000)
@@ -109,21 +111,55 @@ fn what_was_learned_is_read_once_for_many_flows() {
     }
 }
 
+/// Of two paths that have nothing in common.
+#[test]
+fn what_flows_to_one_class_learn_is_not_handed_on_to_another() {
+    let (folder, served) = (Folder::new("classes"), served());
+    let learned = learned(&served);
+    let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));
+    let mut store = Store::new(Some(folder.0.clone()));
+    store.keep(&served, Class::Private, learned.clone(), 100_000);
+    assert!(store.learned(&served, PUBLIC).is_none());
+    assert!(store.learned(&served, prefix).is_none());
+    // Whoever learned more, elsewhere, takes nobody's place.
+    store.keep(&served, PUBLIC, learned.clone(), 100);
+    store.keep(&served, prefix, learned.clone(), 200);
+    store.save();
+    store.finish();
+    assert_eq!(files(&folder).len(), 3);
+    let mut experience = |class| {
+        store
+            .learned(&served, class)
+            .map(|(_, experience)| experience)
+    };
+    assert_eq!(experience(PUBLIC), Some(100));
+    assert_eq!(experience(prefix), Some(200));
+    assert_eq!(experience(Class::Private), Some(100_000));
+    // A learner that diverges on one says nothing of the others.
+    store.forget(&served, Class::Private);
+    store.finish();
+    assert_eq!(files(&folder).len(), 2);
+    // The next agent finds them by their names.
+    let mut next = Store::new(Some(folder.0.clone()));
+    assert!(next.learned(&served, prefix).is_some());
+    assert!(next.learned(&served, Class::Private).is_none());
+}
+
 #[test]
 fn what_is_forgotten_is_replaced_by_whatever_comes() {
     let (folder, served) = (Folder::new("forgotten"), served());
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, learned.clone(), 100_000);
+    store.keep(&served, PUBLIC, learned.clone(), 100_000);
     store.save();
     store.finish();
-    let file = folder.0.join(file_name(&served));
+    let file = folder.0.join(file_name(&served, PUBLIC));
     assert!(file.exists());
-    store.forget(&served);
+    store.forget(&served, PUBLIC);
     store.finish();
     assert!(!file.exists());
-    assert!(store.learned(&served).is_none());
-    store.keep(&served, learned.clone(), 100);
+    assert!(store.learned(&served, PUBLIC).is_none());
+    store.keep(&served, PUBLIC, learned.clone(), 100);
     assert_eq!(
         goes_on_from(&mut store, &served),
         Some((learned.clone(), 100))
@@ -135,13 +171,13 @@ fn what_could_not_be_written_is_written_later() {
     let (folder, served) = (Folder::new("later"), served());
     let place = folder.0.join("state");
     let mut store = Store::new(Some(place.clone()));
-    store.keep(&served, learned(&served), 1000);
+    store.keep(&served, PUBLIC, learned(&served), 1000);
     store.save();
     store.finish();
     fs::create_dir(&place).expect("a folder");
     store.save();
     store.finish();
-    assert!(place.join(file_name(&served)).exists());
+    assert!(place.join(file_name(&served, PUBLIC)).exists());
 }
 
 fn files(folder: &Folder) -> Vec<String> {
@@ -175,8 +211,8 @@ fn without_privileges(work: impl FnOnce() + Send + 'static) {
 /// A store after the policy's file was refused, and what it then kept.
 fn keeps_after_refusal(folder: &Folder, served: &Served) -> Store {
     let mut store = Store::new(Some(folder.0.clone()));
-    assert!(store.learned(served).is_none());
-    store.keep(served, learned(served), 1000);
+    assert!(store.learned(served, PUBLIC).is_none());
+    store.keep(served, PUBLIC, learned(served), 1000);
     store.save();
     store.finish();
     store
@@ -190,7 +226,7 @@ fn a_refused_file_is_set_aside_and_never_written_over() {
     let newer = newer.replacen("headway-learner 1", "headway-learner 2", 1);
     for (served, bytes) in [(&owl, vec![0; 7]), (&rax, newer.into_bytes())] {
         let folder = Folder::new("aside");
-        let name = file_name(served);
+        let name = file_name(served, PUBLIC);
         fs::write(folder.0.join(&name), &bytes).expect("room");
         keeps_after_refusal(&folder, served);
         let [kept, refused] = &files(&folder)[..] else {
@@ -206,7 +242,7 @@ fn a_refused_file_is_set_aside_and_never_written_over() {
         );
         // The next agent goes on from the new file. A second refusal does not replace the first.
         let mut again = Store::new(Some(folder.0.clone()));
-        assert!(again.learned(served).is_some());
+        assert!(again.learned(served, PUBLIC).is_some());
         fs::write(folder.0.join(&name), b"wrong again").expect("room");
         keeps_after_refusal(&folder, served);
         assert_eq!(files(&folder).len(), 3);
@@ -217,7 +253,7 @@ fn a_refused_file_is_set_aside_and_never_written_over() {
 fn a_file_that_may_not_be_read_is_set_aside() {
     without_privileges(|| {
         let (folder, served) = (Folder::new("unreadable"), served());
-        let file = folder.0.join(file_name(&served));
+        let file = folder.0.join(file_name(&served, PUBLIC));
         fs::write(&file, learned(&served)).expect("room");
         set_mode(&file, 0o000);
         keeps_after_refusal(&folder, &served);
@@ -232,15 +268,15 @@ fn a_file_that_may_not_be_read_is_set_aside() {
 fn a_refused_file_that_cannot_be_renamed_is_not_written_over_nor_removed() {
     without_privileges(|| {
         let (folder, served) = (Folder::new("stays"), served());
-        let file = folder.0.join(file_name(&served));
+        let file = folder.0.join(file_name(&served, PUBLIC));
         fs::write(&file, b"wrong").expect("room");
         set_mode(&folder.0, 0o500);
         let mut store = keeps_after_refusal(&folder, &served);
-        assert!(!store.wants(&served, u64::MAX));
+        assert!(!store.wants(&served, PUBLIC, u64::MAX));
         // Not even where one may write there later.
         set_mode(&folder.0, 0o700);
-        store.keep(&served, learned(&served), 1_000_000);
-        store.forget(&served);
+        store.keep(&served, PUBLIC, learned(&served), 1_000_000);
+        store.forget(&served, PUBLIC);
         store.save();
         store.finish();
         assert_eq!(files(&folder).len(), 1);
@@ -289,19 +325,19 @@ fn a_second_agent_is_refused_the_folder_of_the_first() {
 #[test]
 fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     let (folder, served) = (Folder::new("for-a-while"), served());
-    let file = folder.0.join(file_name(&served));
+    let file = folder.0.join(file_name(&served, PUBLIC));
     std::os::unix::fs::symlink(&file, &file).expect("room");
     let mut store = keeps_after_refusal(&folder, &served);
-    assert!(!store.wants(&served, u64::MAX));
-    store.forget(&served);
+    assert!(!store.wants(&served, PUBLIC, u64::MAX));
+    store.forget(&served, PUBLIC);
     store.finish();
-    assert_eq!(files(&folder), [file_name(&served)]);
+    assert_eq!(files(&folder), [file_name(&served, PUBLIC)]);
     assert!(file.is_symlink(), "nothing is written over it");
     fs::remove_file(&file).expect("ours");
     fs::write(&file, learned(&served)).expect("room");
     let known = learned(&served);
     assert_eq!(goes_on_from(&mut store, &served), Some((known.clone(), 0)));
-    assert!(store.wants(&served, 1000));
+    assert!(store.wants(&served, PUBLIC, 1000));
 }
 
 #[test]
@@ -319,7 +355,7 @@ fn a_long_spec_has_a_short_file_name_of_its_own() {
     let [long, short] =
         [&long, "owl:online=true"].map(|spec| Served::read(spec).expect("a model of ours"));
     assert_eq!(long.model_id(), short.model_id());
-    let [name, other] = [&long, &short].map(file_name);
+    let [name, other] = [&long, &short].map(|served| file_name(served, PUBLIC));
     assert!(name != other && name.len() < 200, "{name} {other}");
     let state = Folder::new("long-state");
     keeps_after_refusal(&state, &long);

@@ -110,7 +110,7 @@ impl Limits {
         }
     }
 
-    /// The same for a policy that no epoch is held against.
+    /// The same, and no bad epoch takes the flow from its policy.
     #[must_use]
     pub fn without_epochs(self) -> Limits {
         Limits {

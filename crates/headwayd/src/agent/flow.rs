@@ -68,8 +68,6 @@ pub struct Flow {
     /// When the newest answer was given.
     answered: Time,
     decisions: u64,
-    /// Decisions of those whose networks it goes on from, one after another.
-    inherited: u64,
     guard: Guarded,
     /// Of a flow that learns, from its first record on.
     quality: Option<Box<Quality>>,
@@ -148,7 +146,6 @@ impl Flow {
             decided: Time::ZERO,
             answered: Time::ZERO,
             decisions: 0,
-            inherited: 0,
             guard: Guarded::default(),
             quality: None,
             watch: None,
@@ -165,14 +162,6 @@ impl Flow {
             heard: Time::ZERO,
             is_refused: false,
             class: Class::Public,
-        }
-    }
-
-    /// The same, with what was learned in this number of decisions.
-    pub fn inheriting(self, decisions: u64) -> Flow {
-        Flow {
-            inherited: decisions,
-            ..self
         }
     }
 
@@ -232,14 +221,12 @@ impl Flow {
         }
     }
 
-    /// How much it has learned from: Rax counts gradients and starts again at 0 where it diverges; others count
-    /// decisions.
+    /// How many gradients its policy has learned from, with those that it began with. Rax starts again at 0 where it
+    /// diverges.
     pub fn experience(&self) -> u64 {
         match &self.decides {
-            Decides::Policy(_, Carried::Rax(rax)) => rax.updates(),
-            Decides::Policy(..) | Decides::Tuner(..) | Decides::Nobody => {
-                self.inherited + self.decisions
-            }
+            Decides::Policy(_, carried) => carried.updates(),
+            Decides::Tuner(..) | Decides::Nobody => 0,
         }
     }
 
@@ -260,7 +247,7 @@ impl Flow {
     /// What its policy has learned.
     pub fn learned(&self) -> Option<(&Served, Vec<u8>)> {
         match &self.decides {
-            Decides::Policy(served, carried) => Some((served, carried.learned()?)),
+            Decides::Policy(served, carried) => Some((served, served.learned(carried)?)),
             Decides::Tuner(..) | Decides::Nobody => None,
         }
     }
@@ -553,12 +540,11 @@ impl Flow {
         (before.spec(), before.model_id()) == (served.spec(), served.model_id())
     }
 
-    /// Replaces the policy. The new one begins with what `inherited` decisions have taught it. The
-    /// flow's observations stay if both policies observe the same features. Its count of decisions
-    /// goes on if both are the same model.
-    pub fn take_policy(&mut self, mut next: Decides, inherited: u64) {
+    /// Replaces the policy. The flow's observations stay if both policies observe the same features. Its count of
+    /// decisions goes on if both are the same model.
+    pub fn take_policy(&mut self, mut next: Decides) {
         if !matches!(&next, Decides::Policy(served, _) if self.has(served)) {
-            (self.decisions, self.inherited, self.quality) = (0, inherited, None);
+            (self.decisions, self.quality) = (0, None);
             (self.watch, self.left) = (None, None);
             (self.outside, self.at_bound) = (0, 0);
         }

@@ -161,10 +161,9 @@ impl<K: Kernel> Agent<K> {
         let learned = served
             .as_ref()
             .and_then(|served| self.store.learned(served, class));
-        let inherited = learned.map_or(0, |(_, decisions)| decisions);
         let flow = match wanted.is_some() && served.is_none() {
             true => Ok(Flow::of_nobody(open)),
-            false => Flow::new(open, served, learned.map(|(learned, _)| learned)),
+            false => Flow::new(open, served, learned),
         };
         let mut flow = flow.unwrap_or_else(|error| {
             tracing::error!(flow = number, %error, "the agent cannot serve the flow, so Cubic controls it");
@@ -180,7 +179,7 @@ impl<K: Kernel> Agent<K> {
         flow.tune(&self.tuned);
         flow.on_network(&self.paths);
         tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "the flow began");
-        self.flows[program].begin(open.header.slot, flow.inheriting(inherited));
+        self.flows[program].begin(open.header.slot, flow);
     }
 
     /// A report comes: it is handled at once, or waits until it is its user's turn.
@@ -424,9 +423,8 @@ impl<K: Kernel> Agent<K> {
             let mut decides = None;
             if let Some(served) = served {
                 let learned = self.store.learned(&served, class);
-                let inherited = learned.map_or(0, |(_, decisions)| decisions);
-                match flow.policy_of(served, learned.map(|(learned, _)| learned)) {
-                    Ok(next) => decides = next.map(|next| (next, inherited)),
+                match flow.policy_of(served, learned) {
+                    Ok(next) => decides = next,
                     Err(error) => {
                         tracing::error!(flow = flow.number(), %error, "the flow goes on with the policy that it has");
                     }
@@ -434,8 +432,8 @@ impl<K: Kernel> Agent<K> {
             }
             self.flows[program].change(slot, |flow| {
                 (flow.is_refused, flow.class) = (is_refused, class);
-                if let Some((decides, inherited)) = decides {
-                    flow.take_policy(decides, inherited);
+                if let Some(decides) = decides {
+                    flow.take_policy(decides);
                 }
             });
         }

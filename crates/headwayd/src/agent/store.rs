@@ -39,11 +39,11 @@ struct Learned {
     bytes: Vec<u8>,
     /// Read once, for the first flow that goes on from it.
     read: Option<Experience>,
-    /// How much that took ([`Flow::experience`](super::flow::Flow::experience)); of what was saved only what it says itself.
+    /// How many gradients that took.
     experience: u64,
 }
 
-/// A flow that decided less often has learned nothing of its own.
+/// A flow with fewer gradients of its own has learned too little to be handed on.
 const LEAST_EXPERIENCE: u64 = 100;
 
 impl Store {
@@ -107,8 +107,8 @@ impl Store {
         self.folder.is_some()
     }
 
-    /// What a new flow goes on from, and in how many decisions that was learned.
-    pub fn learned(&mut self, served: &Served, class: Class) -> Option<(&Experience, u64)> {
+    /// What a new flow goes on from.
+    pub fn learned(&mut self, served: &Served, class: Class) -> Option<&Experience> {
         if !served.is_learning() {
             return None;
         }
@@ -151,7 +151,7 @@ impl Store {
             // A flow of this policy has just written it.
             learned.read = served.experience(&learned.bytes).ok();
         }
-        Some((learned.read.as_ref()?, learned.experience))
+        learned.read.as_ref()
     }
 
     /// Puts a file that could not be read out of the way, so that nothing is written over it.

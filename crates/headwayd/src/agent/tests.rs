@@ -285,7 +285,7 @@ fn a_flow_goes_on_from_what_flows_to_its_class_of_destinations_learned() {
     let policies = ["owl:online=true", "10.2.0.0/16=owl:online=true"];
     agent.policies = vec![Some(Policies::read(policies).expect("policies"))];
     begin_to(&mut agent, 1, "10.1.0.1");
-    for second in 1..=200 {
+    for second in 1..=2500 {
         let asks = Record::ASKS | Record::STEERABLE;
         report_second(&mut agent, 1, second, asks);
     }

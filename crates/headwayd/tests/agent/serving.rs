@@ -3,7 +3,7 @@
 use std::fs;
 use std::thread::sleep;
 
-use headway_policy::schemes::Served;
+use headway_policy::schemes::{Experience, Served};
 use headwayd::Controller;
 use headwayd::agent::{Class, Frame, Store};
 
@@ -484,7 +484,7 @@ fn what_was_learned_outlives_a_kill() {
         let mut store = Store::new(Some(folder.path().to_owned()));
         store
             .learned(&served, Class::Public)
-            .map(|(_, updates)| updates)
+            .map(Experience::updates)
     });
     let updates = kept.expect("it goes on from there");
     assert!(updates >= 200, "{updates} gradients");

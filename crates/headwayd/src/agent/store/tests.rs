@@ -30,15 +30,22 @@ fn served() -> Served {
 /// What a flow has learned that has done nothing yet.
 fn learned(served: &Served) -> Vec<u8> {
     let flow = served.carried(&Setup::new(Bytes::new(1500), 0), None);
-    flow.expect("a flow").learned().expect("it learns")
+    let flow = flow.expect("a flow");
+    served.learned(&flow).expect("it learns")
+}
+
+/// How many gradients what is kept of a policy took.
+fn experience(store: &Store, served: &Served, class: Class) -> u64 {
+    let kept = store.learned[&file_name(served, class)].as_ref();
+    kept.expect("it is kept").experience
 }
 
 /// What the next flow goes on from, as that flow would say it, and how much experience that is.
 fn goes_on_from(store: &mut Store, served: &Served) -> Option<(Vec<u8>, u64)> {
-    let (learned, experience) = store.learned(served, PUBLIC)?;
+    let learned = store.learned(served, PUBLIC)?;
     let flow = served.carried(&Setup::new(Bytes::new(1500), 0), Some(learned));
-    let said = flow.expect("a flow").learned().expect("it learns");
-    Some((said, experience))
+    let said = served.learned(&flow.expect("a flow")).expect("it learns");
+    Some((said, experience(store, served, PUBLIC)))
 }
 
 #[test]
@@ -121,20 +128,16 @@ fn what_flows_to_one_class_learn_is_not_handed_on_to_another() {
     store.keep(&served, Class::Private, learned.clone(), 100_000);
     assert!(store.learned(&served, PUBLIC).is_none());
     assert!(store.learned(&served, prefix).is_none());
-    // Whoever learned more, elsewhere, takes nobody's place.
+    // A flow of another class that learned more takes no place of theirs.
     store.keep(&served, PUBLIC, learned.clone(), 100);
     store.keep(&served, prefix, learned.clone(), 200);
     store.save();
     store.finish();
     assert_eq!(files(&folder).len(), 3);
-    let mut experience = |class| {
-        store
-            .learned(&served, class)
-            .map(|(_, experience)| experience)
-    };
-    assert_eq!(experience(PUBLIC), Some(100));
-    assert_eq!(experience(prefix), Some(200));
-    assert_eq!(experience(Class::Private), Some(100_000));
+    for (class, gradients) in [(PUBLIC, 100), (prefix, 200), (Class::Private, 100_000)] {
+        assert!(store.learned(&served, class).is_some());
+        assert_eq!(experience(&store, &served, class), gradients);
+    }
     // A learner that diverges on one says nothing of the others.
     store.forget(&served, Class::Private);
     store.finish();
@@ -367,18 +370,42 @@ fn a_wrong_file_is_said_in_one_line() {
     let owl = served();
     let right = learned(&owl);
     let size = right.len();
-    let nan = f32::NAN.to_le_bytes().repeat(size / 4);
+    let replaced = |from: &str, to: &str| {
+        let text: Vec<u8> = right.clone();
+        let at = text
+            .windows(from.len())
+            .position(|part| part == from.as_bytes());
+        let at = at.unwrap_or_else(|| panic!("{from}"));
+        [&text[..at], to.as_bytes(), &text[at + from.len()..]].concat()
+    };
+    let mut nan = right.clone();
+    nan[size - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+    let newer = replaced(r#"{\"format\":1"#, r#"{\"format\":2"#);
+    let other = replaced("owl-v1@", "owl-v2@");
+    let policy = replaced(":online=true", ":online=tree");
     let rax = Served::read("rax-pretrained").expect("a scheme of ours");
     let whole = learned(&rax);
     let short = whole[..whole.len() / 2].to_vec();
     for (served, bytes, why) in [
-        (&owl, vec![0; 7], format!("it has 7 bytes, not {size}")),
-        (&owl, nan, "not all of its numbers are finite".to_owned()),
-        (&rax, short, String::new()),
+        (&owl, vec![0; 7], "not a whole safetensors file"),
+        (
+            &owl,
+            right[..size - 1].to_vec(),
+            "not a whole safetensors file",
+        ),
+        (&owl, nan, "finite"),
+        (&owl, newer, "its format is 2, must be 1"),
+        (&owl, other, r#"its model is "owl-v2@"#),
+        (
+            &owl,
+            policy,
+            r#"its policy is "owl:online=tree", must be "owl:online=true""#,
+        ),
+        (&rax, short, ""),
     ] {
         let said = understand(bytes, served).expect_err("it is wrong");
         assert!(
-            said.contains(&why) && !said.is_empty() && !said.contains('\n'),
+            said.contains(why) && !said.is_empty() && !said.contains('\n'),
             "{said}"
         );
     }

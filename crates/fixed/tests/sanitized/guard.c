@@ -33,6 +33,8 @@ static struct headway_limits limits(int are_wild)
 		fill(&l, sizeof(l));
 		l.max_cwnd = l.max_cwnd > 2 ? l.max_cwnd : 2;
 		l.min_cwnd = l.min_cwnd < l.max_cwnd ? l.min_cwnd : l.max_cwnd;
+		/* Below what stands for none, and for a path of 2^32 packets. */
+		l.least_ssthresh &= 15;
 	}
 	return l;
 }

@@ -747,6 +747,7 @@ fn limits_say_what_cubic_begins_with_and_when_the_policy_returns() {
     assert!(guard.spares(&limits, after_300_ms, 100_000));
     // A mark, and the window is one packet: nothing is known of the path.
     let record = Flow {
+        now_ms: 1000,
         marked: 1,
         cwnd: 1,
         ..FLOW

@@ -754,7 +754,8 @@ fn limits_say_what_cubic_begins_with_and_when_the_policy_returns() {
     }
     .record();
     let mut guard = Guard::new(0, 1, 0);
-    guard.judge(&limits, &FLOW.record());
+    let first = Flow { now_ms: 10, ..FLOW };
+    guard.judge(&limits, &first.record());
     guard.judge(&limits, &record);
     assert_eq!(guard.restart(&limits, &record), 4);
     limits.least_ssthresh = 7;

@@ -33,17 +33,11 @@ fn reload(agent: &mut Agent<Program>, spec: &str) {
 }
 
 fn begin(agent: &mut Agent<Program>, number: u32) {
-    begin_to(agent, number, "192.0.2.1");
-}
-
-fn begin_to(agent: &mut Agent<Program>, number: u32, remote: &str) {
-    let remote: std::net::Ipv4Addr = remote.parse().expect("an address");
     let header = Header::of::<Open>(headway_kernel::abi::OPEN, number, number as u16);
     let open = Open {
         header,
         mss: 1500,
         initial_cwnd: 10,
-        remote_address: remote.to_ipv6_mapped().octets(),
         ..Open::default()
     };
     agent.begin(0, &Known::of(open));
@@ -271,38 +265,6 @@ fn what_a_flow_has_learned_that_the_guard_had_is_kept_a_minute_later() {
         agent.store.finish();
         let kept = std::fs::read_dir(&folder).expect("it is there").count();
         assert_eq!(kept, usize::from(second == 61), "after {second} s");
-    }
-    std::fs::remove_dir_all(&folder).expect("it is there");
-}
-
-/// A flow to a neighbour makes a thousand gradients while one far away makes twenty.
-#[test]
-fn a_flow_goes_on_from_what_flows_to_its_class_of_destinations_learned() {
-    let folder = std::env::temp_dir().join(format!("headwayd-classes-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let mut agent = agent("owl:online=true", 8);
-    agent.store = Store::new(Some(folder.clone()));
-    let policies = ["owl:online=true", "10.2.0.0/16=owl:online=true"];
-    agent.policies = vec![Some(Policies::read(policies).expect("policies"))];
-    begin_to(&mut agent, 1, "10.1.0.1");
-    for second in 1..=2500 {
-        let asks = Record::ASKS | Record::STEERABLE;
-        report_second(&mut agent, 1, second, asks);
-    }
-    agent.keep_learned();
-    let inherited = |agent: &mut Agent<Program>, number, remote| {
-        begin_to(agent, number, remote);
-        let mut flows = agent.flows[0].iter();
-        let flow = flows.find(|flow| flow.number() == number);
-        let flow = flow.expect("it has begun");
-        (flow.experience(), flow.class.to_string())
-    };
-    let (learned, class) = inherited(&mut agent, 2, "10.1.0.2");
-    assert!(learned >= 100, "{learned}");
-    assert_eq!(class, "private");
-    for (number, remote, class) in [(3, "192.0.2.1", "public"), (4, "10.2.0.1", "10.2.0.0/16")] {
-        let found = inherited(&mut agent, number, remote);
-        assert_eq!(found, (0, class.to_owned()));
     }
     std::fs::remove_dir_all(&folder).expect("it is there");
 }

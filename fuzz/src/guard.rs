@@ -43,6 +43,8 @@ pub fn guard(input: &[u8]) {
 fn wild(bytes: [u8; size_of::<Limits>()]) -> Limits {
     let mut limits = Limits::read_from_bytes(&bytes).expect("its size");
     limits.min_cwnd = limits.min_cwnd.min(limits.max_cwnd);
+    // Below what stands for none, and for a path of 2^32 packets.
+    limits.least_ssthresh &= 15;
     limits
 }
 
@@ -72,7 +74,7 @@ fn judge(guard: &mut Guard, limits: &Limits, record: &RecordBytes) -> Judgement 
     assert_eq!(guard.reason() == Reason::Fine, is_policys);
     let is_counted = guard.trips() != trips;
     assert_eq!(is_counted, judgement == Judgement::Trips);
-    assert!(guard.restart(record) >= 4);
+    assert!(guard.restart(limits, record) >= limits.least_ssthresh);
     assert!((1.0..=1e6).contains(&guard.cubic().cwnd()));
     judgement
 }

@@ -26,7 +26,7 @@ impl Cubic {
         cubic
     }
 
-    /// So many packets were acknowledged.
+    /// Packets were acknowledged.
     pub fn acked(&mut self, packets: u32, now_ns: u64, rtt_ns: u64) {
         native::headway_native_cubic_acked(self, packets, now_ns, rtt_ns);
     }

@@ -4,6 +4,7 @@
 
 mod cubic;
 mod guard;
+mod limits;
 mod log2;
 mod mlp;
 mod native;
@@ -11,7 +12,8 @@ mod rate_agent;
 pub mod vectors;
 
 pub use cubic::Cubic;
-pub use guard::{Guard, Judgement, Limits, Reason};
+pub use guard::{Guard, Judgement, Reason};
+pub use limits::Limits;
 pub use log2::log2;
 pub use mlp::{HIDDEN1, HIDDEN2, INPUTS, Mlp, MlpValues};
 pub use rate_agent::{FEATURES, HISTORY, Int8, RateAgent, RecordBytes};

@@ -93,12 +93,34 @@ __u64 headway_native_guard_rate(struct headway_guard *g, const struct headway_li
 	return headway_guard_rate(g, l, wanted);
 }
 
-__s32 headway_native_guard_spares(const struct headway_guard *g, __u64 now_ns, __u32 srtt_us)
+__s32 headway_native_guard_spares(const struct headway_guard *g, const struct headway_limits *l, __u64 now_ns,
+				  __u32 srtt_us)
 {
-	return headway_guard_spares(g, now_ns, srtt_us);
+	return headway_guard_spares(g, l, now_ns, srtt_us);
 }
 
-__u32 headway_native_guard_restart(const struct headway_guard *g, const struct headway_record *r)
+__u32 headway_native_guard_restart(const struct headway_guard *g, const struct headway_limits *l,
+				   const struct headway_record *r)
 {
-	return headway_guard_restart(g, r);
+	return headway_guard_restart(g, l, r);
+}
+
+__u32 headway_native_guard_reason(const struct headway_guard *g)
+{
+	return g->reason;
+}
+
+__u32 headway_native_guard_trips(const struct headway_guard *g)
+{
+	return g->trips;
+}
+
+__u64 headway_native_guard_until_ns(const struct headway_guard *g)
+{
+	return g->until_ns;
+}
+
+void headway_native_guard_cubic(const struct headway_guard *g, struct headway_cubic *c)
+{
+	*c = g->path.cubic;
 }

@@ -37,6 +37,19 @@ unsafe extern "C" {
     ) -> i32;
     pub safe fn headway_native_guard_cwnd(guard: &mut Guard, limits: &Limits, wanted: i64) -> u32;
     pub safe fn headway_native_guard_rate(guard: &mut Guard, limits: &Limits, wanted: u64) -> u64;
-    pub safe fn headway_native_guard_spares(guard: &Guard, now_ns: u64, srtt_us: u32) -> i32;
-    pub safe fn headway_native_guard_restart(guard: &Guard, record: &RecordBytes) -> u32;
+    pub safe fn headway_native_guard_spares(
+        guard: &Guard,
+        limits: &Limits,
+        now_ns: u64,
+        srtt_us: u32,
+    ) -> i32;
+    pub safe fn headway_native_guard_restart(
+        guard: &Guard,
+        limits: &Limits,
+        record: &RecordBytes,
+    ) -> u32;
+    pub safe fn headway_native_guard_reason(guard: &Guard) -> u32;
+    pub safe fn headway_native_guard_trips(guard: &Guard) -> u32;
+    pub safe fn headway_native_guard_until_ns(guard: &Guard) -> u64;
+    pub safe fn headway_native_guard_cubic(guard: &Guard, cubic: &mut Cubic);
 }

@@ -18,7 +18,7 @@ pub type RecordBytes = [u64; 12];
 pub struct Int8 {
     /// Odd while it is being written, 0 where there is none.
     pub generation: u32,
-    /// It decides every so many mean RTTs, in 1/65536; the lowest 20 bits count.
+    /// The time between its decisions in mean RTTs, in 1/65536; the lowest 20 bits count.
     pub interval: u32,
     /// Where the rate begins, in bytes a second, as the next two; at most 2^40.
     pub initial_rate: u64,

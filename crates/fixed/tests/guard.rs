@@ -585,9 +585,12 @@ fn who_leaves_a_flow_hands_no_runaway_window_over() {
     // 100 packets a round trip of 100 ms.
     let trip = follow(&mut guard, &mut flow, 300, |_, f| f.delivered += 10);
     assert_eq!(trip, None);
-    assert_eq!(guard.restart(&flow.record()), Guard::NO_SSTHRESH);
+    assert_eq!(
+        guard.restart(&Limits::default(), &flow.record()),
+        Guard::NO_SSTHRESH
+    );
     flow.cwnd = 4000;
-    let ssthresh = guard.restart(&flow.record());
+    let ssthresh = guard.restart(&Limits::default(), &flow.record());
     assert!((100..=250).contains(&ssthresh), "{ssthresh}");
 }
 
@@ -614,7 +617,7 @@ proptest! {
         steps in prop::collection::vec((1u64..20_000, 0u64..900, 0u64..2_000), 2000..4000),
     ) {
         // Of nothing but stale answers.
-        let limits = Limits { epochs: u32::MAX, long_epochs: u32::MAX, ..Limits::default() };
+        let limits = Limits::default().without_epochs();
         let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
         guard.ask(MS);
         follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
@@ -652,7 +655,7 @@ proptest! {
             let wanted = draw.bits() as i64 >> draw.below(64);
             prop_assert!((2..=100_000).contains(&guard.cwnd(&limits, wanted)));
             prop_assert!(guard.rate(&limits, draw.bits()) <= limits.max_rate);
-            prop_assert!(guard.restart(&last) >= 2);
+            prop_assert!(guard.restart(&limits, &last) >= 2);
             match guard.judge(&limits, &last) {
                 Judgement::Trips => until = guard.until_ns(),
                 Judgement::Returns => prop_assert!(now >= until),
@@ -667,5 +670,109 @@ proptest! {
 fn nothing_is_undefined_whatever_the_limits_and_the_records() {
     if let Some(trips) = crate::sanitized::run("guard") {
         assert!(trips > 10_000, "{trips} trips");
+    }
+}
+
+/// What was written into the C code before is in `Limits`: each of these changes what the guard does.
+#[test]
+fn limits_say_when_a_flow_falls_back() {
+    let usual = Limits::default();
+    let trip = |limits: &Limits, change: fn(&mut Flow)| {
+        let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
+        guard.ask(MS);
+        guard.answer(limits, MS, MS, MS);
+        let trip = follow_by(limits, &mut guard, &mut flow, 1000, |_, f| change(f));
+        trip.map(|(_, reason)| reason)
+    };
+    // A third of twelve packets an epoch is lost, with 5000 in flight.
+    let lose_a_third = |f: &mut Flow| {
+        f.cwnd = 5000;
+        f.delivered += u64::from(f.now_ms.is_multiple_of(50)) * 2;
+        f.lost += u64::from(f.now_ms.is_multiple_of(50));
+    };
+    assert_eq!(trip(&usual, lose_a_third), None, "too few packets");
+    let few = Limits {
+        loss_packets: 10,
+        ..usual
+    };
+    assert_eq!(trip(&few, lose_a_third), Some(Reason::Lossy));
+    let none_is_beyond = Limits {
+        beyond: u32::MAX,
+        ..few
+    };
+    assert_eq!(trip(&none_is_beyond, lose_a_third), None);
+    let long = Limits {
+        epochs: 60_000,
+        ..few
+    };
+    assert_eq!(trip(&long, lose_a_third), None);
+    // A queue of 400 ms over 100 ms.
+    let queue = |f: &mut Flow| {
+        (f.cwnd, f.srtt_ms) = (5000, 500);
+        f.delivered += 10;
+    };
+    assert_eq!(trip(&usual, queue), Some(Reason::Slow));
+    let ahead = Limits {
+        ahead: 100_000,
+        ..usual
+    };
+    assert_eq!(trip(&ahead, queue), None);
+    let patient = Limits {
+        slow_epochs: 60_000,
+        ..usual
+    };
+    assert_eq!(trip(&patient, queue), None);
+}
+
+#[test]
+fn limits_say_what_cubic_begins_with_and_when_the_policy_returns() {
+    let mut limits = Limits {
+        stale_answers: 4,
+        ..Limits::default()
+    };
+    let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
+    follow(&mut guard, &mut flow, 10, |_, f| f.delivered += 10);
+    guard.ask(100 * MS);
+    let trip = follow_by(&limits, &mut guard, &mut flow, 100, |_, f| {
+        f.delivered += 10
+    });
+    assert_eq!(
+        trip,
+        Some((340, Reason::Stale)),
+        "four acknowledgements after 300 ms"
+    );
+    let after_300_ms = (flow.now_ms + 300) * MS;
+    assert!(!guard.spares(&limits, after_300_ms, 100_000));
+    limits.spared_rtts = 4;
+    assert!(guard.spares(&limits, after_300_ms, 100_000));
+    // A mark, and the window is one packet: nothing is known of the path.
+    let record = Flow {
+        now_ms: 1000,
+        marked: 1,
+        cwnd: 1,
+        ..FLOW
+    }
+    .record();
+    let mut guard = Guard::new(0, 1, 0);
+    let first = Flow { now_ms: 10, ..FLOW };
+    guard.judge(&limits, &first.record());
+    guard.judge(&limits, &record);
+    assert_eq!(guard.restart(&limits, &record), 4);
+    limits.least_ssthresh = 7;
+    assert_eq!(guard.restart(&limits, &record), 7);
+    // The newest answer is 1.5 s old when the probation is over.
+    for (return_patiences, judged) in [(2, Judgement::Cubics), (4, Judgement::Returns)] {
+        let limits = Limits {
+            return_patiences,
+            ..Limits::default()
+        };
+        let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
+        guard.ask(MS);
+        follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
+        flow.now_ms = guard.until_ns() / MS - 1500;
+        let now = flow.now_ms * MS;
+        guard.answer(&limits, now, now, now);
+        flow.now_ms += 1500;
+        assert_eq!(guard.judge(&limits, &flow.record()), judged);
     }
 }

@@ -24,9 +24,12 @@ fn expressions() -> Vec<(String, usize)> {
     layout!("headway_mlp_values", MlpValues: inputs, unused, hidden1, hidden2);
     layout!("headway_int8", Int8: generation, interval, initial_rate, min_rate, max_rate, limit, delta, offsets,
         steps, blank, unused, net);
-    layout!("headway_limits", Limits: max_rate, min_cwnd, max_cwnd, wild_answers, answer_us, answer_rtts,
-        answer_most_us, epoch_us, epochs, loss, inflation, inflation_us, margin, weight, share, long_epochs,
-        probation_ms, doublings, undoubled, pardon_ms, unused);
+    layout!("headway_limits", Limits: max_rate, rate_gain, min_cwnd, max_cwnd, wild_answers, answer_us, answer_rtts, answer_most_us,
+        answer_keeps_ms, stale_answers, return_patiences, epoch_us, epoch_min_rtts, epoch_srtts,
+        queue_share, queue_us, few_packets, peak_ms, mean_shift, initial_window, shadow_gain,
+        shadow_packets, beyond, ahead, loss, loss_packets, epochs, inflation, inflation_us, full_rtts,
+        slow_epochs, weight, margin, share, long_margin, long_epochs, probation_ms, undoubled, doublings,
+        pardon_ms, spared_rtts, least_ssthresh, unused);
     for (c, rust) in [("cubic", size_of::<Cubic>()), ("guard", size_of::<Guard>())] {
         all.push((format!("sizeof(struct headway_{c})"), rust));
     }

@@ -343,7 +343,7 @@ fn frame(run: &Run) -> Frame {
     }
 }
 
-/// So many percent of it, but one at least.
+/// This percentage of a number, and at least one.
 fn share(of: usize, percent: u8) -> usize {
     (of * usize::from(percent) / 100).max(1)
 }

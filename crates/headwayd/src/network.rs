@@ -18,7 +18,7 @@ use crate::system::clock;
 /// Of a measurement agent: states of all paths, pushed whenever they are new.
 const STREAM: &str = "/v1/stream";
 const TO_CONNECT: Wait = Wait::from_secs(2);
-/// A stream is opened again after so long: its other end may have gone without a word.
+/// A stream is opened again after this time: its other end may have gone without a word.
 const TO_STREAM: Wait = Wait::from_secs(30);
 const FIRST_PAUSE: Wait = Wait::from_millis(250);
 const LAST_PAUSE: Wait = Wait::from_secs(5);

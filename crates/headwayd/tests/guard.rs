@@ -173,12 +173,12 @@ fn compare(
             }
             judgement as u64
         });
-        both.run("test_restart", asked, |guard, _| {
-            guard.restart(&last).into()
+        both.run("test_restart", asked, |guard, limits| {
+            guard.restart(limits, &last).into()
         });
         let (now_ns, srtt_us) = (asked.now_ns, (last[6] >> 32) as u32);
-        both.run("test_spares", asked, |guard, _| {
-            guard.spares(now_ns, srtt_us).into()
+        both.run("test_spares", asked, |guard, limits| {
+            guard.spares(limits, now_ns, srtt_us).into()
         });
         // Flows of one reason are to trip for it.
         if reason == Reason::Fine && draw.below(50) == 0 {

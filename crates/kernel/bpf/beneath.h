@@ -53,7 +53,7 @@ static __always_inline void reduce(struct sock *sk, struct flow *f, const struct
 	set_cwnd(tp, flying + send > 1 ? flying + send : 1);
 }
 
-/* What tcp_update_pacing_rate() sets: so many percent of the window per RTT. */
+/* What tcp_update_pacing_rate() sets: this percentage of the window per RTT. */
 static __always_inline void pace_window(struct sock *sk, __u32 percent)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -134,9 +134,11 @@ static __always_inline void cubic_restart(struct sock *sk)
 static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	const struct headway_settings *set = the_settings();
 	struct flow *f = kept_of(sk);
 
-	if (f && f->is_cubics && headway_guard_spares(&f->guard, bpf_ktime_get_ns(), f->srtt_us >> 3) &&
+	if (f && set && f->is_cubics &&
+	    headway_guard_spares(&f->guard, limits_of(f, set), bpf_ktime_get_ns(), f->srtt_us >> 3) &&
 	    tp->snd_ssthresh < TCP_INFINITE_SSTHRESH)
 		return tp->snd_ssthresh;
 	return cubictcp_recalc_ssthresh(sk);
@@ -149,14 +151,16 @@ static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	const struct headway_settings *set = the_settings();
 	struct headway_record now = {};
-	__u32 ssthresh;
+	__u32 ssthresh = HEADWAY_NO_SSTHRESH;
 
 	write_record(sk, f, &now, 0, 0, 0, state);
 	/* A reduction is under way: the window is not the policy's any more. */
 	if (state >= TCP_CA_CWR && now.cwnd < tp->prior_cwnd)
 		now.cwnd = tp->prior_cwnd;
-	ssthresh = headway_guard_restart(&f->guard, &now);
+	if (set)
+		ssthresh = headway_guard_restart(&f->guard, limits_of(f, set), &now);
 	cubictcp_init(sk);
 	/* In recovery PRR leads to the ssthresh, from here on; after a time-out slow start does. */
 	f->prr_delivered = tp->prr_out;

@@ -11,6 +11,7 @@
 
 /* Windows are in 1/256 packets. */
 #define HEADWAY_CUBIC_ONE 256
+#define HEADWAY_CUBIC_BETA 7 /* a loss leaves seven tenths of the window (RFC 9438, section 4.6) */
 #define HEADWAY_CUBIC_MOST (1000000ull * HEADWAY_CUBIC_ONE)
 
 struct headway_cubic {
@@ -66,7 +67,7 @@ static inline void headway_cubic_lose(struct headway_cubic *c, __u64 now_ns, __u
 	c->reduced_ns = now_ns;
 	c->w_max = c->cwnd < c->w_max ? c->cwnd * 17 / 20 : c->cwnd;
 	c->w_prior = c->cwnd;
-	c->cwnd = c->cwnd * 7 / 10;
+	c->cwnd = c->cwnd * HEADWAY_CUBIC_BETA / 10;
 	if (c->cwnd < 2 * HEADWAY_CUBIC_ONE)
 		c->cwnd = 2 * HEADWAY_CUBIC_ONE;
 	c->ssthresh = c->cwnd;
@@ -79,7 +80,7 @@ static inline void headway_cubic_time_out(struct headway_cubic *c, __u64 now_ns,
 	if (!is_recovering) {
 		c->reduced_ns = now_ns;
 		c->w_prior = c->cwnd;
-		c->ssthresh = c->cwnd * 7 / 10;
+		c->ssthresh = c->cwnd * HEADWAY_CUBIC_BETA / 10;
 		if (c->ssthresh < 2 * HEADWAY_CUBIC_ONE)
 			c->ssthresh = 2 * HEADWAY_CUBIC_ONE;
 	}
@@ -104,7 +105,7 @@ static inline void headway_cubic_bound(struct headway_cubic *c, __u64 most)
 	c->w_max = c->epoch_ns = 0;
 }
 
-/* So many packets were acknowledged. */
+/* Packets were acknowledged. */
 static inline void headway_cubic_acked(struct headway_cubic *c, __u32 packets, __u64 now_ns, __u64 rtt_ns)
 {
 	__u64 elapsed, off, cube, delta, target, most;

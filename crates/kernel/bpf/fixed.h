@@ -15,6 +15,8 @@
 #define HEADWAY_ONCE static inline
 #endif
 
+#define HEADWAY_MS 1000000ull /* ns */
+
 /*
  * How long ago `then` was, 0 where it is yet to come. A record has the time at which its
  * acknowledgement arrived, and an answer that is found there the time at which it is looked for,

@@ -10,7 +10,7 @@
 /* As many as the agent asks for, up to this: each has a slot. */
 #define HEADWAY_FLOWS 16384
 #define HEADWAY_RING (1 << 22)
-/* However far ahead an answer says that the next is due: without one for so long the agent is asked again. */
+/* However far ahead an answer says that the next is due: without one for this time the agent is asked again. */
 #define HEADWAY_LATEST_DUE_NS 1000000000ull
 /* A question may have been dropped by an agent that ended. */
 #define HEADWAY_ASK_AGAIN_NS 100000000ull
@@ -325,7 +325,7 @@ static __attribute__((noinline)) int enter(struct sock *sk, struct flow *f)
 	if (!tp->data_segs_out)
 		return 0;
 	/* Unless it was judged without one. */
-	if (!f->guard.epoch_ns)
+	if (!headway_guard_has_begun(&f->guard))
 		open_guard(sk, f, now_ns);
 	if (!take_slot(f, sk->sk_uid.val)) {
 		f->due_ns = now_ns + HEADWAY_LOOK_AGAIN_NS;

@@ -8,7 +8,7 @@
 /* Why a flow was taken from its policy. */
 enum headway_reason {
 	HEADWAY_FINE = 0,
-	HEADWAY_TOO_STALE = 1,   /* no answer, or one that came too late */
+	HEADWAY_TOO_STALE = 1, /* no answer, or one that came too late */
 	HEADWAY_TOO_LOSSY = 2,    /* it loses too much */
 	HEADWAY_TOO_SLOW = 3,   /* its queue is too long */
 	HEADWAY_TOO_POOR = 4, /* Cubic would do much better */
@@ -24,28 +24,57 @@ enum headway_judgement {
 	HEADWAY_RETURNS = 3, /* the policy's again, just now */
 };
 
+/* Every number that decides. The defaults are in crates/fixed/src/limits.rs; what they are for: docs/guard.md. */
 struct headway_limits {
-	__u64 max_rate;       /* bytes a second */
-	__u32 min_cwnd;       /* packets */
-	__u32 max_cwnd;       /* packets */
-	__u32 wild_answers;   /* so many in a row that want other windows or rates */
-	__u32 answer_us;      /* an answer may take so long, ... */
-	__u32 answer_rtts;    /* ... or so many smoothed RTTs if that is longer, ... */
-	__u32 answer_most_us; /* ... but never longer than this */
-	__u32 epoch_us;       /* what follows is judged over so long, two least RTTs, and a smoothed one */
-	__u32 epochs;         /* so many in a row have to be bad; of delay twice as many */
-	__u32 loss;           /* share of packets lost, in 1/65536 */
-	__u32 inflation;      /* smoothed over least RTT, in 1/256, ... */
-	__u32 inflation_us;   /* ... and so much above it */
-	__u32 margin;         /* of utility, log2(rate) - weight * log2(RTT / least RTT), in 1/65536; a sixteenth of long means' */
-	__u32 weight;         /* in 1/65536 */
-	__u32 share;          /* of what the path carries, in 1/65536: a mean rate below that is too low, ... */
-	__u32 long_epochs;    /* ... so many epochs in a row */
-	__u32 probation_ms;   /* the first; each further one is twice as long, ... */
-	__u32 doublings;      /* ... so many times at most; ... */
-	__u32 undoubled;      /* ... but so many after the first are as long as that */
-	__u32 pardon_ms;      /* for each such time that it behaves one trip is forgotten */
-	__u32 unused;         /* zero */
+	/* What an answer may ask for. */
+	__u64 max_rate;         /* A rate is at most this, in bytes a second, ... */
+	__u32 rate_gain;        /* and at most this many times the recent delivery rate (0 to 15). */
+	__u32 min_cwnd;         /* A window is at least this, in packets, ... */
+	__u32 max_cwnd;         /* and at most this. */
+	__u32 wild_answers;     /* The policy loses the flow after this many answers in a row beyond the largest. */
+	/* When an answer is late. */
+	__u32 answer_us;        /* An answer may take this long, ... */
+	__u32 answer_rtts;      /* or this many smoothed RTTs if that is longer, ... */
+	__u32 answer_most_us;   /* and never longer than this. */
+	__u32 answer_keeps_ms;  /* An answer that is older is not carried out. */
+	__u32 stale_answers;    /* The policy loses the flow after this many late answers in a row. */
+	__u32 return_patiences; /* It returns if the newest answer is at most this many times answer_most_us old. */
+	/* What the path has shown. */
+	__u32 epoch_us;         /* An epoch is at least this long, ... */
+	__u32 epoch_min_rtts;   /* and this many minimum RTTs, ... */
+	__u32 epoch_srtts;      /* and this many smoothed RTTs. */
+	__u32 queue_share;      /* An RTT shows a queue if it is above the minimum by this share, in 1/256, ... */
+	__u32 queue_us;         /* and by this much more. */
+	__u32 few_packets;      /* This many packets in flight make no queue. */
+	__u32 peak_ms;          /* The largest rate is remembered for one to two times this long. */
+	__u32 mean_shift;       /* Means over epochs have the gain 1 / 2^mean_shift (0 to 63). */
+	__u32 initial_window;   /* A path carries this many packets a round trip until a queue or a loss says otherwise. */
+	/* The shadow Cubic. */
+	__u32 shadow_gain;      /* Its window is at most this many times what the path was seen to hold (0 to 15), ... */
+	__u32 shadow_packets;   /* and this many packets more (0 to 65535). */
+	__u32 beyond;           /* More in flight than its window by this share, in 1/256, is more than a Cubic's. */
+	__u32 ahead;            /* A window that is this many times the shadow Cubic's is too large. */
+	/* When an epoch is bad, and how many of them in a row are too many. */
+	__u32 loss;             /* This share of the packets is lost, in 1/65536, ... */
+	__u32 loss_packets;     /* of at least this many packets. */
+	__u32 epochs;           /* Bad epochs for losses, and for the utility of single epochs. */
+	__u32 inflation;        /* The smoothed RTT is this many times the minimum, in 1/256, ... */
+	__u32 inflation_us;     /* and above it by this much, ... */
+	__u32 full_rtts;        /* and this many times the RTT at which packets were lost or marked. */
+	__u32 slow_epochs;      /* Bad epochs for delay. */
+	__u32 weight;           /* Utility is log2(rate) - weight * log2(RTT / minimum RTT), in 1/65536. */
+	__u32 margin;           /* The epoch's utility is below the shadow Cubic's by this, in 1/65536. */
+	__u32 share;            /* The mean rate is below this share of what the path carries, in 1/65536 (below 2), ... */
+	__u32 long_margin;      /* and the utility of the means is below the shadow Cubic's by this, in 1/65536. */
+	__u32 long_epochs;      /* Bad epochs for the means. */
+	/* After a trip. */
+	__u32 probation_ms;     /* The first probation. */
+	__u32 undoubled;        /* This many further ones are as long; each after them is twice as long as the last, ... */
+	__u32 doublings;        /* at most this many times (0 to 15). */
+	__u32 pardon_ms;        /* One trip is forgotten after each such time without another. */
+	__u32 spared_rtts;      /* Losses in this many smoothed RTTs after a trip do not lower Cubic's window. */
+	__u32 least_ssthresh;   /* Cubic begins with at least this ssthresh, in packets. */
+	__u32 unused;           /* Zero. */
 };
 
 #endif

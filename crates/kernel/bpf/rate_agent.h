@@ -23,7 +23,7 @@ enum headway_rate_feature {
 	HEADWAY_RATE_FEATURES,
 };
 
-/* It sees the newest so many intervals, the oldest first. */
+/* It sees this number of intervals: the newest, the oldest of them first. */
 #define HEADWAY_RATE_HISTORY (HEADWAY_MLP_INPUTS / HEADWAY_RATE_FEATURES)
 
 /*
@@ -33,7 +33,7 @@ enum headway_rate_feature {
  */
 struct headway_int8 {
 	__u32 generation; /* odd: being written; 0: none there */
-	__u32 interval;   /* decides every so many mean RTTs, in 1/65536; the lowest 20 bits count */
+	__u32 interval;   /* the time between decisions in mean RTTs, in 1/65536; the lowest 20 bits count */
 	__u64 initial_rate; /* bytes a second, as the next two; at most 2^40 */
 	__u64 min_rate;
 	__u64 max_rate;
@@ -78,7 +78,7 @@ struct headway_rate_agent {
 };
 
 /*
- * Beyond so many the samples of an interval do not count. With times and rises of 15 bits, sums of products are
+ * Further samples of an interval do not count. With times and rises of 15 bits, sums of products are
  * then below 2^45, and sums times samples below 2^60.
  */
 #define HEADWAY_MOST_SAMPLES 32767

@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const MAGIC: u32 = 0x5957_4448;
 /// `HEADWAY_VERSION`. It stands for the meaning of all maps that programs and agents share, [`SettingValues`] and [`Known`]
 /// among them: an agent goes on with pinned programs of this version.
-pub const VERSION: u16 = 8;
+pub const VERSION: u16 = 9;
 
 /// `HEADWAY_OPEN`
 pub const OPEN: u16 = 1;
@@ -241,7 +241,7 @@ pub struct SettingValues {
     pub min_rate: u64,
     /// The most.
     pub max_rate: u64,
-    /// A record stands for the acknowledgements of so long; 0: for each.
+    /// The least time between two records of a flow, unless it asks; 0: one record for each acknowledgement.
     pub report_interval_us: u32,
     /// Does Cubic's window grow by itself where the policy may act?
     pub grows: u32,
@@ -249,7 +249,7 @@ pub struct SettingValues {
     pub is_shadow: u32,
     /// The agent reads messages now, or very soon: nobody needs to wake it.
     pub is_awake: u32,
-    /// So many slots may the flows of one user have; those of root may have all.
+    /// The number of slots that the flows of one user may have; those of root may have all.
     pub flows_of_user: u32,
     /// Are flows from an address to itself served too?
     pub serves_loopback: u32,

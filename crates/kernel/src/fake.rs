@@ -53,12 +53,12 @@ impl FakeKernel {
     /// As many slots as headwayd asks for unless it is told otherwise.
     pub const SLOTS: u16 = 4096;
 
-    /// With a ring of so many bytes.
+    /// With a ring of this size.
     pub fn new(ring_bytes: usize) -> FakeKernel {
         FakeKernel::with_slots(ring_bytes, FakeKernel::SLOTS)
     }
 
-    /// With a ring of so many bytes, for so many flows at once.
+    /// With a ring of this size, for `slots` flows at once.
     pub fn with_slots(ring_bytes: usize, slots: u16) -> FakeKernel {
         FakeKernel(Arc::new(Mutex::new(State {
             now: Time::ZERO,

@@ -13,7 +13,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Of so many bytes.
+    /// Of this capacity in bytes.
     pub fn new(capacity: usize) -> Ring {
         Ring {
             capacity,
@@ -39,7 +39,7 @@ impl Ring {
         has_room
     }
 
-    /// Is there room for a message of so many bytes?
+    /// Is there room for a message of this size?
     pub fn has_room(&self, bytes: usize) -> bool {
         self.used + Ring::room_of(bytes) <= self.capacity
     }

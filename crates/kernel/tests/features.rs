@@ -15,10 +15,7 @@ use headway_policy::{AgentSpec, FEATURES, Folds, Interval, Limits, Monitor, Repo
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Simulation};
 
-const ALL: Folds = Folds {
-    averages: true,
-    spread: true,
-};
+const ALL: Folds = Folds { averages: true };
 
 /// What was found of a feature: how often it was compared, its extremes, and by how much it was off.
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +37,7 @@ fn nobody_is_missed() -> SettingValues {
     let limits = Limits {
         answer_us: u32::MAX,
         answer_most_us: u32::MAX,
-        epochs: u32::MAX,
-        long_epochs: u32::MAX,
-        ..Limits::default()
+        ..Limits::default().without_epochs()
     };
     SettingValues {
         limits,

@@ -86,7 +86,7 @@ impl Guarding {
 
     /// The flow is taken from its policy: where the window goes from `control`, and towards which ssthresh.
     pub fn restart(&self, record: &Record, control: &Control) -> (Bytes, Bytes) {
-        let ssthresh = match self.guard.restart(transmute_ref!(record)) {
+        let ssthresh = match self.guard.restart(&self.limits, transmute_ref!(record)) {
             Guard::NO_SSTHRESH => Bytes::MAX,
             packets => self.setup.mss * u64::from(packets),
         };
@@ -98,7 +98,7 @@ impl Guarding {
     /// What Cubic hears of it: losses of what the policy sent lower its window no more.
     pub fn heard<'a>(&self, feedback: &Feedback<'a>) -> Feedback<'a> {
         let rtt_us = (feedback.rtt_stats.smoothed.as_nanos() / 1000) as u32;
-        let is_spared = self.guard.spares(feedback.now.as_nanos(), rtt_us);
+        let is_spared = (self.guard).spares(&self.limits, feedback.now.as_nanos(), rtt_us);
         Feedback {
             congestion: feedback.congestion.filter(|_| !is_spared),
             ..*feedback

@@ -2,7 +2,7 @@
 
 use headway_cc::{Duration, NetworkView, Time};
 
-use crate::{Averages, Record, Spread};
+use crate::{Averages, Record};
 
 /// What was seen between two decisions. Counts are of packets in this interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -46,8 +46,6 @@ pub struct Interval {
     pub peak_throughput: f64,
     /// Averages over the flow; zero unless the observation has one of them.
     pub averages: Averages,
-    /// How quantities spread over the acknowledgements; zero unless the observation has one of them.
-    pub spread: Spread,
     /// News from inside the network, and how old it is now.
     pub network: NetworkView,
     /// How old the last action was when it took effect.

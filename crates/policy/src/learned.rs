@@ -11,6 +11,7 @@ use headway_cc::{
 
 use headway_fixed::{Judgement, Limits};
 
+use crate::dqn::Learner;
 use crate::host::Host;
 use crate::{AgentSpec, Answer, Beneath, Decider, Folds, Guarding, Interval, Record, SpecError};
 
@@ -24,8 +25,8 @@ pub trait Policy: Debug + Send + 'static {
     /// avoidance by then. What follows is not that answer's doing.
     fn on_refused(&mut self) {}
 
-    /// What it has learned so far, if it goes on learning: numbers that another of its kind can go on from.
-    fn learned(&self) -> Option<&[f32]> {
+    /// What learns, if it goes on learning: another of its kind can go on from its network.
+    fn learner(&self) -> Option<&Learner> {
         None
     }
 
@@ -47,8 +48,8 @@ impl Policy for Box<dyn Policy> {
         (**self).on_refused();
     }
 
-    fn learned(&self) -> Option<&[f32]> {
-        (**self).learned()
+    fn learner(&self) -> Option<&Learner> {
+        (**self).learner()
     }
 
     fn folds(&self) -> Folds {
@@ -71,10 +72,7 @@ impl Policy for External {
 
     /// Rewards may be of any feature.
     fn folds(&self) -> Folds {
-        Folds {
-            averages: true,
-            spread: true,
-        }
+        Folds { averages: true }
     }
 }
 

@@ -29,7 +29,6 @@ mod record;
 mod reporter;
 pub mod schemes;
 mod spec;
-mod spread;
 mod step;
 mod utility;
 
@@ -49,6 +48,5 @@ pub use observation::{FeatureUse, Observation, ObservationSpec};
 pub use record::Record;
 pub use reporter::Reporter;
 pub use spec::{AgentSpec, SpecError};
-pub use spread::{Spread, Statistics};
 pub use step::Step;
 pub use utility::{Shaping, Utility};

@@ -3,7 +3,7 @@
 use headway_cc::{Duration, LeastRtt, NetworkView, Time};
 
 use crate::recent_rate::RecentRate;
-use crate::{Averages, Interval, Record, RttSummary, Spread};
+use crate::{Averages, Interval, Record, RttSummary};
 
 /// Counters older than ten of Owl's readings count as none: their reader is lost.
 const STALE_AFTER: Duration = Duration::from_secs(10);
@@ -13,8 +13,6 @@ const STALE_AFTER: Duration = Duration::from_secs(10);
 pub struct Folds {
     /// [`Averages`] over the flow.
     pub averages: bool,
-    /// The [`Spread`] over an interval's acknowledgements.
-    pub spread: bool,
 }
 
 impl Folds {
@@ -23,7 +21,6 @@ impl Folds {
     pub fn and(self, other: Folds) -> Folds {
         Folds {
             averages: self.averages || other.averages,
-            spread: self.spread || other.spread,
         }
     }
 }
@@ -50,7 +47,6 @@ pub struct Monitor {
     /// Where the span begins over which the next throughput is taken, and what had been delivered.
     span: (Time, u32),
     averages: Averages,
-    spread: Spread,
     network: NetworkView,
     network_at: Time,
     action_age: Duration,
@@ -81,7 +77,6 @@ impl Monitor {
             recent: RecentRate::new(),
             span: (start, 0),
             averages: Averages::default(),
-            spread: Spread::default(),
             network: NetworkView::default(),
             network_at: Time::ZERO,
             action_age: Duration::ZERO,
@@ -107,9 +102,6 @@ impl Monitor {
         }
         if self.folds.averages {
             self.averages.add(record, &self.latest);
-        }
-        if self.folds.spread && record.acks > 0 {
-            self.spread.add(record, &self.latest);
         }
         self.latest = *record;
     }
@@ -162,7 +154,6 @@ impl Monitor {
             recent_throughput: 0.0,
             peak_throughput: 0.0,
             averages: self.averages,
-            spread: self.spread,
             network,
             action_age: self.action_age,
         };
@@ -176,7 +167,6 @@ impl Monitor {
         self.has_news = false;
         self.acks = 0;
         self.rtt = Samples::default();
-        self.spread = Spread::default();
         self.last_summary = rtt;
         interval
     }

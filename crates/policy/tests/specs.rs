@@ -364,10 +364,7 @@ fn the_papers_states_can_be_had() {
                cwnd_ewma8_packets cwnd_ewma256_packets";
     let orca =
         "throughput_share pacing_share loss_rate_share delivered_share interval_ms min_rtt_share";
-    let mvfst = "rtt_min_ms rtt_max_ms rtt_std_ms srtt_mean_ms rttvar_mean_ms queue_delay_min_ms cwnd_mean_packets \
-                 in_flight_std_packets writable_packets ack_sent_mean_packets ack_delivered_max_packets \
-                 ack_lost_mean_packets throughput_mbps retransmitted_packets acks";
-    for name in [owl, rax, orca, mvfst]
+    for name in [owl, rax, orca]
         .iter()
         .flat_map(|names| names.split_whitespace())
     {

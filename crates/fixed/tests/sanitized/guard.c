@@ -18,16 +18,23 @@ static void check(int holds, const char *what)
 static struct headway_limits limits(int are_wild)
 {
 	struct headway_limits l = {
-		.max_rate = 12500000000ull, .min_cwnd = 2, .max_cwnd = 100000, .wild_answers = 32,
-		.answer_us = 100000, .answer_rtts = 2, .answer_most_us = 500000, .epoch_us = 200000, .epochs = 5,
-		.loss = 13107, .inflation = 1024, .inflation_us = 50000, .margin = 131072, .weight = 32768,
-		.share = 52428, .long_epochs = 20, .probation_ms = 10000, .doublings = 5, .pardon_ms = 600000,
+		.max_rate = 12500000000ull, .rate_gain = 3, .min_cwnd = 2, .max_cwnd = 100000, .wild_answers = 32,
+		.answer_us = 100000, .answer_rtts = 2, .answer_most_us = 500000, .answer_keeps_ms = 1000,
+		.stale_answers = 2, .return_patiences = 2, .epoch_us = 200000, .epoch_min_rtts = 2, .epoch_srtts = 1,
+		.queue_share = 32, .queue_us = 2000, .few_packets = 2, .peak_ms = 10000, .mean_shift = 5,
+		.initial_window = 10, .shadow_gain = 2, .shadow_packets = 10, .beyond = 64, .ahead = 2,
+		.loss = 13107, .loss_packets = 50, .epochs = 5, .inflation = 1024, .inflation_us = 50000,
+		.full_rtts = 2, .slow_epochs = 10, .weight = 32768, .margin = 131072, .share = 52428,
+		.long_margin = 8192, .long_epochs = 20, .probation_ms = 10000, .doublings = 5, .pardon_ms = 600000,
+		.spared_rtts = 2, .least_ssthresh = 4,
 	};
 
 	if (are_wild) {
 		fill(&l, sizeof(l));
 		l.max_cwnd = l.max_cwnd > 2 ? l.max_cwnd : 2;
 		l.min_cwnd = l.min_cwnd < l.max_cwnd ? l.min_cwnd : l.max_cwnd;
+		/* Below what stands for none, and for a path of 2^32 packets. */
+		l.least_ssthresh &= 15;
 	}
 	return l;
 }
@@ -79,9 +86,10 @@ int main(void)
 			      "a reason that is none");
 			check(guard.reason < HEADWAY_REASONS, "an unknown reason");
 			check((guard.trips != before) == (judgement == HEADWAY_TRIPS), "a trip that is not counted");
-			check(headway_guard_restart(&guard, &record) >= 4, "too small a window to begin with");
-			check(guard.cubic.cwnd >= HEADWAY_CUBIC_ONE && guard.cubic.cwnd <= HEADWAY_CUBIC_MOST, "no window of Cubic's");
-			headway_guard_spares(&guard, record.now_ns, record.srtt_us);
+			check(headway_guard_restart(&guard, &l, &record) >= l.least_ssthresh, "too small a window to begin with");
+			check(guard.path.cubic.cwnd >= HEADWAY_CUBIC_ONE && guard.path.cubic.cwnd <= HEADWAY_CUBIC_MOST,
+			      "no window of Cubic's");
+			headway_guard_spares(&guard, &l, record.now_ns, record.srtt_us);
 			trips += judgement == HEADWAY_TRIPS;
 			returns += judgement == HEADWAY_RETURNS;
 		}

@@ -12,6 +12,7 @@ use headway_policy::model::TrainingRange;
 use headway_policy::schemes::{Carried, Experience, Served};
 use headway_policy::{Action, ClockSpec, Record};
 
+use super::Class;
 use super::paths::Paths;
 use super::quality::Quality;
 use super::range::{Outside, PathWatch};
@@ -27,7 +28,7 @@ const TUNERS_PATIENCE: Duration = Duration::from_millis(500);
 const NOBODYS_PATIENCE: Duration = Duration::from_secs(1);
 /// Records that are further apart say nothing of when the next comes.
 const PAUSE: Duration = Duration::from_millis(10);
-/// One that has said nothing for so long may have ended, and what said so found no room in the ring: its clock stands
+/// A flow that has said nothing for this time may have ended, and what said so found no room in the ring: its clock stands
 /// still until it says something.
 const SILENT_AFTER: Duration = Duration::from_secs(300);
 
@@ -67,8 +68,6 @@ pub struct Flow {
     /// When the newest answer was given.
     answered: Time,
     decisions: u64,
-    /// Decisions of those whose networks it goes on from, one after another.
-    inherited: u64,
     guard: Guarded,
     /// Of a flow that learns, from its first record on.
     quality: Option<Box<Quality>>,
@@ -99,6 +98,8 @@ pub struct Flow {
     heard: Time,
     /// It was to learn, while as many did as may.
     pub is_refused: bool,
+    /// The class of its destination.
+    pub class: Class,
 }
 
 impl Flow {
@@ -145,7 +146,6 @@ impl Flow {
             decided: Time::ZERO,
             answered: Time::ZERO,
             decisions: 0,
-            inherited: 0,
             guard: Guarded::default(),
             quality: None,
             watch: None,
@@ -161,14 +161,7 @@ impl Flow {
             path: String::new(),
             heard: Time::ZERO,
             is_refused: false,
-        }
-    }
-
-    /// The same, with what was learned in so many decisions.
-    pub fn inheriting(self, decisions: u64) -> Flow {
-        Flow {
-            inherited: decisions,
-            ..self
+            class: Class::Public,
         }
     }
 
@@ -228,14 +221,12 @@ impl Flow {
         }
     }
 
-    /// How much it has learned from: Rax counts gradients and starts again at 0 where it diverges; others count
-    /// decisions.
+    /// How many gradients its policy has learned from, with those that it began with. Rax starts again at 0 where it
+    /// diverges.
     pub fn experience(&self) -> u64 {
         match &self.decides {
-            Decides::Policy(_, Carried::Rax(rax)) => rax.updates(),
-            Decides::Policy(..) | Decides::Tuner(..) | Decides::Nobody => {
-                self.inherited + self.decisions
-            }
+            Decides::Policy(_, carried) => carried.updates(),
+            Decides::Tuner(..) | Decides::Nobody => 0,
         }
     }
 
@@ -256,7 +247,7 @@ impl Flow {
     /// What its policy has learned.
     pub fn learned(&self) -> Option<(&Served, Vec<u8>)> {
         match &self.decides {
-            Decides::Policy(served, carried) => Some((served, carried.learned()?)),
+            Decides::Policy(served, carried) => Some((served, served.learned(carried)?)),
             Decides::Tuner(..) | Decides::Nobody => None,
         }
     }
@@ -549,12 +540,11 @@ impl Flow {
         (before.spec(), before.model_id()) == (served.spec(), served.model_id())
     }
 
-    /// Replaces the policy. The new one begins with what `inherited` decisions have taught it. The
-    /// flow's observations stay if both policies observe the same features. Its count of decisions
-    /// goes on if both are the same model.
-    pub fn take_policy(&mut self, mut next: Decides, inherited: u64) {
+    /// Replaces the policy. The flow's observations stay if both policies observe the same features. Its count of
+    /// decisions goes on if both are the same model.
+    pub fn take_policy(&mut self, mut next: Decides) {
         if !matches!(&next, Decides::Policy(served, _) if self.has(served)) {
-            (self.decisions, self.inherited, self.quality) = (0, inherited, None);
+            (self.decisions, self.quality) = (0, None);
             (self.watch, self.left) = (None, None);
             (self.outside, self.at_bound) = (0, 0);
         }

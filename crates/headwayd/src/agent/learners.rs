@@ -9,7 +9,7 @@ use headway_policy::schemes::Served;
 #[derive(Debug)]
 pub struct Learners {
     most: usize,
-    /// So many of one user's, unless that is root.
+    /// The most of one user's flows, unless that is root.
     most_of_user: usize,
     refused: u64,
 }

@@ -1,5 +1,6 @@
 //! Serves flows: what they say comes in, what their policies decide goes out.
 
+mod class;
 mod flow;
 mod flows;
 mod kernel;
@@ -23,6 +24,7 @@ use headway_cc::{Duration, Time};
 use headway_kernel::abi::{Known, Message, Open, Report, Verdict};
 use headway_policy::schemes::Served;
 
+pub use class::Class;
 pub use kernel::Kernel;
 pub use policies::{Frame, Policies};
 pub use rest::Wait;
@@ -146,6 +148,7 @@ impl<K: Kernel> Agent<K> {
         let number = open.header.flow;
         let policies = self.policies[program].as_ref();
         let wanted = policies.map(|policies| policies.of(flow::remote(open)));
+        let class = policies.map_or(Class::Public, |policies| policies.class(flow::remote(open)));
         let served = wanted.as_ref().and_then(|wanted| {
             let learning: Vec<_> = self.flows.iter().map(Flows::learning).collect();
             self.learners
@@ -157,11 +160,10 @@ impl<K: Kernel> Agent<K> {
         }
         let learned = served
             .as_ref()
-            .and_then(|served| self.store.learned(served));
-        let inherited = learned.map_or(0, |(_, decisions)| decisions);
+            .and_then(|served| self.store.learned(served, class));
         let flow = match wanted.is_some() && served.is_none() {
             true => Ok(Flow::of_nobody(open)),
-            false => Flow::new(open, served, learned.map(|(learned, _)| learned)),
+            false => Flow::new(open, served, learned),
         };
         let mut flow = flow.unwrap_or_else(|error| {
             tracing::error!(flow = number, %error, "the agent cannot serve the flow, so Cubic controls it");
@@ -170,13 +172,14 @@ impl<K: Kernel> Agent<K> {
         if let Some(verdict) = known.judged() {
             flow.on_verdict(verdict);
         }
+        flow.class = class;
         flow.is_refused = is_refused;
         flow.requires_range = self.frame.requires_range;
         flow.is_shadow = self.frame.is_shadow;
         flow.tune(&self.tuned);
         flow.on_network(&self.paths);
         tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "the flow began");
-        self.flows[program].begin(open.header.slot, flow.inheriting(inherited));
+        self.flows[program].begin(open.header.slot, flow);
     }
 
     /// A report comes: it is handled at once, or waits until it is its user's turn.
@@ -250,7 +253,7 @@ impl<K: Kernel> Agent<K> {
         if flow.divergences() == 1
             && let Some(served) = flow.learns()
         {
-            self.store.forget(served);
+            self.store.forget(served, flow.class);
         }
         tracing::warn!(
             flow = flow.number(),
@@ -399,6 +402,7 @@ impl<K: Kernel> Agent<K> {
                 continue;
             };
             let wanted = policies.of(flow.remote().ip());
+            let class = policies.class(flow.remote().ip());
             let stays = flow.learns().is_some() && wanted.is_learning();
             let served = match stays {
                 true => Some(Arc::clone(&wanted)),
@@ -418,26 +422,25 @@ impl<K: Kernel> Agent<K> {
             // What it has goes on where there is nothing for it, or nobody goes on deciding.
             let mut decides = None;
             if let Some(served) = served {
-                let learned = self.store.learned(&served);
-                let inherited = learned.map_or(0, |(_, decisions)| decisions);
-                match flow.policy_of(served, learned.map(|(learned, _)| learned)) {
-                    Ok(next) => decides = next.map(|next| (next, inherited)),
+                let learned = self.store.learned(&served, class);
+                match flow.policy_of(served, learned) {
+                    Ok(next) => decides = next,
                     Err(error) => {
                         tracing::error!(flow = flow.number(), %error, "the flow goes on with the policy that it has");
                     }
                 }
             }
             self.flows[program].change(slot, |flow| {
-                flow.is_refused = is_refused;
-                if let Some((decides, inherited)) = decides {
-                    flow.take_policy(decides, inherited);
+                (flow.is_refused, flow.class) = (is_refused, class);
+                if let Some(decides) = decides {
+                    flow.take_policy(decides);
                 }
             });
         }
         next
     }
 
-    /// So many flows at most, from this place on, and where those begin that follow.
+    /// At most `most` flows, from this place on, and where those begin that follow.
     fn places(&self, from: Place, most: usize) -> (Vec<Place>, Option<Place>) {
         let programs = self.flows.iter().zip(0..);
         let mut all =
@@ -475,7 +478,7 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Of each policy what the flow has learned that has the most experience, of those that are good.
+    /// Keeps, of each policy and class of destinations, what the flow with the most experience has learned, if it is good.
     fn keep_learned(&mut self) {
         if !self.store.is_kept() {
             return;
@@ -484,7 +487,7 @@ impl<K: Kernel> Agent<K> {
             .filter(|flow| flow.learns().is_some())
             .collect();
         flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.experience()));
-        // Once one is kept, those with less of the same policy are not wanted.
+        // Once one is kept, those with less of the same policy and class are not wanted.
         flows.iter().for_each(|flow| keep(&mut self.store, flow));
     }
 
@@ -577,10 +580,10 @@ fn is_refused(wanted: Option<&Arc<Served>>, served: Option<&Arc<Served>>) -> boo
 fn keep(store: &mut Store, flow: &Flow) {
     if flow.is_good()
         && let Some(served) = flow.learns()
-        && store.wants(served, flow.experience())
+        && store.wants(served, flow.class, flow.experience())
         && let Some((served, learned)) = flow.learned()
     {
-        store.keep(served, learned, flow.experience());
+        store.keep(served, flow.class, learned, flow.experience());
     }
 }
 

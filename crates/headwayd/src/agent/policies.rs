@@ -8,7 +8,7 @@ use headway_kernel::abi::SettingValues;
 use headway_policy::schemes::Served;
 use ipnet::IpNet;
 
-use super::Kernel;
+use super::{Class, Kernel};
 use crate::error::{Error, Result};
 use crate::programs::Controller;
 
@@ -195,9 +195,20 @@ impl Policies {
 
     /// The policy of a flow to `remote`.
     pub fn of(&self, remote: IpAddr) -> Arc<Served> {
+        Arc::clone(&self.found(remote).1)
+    }
+
+    /// The class of destinations that `remote` belongs to.
+    pub fn class(&self, remote: IpAddr) -> Class {
+        Class::of(remote, self.found(remote).0)
+    }
+
+    fn found(&self, remote: IpAddr) -> &(Option<IpNet>, Arc<Served>) {
         let holds = |prefix: &Option<IpNet>| prefix.is_none_or(|p| p.contains(&remote));
-        let found = self.by_prefix.iter().find(|(prefix, _)| holds(prefix));
-        Arc::clone(found.map_or(self.otherwise(), |(_, served)| served))
+        let mut all = self.by_prefix.iter();
+        // The last is for all others.
+        let found = all.find(|(prefix, _)| holds(prefix));
+        found.unwrap_or(&self.by_prefix[self.by_prefix.len() - 1])
     }
 
     /// For `headwayd status`, and the line that says that it serves.
@@ -277,6 +288,14 @@ mod tests {
         assert_eq!(of("10.1.2.3"), "owl:online=true");
         assert_eq!(of("10.1.2.4"), "owl-loss");
         assert_eq!(of("2001:db8::1"), "owl");
+        let class = |remote: &str| {
+            policies
+                .class(remote.parse().expect("an address"))
+                .to_string()
+        };
+        assert_eq!(class("10.1.2.4"), "10.0.0.0/8");
+        assert_eq!(class("192.168.0.1"), "private");
+        assert_eq!(class("192.0.2.1"), "public");
         let again = policies.read_anew().expect("the same");
         assert_eq!(again.by_prefix.len(), 3);
     }

@@ -12,8 +12,6 @@ const SECONDS: usize = 60;
 const MINUTE: Duration = Duration::from_secs(SECONDS as u64);
 /// Fewer say nothing.
 const LEAST_SECONDS: usize = 10;
-/// As HEADWAY_GUARD_FIRST in guard.h, in packets: a path carries them in a round trip until a queue or a loss says otherwise.
-const FIRST: u64 = 10;
 
 /// The last minute of a flow, by what its path has carried since it began.
 #[derive(Debug)]
@@ -74,7 +72,7 @@ impl Quality {
         }
     }
 
-    /// As headway_cubics_utility() in guard.h: what Cubic's window brings, by what the path has carried. A flow that starves
+    /// As headway_cubics_utility() in guard_detectors.h: what Cubic's window brings, by what the path has carried. A flow that starves
     /// may do so for longer than the guard looks back.
     fn close(&mut self, record: &Record, length: Duration) {
         let delivered = record.delivered.wrapping_sub(self.begun.delivered);
@@ -88,10 +86,12 @@ impl Quality {
             return;
         }
         let (least, longest) = (u64::from(self.least_us), u64::from(self.longest_us));
-        let has_queue = longest > least + least / 8 + 2000;
+        let share = (least * u64::from(self.limits.queue_share)) >> 8;
+        let has_queue = longest > least + share + u64::from(self.limits.queue_us);
+        let first = u64::from(self.limits.initial_window) * 256_000_000 / least;
         let peak = match self.has_lost || has_queue {
             true => self.peak,
-            false => self.peak.max(FIRST * 256_000_000 / least),
+            false => self.peak.max(first),
         };
         let cwnd = (self.guard.cubic().cwnd() * 256.0) as u64;
         let cubics = cwnd * 1_000_000 / least;

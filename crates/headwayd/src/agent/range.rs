@@ -12,7 +12,7 @@ const SLACK: f64 = 0.1;
 const SECOND: Duration = Duration::from_secs(1);
 /// The time over which a flow's rate is averaged. A card's range averages the rates of traces over the same time.
 const RATES_OVER: Duration = Duration::from_secs(10);
-/// A path that was outside counts as outside for so long.
+/// A path that was outside counts as outside for this time.
 const KEEPS: Duration = Duration::from_secs(10);
 /// The time that a policy has to drain Cubic's queue, after it has taken a flow from Cubic.
 const DRAINS: Duration = Duration::from_secs(10);
@@ -214,7 +214,7 @@ mod tests {
             }
         }
 
-        /// For so many seconds at a rate, with a minimum and a smoothed RTT; what is outside at the end.
+        /// For `s` seconds at a rate, with a minimum and a smoothed RTT; what is outside at the end.
         fn goes_on(&mut self, s: u64, mbps: u64, min_ms: u32, srtt_ms: u32) -> Option<Outside> {
             self.goes_on_with(s, mbps, (min_ms, srtt_ms), 0)
         }

@@ -10,9 +10,9 @@ use super::timers::Place;
 pub enum Wait {
     /// Look again, at once.
     Look,
-    /// Sleep for so long. A request that arrives meanwhile does not wake the agent.
+    /// Sleep for this time. A request that arrives meanwhile does not wake the agent.
     Nap(Duration),
-    /// Sleep for so long, or until a request arrives.
+    /// Sleep for this time, or until a request arrives.
     Sleep(Duration),
 }
 
@@ -49,13 +49,13 @@ impl Rest {
     const BUSY: Duration = Duration::from_micros(500);
     /// The shortest nap.
     const NAP: Duration = Duration::from_micros(200);
-    /// Getting up takes about so long.
+    /// Waking up takes about this time.
     const EARLY: Duration = Duration::from_micros(50);
-    /// A question is looked for until so long after it was expected.
+    /// A question is looked for until this time after it was expected.
     const LATE: Duration = Duration::from_micros(100);
-    /// Beyond so many flows there are others to answer meanwhile.
+    /// With more flows than this there are others to answer meanwhile.
     const FEW: usize = 16;
-    /// It looks for at most one part in so many of the time.
+    /// It looks for at most this fraction of the time: 1 / SHARE.
     const SHARE: u64 = 32;
     /// What it may have saved up of that.
     const MOST_SPARE: Duration = Duration::from_micros(500);

@@ -41,9 +41,9 @@ struct Writer {
     ends: Receiver<Infallible>,
 }
 
-/// So many lines may wait for the disk, of 300 bytes or so.
+/// The number of lines that may wait for the disk, of about 300 bytes each.
 const MOST_WAITING: usize = 16_384;
-/// What has come is in the file so long after the last line.
+/// What has come is in the file at most this time after the last line.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
 /// A disk may never answer: the agent ends without it.
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
@@ -178,7 +178,7 @@ impl Shadow {
 }
 
 impl Counts {
-    /// So many of those that were left will not be in the file.
+    /// `lines` of those that were left will not be in the file.
     fn give_up(&self, lines: u64) {
         self.left.fetch_sub(lines, Ordering::Relaxed);
         self.dropped.fetch_add(lines, Ordering::Relaxed);
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(shadow.dropped(), 500);
     }
 
-    /// A disk with room for so many bytes.
+    /// A disk with room for this number of bytes.
     struct Full(usize);
 
     impl Write for Full {

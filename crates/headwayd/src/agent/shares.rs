@@ -67,7 +67,7 @@ impl Waiting {
 impl Shares {
     /// The time of a user in each turn. What is begun is finished, so a user may take one decision longer.
     pub const OF_TURN: Duration = Duration::from_millis(1);
-    /// Beyond so many reports of a user that wait, those of each flow are combined.
+    /// If more reports of a user wait, those of each flow are combined.
     const MOST_WAITING: usize = 4096;
 
     /// Has a user time left in this turn?
@@ -82,7 +82,7 @@ impl Shares {
         self.has_time(user) && !self.waiting.contains_key(&user)
     }
 
-    /// The agent has worked so long for a user's flows.
+    /// Adds the time that the agent has worked for a user's flows in this turn.
     pub fn charge(&mut self, user: u32, time: Duration) {
         let used = self.used.entry(user).or_default();
         *used += time;

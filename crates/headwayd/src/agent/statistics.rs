@@ -86,7 +86,7 @@ impl Statistics {
 #[derive(Debug, Default)]
 pub struct Latency {
     all: LogHistogram,
-    /// Answers that took at most so long as [`Latency::BOUNDS_US`] says, and longer than the bound before.
+    /// The number of answers for each of [`Latency::BOUNDS_US`]: they took at most that time, and longer than the bound before.
     within: [u64; Latency::BOUNDS_US.len()],
     sum: Duration,
 }
@@ -106,8 +106,8 @@ impl Latency {
         }
     }
 
-    /// Percentiles since the start, in us, and how many answers took at most so long: `[us, answers]`, each with those
-    /// before it.
+    /// Percentiles since the start, in us. `within` has `[us, answers]` for each bound: the number of all answers that took
+    /// at most that time.
     fn describe(&self) -> serde_json::Value {
         let us = |p: f64| self.all.percentile_ms(p).map(|ms| ms * 1e3);
         let mut sum = 0;

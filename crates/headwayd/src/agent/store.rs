@@ -10,11 +10,12 @@ use std::thread::{Builder, JoinHandle};
 use headway_policy::model::sha256;
 use headway_policy::schemes::{Experience, Served};
 
+use super::Class;
 use crate::error::{Error, Result};
 use crate::system::clock;
 
-/// The newest that a flow of each policy has learned; a new flow goes on from it. Without a folder there is none: each
-/// flow begins with the model, whichever were before.
+/// What a flow of each policy has learned last, to each class of destinations; a new flow goes on from it. Without a folder
+/// there is none: each flow begins with the model, whichever were before.
 #[derive(Debug, Default)]
 pub struct Store {
     folder: Option<PathBuf>,
@@ -38,11 +39,11 @@ struct Learned {
     bytes: Vec<u8>,
     /// Read once, for the first flow that goes on from it.
     read: Option<Experience>,
-    /// How much that took ([`Flow::experience`](super::flow::Flow::experience)); of what was saved only what it says itself.
+    /// How many gradients that took.
     experience: u64,
 }
 
-/// A flow that decided less often has learned nothing of its own.
+/// A flow with fewer gradients of its own has learned too little to be handed on.
 const LEAST_EXPERIENCE: u64 = 100;
 
 impl Store {
@@ -106,13 +107,13 @@ impl Store {
         self.folder.is_some()
     }
 
-    /// What a new flow goes on from, and in how many decisions that was learned.
-    pub fn learned(&mut self, served: &Served) -> Option<(&Experience, u64)> {
+    /// What a new flow goes on from.
+    pub fn learned(&mut self, served: &Served, class: Class) -> Option<&Experience> {
         if !served.is_learning() {
             return None;
         }
         let folder = self.folder.as_ref()?;
-        let name = file_name(served);
+        let name = file_name(served, class);
         if !self.learned.contains_key(&name) {
             let file = folder.join(&name);
             let read = match fs::read(&file) {
@@ -150,7 +151,7 @@ impl Store {
             // A flow of this policy has just written it.
             learned.read = served.experience(&learned.bytes).ok();
         }
-        Some((learned.read.as_ref()?, learned.experience))
+        learned.read.as_ref()
     }
 
     /// Puts a file that could not be read out of the way, so that nothing is written over it.
@@ -167,10 +168,10 @@ impl Store {
         }
     }
 
-    /// Would it keep what was learned in so many decisions? Not what a flow knows that has seen less than another, also if
-    /// it is the last to end.
-    pub fn wants(&self, served: &Served, experience: u64) -> bool {
-        let name = file_name(served);
+    /// Would it keep what was learned with this much experience? Not if another flow of the policy and class had more, even
+    /// if this one ends later.
+    pub fn wants(&self, served: &Served, class: Class, experience: u64) -> bool {
+        let name = file_name(served, class);
         let known = self.learned.get(&name).and_then(Option::as_ref);
         let least = known.map_or(0, |known| known.experience);
         self.is_kept()
@@ -179,11 +180,11 @@ impl Store {
     }
 
     /// A flow has learned this, which is [wanted](Self::wants).
-    pub fn keep(&mut self, served: &Served, bytes: Vec<u8>, experience: u64) {
-        if !self.wants(served, experience) {
+    pub fn keep(&mut self, served: &Served, class: Class, bytes: Vec<u8>, experience: u64) {
+        if !self.wants(served, class, experience) {
             return;
         }
-        let name = file_name(served);
+        let name = file_name(served, class);
         let learned = Learned {
             bytes,
             read: None,
@@ -195,9 +196,9 @@ impl Store {
         }
     }
 
-    /// Deletes what was kept of this policy, and its file: a flow that starts from it may diverge.
-    pub fn forget(&mut self, served: &Served) {
-        let name = file_name(served);
+    /// Deletes what was kept of this policy and class, and its file: a flow that starts from it may diverge.
+    pub fn forget(&mut self, served: &Served, class: Class) {
+        let name = file_name(served, class);
         let is_none = matches!(self.learned.get(&name), Some(None));
         if !self.is_kept() || is_none || self.read_only.contains(&name) {
             return;
@@ -329,14 +330,15 @@ fn understand(bytes: Vec<u8>, served: &Served) -> std::result::Result<Learned, S
     })
 }
 
-/// The same model, told to learn in the same way: the model's id for people, and a hash of the id and the spec, which may
-/// be longer than a file's name.
-fn file_name(served: &Served) -> String {
+/// The same model, told to learn in the same way, for the same class: the model's id and the class for people, and a hash of
+/// the id and the spec, which may be longer than a file's name.
+fn file_name(served: &Served, class: Class) -> String {
     let (id, spec) = (served.model_id(), served.spec());
     let hash = sha256(format!("{id}\n{spec}").as_bytes());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let id = id.replace(|c: char| !is_plain(c), "-");
-    format!("{}-{}.learned", &id[..id.len().min(100)], &hash[..16])
+    let id = &id[..id.len().min(100)];
+    format!("{id}-{}{}.learned", &hash[..16], class.suffix())
 }
 
 #[cfg(test)]

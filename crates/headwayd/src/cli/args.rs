@@ -149,7 +149,7 @@ pub struct Run {
     /// How many flows are served at once; the base controller serves the others.
     #[arg(long, default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
     pub flows: u32,
-    /// Combine acknowledgements of so many microseconds into one record. Default: one record for each acknowledgement.
+    /// Send at most one record of a flow in this time, in microseconds; a question is sent at once. Default: one record for each acknowledgement.
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub report_interval: Option<u32>,
     /// Room for messages that have not been read, in KiB: a power of two.

@@ -25,7 +25,7 @@ pub fn accepted<C>(incoming: impl Iterator<Item = io::Result<C>>) -> impl Iterat
     })
 }
 
-/// So many clients of a listener are answered at once.
+/// The number of clients of a listener that are answered at once.
 pub const MOST_CLIENTS: usize = 8;
 
 /// Answers each client in a thread of its own, so that none waits for another, unless [`MOST_CLIENTS`] are being
@@ -84,7 +84,7 @@ impl Connection for &TcpStream {
     }
 }
 
-/// A connection whose client has so long in all, however many reads or writes that takes.
+/// A connection whose client has a time for all that it does, however many reads or writes that takes.
 pub struct Patient<C> {
     client: C,
     begun: Time,

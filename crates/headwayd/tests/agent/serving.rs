@@ -3,9 +3,9 @@
 use std::fs;
 use std::thread::sleep;
 
-use headway_policy::schemes::Served;
+use headway_policy::schemes::{Experience, Served};
 use headwayd::Controller;
-use headwayd::agent::{Frame, Store};
+use headwayd::agent::{Class, Frame, Store};
 
 use crate::host::{CUBIC, Case, Fault, HOLDS, LINK, World, at, ms, plain};
 use crate::models::{Folder, Layer};
@@ -482,7 +482,9 @@ fn what_was_learned_outlives_a_kill() {
     let kept = (0..60_000).find_map(|_| {
         sleep(std::time::Duration::from_millis(1));
         let mut store = Store::new(Some(folder.path().to_owned()));
-        store.learned(&served).map(|(_, updates)| updates)
+        store
+            .learned(&served, Class::Public)
+            .map(Experience::updates)
     });
     let updates = kept.expect("it goes on from there");
     assert!(updates >= 200, "{updates} gradients");

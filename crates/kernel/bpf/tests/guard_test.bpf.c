@@ -127,9 +127,10 @@ int test_restart(void *ctx)
 {
 	FIND(asked);
 	FIND(guard);
+	FIND(limits);
 	FIND(record);
 
-	the_asked->result = headway_guard_restart(the_guard, the_record);
+	the_asked->result = headway_guard_restart(the_guard, the_limits, the_record);
 	return 0;
 }
 
@@ -138,8 +139,9 @@ int test_spares(void *ctx)
 {
 	FIND(asked);
 	FIND(guard);
+	FIND(limits);
 	FIND(record);
 
-	the_asked->result = headway_guard_spares(the_guard, the_asked->now_ns, the_record->srtt_us);
+	the_asked->result = headway_guard_spares(the_guard, the_limits, the_asked->now_ns, the_record->srtt_us);
 	return 0;
 }

@@ -60,12 +60,14 @@ impl Learner {
         &self.network
     }
 
-    /// Goes on from the parameters that another has learned, if they are this network's size and finite.
-    pub fn go_on_from(&mut self, parameters: &[f32]) {
+    /// Goes on from what another has learned in this many steps, if it is of this network's size and finite.
+    pub fn go_on_from(&mut self, learned: &Network, steps: u64) {
+        let parameters = learned.parameters();
         let is_its = parameters.len() == self.network.parameters().len();
         if is_its && parameters.iter().all(|x| x.is_finite()) {
             self.network.parameters_mut().copy_from_slice(parameters);
             self.target.parameters_mut().copy_from_slice(parameters);
+            self.steps = steps;
         }
     }
 
@@ -79,7 +81,7 @@ impl Learner {
         &self.spec
     }
 
-    /// How many gradient steps it has taken.
+    /// How many gradient steps it has taken, and those that it goes on from.
     pub fn steps(&self) -> u64 {
         self.steps
     }

@@ -62,9 +62,9 @@ impl DqnPolicy {
         &self.learner
     }
 
-    /// Goes on from what another has learned ([`Policy::learned`]), if it is of the same size.
-    pub fn go_on_from(&mut self, learned: &[f32]) {
-        self.learner.go_on_from(learned);
+    /// Goes on from what another has learned in this many gradient steps, if it is of the same size.
+    pub fn go_on_from(&mut self, network: &Network, steps: u64) {
+        self.learner.go_on_from(network, steps);
     }
 
     /// Does it still learn?
@@ -138,8 +138,8 @@ impl Policy for DqnPolicy {
         self.action = None;
     }
 
-    fn learned(&self) -> Option<&[f32]> {
-        Some(self.learner.network().parameters())
+    fn learner(&self) -> Option<&Learner> {
+        Some(&self.learner)
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

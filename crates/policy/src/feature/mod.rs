@@ -47,7 +47,6 @@ impl Feature {
     pub(crate) fn folds(&self) -> Folds {
         Folds {
             averages: self.sources.contains(&Source::Averages),
-            spread: self.sources.contains(&Source::Spread),
         }
     }
 }

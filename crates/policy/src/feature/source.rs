@@ -43,8 +43,6 @@ pub enum Source {
     Recovering,
     /// An average that is folded at every acknowledgement.
     Averages,
-    /// Statistics that are folded at every acknowledgement.
-    Spread,
     /// The agent's own doing.
     Agent,
     /// The measurement agent's news.
@@ -74,7 +72,7 @@ impl Source {
             Source::AppLimited => "`Feedback::app_limited`",
             Source::CwndLimited => "`Feedback::cwnd_limited`",
             Source::Recovering => "`Feedback::recovery`",
-            Source::Averages | Source::Spread => "",
+            Source::Averages => "",
             Source::Agent => "`Learned`",
             Source::Network => "`NetworkView`",
         }
@@ -104,7 +102,7 @@ impl Source {
             Source::AppLimited => "`tp->app_limited`",
             Source::CwndLimited => "`tp->is_cwnd_limited`",
             Source::Recovering => "`icsk->icsk_ca_state`",
-            Source::Averages | Source::Spread => "",
+            Source::Averages => "",
             Source::Agent => "the agent",
             Source::Network => "the measurement agent",
         }

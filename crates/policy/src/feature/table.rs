@@ -152,77 +152,11 @@ pub static FEATURES: &[Feature] = features! {
         Averages Cwnd, Exact, |i| i.averages.cwnd.fast;
     "cwnd_ewma256_packets": "congestion window, exponentially weighted over the flow, gain 1/256";
         Averages Cwnd, Exact, |i| i.averages.cwnd.slow;
-    // Spread over the acknowledgements of the interval (mvfst-rl).
-    "rtt_std_ms": "standard deviation of the RTT samples over the interval's acknowledgements";
-        Spread Rtt, Micros(2), |i| i.spread.rtt_us.std() * 1e-3;
+    // The extremes of the interval.
     "rtt_min_ms": "minimum of the RTT samples over the interval's acknowledgements";
-        Spread Rtt, Micros(2), |i| i.spread.rtt_us.min() * 1e-3;
+        Rtt, Micros(2), |i| of_samples(i, i.rtt.min_us) * 1e-3;
     "rtt_max_ms": "maximum of the RTT samples over the interval's acknowledgements";
-        Spread Rtt, Micros(2), |i| i.spread.rtt_us.max() * 1e-3;
-    "srtt_mean_ms": "mean of the smoothed RTT over the interval's acknowledgements";
-        Spread Srtt, Micros(2), |i| i.spread.srtt_us.mean() * 1e-3;
-    "srtt_std_ms": "standard deviation of the smoothed RTT over the interval's acknowledgements";
-        Spread Srtt, Micros(2), |i| i.spread.srtt_us.std() * 1e-3;
-    "srtt_min_ms": "minimum of the smoothed RTT over the interval's acknowledgements";
-        Spread Srtt, Micros(2), |i| i.spread.srtt_us.min() * 1e-3;
-    "srtt_max_ms": "maximum of the smoothed RTT over the interval's acknowledgements";
-        Spread Srtt, Micros(2), |i| i.spread.srtt_us.max() * 1e-3;
-    "rttvar_mean_ms": "mean of the RTT's mean deviation over the interval's acknowledgements";
-        Spread RttVar, Micros(4), |i| i.spread.rttvar_us.mean() * 1e-3;
-    "rttvar_std_ms": "standard deviation of the RTT's mean deviation over the interval's acknowledgements";
-        Spread RttVar, Micros(4), |i| i.spread.rttvar_us.std() * 1e-3;
-    "rttvar_min_ms": "minimum of the RTT's mean deviation over the interval's acknowledgements";
-        Spread RttVar, Micros(4), |i| i.spread.rttvar_us.min() * 1e-3;
-    "rttvar_max_ms": "maximum of the RTT's mean deviation over the interval's acknowledgements";
-        Spread RttVar, Micros(4), |i| i.spread.rttvar_us.max() * 1e-3;
-    "queue_delay_mean_ms": "mean of RTT samples minus the flow's minimum RTT over the interval's acknowledgements";
-        Spread Rtt MinRtt, Micros(4), |i| i.spread.queue_delay_us.mean() * 1e-3;
-    "queue_delay_std_ms": "standard deviation of RTT samples minus the flow's minimum RTT over the interval's acknowledgements";
-        Spread Rtt MinRtt, Micros(4), |i| i.spread.queue_delay_us.std() * 1e-3;
-    "queue_delay_min_ms": "minimum of RTT samples minus the flow's minimum RTT over the interval's acknowledgements";
-        Spread Rtt MinRtt, Micros(4), |i| i.spread.queue_delay_us.min() * 1e-3;
-    "queue_delay_max_ms": "maximum of RTT samples minus the flow's minimum RTT over the interval's acknowledgements";
-        Spread Rtt MinRtt, Micros(4), |i| i.spread.queue_delay_us.max() * 1e-3;
-    "cwnd_mean_packets": "mean of the congestion window over the interval's acknowledgements";
-        Spread Cwnd, Exact, |i| i.spread.cwnd.mean();
-    "cwnd_std_packets": "standard deviation of the congestion window over the interval's acknowledgements";
-        Spread Cwnd, Exact, |i| i.spread.cwnd.std();
-    "cwnd_min_packets": "minimum of the congestion window over the interval's acknowledgements";
-        Spread Cwnd, Exact, |i| i.spread.cwnd.min();
-    "cwnd_max_packets": "maximum of the congestion window over the interval's acknowledgements";
-        Spread Cwnd, Exact, |i| i.spread.cwnd.max();
-    "in_flight_mean_packets": "mean of packets in flight over the interval's acknowledgements";
-        Spread InFlight, Exact, |i| i.spread.in_flight.mean();
-    "in_flight_std_packets": "standard deviation of packets in flight over the interval's acknowledgements";
-        Spread InFlight, Exact, |i| i.spread.in_flight.std();
-    "in_flight_min_packets": "minimum of packets in flight over the interval's acknowledgements";
-        Spread InFlight, Exact, |i| i.spread.in_flight.min();
-    "in_flight_max_packets": "maximum of packets in flight over the interval's acknowledgements";
-        Spread InFlight, Exact, |i| i.spread.in_flight.max();
-    "ack_sent_mean_packets": "mean of packets sent since the previous acknowledgement over the interval's acknowledgements";
-        Spread Sent, Exact, |i| i.spread.sent.mean();
-    "ack_sent_std_packets": "standard deviation of packets sent since the previous acknowledgement over the interval's acknowledgements";
-        Spread Sent, Exact, |i| i.spread.sent.std();
-    "ack_sent_min_packets": "minimum of packets sent since the previous acknowledgement over the interval's acknowledgements";
-        Spread Sent, Exact, |i| i.spread.sent.min();
-    "ack_sent_max_packets": "maximum of packets sent since the previous acknowledgement over the interval's acknowledgements";
-        Spread Sent, Exact, |i| i.spread.sent.max();
-    "ack_delivered_mean_packets": "mean of packets per acknowledgement over the interval's acknowledgements";
-        Spread Delivered, Exact, |i| i.spread.acked.mean();
-    "ack_delivered_std_packets": "standard deviation of packets per acknowledgement over the interval's acknowledgements";
-        Spread Delivered, Exact, |i| i.spread.acked.std();
-    "ack_delivered_min_packets": "minimum of packets per acknowledgement over the interval's acknowledgements";
-        Spread Delivered, Exact, |i| i.spread.acked.min();
-    "ack_delivered_max_packets": "maximum of packets per acknowledgement over the interval's acknowledgements";
-        Spread Delivered, Exact, |i| i.spread.acked.max();
-    "ack_lost_mean_packets": "mean of packets taken for lost since the previous acknowledgement over the interval's acknowledgements";
-        Spread Lost, Exact, |i| i.spread.lost.mean();
-    "ack_lost_std_packets": "standard deviation of packets taken for lost since the previous acknowledgement over the interval's acknowledgements";
-        Spread Lost, Exact, |i| i.spread.lost.std();
-    "ack_lost_min_packets": "minimum of packets taken for lost since the previous acknowledgement over the interval's acknowledgements";
-        Spread Lost, Exact, |i| i.spread.lost.min();
-    "ack_lost_max_packets": "maximum of packets taken for lost since the previous acknowledgement over the interval's acknowledgements";
-        Spread Lost, Exact, |i| i.spread.lost.max();
+        Rtt, Micros(2), |i| of_samples(i, i.rtt.max_us) * 1e-3;
     // News from inside the network.
     "pnc_packets": "partial network congestion: largest |packets in - packets out| per second of a known switch";
         Network, Exact, |i| i.network.pnc;
@@ -239,6 +173,14 @@ fn ratio(a: f64, b: f64, otherwise: f64) -> f64 {
     match b > 0.0 {
         true => a / b,
         false => otherwise,
+    }
+}
+
+/// A number of the interval's RTT samples; 0 without any.
+fn of_samples(interval: &Interval, us: u32) -> f64 {
+    match interval.rtt.samples {
+        0 => 0.0,
+        _ => f64::from(us),
     }
 }
 

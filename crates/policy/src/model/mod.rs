@@ -11,6 +11,7 @@ mod learner;
 mod policy;
 mod range;
 mod shipped;
+mod taught;
 mod weights;
 
 use std::fs::File;
@@ -29,6 +30,7 @@ pub use learner::{LEARNER, Learner, LearnerCard, LearnerFiles};
 pub use policy::NetworkPolicy;
 pub use range::TrainingRange;
 pub use shipped::{Shipped, ShippedLearner, shipped, shipped_learners};
+pub(crate) use taught::Taught;
 
 use crate::dqn::DqnPolicy;
 use crate::int8::Int8Controller;

@@ -48,7 +48,7 @@ pub fn net(card: &Card, bytes: &[u8]) -> Result<Net, String> {
 }
 
 /// The bytes of a tensor.
-fn tensor<'a>(
+pub(super) fn tensor<'a>(
     file: &SafeTensors<'a>,
     name: &str,
     shape: &[usize],

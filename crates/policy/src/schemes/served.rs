@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use headway_cc::{Bytes, Param, Probe, Registry, SchemeError, Selection, Setup, Values};
+use headway_cc::{Param, Probe, Registry, SchemeError, Selection, Setup, Values};
 use headway_fixed::Int8;
 
 use super::rax_records::RaxOverRecords;
 use super::{Rax, RaxCheckpoint, RaxSpec, SCHEMES, interval, rax_pretrained};
-use crate::model::{Learner, Model, TrainingRange};
+use crate::dqn::Learner as DqnLearner;
+use crate::model::{Learner, Model, Taught, TrainingRange};
 use crate::{AgentSpec, Decider, Policy, Record};
 
 /// A learned scheme whose flows somebody else carries: which agent, and who decides for a flow.
@@ -39,15 +40,15 @@ pub struct Experience(Learned);
 
 #[derive(Clone, Debug)]
 enum Learned {
-    Net(Vec<f32>),
+    Net(Box<Taught>),
     Rax(Box<RaxCheckpoint>),
 }
 
 impl Experience {
-    /// How many gradients that took; 0 where it does not say.
+    /// How many gradients that took.
     pub fn updates(&self) -> u64 {
         match &self.0 {
-            Learned::Net(_) => 0,
+            Learned::Net(learned) => learned.steps,
             Learned::Rax(learned) => learned.weights.updates(),
         }
     }
@@ -140,7 +141,23 @@ impl Served {
         }
     }
 
-    /// Reads what [`Carried::learned`] of another flow gave.
+    /// What a flow of this scheme has learned, as a file for another to go on from; `None` if it does not learn, or what it
+    /// has learned is of no use. A network is a safetensors file, Rax's is text.
+    pub fn learned(&self, flow: &Carried) -> Option<Vec<u8>> {
+        match flow {
+            Carried::Net(decider) => {
+                let learner = decider.policy().learner()?;
+                let network = learner.network();
+                let is_sound = network.parameters().iter().all(|x| x.is_finite());
+                let write =
+                    || Taught::write(network, learner.steps(), self.model_id(), self.spec());
+                is_sound.then(write)
+            }
+            Carried::Rax(rax) => rax.learned().map(String::into_bytes),
+        }
+    }
+
+    /// Reads what [`Self::learned`] of another flow gave.
     ///
     /// # Errors
     /// [`SchemeError`], one line: it is not that of such a flow, or this scheme does not learn.
@@ -152,13 +169,9 @@ impl Served {
                 let read = Rax::read_learned(text).map_err(|e| wrong(&e))?;
                 Learned::Rax(Box::new(read))
             }
-            Content::Net(model, Some(Learning { weights, epsilon })) => {
-                // Any flow will do to see how many there are.
-                let any = Setup::new(Bytes::new(1500), 0);
-                let policy = model.learning_policy(&any, *weights, *epsilon);
-                let policy = policy.map_err(|e| wrong(&e))?;
-                let size = policy.learned().map_or(0, <[f32]>::len);
-                Learned::Net(numbers(learned, size).map_err(SchemeError)?)
+            Content::Net(model, Some(_)) => {
+                let read = Taught::read(learned, &model.card().net, self.model_id(), self.spec());
+                Learned::Net(Box::new(read.map_err(|e| wrong(&e))?))
             }
             Content::Net(_, None) => return Err(wrong(&"it does not learn")),
         };
@@ -198,7 +211,9 @@ impl Served {
                         let policy = model.learning_policy(setup, weights, epsilon);
                         let mut policy = policy.map_err(|e| wrong(&e))?;
                         match experience {
-                            Some(Experience(Learned::Net(learned))) => policy.go_on_from(learned),
+                            Some(Experience(Learned::Net(learned))) => {
+                                policy.go_on_from(&learned.network, learned.steps);
+                            }
                             Some(_) => return Err(other()),
                             None => {}
                         }
@@ -221,24 +236,11 @@ impl Carried {
         }
     }
 
-    /// What it has learned, for another flow of the same scheme to go on from; `None` if it does not learn, or what it
-    /// has learned is of no use.
-    pub fn learned(&self) -> Option<Vec<u8>> {
+    /// How many gradients it has learned from, with those that it goes on from; 0 if it does not learn.
+    pub fn updates(&self) -> u64 {
         match self {
-            Carried::Net(decider) => {
-                let learned = decider.policy().learned()?;
-                let is_sound = learned.iter().all(|x| x.is_finite());
-                is_sound.then(|| learned.iter().flat_map(|x| x.to_le_bytes()).collect())
-            }
-            Carried::Rax(rax) => rax.learned().map(String::into_bytes),
-        }
-    }
-
-    /// Does it learn?
-    pub fn is_learning(&self) -> bool {
-        match self {
-            Carried::Net(decider) => decider.policy().learned().is_some(),
-            Carried::Rax(_) => true,
+            Carried::Net(decider) => decider.policy().learner().map_or(0, DqnLearner::steps),
+            Carried::Rax(rax) => rax.updates(),
         }
     }
 
@@ -248,20 +250,6 @@ impl Carried {
             Carried::Net(decider) => decider.policy().probe(probe),
             Carried::Rax(rax) => rax.probe(probe),
         }
-    }
-}
-
-/// So many, little-endian.
-fn numbers(bytes: &[u8], count: usize) -> Result<Vec<f32>, String> {
-    if bytes.len() != count * 4 {
-        let (is, right) = (bytes.len(), count * 4);
-        return Err(format!("it has {is} bytes, not {right}"));
-    }
-    let (numbers, _) = bytes.as_chunks::<4>();
-    let numbers: Vec<f32> = numbers.iter().map(|b| f32::from_le_bytes(*b)).collect();
-    match numbers.iter().all(|x| x.is_finite()) {
-        true => Ok(numbers),
-        false => Err("not all of its numbers are finite".to_owned()),
     }
 }
 

@@ -54,6 +54,7 @@ impl Flow {
             "local": self.local.to_string(),
             "remote": self.remote.to_string(),
             "user": self.user,
+            "class": self.class.to_string(),
             "path": (!self.path.is_empty()).then_some(&self.path),
             "age_s": now.since(self.setup.start).as_secs_f64(),
             "cwnd_packets": cwnd,

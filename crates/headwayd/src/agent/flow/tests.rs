@@ -129,11 +129,11 @@ fn another_policy_keeps_what_was_seen_if_it_sees_the_same() {
     let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
     let next = flow.policy_of(served("owl:online=true"), None);
     assert_eq!(flow.policy(), Some("owl"));
-    flow.take_policy(next.expect("a policy").expect("another"), 0);
+    flow.take_policy(next.expect("a policy").expect("another"));
     assert_eq!(flow.policy(), Some("owl:online=true"));
     assert!(flow.learned().is_some());
     let next = flow.policy_of(served("aurora"), None);
-    flow.take_policy(next.expect("a policy").expect("another"), 0);
+    flow.take_policy(next.expect("a policy").expect("another"));
     assert_eq!(flow.policy(), Some("aurora"));
 }
 
@@ -148,6 +148,7 @@ fn taught() -> Flow {
     }
     assert!(flow.decisions > 1000, "{}", flow.decisions);
     assert_ne!(flow.learned().expect("it learns").1, begins);
+    assert!(flow.experience() > 0);
     flow
 }
 
@@ -160,20 +161,39 @@ fn a_learner_of_the_same_model_goes_on_at_a_reload() {
 }
 
 #[test]
-fn another_learner_counts_its_own_decisions() {
+fn another_learner_counts_its_own_gradients_and_decisions() {
     let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
-    for (spec, inherited) in [("owl:online=true:epsilon=0.02", 700), ("owl", 0)] {
+    for spec in ["owl:online=true:epsilon=0.02", "owl"] {
         let mut flow = taught();
         let next = flow.policy_of(served(spec), None).expect("a policy");
-        flow.take_policy(next.expect("another"), inherited);
-        assert_eq!((flow.policy(), flow.experience()), (Some(spec), inherited));
+        flow.take_policy(next.expect("another"));
+        assert_eq!(flow.policy(), Some(spec));
+        assert_eq!((flow.experience(), flow.decisions), (0, 0));
     }
     // A frozen model that is read again is the same.
     let mut flow = flow("owl");
     flow.decisions = 30;
     let next = flow.policy_of(served("owl"), None).expect("a policy");
-    flow.take_policy(next.expect("another of the same"), 0);
-    assert_eq!(flow.experience(), 30);
+    flow.take_policy(next.expect("another of the same"));
+    assert_eq!(flow.decisions, 30);
+}
+
+/// It counts the gradients of the flow that it goes on from, and its own.
+#[test]
+fn a_flow_goes_on_from_what_another_learned_and_its_count() {
+    let taught = taught();
+    let (served, file) = taught.learned().expect("it learns");
+    let learned = served.experience(&file).expect("its own file");
+    assert_eq!(learned.updates(), taught.experience());
+    let open = Open {
+        mss: 1500,
+        initial_cwnd: 10,
+        ..Open::default()
+    };
+    let next = Flow::new(&open, Some(Arc::new(served.clone())), Some(&learned));
+    let next = next.expect("a flow");
+    assert_eq!(next.experience(), taught.experience());
+    assert_eq!(next.learned().expect("it learns").1, file);
 }
 
 /// One that changes its controller in mid-life is one that begins: what it did before was not this policy's.
@@ -212,7 +232,7 @@ fn of_whom_nobody_decides_the_program_is_told() {
     assert!(flow.policy().is_none() && !flow.has_clock());
     let served = Arc::new(Served::read("rax").expect("rax"));
     let next = flow.policy_of(served, None).expect("a policy");
-    flow.take_policy(next.expect("another"), 0);
+    flow.take_policy(next.expect("another"));
     assert_eq!(flow.policy(), Some("rax"));
 }
 
@@ -229,7 +249,7 @@ fn each_answer_says_whether_its_policy_learns() {
     let mut flow = flow("owl:online=true");
     let served = Arc::new(Served::read("owl").expect("a model of ours"));
     let next = flow.policy_of(served, None).expect("a policy");
-    flow.take_policy(next.expect("another"), 0);
+    flow.take_policy(next.expect("another"));
     assert_eq!(flags(&mut flow, 2000), 0, "after a reload");
     assert_eq!(flags(&mut Flow::of_nobody(&Open::default()), 1000), 0);
 }
@@ -279,7 +299,7 @@ fn another_learner_does_not_see_the_flows_history() {
         });
         let served = Arc::new(Served::read("rax:alpha=2").expect("rax"));
         let next = flow.policy_of(served, None).expect("a policy");
-        flow.take_policy(next.expect("another"), 0);
+        flow.take_policy(next.expect("another"));
         flow.on_record(&full(3001, 40, Record::ASKS));
         let (slot, _) = flow.decide(&[], us(3001), us(3001), None);
         assert_eq!(slot.values[0], 40, "after {before}");

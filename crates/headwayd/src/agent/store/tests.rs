@@ -4,6 +4,8 @@ use headway_cc::{Bytes, Setup};
 
 use super::*;
 
+const PUBLIC: Class = Class::Public;
+
 /// A folder that goes with it.
 struct Folder(PathBuf);
 
@@ -28,22 +30,29 @@ fn served() -> Served {
 /// What a flow has learned that has done nothing yet.
 fn learned(served: &Served) -> Vec<u8> {
     let flow = served.carried(&Setup::new(Bytes::new(1500), 0), None);
-    flow.expect("a flow").learned().expect("it learns")
+    let flow = flow.expect("a flow");
+    served.learned(&flow).expect("it learns")
+}
+
+/// How many gradients what is kept of a policy took.
+fn experience(store: &Store, served: &Served, class: Class) -> u64 {
+    let kept = store.learned[&file_name(served, class)].as_ref();
+    kept.expect("it is kept").experience
 }
 
 /// What the next flow goes on from, as that flow would say it, and how much experience that is.
 fn goes_on_from(store: &mut Store, served: &Served) -> Option<(Vec<u8>, u64)> {
-    let (learned, experience) = store.learned(served)?;
+    let learned = store.learned(served, PUBLIC)?;
     let flow = served.carried(&Setup::new(Bytes::new(1500), 0), Some(learned));
-    let said = flow.expect("a flow").learned().expect("it learns");
-    Some((said, experience))
+    let said = served.learned(&flow.expect("a flow")).expect("it learns");
+    Some((said, experience(store, served, PUBLIC)))
 }
 
 #[test]
 fn without_a_folder_each_flow_begins_with_the_model() {
     let (mut store, served) = (Store::new(None), served());
-    store.keep(&served, learned(&served), 1000);
-    assert!(store.learned(&served).is_none());
+    store.keep(&served, PUBLIC, learned(&served), 1000);
+    assert!(store.learned(&served, PUBLIC).is_none());
 }
 
 #[test]
@@ -51,13 +60,13 @@ fn what_is_kept_is_whole_and_its_owners() {
     let (folder, served) = (Folder::new("kept"), served());
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
-    assert!(store.learned(&served).is_none());
-    store.keep(&served, learned.clone(), 1000);
+    assert!(store.learned(&served, PUBLIC).is_none());
+    store.keep(&served, PUBLIC, learned.clone(), 1000);
     store.save();
     store.finish();
     let files: Vec<_> = fs::read_dir(&folder.0).expect("it is there").collect();
     assert_eq!(files.len(), 1);
-    let file = folder.0.join(file_name(&served));
+    let file = folder.0.join(file_name(&served, PUBLIC));
     let mode = file.metadata().expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let mut again = Store::new(Some(folder.0.clone()));
@@ -68,7 +77,7 @@ fn what_is_kept_is_whole_and_its_owners() {
     // Nothing new: nothing is written. So with a flow that ends late and has learned little.
     fs::remove_file(&file).expect("it is there");
     for experience in [1000, 1] {
-        store.keep(&served, vec![1], experience);
+        store.keep(&served, PUBLIC, vec![1], experience);
         store.save();
         store.finish();
         assert!(!file.exists());
@@ -86,12 +95,12 @@ fn what_was_learned_is_read_once_for_many_flows() {
         let (folder, served) = (Folder::new("once"), Served::read(spec).expect(spec));
         let mut store = Store::new(Some(folder.0.clone()));
         let bytes = learned(&served);
-        store.keep(&served, bytes.clone(), 1000);
+        store.keep(&served, PUBLIC, bytes.clone(), 1000);
         assert_eq!(
             goes_on_from(&mut store, &served),
             Some((bytes.clone(), 1000))
         );
-        let kept = store.learned.get_mut(&file_name(&served));
+        let kept = store.learned.get_mut(&file_name(&served, PUBLIC));
         kept.and_then(Option::as_mut)
             .expect("it is kept")
             .bytes
@@ -101,7 +110,7 @@ fn what_was_learned_is_read_once_for_many_flows() {
             Some((bytes.clone(), 1000))
         );
         // What comes later is read again.
-        store.keep(&served, bytes, 2000);
+        store.keep(&served, PUBLIC, bytes, 2000);
         assert_eq!(
             goes_on_from(&mut store, &served).map(|(_, count)| count),
             Some(2000)
@@ -109,21 +118,51 @@ fn what_was_learned_is_read_once_for_many_flows() {
     }
 }
 
+/// Of two paths that have nothing in common.
+#[test]
+fn what_flows_to_one_class_learn_is_not_handed_on_to_another() {
+    let (folder, served) = (Folder::new("classes"), served());
+    let learned = learned(&served);
+    let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));
+    let mut store = Store::new(Some(folder.0.clone()));
+    store.keep(&served, Class::Private, learned.clone(), 100_000);
+    assert!(store.learned(&served, PUBLIC).is_none());
+    assert!(store.learned(&served, prefix).is_none());
+    // A flow of another class that learned more takes no place of theirs.
+    store.keep(&served, PUBLIC, learned.clone(), 100);
+    store.keep(&served, prefix, learned.clone(), 200);
+    store.save();
+    store.finish();
+    assert_eq!(files(&folder).len(), 3);
+    for (class, gradients) in [(PUBLIC, 100), (prefix, 200), (Class::Private, 100_000)] {
+        assert!(store.learned(&served, class).is_some());
+        assert_eq!(experience(&store, &served, class), gradients);
+    }
+    // A learner that diverges on one says nothing of the others.
+    store.forget(&served, Class::Private);
+    store.finish();
+    assert_eq!(files(&folder).len(), 2);
+    // The next agent finds them by their names.
+    let mut next = Store::new(Some(folder.0.clone()));
+    assert!(next.learned(&served, prefix).is_some());
+    assert!(next.learned(&served, Class::Private).is_none());
+}
+
 #[test]
 fn what_is_forgotten_is_replaced_by_whatever_comes() {
     let (folder, served) = (Folder::new("forgotten"), served());
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, learned.clone(), 100_000);
+    store.keep(&served, PUBLIC, learned.clone(), 100_000);
     store.save();
     store.finish();
-    let file = folder.0.join(file_name(&served));
+    let file = folder.0.join(file_name(&served, PUBLIC));
     assert!(file.exists());
-    store.forget(&served);
+    store.forget(&served, PUBLIC);
     store.finish();
     assert!(!file.exists());
-    assert!(store.learned(&served).is_none());
-    store.keep(&served, learned.clone(), 100);
+    assert!(store.learned(&served, PUBLIC).is_none());
+    store.keep(&served, PUBLIC, learned.clone(), 100);
     assert_eq!(
         goes_on_from(&mut store, &served),
         Some((learned.clone(), 100))
@@ -135,13 +174,13 @@ fn what_could_not_be_written_is_written_later() {
     let (folder, served) = (Folder::new("later"), served());
     let place = folder.0.join("state");
     let mut store = Store::new(Some(place.clone()));
-    store.keep(&served, learned(&served), 1000);
+    store.keep(&served, PUBLIC, learned(&served), 1000);
     store.save();
     store.finish();
     fs::create_dir(&place).expect("a folder");
     store.save();
     store.finish();
-    assert!(place.join(file_name(&served)).exists());
+    assert!(place.join(file_name(&served, PUBLIC)).exists());
 }
 
 fn files(folder: &Folder) -> Vec<String> {
@@ -175,8 +214,8 @@ fn without_privileges(work: impl FnOnce() + Send + 'static) {
 /// A store after the policy's file was refused, and what it then kept.
 fn keeps_after_refusal(folder: &Folder, served: &Served) -> Store {
     let mut store = Store::new(Some(folder.0.clone()));
-    assert!(store.learned(served).is_none());
-    store.keep(served, learned(served), 1000);
+    assert!(store.learned(served, PUBLIC).is_none());
+    store.keep(served, PUBLIC, learned(served), 1000);
     store.save();
     store.finish();
     store
@@ -190,7 +229,7 @@ fn a_refused_file_is_set_aside_and_never_written_over() {
     let newer = newer.replacen("headway-learner 1", "headway-learner 2", 1);
     for (served, bytes) in [(&owl, vec![0; 7]), (&rax, newer.into_bytes())] {
         let folder = Folder::new("aside");
-        let name = file_name(served);
+        let name = file_name(served, PUBLIC);
         fs::write(folder.0.join(&name), &bytes).expect("room");
         keeps_after_refusal(&folder, served);
         let [kept, refused] = &files(&folder)[..] else {
@@ -206,7 +245,7 @@ fn a_refused_file_is_set_aside_and_never_written_over() {
         );
         // The next agent goes on from the new file. A second refusal does not replace the first.
         let mut again = Store::new(Some(folder.0.clone()));
-        assert!(again.learned(served).is_some());
+        assert!(again.learned(served, PUBLIC).is_some());
         fs::write(folder.0.join(&name), b"wrong again").expect("room");
         keeps_after_refusal(&folder, served);
         assert_eq!(files(&folder).len(), 3);
@@ -217,7 +256,7 @@ fn a_refused_file_is_set_aside_and_never_written_over() {
 fn a_file_that_may_not_be_read_is_set_aside() {
     without_privileges(|| {
         let (folder, served) = (Folder::new("unreadable"), served());
-        let file = folder.0.join(file_name(&served));
+        let file = folder.0.join(file_name(&served, PUBLIC));
         fs::write(&file, learned(&served)).expect("room");
         set_mode(&file, 0o000);
         keeps_after_refusal(&folder, &served);
@@ -232,15 +271,15 @@ fn a_file_that_may_not_be_read_is_set_aside() {
 fn a_refused_file_that_cannot_be_renamed_is_not_written_over_nor_removed() {
     without_privileges(|| {
         let (folder, served) = (Folder::new("stays"), served());
-        let file = folder.0.join(file_name(&served));
+        let file = folder.0.join(file_name(&served, PUBLIC));
         fs::write(&file, b"wrong").expect("room");
         set_mode(&folder.0, 0o500);
         let mut store = keeps_after_refusal(&folder, &served);
-        assert!(!store.wants(&served, u64::MAX));
+        assert!(!store.wants(&served, PUBLIC, u64::MAX));
         // Not even where one may write there later.
         set_mode(&folder.0, 0o700);
-        store.keep(&served, learned(&served), 1_000_000);
-        store.forget(&served);
+        store.keep(&served, PUBLIC, learned(&served), 1_000_000);
+        store.forget(&served, PUBLIC);
         store.save();
         store.finish();
         assert_eq!(files(&folder).len(), 1);
@@ -289,19 +328,19 @@ fn a_second_agent_is_refused_the_folder_of_the_first() {
 #[test]
 fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     let (folder, served) = (Folder::new("for-a-while"), served());
-    let file = folder.0.join(file_name(&served));
+    let file = folder.0.join(file_name(&served, PUBLIC));
     std::os::unix::fs::symlink(&file, &file).expect("room");
     let mut store = keeps_after_refusal(&folder, &served);
-    assert!(!store.wants(&served, u64::MAX));
-    store.forget(&served);
+    assert!(!store.wants(&served, PUBLIC, u64::MAX));
+    store.forget(&served, PUBLIC);
     store.finish();
-    assert_eq!(files(&folder), [file_name(&served)]);
+    assert_eq!(files(&folder), [file_name(&served, PUBLIC)]);
     assert!(file.is_symlink(), "nothing is written over it");
     fs::remove_file(&file).expect("ours");
     fs::write(&file, learned(&served)).expect("room");
     let known = learned(&served);
     assert_eq!(goes_on_from(&mut store, &served), Some((known.clone(), 0)));
-    assert!(store.wants(&served, 1000));
+    assert!(store.wants(&served, PUBLIC, 1000));
 }
 
 #[test]
@@ -319,7 +358,7 @@ fn a_long_spec_has_a_short_file_name_of_its_own() {
     let [long, short] =
         [&long, "owl:online=true"].map(|spec| Served::read(spec).expect("a model of ours"));
     assert_eq!(long.model_id(), short.model_id());
-    let [name, other] = [&long, &short].map(file_name);
+    let [name, other] = [&long, &short].map(|served| file_name(served, PUBLIC));
     assert!(name != other && name.len() < 200, "{name} {other}");
     let state = Folder::new("long-state");
     keeps_after_refusal(&state, &long);
@@ -331,18 +370,42 @@ fn a_wrong_file_is_said_in_one_line() {
     let owl = served();
     let right = learned(&owl);
     let size = right.len();
-    let nan = f32::NAN.to_le_bytes().repeat(size / 4);
+    let replaced = |from: &str, to: &str| {
+        let text: Vec<u8> = right.clone();
+        let at = text
+            .windows(from.len())
+            .position(|part| part == from.as_bytes());
+        let at = at.unwrap_or_else(|| panic!("{from}"));
+        [&text[..at], to.as_bytes(), &text[at + from.len()..]].concat()
+    };
+    let mut nan = right.clone();
+    nan[size - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+    let newer = replaced(r#"{\"format\":1"#, r#"{\"format\":2"#);
+    let other = replaced("owl-v1@", "owl-v2@");
+    let policy = replaced(":online=true", ":online=tree");
     let rax = Served::read("rax-pretrained").expect("a scheme of ours");
     let whole = learned(&rax);
     let short = whole[..whole.len() / 2].to_vec();
     for (served, bytes, why) in [
-        (&owl, vec![0; 7], format!("it has 7 bytes, not {size}")),
-        (&owl, nan, "not all of its numbers are finite".to_owned()),
-        (&rax, short, String::new()),
+        (&owl, vec![0; 7], "not a whole safetensors file"),
+        (
+            &owl,
+            right[..size - 1].to_vec(),
+            "not a whole safetensors file",
+        ),
+        (&owl, nan, "finite"),
+        (&owl, newer, "its format is 2, must be 1"),
+        (&owl, other, r#"its model is "owl-v2@"#),
+        (
+            &owl,
+            policy,
+            r#"its policy is "owl:online=tree", must be "owl:online=true""#,
+        ),
+        (&rax, short, ""),
     ] {
         let said = understand(bytes, served).expect_err("it is wrong");
         assert!(
-            said.contains(&why) && !said.is_empty() && !said.contains('\n'),
+            said.contains(why) && !said.is_empty() && !said.contains('\n'),
             "{said}"
         );
     }

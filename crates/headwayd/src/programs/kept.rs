@@ -366,7 +366,7 @@ mod tests {
     fn a_folder_of_pins_says_what_they_are() {
         let own = Version::own(Controller::Owl);
         let folder = own.folder();
-        assert!(folder.starts_with("headway_owl-8-"), "{folder}");
+        assert!(folder.starts_with("headway_owl-9-"), "{folder}");
         assert_eq!(Version::read(&folder), Some(own.clone()));
         assert!(own.fits(Controller::Owl) && !own.fits(Controller::Rate));
         let newer = Version {

@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `struct headway_limits`: every number by which the guard decides. docs/guard.md has the defaults.
+/// `struct headway_limits`: what the guard allows. docs/guard.md has the defaults that a user may want to know.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Limits {

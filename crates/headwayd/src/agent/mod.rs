@@ -148,7 +148,8 @@ impl<K: Kernel> Agent<K> {
         let number = open.header.flow;
         let policies = self.policies[program].as_ref();
         let wanted = policies.map(|policies| policies.of(flow::remote(open)));
-        let class = policies.map_or(Class::Public, |policies| policies.class(flow::remote(open)));
+        let remote = flow::remote(open);
+        let class = policies.map_or_else(|| Class::of(remote, None), |own| own.class(remote));
         let served = wanted.as_ref().and_then(|wanted| {
             let learning: Vec<_> = self.flows.iter().map(Flows::learning).collect();
             self.learners

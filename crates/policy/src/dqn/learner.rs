@@ -13,6 +13,8 @@ pub struct Learner {
     target: Network,
     optimizer: Optimizer,
     steps: u64,
+    /// Gradient steps behind what it went on from.
+    inherited: u64,
     // Room to work in.
     state: State,
     trace: Trace,
@@ -46,6 +48,7 @@ impl Learner {
             target: network.clone(),
             optimizer: Optimizer::new(adam, size)?,
             steps: 0,
+            inherited: 0,
             state: network.state(),
             trace: network.trace(),
             gradient: vec![0.0; size],
@@ -67,7 +70,7 @@ impl Learner {
         if is_its && parameters.iter().all(|x| x.is_finite()) {
             self.network.parameters_mut().copy_from_slice(parameters);
             self.target.parameters_mut().copy_from_slice(parameters);
-            self.steps = steps;
+            self.inherited = steps;
         }
     }
 
@@ -83,7 +86,7 @@ impl Learner {
 
     /// How many gradient steps it has taken, and those that it goes on from.
     pub fn steps(&self) -> u64 {
-        self.steps
+        self.inherited.saturating_add(self.steps)
     }
 
     /// The Q-values of a state.

@@ -31,6 +31,9 @@ struct Origin {
     steps: u64,
 }
 
+/// More gradient steps than any flow takes, and few enough that steps can be added to them.
+const MOST_STEPS: u64 = 1 << 53;
+
 impl Taught {
     /// The version of the file that this code reads and writes.
     const FORMAT: u32 = 1;
@@ -82,6 +85,12 @@ impl Taught {
             return Err(refuse(format!("its format is {version}, must be {right}")));
         }
         let origin: Origin = serde_json::from_str(entry).map_err(|e| refuse(e.to_string()))?;
+        if origin.steps > MOST_STEPS {
+            let steps = origin.steps;
+            return Err(refuse(format!(
+                "its gradient steps are {steps}, must be at most {MOST_STEPS}"
+            )));
+        }
         for (what, found, right) in [
             ("model", &origin.model, model),
             ("policy", &origin.policy, policy),

@@ -16,6 +16,8 @@ from headway.reproduce.interval.found import (
     SAID,
     THROUGHPUT,
     counted,
+    kept_in,
+    listed,
 )
 from headway.stats.posthoc import LEVEL
 
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
 
 HALF = (-65.0, -35.0)
 """"Almost half", ours: 35% to 65% less."""
+NEAR = {
+    quantity: Aim(-CLOSE_LOSS, CLOSE_LOSS, small=POINTS) if quantity == LOSS else Aim(-CLOSE, CLOSE, small=PERCENT)
+    for quantity in QUANTITIES
+}
+"""A "small" distance by its quantity: in points of loss, and in % of the others."""
+OUR_LIMITS = f"our limits: {CLOSE:g}%, for loss {CLOSE_LOSS:g} point; threshold: all within them"
 
 
 def differ(figure: str, found: Found) -> Claim:
@@ -37,11 +45,12 @@ def differ(figure: str, found: Found) -> Claim:
         statistic.name: Zone.CLAIMED if statistic.p < LEVEL else Zone.UNCLEAR
         for statistic in (manova.statistics if manova and found.has_enough else ())
     }
+    quantities = listed(kept_in(manova) if manova else QUANTITIES)
     return judge(
         f"{figure}.manova",
         "All multivariate measures agree that there is a significant difference (p < 0.05) (4)",
-        "statistics of the one-way MANOVA of throughput, p95 delay and loss over the 18 groups whose p is below "
-        "0.05; threshold: all",
+        f"statistics of the one-way MANOVA of {quantities} over the 18 groups whose p is below 0.05; "
+        "threshold: all",
         verdicts,
     )
 
@@ -98,14 +107,11 @@ def over(
 def near(found: Found, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]], paper: str, how: str) -> Claim:
     """That groups are close to others in quantities, each of which has its pairs, in either direction."""
     verdicts = {
-        f"{a} to {b}, {SAID[quantity]}": (found.points_lost(a, b), Aim(-CLOSE_LOSS, CLOSE_LOSS, small=POINTS))
-        if quantity == LOSS
-        else (found.percent(a, b, quantity), Aim(-CLOSE, CLOSE, small=PERCENT))
+        f"{a} to {b}, {SAID[quantity]}": (found.apart(a, b, quantity), NEAR[quantity])
         for quantity, of in pairs.items()
         for a, b in of
     }
-    within = f"our limits: {CLOSE:g}%, for loss {CLOSE_LOSS:g} point; threshold: all within them"
-    return judge(name, paper, f"{how}; {within}", verdicts)
+    return judge(name, paper, f"{how}; {OUR_LIMITS}", verdicts)
 
 
 def default(found: Found, figure: str) -> list[Claim]:
@@ -234,15 +240,16 @@ def high_bdp(found: Found, figure: str) -> list[Claim]:
         first(found, f"{figure}.K-Q-lead", "KQ", "Q and K become the top 2 in throughput (4, text)"),
         first(found, f"{figure}.K-O-lead", "KO", "K and O have the higher throughput (Table 10)"),
         low(found, f"{figure}.A-K-M-low", "AKM", "K, M and A keep the delay and loss low (4)"),
-        near(
-            found,
+        judge(
             f"{figure}.K-Q-comparable",
-            {
-                quantity: [(group, found.best_other(group, quantity)) for group in "KQ"]
-                for quantity in (DELAY, LOSS)
-            },
             "K and Q's delay and loss are comparable to the lowest (4)",
-            "K and Q compared with the lowest other group in p95 delay and in loss",
+            "K and Q compared with the lowest other group in p95 delay and in loss, whichever that is; "
+            f"{OUR_LIMITS}",
+            {
+                f"{group} to the lowest other, {SAID[quantity]}": (found.from_best(group, quantity), NEAR[quantity])
+                for quantity in (DELAY, LOSS)
+                for group in "KQ"
+            },
         ),
     ]
 

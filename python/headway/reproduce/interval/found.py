@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headway.reproduce.claim import PERCENT, POINTS, Aim, Zone
 from headway.reproduce.interval.groups import PAPERS, PRINTED
 from headway.reproduce.measured import mean_of, percent_of
+from headway.reproduce.rivals import from_the_best
 from headway.stats import FEW, block_of_known
 from headway.stats.estimate import Estimate
 from headway.stats.manova import Manova, manova
@@ -81,6 +82,16 @@ def _numbers(run: Run) -> list[float]:
 
 def _is_whole(run: Run) -> bool:
     return reward(run) is not None and all(run[quantity] is not None for quantity in QUANTITIES)
+
+
+def kept_in(manova: Manova) -> tuple[str, ...]:
+    """The quantities that it is of."""
+    return tuple(quantity for quantity in QUANTITIES if quantity not in manova.constant)
+
+
+def listed(quantities: Sequence[str]) -> str:
+    """Their names."""
+    return ", ".join(SAID[quantity] for quantity in quantities)
 
 
 class Found:
@@ -164,10 +175,6 @@ class Found:
         """The groups in the first places, and those that are not told apart from the last of these."""
         return self.pairwise(quantity).best(largest=MORE_IS_BETTER[quantity], places=places)
 
-    def best_other(self, name: str, quantity: str) -> str:
-        """The best of the other groups by its mean."""
-        return next(other for other in self.ranked(quantity) if other != name)
-
     def ranked(self, quantity: str) -> list[str]:
         """The groups, the best first."""
         return self.pairwise(quantity).ranked(largest=MORE_IS_BETTER[quantity])
@@ -212,14 +219,12 @@ class Found:
 
     def _beside(self, name: str, other: str, quantity: str, error: float) -> Zone:
         """Is a group as good as another: surely, surely not, or unclear, by the interval of their difference?"""
-        if quantity == LOSS:
-            apart, margin = self.points_lost(name, other), POINTS
-        elif quantity == REWARD:
+        if quantity == REWARD:
             # It may be 0 or less, so that a percentage of it says nothing.
             apart = self.measured.difference(self.wanted[name], self.wanted[other], reward)
             margin = PERCENT * earned(self.mean(other, THROUGHPUT).mean or 0.0) / 100
         else:
-            apart, margin = self.percent(name, other, quantity), PERCENT
+            apart, margin = self.apart(name, other, quantity), POINTS if quantity == LOSS else PERCENT
         return Aim(-margin, margin, small=margin).zone(apart, 1 - error)
 
     def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Estimate:
@@ -257,6 +262,16 @@ class Found:
         if one == other:
             return Estimate.exactly(0.0)
         return self.measured.difference(self.wanted[one], self.wanted[other], percent_lost)
+
+    def apart(self, one: str, other: str, quantity: str) -> Estimate:
+        """How far a group is above another: a share lost in points, else in % of the other's mean."""
+        return self.points_lost(one, other) if quantity == LOSS else self.percent(one, other, quantity)
+
+    def from_best(self, name: str, quantity: str) -> Estimate:
+        """How far a group is above the best of the other judged groups, whichever that is; units as `apart`."""
+        others = [self.apart(name, other, quantity) for other in self.judged if other != name]
+        small = POINTS if quantity == LOSS else PERCENT
+        return from_the_best(others, small, largest=MORE_IS_BETTER[quantity])
 
     def percent_of_all(self, ones: Sequence[str], others: Sequence[str], quantity: str) -> Estimate:
         """How far the mean of several groups lies above that of others, in % of that; of runs with one seed."""

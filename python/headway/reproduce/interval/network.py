@@ -24,6 +24,8 @@ from headway.reproduce.interval.found import (
     SAID,
     THROUGHPUT,
     Found,
+    kept_in,
+    listed,
     percent_lost,
     reward,
 )
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from headway.reproduce.lab import Lab, RunRequest
     from headway.runs.store import Run
     from headway.stats.estimate import Estimate
-    from headway.stats.manova import Manova, Statistic
+    from headway.stats.manova import Statistic
 
 Rows = list[list[str]]
 LEAST_OF_DELAYS = 0.1
@@ -156,16 +158,6 @@ def _statistic(statistic: Statistic, paper: str, of: str = "") -> list[str]:
     name = f"{statistic.name}{of} (F is a bound)" if statistic.name == ROY else f"{statistic.name}{of}"
     df = ", ".join(f"{d:.4g}" for d in statistic.df)
     return [name, small(statistic.value), paper, number(statistic.f), df, p_text(statistic.p)]
-
-
-def kept_in(manova: Manova) -> tuple[str, ...]:
-    """The quantities that it is of."""
-    return tuple(quantity for quantity in QUANTITIES if quantity not in manova.constant)
-
-
-def listed(quantities: Sequence[str]) -> str:
-    """Their names."""
-    return ", ".join(SAID[quantity] for quantity in quantities)
 
 
 def papers_effect(wilks: float) -> str:

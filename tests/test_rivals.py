@@ -1,0 +1,72 @@
+"""The difference from the best of several rivals, where the runs do not tell which rival is the best."""
+
+import numpy as np
+import pytest
+
+from headway.reproduce.claim import Aim, Zone
+from headway.reproduce.measured import mean_of
+from headway.reproduce.rivals import from_the_best
+from headway.stats.estimate import NOTHING, Estimate
+
+SMALL = 1.0
+RNG_SEED = 1
+
+
+def sampled(mean, spread, rng, count=5):
+    """The difference from a rival, as `count` trainings would give it."""
+    return mean_of(list(rng.normal(mean, spread, count)))
+
+
+def test_one_rival_leaves_its_own_interval():
+    alone = mean_of([1.0, 2.0, 3.0, 4.0])
+    found = from_the_best([alone], SMALL, largest=True)
+    assert found.mean == alone.mean
+    assert found.ci95 == pytest.approx(alone.ci95)
+
+
+def test_a_noisy_rival_may_be_the_best_though_its_mean_is_lower():
+    steady = mean_of([2.0, 2.1, 1.9, 2.05, 1.95])
+    noisy = mean_of([9.0, -7.0, 12.0, -6.0, 8.0])
+    above = Aim(low=0.0, margin=SMALL)
+    assert steady.mean < noisy.mean, "the steady rival is the best by its mean"
+    assert above.zone(steady) is Zone.CLAIMED
+    assert above.zone(from_the_best([steady, noisy], SMALL, largest=True)) is Zone.UNCLEAR
+
+
+def test_lower_is_better_is_the_same_with_the_signs_changed():
+    rows = [[1.0, 2.0, 4.0], [2.0, 5.0, 2.5], [0.5, 3.0, 1.0]]
+    high = from_the_best([mean_of(row) for row in rows], SMALL, largest=True)
+    low = from_the_best([mean_of([-x for x in row]) for row in rows], SMALL, largest=False)
+    assert low.mean == pytest.approx(-high.mean)
+    assert low.ci95 == pytest.approx((-high.ci95[1], -high.ci95[0]))
+
+
+def test_equal_samples_are_as_uncertain_as_the_rule_of_three_has_it():
+    """Five equal samples leave open what a sixth gives: the interval is wider than a point."""
+    low, high = from_the_best([mean_of([3.0] * 5)] * 2, SMALL, largest=True).ci95
+    assert low < 3.0 - SMALL < 3.0 + SMALL < high
+
+
+def test_what_was_not_measured_leaves_nothing_to_say():
+    assert from_the_best([mean_of([1.0, 2.0]), NOTHING], SMALL, largest=True).mean is None
+    no_interval = from_the_best([mean_of([1.0, 2.0]), Estimate(0.0, lambda _: None)], SMALL, largest=True)
+    assert no_interval.ci95 is None
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("means", [[0.0] * 18, [0.0] + [3.0] * 17, [0.0, 0.3] + [5.0] * 16])
+def test_an_interval_of_95_percent_has_the_true_difference_in_it(means, largest):
+    """Known from how the samples are drawn; the best by its mean alone misses it in half of the draws."""
+    rng = np.random.default_rng(RNG_SEED)
+    sign = 1 if largest else -1
+    draws, missed, alone_missed = 300, 0, 0
+    for _ in range(draws):
+        apart = [sampled(sign * mean, 1.0, rng) for mean in means]
+        low, high = from_the_best(apart, SMALL, largest=largest).ci95
+        missed += not low <= 0.0 <= high
+        nearest = min(apart, key=lambda one: sign * one.mean)
+        alone_missed += not nearest.ci95[0] <= 0.0 <= nearest.ci95[1]
+    # 5% of 300 and three standard deviations.
+    assert missed <= 26
+    if means == [0.0] * 18:
+        assert alone_missed > 26

@@ -22,6 +22,10 @@ MBPS, MTU, QUEUE_S = 360, 600, 0.03
 """75 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide on. The traffic's
 processor has to be faster than the link, else no queue makes the round trips long, and packets come in bursts."""
 PERIOD_MS = 10.0
+FEW = 100
+"""Flows: what the agent takes for a flow is the difference of its memory to what it takes for so many."""
+SLOTS, MOST_FLOWS = 4096, 16384
+"""How many flows headwayd serves unless told, and at most (crates/headwayd/src/cli/args.rs)."""
 BATCHES = (1, 16, 64, 256)
 
 
@@ -71,10 +75,14 @@ def measure(progress: Progress, models: Path, program: Path, seconds: float, flo
     for _ in progress.rounds("flows"):
         for one in asked:
             progress.say(f"{flows} flows, {one.title}")
-            found.setdefault(one.title, []).append(
-                others.undisturbed(partial(_many, program, one.options, seconds, flows))
-            )
-    path = {"link_mbps": MBPS, "mtu": MTU, "queue_ms": queue_s(flows) * 1e3, "seconds": seconds}
+            # Room for as many: what depends on it alone is in both.
+            options = (*one.options, "--flows", f"{max(flows, SLOTS)}")
+            row = others.undisturbed(partial(_many, program, options, seconds, flows))
+            progress.say(f"{FEW} flows, {one.title}")
+            few = _many(program, options, 1.0, FEW)
+            row["kib_a_flow"] = 1024 * (row["resident_mib"] - few["resident_mib"]) / (row["served"] - few["served"])
+            found.setdefault(one.title, []).append(row)
+    path = {"link_mbps": MBPS, "mtu": MTU, "queue_ms": queue_s(flows) * 1e3, "seconds": seconds, "few": FEW}
     return [
         {"policy": one.title, "net": one.net, "period_ms": one.period_ms, "flows": flows, **path}
         | {"rounds": len(found[one.title]), "disturbed": others.disturbed(found[one.title])}
@@ -97,6 +105,8 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
         place.wait_for_server(PORT)
         with place.running(place.NEAR, *send) as sending:
             time.sleep(settle)
+            # Before anybody asks for the status, whose text is as long as there are flows.
+            resident = agent.memory_mib()["now"]
             before, used, start = agent.status()["counters"], place.used_s(agent.pid), time.monotonic()
             time.sleep(seconds)
             cpu, wall = place.used_s(agent.pid) - used, time.monotonic() - start
@@ -125,6 +135,7 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
         "latency_us_p50": status["latency_us"]["p50"],
         "latency_us_p99": status["latency_us"]["p99"],
         "memory_mib": memory["most"],
+        "resident_mib": resident,
         "mbps": sender["bytes"] * 8e-6 / lasts,
     }
 

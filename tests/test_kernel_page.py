@@ -169,7 +169,7 @@ def test_memory_a_flow_is_the_difference_of_two_counts_of_flows(monkeypatch, tmp
 
     def run(_program, options, _seconds, flows):
         asked.append((options[-2:], flows))
-        return {"served": flows, "resident_mib": 20 + 3 * flows / 1024}
+        return {"served": flows - 50, "known": flows, "resident_mib": 20 + 3 * flows / 1024}
 
     monkeypatch.setattr(many, "_many", run)
     monkeypatch.setattr(many, "served", lambda _: [many.Served("Owl", ("--policy", "owl"), "net", None)])

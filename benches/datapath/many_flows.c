@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many TCP flows that send as fast as they may: many_flows receive PORT | send HOST PORT CONTROLLER FLOWS SECONDS.
- * What comes is not copied, so that the flows and not their program are what costs. Who sends says at its end how much
- * that was, how many flows failed, and of how many nothing was acknowledged in the second half.
+ * What comes is not copied, so that the flows and not their program are what costs. Who sends says when all flows are
+ * open, from when on SECONDS count, and at its end how much it sent, how many flows failed, and of how many nothing was acknowledged in the second half.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -140,6 +140,8 @@ static int send_all(const char *host, int port, const char *controller, int flow
 		/* Not all at once: their first packets have to find room. */
 		usleep(1000);
 	}
+	puts("open");
+	fflush(stdout);
 	end = now_s() + seconds, half = end - seconds / 2;
 	while (now_s() < end) {
 		int n = epoll_wait(epoll, events, EVENTS, 100);

@@ -88,8 +88,8 @@ count. *Its own clock*: a decision takes a record, and where a flow has 75 packe
 often. *Aurora decides*, at rates and round trips far from those it was trained on, lets many flows down to its
 least rate, and who sends little decides seldom. The agent's processor time is that of all its threads. Cubic's
 are flows that the guard had at the end. *KiB a flow* is what headwayd has resident with {flows:,} flows, less what
-it has with {few:,}, over the difference of flows. What the kernel keeps for a flow is not in it: BPF maps have room
-for `--flows` from the start. {again}
+it has with {few:,}, over the difference of the flows that it knows. What the kernel keeps for a flow is not in
+it: BPF maps have room for `--flows` from the start. {again}
 """
 ANSWERS = """\
 Microseconds an answer takes on one core, {rounds} rounds: one by one as the agent computes it

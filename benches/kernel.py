@@ -7,6 +7,7 @@ own, which end with it. docs/kernel-performance.md
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -27,8 +28,9 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build" / "bench"
 KEPT = OUT / "kernel.json"
 PAGE = ROOT / "docs" / "kernel-performance.md"
+ABI = ROOT / "crates" / "kernel" / "bpf" / "abi.h"
 TOOLS = {"iperf3": "iperf3", "ip": "iproute2", "tc": "iproute2", "taskset": "util-linux", "cc": "build-essential"}
-SCHEMA = 2
+SCHEMA = 3
 STAGES = ("cost", "hooks", "latency", "flows", "answers", "int8")
 TESTED = "HEADWAY_BENCH_PROGRAMS"
 """In the environment: what was built for this, by name."""
@@ -69,8 +71,8 @@ def arguments() -> argparse.Namespace:
         parser.error(f"--rounds {args.rounds}: at least 1")
     if args.seconds is not None and not 1 <= args.seconds <= 600:
         parser.error(f"--seconds {args.seconds:g}: 1 to 600")
-    if not 1 <= args.flows <= 4096:
-        parser.error(f"--flows {args.flows}: 1 to 4096")
+    if not many.FEW < args.flows <= many.MOST_FLOWS:
+        parser.error(f"--flows {args.flows}: {many.FEW + 1} to {many.MOST_FLOWS}")
     args.only = args.only.split(",") if args.only else list(STAGES)
     if unknown := set(args.only) - set(STAGES):
         parser.error(f"--only {unknown.pop()}: one or more of {', '.join(STAGES)}")
@@ -104,7 +106,7 @@ def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
         "cost": (args.rounds or (1 if args.quick else 7), 2 * len(transferring) * (seconds + 0.4) + 2),
         "hooks": (rounds, 3 * (len(counted) * (seconds + 0.8) + 2 * variants.SETTLE_S)),
         "latency": (rounds, 12 * (2 * seconds + 0.8)),
-        "flows": (rounds, 6 * (2 * seconds + args.flows * 1e-3 + 7)),
+        "flows": (rounds, 6 * (2 * seconds + (args.flows + many.FEW) * 1e-3 + 15)),
         "answers": (rounds, 3.0),
         "int8": (rounds, 1.0),
     }
@@ -122,12 +124,22 @@ def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
             figures["skipped"].append(f"{what}: cargo cannot build what measures it")
     known = {name: variant._asdict() for name, variant in (compared | counted).items()}
     figures["variants"] = figures.get("variants", {}) | known
+    figures.setdefault("made", {})
     for stage in progress.stages():
         figures[stage] = measured[stage]()
+        figures["made"][stage] = {"version": figures["machine"]["version"], "abi": abi()}
         figures["targets"] = judge.targets(figures)
         # What was measured stays, whatever becomes of the rest.
         KEPT.write_text(json.dumps(figures, indent=1) + "\n")
     progress.done()
+
+
+def abi() -> int:
+    """The version of what programs and agent say to each other."""
+    found = re.search(r"^#define HEADWAY_VERSION (\d+)$", ABI.read_text(), re.MULTILINE)
+    if not found:
+        raise RuntimeError(f"{ABI.relative_to(ROOT)} does not define HEADWAY_VERSION")
+    return int(found[1])
 
 
 def many_flows() -> Path:

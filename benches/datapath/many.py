@@ -8,6 +8,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from select import select
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,15 @@ MBPS, MTU, QUEUE_S = 360, 600, 0.03
 """75 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide on. The traffic's
 processor has to be faster than the link, else no queue makes the round trips long, and packets come in bursts."""
 PERIOD_MS = 10.0
+FEW = 100
+"""Flows: what the agent takes for a flow is the difference of its memory to what it takes for so many."""
+SLOTS, MOST_FLOWS = 4096, 16384
+"""How many flows headwayd serves unless told, and at most (crates/headwayd/src/cli/args.rs)."""
 BATCHES = (1, 16, 64, 256)
+
+
+SETTLE_S = 3.0
+"""From when all flows are open until they are measured."""
 
 
 class Served(NamedTuple):
@@ -71,10 +80,14 @@ def measure(progress: Progress, models: Path, program: Path, seconds: float, flo
     for _ in progress.rounds("flows"):
         for one in asked:
             progress.say(f"{flows} flows, {one.title}")
-            found.setdefault(one.title, []).append(
-                others.undisturbed(partial(_many, program, one.options, seconds, flows))
-            )
-    path = {"link_mbps": MBPS, "mtu": MTU, "queue_ms": queue_s(flows) * 1e3, "seconds": seconds}
+            # Room for as many: what depends on it alone is in both.
+            options = (*one.options, "--flows", f"{max(flows, SLOTS)}")
+            row = others.undisturbed(partial(_many, program, options, seconds, flows))
+            progress.say(f"{FEW} flows, {one.title}")
+            few = _many(program, options, 1.0, FEW)
+            row["kib_a_flow"] = 1024 * (row["resident_mib"] - few["resident_mib"]) / (row["known"] - few["known"])
+            found.setdefault(one.title, []).append(row)
+    path = {"link_mbps": MBPS, "mtu": MTU, "queue_ms": queue_s(flows) * 1e3, "seconds": seconds, "few": FEW}
     return [
         {"policy": one.title, "net": one.net, "period_ms": one.period_ms, "flows": flows, **path}
         | {"rounds": len(found[one.title]), "disturbed": others.disturbed(found[one.title])}
@@ -84,8 +97,7 @@ def measure(progress: Progress, models: Path, program: Path, seconds: float, flo
 
 
 def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -> dict[str, float]:
-    settle = flows * 1e-3 + 3
-    lasts = settle + seconds + 2
+    lasts = SETTLE_S + seconds + 2
     receive = [str(program), "receive", str(PORT)]
     send = [str(program), "send", place.FAR_ADDRESS, str(PORT), place.CONTROLLER, str(flows), f"{lasts:g}"]
     with (
@@ -96,7 +108,10 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
     ):
         place.wait_for_server(PORT)
         with place.running(place.NEAR, *send) as sending:
-            time.sleep(settle)
+            _wait_until_open(sending, flows)
+            time.sleep(SETTLE_S)
+            # Before anybody asks for the status, whose text is as long as there are flows.
+            resident = agent.memory_mib()["now"]
             before, used, start = agent.status()["counters"], place.used_s(agent.pid), time.monotonic()
             time.sleep(seconds)
             cpu, wall = place.used_s(agent.pid) - used, time.monotonic() - start
@@ -112,6 +127,7 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
         raise RuntimeError(f"{flows} flows: {len(found)} of them are served, {decisions} decisions")
     return {
         "served": len(found),
+        "known": len(status["flows"]),
         "agent_cores": cpu / wall,
         "decisions_a_second": decisions / wall,
         "decisions_a_flow_ms": len(found) * wall / decisions * 1e3,
@@ -125,8 +141,17 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
         "latency_us_p50": status["latency_us"]["p50"],
         "latency_us_p99": status["latency_us"]["p99"],
         "memory_mib": memory["most"],
+        "resident_mib": resident,
         "mbps": sender["bytes"] * 8e-6 / lasts,
     }
+
+
+def _wait_until_open(sending: "subprocess.Popen[str]", flows: int) -> None:
+    """Returns as soon as it has opened all flows. Raises RuntimeError where that takes longer than it may."""
+    patience_s = 60 + 10e-3 * flows
+    if not sending.stdout or not select([sending.stdout], [], [], patience_s)[0]:
+        raise RuntimeError(f"{flows} flows: not all of them are open after {patience_s:.0f} s")
+    sending.stdout.readline()
 
 
 def answers(progress: Progress, alone: str | None, folder: Path) -> list[dict[str, Any]]:

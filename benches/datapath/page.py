@@ -25,6 +25,14 @@ make bench-kernel OPTIONS="--last --publish"             # writes this page
 ```
 
 """
+VERSIONS = """\
+The figures are of these commits, by stage:
+
+{stages}
+
+The ABI of programs and agent today is `HEADWAY_VERSION` in `crates/kernel/bpf/abi.h`. If that is a later one, the
+figures are of an older ABI, and what today's programs and agent cost was not measured.
+"""
 COST = """\
 One flow of iperf3 between two namespaces over an unshaped veth pair: {rounds} rounds, {seconds:g} s each
 transfer. Both ends are on one processor, the agent on the other, where a light heartbeat keeps it from
@@ -57,7 +65,7 @@ By the kernel's own count (`BPF_ENABLE_STATS`): all programs that run for an ack
 {seconds:g} s in the middle of a flow, the median of {rounds} rounds. "Counting" is the count's own part, as a
 program that does nothing shows it; "beneath" is what the same program takes where no agent is told of anything:
 Cubic's own functions, or BBR's, which it calls, and how it is entered. The rest is Headway's: the record, the
-action, the guard. The target is held against all but the counting. Where a policy has the flow, and not a
+action, the guard, and this is held to the target. Where a policy has the flow, and not a
 shadow, Cubic's own functions are called less often than without it.
 
 Where the agent sleeps when a decision is due the program wakes it, which takes longer than all the rest: tens
@@ -79,7 +87,9 @@ each flow every 10 ms by a clock, as 1,000 flows at 10 ms intervals are; what a 
 count. *Its own clock*: a decision takes a record, and where a flow has 75 packets a second it decides less
 often. *Aurora decides*, at rates and round trips far from those it was trained on, lets many flows down to its
 least rate, and who sends little decides seldom. The agent's processor time is that of all its threads. Cubic's
-are flows that the guard had at the end. {again}
+are flows that the guard had at the end. *KiB a flow* is what headwayd has resident with {flows:,} flows, less what
+it has with {few:,}, over the difference of the flows that it knows. What the kernel keeps for a flow is not in
+it: BPF maps have room for `--flows` from the start. {again}
 """
 ANSWERS = """\
 Microseconds an answer takes on one core, {rounds} rounds: one by one as the agent computes it
@@ -119,6 +129,7 @@ def every(figures: Figures) -> dict[str, tuple[str, list[Table]]]:
     if "flows" in figures:
         first = figures["flows"][0]
         path = {"mbps": first["link_mbps"], "mtu": first["mtu"], "queue": first["queue_ms"]}
+        path |= {"flows": first["flows"], "few": first["few"]}
         found["Many flows"] = (MANY.format(**path, **_length(figures["flows"])), [_flows(figures)])
     if "answers" in figures:
         rounds = figures["answers"][0]["rounds"]
@@ -192,7 +203,7 @@ def show(figures: Figures) -> None:
 
 def markdown(figures: Figures) -> str:
     """The page."""
-    text = HEAD + about(figures) + "\n"
+    text = HEAD + about(figures) + "\n\n" + versions(figures)
     if figures["quick"]:
         text += "\nA run of `--quick`: it says that all of this can be measured, and no more.\n"
     for heading, (words, parts) in every(figures).items():
@@ -207,6 +218,15 @@ def markdown(figures: Figures) -> str:
 def about(figures: Figures) -> str:
     """One line: of what, where and when."""
     return tables.about(figures)[:-1] + f"; Linux {figures['machine']['kernel']}."
+
+
+def versions(figures: Figures) -> str:
+    """Of which commit the figures of each part are, and which ABI its programs and its agent had."""
+    of: dict[tuple[str, int], list[str]] = {}
+    for stage, made in figures["made"].items():
+        of.setdefault((made["version"], made["abi"]), []).append(stage)
+    stages = [f"- {', '.join(which)}: {version}, ABI {abi}" for (version, abi), which in of.items()]
+    return VERSIONS.format(stages="\n".join(stages))
 
 
 def _cost(figures: Figures, path: str) -> list[Table]:
@@ -296,6 +316,7 @@ def _flows(figures: Figures) -> Table:
         "p99": "{latency_us_p99:,.0f}",
         "Mbit/s": "{mbps:.0f}",
         "memory, MiB": "{memory_mib:.0f}",
+        "KiB a flow": "{kib_a_flow:.1f}",
     }
     rows = [
         [f"{row['policy']}: {row['served']:,.0f} flows", *(form.format(**row) for form in shown.values())]

@@ -70,7 +70,8 @@ def fig1(lab: Lab) -> FigureJob:
     of_first = measured.plus(
         {own: [beginning(run, FIRST_S) for run in measured.runs(one)] for one, own in first.items()}
     )
-    beside = {SIMULATED: simulated, CUBIC: cubic, SHIPPED: shipped}
+    # The saw-tooth of Cubic is drawn first: it hides what is behind it.
+    beside = {CUBIC: cubic, SIMULATED: simulated, SHIPPED: shipped}
     looks = looks_of([*beside])
     titles = {live: "over the kernel's TCP"}
     chart = titled(of_one_sender(measured, titles, beside={live: beside}, looks=looks), looks, 2)

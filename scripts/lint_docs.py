@@ -51,10 +51,10 @@ RUST_PROSE = re.compile(
     r"//[^\n]*|/\*.*?\*/|\bb?r(#*)\".*?\"\1|\"(?:\\.|[^\"\\])*\"|'(?:\\[^\n']+|[^\n'\\])'", re.DOTALL
 )
 """Comments, strings and characters of Rust; a character can be a quotation mark."""
-FOLDERS = ("crates", "examples", "python", "scripts")
-"""Folders of code whose words are checked. Those of benches and tests are not yet plain."""
-UNCHECKED = ("crates/sim/tests/validation", "scripts/lint_docs.py")
-"""Folders and files of these whose words are not yet plain, and the one with the private words themselves."""
+FOLDERS = ("benches", "crates", "examples", "fuzz", "python", "scripts", "tests")
+"""Folders of code whose words are checked."""
+UNCHECKED = ("tests/train", "scripts/lint_docs.py", "tests/test_lint_docs.py")
+"""A folder whose words are not yet plain, and the files with the private words themselves."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FILE = re.compile(r"`((?:benches|crates|docs|models|python|scenarios|scripts|tests)/[a-z0-9_./-]+)`")
 """A file or folder of the repository; one with a placeholder in its name is none."""
@@ -70,8 +70,9 @@ def main() -> int:
 
 
 def documents() -> list[Path]:
-    """README, CONTRIBUTING and all pages of docs."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """README, CONTRIBUTING, CHANGELOG and all pages of docs."""
+    pages = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+    return [*(ROOT / page for page in pages), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def sources() -> list[Path]:

@@ -68,7 +68,7 @@ def test_one_seed_gives_one_rollout_whatever_the_threads_and_another_seed_anothe
     assert not equal(first, rollout(make_vec(config, 5), 40, seed=8))
     again = make_vec(config, 5, seed=7)
     assert equal(first, rollout(again, 40, seed=None)), "the constructor's seed is that of the first reset"
-    assert equal(first, rollout(again, 40)), "a reset with a seed begins anew"
+    assert equal(first, rollout(again, 40)), "a reset with a seed starts again"
 
 
 @pytest.mark.parametrize("config", CONFIG_NAMES)

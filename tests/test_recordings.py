@@ -96,7 +96,7 @@ def events(path: Path) -> list[dict]:
 
 
 def test_tshark_measures_what_the_metrics_say(tmp_path, tshark):
-    """A window of 120 packets over a product of 100 and no loss: the ACK's RTT and the goodput."""
+    """A window of 120 packets over a BDP of 100 and no loss: the ACK's RTT and the goodput."""
     row, folder = record(tmp_path, RAX.format(queue="1000pkt", more=""), "fixed-window:window=120")
     sent = tshark(folder / "run-0.sender.pcap", "tcp.len", "tcp.analysis.ack_rtt", "frame.len", "tcp.srcport")
     rtts = [1e3 * float(p["tcp.analysis.ack_rtt"]) for p in sent if p["tcp.analysis.ack_rtt"]]

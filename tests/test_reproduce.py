@@ -278,7 +278,7 @@ def test_a_figure_names_the_learned_rivals_of_one_training():
         "Learned schemes of one training, taken as they are: aurora, rax-pretrained. "
         "Other trainings of them may do better or worse."
     ]
-    # Rax learns anew in each run; of two models it is no longer one training.
+    # Rax starts learning again in each run; of two models it is no longer one training.
     assert notes("rax", "aurora:model=v1:model=v2", trained=()) == []
 
 

@@ -68,7 +68,7 @@ def test_stale_estimates_and_lost_throughput_are_timed_from_the_step():
 
     run = a_run("bbr-rtt-step", after)
     assert stale_rtprop_s(run) == pytest.approx(9.5, abs=0.11)
-    # Five seconds have 18 Mbit/s in the mean with 20 in five sixths of them, and 8 in the rest: from 30.2 s on.
+    # Five seconds have 18 Mbit/s on average with 20 in five sixths of them, and 8 in the rest: from 30.2 s on.
     assert lost_rate_s(run) == pytest.approx(19.2, abs=0.2)
     assert stale_rtprop_s(a_run("bbr-rtt-step", lambda _: (40.6, 20.0, 20.0, 41.0))) == 49.0
 

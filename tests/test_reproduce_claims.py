@@ -92,7 +92,7 @@ def test_equal_levels_do_no_harm_beside_one_that_is_more():
 
 
 def test_many_levels_widen_what_counts_against_a_claim():
-    """2.1 standard errors below: 3.6% of the time by chance in one level, and 36% in one of twelve."""
+    """2.1 standard errors below: 3.6% of the time at random in one level, and 36% in one of twelve."""
     off, fine = normal(-2.1, 1.0), normal(4.0, 1.0)
     assert judge("x", "", "", off, low=0).verdict is FAILS
     many = {"off": off} | {str(k): fine for k in range(11)}
@@ -269,7 +269,7 @@ def test_numbers_are_written_with_the_digits_that_their_interval_needs():
 
 
 def measured(seeds=3, **values):
-    """Measured and what was wanted, by label: throughputs of runs on a network without a trace."""
+    """Measured, and the requests by label: throughputs of runs on a network without a trace."""
     lab = Lab(Settings(runs=seeds), first_seed=5)
     scenario = Scenario.load("owl-geni:count=2")
     wanted = {label: lab.want(label, "cubic", scenario) for label in values}
@@ -287,7 +287,7 @@ def test_differences_are_of_runs_with_one_seed():
     found, wanted = measured(owl=[11.0, 21.0, 31.0], cubic=[10.0, 20.0, 30.0])
     less = found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps")
     assert (less.mean, less.ci95) == (1.0, (1.0, 1.0))
-    # 21 over 20 in the mean; what pairs add to it are 2.5, 0 and -2.5 points, and Student's factor is 4.303.
+    # 21 over 20 on average; what pairs add to it are 2.5, 0 and -2.5 points, and Student's factor is 4.303.
     percent = found.percent(wanted["owl"], wanted["cubic"], "throughput_mbps")
     half = 4.302652730 * 2.5 / 3**0.5
     assert percent.mean == pytest.approx(5.0)
@@ -307,7 +307,7 @@ def test_the_interval_of_a_metric_ends_where_its_range_does():
 
 
 def test_what_is_kept_is_a_ratio_of_means():
-    """Of 20 in the mean 16 are left, and of the other's 20 ten: 80% less 50%."""
+    """Of 20 on average 16 are left, and of the other's 20 ten: 80% less 50%."""
     found, wanted = measured(
         ours=[10.0, 20.0, 30.0], left=[8.0, 16.0, 24.0], theirs=[10.0, 20.0, 30.0], rest=[4.0, 10.0, 16.0]
     )
@@ -340,7 +340,7 @@ def test_a_run_without_a_value_says_nothing():
 
 
 def test_a_scheme_of_several_models_has_a_model_as_its_sample():
-    """Ten runs, two models in turns: 11 and 21 beside 10. Their difference is 6 in the mean, over two samples."""
+    """Ten runs, two models in turns: 11 and 21 beside 10. Their difference is 6 on average, over two samples."""
     lab = Lab(Settings(runs=10))
     scenario = Scenario.load("owl-geni:count=2")
     several = lab.want("owl", "learned:model=a:model=b", scenario)
@@ -399,7 +399,7 @@ def test_two_learners_whose_seeds_share_nothing_are_independent_samples():
 
 
 def test_one_learner_in_two_ways_is_paired_by_training():
-    """The same trainings with another latency: 1, 0.5 and 2 more, which is 1.17 in the mean."""
+    """The same trainings with another latency: 1, 0.5 and 2 more, which is 1.17 on average."""
     found, one, same, _ = two_learners()
     half = 4.302652730 * (7 / 12) ** 0.5 / 3**0.5
     difference = found.difference(one, same, "throughput_mbps")

@@ -39,7 +39,7 @@ def run(undrawn_run):
 
 
 def drawn(figure, run_of, seeds=SEEDS, models=Path("no-models")) -> FigureResult:
-    """A figure of made-up runs: `run_of` gives one from what is wanted and its number."""
+    """A figure of made-up runs: `run_of` gives one from a request and its number."""
     making = FIGURES[figure].make(Lab(Settings(runs=seeds), models, stand_ins=STAND_INS))
     runs = {
         one: [run_of(one, k) | {"seed": seed, "seconds": 60.0} for k, seed in enumerate(one.seeds[:seeds])]
@@ -399,7 +399,7 @@ def test_figure_11_with_a_queue_that_only_grows_is_above_the_mean():
 
 
 def test_figure_11_with_a_queue_that_jumps_is_far_below_jk():
-    """Half of the samples are 120 ms and half 1120: the mean is 620, the deviation 500, and jk about 2620."""
+    """Half of the samples are 120 ms and half 1120: mean 620, standard deviation 500, and jk about 2620."""
 
     def jumps(_wanted, k):
         queue = [1000.0 * ((t + k) % 2) for t in range(800)]

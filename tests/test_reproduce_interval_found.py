@@ -109,7 +109,7 @@ def test_delays_a_bin_apart_are_not_told_apart():
 
 def test_several_groups_are_held_against_others_by_means_over_all_runs():
     def values(name, k):
-        # Of 2 and 10 one side has 1 and 11: in the mean of both the same, in that of ratios 20% less.
+        # Of 2 and 10 one side has 1 and 11: on average both the same, as a mean of ratios 20% less.
         even = (2.0, 10.0)[k % 2]
         own = {"A": (0.0, 12.0)[k % 2], "G": (2.0, 10.0)[k % 2]}.get(name, even)
         return own, 50.0, own / 100

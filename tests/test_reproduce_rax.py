@@ -65,7 +65,7 @@ ONE_MODEL = Lab(Settings(runs=SEEDS), stand_ins={"rax-pretrained": "rax"})
 
 
 def claims(figure, run_of, lab=ONE_MODEL):
-    """The figure's claims by id, of made-up runs: `run_of` gives one from what is wanted and a number."""
+    """The figure's claims by id, of made-up runs: `run_of` gives one from a request and a number."""
     making = figure(lab)
     runs = {one: [run_of(one, k) | {"seed": seed} for k, seed in enumerate(one.seeds)] for one in next(making)}
     with pytest.raises(StopIteration) as end:

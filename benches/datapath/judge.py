@@ -74,9 +74,9 @@ def _of_hooks(figures: Figures) -> Iterator[Figures]:
         title = f"ns an ACK: {variant['title']}, {row['path']}"
         if variant["is_held"]:
             beneath = beneath_ns(figures, row)
-            note = "what is beneath was not measured"
+            note = "the base controller was not measured"
             if beneath is not None:
-                note = f"{beneath:.0f} beneath, {own_ns(figures, row):.0f} Headway's"
+                note = f"{beneath:.0f} of the base controller, {own_ns(figures, row):.0f} Headway's"
             yield _target(title, run_ns(row), "at most", 300, note, _void_of_hook(variant, row))
         elif row["variant"] == "int8":
             yield _target(title, run_ns(row), "at most", 2500, "Cubic's functions, guard and all")

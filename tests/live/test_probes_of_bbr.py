@@ -33,7 +33,7 @@ def sending(status):
 
 
 def dips(agent, seconds):
-    """How often BBR has gone down to its four packets to see the least RTT, in so long."""
+    """How often BBR goes down to four packets within `seconds` to see the minimum RTT."""
     seen = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -94,7 +94,7 @@ def test_a_longer_window_of_bandwidth_remembers_for_longer(tmp_path, slowing):
         link = {"up": slowing, "queue": "400pkt"}
         with daemon.Daemon(*options) as agent, path.flow(tmp_path, CONTROLLER, 11, **link) as flow:
             flow.wait(1)
-            # The least RTT is not to be looked for meanwhile.
+            # Meanwhile BBR does not probe for the minimum RTT.
             assert agent.ask("set", "all", f"btlbw_window={rounds}", "rtprop_window=60s").returncode == 0
             took[rounds] = forgets(agent, flow, 3.0)
     print(f"forgotten after {took}")

@@ -136,7 +136,7 @@ def test_who_has_no_slot_is_cubics(tmp_path):
         assert flow.mbps(since, until) > 0.85 * 20
         each = [(flow.mbps(since, until, one), flow.longest_gap(since, until, one)) for one in flow.connections()]
         assert len(each) == 3
-        # A fifth of an equal share, and no more than a time-out, of 0.2 s and a round trip, without any.
+        # A fifth of an equal share, and never longer than a timeout (0.2 s and a round trip) without data.
         assert min(mbps for mbps, _ in each) > 0.2 * 20 / 3, each
         assert max(gap for _, gap in each) < 0.6, each
     assert status["counters"]["slots_full"] >= 2

@@ -24,7 +24,7 @@ def test_they_are_set_while_a_flow_runs(tmp_path):
         assert agent.ask("set", "4294967295", "rtprop_window=1s").returncode == 1
         assert agent.ask("set", "all", "rtprop_window=1s", "btlbw_window=4").returncode == 0
         seen(agent, lambda one: one["settings"] == {"btlbw_window": 4.0, "rtprop_window": 1.0})
-        # BBR looks for the least RTT with four packets now, again and again.
+        # BBR looks for the minimum RTT with four packets now, again and again.
         for _ in range(2):
             seen(agent, lambda one: one["cwnd_packets"] <= 4)
             seen(agent, lambda one: one["cwnd_packets"] > 4)

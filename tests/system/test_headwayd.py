@@ -161,7 +161,7 @@ def still(agent):
 
 @contextmanager
 def unreadable(file):
-    """Whoever opens the file waits until this has ended; gives what waits for somebody who does.
+    """A program that opens the file waits until this has ended; gives what waits for somebody who does.
 
     A lease (fcntl(2)): the kernel asks its holder by SIGIO, and waits as long as a sysctl says, 45 s by default.
     """

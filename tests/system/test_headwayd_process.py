@@ -38,7 +38,7 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S) as flow:
         seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
         assert agent.ask("reload").returncode == 0
-        # A guard that trips, and a model that is none.
+        # A guard that trips, and a folder that is no model.
         agent.signal(signal.SIGSTOP)
         flow.outlasts(1.0)
         agent.signal(signal.SIGCONT)
@@ -259,7 +259,7 @@ def test_what_the_unit_permits_is_needed_for_a_cgroup(unit, cgroup, without):
 
 @pytest.mark.parametrize("ends", [None, signal.SIGTERM, signal.SIGINT])
 def test_it_is_the_default_until_it_ends(ends):
-    """By a signal, or with whoever started it."""
+    """By a signal, or because the program that started it ended."""
     before = DEFAULT.read_text()
     DEFAULT.write_text("reno")
     try:

@@ -120,8 +120,8 @@ def _compared(c: Content, level: int) -> str:
         f"the whole 95% interval lies beyond a margin ({MARGINS}). <b>equal</b>: it lies within the margin. "
         "<b>not worse</b>: better or equal. <b>not better</b>: worse or equal. <b>unclear</b>: any of the three. "
         "Where most runs give the same difference, the interval is wider than the runs alone make it, because few "
-        "equal runs do not make a number certain. More runs may decide the last three, unless the difference is close to the margin. A verdict may be wrong "
-        "in 2.5% of cases on either side, and each cell has its own.</p>"
+        "equal runs do not make a number certain. More runs may decide the last three, unless the difference is "
+        "close to the margin. A verdict may be wrong in 2.5% of cases on either side, and each cell has its own.</p>"
     )
 
 

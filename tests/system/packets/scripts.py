@@ -19,7 +19,7 @@ PLENTY = 4000
 TOO_LATE = 0.002
 """Seconds: by so much later runs say nothing, as slow start ends where an RTT of 50 ms grows by 6 ms."""
 LATER = 0.002
-"""FACT: what answers a retransmission sooner than the least RTT is taken for the original's, and proves no loss."""
+"""FACT: an ACK of a retransmission within less than the minimum RTT counts as the original's, and proves no loss."""
 
 SLOW_RTT = 0.4
 """Seconds. RACK waits for a quarter of it, and decides by time first. All delays of a play may add
@@ -165,7 +165,7 @@ def hystart_by_delay(flow: Flow) -> None:
 
 @script(CUBIC, slack=4, late_s=0.001)
 def hystart_by_train(flow: Flow) -> None:
-    """Ha and Rhee's ACK train: ACKs close together for half the least RTT end slow start.
+    """Ha and Rhee's ACK train: ACKs close together for half the minimum RTT end slow start.
 
     Of 80 ACKs 0.8 ms apart the 32nd comes 25 ms after the first; FACT: up to 1 ms is added for what the host
     may have held together; ACKs over 2 ms apart are no train.
@@ -278,7 +278,7 @@ def reordering(flow: Flow) -> None:
     assert len(flight) >= 38
 
 
-# Time-outs
+# Timeouts
 
 
 def timeout(flow: Flow, since: float, expected_ms: float) -> Packet:
@@ -328,7 +328,7 @@ def timeout_and_backoff(flow: Flow) -> None:
 
 @script(CUBIC, sysctls=NO_PROBES)
 def spurious_timeout_by_timestamps(flow: Flow) -> None:
-    """RFC 3522 and RFC 4015: the first ACK echoes the time of the original: the time-out was none."""
+    """RFC 3522 and RFC 4015: the first ACK echoes the time of the original: the timeout was spurious."""
     flight = open_to(flow, 20)
     timeout(flow, flight[-1].at, flow.info().rto_ms)
     assert flow.info().cwnd == 1
@@ -484,7 +484,7 @@ def idle_restart_by_route(flow: Flow) -> None:
 
 @script(CUBIC)
 def tail_loss(flow: Flow) -> None:
-    """RFC 8985: the last two of thirty are lost; a probe after two SRTT, then the other, and no time-out."""
+    """RFC 8985: the last two of thirty are lost; a probe after two SRTT, then the other, and no timeout."""
     flow.write(30)
     flow.ack(flow.flight())
     flight = flow.flight()

@@ -127,7 +127,7 @@ fn bbr3_probes_every_two_or_three_seconds() {
     let alone = "bbr3:probe_rtt_interval=600s";
     check(alone, Outside::Between(2.0 + 0.57, 3.0 + 0.57)).holds();
     check("bbr3", Outside::Between(2.0, 3.0)).misses_because(
-        "ProbeRTT begins the wait anew every 5 s (draft §5.3.4.4), which is seldom time for two probes",
+        "ProbeRTT begins the wait again every 5 s (draft §5.3.4.4), which is seldom time for two probes",
     );
 }
 
@@ -189,7 +189,7 @@ fn bbr3_under_random_loss() {
     }
 }
 
-/// The share of `scheme` beside a flow of `other` that is there before it.
+/// The share of `scheme` against a flow of `other` that is there before it.
 fn share(network: &Network, scheme: &str, other: &str, from: u64, to: u64) -> f64 {
     let mut network = network.clone();
     network.flows = vec![bulk(0, 1), bulk(0, 1)];
@@ -203,7 +203,7 @@ fn share(network: &Network, scheme: &str, other: &str, from: u64, to: u64) -> f6
     mbps(0) / (mbps(0) + mbps(1))
 }
 
-/// The draft's goal for the last mile, 25 Mbit/s (§5.3.3.8.1): Reno and CUBIC reach what BBR has. v1 beside
+/// The draft's goal for the last mile, 25 Mbit/s (§5.3.3.8.1): Reno and CUBIC reach what BBR has. v1 against
 /// them, for what has changed.
 #[test]
 fn bbr3_shares_with_reno_and_cubic() {
@@ -211,10 +211,10 @@ fn bbr3_shares_with_reno_and_cubic() {
         let network = fixed(24.0, 20, 80 * bdp, 1500);
         for other in ["cubic", "newreno"] {
             let v1 = share(&network, "bbr", other, 10, 170);
-            println!("bbr beside {other}, {bdp} BDP: {v1:.3} of the link");
+            println!("bbr against {other}, {bdp} BDP: {v1:.3} of the link");
             Check {
                 scheme: "bbr3",
-                what: &format!("beside {other}, 24 Mbit/s, 40 ms, {bdp} BDP: its share"),
+                what: &format!("against {other}, 24 Mbit/s, 40 ms, {bdp} BDP: its share"),
                 unit: "",
                 source: "draft-ietf-ccwg-bbr §5.3.3.8.2: Reno and CUBIC reach what BBR has",
                 outside: Outside::Difference(0.5, 0.1),
@@ -232,7 +232,7 @@ fn bbr3_beside_cubic_at_a_gigabit() {
     let network = fixed(1000.0, 5, 865, 1514);
     Check {
         scheme: "bbr3",
-        what: "beside cubic, 1 Gbit/s, 10 ms, 1 BDP: its share",
+        what: "against cubic, 1 Gbit/s, 10 ms, 1 BDP: its share",
         unit: "",
         source: "gomezgaona/bbr3, fairness_time, run 1 (Linux 6.4, Mininet)",
         outside: Outside::Difference(0.56, 0.1),

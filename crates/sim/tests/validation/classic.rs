@@ -120,7 +120,7 @@ fn share_of_the_second(first: &str, second: &str, start: Time) -> f64 {
 fn ledbat_yields_to_newreno_and_to_a_latecomer() {
     Check {
         scheme: "ledbat",
-        what: "12 Mbit/s, 40 ms, 400 packets, beside newreno: share",
+        what: "12 Mbit/s, 40 ms, 400 packets, against newreno: share",
         unit: "",
         source: "RFC 6817 §2.2 (yields)",
         outside: Outside::Between(0.0, 0.1),

@@ -194,8 +194,8 @@ fn copa_keeps_the_queue_short() {
     }
 }
 
-/// §2.2 and §5.5 of the paper: beside Cubic the default mode starves, the competitive mode does not;
-/// beside itself Copa stays in default mode.
+/// §2.2 and §5.5 of the paper: against Cubic the default mode starves, the competitive mode does not;
+/// against itself Copa stays in default mode.
 #[test]
 fn copa_competes_where_others_fill_the_queue() {
     let share = |scheme: &str, other: &str| {
@@ -208,20 +208,20 @@ fn copa_competes_where_others_fill_the_queue() {
             row.metrics.throughput_mbps.expect("packets")
         };
         let (ours, theirs) = (mbps(0), mbps(1));
-        println!("{scheme} beside {other}: {ours:.2} and {theirs:.2} Mbit/s");
+        println!("{scheme} against {other}: {ours:.2} and {theirs:.2} Mbit/s");
         ours / (ours + theirs)
     };
     let (auto, default) = (share("copa", "cubic"), share("copa:mode=default", "cubic"));
     let alike = share("copa", "copa");
     for (scheme, what, outside, ours) in [
-        ("copa", "beside cubic", Outside::Between(0.3, 0.7), auto),
+        ("copa", "against cubic", Outside::Between(0.3, 0.7), auto),
         (
             "copa:mode=default",
-            "beside cubic",
+            "against cubic",
             Outside::Between(0.0, 0.2),
             default,
         ),
-        ("copa", "beside another", Outside::Between(0.4, 0.6), alike),
+        ("copa", "against another", Outside::Between(0.4, 0.6), alike),
     ] {
         Check {
             scheme,

@@ -1,4 +1,4 @@
-//! Headway beside ns-3 3.37. The figures of ns-3 are those of `docs/validation-ns3.md`, which says
+//! Headway compared with ns-3 3.37. The figures of ns-3 are those of `docs/validation-ns3.md`, which says
 //! how they were made.
 
 use headway_cc::Duration;
@@ -207,7 +207,7 @@ fn classes_that_agree() {
         ),
         (
             "ledbat",
-            "ns-3.37 TcpLedbat, mended",
+            "ns-3.37 TcpLedbat, fixed",
             [[0.9729, 30.0], [1.0, 100.0], [1.0, 100.0]],
         ),
     ] {
@@ -234,7 +234,7 @@ fn a_ledbat_that_does_not_grow() {
         let [utilisation, _] = checks("ledbat", &what, "ns-3.37 TcpLedbat", [theirs, 0.0], &ours);
         utilisation.misses_because(
             "The class leaves out RFC 6817's ALLOWED_INCREASE, so that its window never grows after slow start; \
-             with that mended it agrees.",
+             with that fixed it agrees.",
         );
     }
 }

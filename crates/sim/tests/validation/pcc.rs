@@ -214,7 +214,7 @@ fn rates(first: &str, second: &str, seconds: f64) -> (f64, f64) {
         row.metrics.throughput_mbps.expect("packets")
     };
     let rates = (mbps(0), mbps(1));
-    println!("{first} beside {second}: {rates:?} Mbit/s");
+    println!("{first} against {second}: {rates:?} Mbit/s");
     rates
 }
 
@@ -287,7 +287,7 @@ fn pcc_shares_a_slow_link() {
         (
             "proteus-s",
             "SIGCOMM 2020: a fair equilibrium (recalled)",
-            "the deviation term: the least of six is .99 with d = 0, .73 with d = 300; with d = 1500 all are met on 24 \
+            "the standard deviation term: the least of six is .99 with d = 0, .73 with d = 300; with d = 1500 all are met on 24 \
              and 50 Mbit/s. Why a slow link is worse was not traced",
         ),
     ] {
@@ -308,7 +308,7 @@ fn pcc_shares_a_slow_link() {
     assert!(without > 0.95, "{without}");
 }
 
-/// SIGCOMM 2020: a primary keeps nearly all that it has alone beside the scavenger, which fills a link
+/// SIGCOMM 2020: a primary keeps nearly all that it has alone against the scavenger, which fills a link
 /// that it has to itself.
 #[test]
 fn the_scavenger_yields() {
@@ -328,10 +328,10 @@ fn the_scavenger_yields() {
     }
     .holds();
     for (primary, what) in [
-        ("cubic", "what Cubic keeps beside it"),
-        ("bbr", "what BBR keeps beside it"),
-        ("copa", "what Copa keeps beside it"),
-        ("proteus-p", "what Proteus-P keeps beside it"),
+        ("cubic", "what Cubic keeps against it"),
+        ("bbr", "what BBR keeps against it"),
+        ("copa", "what Copa keeps against it"),
+        ("proteus-p", "what Proteus-P keeps against it"),
     ] {
         let check = Check {
             scheme: "proteus-s",
@@ -343,7 +343,7 @@ fn the_scavenger_yields() {
         };
         if primary == "proteus-p" {
             check.misses_because(
-                "the RTTs of a simulated link fluctuate by what the flows do alone: over 30 ms the deviation \
+                "the RTTs of a simulated link fluctuate by what the flows do alone: over 30 ms the standard deviation \
                  adds d T / (b sqrt 12), 1.4%, to the latency term that both have",
             );
         } else {
@@ -360,7 +360,7 @@ fn vivace_is_kinder_to_reno_than_allegro() {
     for (scheme, least) in [("vivace-loss", 1.0), ("vivace", 10.0)] {
         Check {
             scheme,
-            what: "what NewReno has beside it, over what it has beside Allegro",
+            what: "what NewReno has against it, over what it has against Allegro",
             unit: "",
             source: "NSDI 2018 (recalled)",
             outside: Outside::Between(least, f64::INFINITY),

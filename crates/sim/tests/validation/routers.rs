@@ -230,7 +230,7 @@ fn abc_over_verizon() {
     }
 }
 
-/// LTE traces, as the NSDI paper's eight are, which are not all to be had.
+/// LTE traces, as the NSDI paper's eight are, of which some are not available.
 const TRACES: [&str; 4] = [
     VERIZON[0],
     VERIZON[1],
@@ -346,7 +346,7 @@ fn abc_beside_cubic_over_codel_and_xcp() {
         abc.0,
     )
     .misses_because(
-        "other traces: three of the paper's eight are not to be had. Its own router, whose eta is of the dequeue \
+        "other traces: three of the paper's eight are not available. Its own router, whose eta is of the dequeue \
          rate, comes to .85 on ours",
     );
     // The paper's reason for XCP_w: a router that takes a varying link for a steady one lets the queue grow.

@@ -147,7 +147,7 @@ fn gcc_as_webrtc_tests_it() {
     network.flows.push(reno(0));
     let scheme = "gcc:start_bitrate=1Mbps";
     let rates = &series(&network, scheme, 10, 1000)[1].series.pacing_mbps;
-    let what = "target bitrate beside TCP after 10 s of 1 Mbit/s";
+    let what = "target bitrate against TCP after 10 s of 1 Mbit/s";
     let outside = Outside::Between(0.0, 0.75);
     let ours = rates[9].expect("a rate");
     check(scheme, what, "Mbit/s", GCC_TESTS, outside, ours).holds();
@@ -317,7 +317,7 @@ fn rmcat_round_trips() {
     }
 }
 
-/// RFC 8867 §5.6: beside a long TCP flow neither starves: we ask for a tenth of the link. Carlucci
+/// RFC 8867 §5.6: against a long TCP flow neither starves: we ask for a tenth of the link. Carlucci
 /// et al. (IEEE/ACM ToN 2017, abstract) say that GCC, with the draft's Kalman filter and gains, is fair to other protocols: half.
 #[test]
 fn rmcat_beside_tcp() {
@@ -329,7 +329,7 @@ fn rmcat_beside_tcp() {
             |flow: usize| mean(all[flow].series.throughput_mbps[30..].iter().copied()) / 2.0;
         let (ours, tcp) = (share(1), share(2));
         println!("{name}: {ours:.3}, TCP: {tcp:.3}");
-        let what = "RFC 8867 5.6, share of 2 Mbit/s beside NewReno";
+        let what = "RFC 8867 5.6, share of 2 Mbit/s against NewReno";
         let outside = Outside::Between(0.1, 0.9);
         check(name, what, "", "RFC 8867 (our bound)", outside, ours).holds();
         if name == "gcc" {
@@ -374,8 +374,8 @@ fn scream_keeps_half_of_its_target() {
 }
 
 /// A path that becomes 120 ms longer, 60 each way, looks like a queue as long as the target. The draft drains
-/// once the average of each round trip's least delay is a quarter of that: 256 ln(4/3) = 74 round trips
-/// of 160 ms at most, 12 s. Without it the least delay of ten minutes stands.
+/// once the average of each round trip's minimum delay is a quarter of that: 256 ln(4/3) = 74 round trips
+/// of 160 ms at most, 12 s. Without it the minimum delay of ten minutes stands.
 #[test]
 fn scream_finds_out_that_a_path_is_longer() {
     for (scheme, mbps) in [("scream", 10.0..12.1), ("scream:drain=off", 0.0..0.5)] {

@@ -203,7 +203,7 @@ fn bbr_after_a_step_of_the_rate() {
     });
     println!("figure 2b: invalid for {invalid_s:?} s, round trip up to {peak_ms:?} ms");
     assert!(invalid_s.0 >= 2.0 && invalid_s.1 <= 5.0, "{invalid_s:?}");
-    // Twice the old product at a quarter of the rate: 8 times 40 ms.
+    // Twice the old BDP at a quarter of the rate: 8 times 40 ms.
     assert!(peak_ms.0 > 280.0 && peak_ms.1 < 400.0, "{peak_ms:?}");
 }
 

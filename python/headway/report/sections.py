@@ -121,7 +121,7 @@ def _compared(c: Content, level: int) -> str:
         "<b>not worse</b>: better or equal. <b>not better</b>: worse or equal. <b>unclear</b>: any of the three. "
         "Where most runs give the same difference, the interval is wider than the runs alone make it, because few "
         "equal runs do not make a number certain. More runs may decide the last three, unless the difference is "
-        "close to the margin. A verdict may be wrong in 2.5% of cases on either side, and each cell has its own.</p>"
+        "close to the margin. A verdict may be wrong in 2.5% of cases on either side, in each cell.</p>"
     )
 
 

@@ -19,7 +19,7 @@ PLENTY = 4000
 TOO_LATE = 0.002
 """Seconds: by so much later runs say nothing, as slow start ends where an RTT of 50 ms grows by 6 ms."""
 LATER = 0.002
-"""FACT: an ACK of a retransmission within less than the minimum RTT counts as the original's, and proves no loss."""
+"""FACT: an ACK of a retransmission within less than the minimum RTT counts as the original's and proves no loss."""
 
 SLOW_RTT = 0.4
 """Seconds. RACK waits for a quarter of it, and decides by time first. All delays of a play may add

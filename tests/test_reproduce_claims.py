@@ -193,7 +193,8 @@ def test_fewer_than_five_training_seeds_or_recordings_decide_nothing():
     assert with_replicates(weak, seeds=5) is weak
     assert with_replicates(weak, seeds=1).verdict is OPEN
     assert with_replicates(weak, seeds=1).note.startswith("why; it does not hold here")
-    # What vanilla does, or one model that ships, needs no more trainings; other networks no recordings.
+    # What vanilla does, or one model that ships, needs no more trainings; other networks no
+    # recordings.
     vanilla = judge("x", "", "", fine, low=0, of_learner=False, of_recordings=False)
     assert with_replicates(vanilla, seeds=1, recordings=1) is vanilla
     # What is open for another reason has that reason.
@@ -215,7 +216,8 @@ def test_levels_without_a_recording_decide_a_claim_whatever_few_recordings_show(
     # Five recordings could still make it hold, or fail.
     assert verdict(fine, fine, off, fine).verdict is OPEN
     assert verdict(fine, fine, fine, fine).verdict is OPEN
-    # Holm's correction stays that of all four levels: 2.3 standard errors are enough for two, not for four.
+    # Holm's correction stays that of all four levels: 2.3 standard errors are enough for two, not
+    # for four.
     assert judge("x", "", "", {"first": normal(-2.3, 1.0), "second": fine}, low=0).verdict is FAILS
     assert verdict(normal(-2.3, 1.0), fine, off, off).verdict is OPEN
     # Where two are enough the other two decide, and where three are, they decide only against it.
@@ -287,7 +289,8 @@ def test_differences_are_of_runs_with_one_seed():
     found, wanted = measured(owl=[11.0, 21.0, 31.0], cubic=[10.0, 20.0, 30.0])
     less = found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps")
     assert (less.mean, less.ci95) == (1.0, (1.0, 1.0))
-    # 21 over 20 on average; what pairs add to it are 2.5, 0 and -2.5 points, and Student's factor is 4.303.
+    # 21 over 20 on average; what pairs add to it are 2.5, 0 and -2.5 points, and Student's factor
+    # is 4.303.
     percent = found.percent(wanted["owl"], wanted["cubic"], "throughput_mbps")
     half = 4.302652730 * 2.5 / 3**0.5
     assert percent.mean == pytest.approx(5.0)
@@ -313,7 +316,8 @@ def test_what_is_kept_is_a_ratio_of_means():
     )
     ours, theirs = (wanted["ours"], wanted["left"]), (wanted["theirs"], wanted["rest"])
     kept = found.kept(ours, theirs, "throughput_mbps")
-    # The other's rest is 1, 0 and -1 below half of each run's, of 20: 5, 0 and -5 points. (Mean ratio: 48%.)
+    # The other's rest is 1, 0 and -1 below half of each run's, of 20: 5, 0 and -5 points. (Mean
+    # ratio: 48%.)
     half = 4.302652730 * 5 / 3**0.5
     assert kept.mean == pytest.approx(30.0)
     assert kept.ci95 == pytest.approx((30 - half, 30 + half))

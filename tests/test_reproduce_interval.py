@@ -184,7 +184,8 @@ def test_the_seven_networks_together():
     assert set(found.values()) == {HOLDS}, found
     other = verdicts(drawn("table10", contrary))
     assert other.pop("table10.five-minutes") is OPEN
-    # Turned round, C is still 5% below the highest at rest and in the bus, and on foot it is unclear.
+    # Turned round, C is still 5% below the highest at rest and in the bus, and on foot it is
+    # unclear.
     assert other.pop("table10.C-retains") is OPEN
     assert set(other.values()) == {FAILS}, other
 
@@ -310,7 +311,8 @@ def test_estimates_by_hand():
     # Variation 50; 3/4 of it and 1/4 of 80: 57.5; of 10: 45.625; of 0.75.
     variation = [50.0, 57.5, 45.625, 34.40625]
     assert found["jk"] == pytest.approx([e + 4 * v for e, v in zip(found["ewma"], variation, strict=True)])
-    # As printed: 3/4 of the EWMA in its place makes four times that, and its distance from the newest sample.
+    # As printed: 3/4 of the EWMA in its place makes four times that, and its distance from the
+    # newest sample.
     assert found["jk-printed"] == pytest.approx([400.0, 440 + 70, 435 + 8.75, 434.625 + 0.65625])
     # The first sample is forgotten after 10 s; the third is the least of the rest.
     assert found["min-filtered"] == [100.0, 100.0, 100.0, 100.0]

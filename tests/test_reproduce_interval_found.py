@@ -96,7 +96,8 @@ def test_each_training_is_one_sample():
     assert found.pairwise("throughput_mbps").differ("A", "C")
     difference = found.percent_of_all("A", "C", "throughput_mbps")
     assert difference.mean == pytest.approx(25, abs=0.2)
-    # 18 groups of five trainings, which are blocks: the error has 90 less 18 less 4 degrees of freedom.
+    # 18 groups of five trainings, which are blocks: the error has 90 less 18 less 4 degrees of
+    # freedom.
     assert found.manova["Roy's greatest root"].df == (17, 18 * 5 - 18 - 4)
     assert not found_of_seeds(4).has_enough
 

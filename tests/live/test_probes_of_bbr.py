@@ -46,13 +46,15 @@ def test_they_are_set_while_a_flow_runs(tmp_path):
     options = ["--controllers", CONTROLLER]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, CONTROLLER, 24) as flow:
         flow.wait(2)
-        # What BBR takes the path for is told as the path is; gains are those of ProbeBW (tcp_bbr.c).
+        # What BBR takes the path for is told as the path is; gains are those of ProbeBW
+        # (tcp_bbr.c).
         one = sending(agent.status())
         assert 17 <= one["btlbw_mbps"] <= 22
         assert 20 <= one["rtprop_ms"] <= 23
         assert one["pacing_gain"] in {1.25, 0.75, 1.0}
         assert one["cwnd_gain"] == 2.0
-        # With its own window of 10 s at most once; with 1 s every 1.2 s, the probe's own 200 ms included.
+        # With its own window of 10 s at most once; with 1 s every 1.2 s, the probe's own 200 ms
+        # included.
         assert dips(agent, 6) <= 1
         wrong = agent.ask("set", "all", "rtprop_windw=1s")
         assert wrong.returncode == 1

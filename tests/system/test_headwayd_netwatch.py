@@ -21,7 +21,8 @@ from waiting import until as awaited
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 NAME = "hw_netwatch"
-# A host that routes is a switch; this one's loopback is all that its path has. What nobody knows is half of it.
+# A host that routes is a switch; this one's loopback is all that its path has. What nobody knows is
+# half of it.
 TOPOLOGY = """
 [netwatch]
 period = "200ms"

@@ -123,7 +123,8 @@ def _beside(
     pairs, unfit = [], []
     for number, seed in enumerate(all_seeds(settings)):
         sim, real = (find(Task(w, scenario, scheme, seed, seconds, settings.warmup)) for w in (SIM, world))
-        # A new model of the same name is another scheme. Rax in the kernel has an id, in the simulator none.
+        # A new model of the same name is another scheme. Rax in the kernel has an id, in the
+        # simulator none.
         if sim and real and sim.get("model") not in {None, real.get("model")}:
             real = None
         if number >= settings.runs and not (sim and real):

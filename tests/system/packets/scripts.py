@@ -300,7 +300,8 @@ def timeout(flow: Flow, since: float, expected_ms: float) -> Packet:
 def timeout_and_backoff(flow: Flow) -> None:
     """RFC 6298 and RFC 5681, 3.1: silence of one RTO, then of two; one packet each."""
     flight = open_to(flow, 20)
-    # RFC 6298, 2: RTO = SRTT + max(G, 4 RTTVAR); FACT: the second term is at least 200 ms, the whole not 1 s.
+    # RFC 6298, 2: RTO = SRTT + max(G, 4 RTTVAR); FACT: the second term is at least 200 ms, the
+    # whole not 1 s.
     rto, rtt_ms = flow.info().rto_ms, flow.rtt * 1000
     # RTTVAR begins as half the first RTT, and has hardly begun to fall.
     assert rtt_ms + 195 <= rto <= rtt_ms + max(210, 2.5 * rtt_ms)
@@ -321,7 +322,8 @@ def timeout_and_backoff(flow: Flow) -> None:
         expected = min(2 * expected, reduced(20))
         assert flow.info().cwnd == expected
         again = flow.flight()
-    # Five are left of what was lost, and end it. Beyond ssthresh the window hardly grows (RFC 9438, 4.8: K = 0).
+    # Five are left of what was lost, and end it. Beyond ssthresh the window hardly grows (RFC 9438,
+    # 4.8: K = 0).
     flow.ack(again[:5])
     assert flow.info()[:3] == (reduced(20), reduced(20), OPEN)
 
@@ -396,7 +398,8 @@ def cubic_curve(flow: Flow) -> None:
         assert now - 1 <= cwnd <= then + 2.5, f"W({t:.2f} s) is {now:.1f} to {then:.1f}, cwnd {cwnd}"
         grown.append(cwnd)
         flow.ack(flow.flight())
-    # Concave: the first second brings twice as much as the other, by the formula; whole packets blur that.
+    # Concave: the first second brings twice as much as the other, by the formula; whole packets
+    # blur that.
     half = grown[len(grown) // 2]
     assert half - grown[0] >= 1.5 * (grown[-1] - half)
 
@@ -512,7 +515,8 @@ def probe_that_repairs(flow: Flow) -> None:
     flight = flow.flight()
     flow.ack(flight[:-1])
     cwnd = flow.info().cwnd
-    # FACT: with one packet out the probe waits for an ACK that may be delayed, but not beyond the RTO.
+    # FACT: with one packet out the probe waits for an ACK that may be delayed, but not beyond the
+    # RTO.
     (probe,) = flow.silence(max(0.6, 5 * flow.rtt))
     assert probe.number == flight[-1].number
     assert flow.info().state == OPEN

@@ -4,11 +4,9 @@ import re
 import sys
 from pathlib import Path
 
-from lint_docs import COMMENT, WIDTH, are_long, documents, sources, wrapped_sources, written
+from lint_docs import COMMENT, WIDTH, WORD, are_long, documents, sources, wrapped_sources, written
 
 ITEM = re.compile(r"\s*(?:[-*]|\d+\.)\s+")
-WORD = re.compile(r"(?:`[^`]*`|\S)+")
-"""Code is one word, spaces and all."""
 MARK = re.compile(r"(?:[-+*>]|#+|\d+[.)])")
 """At the start of a line these would begin a list, a quotation or a heading."""
 

@@ -29,7 +29,7 @@ import on_testbed
 import probe_models
 from daemon import Daemon
 from headway import UsageError
-from headway._native import RunError, Scenario, SimulatedNetwork
+from headway._native import RunError, Scenario, SimulatedNetwork, code_version
 from headway.files import write_atomic
 from headway.reproduce.measured import mean_of, percent_of
 from headway.runs.task import KERNEL, model_of
@@ -134,6 +134,7 @@ def on_the_testbed(seeds: int, seconds: float) -> list[Run]:
                 "seed": seed,
                 "seconds": seconds,
                 "model": model if scheme == OWL else None,
+                "code_version": code_version,
             }
             for scheme, known in own
         ]
@@ -268,6 +269,7 @@ def tables(measured: Mapping[str, Sequence[Run]], seconds: float) -> list[str]:
         fit = [run for run in runs if run["unfit"] is None]
         count = len(runs) - len(fit)
         what = f"{len(runs)} runs of {seconds:g} s" + (f", {count} of them unfit and left out" if count else "")
+        what += f", Headway {code_version}"
         lines += [
             f"{scale}: {what}. Means with Student's interval of 95%; differences are of runs with one seed.",
             "",

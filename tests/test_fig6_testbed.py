@@ -4,7 +4,7 @@ import pytest
 import tomli_w
 
 import fig6_testbed as fig6
-from headway._native import Scenario
+from headway._native import Scenario, code_version
 
 PATH_MBPS = {1: 100.0, 10: 10.0}
 
@@ -66,7 +66,7 @@ def test_tables_compare_runs_of_one_seed_and_leave_out_unfit_ones():
         run(known=0.5, seed=4, throughput_mbps=1e6, unfit="netwatch said nothing"),
     ]
     text = "\n".join(fig6.tables({fig6.TESTBED: runs}, 60.0))
-    assert "7 runs of 60 s, 1 of them unfit and left out" in text
+    assert f"7 runs of 60 s, 1 of them unfit and left out, Headway {code_version}" in text
     # 5, 6 and 7: Student's interval of three values is 2.484 wide on either side.
     assert "| Owl, 0% | 6.00 (3.52 to 8.48) | 40.00 (40.00 to 40.00) |  |  |" in text
     assert "| Owl, 50% | 12.00 (7.03 to 16.97) | 40.00 (40.00 to 40.00) | +100.0 (+100.0 to +100.0) |" in text

@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from hashlib import sha256
+from types import SimpleNamespace
 
 import pytest
 
 import daemon
+from headway.cli import bench_end
 from headway.results import read_bench
 
 METRICS = {
@@ -53,6 +55,27 @@ BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--s
 def run(undrawn_run):
     """No test here looks at a picture."""
     return undrawn_run
+
+
+@pytest.mark.parametrize(
+    ("seconds", "finished", "said"),
+    [
+        (1.9, 30, ""),
+        (58.7, 3782, "3,780 runs took 59 s"),
+        (2.1, 3, "1 run took 2 s"),
+        (1234.0, 2, "0 runs took 1,234 s"),
+    ],
+)
+def test_a_bench_of_more_than_two_seconds_says_how_long_its_runs_took(monkeypatch, seconds, finished, said):
+    """Two runs were there before, in a folder that is continued: their time is not in it."""
+    plan = SimpleNamespace(names=["cubic"], scenarios=["one"])
+    batch = SimpleNamespace(finished_runs=2, total_runs=4000, progress=0.0)
+    clock = iter([100.0, 100.0 + seconds])
+    monkeypatch.setattr(bench_end, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    terminal = bench_end.Terminal(plan, json=False)
+    with terminal.running(batch):
+        batch.finished_runs = finished
+    assert terminal.took == said
 
 
 def test_bench_json_has_the_fields_of_the_design(run, tmp_path):

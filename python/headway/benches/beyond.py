@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway._native import scheme_members
+from headway.models.folder import CARD
+from headway.models.paths import SEEDS, rate_and_rtt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,13 +17,10 @@ if TYPE_CHECKING:
 
     Range = Mapping[str, Sequence[float]]
 
-CARD = "card.toml"
-SEEDS = 1000
-"""Runs of each scenario whose paths are looked at, as those of the card's range were."""
 TOLERANCE = 0.05
 """A rate or an RTT that is further than this share beyond the training's is another network."""
 NAMED = 3
-"""So many scenarios are named."""
+"""A warning names this many scenarios, and counts the rest."""
 
 
 def beyond(scenarios: Sequence[Scenario], schemes: Sequence[str]) -> list[str]:
@@ -30,14 +29,15 @@ def beyond(scenarios: Sequence[Scenario], schemes: Sequence[str]) -> list[str]:
     Rates and RTTs are compared. Models that come with Headway are left out: docs/training.md says where they work.
     """
     found = []
-    for spec in schemes:
-        trained = _trained(spec)
-        where = [one for one in scenarios if trained and any(_is_beyond(one, bounds) for bounds in trained)]
+    trained_on = {spec: _trained(spec) for spec in schemes}
+    paths = {one.name: one.path_range(SEEDS) for one in scenarios} if any(trained_on.values()) else {}
+    for spec, trained in trained_on.items():
+        where = [one for one in scenarios if any(_is_beyond(one, paths[one.name], bounds) for bounds in trained)]
         if where:
             rest = len(where) - NAMED
             names = ", ".join(one.name for one in where[:NAMED]) + f" and {rest} more" * (rest > 0)
             verb = "is" if len(where) == 1 else "are"
-            ranges = ", and on ".join(dict.fromkeys(map(_in_words, trained)))
+            ranges = ", and on ".join(dict.fromkeys(" and ".join(rate_and_rtt(bounds)) for bounds in trained))
             say = "so its results there say little"
             found.append(f"{spec} was trained on {ranges}; {names} {verb} beyond that, {say}")
     return found
@@ -52,9 +52,8 @@ def _trained(spec: str) -> list[Range]:
     return [one["range"] for one in training if "range" in one]
 
 
-def _is_beyond(scenario: Scenario, trained: Range) -> bool:
-    """A recording may stand still for a while, so that only its largest rate counts."""
-    paths = scenario.path_range(SEEDS)
+def _is_beyond(scenario: Scenario, paths: Range, trained: Range) -> bool:
+    """Of a scenario with these paths. A recording may stand still for a while: only its largest rate counts."""
     for key in ("rate_mbps", "rtt_ms"):
         if key in paths:
             least, most = paths[key]
@@ -62,9 +61,3 @@ def _is_beyond(scenario: Scenario, trained: Range) -> bool:
             if low < trained[key][0] * (1 - TOLERANCE) or most > trained[key][1] * (1 + TOLERANCE):
                 return True
     return False
-
-
-def _in_words(trained: Range) -> str:
-    """`1.2 to 6 Mbit/s and 102 to 1000 ms of RTT`."""
-    rate, rtt = (" to ".join(f"{float(f'{end:.3g}'):g}" for end in trained[key]) for key in ("rate_mbps", "rtt_ms"))
-    return f"{rate} Mbit/s and {rtt} ms of RTT"

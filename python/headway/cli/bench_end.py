@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as js
 import sys
+import time
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,8 @@ class Terminal(Observer):
         self.json = json
         self.unsaid: OSError | SystemExit | None = None
         """Why the results could not be printed."""
+        self.took = ""
+        """How long the runs took, of a bench of more than two seconds."""
 
     def warn(self, line: str) -> None:
         """A line on standard error."""
@@ -48,17 +51,21 @@ class Terminal(Observer):
     @contextmanager
     def running(self, batch: Runs) -> Iterator[Callable[[], None]]:
         """A bar of runs."""
-        from headway.cli.progress import progress_of_runs
+        from headway.cli.progress import SHOWN_AFTER_S, progress_of_runs
 
         def runs() -> str:
             return f"{batch.finished_runs}/{batch.total_runs}"
 
         what = f"{len(self.plan.names)} schemes, {len(self.plan.scenarios)} scenarios"
+        began, there = time.monotonic(), batch.finished_runs
         with progress_of_runs() as progress:
             task = progress.add_task(what, total=1.0, runs=runs())
             # What is there already says nothing about how long the rest takes.
             progress.tasks[task].completed = batch.progress
             yield lambda: progress.update(task, completed=batch.progress, runs=runs())
+        if (seconds := time.monotonic() - began) > SHOWN_AFTER_S:
+            made = batch.finished_runs - there
+            self.took = f"{made:,} run{'s' * (made != 1)} took {seconds:,.0f} s"
 
     def saving(self) -> AbstractContextManager[object]:
         """A status on a terminal, for many runs take a while."""
@@ -95,7 +102,7 @@ def say_rest(kept: BenchFolder, end: End, terminal: Terminal, *, strict: bool) -
     if terminal.unsaid:
         raise terminal.unsaid
     if not (terminal.json or end.lost):
-        say_where(kept.path, len(kept.batch.recordings()), drawn=end.undrawn is None)
+        say_where(kept.path, len(kept.batch.recordings()), drawn=end.undrawn is None, took=terminal.took)
     if end.saved and end.undrawn:
         why, there = str(end.undrawn) or "out of memory", quoted(end.saved.path)
         rest = f"no report is written, but the results are whole: `headway report {there}` draws it"

@@ -71,9 +71,11 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
         to.print(f"[dim]{bench.interval_warning}[/dim]", soft_wrap=True)
 
 
-def say_where(folder: Path, recordings: int, *, drawn: bool) -> None:
-    """Prints where the report and the recordings are."""
+def say_where(folder: Path, recordings: int, *, drawn: bool, took: str) -> None:
+    """Prints how long the runs took, if `took` says it, and where the report and the recordings are."""
     to = console()
+    if took:
+        to.print(took, highlight=False)
     if drawn:
         to.print(f"report: {plain(folder / 'report.html')}", soft_wrap=True, highlight=False)
     if recordings:

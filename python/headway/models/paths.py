@@ -41,15 +41,20 @@ def trained_range(scenarios: Iterable[str]) -> dict[str, dict[str, list[float]]]
 
 def described(bounds: Mapping[str, Sequence[float]]) -> str:
     """A card's range in one line: `1 to 100 Mbit/s, 10 to 200 ms of RTT, ...`."""
-
-    def span(key: str, factor: float = 1) -> str:
-        least, most = (f"{float(f'{value * factor:.3g}'):g}" for value in bounds[key])
-        return least if least == most else f"{least} to {most}"
-
-    parts = [f"{span('rate_mbps')} Mbit/s", f"{span('rtt_ms')} ms of RTT"]
+    parts = rate_and_rtt(bounds)
     if "buffer_ms" in bounds:
-        parts.append(f"{span('buffer_ms')} ms of buffer")
-    return ", ".join([*parts, f"{span('loss', 100)}% random loss"])
+        parts.append(f"{_span(bounds['buffer_ms'])} ms of buffer")
+    return ", ".join([*parts, f"{_span(bounds['loss'], 100)}% random loss"])
+
+
+def rate_and_rtt(bounds: Mapping[str, Sequence[float]]) -> list[str]:
+    """The first two parts of that line: `1 to 100 Mbit/s` and `10 to 200 ms of RTT`."""
+    return [f"{_span(bounds['rate_mbps'])} Mbit/s", f"{_span(bounds['rtt_ms'])} ms of RTT"]
+
+
+def _span(ends: Sequence[float], factor: float = 1) -> str:
+    least, most = (f"{float(f'{value * factor:.3g}'):g}" for value in ends)
+    return least if least == most else f"{least} to {most}"
 
 
 def _rounded(value: float) -> float:

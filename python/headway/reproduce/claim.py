@@ -168,7 +168,7 @@ class Level:
     @property
     def is_widened(self) -> bool:
         """Is the interval that decides wider than that of the samples?"""
-        return self.judged is not None and self.judged != self.ours.ci95
+        return self.ours.is_widened or (self.judged is not None and self.judged != self.ours.ci95)
 
     @property
     def shown(self) -> Estimate:

@@ -29,7 +29,8 @@ def from_the_best(apart: Sequence[Estimate], small: float, *, largest: bool) -> 
         largest: Is the rival with the largest number the best?
 
     Returns:
-        The difference; not measured where one of the differences is not.
+        The difference; not measured where one of the differences is not. Its mean is that from the rival with the
+        best mean, so the same runs chose that rival. The interval allows for it, the mean does not.
     """
     means = [one.mean for one in apart if one.mean is not None]
     if len(means) < len(apart):
@@ -44,4 +45,5 @@ def from_the_best(apart: Sequence[Estimate], small: float, *, largest: bool) -> 
         highs = [ends[1] for one in apart if (ends := aim.judged(one, of_highs))]
         return (nearest(lows), nearest(highs)) if len(lows) == len(highs) == len(apart) else None
 
-    return Estimate(nearest(means), interval)
+    is_widened = any(aim.judged(one) != one.ci95 for one in apart)
+    return Estimate(nearest(means), interval, is_widened=is_widened)

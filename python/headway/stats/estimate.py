@@ -33,6 +33,8 @@ class Estimate:
     """The independent samples behind it, in its unit; None if it does not vary by its nature, or nobody knows."""
     possible: Ends = (-inf, inf)
     """Between what it lies whatever the runs are: a share between 0 and 1."""
+    is_widened: bool = False
+    """Is its interval wider than that of the samples already, as `stats.equal` makes it?"""
 
     @classmethod
     def of(cls, at: Callable[[float], Mapping[str, Any]], *samples: Sequence[float]) -> Estimate:

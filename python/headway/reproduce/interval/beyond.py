@@ -167,7 +167,7 @@ def _over_the_best(found: Found, rivals: Sequence[str]) -> Estimate:
 
 
 def _margin(found: Found) -> float:
-    """A difference of rewards that is none: 1% of what the throughput of the fastest group adds to them."""
+    """A difference of rewards that counts as equal: 1% of what the throughput of the fastest group adds to them."""
     rate = found.mean(found.ranked(THROUGHPUT)[0], THROUGHPUT).mean or 0.0
     return PERCENT * earned(rate) / 100
 

@@ -108,7 +108,16 @@ def split_restart_runs(measured: Measured, of: Sequence[RestartRuns]) -> Measure
 def half(run: Run, which: int) -> Run:
     """The first half of a run, 0, or its second, 1, as a run of its own: what the figures look at."""
     n = len(run["series"]["loss"]) // 2
-    where = slice(which * n, (which + 1) * n)
+    return _cut(run, which * n, n) | {"seconds": run["seconds"] / 2}
+
+
+def beginning(run: Run, seconds: float) -> Run:
+    """Its first so many seconds as a run of their own; the whole run if it is shorter."""
+    return _cut(run, 0, round(seconds * 1000 / BIN_MS)) | {"seconds": min(seconds, run["seconds"])}
+
+
+def _cut(run: Run, first: int, bins: int) -> Run:
+    where = slice(first, first + bins)
 
     def cut(series: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
         return {name: series[name][where] for name in COLUMNS}
@@ -116,8 +125,7 @@ def half(run: Run, which: int) -> Run:
     series = cut(run["series"])
     flows = [flow | {"series": cut(flow["series"])} for flow in run.get("flows", [])]
     return run | {
-        "seconds": run["seconds"] / 2,
-        "series": series | {"time_s": run["series"]["time_s"][:n]},
+        "series": series | {"time_s": run["series"]["time_s"][:bins]},
         "throughput_mbps": fmean(part(series["throughput_mbps"]) or [0.0]),
         "loss": share_lost(series),
         **({"flows": flows} if flows else {}),
@@ -194,6 +202,11 @@ def _first_s(run: Run, rates: Sequence[float | None], enough: float, width: int)
     width = min(width, len(rates))
     found = (k + width for k, rate in enumerate(means(rates, width)) if rate >= enough)
     return float(next(found, run["seconds"]))
+
+
+def fills_within(seconds: int) -> Callable[[Run], bool]:
+    """Do all flows together use 95% of the link over ten seconds that end within so many of the run's first?"""
+    return lambda run: any(rate >= ENOUGH_MBPS for rate in means(run["series"]["throughput_mbps"][:seconds]))
 
 
 def held_from_s(run: Run) -> float:

@@ -90,8 +90,8 @@ def instructions(figures: Figures) -> Spec:
     Schemes that would make all other bars short stand in the subtitle.
     """
     parts = tables.instructions(figures).columns[1:-1]
-    drawn = {scheme: found for scheme, found in figures["instructions"].items() if scheme not in tables.DEAR}
-    dear = [f"{scheme} {figures['instructions'][scheme]['total']:,.0f}" for scheme in tables.DEAR]
+    drawn = {scheme: found for scheme, found in figures["instructions"].items() if scheme not in tables.EXPENSIVE}
+    expensive = [f"{scheme} {figures['instructions'][scheme]['total']:,.0f}" for scheme in tables.EXPENSIVE]
     values = [
         {"scheme": scheme, "part": part, "order": order, "count": round(found["parts"].get(part, 0), 1)}
         for scheme, found in drawn.items()
@@ -101,7 +101,7 @@ def instructions(figures: Figures) -> Spec:
     return {
         "title": {
             "text": "Where the instructions go",
-            "subtitle": f"Not drawn: {', '.join(dear)}",
+            "subtitle": f"Not drawn: {', '.join(expensive)}",
             "subtitleColor": SOFT,
             "offset": 24,
         },

@@ -19,7 +19,7 @@ LIBRARY = "library code"
 """Whatever no file of Headway's asked for in line: the allocator, memcpy, containers that were not inlined."""
 
 SHARED = ("cc/src/units.rs", "net/src/ring.rs")
-"""Arithmetic on times and rates, and the ring: they belong to whoever asks for them."""
+"""Arithmetic on times and rates, and the ring: they count for the code that calls them."""
 
 
 def profile(program: Path, args: list[str], out: Path) -> tuple[int, Counter[str]]:

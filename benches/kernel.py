@@ -168,7 +168,7 @@ def enter(stages: list[str]) -> int:
 
 def main() -> int:
     """Measures, keeps, shows; 0 even where a target is missed, for this is a measurement and not a test."""
-    # Whatever whoever started this ignores.
+    # The program that started this may ignore the signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     args = arguments()
     OUT.mkdir(parents=True, exist_ok=True)

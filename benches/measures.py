@@ -58,7 +58,7 @@ def against_ns3(progress: Progress, speed: Path, rax_link: Path) -> Figures:
     ours: list[float] = []
     theirs: dict[int, list[float]] = defaultdict(list)
     ratios: dict[int, list[float]] = defaultdict(list)
-    for _ in progress.rounds("speed", "packets a CPU second, beside ns-3"):
+    for _ in progress.rounds("speed", "packets a CPU second, compared with ns-3"):
         for routers in ROUTERS:
             ns3 = _json([rax_link, f"--routers={routers}", "--seconds=30"])["packets_per_cpu_s"]
             headway = _json([speed, "--seconds", "600"])["packets_per_cpu_s"]

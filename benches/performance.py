@@ -52,7 +52,7 @@ def measure() -> Figures:
     skipped = []
     ns3 = subprocess.run([ROOT / "benches/ns3/build"], check=False, stderr=subprocess.PIPE, text=True)
     if ns3.returncode:
-        skipped.append(f"beside ns-3: {ns3.stderr.strip().splitlines()[-1]}")
+        skipped.append(f"comparison with ns-3: {ns3.stderr.strip().splitlines()[-1]}")
     has_valgrind = shutil.which("valgrind") and shutil.which("addr2line")
     if not has_valgrind:
         skipped.append("instructions a packet: valgrind is missing: apt-get install valgrind binutils")
@@ -93,7 +93,7 @@ def emulated(progress: Progress, emulator: Path) -> Figures:
 
 
 def measure_emulator(figures: Figures) -> Figures:
-    """The last `figures` with those of the emulator taken anew: they ask for a machine that does nothing else."""
+    """The last `figures` with those of the emulator measured again: these need an idle machine."""
     progress = Progress({"emulator": BUDGETS["emulator"]})
     figures["emulator"] = emulated(progress, build_example("headway-emu", "link_speed"))
     progress.done()

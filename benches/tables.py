@@ -12,10 +12,10 @@ TOPOLOGIES = {
 """By routers in ns-3's topology; = is the bottleneck."""
 
 
-DEAR = ("sprout", "verus")
+EXPENSIVE = ("sprout", "verus")
 """Schemes that infer or fit a model of the link, and may cost more for it."""
 LIMITS = {False: ("every scheme but Sprout and Verus", 2.0), True: ("Sprout and Verus", 10.0)}
-"""Times Cubic's that a packet may cost at most, by whether a scheme is dear."""
+"""Times Cubic's that a packet may cost at most, by whether a scheme is expensive."""
 
 
 class Table(NamedTuple):
@@ -36,20 +36,19 @@ def judge(figures: Figures) -> list[Figures]:
 
     for routers, ratio in figures["speed"].get("ratio", {}).items():
         target(f"times stock ns-3, {TOPOLOGIES[routers]}", ratio["median"], "at least", 300)
-    for is_dear, (title, limit) in LIMITS.items():
-        dearest = max(
-            (s for s in figures["schemes"] if (s["scheme"] in DEAR) == is_dear), key=lambda s: s["ratio"]["median"]
+    for is_expensive, (title, limit) in LIMITS.items():
+        worst = max(
+            (s for s in figures["schemes"] if (s["scheme"] in EXPENSIVE) == is_expensive),
+            key=lambda s: s["ratio"]["median"],
         )
-        target(
-            f"time a packet over Cubic's, {title}", dearest["ratio"]["median"], "at most", limit, dearest["scheme"]
-        )
+        target(f"time a packet over Cubic's, {title}", worst["ratio"]["median"], "at most", limit, worst["scheme"])
     if "instructions" in figures:
         target("instructions a packet, NewReno", figures["instructions"]["newreno"]["total"], "at most", 1200)
     for curve, of in (("flows", "1 to 1,000 flows"), ("seconds", "1 to 600 simulated seconds")):
         times = [point["ns_a_packet"]["median"] for point in figures[curve]]
-        target(f"time a packet, {of}, dearest over cheapest", max(times) / min(times), "at most", 1.3)
+        target(f"time a packet, {of}, most over least expensive", max(times) / min(times), "at most", 1.3)
         sizes = [point["bytes_a_packet"] for point in figures[curve]]
-        target(f"memory a packet, {of}, dearest over cheapest", max(sizes) / min(sizes), "at most", 1.3)
+        target(f"memory a packet, {of}, most over least expensive", max(sizes) / min(sizes), "at most", 1.3)
     given = figures["cores"]["cores_given"]["median"]
     # Below the target even a perfect batch could not meet it.
     note = f"the machine gave {given:.2f} cores" if given < 1.8 else ""
@@ -89,7 +88,9 @@ def speed(figures: Figures) -> Table:
         for routers, rate in found.get("ns3", {}).items()
     ]
     return Table(
-        "Beside ns-3: NewReno on Rax's link", ["simulator", "thousand packets a CPU second", "Headway, times"], rows
+        "Compared with ns-3: NewReno on Rax's link",
+        ["simulator", "thousand packets a CPU second", "Headway, times"],
+        rows,
     )
 
 
@@ -113,12 +114,12 @@ def accuracy(figures: Figures) -> Table:
 
 
 def schemes(figures: Figures) -> Table:
-    """Time and instructions a packet of every scheme, beside Cubic's."""
+    """Time and instructions a packet of every scheme, compared with Cubic's."""
     counts = figures.get("instructions", {})
     rows = []
     for found in figures["schemes"]:
         name, ratio = found["scheme"], found["ratio"]
-        limit = LIMITS[name in DEAR][1]
+        limit = LIMITS[name in EXPENSIVE][1]
         count = counts.get(name)
         rows.append(
             [

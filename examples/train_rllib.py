@@ -63,7 +63,8 @@ def layers_of(weights: dict[str, Array], limit: float) -> list[tuple[Array, Arra
     """Weight and bias of each layer from an observation to the mean action, which is from -limit to limit."""
     names = [f"encoder.actor_encoder.net.mlp.{2 * layer}" for layer in range(len(HIDDEN))]
     layers = [(weights[f"{name}.weight"], weights[f"{name}.bias"]) for name in names]
-    # The last layer gives means, then logarithms of standard deviations. RLlib scales actions from -1 to 1.
+    # The last layer gives means, then logarithms of standard deviations. RLlib scales actions from
+    # -1 to 1.
     weight, bias = weights["pi.net.mlp.0.weight"], weights["pi.net.mlp.0.bias"]
     actions = len(bias) // 2
     return [*layers, (limit * weight[:actions], limit * bias[:actions])]
@@ -83,7 +84,8 @@ def write(weights: dict[str, Array], out: Path, command: str) -> str:
     """Writes the model folder; the model's id."""
     config = EnvConfig.named(CONFIG)
     layers = layers_of(weights, config.action_limit())
-    # The folder keeps some observations with their answers. Each load checks the network against them.
+    # The folder keeps some observations with their answers. Each load checks the network against
+    # them.
     environments = HeadwayVectorEnv(config, num_envs=8)
     observations = [environments.reset(seed=1)[0]]
     for _ in range(31):

@@ -282,7 +282,8 @@ def verdict(what: str, trial: dict[str, str], release: str, cubic: float) -> tup
         # What the kernel evaluates itself nobody counts.
         "decides nothing": how != "int8" and controller != "headway_bbr" and not decisions,
         "its rate stays": how == "int8" and len({flow["pacing_rate_mbps"] for flow in served}) < 2,
-        # With an RTprop window of 0.5 s it has come to PROBE_RTT, so to 4 packets; with BBR's own that takes 10 s.
+        # With an RTprop window of 0.5 s it has come to PROBE_RTT, so to 4 packets; with BBR's own
+        # that takes 10 s.
         "its windows are not set": controller == "headway_bbr" and least_cwnd(trial["flow"]) > 4,
         "stalls": rate < WANTED * cubic,
         "stalls once its agent was killed": after < WANTED * cubic,

@@ -1,10 +1,10 @@
-"""`make lint`: private words in documents and code; long lines, broken links and missing files in documents."""
+"""`make lint`: private words and long lines in documents and comments; broken links and missing files."""
 
 import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -51,10 +51,16 @@ RUST_PROSE = re.compile(
     r"//[^\n]*|/\*.*?\*/|\bb?r(#*)\".*?\"\1|\"(?:\\.|[^\"\\])*\"|'(?:\\[^\n']+|[^\n'\\])'", re.DOTALL
 )
 """Comments, strings and characters of Rust; a character can be a quotation mark."""
-FOLDERS = ("crates", "examples", "python", "scripts")
-"""Folders of code whose words are checked. Those of benches and tests are not yet plain."""
-UNCHECKED = ("crates/sim/tests/validation", "scripts/lint_docs.py")
-"""Folders and files of these whose words are not yet plain, and the one with the private words themselves."""
+FOLDERS = ("benches", "crates", "examples", "fuzz", "python", "scripts", "tests")
+"""Folders of code whose words are checked."""
+UNCHECKED = ("scripts/lint_docs.py", "tests/test_lint_docs.py")
+"""The files with the private words themselves."""
+UNWRAPPED = ("crates/fixed", "crates/headwayd", "crates/kernel", "python/headway/reproduce/interval")
+"""Folders whose comments are not yet wrapped."""
+COMMENT = re.compile(r"(\s*(?:///?|//!|#)) (?!\s*(?:noqa|type:|fmt:|ruff:|SPDX))")
+"""A line that is a comment, and its sign. Directives are none."""
+WORD = re.compile(r"(?:`[^`]*`|\S)+")
+"""Code is one word, spaces and all."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FILE = re.compile(r"`((?:benches|crates|docs|models|python|scenarios|scripts|tests)/[a-z0-9_./-]+)`")
 """A file or folder of the repository; one with a placeholder in its name is none."""
@@ -64,14 +70,16 @@ def main() -> int:
     """Checks all documents and the code's prose; 1 if one has a fault."""
     found = [fault for page in documents() for fault in faults(page)]
     found += [fault for file in sources() for fault in code_faults(file)]
+    found += [fault for file in wrapped_sources() for fault in long_comments(file)]
     for fault in found:
         print(fault, file=sys.stderr)
     return 1 if found else 0
 
 
 def documents() -> list[Path]:
-    """README, CONTRIBUTING and all pages of docs."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """README, CONTRIBUTING, CHANGELOG and all pages of docs."""
+    pages = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+    return [*(ROOT / page for page in pages), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def sources() -> list[Path]:
@@ -80,11 +88,32 @@ def sources() -> list[Path]:
     return sorted(file for file in files if not any(file.is_relative_to(ROOT / one) for one in UNCHECKED))
 
 
+def wrapped_sources() -> list[Path]:
+    """Those whose comments have at most WIDTH columns."""
+    return [file for file in sources() if not any(file.is_relative_to(ROOT / one) for one in UNWRAPPED)]
+
+
+def are_long(lines: Sequence[str]) -> list[int]:
+    """The numbers of the comments among these lines that are too long, from 0 on, unless they are a single word."""
+    long = [(k, COMMENT.match(line)) for k, line in enumerate(lines) if len(line) > WIDTH]
+    return [k for k, comment in long if comment and len(WORD.findall(lines[k][comment.end() :])) > 1]
+
+
 def code_faults(file: Path) -> list[str]:
     """One line for each private word in the comments and strings of a Python or Rust file."""
     name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
     prose = (python_prose if file.suffix == ".py" else rust_prose)(file.read_text())
     return [f"{name}:{number}: {fault}" for number, fault in private_words(prose)]
+
+
+def long_comments(file: Path) -> list[str]:
+    """One line for each comment over WIDTH columns."""
+    name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
+    lines = file.read_text().split("\n")
+    return [
+        f"{name}:{k + 1}: {len(lines[k])} columns; wrap it at {WIDTH}: scripts/wrap_docs.py"
+        for k in are_long(lines)
+    ]
 
 
 def python_prose(text: str) -> str:

@@ -322,7 +322,8 @@ def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small(open_repo
     path = twenty_schemes
     assert path.stat().st_size < 3_000_000
     window = open_report(path, viewport={"width": 1300, "height": 900})
-    # How many elements it has decides how long it takes to load: about one second on two busy cores.
+    # How many elements it has decides how long it takes to load: about one second on two busy
+    # cores.
     assert window.evaluate("document.getElementsByTagName('*').length") < MOST_ELEMENTS
     assert window.locator("table.sortable tbody tr").count() == 60
     # Every column of the metrics is in sight, and no name in a chart lies on another.

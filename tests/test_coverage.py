@@ -327,7 +327,8 @@ def test_a_claim_that_is_true_at_its_bound_seldom_fails(levels, least):
     for _ in range(TRIALS):
         found = {str(k): of_runs(list(random.normal(0, 1, 10))) for k in range(levels)}
         failed += judge("x", "", "", found, low=0.0, least=least).verdict is Verdict.FAILS
-    # Each level fails at its lower end alone, 2.5% of the time; 2,000 trials show that to 0.7 points.
+    # Each level fails at its lower end alone, 2.5% of the time; 2,000 trials show that to 0.7
+    # points.
     assert failed / TRIALS <= 0.025 + 0.008
 
 

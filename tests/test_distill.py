@@ -25,7 +25,8 @@ def random_tensors(random):
         tensors[f"layers.{n}.weight"] = random.integers(-128, 128, (units, inputs)).astype(np.int8)
         tensors[f"layers.{n}.bias"] = random.integers(-(2**17), 2**17, units).astype(np.int32)
     tensors["multipliers"] = random.integers(2**23, 2**24, 3).astype(np.int32)
-    # Hidden units meet both ends and what is between; outputs are few enough to be exact in float32.
+    # Hidden units meet both ends and what is between; outputs are few enough to be exact in
+    # float32.
     tensors["shifts"] = random.integers([32, 32, 23], [34, 34, 26]).astype(np.int32)
     return tensors
 

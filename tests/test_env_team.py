@@ -58,7 +58,7 @@ def test_flows_that_come_and_go_keep_their_places():
             visits[name] += there[name] and not before[name]
         before = there
     assert visits.pop("flow_0") == 1, "one stays"
-    # Both gaps are of 25.5 s in the mean.
+    # Both gaps take 25.5 s on average.
     assert all(2 <= count <= 8 for count in visits.values()), visits
 
 

@@ -68,7 +68,7 @@ def test_one_seed_gives_one_rollout_whatever_the_threads_and_another_seed_anothe
     assert not equal(first, rollout(make_vec(config, 5), 40, seed=8))
     again = make_vec(config, 5, seed=7)
     assert equal(first, rollout(again, 40, seed=None)), "the constructor's seed is that of the first reset"
-    assert equal(first, rollout(again, 40)), "a reset with a seed begins anew"
+    assert equal(first, rollout(again, 40)), "a reset with a seed starts again"
 
 
 @pytest.mark.parametrize("config", CONFIG_NAMES)
@@ -166,7 +166,8 @@ def test_measurements_are_those_of_the_network(short):
     sums = np.zeros((4, 4))
     for _ in range(60):
         _, _, _, _, m = environments.step(np.zeros((4, 1), np.float32))
-        # At 40 Mbit/s of acknowledgements an instant nothing is faster than the link, but for one packet.
+        # At 40 Mbit/s of acknowledgements an instant nothing is faster than the link, but for one
+        # packet.
         delivered = m["throughput_mbps"] * m["dt"]
         sums += [delivered, m["capacity_mbps"] * m["dt"], m["dt"], m["lost_packets"]]
         assert (m["rtt_ms"] >= m["base_rtt_ms"]).all()

@@ -162,7 +162,7 @@ def test_what_is_in_a_folders_way_is_said(tmp_path):
     ["/dev/fd/{}", "/proc/self/fd/{}", "/proc/thread-self/fd/{}", "/proc/{pid}/fd/{}", "link", "link-of-link"],
 )
 def test_an_open_stream_is_written_where_it_is(tmp_path, monkeypatch, name):
-    """Opened anew, it would be written from its beginning, over what others have put there."""
+    """A second open would write from the beginning, over what others have put there."""
     monkeypatch.chdir(tmp_path)
     with (tmp_path / "log").open("wb", buffering=0) as shared:
         shared.write(b"theirs, ")

@@ -59,7 +59,8 @@ def test_runs_that_overlap_in_a_trace_are_drawn_in_blocks():
     row = compared([({"throughput": 10.0}, {"throughput": 10 + g}) for g in gaps], settings, TRACE)
     seeds = plan.seeds(settings)
     by_offset = [g for _, g in sorted((TRACE.trace_offset_s(s), g) for s, g in zip(seeds, gaps, strict=True))]
-    # 16 runs of 60 s in a trace of 140 s or so: about 7 overlap; at most the square root: four blocks of four.
+    # 16 runs of 60 s in a trace of 140 s or so: about 7 overlap; at most the square root: four
+    # blocks of four.
     means = [sum(by_offset[k : k + 4]) / 4 for k in range(0, 16, 4)]
     expected = stats.t.interval(0.95, 3, sum(means) / 4, stats.sem(means))
     assert row["throughput_mbps"]["difference"]["ci95"] == pytest.approx(expected, rel=1e-6)

@@ -98,7 +98,7 @@ def test_the_shipped_learner_is_listed_shown_and_checked(run):
 
 @pytest.mark.usefixtures("recorded_traces")
 def test_a_learner_is_made_by_one_command(run, tmp_path, monkeypatch):
-    """Lessons of a second, here; the shipped one's are a minute."""
+    """Training flows of a second, here; the shipped learner's are a minute."""
     monkeypatch.setattr(online, "FLOW_S", 1.0)
     monkeypatch.setattr(online, "EVALUATED", 1)
     said = []

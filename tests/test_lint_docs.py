@@ -2,8 +2,8 @@
 
 import pytest
 
-from lint_docs import ROOT, UNCHECKED, code_faults, faults, main, sources
-from wrap_docs import wrapped
+from lint_docs import ROOT, UNCHECKED, UNWRAPPED, code_faults, faults, long_comments, main, sources, wrapped_sources
+from wrap_docs import with_wrapped_comments, wrapped
 
 
 @pytest.fixture
@@ -102,7 +102,9 @@ def test_names_in_code_have_no_fault(tmp_path, name, text):
 
 
 def test_folders_whose_words_are_not_checked_exist_and_their_files_are_left_out():
-    assert [one for one in UNCHECKED if not (ROOT / one).exists()] == []
+    assert [one for one in (*UNCHECKED, *UNWRAPPED) if not (ROOT / one).exists()] == []
+    assert ROOT / "crates/kernel/src/abi.rs" in set(sources()) - set(wrapped_sources())
+    assert ROOT / "crates/emu/src/lib.rs" in wrapped_sources()
     files = {str(file.relative_to(ROOT)) for file in sources()}
     assert "python/headway/reproduce/claim.py" in files
     assert [
@@ -131,3 +133,28 @@ WORDS = "word " * 19  # 95 columns
 )
 def test_prose_is_wrapped_and_nothing_else(text, better):
     assert wrapped(f"{text}\n") == f"{better}\n"
+
+
+def test_a_long_comment_is_a_fault_and_long_code_is_none(tmp_path):
+    file = tmp_path / "a.rs"
+    file.write_text(f"// fine\nlet x = y; // {WORDS}and more\n    // {WORDS}\n// https://{'x' * 100}\n")
+    assert long_comments(file) == [f"{file}:3: 102 columns; wrap it at 100: scripts/wrap_docs.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "better"),
+    [
+        (f"# {WORDS}and more\nx = 1", f"# {WORDS}and\n# more\nx = 1"),
+        (f"    /// {WORDS}\n    /// and more", f"    /// {WORDS.removesuffix(' word ')}\n    /// word and more"),
+        (f"//! Head\n//!\n//! {WORDS}and more", f"//! Head\n//!\n//! {WORDS.strip()}\n//! and more"),
+        (f"// - {WORDS}and more\n// - two", f"// - {WORDS.strip()}\n//   and more\n// - two"),
+        (f"// one\n/// {WORDS}and more", f"// one\n/// {WORDS.strip()}\n/// and more"),
+        ("# short\n# lines", "# short\n# lines"),
+        (f"/// ```\n/// {WORDS}and more\n/// ```", f"/// ```\n/// {WORDS}and more\n/// ```"),
+        (f"//     {WORDS}and more", f"//     {WORDS}and more"),
+        (f"x = 1  # {WORDS}and more", f"x = 1  # {WORDS}and more"),
+        (f"# noqa: {WORDS}and more", f"# noqa: {WORDS}and more"),
+    ],
+)
+def test_comments_are_wrapped_and_nothing_else(text, better):
+    assert with_wrapped_comments(f"{text}\n") == f"{better}\n"

@@ -238,7 +238,8 @@ def test_the_best_are_those_not_told_apart_from_it():
     assert independent.ranked()[-1] == "low"
     assert set(independent.best()) == {"same", "high", "middle"}
     assert independent.told_apart == 3
-    # In pairs the fifth between high and middle is certain; what is told apart from the best is another thing.
+    # In pairs the fifth between high and middle is certain; what is told apart from the best is
+    # another thing.
     together = Pairwise(groups, in_pairs=True)
     assert together.differ("high", "middle")
     assert not together.differ("high", "high")
@@ -330,7 +331,8 @@ def test_a_claim_that_groups_differ_which_do_not_seldom_holds(runs, shared, in_b
     holds = (p < 0.05).all(axis=1)
     assert least <= holds.mean() <= 0.05 + 0.01
 
-    # statsmodels takes 5 ms for each trial: those count that another level or statistic would decide otherwise.
+    # statsmodels takes 5 ms for each trial: those count that another level or statistic would
+    # decide otherwise.
     near = np.argsort(abs(np.log(p.max(axis=1) / 0.05)))[:60]
     for k in near:
         names = [str(group) for group in range(18)]

@@ -195,7 +195,7 @@ def constant(output, value, dtype=np.float32):
 
 FIRST, TANH, LAST = node("MatMul", "x w", "a"), node("Tanh", "c", "d"), node("MatMul", "d v", "y")
 FORMS = {
-    "a bias before its product": [FIRST, node("Add", "b a", "c"), TANH, LAST],
+    "a bias before its multiplication": [FIRST, node("Add", "b a", "c"), TANH, LAST],
     "weights that a Transpose turns": [
         *(node("Transpose", "w", "t", perm=[1, 0]), node("Transpose", "t", "w2", perm=[1, 0])),
         *(node("MatMul", "x w2", "a"), node("Add", "a b", "c"), TANH, LAST),

@@ -198,7 +198,7 @@ def test_rates_by_hand():
     assert (rates.wait_s("a"), rates.wait_s("a"), rates.wait_s("b")) == (0, 0.5, 0)
     now = 100.0
     assert [rates.wait_s("a") for _ in range(4)] == [0, 0, 0, 0.5]
-    # Whoever has many addresses of IPv6 is still one.
+    # A client with many IPv6 addresses is still one client.
     assert client_of("2001:db8::1") == client_of("2001:db8::ffff:1") != client_of("2001:db8:0:1::1")
     assert client_of("::ffff:10.0.0.1") == client_of("10.0.0.1")
 

@@ -22,7 +22,7 @@ def features(*which):
 
 @pytest.mark.parametrize("edges", ["normal,no-proc-macro", "normal,build"])
 def test_the_core_and_the_tests_choose_the_same_features(edges):
-    """What runs in the product, and what runs in the compiler too."""
+    """Those of code that ships, and those of code that runs in the compiler."""
     core = features("-p", "headway-py", "--features", "pyo3/extension-module", "--edges", edges)
     tests = features("--workspace", "--exclude", "headway-py", "--edges", f"{edges},dev")
     other = {name: (sets, tests[name]) for name, sets in core.items() if name in tests and not sets <= tests[name]}

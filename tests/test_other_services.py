@@ -1,4 +1,4 @@
-"""What answers in the place of what was asked is called by its name, in one line."""
+"""If another service answers in place of the expected one, one line names it."""
 
 import json
 import socket

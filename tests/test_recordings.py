@@ -96,7 +96,7 @@ def events(path: Path) -> list[dict]:
 
 
 def test_tshark_measures_what_the_metrics_say(tmp_path, tshark):
-    """A window of 120 packets over a product of 100 and no loss: the ACK's RTT and the goodput."""
+    """A window of 120 packets over a BDP of 100 and no loss: the ACK's RTT and the goodput."""
     row, folder = record(tmp_path, RAX.format(queue="1000pkt", more=""), "fixed-window:window=120")
     sent = tshark(folder / "run-0.sender.pcap", "tcp.len", "tcp.analysis.ack_rtt", "frame.len", "tcp.srcport")
     rtts = [1e3 * float(p["tcp.analysis.ack_rtt"]) for p in sent if p["tcp.analysis.ack_rtt"]]
@@ -110,7 +110,8 @@ def test_tshark_measures_what_the_metrics_say(tmp_path, tshark):
     got = tshark(folder / "run-0.receiver.pcap", "tcp.len", "frame.time_relative", "frame.len")
     arrived = [p for p in got if p["tcp.len"] != "0"]
     assert len(arrived) == row["delivered_packets"]
-    # From the first arrival to the run's end, 10 s; it began 25.6 ms in, as the sender's first packet did.
+    # From the first arrival to the run's end, 10 s; it began 25.6 ms in, as the sender's first
+    # packet did.
     bits = 8 * sum(int(p["frame.len"]) for p in arrived)
     span = 10 - (25e-3 + 1500 * 8 / 20e6)
     assert bits / span / 1e6 == pytest.approx(row["throughput_mbps"], rel=1e-6)
@@ -133,7 +134,8 @@ def test_tshark_finds_the_retransmissions(tmp_path, tshark):
     assert len(data) == row["sent_packets"]
     repeated = len(data) - len({p["tcp.seq"] for p in data})
     assert repeated > 10
-    # A retransmission within 3 ms of other data is "out of order" to tshark, which has seen no handshake.
+    # A retransmission within 3 ms of other data is "out of order" to tshark, which has seen no
+    # handshake.
     found = [p for p in data if p["tcp.analysis.retransmission"] or p["tcp.analysis.out_of_order"]]
     assert len(found) == repeated
     # The log of the sender and the log of the link agree with the capture.

@@ -276,8 +276,8 @@ def test_a_scheme_of_several_models_has_a_short_name_on_the_page(drawing_run, tm
     done = drawing_run("bench", *wanted, "--against", several, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     html = (tmp_path / "report.html").read_text()
-    # The spec is twice in the command, which is shown twice; one line says what the name stands for, and the
-    # filter's box has it as its value.
+    # The spec is twice in the command, which is shown twice; one line says what the name stands
+    # for, and the filter's box has it as its value.
     assert html.count(several) == 6
     assert f"<dt>owl (2 models)</dt><dd>{several}</dd>" in html
     assert "<title>Headway bench: owl (2 models) and cubic on rax-1</title>" in html

@@ -205,10 +205,12 @@ def test_a_figure_is_made_and_what_has_finished_is_not_run_again(run, tmp_path):
         assert level["zone"] in set(Zone)
         low, high = level["ci95"]
         assert low <= level["ours"] <= high
-    # Owl's stand-in is Aurora itself: the same runs, and no difference. Two equal runs decide nothing.
+    # Owl's stand-in is Aurora itself: the same runs, and no difference. Two equal runs decide
+    # nothing.
     aurora = levels["aurora, 5 s"]
     assert (aurora["ours"], aurora["ci95"], aurora["zone"]) == (0.0, [0.0, 0.0], "unclear")
-    # Of two equal runs nearly all others may differ: the interval that was judged holds more than 0.
+    # Of two equal runs nearly all others may differ: the interval that was judged holds more
+    # than 0.
     assert aurora["judged"][0] < -0.1 < 0.1 < aurora["judged"][1]
     lines = (tmp_path / "runs.jsonl").read_text().splitlines()
     # Five schemes, lengths of 1, 2, 5 and 10 s, two runs.
@@ -278,7 +280,7 @@ def test_a_figure_names_the_learned_rivals_of_one_training():
         "Learned schemes of one training, taken as they are: aurora, rax-pretrained. "
         "Other trainings of them may do better or worse."
     ]
-    # Rax learns anew in each run; of two models it is no longer one training.
+    # Rax starts learning again in each run; of two models it is no longer one training.
     assert notes("rax", "aurora:model=v1:model=v2", trained=()) == []
 
 

@@ -68,7 +68,8 @@ def test_stale_estimates_and_lost_throughput_are_timed_from_the_step():
 
     run = a_run("bbr-rtt-step", after)
     assert stale_rtprop_s(run) == pytest.approx(9.5, abs=0.11)
-    # Five seconds have 18 Mbit/s in the mean with 20 in five sixths of them, and 8 in the rest: from 30.2 s on.
+    # Five seconds have 18 Mbit/s on average with 20 in five sixths of them, and 8 in the rest: from
+    # 30.2 s on.
     assert lost_rate_s(run) == pytest.approx(19.2, abs=0.2)
     assert stale_rtprop_s(a_run("bbr-rtt-step", lambda _: (40.6, 20.0, 20.0, 41.0))) == 49.0
 
@@ -95,7 +96,8 @@ def test_full_rate_soon_after_an_increase():
         return of
 
     assert percent_soon(a_run("bbr-epochs", delayed(0.5))) == 100.0
-    # The second that ends 2 s after the increase is full if the flow takes 0.9 s, and not if it takes 1.9.
+    # The second that ends 2 s after the increase is full if the flow takes 0.9 s, and not if it
+    # takes 1.9.
     assert percent_soon(a_run("bbr-epochs", delayed(0.9))) == 100.0
     assert percent_soon(a_run("bbr-epochs", delayed(1.9))) < 20.0
     assert quantile(0.5)(a_run("bbr-epochs", lambda t: (30.0, 5.0, t / 10, 30.0))) == pytest.approx(2.95, abs=0.1)

@@ -92,7 +92,7 @@ def test_equal_levels_do_no_harm_beside_one_that_is_more():
 
 
 def test_many_levels_widen_what_counts_against_a_claim():
-    """2.1 standard errors below: 3.6% of the time by chance in one level, and 36% in one of twelve."""
+    """2.1 standard errors below: 3.6% of the time at random in one level, and 36% in one of twelve."""
     off, fine = normal(-2.1, 1.0), normal(4.0, 1.0)
     assert judge("x", "", "", off, low=0).verdict is FAILS
     many = {"off": off} | {str(k): fine for k in range(11)}
@@ -193,7 +193,8 @@ def test_fewer_than_five_training_seeds_or_recordings_decide_nothing():
     assert with_replicates(weak, seeds=5) is weak
     assert with_replicates(weak, seeds=1).verdict is OPEN
     assert with_replicates(weak, seeds=1).note.startswith("why; it does not hold here")
-    # What vanilla does, or one model that ships, needs no more trainings; other networks no recordings.
+    # What vanilla does, or one model that ships, needs no more trainings; other networks no
+    # recordings.
     vanilla = judge("x", "", "", fine, low=0, of_learner=False, of_recordings=False)
     assert with_replicates(vanilla, seeds=1, recordings=1) is vanilla
     # What is open for another reason has that reason.
@@ -215,7 +216,8 @@ def test_levels_without_a_recording_decide_a_claim_whatever_few_recordings_show(
     # Five recordings could still make it hold, or fail.
     assert verdict(fine, fine, off, fine).verdict is OPEN
     assert verdict(fine, fine, fine, fine).verdict is OPEN
-    # Holm's correction stays that of all four levels: 2.3 standard errors are enough for two, not for four.
+    # Holm's correction stays that of all four levels: 2.3 standard errors are enough for two, not
+    # for four.
     assert judge("x", "", "", {"first": normal(-2.3, 1.0), "second": fine}, low=0).verdict is FAILS
     assert verdict(normal(-2.3, 1.0), fine, off, off).verdict is OPEN
     # Where two are enough the other two decide, and where three are, they decide only against it.
@@ -269,7 +271,7 @@ def test_numbers_are_written_with_the_digits_that_their_interval_needs():
 
 
 def measured(seeds=3, **values):
-    """Measured and what was wanted, by label: throughputs of runs on a network without a trace."""
+    """Measured, and the requests by label: throughputs of runs on a network without a trace."""
     lab = Lab(Settings(runs=seeds), first_seed=5)
     scenario = Scenario.load("owl-geni:count=2")
     wanted = {label: lab.want(label, "cubic", scenario) for label in values}
@@ -287,7 +289,8 @@ def test_differences_are_of_runs_with_one_seed():
     found, wanted = measured(owl=[11.0, 21.0, 31.0], cubic=[10.0, 20.0, 30.0])
     less = found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps")
     assert (less.mean, less.ci95) == (1.0, (1.0, 1.0))
-    # 21 over 20 in the mean; what pairs add to it are 2.5, 0 and -2.5 points, and Student's factor is 4.303.
+    # 21 over 20 on average; what pairs add to it are 2.5, 0 and -2.5 points, and Student's factor
+    # is 4.303.
     percent = found.percent(wanted["owl"], wanted["cubic"], "throughput_mbps")
     half = 4.302652730 * 2.5 / 3**0.5
     assert percent.mean == pytest.approx(5.0)
@@ -307,13 +310,14 @@ def test_the_interval_of_a_metric_ends_where_its_range_does():
 
 
 def test_what_is_kept_is_a_ratio_of_means():
-    """Of 20 in the mean 16 are left, and of the other's 20 ten: 80% less 50%."""
+    """Of 20 on average 16 are left, and of the other's 20 ten: 80% less 50%."""
     found, wanted = measured(
         ours=[10.0, 20.0, 30.0], left=[8.0, 16.0, 24.0], theirs=[10.0, 20.0, 30.0], rest=[4.0, 10.0, 16.0]
     )
     ours, theirs = (wanted["ours"], wanted["left"]), (wanted["theirs"], wanted["rest"])
     kept = found.kept(ours, theirs, "throughput_mbps")
-    # The other's rest is 1, 0 and -1 below half of each run's, of 20: 5, 0 and -5 points. (Mean ratio: 48%.)
+    # The other's rest is 1, 0 and -1 below half of each run's, of 20: 5, 0 and -5 points. (Mean
+    # ratio: 48%.)
     half = 4.302652730 * 5 / 3**0.5
     assert kept.mean == pytest.approx(30.0)
     assert kept.ci95 == pytest.approx((30 - half, 30 + half))
@@ -340,7 +344,7 @@ def test_a_run_without_a_value_says_nothing():
 
 
 def test_a_scheme_of_several_models_has_a_model_as_its_sample():
-    """Ten runs, two models in turns: 11 and 21 beside 10. Their difference is 6 in the mean, over two samples."""
+    """Ten runs, two models in turns: 11 and 21 beside 10. Their difference is 6 on average, over two samples."""
     lab = Lab(Settings(runs=10))
     scenario = Scenario.load("owl-geni:count=2")
     several = lab.want("owl", "learned:model=a:model=b", scenario)
@@ -399,7 +403,7 @@ def test_two_learners_whose_seeds_share_nothing_are_independent_samples():
 
 
 def test_one_learner_in_two_ways_is_paired_by_training():
-    """The same trainings with another latency: 1, 0.5 and 2 more, which is 1.17 in the mean."""
+    """The same trainings with another latency: 1, 0.5 and 2 more, which is 1.17 on average."""
     found, one, same, _ = two_learners()
     half = 4.302652730 * (7 / 12) ** 0.5 / 3**0.5
     difference = found.difference(one, same, "throughput_mbps")

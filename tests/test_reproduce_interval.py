@@ -39,7 +39,7 @@ def run(undrawn_run):
 
 
 def drawn(figure, run_of, seeds=SEEDS, models=Path("no-models")) -> FigureResult:
-    """A figure of made-up runs: `run_of` gives one from what is wanted and its number."""
+    """A figure of made-up runs: `run_of` gives one from a request and its number."""
     making = FIGURES[figure].make(Lab(Settings(runs=seeds), models, stand_ins=STAND_INS))
     runs = {
         one: [run_of(one, k) | {"seed": seed, "seconds": 60.0} for k, seed in enumerate(one.seeds[:seeds])]
@@ -184,7 +184,8 @@ def test_the_seven_networks_together():
     assert set(found.values()) == {HOLDS}, found
     other = verdicts(drawn("table10", contrary))
     assert other.pop("table10.five-minutes") is OPEN
-    # Turned round, C is still 5% below the highest at rest and in the bus, and on foot it is unclear.
+    # Turned round, C is still 5% below the highest at rest and in the bus, and on foot it is
+    # unclear.
     assert other.pop("table10.C-retains") is OPEN
     assert set(other.values()) == {FAILS}, other
 
@@ -310,7 +311,8 @@ def test_estimates_by_hand():
     # Variation 50; 3/4 of it and 1/4 of 80: 57.5; of 10: 45.625; of 0.75.
     variation = [50.0, 57.5, 45.625, 34.40625]
     assert found["jk"] == pytest.approx([e + 4 * v for e, v in zip(found["ewma"], variation, strict=True)])
-    # As printed: 3/4 of the EWMA in its place makes four times that, and its distance from the newest sample.
+    # As printed: 3/4 of the EWMA in its place makes four times that, and its distance from the
+    # newest sample.
     assert found["jk-printed"] == pytest.approx([400.0, 440 + 70, 435 + 8.75, 434.625 + 0.65625])
     # The first sample is forgotten after 10 s; the third is the least of the rest.
     assert found["min-filtered"] == [100.0, 100.0, 100.0, 100.0]
@@ -399,7 +401,7 @@ def test_figure_11_with_a_queue_that_only_grows_is_above_the_mean():
 
 
 def test_figure_11_with_a_queue_that_jumps_is_far_below_jk():
-    """Half of the samples are 120 ms and half 1120: the mean is 620, the deviation 500, and jk about 2620."""
+    """Half of the samples are 120 ms and half 1120: mean 620, standard deviation 500, and jk about 2620."""
 
     def jumps(_wanted, k):
         queue = [1000.0 * ((t + k) % 2) for t in range(800)]

@@ -96,7 +96,8 @@ def test_each_training_is_one_sample():
     assert found.pairwise("throughput_mbps").differ("A", "C")
     difference = found.percent_of_all("A", "C", "throughput_mbps")
     assert difference.mean == pytest.approx(25, abs=0.2)
-    # 18 groups of five trainings, which are blocks: the error has 90 less 18 less 4 degrees of freedom.
+    # 18 groups of five trainings, which are blocks: the error has 90 less 18 less 4 degrees of
+    # freedom.
     assert found.manova["Roy's greatest root"].df == (17, 18 * 5 - 18 - 4)
     assert not found_of_seeds(4).has_enough
 
@@ -109,7 +110,7 @@ def test_delays_a_bin_apart_are_not_told_apart():
 
 def test_several_groups_are_held_against_others_by_means_over_all_runs():
     def values(name, k):
-        # Of 2 and 10 one side has 1 and 11: in the mean of both the same, in that of ratios 20% less.
+        # Of 2 and 10 one side has 1 and 11: on average both the same, as a mean of ratios 20% less.
         even = (2.0, 10.0)[k % 2]
         own = {"A": (0.0, 12.0)[k % 2], "G": (2.0, 10.0)[k % 2]}.get(name, even)
         return own, 50.0, own / 100

@@ -46,7 +46,7 @@ ALONE = dict.fromkeys(METRICS, 1.0) | {"throughput_mbps": 10.0, "rtt_mean_ms": 4
 
 
 def drawn(figure, lab, run_of):
-    """A figure of made-up runs: `run_of` gives what is wanted and a run's number what the run has beside ALONE."""
+    """A figure of made-up runs: `run_of` gives what a run has besides ALONE, from a request and a number."""
     making = figure(lab)
     about = {"scenario": "any", "scenario_hash": "any", "world": "sim", "flow": ALL_FLOWS, "seconds": 50.0}
     runs = {
@@ -149,7 +149,7 @@ def test_shares_of_a_run_are_those_of_its_least_and_its_largest():
 
 
 def test_flows_that_shut_each_other_out_in_turns_are_not_friendly():
-    """2.5 and 47.5 Mbit/s in turns: 25 each in the mean."""
+    """2.5 and 47.5 Mbit/s in turns: 25 each on average."""
     turns = claims(fig8, lab(), lambda _, k: flows(2.5, 47.5) if k % 2 else flows(47.5, 2.5))["fig8.friendly"]
     assert turns.verdict is FAILS
     assert (turns.worst.name, turns.ours.mean) == ("newreno, least share", pytest.approx(0.1))
@@ -165,7 +165,7 @@ def senders(rates, losses):
 
 
 def test_senders_at_the_equilibrium_in_the_mean_alone_are_not_there(tmp_path):
-    """Two at delta 0.5: 66.7 Mbit/s and 25% each, which 50 and 83.3, 10% and 40% have in the mean."""
+    """Two at delta 0.5: 66.7 Mbit/s and 25% each, which 50 and 83.3, 10% and 40% have on average."""
 
     def right(wanted):
         n = int(wanted.scenario.name[-1])
@@ -249,7 +249,7 @@ def test_without_its_counterpart_masking_is_not_judged(tmp_path):
 @pytest.fixture
 def of_fig4(monkeypatch):
     """What figure 4 judges, of runs whose power and utility are given by (scenario, label), else 1."""
-    # A generated trace in the place of one that not every machine has.
+    # A generated trace in place of one that not every machine has.
     monkeypatch.setitem(RECORDINGS, "AT&T 2016", "synthetic-att")
     return _of_fig4
 

@@ -65,7 +65,7 @@ ONE_MODEL = Lab(Settings(runs=SEEDS), stand_ins={"rax-pretrained": "rax"})
 
 
 def claims(figure, run_of, lab=ONE_MODEL):
-    """The figure's claims by id, of made-up runs: `run_of` gives one from what is wanted and a number."""
+    """The figure's claims by id, of made-up runs: `run_of` gives one from a request and a number."""
     making = figure(lab)
     runs = {one: [run_of(one, k) | {"seed": seed} for k, seed in enumerate(one.seeds)] for one in next(making)}
     with pytest.raises(StopIteration) as end:
@@ -148,8 +148,8 @@ def test_a_sender_has_reached_its_share_once_ten_seconds_have_it():
 def test_lost_shares_count_bins_by_what_was_sent():
     # 10 arrived of 10, and 5 of 10: of 20 sent 5 are lost.
     assert share_lost(series_of([10.0, 5.0], [0.0, 0.5])) == pytest.approx(0.25)
-    # A window runs away, and its losses are seen once hardly anything is sent: of 102 sent 80 are lost. From the
-    # second's 98% and the 20 that arrive in it more than 1000 would have been sent.
+    # A window runs away, and its losses are seen once hardly anything is sent: of 102 sent 80 are
+    # lost. From the second's 98% and the 20 that arrive in it more than 1000 would have been sent.
     late = {"sent_mbps": [100.0, 1.0, 1.0], "lost_mbps": [0.0, 80.0, 0.0]}
     assert share_lost(late) == pytest.approx(80 / 102)
     assert share_lost(late, 2 / 3) == 0.0
@@ -168,7 +168,8 @@ def test_the_worst_second_is_of_the_first_ten():
     late = {"sent_mbps": [0.0, 4.0, 0.0, 0.0], "lost_mbps": [0.0, 1.0, 3.0, 0.0]}
     assert worst_second({"series": late}) == 100.0
     assert worst_second({"series": {"sent_mbps": [0.0], "lost_mbps": [0.0]}}) == 0.0
-    # Three lost of the eight of the second before: of what is sent in this one they are more than all.
+    # Three lost of the eight of the second before: of what is sent in this one they are more than
+    # all.
     more = {"sent_mbps": [8.0, 2.0], "lost_mbps": [0.0, 3.0]}
     assert worst_second({"series": more}) == 100.0
     assert percent_spike({"series": {name: values * 20 for name, values in more.items()}}) == pytest.approx(30.0)

@@ -103,15 +103,16 @@ def test_owl_is_trained_on_scaled_rates_and_on_what_was_left_unused():
 
 
 def test_owls_rate_may_be_what_was_sent():
-    # Section V: 45 of 60 Mbit/s arrive where 133 come to a link of 100, U = 60 - 0.5 x 60 x 4/3. And without loss.
+    # Section V: 45 of 60 Mbit/s arrive where 133 come to a link of 100, U = 60 - 0.5 x 60 x 4/3.
+    # And without loss.
     sent = Reward("owl", {"delta": 0.5, "beta": 0.0, "sent": 1.0}).function()
     measured = Measurements.of(throughput_mbps=[45.0, 45.0], loss=[0.25, 0.0])
     assert sent(measured) == pytest.approx([20.0, 22.5])
 
 
 def test_owl_gains_up_to_its_fair_share_where_it_is_trained_beside_others():
-    # 12 Mbit/s for three: 3 are below the share, 4 are the share, 6 are 2 above it, at last with a tenth lost.
-    # What a step saw, a burst or a gap, does not matter.
+    # 12 Mbit/s for three: 3 are below the share, 4 are the share, 6 are 2 above it, at last with a
+    # tenth lost. What a step saw, a burst or a gap, does not matter.
     step = Measurements.of(
         throughput_mbps=[0, 9, 1, 7],
         delivery_rate_mbps=[3, 4, 6, 6],
@@ -123,7 +124,8 @@ def test_owl_gains_up_to_its_fair_share_where_it_is_trained_beside_others():
     )
     beside = Reward("owl", {"delta": 0.4, "fair": 1}).function()
     assert beside(step) == pytest.approx([3 - 1.2, 4 - 1.6, 4 - 2.4, 4 - 2.4 / 0.9])
-    # 10 for a full share: 7.5, 10 and 15 at a cost of 0.4 each, less the 6 that the share itself earns.
+    # 10 for a full share: 7.5, 10 and 15 at a cost of 0.4 each, less the 6 that the share itself
+    # earns.
     shaped = Reward("owl", {"delta": 0.4, "fair": 1, "scale": 10, "exponent": 1, "regret": 1}).function()
     assert shaped(step) == pytest.approx([7.5 - 3 - 6, 0, 10 - 6 - 6, 10 - 6 / 0.9 - 6])
     # Half as much again as the share is what it may take: 6 of 12.

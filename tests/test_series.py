@@ -17,8 +17,8 @@ def flow(number, rates, step=0.5, **columns):
 
 
 def test_jains_index_is_of_the_flows_present():
-    # Flow 1 comes in the second second and leaves in the middle of the fourth; flow 2 delivers nothing for
-    # a second between, and from then on.
+    # Flow 1 comes in the second second and leaves in the middle of the fourth; flow 2 delivers
+    # nothing for a second between, and from then on.
     flows = [
         flow(0, [4, 4, 4, 4, 4, 4, 4, 4]),
         flow(1, [0, 0, 4, 4, 2, 2, 2, 0], in_flight_packets=[None, None, 1, 1, 1, 1, 1, None]),

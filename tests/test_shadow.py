@@ -66,7 +66,7 @@ def test_a_decision_raises_or_lowers_or_keeps(would, value, cwnd, raised, lowere
 
 
 def test_the_time_of_a_later_start_of_the_machine_follows_the_earlier_one():
-    """The file is appended to, and times begin anew: 10 s, and then 3 s."""
+    """The file is appended to, and times start again: 10 s, and then 3 s."""
     lines = [line("add-cwnd", 1, at_s=at) for at in (1000.0, 1010.0, 5.0, 8.0)]
     both = found(*lines, line("add-cwnd", 1, at_s=7.0, flow=9))
     assert both.all.as_json()["seconds"] == pytest.approx(13.0)

@@ -34,7 +34,8 @@ def test_interval_is_scipys_bca_of_the_same_resamples(shape, n):
 @pytest.mark.parametrize("n", [10, 30])
 def test_interval_is_scipys_bca_of_other_resamples(shape, n):
     ours, (low, high) = both_intervals(shape, n, 5)
-    # The ends differ by 1.3% of the width (standard deviation), as those of two sets of 10,000 resamples do.
+    # The ends differ by 1.3% of the width (standard deviation), as those of two sets of 10,000
+    # resamples do.
     assert ours == pytest.approx((low, high), abs=0.04 * (high - low))
 
 

@@ -1,4 +1,4 @@
-"""Schemes keep their look, and looks stay apart for whoever sees colours differently."""
+"""Schemes keep their look, and looks stay apart also with colour blindness."""
 
 import itertools
 

@@ -104,7 +104,8 @@ def test_convert_takes_a_trace_by_name(run, tmp_path):
     assert len((tmp_path / "rates.csv").read_text().splitlines()) == 7
 
 
-# Small files made up in the formats of public sets, and the commands of docs/traces.md that bring them in.
+# Small files made up in the formats of public sets, and the commands of docs/traces.md that bring
+# them in.
 UCC = "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate"
 MADE_UP = {
     "trace_4529613": "0.00 4.0\n1.02 2.0\n2.01 0\n3.03 6.0\n",

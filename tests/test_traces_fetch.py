@@ -22,7 +22,8 @@ def test_fetch_copies_checks_and_skips(tmp_path):
         (source / name).write_bytes(text)
     assert list(fetch(TOY, target, source)) == ["a.down: 0.0 MB", "a.up: 0.0 MB"]
     assert (target / "a.down").read_bytes() == CONTENTS["a.down"]
-    # What is there stays. What is missing comes; a file of your own that has its name is not overwritten.
+    # What is there stays. What is missing comes; a file of your own that has its name is not
+    # overwritten.
     (target / "a.up").unlink()
     assert list(fetch(TOY, target, source)) == ["a.down: there already", "a.up: 0.0 MB"]
     (target / "a.up").write_bytes(b"mine")

@@ -472,7 +472,8 @@ def test_no_simulated_flow_stalls_while_agents_come_and_go(url):
         assert host.counters["restores_silence"] == 2
         (samples,) = flows.delivered.values()
         assert samples[-1][0] - samples[0][0] > 5
-        # The slowest link of the scenario sends a packet in 12 ms, and BBR's ProbeRTT keeps four in flight.
+        # The slowest link of the scenario sends a packet in 12 ms, and BBR's ProbeRTT keeps four in
+        # flight.
         assert flows.longest_stall_s() < 1.0
         assert not host.rules.rejected
 

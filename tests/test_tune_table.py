@@ -173,7 +173,8 @@ def test_a_model_with_rows_sees_the_other_flows(tmp_path):
 
 
 def test_what_a_model_has_never_seen_is_not_shown_to_it():
-    # Trained with an agent for each flow, which share nothing: below its own row the table was always empty.
+    # Trained with an agent for each flow, which share nothing: below its own row the table was
+    # always empty.
     policy = ModelPolicy.load("bbr-tuner-ppo-v1")
     assert policy.rows == 1
     flows = [[dict.fromkeys(COLUMNS, 10.0 + n)] for n in range(3)]

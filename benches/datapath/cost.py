@@ -40,7 +40,8 @@ def measure(progress: Progress, compared: dict[str, Variant], seconds: float) ->
         names = list(compared)
         for round_ in progress.rounds("cost"):
             for path in ("tso", "mtu"):
-                # In another order each time, so that no one always follows the same; the same in each measurement.
+                # In another order each time, so that no one always follows the same; the same in
+                # each measurement.
                 order = random.Random(f"{path} {round_}").sample(names, len(names))
                 with place.link(path == "tso"), place.server() as server:
                     for name in order:
@@ -82,8 +83,8 @@ def _transfer(flow: Flow, agent: Agent | None, server: int, heart: int) -> dict[
     found = client.result()
     wall = time.monotonic() - start
     busy, beat = place.busy_s() - busy, place.used_s(heart) - beat
-    # Of a process that ended while they were counted, all that it ever used may be missed, or come on top: either
-    # way somebody was at work.
+    # Of a process that ended while they were counted, all that it ever used may be missed, or come
+    # on top: either way somebody was at work.
     theirs = min(abs(others.used_s() - theirs), busy - beat)
     spent = [place.used_s(pid) - was for pid, was in zip(pids, used, strict=True)]
     gb = found.pop("gb")

@@ -76,7 +76,7 @@ def _of_hooks(figures: Figures) -> Iterator[Figures]:
         title = f"{variant['title']}, {row['path']}"
         if variant["is_held"]:
             beneath = beneath_ns(figures, row)
-            note = "" if beneath is None else f"{run_ns(row):.0f} with {beneath:.0f} of what is beneath"
+            note = "" if beneath is None else f"{run_ns(row):.0f} with {beneath:.0f} of the base controller"
             yield _target(
                 f"Headway's ns of an ACK: {title}",
                 own_ns(figures, row),

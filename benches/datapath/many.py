@@ -45,7 +45,7 @@ class Served(NamedTuple):
 
 
 def queue_s(flows: int) -> float:
-    """Of more than 1,000 flows each has as much room in the queue: with less there are none but time-outs."""
+    """The queue's length. Beyond 1,000 flows it grows with them: with less room each, they only time out."""
     return QUEUE_S * max(1.0, flows / 1000)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 OUTER_PROC = "HEADWAY_OUTER_PROC"
-"""In the environment: a descriptor of the /proc outside, which whoever makes the namespace hands down."""
+"""An environment variable with a descriptor of the /proc outside, for processes in the namespace."""
 KERNEL_THREAD = 0x200000
 """PF_KTHREAD: what the kernel does for the flows is not others'."""
 MOST = 0.1

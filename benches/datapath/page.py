@@ -1,4 +1,4 @@
-"""The figures as tables, for the terminal and for docs/kernel-performance.md, which is written anew from them."""
+"""The figures as tables, for the terminal and for docs/kernel-performance.md, which is written from them."""
 
 from typing import Any
 
@@ -42,11 +42,10 @@ headway_bbr to the kernel's BBR): medians, with a bootstrap interval of 95%. CPU
 machine's, less the heartbeat's and less those of others' processes; beside them those of iperf3's two ends and
 the agent.
 
-Whoever else works on this machine takes caches and time. So what processes outside this measurement use is
-counted during each transfer, by themselves and not as what is left over, and a transfer beside which that was
-more than {most:g} cores is done again, whichever variant's it is and whatever came out: {repeated} of
-{transfers} were. After {tries} tries the last one counts: {disturbed} of {transfers} still were disturbed. The
-median of all is {others:.2f} cores.
+Other processes on this machine take caches and time. So the CPU time of processes outside this measurement is
+counted during each transfer. If they used more than {most:g} cores, the transfer is repeated, whatever its
+variant and its result: {repeated} of {transfers} were. After {tries} tries the last one counts: {disturbed} of
+{transfers} were still disturbed. The median of all is {others:.2f} cores.
 
 A policy steers on an unshaped path too, and its window or rate is then what decides the throughput. Where it is
 asked *in shadow* Cubic decides (`--shadow`), and the difference to Cubic is what programs, records and agent
@@ -61,17 +60,17 @@ ever lost slow start does not end, and in it Owl is not asked. Where packets are
 to take turns.
 """
 HOOKS = """\
-By the kernel's own count (`BPF_ENABLE_STATS`): all programs that run for an acknowledgement together, over
-{seconds:g} s in the middle of a flow, the median of {rounds} rounds. "Counting" is the count's own part, as a
-program that does nothing shows it; "beneath" is what the same program takes where no agent is told of anything:
-Cubic's own functions, or BBR's, which it calls, and how it is entered. The rest is Headway's: the record, the
-action, the guard, and this is held to the target. Where a policy has the flow, and not a
-shadow, Cubic's own functions are called less often than without it.
+By the kernel's own count (`BPF_ENABLE_STATS`): the time of all programs that run for an acknowledgement, over
+{seconds:g} s in the middle of a flow, the median of {rounds} rounds. "Counting" is the time of the count itself,
+measured with an empty program. "Base" is the time of the same program without an agent: the entry, and the
+functions of Cubic or BBR that it calls. The rest is Headway's: the record, the action, the guard. The target
+holds for that rest. Where a policy controls the flow, Cubic's own functions are called less
+often than without it.
 
-Where the agent sleeps when a decision is due the program wakes it, which takes longer than all the rest: tens
-of microseconds where its processor idles. An agent that never sleeps (`--busy-poll`) is never woken. A record
-goes out for each acknowledgement, but where the kernel's own policy decides (int8): for its own use each, to
-the agent every {digest:g} ms. {again}
+If the agent sleeps when a decision is due, the program wakes it. That takes longer than all the rest: tens of
+microseconds if its processor is idle. An agent that never sleeps (`--busy-poll`) is never woken. A record goes
+to the agent for each acknowledgement. Where a policy inside the kernel decides (int8), the program uses each
+record itself, and sends one to the agent every {digest:g} ms. {again}
 """
 LATENCY = """\
 From the record of an acknowledgement in the kernel until Owl's action stands in the flow's slot, where the
@@ -143,7 +142,7 @@ def every(figures: Figures) -> dict[str, tuple[str, list[Table]]]:
 def _length(rows: list[Figures]) -> Figures:
     """How often and how long."""
     disturbed, runs = sum(row["disturbed"] for row in rows), sum(row["rounds"] for row in rows)
-    again = f"Runs beside others are done again here too: {disturbed} of {runs} still were disturbed."
+    again = f"Disturbed runs are repeated here too: {disturbed} of {runs} were still disturbed."
     return {"rounds": rows[0]["rounds"], "seconds": rows[0]["seconds"], "again": again}
 
 
@@ -279,7 +278,7 @@ def _hooks(figures: Figures) -> Table:
                 programs,
             ]
         )
-    columns = ["", "path", "ns an ACK", "counting", "beneath", "Headway's", "both", "ACKs a second"]
+    columns = ["", "path", "ns an ACK", "counting", "base", "Headway's", "both", "ACKs a second"]
     columns += ["records", "woke the agent", "ns a run of each"]
     return Table("", columns, rows)
 

@@ -26,7 +26,7 @@ HEARTBEAT = "import time\nwhile True: time.sleep(0.001)"
 IPERF3_PORT = 5201
 WRITE = {True: "1M", False: "128K"}
 """What iperf3 writes at a time, by whether packets are as TSO makes them: with its own 128 KB a flow of those has
-18 or 40 Gbit/s, as writer and reader happen to take turns, whoever controls it; with 1 MB it has 63."""
+18 or 40 Gbit/s, as writer and reader happen to take turns, whichever controller it has; with 1 MB it has 63."""
 SSTHRESH = 1024
 """Packets, of an unshaped link's route: where nothing is lost slow start never ends, and Owl is never asked."""
 INITIAL_CWND = 2 * SSTHRESH

@@ -10,7 +10,7 @@ YARDSTICK = "cubic"
 KERNELS = (YARDSTICK, "bbr")
 """Controllers that need no daemon."""
 COUNTED_ONLY = ("window-no-agent", "bbr-no-agent")
-"""Whose hooks are counted, to know what is beneath those of others, and nothing else."""
+"""Only their hooks are counted, as the base controller's part of other variants."""
 SETTLE_S = 3.0
 
 

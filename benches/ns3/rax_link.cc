@@ -45,14 +45,14 @@ constexpr uint16_t kPort = 5001;
 // TcpLedbat of ns-3.37 bounds the window by what was in flight before the acknowledgement and so never
 // grows it; RFC 6817 allows a packet more (ALLOWED_INCREASE), as later versions of ns-3 do. This is ns-3's
 // class given that packet: it takes the flight for one packet larger while the window is adjusted.
-class TcpLedbatMended : public TcpLedbat {
+class TcpLedbatFixed : public TcpLedbat {
  public:
   static TypeId GetTypeId() {
     static TypeId type =
-        TypeId("ns3::TcpLedbatMended").SetParent<TcpLedbat>().AddConstructor<TcpLedbatMended>().SetGroupName("Internet");
+        TypeId("ns3::TcpLedbatFixed").SetParent<TcpLedbat>().AddConstructor<TcpLedbatFixed>().SetGroupName("Internet");
     return type;
   }
-  Ptr<TcpCongestionOps> Fork() override { return CopyObject<TcpLedbatMended>(this); }
+  Ptr<TcpCongestionOps> Fork() override { return CopyObject<TcpLedbatFixed>(this); }
 
  protected:
   void CongestionAvoidance(Ptr<TcpSocketState> tcb, uint32_t segments) override {
@@ -62,7 +62,7 @@ class TcpLedbatMended : public TcpLedbat {
     tcb->m_lastAckedSeq = acked;
   }
 };
-NS_OBJECT_ENSURE_REGISTERED(TcpLedbatMended);
+NS_OBJECT_ENSURE_REGISTERED(TcpLedbatFixed);
 
 struct Options {
   std::string cc = "TcpNewReno";
@@ -103,7 +103,7 @@ void CheckClass(const std::string& option, const std::string& name, const std::s
 Options Parse(int argc, char** argv) {
   Options o;
   CommandLine cmd(__FILE__);
-  cmd.AddValue("cc", "congestion control: TcpNewReno, TcpLinuxReno, TcpCubic, TcpBbr, TcpVegas, TcpDctcp, TcpLedbatMended...", o.cc);
+  cmd.AddValue("cc", "congestion control: TcpNewReno, TcpLinuxReno, TcpCubic, TcpBbr, TcpVegas, TcpDctcp, TcpLedbatFixed...", o.cc);
   cmd.AddValue("recovery", "TcpPrrRecovery or TcpClassicRecovery", o.recovery);
   cmd.AddValue("rate", "bottleneck rate in IP bytes (20Mbps)", o.rate);
   cmd.AddValue("rtt", "propagation round trip (50ms)", o.rtt);

@@ -5,8 +5,9 @@ use zerocopy::FromBytes;
 
 use super::Bytes;
 
-/// The input is whether limits are usual, limits, then steps: what happens before a record, and the record. Whatever
-/// they say, windows and rates keep within bounds, a flow is somebody's, and an agent that answers has it back some day.
+/// The input is whether limits are usual, limits, then steps: what happens before a record, and the
+/// record. Whatever they say, windows and rates keep within bounds, a flow is somebody's, and an
+/// agent that answers has it back some day.
 pub fn guard(input: &[u8]) {
     let mut input = Bytes(input);
     let limits = match input.byte() % 2 {

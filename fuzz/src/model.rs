@@ -20,8 +20,9 @@ fn folder(path: &str) -> PathBuf {
     found.expect("the fixture")
 }
 
-/// The first byte says of which model, and which file, the rest takes the place; the card's hashes are made to fit, so that they do not
-/// keep everything else from being reached. What is loaded decides, whatever it is shown.
+/// The first byte says of which model, and which file, the rest takes the place; the card's hashes
+/// are made to fit, so that they do not keep everything else from being reached. What is loaded
+/// decides, whatever it is shown.
 pub fn model(input: &[u8]) {
     let Some((which, rest)) = input.split_first() else {
         return;

@@ -11,8 +11,8 @@ use headway_net::{Body, Packet, Segment, Server};
 
 use super::Bytes;
 
-/// The first bytes choose discipline, limits and overhead; then two bytes a step: a packet comes, the
-/// link takes one, its rate changes, or time passes.
+/// The first bytes choose discipline, limits and overhead; then two bytes a step: a packet comes,
+/// the link takes one, its rate changes, or time passes.
 pub fn queue(input: &[u8]) {
     let mut input = Bytes(input);
     let discipline = discipline(&mut input);

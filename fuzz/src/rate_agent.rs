@@ -3,8 +3,8 @@
 use headway_fixed::{Int8, RateAgent, RecordBytes};
 use zerocopy::FromBytes;
 
-/// The input is a policy as it stands in the kernel's map, then records. Whatever they say, rates keep within the
-/// policy's bounds, and the same records give the same.
+/// The input is a policy as it stands in the kernel's map, then records. Whatever they say, rates
+/// keep within the policy's bounds, and the same records give the same.
 pub fn rate_agent(input: &[u8]) {
     let Ok((policy, records)) = Int8::read_from_prefix(input) else {
         return;

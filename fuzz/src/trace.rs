@@ -1,5 +1,5 @@
-//! Traces: mahimahi's format, series of rates, rates that hold for some time each, scaling and cutting; and what
-//! a file is that is no trace.
+//! Traces: mahimahi's format, series of rates, rates that hold for some time each, scaling and
+//! cutting; and what a file is that is no trace.
 
 use headway_cc::{Duration, Rate};
 use headway_net::trace::{Trace, looks_like};
@@ -75,8 +75,8 @@ pub fn trace(input: &[u8]) {
     }
 }
 
-/// What a table of two columns makes: seven bytes are the nanoseconds for which a rate holds, and the rate.
-/// The trace is as long as they are, and carries what they do to a packet.
+/// What a table of two columns makes: seven bytes are the nanoseconds for which a rate holds, and
+/// the rate. The trace is as long as they are, and carries what they do to a packet.
 pub fn steps(input: &[u8]) {
     let steps: Vec<_> = (input.chunks_exact(7))
         .map(|chunk| {
@@ -111,7 +111,8 @@ pub fn steps(input: &[u8]) {
     }
 }
 
-/// What every trace promises: it has opportunities in order, a length, and is read back as it is written.
+/// What every trace promises: it has opportunities in order, a length, and is read back as it is
+/// written.
 fn check(trace: &Trace) {
     let at = trace.opportunities();
     assert_eq!(at.len(), trace.count());

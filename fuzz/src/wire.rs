@@ -5,7 +5,8 @@ use headway_emu::host::wire::{self, ACK_HEADER, DATA_HEADER, Datagram, LONGEST_M
 
 use super::Bytes;
 
-/// What is read off the input, written again, reads the same; a router changes nothing but its field.
+/// What is read off the input, written again, reads the same; a router changes nothing but its
+/// field.
 pub fn wire(input: &[u8]) {
     let mut numbers = Bytes(input);
     let header = Header([0; 3].map(|_: u8| f32::from_le_bytes(numbers.array())));

@@ -37,8 +37,8 @@ class Place(TypedDict, total=False):
     """Of world `kernel`."""
 
 
-class Made(Place):
-    """How a bench is made."""
+class BenchOrigin(Place):
+    """How a bench is made: versions, command and options."""
 
     headway: str
     """The package's version."""
@@ -80,7 +80,7 @@ class BenchScenario(TypedDict):
     """Where each run begins there, by its number."""
 
 
-class BenchFacts(Made):
+class BenchFacts(BenchOrigin):
     """What the footer of results.parquet says of a bench. bench.json has it too."""
 
     schema: int

@@ -55,7 +55,8 @@ class _Lenient(TextIOWrapper):
 
 def prepare() -> None:
     """Makes a closed stream as /dev/null, and replaces what a stream's encoding cannot say."""
-    # A file that is opened later must not get the number of a closed stream: it would be printed into.
+    # A file that is opened later must not get the number of a closed stream: it would be printed
+    # into.
     for number in range(3):
         try:
             os.fstat(number)

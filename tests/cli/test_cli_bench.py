@@ -89,7 +89,8 @@ def test_bench_json_has_the_fields_of_the_design(run, tmp_path):
         assert set(row[name]) == {"mean", "ci95"}
     rate = row["throughput_mbps"]
     assert rate["ci95"][0] <= rate["mean"] <= rate["ci95"][1]
-    # A 12 Mbit/s link of 60 ms: two seconds of NewReno fill some of it, and no packet is earlier than light.
+    # A 12 Mbit/s link of 60 ms: two seconds of NewReno fill some of it, and no packet is earlier
+    # than light.
     assert 1 < rate["mean"] <= 12
     assert row["delay_mean_ms"]["mean"] >= 60
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
@@ -287,7 +288,8 @@ def test_all_schemes(run, tmp_path):
     assert ran == names
     assert "leaves out" not in said
 
-    # A scenario without: they are named, in the results too, and the command that repeats them works.
+    # A scenario without: they are named, in the results too, and the command that repeats them
+    # works.
     routed = {"abc", "xcp", "xcp-w"}
     ran, said = bench("pantheon-default")
     assert ran == names - routed

@@ -457,7 +457,7 @@ def test_a_chart_that_cannot_be_drawn_is_one_line(tmp_path, small_bench, argumen
 
 
 def test_the_table_is_printed_before_anything_is_drawn(tmp_path):
-    """Whoever reads the table has it while the report is not there yet; one that leaves costs no report."""
+    """The table comes before the report, and a reader who then leaves costs no report."""
     done = start(*BENCH, "--out", tmp_path / "out", redirect="| { head -n 2; }")
     assert done.stderr == b""
     assert (tmp_path / "out" / "report.html").is_file()

@@ -33,7 +33,8 @@ def test_a_learner_learns_over_udp(tmp_path):
     """Real packets of its own transport: what it was taught holds, and it goes on learning."""
     words = ("--schemes", "rax-pretrained", "--scenario", "rax-1", "--runs", 1, "--seconds", 12)
     (row,), _ = bench(tmp_path / "out", *words)
-    # The window that it begins with is 1; without having learned it would have a third of the link by then.
+    # The window that it begins with is 1; without having learned it would have a third of the link
+    # by then.
     assert row["utilisation"]["mean"] > 0.5, row
     assert row["loss"]["mean"] < 0.1, row
 

@@ -143,8 +143,9 @@ def test_all_do_as_well_as_cubic(suffered, controller):
     fault, all_, cubic = suffered
     one = all_[controller]
     for since in one.judged():
-        # That a policy is no good takes the guard seconds to see, in which the flow has what it gives. From the
-        # fault on it is judged by those and what follows them, or by as long as the guard is given.
+        # That a policy is no good takes the guard seconds to see, in which the flow has what it
+        # gives. From the fault on it is judged by those and what follows them, or by as long as the
+        # guard is given.
         is_unseen = fault == "noise" and since == one.since
         until = since + AFTER_S
         if is_unseen:

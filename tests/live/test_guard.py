@@ -54,7 +54,8 @@ def test_an_agent_is_killed_that_nobody_asks(tmp_path, plain, options, controlle
         flow.wait(4)
         agent.kill()
         judged(flow, time.monotonic(), plain)
-    # Nobody is left to say what the guard did: that it went on is what counts. New sockets have others.
+    # Nobody is left to say what the guard did: that it went on is what counts. New sockets have
+    # others.
     assert controller not in daemon.registered()
 
 

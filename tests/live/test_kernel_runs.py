@@ -54,7 +54,8 @@ def test_figure_11_is_made_over_the_kernels_tcp(tmp_path):
         "--quick",
         "--json",
     ]
-    # Owl-Loss by the stand-in; Owl's place is Cubic's, as in figures that are tried out before a model is there.
+    # Owl-Loss by the stand-in; Owl's place is Cubic's, as in figures that are tried out before a
+    # model is there.
     command += ["--json", "--stand-in", "owl=cubic", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -33,7 +33,7 @@ def sending(status):
 
 
 def dips(agent, seconds):
-    """How often BBR has gone down to its four packets to see the least RTT, in so long."""
+    """How often BBR goes down to four packets within `seconds` to see the minimum RTT."""
     seen = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -46,13 +46,15 @@ def test_they_are_set_while_a_flow_runs(tmp_path):
     options = ["--controllers", CONTROLLER]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, CONTROLLER, 24) as flow:
         flow.wait(2)
-        # What BBR takes the path for is told as the path is; gains are those of ProbeBW (tcp_bbr.c).
+        # What BBR takes the path for is told as the path is; gains are those of ProbeBW
+        # (tcp_bbr.c).
         one = sending(agent.status())
         assert 17 <= one["btlbw_mbps"] <= 22
         assert 20 <= one["rtprop_ms"] <= 23
         assert one["pacing_gain"] in {1.25, 0.75, 1.0}
         assert one["cwnd_gain"] == 2.0
-        # With its own window of 10 s at most once; with 1 s every 1.2 s, the probe's own 200 ms included.
+        # With its own window of 10 s at most once; with 1 s every 1.2 s, the probe's own 200 ms
+        # included.
         assert dips(agent, 6) <= 1
         wrong = agent.ask("set", "all", "rtprop_windw=1s")
         assert wrong.returncode == 1
@@ -94,7 +96,7 @@ def test_a_longer_window_of_bandwidth_remembers_for_longer(tmp_path, slowing):
         link = {"up": slowing, "queue": "400pkt"}
         with daemon.Daemon(*options) as agent, path.flow(tmp_path, CONTROLLER, 11, **link) as flow:
             flow.wait(1)
-            # The least RTT is not to be looked for meanwhile.
+            # Meanwhile BBR does not probe for the minimum RTT.
             assert agent.ask("set", "all", f"btlbw_window={rounds}", "rtprop_window=60s").returncode == 0
             took[rounds] = forgets(agent, flow, 3.0)
     print(f"forgotten after {took}")

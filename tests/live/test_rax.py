@@ -113,7 +113,8 @@ def test_the_flow_goes_on_without_the_agent_while_it_explores(tmp_path, end):
         else:
             agent.kill()
         flow.wait(14)
-        # Cubic has the flow after a tenth of a second, and slow start takes it on from whatever window was tried.
+        # Cubic has the flow after a tenth of a second, and slow start takes it on from whatever
+        # window was tried.
         assert flow.mbps(flow.begun + 8, flow.begun + 14) > 0.6 * 20
         (connection,) = flow.connections()
         assert flow.longest_gap(flow.begun + 5, flow.begun + 14, connection) < 2
@@ -179,7 +180,8 @@ def test_cubic_has_it_when_it_runs_away(tmp_path, state, kept):
         since = time.monotonic()
         flow.wait(since + judge.AFTER_S + 0.3 - flow.begun)
         judge.none_stalls(flow, since)
-        # Half a second old it begins again where the path was seen to end; plain Cubic is in its first slow start.
+        # Half a second old it begins again where the path was seen to end; plain Cubic is in its
+        # first slow start.
         judge.does_as_well(flow, since, cubic.mbps(since, since + judge.AFTER_S), 0.75)
 
 

@@ -34,7 +34,8 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
     counters = status["counters"]
     assert counters["malformed_messages"] == counters["ring_dropped"] == 0
     assert counters["reports_of_unknown_flows"] == 0
-    # Aurora's clock decides by itself. Who is faster than that wakes it, as who had no news when it ran out.
+    # Aurora's clock decides by itself. Who is faster than that wakes it, as who had no news when it
+    # ran out.
     if policy == "aurora":
         assert counters["wakes"] < 0.5 * counters["actions"]
 
@@ -55,7 +56,8 @@ def test_who_asks_while_the_agent_sleeps_is_answered(tmp_path):
         flow.wait(6)
         after, used = agent.status()["counters"], agent.used_s() - used
     decisions = after["actions"] - before["actions"]
-    # 20 Mbit/s are 1,667 packets a second, of which every second is acknowledged: nearly each 4 ms have one.
+    # 20 Mbit/s are 1,667 packets a second, of which every second is acknowledged: nearly each 4 ms
+    # have one.
     assert decisions > 0.8 * 4 * 250
     assert after["wakes"] - before["wakes"] <= decisions
     # Each takes some tens of microseconds; looking for questions a thirty-second of the time.
@@ -136,7 +138,8 @@ def test_who_has_no_slot_is_cubics(tmp_path):
         assert flow.mbps(since, until) > 0.85 * 20
         each = [(flow.mbps(since, until, one), flow.longest_gap(since, until, one)) for one in flow.connections()]
         assert len(each) == 3
-        # A fifth of an equal share, and no more than a time-out, of 0.2 s and a round trip, without any.
+        # A fifth of an equal share, and never longer than a timeout (0.2 s and a round trip)
+        # without data.
         assert min(mbps for mbps, _ in each) > 0.2 * 20 / 3, each
         assert max(gap for _, gap in each) < 0.6, each
     assert status["counters"]["slots_full"] >= 2
@@ -170,6 +173,7 @@ def test_an_interval_policy_serves_a_flow(tmp_path, policy):
             assert flow.mbps(flow.begun + 4, flow.begun + 7) > 0.75 * 20
     (one,) = sending(status)
     assert (one["policy"], one["guard"], one["guard_trips"]) == (policy, "policy", 0)
-    # Of 20 ms and a queue: K's intervals are twice that and four times its variation; a learned one's 5 to 80 ms.
+    # Of 20 ms and a queue: K's intervals are twice that and four times its variation; a learned
+    # one's 5 to 80 ms.
     assert one["decisions"] > 20
     assert one["refused_decisions"] == 0

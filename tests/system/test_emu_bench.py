@@ -233,7 +233,8 @@ def test_a_user_needs_no_root(scenarios):
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         needs.skip("users", "needs root and setpriv, to be a user")
     user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    # A virtual environment's own Python may lie where only root may look; setpriv finds it all the same.
+    # A virtual environment's own Python may lie where only root may look; setpriv finds it all the
+    # same.
     python = shutil.which(f"python3.{sys.version_info.minor}", path="/usr/bin:/usr/local/bin") or needs.skip(
         "users", "there is no Python of this version that a user may run"
     )

@@ -52,8 +52,8 @@ def test_events_are_the_mahimahi_log_and_more(recorded):
     found = {kind: [e for e in of_link if e["event"] == kind] for kind in ("arrival", "departure", "drop")}
     assert (len(found["arrival"]), len(found["departure"])) == (graph.arrived, graph.departed)
     assert len(found["drop"]) == graph.dropped > 0
-    # Events have the times that they were due at: whenever the emulator ran, no two packets leave within the
-    # millisecond that each takes.
+    # Events have the times that they were due at: whenever the emulator ran, no two packets leave
+    # within the millisecond that each takes.
     assert graph.throughput_mbps <= 12
     left = [e["time_ns"] for e in found["departure"]]
     assert min(later - sooner for sooner, later in pairwise(left)) >= 999_000

@@ -100,7 +100,8 @@ def test_a_shadow_decides_and_changes_nothing(tmp_path):
         assert agent.status()["shadow"]
         with path.flow(tmp_path, "headway_owl", path.LASTS_S):
             until(lambda: len(recorded()) > 100 and any(line["value"] for line in recorded()))
-            # Cubic fills the queue that Owl would leave: 60 packets of 1500 bytes are 36 ms at 20 Mbit/s.
+            # Cubic fills the queue that Owl would leave: 60 packets of 1500 bytes are 36 ms at 20
+            # Mbit/s.
             assert seen(agent, lambda one: one["srtt_ms"] > 30)["guard_trips"] == 0
     lines = recorded()
     assert {(line["schema"], line["policy"]) for line in lines} == {(1, "owl")}
@@ -161,7 +162,7 @@ def still(agent):
 
 @contextmanager
 def unreadable(file):
-    """Whoever opens the file waits until this has ended; gives what waits for somebody who does.
+    """A program that opens the file waits until this has ended; gives what waits for somebody who does.
 
     A lease (fcntl(2)): the kernel asks its holder by SIGIO, and waits as long as a sysctl says, 45 s by default.
     """

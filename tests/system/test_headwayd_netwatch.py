@@ -21,7 +21,8 @@ from waiting import until as awaited
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 NAME = "hw_netwatch"
-# A host that routes is a switch; this one's loopback is all that its path has. What nobody knows is half of it.
+# A host that routes is a switch; this one's loopback is all that its path has. What nobody knows is
+# half of it.
 TOPOLOGY = """
 [netwatch]
 period = "200ms"
@@ -116,7 +117,7 @@ def test_a_flow_hears_of_its_path_while_somebody_tells(tmp_path, where):
     running = []
     with daemon.Daemon("--policy", "owl", "--name", NAME, *words) as agent, flow(NAME):
         try:
-            # Nobody is there yet: the flow goes on, and its path is nobody's.
+            # Nobody is there yet: the flow goes on, and no report concerns its path.
             told = until(agent, lambda told: told["flows"] and told["network"] and told["network"]["silences"] > 0)
             assert told["network"]["events"] == 0
             assert [flow["path"] for flow in told["flows"]] == [None]

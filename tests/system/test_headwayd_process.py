@@ -38,7 +38,7 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S) as flow:
         seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
         assert agent.ask("reload").returncode == 0
-        # A guard that trips, and a model that is none.
+        # A guard that trips, and a folder that is no model.
         agent.signal(signal.SIGSTOP)
         flow.outlasts(1.0)
         agent.signal(signal.SIGCONT)
@@ -133,7 +133,8 @@ def capabilities(pid):
 def test_it_keeps_the_capabilities_that_it_needs(options, more):
     with daemon.Daemon(*options) as agent:
         threads = capabilities(agent.process.pid)
-    # One that answers flows, one for the control socket, one that reads models again, one for metrics.
+    # One that answers flows, one for the control socket, one that reads models again, one for
+    # metrics.
     assert len(threads) == 1 + 2 * ("--no-agent" not in options) + ("--metrics" in options)
     needed = f"{BPF | PERFMON | more:016x}"
     none = f"{0:016x}"
@@ -259,7 +260,7 @@ def test_what_the_unit_permits_is_needed_for_a_cgroup(unit, cgroup, without):
 
 @pytest.mark.parametrize("ends", [None, signal.SIGTERM, signal.SIGINT])
 def test_it_is_the_default_until_it_ends(ends):
-    """By a signal, or with whoever started it."""
+    """By a signal, or because the program that started it ended."""
     before = DEFAULT.read_text()
     DEFAULT.write_text("reno")
     try:

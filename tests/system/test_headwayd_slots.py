@@ -149,7 +149,8 @@ def test_slots_are_used_again(tmp_path):
     with daemon.Daemon("--policy", "owl", "--flows", "1") as agent:
         for number in range(3):
             with path.flow(tmp_path, "headway_owl", 0.5):
-                # It ends by itself, what is buffered last: one whose network is taken away lingers, with its slot.
+                # It ends by itself, what is buffered last: one whose network is taken away lingers,
+                # with its slot.
                 until(lambda number=number: agent.status()["counters"]["flows_opened"] == number + 1)
                 until(lambda: not agent.status()["flows"], agent.status)
         counters = agent.status()["counters"]

@@ -56,8 +56,8 @@ def test_an_agent_that_stands_still_loses_its_flow_and_has_it_back(served):
     for one in served:
         one.agent.signal(signal.SIGSTOP)
     for one in served:
-        # Each waits for an answer meanwhile, for longer than the guard's patience. The guard has the
-        # flow until the probation is over.
+        # Each waits for an answer meanwhile, for longer than the guard's patience. The guard has
+        # the flow until the probation is over.
         one.flow.outlasts(1.0)
     for one in served:
         one.agent.signal(signal.SIGCONT)

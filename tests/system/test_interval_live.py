@@ -29,7 +29,8 @@ def test_it_fills_an_emulated_link_over_udp(tmp_path, scheme):
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)
     assert (row["scheme"], row["world"]) == (scheme, "emu")
-    # The link has 12, of which a busy machine may take most. A meter that begins late counts what was due before.
+    # The link has 12, of which a busy machine may take most. A meter that begins late counts what
+    # was due before.
     assert 1 <= row["throughput_mbps"]["mean"] <= 13.2
 
 

@@ -65,7 +65,8 @@ def test_counters_are_those_of_proc_net_dev(namespace):
         namespace.send(500)
         reading = interfaces.read("lo")
         assert reading.counters[:4] == namespace.proc_net_dev("lo")
-        # On lo what is sent is received; a datagram of 1000 bytes has 14 of Ethernet; ICMP answers may add some.
+        # On lo what is sent is received; a datagram of 1000 bytes has 14 of Ethernet; ICMP answers
+        # may add some.
         assert reading.counters.tx_packets >= 500
         assert reading.counters.tx_bytes >= 500 * 1014
         assert reading.life == 1

@@ -321,7 +321,7 @@ class Wire:
 def test_a_switch_that_hangs_or_is_gone_holds_nobody_up(ovs, hosts):
     port, middle = free_port(), free_port()
     joined(ovs, hosts, port)
-    # Its echoes are held up as well, and it would come anew by itself.
+    # Its echoes are held up as well, and it would connect again by itself.
     ovs.bridge("s2", 2, middle, probe_ms=0)
     for number in (1, 2):
         ovs.vsctl(

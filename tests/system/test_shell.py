@@ -161,7 +161,8 @@ def test_two_hosts_share_a_bottleneck():
     hosts, addresses, rates = zip(*(line.split() for line in lines), strict=True)
     assert sorted(hosts) == ["1", "2"]
     assert len(set(addresses)) == 2
-    # Each rate is of the time in which its own bytes came: a flow that is late has had the link for itself.
+    # Each rate is of the time in which its own bytes came: a flow that is late has had the link for
+    # itself.
     assert all(0 < float(rate) < 11.7 for rate in rates)
 
 

@@ -80,7 +80,8 @@ def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_i
         running = [tune(tmp_path, *decides), tune(tmp_path, *watches)]
         try:
             until(agent, TUNED)
-            # An agent that hangs, then one that is killed: flows go on, and have BBR's own windows again.
+            # An agent that hangs, then one that is killed: flows go on, and have BBR's own windows
+            # again.
             running[0].send_signal(signal.SIGSTOP)
             go_on()
             until(agent, DEFAULT)

@@ -12,8 +12,8 @@ from headway.tune.sockets import SocketMonitor
 
 pytestmark = pytest.mark.system
 
-# A flow within a namespace of its own, until its standard input closes. The server's socket has the controller too,
-# but no round trip of its own to tell of.
+# A flow within a namespace of its own, until its standard input closes. The server's socket has the
+# controller too, but no round trip of its own to tell of.
 FLOW = """
 import socket, sys
 listener = socket.create_server(("127.0.0.1", 5201))

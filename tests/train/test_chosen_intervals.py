@@ -1,4 +1,4 @@
-"""PPO where a policy chooses its intervals: time in the place of decisions, and a model of two outputs."""
+"""PPO where a policy chooses its intervals: time in place of decisions, and a model of two outputs."""
 
 import json
 import re
@@ -288,7 +288,7 @@ def test_rewards_of_training_are_told_by_time():
 
 
 def test_what_a_cut_leaves_is_discounted_by_its_length():
-    """A step of two round trips that is cut off where 5 is to be had: 0.9^2 x 5 on top of what it earned."""
+    """A step of two round trips that is cut off where 5 is available: 0.9^2 x 5 on top of what it earned."""
     from headway.train.elapsed import Bootstrapped, Elapsed
 
     class Cut(Path):

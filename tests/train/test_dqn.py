@@ -176,13 +176,15 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     led = rule.lead(own, 1.0)
     assert choices[led[:4]].tolist() == [3.0, 1.0, -10.0, 10.0]
     assert led[4] == own[4]
-    # At e times the rate from which on a queue is kept, 0.5 of the window waits: 10 x 1.5 + 2 packets.
+    # At e times the rate from which on a queue is kept, 0.5 of the window waits: 10 x 1.5 + 2
+    # packets.
     longer = replace(guide, queue=0.5, queue_from_mbps=12.0 / np.e)
     fast = GuideRule(longer, moves, 1, torch.Generator())
     one = {"peak_throughput_mbps": 12.0, "min_rtt_10s_ms": 10.0, "mss_bytes": 1500.0, "cwnd_packets": 16.0}
     fast.measure({name: np.array([value]) for name, value in one.items()})
     assert choices[fast.advice()].tolist() == [1.0]
-    # Nothing waits where the rate is 0.9 of the link's 13.3 Mbit/s and more: 12 packets are 4 fewer than there are.
+    # Nothing waits where the rate is 0.9 of the link's 13.3 Mbit/s and more: 12 packets are 4 fewer
+    # than there are.
     alone = GuideRule(replace(longer, queue_below=0.9), moves, 2, torch.Generator())
     links = one | {"path_mbps": [13.3, 13.4]}
     alone.measure({name: np.broadcast_to(value, 2).astype(float) for name, value in links.items()})
@@ -192,7 +194,7 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     lossy = one | {"cwnd_packets": [5.0, 5.0, 40.0], "loss_ewma256": [0.01, 0.02, 0.02]}
     careful.measure({name: np.broadcast_to(value, 3).astype(float) for name, value in lossy.items()})
     assert choices[careful.advice()].tolist() == [10.0, 1.0, -10.0]
-    # Before the least RTT is forgotten, 0.9 of what it carries, without packets.
+    # Before the minimum RTT is forgotten, 0.9 of what it carries, without packets.
     drains = GuideRule(replace(guide, drain_after_s=9.5, drained=0.9), moves, 2, torch.Generator())
     old = one | {"cwnd_packets": [12.0, 12.0], "min_rtt_10s_age_s": [9.5, 9.6]}
     drains.measure({name: np.broadcast_to(value, 2).astype(float) for name, value in old.items()})

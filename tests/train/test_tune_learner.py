@@ -245,7 +245,8 @@ def test_what_neighbours_share_is_used_and_what_cannot_be_is_refused(policy, mon
         assert other.take(wrong) == why
         assert other.counters[f"shares_refused_{why}"] > 0
     assert other.counters["shares_used"] == 2
-    # Learned from, and averaged with: of an update that changes nothing by itself that alone is left.
+    # Learned from, and averaged with: of an update that changes nothing by itself that alone is
+    # left.
     before, given = actor(other), []
     monkeypatch.setattr(other._learner, "learn", lambda *of: given.append(of))
     work(other, 1)

@@ -2,8 +2,8 @@
 
 use crate::Time;
 
-/// `base_delays`: the least one-way delay of each of the last minutes, in nanoseconds. The clocks of
-/// the two ends may be any time apart, so that it may be negative.
+/// `base_delays`: the least one-way delay of each of the last minutes, in nanoseconds. The clocks
+/// of the two ends may be any time apart, so that it may be negative.
 #[derive(Debug)]
 pub(crate) struct BaseDelay {
     minima: Vec<i64>,
@@ -22,8 +22,8 @@ impl BaseDelay {
         }
     }
 
-    /// RFC 6817 §2.4.2, `update_base_delay`: a list that moves on when a sample comes in a new minute.
-    /// Minutes without samples have no place in it.
+    /// RFC 6817 §2.4.2, `update_base_delay`: a list that moves on when a sample comes in a new
+    /// minute. Minutes without samples have no place in it.
     pub fn update(&mut self, now: Time, delay: i64) {
         let minute = now.as_nanos() / Self::MINUTE;
         if self.minute != Some(minute) {

@@ -58,9 +58,10 @@ impl fmt::Display for DigestInterval {
     }
 }
 
-/// Gives the controller within a digest of acknowledgements and losses at intervals, as a kernel would that
-/// is read at intervals: sums of bytes, the newest of everything else, no packets. A digest comes as soon as
-/// there is something to tell, and an interval after the last. Sends, timeouts and idleness are told at once.
+/// Gives the controller within a digest of acknowledgements and losses at intervals, as a kernel
+/// would that is read at intervals: sums of bytes, the newest of everything else, no packets. A
+/// digest comes as soon as there is something to tell, and an interval after the last. Sends,
+/// timeouts and idleness are told at once.
 #[derive(Debug)]
 pub struct Batched {
     within: Box<dyn CongestionControl>,

@@ -10,9 +10,9 @@ use crate::{
 /// A congestion controller.
 ///
 /// The host calls the `on_*` methods in the order in which things happen and reads
-/// [`control`](Self::control) and [`next_timer`](Self::next_timer) after each (after `on_sent` if the
-/// scheme declares [`Need::PerSend`](crate::Need::PerSend)); it sends while a whole packet fits into `cwnd` beside what
-/// is in flight, no faster than `pacing_rate`. Calls never go back in time.
+/// [`control`](Self::control) and [`next_timer`](Self::next_timer) after each (after `on_sent` if
+/// the scheme declares [`Need::PerSend`](crate::Need::PerSend)); it sends while a whole packet fits
+/// into `cwnd` beside what is in flight, no faster than `pacing_rate`. Calls never go back in time.
 pub trait CongestionControl: Debug + Send {
     /// A packet leaves. The tag comes back with its acknowledgement or loss.
     fn on_sent(&mut self, _sent: &Sent) -> Tag {
@@ -44,8 +44,8 @@ pub trait CongestionControl: Debug + Send {
     fn control(&self) -> Control;
 
     /// What the next packet carries for the routers on its way. If the scheme declares neither
-    /// [`Need::EcnEcho`](crate::Need::EcnEcho) nor [`Need::Header`](crate::Need::Header) and this is
-    /// the default as the flow begins, it stays that.
+    /// [`Need::EcnEcho`](crate::Need::EcnEcho) nor [`Need::Header`](crate::Need::Header) and this
+    /// is the default as the flow begins, it stays that.
     fn stamp(&self) -> Stamp {
         Stamp::default()
     }
@@ -59,8 +59,8 @@ pub trait CongestionControl: Debug + Send {
     /// Reports named internal values for recordings and plots.
     fn probe(&self, _probe: &mut dyn Probe) {}
 
-    /// Itself, if something outside may steer it (training does); the host reads [`control`](Self::control) again
-    /// after that.
+    /// Itself, if something outside may steer it (training does); the host reads
+    /// [`control`](Self::control) again after that.
     fn steered(&mut self) -> Option<&mut dyn Any> {
         None
     }
@@ -77,8 +77,9 @@ pub struct Control {
     pub send_quantum: Bytes,
     /// What a source that can adapt (a video encoder) should produce.
     pub target_bitrate: Option<Rate>,
-    /// How many bytes the next packet of new data has; `None` for a full one. Less is for what only keeps a path
-    /// awake. A source that produces so many bytes, or so many a second, sends full packets all the same.
+    /// How many bytes the next packet of new data has; `None` for a full one. Less is for what only
+    /// keeps a path awake. A source that produces so many bytes, or so many a second, sends full
+    /// packets all the same.
     pub segment: Option<Bytes>,
 }
 
@@ -151,11 +152,12 @@ pub trait Base: CongestionControl {
     fn phase(&self) -> Phase;
     /// Takes over a window chosen above and goes on from there.
     fn set_cwnd(&mut self, now: Time, rtt: Duration, cwnd: Bytes);
-    /// From now on the window does not grow by itself at or above ssthresh: its caller does that. Slow start,
-    /// losses and timeouts stay this controller's (Owl §VI).
+    /// From now on the window does not grow by itself at or above ssthresh: its caller does that.
+    /// Slow start, losses and timeouts stay this controller's (Owl §VI).
     fn hold(&mut self);
-    /// Goes on alone from `cwnd` towards `ssthresh` (`Bytes::MAX`: none is known) as if it had just begun there: held no more, what it knew of the
-    /// path forgotten. In recovery what the loss left stays.
+    /// Goes on alone from `cwnd` towards `ssthresh` (`Bytes::MAX`: none is known) as if it had just
+    /// begun there: held no more, what it knew of the path forgotten. In recovery what the loss
+    /// left stays.
     fn go_alone(&mut self, cwnd: Bytes, ssthresh: Bytes);
 }
 
@@ -176,7 +178,8 @@ pub struct PathModel {
 pub trait Tunable: CongestionControl {
     /// The parameters that may be changed, with their ranges.
     fn tunables(&self) -> &'static [Param];
-    /// Sets one of them to a plain number (a time in seconds, a rate in bit/s), kept within its range.
+    /// Sets one of them to a plain number (a time in seconds, a rate in bit/s), kept within its
+    /// range.
     fn tune(&mut self, param: &Param, value: f64);
     /// What it takes its path for: what a tuner tunes by.
     fn model(&self) -> PathModel;

@@ -48,8 +48,9 @@ impl Ecn {
     }
 }
 
-/// A header field that routers may rewrite; the receiver echoes the last of its numbers (XCP's feedback).
-/// A scheme with a half at the receiver may also tell it something here (Sprout's silence to come).
+/// A header field that routers may rewrite; the receiver echoes the last of its numbers (XCP's
+/// feedback). A scheme with a half at the receiver may also tell it something here (Sprout's
+/// silence to come).
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Header(pub [f32; 3]);
 
@@ -88,7 +89,8 @@ pub struct Acked {
     pub size: Bytes,
     /// When it left.
     pub sent: Time,
-    /// When it arrived, by the receiver's clock; unknown where one acknowledgement speaks for several.
+    /// When it arrived, by the receiver's clock; unknown where one acknowledgement speaks for
+    /// several.
     pub received: Option<Time>,
     /// The controller's note.
     pub tag: Tag,
@@ -258,7 +260,8 @@ pub struct Rto<'a> {
 /// What a path's switches tell of it (Owl §IV, Eq. 4 and 5).
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct NetworkView {
-    /// Partial network congestion: the largest |packets in - packets out| a second of the known switches.
+    /// Partial network congestion: the largest |packets in - packets out| a second of the known
+    /// switches.
     pub pnc: f64,
     /// Partial network availability: the least free share of a known link, 0 to 1.
     pub pna: f64,

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// The exact maximum of the samples of the last `window` rounds, or whatever else is counted. Keeps a
-/// falling sequence of the samples that may yet become the maximum, one a round at most.
+/// The exact maximum of the samples of the last `window` rounds, or whatever else is counted. Keeps
+/// a falling sequence of the samples that may yet become the maximum, one a round at most.
 #[derive(Clone, Debug)]
 pub struct MaxFilter<T> {
     window: u64,

@@ -247,7 +247,8 @@ impl Rate {
 
 /// The amount, or the nearest one if it is too large or below zero.
 ///
-/// That is our own fault, so it panics where `is_checked`. Elsewhere a wrapped window would be 2^64 bytes.
+/// That is our own fault, so it panics where `is_checked`. Elsewhere a wrapped window would be 2^64
+/// bytes.
 #[inline]
 fn held(exact: Option<u64>, nearest: u64, is_checked: bool) -> u64 {
     assert!(exact.is_some() || !is_checked, "beyond the unit's range");

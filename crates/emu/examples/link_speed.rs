@@ -1,8 +1,8 @@
 //! How fast and how punctual the emulator is, between two namespaces:
 //! `cargo run --release -p headway-emu --example link_speed -- --rate 1000 --seconds 10`.
 //!
-//! A kernel TCP flow fills the link (`--idle` leaves it empty), and small UDP packets that carry their
-//! time of sending measure the delay of the other direction's link beyond what was asked for.
+//! A kernel TCP flow fills the link (`--idle` leaves it empty), and small UDP packets that carry
+//! their time of sending measure the delay of the other direction's link beyond what was asked for.
 
 use std::io::{self, IoSliceMut, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -164,8 +164,8 @@ fn send_probes(socket: &UdpSocket, clock: Clock, stop: &AtomicBool) {
     }
 }
 
-/// How much later than `delay` probes reach the far kernel, which stamps them: that the thread here wakes up
-/// later is not the emulator's doing.
+/// How much later than `delay` probes reach the far kernel, which stamps them: that the thread here
+/// wakes up later is not the emulator's doing.
 fn receive_probes(
     socket: &UdpSocket,
     clock: Clock,

@@ -1,7 +1,7 @@
 //! How fast the event log is: `cargo run --release -p headway-emu --example log_speed [FOLDER]`.
 //!
-//! Two million events of a full 1 Gbit/s link (each packet arrives, has its opportunity, departs and is
-//! delivered) are handed over at once.
+//! Two million events of a full 1 Gbit/s link (each packet arrives, has its opportunity, departs
+//! and is delivered) are handed over at once.
 
 use std::path::PathBuf;
 

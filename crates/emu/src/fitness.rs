@@ -1,4 +1,5 @@
-//! How honest a run was: what the machine did to it that no network does, and whether that changes the result.
+//! How honest a run was: what the machine did to it that no network does, and whether that changes
+//! the result.
 //!
 //! The limits and their reasons are in docs/decisions/0022-logs-and-fitness.md.
 
@@ -19,7 +20,8 @@ pub use procfs::{Machine, cpu_wait, socket_drops};
 pub struct Path {
     /// The minimum RTT of the flows under test: propagation alone.
     pub base_rtt: Duration,
-    /// How long the bottleneck takes for a full packet, on average: a queue grows and drains in such steps.
+    /// How long the bottleneck takes for a full packet, on average: a queue grows and drains in
+    /// such steps.
     pub packet_time: Duration,
     /// How long the bottleneck takes for a full queue; `None` without a limit.
     pub queue_time: Option<Duration>,
@@ -43,18 +45,19 @@ pub struct Vanished {
 pub struct Strain {
     /// [`Machine::idle`].
     pub cpu_idle: Option<f64>,
-    /// [`cpu_wait`] of the emulator's thread: so long packets waited to be read, which their lateness leaves out.
+    /// [`cpu_wait`] of the emulator's thread: so long packets waited to be read, which their
+    /// lateness leaves out.
     pub emulator_wait: Option<Duration>,
-    /// The worst [`cpu_wait`] among the threads of UDP ends. Those of TCP ends only fill and empty the
-    /// kernel's buffers; its acknowledgements leave in the thread of the emulator.
+    /// The worst [`cpu_wait`] among the threads of UDP ends. Those of TCP ends only fill and empty
+    /// the kernel's buffers; its acknowledgements leave in the thread of the emulator.
     pub host_wait: Option<Duration>,
     /// Does the kernel carry a flow under test?
     pub has_kernel_flows: bool,
 }
 
 impl Vanished {
-    /// Adds what has vanished at a host since its namespace and device were made. To be called as soon as
-    /// the emulator stops: from then on the device fills, which says nothing.
+    /// Adds what has vanished at a host since its namespace and device were made. To be called as
+    /// soon as the emulator stops: from then on the device fills, which says nothing.
     ///
     /// # Errors
     /// If the kernel's counters cannot be read.
@@ -81,23 +84,25 @@ impl Vanished {
 /// Packets that vanished may be this share of those that links lost: so many more move a loss-based
 /// sender, whose rate goes with the root of the loss, by 1%.
 const VANISHED: f64 = 0.02;
-/// The 99th percentile of lateness may be this share of the base RTT: a tenth of the one-way delay, to whose
-/// 95th percentile it may be added.
+/// The 99th percentile of lateness may be this share of the base RTT: a tenth of the one-way delay,
+/// to whose 95th percentile it may be added.
 const LATE: f64 = 0.05;
-/// The median may be this share of what the 99th percentile may be: it adds to every packet, both ways. So
-/// may the time that the emulator and hosts wait for a CPU.
+/// The median may be this share of what the 99th percentile may be: it adds to every packet, both
+/// ways. So may the time that the emulator and hosts wait for a CPU.
 const USUALLY_LATE: f64 = 0.2;
-/// A single stall may be a base RTT, or the bottleneck's time for a packet, but no longer than this. After two
-/// RTTs of silence TCP sends a probe, and at the earliest an RTT and 200 ms after a packet it takes it for lost.
+/// A single stall may be a base RTT, or the bottleneck's time for a packet, but no longer than
+/// this. After two RTTs of silence TCP sends a probe, and at the earliest an RTT and 200 ms after a
+/// packet it takes it for lost.
 const LONGEST_STALL: Duration = Duration::from_millis(200);
-/// With less of the CPUs idle in the busiest tenth of the seconds, the kernel's own work for TCP may have waited
-/// (`ksoftirqd` runs as any program), which nothing counts: Cubic on `high-bdp` had 5.5 to 10 Mbit/s beside compilers
-/// for 9.9 on an idle machine, with no more lateness.
+/// With less of the CPUs idle in the busiest tenth of the seconds, the kernel's own work for TCP
+/// may have waited (`ksoftirqd` runs as any program), which nothing counts: Cubic on `high-bdp` had
+/// 5.5 to 10 Mbit/s beside compilers for 9.9 on an idle machine, with no more lateness.
 const NO_REST: f64 = 0.02;
 /// With less of the CPUs idle in the busiest tenth of the seconds, more CPU is what would help.
 const BUSY: f64 = 0.2;
 
-/// From what a run showed to what can be said of it. `log_failure` is why a log that was asked for is incomplete.
+/// From what a run showed to what can be said of it. `log_failure` is why a log that was asked for
+/// is incomplete.
 pub fn judge(
     path: &Path,
     report: &Report,
@@ -153,8 +158,9 @@ fn loss(path: &Path, report: &Report, vanished: &Vanished) -> Option<String> {
     ))
 }
 
-/// How many packets the bottleneck's queue may have dropped because the emulator stood still. What arrived
-/// meanwhile comes at once. By then the queue has sent what it held, and has room for no more than that.
+/// How many packets the bottleneck's queue may have dropped because the emulator stood still. What
+/// arrived meanwhile comes at once. By then the queue has sent what it held, and has room for no
+/// more than that.
 fn overflow(path: &Path, report: &Report) -> u64 {
     let Some(queue_time) = path.queue_time else {
         return 0;

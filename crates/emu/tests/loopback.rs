@@ -85,7 +85,8 @@ fn run(plan: &FlowPlan, scheme: &str) -> (SenderReport, ReceiverReport) {
 
 #[test]
 fn every_scheme_carries_what_it_is_given() {
-    // One after the other: fifty threads at once would wait for a processor as long as for a timeout.
+    // One after the other: fifty threads at once would wait for a processor as long as for a
+    // timeout.
     for scheme in Registry::new(schemes::SCHEMES).iter() {
         let name = scheme.name;
         let (sent, received) = run(&finite(200), &format!("udp-{name}"));
@@ -220,8 +221,8 @@ fn a_controller_that_the_kernel_lacks_is_named_with_what_there_is() {
     assert!(error.contains("'renno'; did you mean 'reno'?"), "{error}");
 }
 
-/// Between the ends: sees every datagram with its traffic class, and says with what class it goes on,
-/// if it does.
+/// Between the ends: sees every datagram with its traffic class, and says with what class it goes
+/// on, if it does.
 struct Relay<D, A> {
     data: D,
     acks: A,
@@ -306,8 +307,8 @@ fn what_is_lost_is_sent_again() {
     assert!(lost + 1 >= dropped, "{lost} of {dropped}");
 }
 
-/// The layout is that of the table in `host/wire.rs`. What DCTCP makes of marks is tested in simulated
-/// time.
+/// The layout is that of the table in `host/wire.rs`. What DCTCP makes of marks is tested in
+/// simulated time.
 #[test]
 fn marks_and_the_header_field_come_back() {
     let (mut capable, mut echoed, mut wrong) = (0, 0, 0);

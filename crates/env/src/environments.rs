@@ -11,8 +11,8 @@ use crate::episode::{End, Episode, Pause};
 use crate::measurement::width;
 use crate::{EnvError, EnvSpec};
 
-/// Environments side by side: each runs the episodes of its own seed, one after the other, and what it does
-/// depends on nothing else, least of all on the number of threads.
+/// Environments side by side: each runs the episodes of its own seed, one after the other, and what
+/// it does depends on nothing else, least of all on the number of threads.
 #[derive(Debug)]
 pub struct Environments {
     spec: Arc<EnvSpec>,
@@ -62,10 +62,12 @@ pub struct Outputs<'a> {
 }
 
 impl Environments {
-    /// `count` environments, seeded by `seed`, before their first [`reset`](Self::reset). `threads` is one a core unless given.
+    /// `count` environments, seeded by `seed`, before their first [`reset`](Self::reset). `threads`
+    /// is one a core unless given.
     ///
     /// # Errors
-    /// [`EnvError::Usage`] if a scenario has not exactly one learning flow, or threads cannot be had.
+    /// [`EnvError::Usage`] if a scenario has not exactly one learning flow, or threads cannot be
+    /// had.
     pub fn new(
         spec: Arc<EnvSpec>,
         count: usize,
@@ -135,7 +137,8 @@ impl Environments {
         (slot.seed, slot.index, slot.next_episode) = (seed, index, 0);
     }
 
-    /// Begins the next episode of those environments that `which` names, and shows what their agents see first.
+    /// Begins the next episode of those environments that `which` names, and shows what their
+    /// agents see first.
     ///
     /// # Errors
     /// [`EnvError`]
@@ -163,13 +166,14 @@ impl Environments {
         }
     }
 
-    /// Answers every agent, each by as many numbers as [`AgentSpec::answers`](headway_policy::AgentSpec::answers) says, and
-    /// runs each environment to its next decision; `autoreset` says when the next episode begins where one ends.
-    /// The measurements of a step that only begins an episode are zeros.
+    /// Answers every agent, each by as many numbers as
+    /// [`AgentSpec::answers`](headway_policy::AgentSpec::answers) says, and runs each environment
+    /// to its next decision; `autoreset` says when the next episode begins where one ends. The
+    /// measurements of a step that only begins an episode are zeros.
     ///
     /// # Errors
-    /// [`EnvError`], the first by environment: one has no episode under way, or the next cannot begin. An episode
-    /// that fails only [ends](crate::End::Failed).
+    /// [`EnvError`], the first by environment: one has no episode under way, or the next cannot
+    /// begin. An episode that fails only [ends](crate::End::Failed).
     pub fn step(
         &mut self,
         answers: &[f32],

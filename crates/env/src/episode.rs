@@ -32,7 +32,8 @@ pub struct Episode {
 #[derive(Debug)]
 struct Learner {
     flow: usize,
-    /// Which of the scenario's learning flows it is: one that comes and goes is another learner each time.
+    /// Which of the scenario's learning flows it is: one that comes and goes is another learner
+    /// each time.
     place: usize,
     begun: Time,
     ends: Time,
@@ -111,7 +112,8 @@ pub enum Pause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum End {
-    /// Its flows have sent all that they had to send: nothing is left to decide. All other ends cut it off.
+    /// Its flows have sent all that they had to send: nothing is left to decide. All other ends cut
+    /// it off.
     Done = 1,
     /// A flow has answered as often as it may.
     Steps = 2,

@@ -16,7 +16,8 @@ static LEARNING: Scheme = Scheme::unlisted("rax-learning", &[Need::PerPacket]);
 /// `learned`: what all flows begin with; `None` for random weights.
 ///
 /// # Errors
-/// [`EnvError`], one line: the scenario is held out or cannot be run, or what was learned is not whole.
+/// [`EnvError`], one line: the scenario is held out or cannot be run, or what was learned is not
+/// whole.
 pub fn lesson(
     scenario: &Scenario,
     seed: u64,

@@ -50,7 +50,8 @@ const OWN: [Measurement; 9] = [
     ),
 ];
 
-/// What is measured of every step, in this order: the simulation's own, then every feature, not normalised.
+/// What is measured of every step, in this order: the simulation's own, then every feature, not
+/// normalised.
 pub fn measurements() -> impl Iterator<Item = Measurement> {
     let features = FEATURES.iter().map(|f| column(f.name, f.help));
     OWN.into_iter().chain(features)

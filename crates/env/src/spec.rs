@@ -60,7 +60,8 @@ pub struct Task {
 pub enum Start {
     /// As the agent's spec says.
     Spec,
-    /// Drawn uniformly, in times the rate of the slowest link that data crosses; kept within the agent's limits.
+    /// Drawn uniformly, in times the rate of the slowest link that data crosses; kept within the
+    /// agent's limits.
     Capacity(f64, f64),
 }
 

@@ -92,7 +92,8 @@ fn an_episode_is_done_as_its_data_is() {
         let mut row = vec![0.0; width()];
         episode.measure(0, &mut row);
         let (dt, time) = (row[0], row[1]);
-        // 2 MB at 8 Mbit/s take 2 s, and a round trip; no interval lasts longer than a few of those.
+        // 2 MB at 8 Mbit/s take 2 s, and a round trip; no interval lasts longer than a few of
+        // those.
         assert!((2.0..2.4).contains(&time), "{clock} {latency:?}: {time}");
         assert!(dt < 0.2, "{clock} {latency:?}: {dt}");
     }
@@ -169,7 +170,8 @@ fn an_episode_that_fails_ends_and_the_others_go_on() {
     assert_eq!(count.iter().sum::<i32>(), 4 * 400);
 }
 
-/// 5 Mbit/s behind 8 that two others share for a while, one of them a second longer; a third comes the other way.
+/// 5 Mbit/s behind 8 that two others share for a while, one of them a second longer; a third comes
+/// the other way.
 #[test]
 fn a_fair_share_is_that_of_the_flows_that_are_there() {
     let text = "schema = 1\nname = \"shared\"\nseconds = 5\n\

@@ -1,4 +1,5 @@
-//! An environment that is answered by a function does what that function does as a policy, bit for bit.
+//! An environment that is answered by a function does what that function does as a policy, bit for
+//! bit.
 
 use std::sync::Arc;
 

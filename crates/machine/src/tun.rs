@@ -59,7 +59,8 @@ impl Machine {
         }
     }
 
-    /// Why a TUN device cannot be made once /dev/net/tun is open. Root opens a file of any kind there.
+    /// Why a TUN device cannot be made once /dev/net/tun is open. Root opens a file of any kind
+    /// there.
     pub fn tun_device(&self, error: &io::Error) -> String {
         if let Some(why) = self.other_than_tun() {
             return why;

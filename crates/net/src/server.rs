@@ -173,8 +173,8 @@ impl Server {
         }
     }
 
-    /// Bytes a second, overheads among them, that it can send, as the last `window` up to and at `now`
-    /// shows: its rate, or a trace's opportunities, used or not.
+    /// Bytes a second, overheads among them, that it can send, as the last `window` up to and at
+    /// `now` shows: its rate, or a trace's opportunities, used or not.
     pub fn capacity(&self, now: Time, window: Duration) -> f64 {
         match self {
             Server::Fixed(fixed) => fixed.rate.as_bytes_per_sec(),

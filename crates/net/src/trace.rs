@@ -210,8 +210,8 @@ impl Trace {
         self.lines(0, self.count())
     }
 
-    /// Some of its lines in mahimahi's format, from the one after `skipped` on: of a long trace the whole text
-    /// takes more memory than the trace.
+    /// Some of its lines in mahimahi's format, from the one after `skipped` on: of a long trace the
+    /// whole text takes more memory than the trace.
     pub fn lines(&self, skipped: usize, count: usize) -> String {
         let some = self.at_ms.iter().skip(skipped).take(count);
         let mut text = String::with_capacity(some.len() * 7);
@@ -222,7 +222,8 @@ impl Trace {
         text
     }
 
-    /// When each opportunity is, in ms since the trace's beginning: non-decreasing, the last the trace's length.
+    /// When each opportunity is, in ms since the trace's beginning: non-decreasing, the last the
+    /// trace's length.
     pub fn opportunities(&self) -> &[u32] {
         &self.at_ms
     }
@@ -242,7 +243,8 @@ impl Trace {
         mbps(self.count() as u64, self.period())
     }
 
-    /// The mean rate in Mbit/s in each `interval` of one pass, at 1500 bytes an opportunity; the last may be short.
+    /// The mean rate in Mbit/s in each `interval` of one pass, at 1500 bytes an opportunity; the
+    /// last may be short.
     ///
     /// An opportunity stands for what could be sent up to its time: one at an interval's end
     /// counts in it, and one at 0 in the first. Empty for an interval of no time.
@@ -266,7 +268,8 @@ impl Trace {
             .collect()
     }
 
-    /// How many opportunities lie in [`from`, `to`), where the trace begins `offset` in and repeats.
+    /// How many opportunities lie in [`from`, `to`), where the trace begins `offset` in and
+    /// repeats.
     pub fn opportunities_between(&self, offset: Duration, from: Time, to: Time) -> u64 {
         self.before(to.as_nanos().saturating_add(offset.as_nanos()))
             .saturating_sub(self.before(from.as_nanos().saturating_add(offset.as_nanos())))
@@ -523,7 +526,8 @@ mod tests {
             prop_assert_eq!(t.period(), Duration::from_millis(interval_ms * rates.len() as u64));
             let mean = rates.iter().sum::<f64>() / rates.len() as f64;
             prop_assert!((t.mean_mbps() - mean).abs() <= packet_mbps / rates.len() as f64 + 1e-5);
-            // Each interval to within the packet that straddles its edge; the last packet was moved to the end.
+            // Each interval to within the packet that straddles its edge; the last packet was moved
+            // to the end.
             let back = t.rates_mbps(interval);
             prop_assert_eq!(back.len(), rates.len());
             for (i, (got, want)) in back.iter().zip(&rates).enumerate() {

@@ -158,7 +158,8 @@ proptest! {
         }
     }
 
-    /// Nothing is overtaken, nothing is lost but what was dropped, and the queue never exceeds its limit.
+    /// Nothing is overtaken, nothing is lost but what was dropped, and the queue never exceeds its
+    /// limit.
     #[test]
     fn fifo_keeps_order_and_limit(steps in steps(), packets in 0..12u64) {
         let mut link = Link::fifo(Rate::from_mbps(5.0), Limits::new(Some(packets), None), Duration::from_millis(7));

@@ -10,7 +10,8 @@ const MSS: Bytes = Bytes::new(1000);
 const ONE_WAY: Duration = Duration::from_millis(20);
 
 /// Sends 300 packets, a millisecond apart on their way, of which some are lost and some are marked;
-/// no acknowledgement is lost. Returns the marked bytes that arrived and those that the sender counted.
+/// no acknowledgement is lost. Returns the marked bytes that arrived and those that the sender
+/// counted.
 fn run(profile: Profile, seed: u64, loss: f64, marks: f64) -> (u64, u64) {
     let selection = select("newreno:ecn=on");
     let needs = selection.scheme.needs;
@@ -72,7 +73,8 @@ fn run(profile: Profile, seed: u64, loss: f64, marks: f64) -> (u64, u64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// RFC 8257 §3.2 exists for this: also with delayed acknowledgements the fraction of marked bytes is exact.
+    /// RFC 8257 §3.2 exists for this: also with delayed acknowledgements the fraction of marked
+    /// bytes is exact.
     #[test]
     fn marked_bytes_are_counted_exactly(
         seed in any::<u64>(),

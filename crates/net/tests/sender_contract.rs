@@ -1,4 +1,5 @@
-//! What the real sender owes a controller: a spy in a controller's place writes down what it is told.
+//! What the real sender owes a controller: a spy in a controller's place writes down what it is
+//! told.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -368,9 +369,9 @@ fn losses_after_the_reduction_are_answered_again() {
     }
 }
 
-/// RFC 3168 §6.1.2: a mark reaches the controller as the reason to reduce, once a round trip however
-/// many packets were marked. A scheme that needs no echo of its own still says with every packet
-/// that it can be marked.
+/// RFC 3168 §6.1.2: a mark reaches the controller as the reason to reduce, once a round trip
+/// however many packets were marked. A scheme that needs no echo of its own still says with every
+/// packet that it can be marked.
 #[test]
 fn marks_are_told_once_a_round_trip() {
     for profile in [Profile::Simple, Profile::Linux] {

@@ -1,9 +1,11 @@
-//! What the guard does of policies that are good and bad: a line of JSON for each run (docs/guard.md).
+//! What the guard does of policies that are good and bad: a line of JSON for each run
+//! (docs/guard.md).
 //!
-//! `guarded SCENARIO,... NAME,... FIRST-LAST`: names are of schemes (`owl`, guarded), or of what is put instead of
-//! a scheme's policy: `owl/noise`, `owl/up`, `owl/down`, `owl/frozen`, `owl/slow`; `FIRST-LAST` are seeds. Each run is
-//! also done without the guard and with plain Cubic: a line has what each of the three had in the same seconds.
-//! scripts/guard_tables.py makes tables of the lines.
+//! `guarded SCENARIO,... NAME,... FIRST-LAST`: names are of schemes (`owl`, guarded), or of what is
+//! put instead of a scheme's policy: `owl/noise`, `owl/up`, `owl/down`, `owl/frozen`, `owl/slow`;
+//! `FIRST-LAST` are seeds. Each run is also done without the guard and with plain Cubic: a line has
+//! what each of the three had in the same seconds. scripts/guard_tables.py makes tables of the
+//! lines.
 //!
 //! `guarded judge`: the time that a judgement takes.
 
@@ -59,7 +61,8 @@ fn compare(scenario: &str, name: &str, seed: u64) -> Result<Value, Error> {
     }))
 }
 
-/// Prints the nanoseconds that a judgement takes, of five times a million records: the median and the least.
+/// Prints the nanoseconds that a judgement takes, of five times a million records: the median and
+/// the least.
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn time_judge() {
     let mut draw = Draw::new(1);

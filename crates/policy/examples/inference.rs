@@ -1,7 +1,9 @@
-//! Times one answer of a network, on one core: prints nanoseconds as JSON, `{network: {instruction set: median}}`.
+//! Times one answer of a network, on one core: prints nanoseconds as JSON,
+//! `{network: {instruction set: median}}`.
 //!
-//! `cargo run --release -p headway-policy --example inference -- NET.json...`: each file has `name`, `net` (as in a
-//! model's card), `tensors` (name to numbers, row by row) and `input`; the outputs come back too, to be compared.
+//! `cargo run --release -p headway-policy --example inference -- NET.json...`: each file has
+//! `name`, `net` (as in a model's card), `tensors` (name to numbers, row by row) and `input`; the
+//! outputs come back too, to be compared.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

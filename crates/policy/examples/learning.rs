@@ -1,5 +1,5 @@
-//! Times a decision of Owl's network (60-512-256-7) on one core, alone and with a gradient step of 32 transitions:
-//! prints microseconds as JSON, the fastest of many rounds.
+//! Times a decision of Owl's network (60-512-256-7) on one core, alone and with a gradient step of
+//! 32 transitions: prints microseconds as JSON, the fastest of many rounds.
 //!
 //! `cargo run --release -p headway-policy --example learning`
 

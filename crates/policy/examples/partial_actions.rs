@@ -1,6 +1,7 @@
-//! Times a step of Rax's learner on one core: acting alone (no feedback comes, so nothing is learned), and acting while every
-//! action is learned from. Prints microseconds a step as JSON, of the fastest of many rounds, and the longest step of a
-//! round of 10,000, the median of the rounds': on a machine that others use that is theirs too.
+//! Times a step of Rax's learner on one core: acting alone (no feedback comes, so nothing is
+//! learned), and acting while every action is learned from. Prints microseconds a step as JSON, of
+//! the fastest of many rounds, and the longest step of a round of 10,000, the median of the
+//! rounds': on a machine that others use that is theirs too.
 //!
 //! `cargo run --release -p headway-policy --example partial_actions`
 

@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p headway-policy --example rax -- SCENARIO FIRST-LAST SECONDS [SPEC [RUNS [EVERY]]]`
 //!
-//! SPEC is a `RaxSpec` as JSON (what is left out is the default), or `scheme=cubic` for another scheme. Of several RUNS in
-//! a row each flow goes on from what the first flow of the run before has learned. EVERY so many seconds a line tells what
-//! goes on inside.
+//! SPEC is a `RaxSpec` as JSON (what is left out is the default), or `scheme=cubic` for another
+//! scheme. Of several RUNS in a row each flow goes on from what the first flow of the run before
+//! has learned. EVERY so many seconds a line tells what goes on inside.
 
 #[path = "rax/runs.rs"]
 mod runs;
@@ -90,7 +90,8 @@ impl Drop for Watched {
     }
 }
 
-/// Which flows run: of another scheme, or of Rax with these settings, from what was learned or from random weights.
+/// Which flows run: of another scheme, or of Rax with these settings, from what was learned or from
+/// random weights.
 struct Chosen {
     spec: String,
     learned: Option<String>,

@@ -1,10 +1,11 @@
-//! Rax as it runs over a kernel's flows, in simulated time: Linux's transport (two packets an acknowledgement, losses
-//! found in bursts), pacing while they are repaired, an agent that answers late, whole windows, the guard and its Cubic.
+//! Rax as it runs over a kernel's flows, in simulated time: Linux's transport (two packets an
+//! acknowledgement, losses found in bursts), pacing while they are repaired, an agent that answers
+//! late, whole windows, the guard and its Cubic.
 //!
 //! `cargo run --release -p headway-policy --example rax_live -- SCENARIO FIRST-LAST SECONDS [SPEC [EVERY]]`
 //!
-//! As the example `rax`, but that trips of the guard are counted; the last line sums all seeds up. UNPACED in the
-//! environment leaves the pacing out.
+//! As the example `rax`, but that trips of the guard are counted; the last line sums all seeds up.
+//! UNPACED in the environment leaves the pacing out.
 
 #[path = "rax/runs.rs"]
 mod runs;
@@ -181,7 +182,8 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Throughput and percentage lost over the last third, and from when on every ten seconds have 95% of the link.
+/// Throughput and percentage lost over the last third, and from when on every ten seconds have 95%
+/// of the link.
 fn run(
     scenario: &str,
     seed: u64,

@@ -15,7 +15,8 @@ pub enum ActionSpec {
         /// The values.
         choices: Vec<f64>,
     },
-    /// One of several steps of the window, which may add and multiply in one set (mvfst-rl); the answer is its index.
+    /// One of several steps of the window, which may add and multiply in one set (mvfst-rl); the
+    /// answer is its index.
     Steps {
         /// The steps, as they are read: `"+10"`, `"-10"`, `"*2"`, `"/2"`.
         choices: Vec<Step>,
@@ -27,7 +28,8 @@ pub enum ActionSpec {
         /// The largest value, either way.
         limit: f64,
     },
-    /// One of several settings of parameters of the base controller (the BBR tuner); the answer is its index.
+    /// One of several settings of parameters of the base controller (the BBR tuner); the answer is
+    /// its index.
     Settings {
         /// The parameters' names.
         parameters: Vec<String>,
@@ -91,7 +93,8 @@ impl ActionSpec {
         }
     }
 
-    /// The answer that a network's outputs stand for: the index of the largest (the first of equals), or the value.
+    /// The answer that a network's outputs stand for: the index of the largest (the first of
+    /// equals), or the value.
     pub fn choose(&self, outputs: &[f32]) -> f32 {
         match self {
             ActionSpec::Continuous { .. } => outputs[0],
@@ -99,7 +102,8 @@ impl ActionSpec {
         }
     }
 
-    /// What an answer does. [`NEUTRAL`](Self::NEUTRAL), like any other that is not a number, does nothing.
+    /// What an answer does. [`NEUTRAL`](Self::NEUTRAL), like any other that is not a number, does
+    /// nothing.
     pub fn action(&self, answer: f32) -> Action<'_> {
         if answer.is_nan() {
             return Action::Nothing;
@@ -119,8 +123,8 @@ impl ActionSpec {
         }
     }
 
-    /// Does an answer do the most that any can, up or down? Never one of several settings, which have
-    /// no order. Steps are compared by what they do to a window of 1000 packets.
+    /// Does an answer do the most that any can, up or down? Never one of several settings, which
+    /// have no order. Steps are compared by what they do to a window of 1000 packets.
     pub fn is_at_bound(&self, answer: f32) -> bool {
         let step = |step: &Step| match step.action() {
             Action::ScaleCwnd(factor) => (factor - 1.0) * 1000.0,

@@ -7,8 +7,9 @@ use crate::ActionSpec;
 pub struct Answer {
     /// What is to be done, as [`ActionSpec`] reads it.
     pub action: f32,
-    /// How long the interval that begins is to last, as [`ClockSpec::Chosen`](crate::ClockSpec::Chosen) reads it; none
-    /// where the clock does not ask for it, or it is to be as long as the last.
+    /// How long the interval that begins is to last, as
+    /// [`ClockSpec::Chosen`](crate::ClockSpec::Chosen) reads it; none where the clock does not ask
+    /// for it, or it is to be as long as the last.
     pub interval: Option<f32>,
 }
 

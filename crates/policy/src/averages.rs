@@ -2,8 +2,8 @@
 
 use crate::Record;
 
-/// Exponentially weighted averages of the flow so far, each with the gains 1/8 and 1/256 (Rax §3.2, after Remy).
-/// Each begins with its first sample, that of losses with 0.
+/// Exponentially weighted averages of the flow so far, each with the gains 1/8 and 1/256 (Rax §3.2,
+/// after Remy). Each begins with its first sample, that of losses with 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Averages {
     /// Time between acknowledgements, in microseconds.

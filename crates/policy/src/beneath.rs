@@ -34,13 +34,15 @@ pub enum BeneathSpec {
         /// The most, in Mbit/s.
         max_mbps: f64,
     },
-    /// Another controller. One whose window is steered (Owl over Cubic) is left to itself outside congestion
-    /// avoidance; one whose parameters are set (the BBR tuner) may be set at any time.
+    /// Another controller. One whose window is steered (Owl over Cubic) is left to itself outside
+    /// congestion avoidance; one whose parameters are set (the BBR tuner) may be set at any time.
     Scheme {
-        /// `newreno` or `cubic` to steer a window, with parameters as in `cubic:hystart=classic`; `bbr` to set parameters.
+        /// `newreno` or `cubic` to steer a window, with parameters as in `cubic:hystart=classic`;
+        /// `bbr` to set parameters.
         name: String,
-        /// Does its window grow by itself in congestion avoidance, where it may be steered? If not, only the policy
-        /// moves it there (Owl §IV-A and §VI); slow start, losses and timeouts are the controller's in any case.
+        /// Does its window grow by itself in congestion avoidance, where it may be steered? If not,
+        /// only the policy moves it there (Owl §IV-A and §VI); slow start, losses and timeouts are
+        /// the controller's in any case.
         #[serde(default = "yes", skip_serializing_if = "is_yes")]
         grows: bool,
     },
@@ -255,7 +257,8 @@ impl Beneath {
         }
     }
 
-    /// A guard gives the flow back to its policy: a window as it is, a rate from the window that Cubic left.
+    /// A guard gives the flow back to its policy: a window as it is, a rate from the window that
+    /// Cubic left.
     pub fn return_to_policy(&mut self, spec: &BeneathSpec, left: Option<Bytes>, rtt: &RttStats) {
         match (self, spec) {
             (Beneath::Base(scheme), BeneathSpec::Scheme { grows: false, .. }) => scheme.hold(),
@@ -276,7 +279,8 @@ impl Beneath {
         }
     }
 
-    /// Carries an action out, within the bounds of a guard; one that means nothing here is ignored (specs are checked).
+    /// Carries an action out, within the bounds of a guard; one that means nothing here is ignored
+    /// (specs are checked).
     pub fn act(
         &mut self,
         now: Time,
@@ -313,8 +317,9 @@ impl Beneath {
     }
 }
 
-/// The most packets that an action makes a window: more than 10 Gbit/s for 100 ms, and less than memory holds.
-/// A constant and no field of a spec: a policy that comes here has lost its way, and where it stops is no choice of its training.
+/// The most packets that an action makes a window: more than 10 Gbit/s for 100 ms, and less than
+/// memory holds. A constant and no field of a spec: a policy that comes here has lost its way, and
+/// where it stops is no choice of its training.
 const MOST_PACKETS: u64 = 100_000;
 
 /// A window of so many bytes, kept from one packet to [`MOST_PACKETS`], or as a guard says.
@@ -473,7 +478,8 @@ mod tests {
             assert!(held.may_act());
         }
         assert!(packets(&plain) > 150.0, "{}", packets(&plain));
-        // RFC 9438 §4.6: 0.7 of what was in flight; §4.8: after a timeout slow start leads there again.
+        // RFC 9438 §4.6: 0.7 of what was in flight; §4.8: after a timeout slow start leads there
+        // again.
         held.controller_mut().on_feedback(&loss(10_200, 70));
         assert!((packets(held.controller()) - 49.0).abs() < 1e-9);
         held.controller_mut().on_rto(&rto(at(10_300), 49, 1));
@@ -484,7 +490,8 @@ mod tests {
         assert!((packets(held.controller()) - 0.7 * 49.0).abs() < 1.0);
     }
 
-    /// Acknowledgements 1 ms apart span half of the minimum RTT: Linux's HyStart ends slow start there, RFC 9406 does not.
+    /// Acknowledgements 1 ms apart span half of the minimum RTT: Linux's HyStart ends slow start
+    /// there, RFC 9406 does not.
     #[test]
     fn parameters_reach_the_controller_beneath() {
         let action = ActionSpec::Continuous {

@@ -4,8 +4,8 @@ use headway_cc::{Duration, NetworkView, Time};
 
 use crate::{AgentSpec, Answer, Clock, Interval, Monitor, Observation, Policy, Record, SpecError};
 
-/// A policy at work for one flow, of which it is told in [`Record`]s: in simulated time, over real packets and in
-/// the agent of the kernel's flows alike.
+/// A policy at work for one flow, of which it is told in [`Record`]s: in simulated time, over real
+/// packets and in the agent of the kernel's flows alike.
 #[derive(Debug)]
 pub struct Decider<P> {
     policy: P,
@@ -52,7 +52,8 @@ impl<P: Policy> Decider<P> {
         self.clock.is_due(now, self.monitor.has_news())
     }
 
-    /// When the host's timer is to see whether it [is](Self::is_due); never where only an acknowledgement can tell.
+    /// When the host's timer is to see whether it [is](Self::is_due); never where only an
+    /// acknowledgement can tell.
     pub fn next_timer(&self) -> Time {
         self.clock.next_timer(self.monitor.has_news())
     }

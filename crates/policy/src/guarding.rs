@@ -1,4 +1,5 @@
-//! The kernel's guard over a flow in simulated time or over real packets: the bits that it computes there.
+//! The kernel's guard over a flow in simulated time or over real packets: the bits that it computes
+//! there.
 
 use headway_cc::schemes::cubic;
 use headway_cc::{
@@ -61,7 +62,8 @@ impl Guarding {
         self.guard.ask(now.as_nanos());
     }
 
-    /// What it was asked at `asked` it answered at `answered`, which is found now: may that be carried out?
+    /// What it was asked at `asked` it answered at `answered`, which is found now: may that be
+    /// carried out?
     pub fn answer(&mut self, asked: Time, answered: Time, now: Time) -> bool {
         let [asked, answered, now] = [asked, answered, now].map(Time::as_nanos);
         (self.guard).answer(&self.limits, asked, answered, now)
@@ -84,7 +86,8 @@ impl Guarding {
         Rate::from_bps(self.guard.rate(&self.limits, wanted.as_bps() / 8) * 8)
     }
 
-    /// The flow is taken from its policy: where the window goes from `control`, and towards which ssthresh.
+    /// The flow is taken from its policy: where the window goes from `control`, and towards which
+    /// ssthresh.
     pub fn restart(&self, record: &Record, control: &Control) -> (Bytes, Bytes) {
         let ssthresh = match self.guard.restart(&self.limits, transmute_ref!(record)) {
             Guard::NO_SSTHRESH => Bytes::MAX,

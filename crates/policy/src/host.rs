@@ -9,8 +9,8 @@ use headway_fixed::Limits;
 
 use crate::{Guarding, Record, Reporter};
 
-/// The records that a policy takes, the time that its decisions `D` take, and the guard between it and the base
-/// controller, which is `base` in each method.
+/// The records that a policy takes, the time that its decisions `D` take, and the guard between it
+/// and the base controller, which is `base` in each method.
 #[derive(Debug)]
 pub struct Host<D> {
     /// The flow.
@@ -74,8 +74,8 @@ impl<D: Copy> Host<D> {
         tag
     }
 
-    /// Acknowledgements. The policy's record of them is that of [`record`](Self::record), after decisions that have come
-    /// were carried out.
+    /// Acknowledgements. The policy's record of them is that of [`record`](Self::record), after
+    /// decisions that have come were carried out.
     pub fn on_feedback(&mut self, base: &mut dyn CongestionControl, feedback: &Feedback<'_>) {
         match &self.guard {
             Some(guard) => {

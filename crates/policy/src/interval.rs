@@ -27,7 +27,8 @@ pub struct Interval {
     pub lost: u32,
     /// The RTT samples.
     pub rtt: RttSummary,
-    /// The minimum RTT sample of the 10 s that end with the newest one, in microseconds; zero before the first.
+    /// The minimum RTT sample of the 10 s that end with the newest one, in microseconds; zero
+    /// before the first.
     pub min_rtt_10s_us: u32,
     /// How long before the newest sample that one was last seen, to 10 ms.
     pub min_rtt_10s_age: Duration,
@@ -37,10 +38,12 @@ pub struct Interval {
     pub max_delivery_rate: f64,
     /// The delivery rate of the newest sample, in packets a second.
     pub delivery_rate: f64,
-    /// The largest throughput of the flow so far, in packets a second, each over one interval or as many as make
-    /// [`Monitor::THROUGHPUT_SPAN`](crate::Monitor::THROUGHPUT_SPAN); zero before the first such.
+    /// The largest throughput of the flow so far, in packets a second, each over one interval or as
+    /// many as make [`Monitor::THROUGHPUT_SPAN`](crate::Monitor::THROUGHPUT_SPAN); zero before the
+    /// first such.
     pub max_throughput: f64,
-    /// Throughput over about a round trip (a time constant of 0.7 minimum RTTs of the last 10 s), in packets a second.
+    /// Throughput over about a round trip (a time constant of 0.7 minimum RTTs of the last 10 s),
+    /// in packets a second.
     pub recent_throughput: f64,
     /// The largest of it in the last 100 ms, of which an interval counts for 10 at most.
     pub peak_throughput: f64,
@@ -52,7 +55,8 @@ pub struct Interval {
     pub action_age: Duration,
 }
 
-/// The RTT samples of an interval, in microseconds. Without any, those of the last interval that had some, and no slope.
+/// The RTT samples of an interval, in microseconds. Without any, those of the last interval that
+/// had some, and no slope.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RttSummary {
     /// How many in this interval.

@@ -17,12 +17,12 @@ use crate::{AgentSpec, Answer, Beneath, Decider, Folds, Guarding, Interval, Reco
 
 /// Decides.
 pub trait Policy: Debug + Send + 'static {
-    /// The answer to an observation; `None` if it will come from outside ([`Learned::act`]). `interval` is what was seen
-    /// since the last decision, for a policy that learns.
+    /// The answer to an observation; `None` if it will come from outside ([`Learned::act`]).
+    /// `interval` is what was seen since the last decision, for a policy that learns.
     fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<Answer>;
 
-    /// Its newest answer was not carried out: the guard refused it, or the base controller was not in congestion
-    /// avoidance by then. What follows is not that answer's doing.
+    /// Its newest answer was not carried out: the guard refused it, or the base controller was not
+    /// in congestion avoidance by then. What follows is not that answer's doing.
     fn on_refused(&mut self) {}
 
     /// What learns, if it goes on learning: another of its kind can go on from its network.
@@ -30,7 +30,8 @@ pub trait Policy: Debug + Send + 'static {
         None
     }
 
-    /// What its host reads of an interval beyond the observation, such as an environment's measurements.
+    /// What its host reads of an interval beyond the observation, such as an environment's
+    /// measurements.
     fn folds(&self) -> Folds {
         Folds::default()
     }
@@ -89,8 +90,9 @@ pub struct Learned<P> {
 }
 
 impl<P: Policy> Learned<P> {
-    /// For one flow. Inference and messages take time: an answer comes `latency` after the observation, and takes effect
-    /// with the first acknowledgement from then on, as in a kernel (Owl, Fig. 2). Without latency it does so at once.
+    /// For one flow. Inference and messages take time: an answer comes `latency` after the
+    /// observation, and takes effect with the first acknowledgement from then on, as in a kernel
+    /// (Owl, Fig. 2). Without latency it does so at once.
     ///
     /// # Errors
     /// [`SpecError`] if the spec cannot be carried out.
@@ -133,8 +135,9 @@ impl<P: Policy> Learned<P> {
         self.awaits_answer
     }
 
-    /// The answer comes. The host has to read [`control`](CongestionControl::control) again, and the next timer. What it
-    /// says of the interval holds at once, whatever the latency of the rest.
+    /// The answer comes. The host has to read [`control`](CongestionControl::control) again, and
+    /// the next timer. What it says of the interval holds at once, whatever the latency of the
+    /// rest.
     pub fn act(&mut self, now: Time, answer: Answer) {
         self.awaits_answer = false;
         self.decider.choose_interval(answer);
@@ -145,7 +148,8 @@ impl<P: Policy> Learned<P> {
         }
     }
 
-    /// The run ends: so does the interval under way, and the last observation shows it. Nothing is decided any more.
+    /// The run ends: so does the interval under way, and the last observation shows it. Nothing is
+    /// decided any more.
     pub fn conclude(&mut self, now: Time) {
         self.decider.conclude(now);
     }

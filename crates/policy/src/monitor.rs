@@ -53,8 +53,8 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// The shortest time over which a largest throughput is taken: Orca's interval. With a faster clock a burst
-    /// of acknowledgements would be the largest for good.
+    /// The shortest time over which a largest throughput is taken: Orca's interval. With a faster
+    /// clock a burst of acknowledgements would be the largest for good.
     pub const THROUGHPUT_SPAN: Duration = Duration::from_millis(20);
 
     /// For a flow that begins at `start`.

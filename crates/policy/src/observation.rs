@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Feature, Folds, Interval, SpecError};
 
-/// What a policy is shown at a decision: the `features` of the last `history` intervals, the oldest first.
-/// Before there have been so many, zeros stand for those that are missing. Of several `rows`, one for a flow each, a
-/// flow that decides for itself has the first, and zeros stand for the others ("BBR tuner" §IV-A).
+/// What a policy is shown at a decision: the `features` of the last `history` intervals, the oldest
+/// first. Before there have been so many, zeros stand for those that are missing. Of several
+/// `rows`, one for a flow each, a flow that decides for itself has the first, and zeros stand for
+/// the others ("BBR tuner" §IV-A).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObservationSpec {
@@ -19,7 +20,8 @@ pub struct ObservationSpec {
     pub features: Vec<FeatureUse>,
 }
 
-/// A feature and how it is normalised: `clamp((x - offset) * scale, clip)`, with ln(1 + x) instead of x if `log`.
+/// A feature and how it is normalised: `clamp((x - offset) * scale, clip)`, with ln(1 + x) instead
+/// of x if `log`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeatureUse {
@@ -101,7 +103,8 @@ impl ObservationSpec {
     /// That it can be computed. At most a thousand intervals of every feature.
     ///
     /// # Errors
-    /// [`SpecError`]: an unknown feature, numbers that are not finite, limits the wrong way round, none at all.
+    /// [`SpecError`]: an unknown feature, numbers that are not finite, limits the wrong way round,
+    /// none at all.
     pub fn check(&self) -> Result<(), SpecError> {
         if self.features.is_empty() || !(1..=1000).contains(&self.history) {
             return Err(SpecError(

@@ -2,9 +2,9 @@
 
 use headway_cc::{Duration, MaxFilter};
 
-/// Throughput over the time that an answer takes to show, and the largest recent one. A cellular link's rate changes
-/// within a round trip: a mean over one is late, a burst of acknowledgements is no rate, and the rate of a moment ago
-/// is what a link that pauses goes back to.
+/// Throughput over the time that an answer takes to show, and the largest recent one. A cellular
+/// link's rate changes within a round trip: a mean over one is late, a burst of acknowledgements is
+/// no rate, and the rate of a moment ago is what a link that pauses goes back to.
 #[derive(Clone, Debug)]
 pub(crate) struct RecentRate {
     /// Packets a second.
@@ -20,7 +20,8 @@ impl RecentRate {
     const ROUND_TRIPS: f64 = 0.7;
     /// How long the largest is remembered, in milliseconds.
     const MEMORY_MS: u64 = 100;
-    /// What an interval counts for at most, in milliseconds: a link that pauses goes on as it did before.
+    /// What an interval counts for at most, in milliseconds: a link that pauses goes on as it did
+    /// before.
     const LONGEST_MS: f64 = 10.0;
 
     pub fn new() -> RecentRate {

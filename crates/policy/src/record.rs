@@ -3,10 +3,12 @@
 use headway_cc::{PathModel, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A flow's state at an acknowledgement, a digest of several, or a timeout, laid out as in `crates/kernel/bpf/abi.h`.
+/// A flow's state at an acknowledgement, a digest of several, or a timeout, laid out as in
+/// `crates/kernel/bpf/abi.h`.
 ///
-/// It is all that a learned controller's [`Monitor`](crate::Monitor) ever sees, in every world: what the kernel
-/// cannot say is not here, so no feature can need it. Counts are of packets since the flow began and wrap.
+/// It is all that a learned controller's [`Monitor`](crate::Monitor) ever sees, in every world:
+/// what the kernel cannot say is not here, so no feature can need it. Counts are of packets since
+/// the flow began and wrap.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Record {
@@ -40,16 +42,18 @@ pub struct Record {
     pub min_rtt_us: u32,
     /// The newest delivery-rate sample that counts: so many packets ...
     pub rate_delivered: u32,
-    /// ... in so long a time; zero before the first. One that the application limited counts only if it is larger.
+    /// ... in so long a time; zero before the first. One that the application limited counts only
+    /// if it is larger.
     pub rate_interval_us: u32,
     /// How many acknowledgements this stands for; zero at a timeout.
     pub acks: u32,
     /// [`Record::APP_LIMITED`] and so on.
     pub flags: u32,
-    /// The bottleneck's bandwidth as the controller estimates it, in bytes a second; zero where it has no model of the
-    /// path ([`PathModel`]).
+    /// The bottleneck's bandwidth as the controller estimates it, in bytes a second; zero where it
+    /// has no model of the path ([`PathModel`]).
     pub btlbw: u64,
-    /// The round trip's propagation time as the controller estimates it; zero where it has no model.
+    /// The round trip's propagation time as the controller estimates it; zero where it has no
+    /// model.
     pub rtprop_us: u32,
     /// By which it multiplies `btlbw` for its pacing rate, times 256.
     pub pacing_gain: u16,
@@ -89,7 +93,8 @@ impl Record {
     pub const CWND_LIMITED: u32 = 1 << 1;
     /// Losses are being repaired.
     pub const RECOVERING: u32 = 1 << 2;
-    /// An action would be carried out now, as far as the base controller goes. For the agent: no feature.
+    /// An action would be carried out now, as far as the base controller goes. For the agent: no
+    /// feature.
     pub const STEERABLE: u32 = 1 << 3;
     /// The guard has the flow. For the agent: no feature.
     pub const TRIPPED: u32 = 1 << 4;

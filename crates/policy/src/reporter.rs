@@ -4,8 +4,8 @@ use headway_cc::{Bytes, Control, Duration, Feedback, RateSample, Recovery, Rto, 
 
 use crate::Record;
 
-/// Turns what a simulated or user-space transport tells into [`Record`]s. Packets are full ones: of data that
-/// does not fill its last packet, that packet is not counted.
+/// Turns what a simulated or user-space transport tells into [`Record`]s. Packets are full ones: of
+/// data that does not fill its last packet, that packet is not counted.
 #[derive(Clone, Debug)]
 pub struct Reporter {
     mss: u64,
@@ -81,7 +81,8 @@ impl Reporter {
         self.latest
     }
 
-    /// `tcp_rate_gen()`: the newest sample that the network limited, or one that the application did if it is larger.
+    /// `tcp_rate_gen()`: the newest sample that the network limited, or one that the application
+    /// did if it is larger.
     fn rate(&self, sample: Option<RateSample>) -> (u32, u32) {
         let before = (self.latest.rate_delivered, self.latest.rate_interval_us);
         let Some(sample) = sample else { return before };

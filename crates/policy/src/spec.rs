@@ -21,7 +21,8 @@ pub struct AgentSpec {
 }
 
 impl AgentSpec {
-    /// Counts up whenever a feature or an action comes to mean something else, so that no model is misread.
+    /// Counts up whenever a feature or an action comes to mean something else, so that no model is
+    /// misread.
     pub const VERSION: u32 = 1;
 
     /// That each part can be carried out, and that they fit together.
@@ -46,7 +47,8 @@ impl AgentSpec {
         1 + usize::from(self.clock.is_chosen())
     }
 
-    /// How many numbers a network that decides puts out: those of the action, then the interval if it is chosen.
+    /// How many numbers a network that decides puts out: those of the action, then the interval if
+    /// it is chosen.
     pub fn outputs(&self) -> usize {
         self.action.outputs() + usize::from(self.clock.is_chosen())
     }
@@ -72,7 +74,8 @@ impl AgentSpec {
         Ok(spec)
     }
 
-    /// Two specs with the same hash see and do the same: SHA-256 of the version and the spec as JSON, in hex.
+    /// Two specs with the same hash see and do the same: SHA-256 of the version and the spec as
+    /// JSON, in hex.
     pub fn hash(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
         sha256(format!("{}\n{text}", AgentSpec::VERSION).as_bytes())

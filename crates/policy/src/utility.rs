@@ -6,8 +6,9 @@ use crate::Interval;
 
 /// Owl's utility (Eq. 7): `x - delta x / (1 - p) - beta ln(RTT / RTTmin)`.
 ///
-/// x is what was delivered, in Mbit/s on the wire; p the share lost of the packets whose fate became known; RTT the
-/// interval's mean, RTTmin the least sample of the last 10 s. The reward `owl` of `headway.envs` is the same.
+/// x is what was delivered, in Mbit/s on the wire; p the share lost of the packets whose fate
+/// became known; RTT the interval's mean, RTTmin the least sample of the last 10 s. The reward
+/// `owl` of `headway.envs` is the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Utility {
     /// Weight of the loss; 0.5 in §VII.
@@ -18,9 +19,10 @@ pub struct Utility {
     pub shaping: Shaping,
 }
 
-/// How the rate counts in training; as in Eq. 7 unless told. A simulation knows what the slowest link carries; in use the
-/// largest throughput of an interval of the flow stands for it. Nor is a fair share known in use: the gain of a flow trained
-/// with the reward's `fair` stops nowhere there.
+/// How the rate counts in training; as in Eq. 7 unless told. A simulation knows what the slowest
+/// link carries; in use the largest throughput of an interval of the flow stands for it. Nor is a
+/// fair share known in use: the gain of a flow trained with the reward's `fair` stops nowhere
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shaping {
@@ -68,8 +70,8 @@ impl Utility {
     /// A larger loss counts as this, so that the utility stays finite.
     const MOST_LOSS: f64 = 0.999;
 
-    /// The utility of an interval; `None` in the first 20 ms of a flow where it counts in shares of the largest throughput,
-    /// which is not known before.
+    /// The utility of an interval; `None` in the first 20 ms of a flow where it counts in shares of
+    /// the largest throughput, which is not known before.
     pub fn of(&self, interval: &Interval) -> Option<f64> {
         let Utility {
             delta,

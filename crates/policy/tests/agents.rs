@@ -135,7 +135,8 @@ fn the_neutral_action_changes_nothing() {
     }
 }
 
-/// Where Cubic's own growth is left out, an agent that never does anything sees a window that only losses move.
+/// Where Cubic's own growth is left out, an agent that never does anything sees a window that only
+/// losses move.
 #[test]
 fn a_held_window_is_moved_by_losses_alone() {
     let windows = |beneath: &str| {
@@ -151,8 +152,8 @@ fn a_held_window_is_moved_by_losses_alone() {
     assert!(rises(&windows("\"cubic\"")) > 100);
 }
 
-/// Owl's in-network features on a path of five switches: before the first counters and where no switch is known all are
-/// zero; between two readings they stay, and their age grows.
+/// Owl's in-network features on a path of five switches: before the first counters and where no
+/// switch is known all are zero; between two readings they stay, and their age grows.
 #[test]
 fn it_sees_what_is_known_and_how_old_that_is() {
     let shown = |known: u32| {
@@ -184,7 +185,8 @@ fn it_sees_what_is_known_and_how_old_that_is() {
     }
 }
 
-/// The controller of the network is gone: what it said last stays for 10 s, and is then as if it had never been said.
+/// The controller of the network is gone: what it said last stays for 10 s, and is then as if it
+/// had never been said.
 #[test]
 fn a_lost_controller_is_none() {
     let spec = over("cubic", EVERY_ACK, OWL, NETWORK);
@@ -295,7 +297,8 @@ fn latency_delays_every_answer_and_loses_none() {
     // It takes effect with an acknowledgement, of which there is one every 12 ms.
     let last = ages.last().expect("many")[0];
     assert!((35.0..47.0).contains(&last), "{last}");
-    // Every answer doubles the rate: from 1 to 10 Mbit/s takes four of them, though each comes after the next was asked.
+    // Every answer doubles the rate: from 1 to 10 Mbit/s takes four of them, though each comes
+    // after the next was asked.
     let (_, rates) = run(&rate("pacing_rate_mbps"), &[10.0], 35, LINK);
     assert!(rates[20][0] > 9.9, "{rates:?}");
 }

@@ -156,7 +156,8 @@ fn an_rtt_clock_waits_for_its_first_sample_and_for_news() {
     assert_eq!(clock.next_timer(true), at(700.1));
 }
 
-/// HZ = 250: a tick each 4 ms, the same for all flows; a decision at the first acknowledgement after each.
+/// HZ = 250: a tick each 4 ms, the same for all flows; a decision at the first acknowledgement
+/// after each.
 #[test]
 fn jiffies_are_the_hosts() {
     let decisions = |start: f64| -> Vec<f64> {

@@ -26,7 +26,8 @@ struct Steps {
     parameters: Vec<f32>,
 }
 
-/// Two steps on the same batch, with a target network that is copied in between: losses and parameters.
+/// Two steps on the same batch, with a target network that is copied in between: losses and
+/// parameters.
 #[test]
 fn a_step_is_pytorchs() {
     let fixtures: serde_json::Value =
@@ -80,9 +81,9 @@ fn a_step_is_pytorchs() {
     }
 }
 
-/// Two states: action 0 stays, action 1 goes to the other. Staying in the second pays 1, leaving the first 0.2.
-/// With gamma 0.5: V(2) = 1 / (1 - 0.5) = 2, so Q(2, stay) = 2 and Q(1, go) = 0.2 + 0.5 x 2 = 1.2 = V(1);
-/// Q(1, stay) = 0.5 x 1.2 = 0.6 and Q(2, go) = 0.5 x 1.2 = 0.6.
+/// Two states: action 0 stays, action 1 goes to the other. Staying in the second pays 1, leaving
+/// the first 0.2. With gamma 0.5: V(2) = 1 / (1 - 0.5) = 2, so Q(2, stay) = 2 and Q(1, go) = 0.2 +
+/// 0.5 x 2 = 1.2 = V(1); Q(1, stay) = 0.5 x 1.2 = 0.6 and Q(2, go) = 0.5 x 1.2 = 0.6.
 #[test]
 fn a_chain_of_two_states_is_learned() {
     const VALUES: [[f32; 2]; 2] = [[0.6, 1.2], [2.0, 0.6]];
@@ -128,7 +129,8 @@ fn a_chain_of_two_states_is_learned() {
     }
 }
 
-/// An interval of 1 s in which so many packets of 1250 bytes (a hundred are 1 Mbit/s) arrived or were lost.
+/// An interval of 1 s in which so many packets of 1250 bytes (a hundred are 1 Mbit/s) arrived or
+/// were lost.
 fn second(delivered: u32, lost: u32, rtt_ms: f64, least_ms: u32) -> Interval {
     Interval {
         end: Time::ZERO,
@@ -218,7 +220,8 @@ fn learning(network: Network, spec: DqnSpec, epsilon: f64) -> DqnPolicy {
     DqnPolicy::new(network, spec, utility, epsilon, &setup()).expect("settings in range")
 }
 
-/// The rate decides what the reward is, and one action leads to the higher: it comes to be preferred.
+/// The rate decides what the reward is, and one action leads to the higher: it comes to be
+/// preferred.
 #[test]
 fn it_comes_to_prefer_what_pays() {
     let spec = DqnSpec {
@@ -283,7 +286,8 @@ fn the_same_seed_learns_the_same_to_the_bit() {
     assert_ne!(run(0.1), run(0.5));
 }
 
-/// Learning ends, and what was learned until then goes on deciding; nothing that is not finite ever acts.
+/// Learning ends, and what was learned until then goes on deciding; nothing that is not finite ever
+/// acts.
 #[test]
 fn numbers_that_are_not_finite_end_the_learning() {
     let spec = DqnSpec {
@@ -363,7 +367,8 @@ fn settings_out_of_range_are_refused() {
     assert!(error.to_string().contains("must be an mlp"), "{error}");
 }
 
-/// What follows an answer while the guard has the flow is Cubic's doing, and so is what follows the last such answer.
+/// What follows an answer while the guard has the flow is Cubic's doing, and so is what follows the
+/// last such answer.
 #[test]
 fn what_was_not_carried_out_teaches_nothing() {
     let spec = DqnSpec {

@@ -1,4 +1,5 @@
-//! The guard over simulated flows: good policies keep theirs, bad ones lose them, and Cubic does as Cubic would.
+//! The guard over simulated flows: good policies keep theirs, bad ones lose them, and Cubic does as
+//! Cubic would.
 
 #[path = "../examples/guarded/runs.rs"]
 mod runs;
@@ -40,9 +41,9 @@ fn good_policies_keep_their_flows() {
     }
 }
 
-/// Each is caught within so many seconds, for such a reason, and has Cubic's throughput in the five that follow.
-/// An agent that answers has the flow back ten seconds after the trip, and is caught again. One that does not answer
-/// never has it back.
+/// Each is caught within so many seconds, for such a reason, and has Cubic's throughput in the five
+/// that follow. An agent that answers has the flow back ten seconds after the trip, and is caught
+/// again. One that does not answer never has it back.
 #[test]
 fn bad_policies_lose_their_flows_and_cubic_does_well() {
     for (scenario, name, within, reasons) in [
@@ -105,7 +106,8 @@ fn bad_policies_lose_their_flows_and_cubic_does_well() {
 /// When, and both windows in packets.
 type Windows = Arc<Mutex<Vec<(Time, f64, f64)>>>;
 
-/// The guard's Cubic in whole numbers, told what a Cubic of this project is told: windows in packets, both.
+/// The guard's Cubic in whole numbers, told what a Cubic of this project is told: windows in
+/// packets, both.
 #[derive(Debug)]
 struct Beside {
     cubic: cubic::Cubic,
@@ -167,8 +169,9 @@ impl CongestionControl for Beside {
 
 static BESIDE: Scheme = Scheme::unlisted("beside", &[Need::RateSample, Need::Pacing]);
 
-/// From the first losses on, over a minute of the same acknowledgements: half of the time within a fifth, always within
-/// two fifths. They end slow start apart, and so have another plateau for a while.
+/// From the first losses on, over a minute of the same acknowledgements: half of the time within a
+/// fifth, always within two fifths. They end slow start apart, and so have another plateau for a
+/// while.
 #[test]
 fn the_guards_cubic_is_a_cubic() {
     for scenario in ["pantheon-default", "low-bdp"] {
@@ -205,8 +208,8 @@ fn the_guards_cubic_is_a_cubic() {
     }
 }
 
-/// What a policy was told: whether the flow was its own at each decision, and of how many answers that they were
-/// refused.
+/// What a policy was told: whether the flow was its own at each decision, and of how many answers
+/// that they were refused.
 #[derive(Debug, Default)]
 struct Told {
     tripped: Vec<bool>,
@@ -259,8 +262,8 @@ fn told(action: f32, latency: Duration, is_guarded: bool) -> Told {
     std::mem::take(&mut *all.lock().expect("no panic"))
 }
 
-/// A learner in simulated time has to know what it is told in the kernel: while the guard has the flow, what follows is
-/// Cubic's doing.
+/// A learner in simulated time has to know what it is told in the kernel: while the guard has the
+/// flow, what follows is Cubic's doing.
 #[test]
 fn a_policy_is_told_that_the_guard_has_the_flow_and_that_an_answer_was_refused() {
     let fast = Duration::from_micros(26);

@@ -1,5 +1,5 @@
-//! The kernel's agent in whole numbers beside this crate's in floating point: told the same records both decide at
-//! the same times and see the same, to a step of an input.
+//! The kernel's agent in whole numbers beside this crate's in floating point: told the same records
+//! both decide at the same times and see the same, to a step of an input.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,8 @@ use zerocopy::transmute_ref;
 
 static SCHEME: Scheme = Scheme::unlisted("tap", &[Need::RateSample, Need::Pacing]);
 
-/// Aurora's agent, of six intervals. Loss and packets have their whole range, so that every step is met.
+/// Aurora's agent, of six intervals. Loss and packets have their whole range, so that every step is
+/// met.
 const AGENT: &str = r#"
 clock = { kind = "rtt", n = 0.5, estimator = "mean" }
 action = { kind = "continuous", limit = 4, effect = { does = "scale-rate", delta = 0.1 } }
@@ -80,7 +81,8 @@ fn an_agent_that_the_kernels_program_is_not_is_refused() {
     }
 }
 
-/// What was found of a feature: how many steps of an input it was off at most, and the inputs that it came to.
+/// What was found of a feature: how many steps of an input it was off at most, and the inputs that
+/// it came to.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     worst: f64,

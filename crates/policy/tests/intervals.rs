@@ -152,7 +152,8 @@ fn two_intervals_by_hand() {
     }
 }
 
-/// A clock that decides at every acknowledgement: one packet a millisecond, and ten at once after 30 ms.
+/// A clock that decides at every acknowledgement: one packet a millisecond, and ten at once after
+/// 30 ms.
 #[test]
 fn a_burst_is_not_the_largest_throughput_for_good() {
     let mut monitor = Monitor::new(Time::ZERO, Folds::default());
@@ -270,7 +271,8 @@ fn the_least_rtt_of_ten_seconds_is_forgotten_after_them() {
     is("min_rtt_10s_ms", &monitor.close(at(60e3)), 90.0);
 }
 
-/// Latency inflation as the text of the interval study has it (section 3.1): an interval's mean RTT over that of the one before.
+/// Latency inflation as the text of the interval study has it (section 3.1): an interval's mean RTT
+/// over that of the one before.
 #[test]
 fn inflation_is_a_ratio_of_means() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
@@ -296,7 +298,8 @@ fn inflation_is_a_ratio_of_means() {
     }
 }
 
-/// The mean moves by 1 - exp(-dt / (0.7 RTTmin)) to what an interval brought; the peak is the largest of ten intervals.
+/// The mean moves by 1 - exp(-dt / (0.7 RTTmin)) to what an interval brought; the peak is the
+/// largest of ten intervals.
 #[test]
 fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
     let mut monitor = Monitor::new(Time::ZERO, Folds::default());
@@ -312,7 +315,8 @@ fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
         });
         monitor.close(at(ms))
     };
-    // 1000 packets a second of 1500 bytes are 12 Mbit/s; 10 ms of 14 ms leave exp(-5/7) of what was.
+    // 1000 packets a second of 1500 bytes are 12 Mbit/s; 10 ms of 14 ms leave exp(-5/7) of what
+    // was.
     let kept = libm::exp(-5.0 / 7.0);
     let first = 12.0 * (1.0 - kept);
     let second = 12.0 + kept * (first - 12.0);
@@ -327,7 +331,8 @@ fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
     );
     let interval = step(20.0, 10);
     is("recent_throughput_mbps", &interval, second);
-    // Nothing comes any more: nine intervals of 10 ms remember the best, and a long one counts as another.
+    // Nothing comes any more: nine intervals of 10 ms remember the best, and a long one counts as
+    // another.
     for tenth in 3..=10 {
         is(
             "peak_throughput_mbps",
@@ -437,7 +442,8 @@ fn nothing_but_loss() {
     is("retransmitted_packets", &interval, 1.0);
 }
 
-/// In the kernel `tp->lost` never falls; nor here, though the transport takes back what arrives after all.
+/// In the kernel `tp->lost` never falls; nor here, though the transport takes back what arrives
+/// after all.
 #[test]
 fn a_loss_stays_counted_though_the_packet_arrives_after_all() {
     let mut reporter = Reporter::new(MSS);
@@ -455,7 +461,8 @@ fn a_loss_stays_counted_though_the_packet_arrives_after_all() {
     assert_eq!(reporter.on_feedback(&lost(1, 1), &control).lost, 4);
 }
 
-/// `tcp_rate_gen()`: one that the application limited takes the place of another only if it is larger.
+/// `tcp_rate_gen()`: one that the application limited takes the place of another only if it is
+/// larger.
 #[test]
 fn a_rate_that_the_application_limited_counts_if_it_is_larger() {
     let mut reporter = Reporter::new(MSS);

@@ -167,8 +167,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The paper: "a stable, close-to-optimum solution within the order of minutes". Resumed, "flows seem to simply resume
-/// where they ended" (§4.3).
+/// The paper: "a stable, close-to-optimum solution within the order of minutes". Resumed, "flows
+/// seem to simply resume where they ended" (§4.3).
 #[test]
 fn it_learns_from_random_weights_and_goes_on_from_what_it_learned() {
     let first = run(1001, 120, RaxSpec::default(), None);
@@ -187,7 +187,8 @@ fn it_learns_from_random_weights_and_goes_on_from_what_it_learned() {
     assert!(mbps > 0.9 * 20.0 && loss < 0.02, "{mbps} {loss}");
 }
 
-/// Weights that are taken for diverged at once: NewReno for 10 s, a new start, and so on; the flow is carried all the same.
+/// Weights that are taken for diverged at once: NewReno for 10 s, a new start, and so on; the flow
+/// is carried all the same.
 #[test]
 fn a_network_that_diverges_gives_way_to_newreno_for_a_while() {
     let spec = RaxSpec {
@@ -204,7 +205,8 @@ fn a_network_that_diverges_gives_way_to_newreno_for_a_while() {
     assert!(mbps > 0.5 * 20.0, "{mbps}");
 }
 
-/// With one gradient a window, however large, these ran away before the actor had learned that they were too large.
+/// With one gradient a window, however large, these ran away before the actor had learned that they
+/// were too large.
 #[test]
 fn a_large_window_is_learned_from_before_it_runs_away() {
     for seed in [1005, 1011, 1020, 1029] {
@@ -213,7 +215,8 @@ fn a_large_window_is_learned_from_before_it_runs_away() {
     }
 }
 
-/// §4.3: "flows seem to simply resume where they ended". A window of 1, then the link, without a spike of loss.
+/// §4.3: "flows seem to simply resume where they ended". A window of 1, then the link, without a
+/// spike of loss.
 #[test]
 fn a_flow_that_begins_anew_has_what_it_learned() {
     let spec = RaxSpec {
@@ -250,7 +253,8 @@ fn over_records_it_learns_as_over_packets() {
     }
 }
 
-/// A flow with random weights, and its first record: an RTT of 50 ms, and `in_flight` packets in flight.
+/// A flow with random weights, and its first record: an RTT of 50 ms, and `in_flight` packets in
+/// flight.
 fn over_records(spec: &RaxSpec, in_flight: u32) -> (RaxOverRecords, Record) {
     let setup = Setup::new(Bytes::new(1500), 1);
     let rax = RaxOverRecords::new(&setup, spec, None).expect("settings in range");
@@ -290,7 +294,8 @@ fn over_records_marks_of_ecn_count_as_one_loss_a_round_trip() {
     assert_ne!(after(&[], &[]), once);
 }
 
-/// What begins with random weights again is nothing for other flows to go on from, until it has learned something.
+/// What begins with random weights again is nothing for other flows to go on from, until it has
+/// learned something.
 #[test]
 fn what_has_diverged_is_not_handed_on() {
     let after = |spec: &RaxSpec, millis: u32| {
@@ -323,8 +328,8 @@ fn what_has_diverged_is_not_handed_on() {
     );
 }
 
-/// The window was somebody else's when the first packets arrived, so that the flow has not acted yet when it has the
-/// window: what goes out then belongs to no action.
+/// The window was somebody else's when the first packets arrived, so that the flow has not acted
+/// yet when it has the window: what goes out then belongs to no action.
 #[test]
 fn a_flow_that_others_steered_first_has_packets_of_no_action() {
     let (mut rax, mut record) = over_records(&RaxSpec::default(), 10);

@@ -44,8 +44,8 @@ fn aurora() -> AgentSpec {
     read(AURORA).expect("a spec")
 }
 
-/// The hash is in every model's card: the same in every build, for ever (`VERSION` counts up if it has to change).
-/// The number is Python's: hashlib.sha256 of "1\n" and the JSON.
+/// The hash is in every model's card: the same in every build, for ever (`VERSION` counts up if it
+/// has to change). The number is Python's: hashlib.sha256 of "1\n" and the JSON.
 #[test]
 fn the_hash_is_stable_and_tells_specs_apart() {
     let hash = aurora().hash();

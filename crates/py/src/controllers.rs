@@ -1,7 +1,7 @@
 //! A controller that is a Python class: `python:FILE` or `python:FILE:Class`, in world `sim`.
 //!
-//! `headway.controllers` loads the file. Here each event becomes a call of the class's method, and what
-//! the object's attributes say after it is what the sender may do.
+//! `headway.controllers` loads the file. Here each event becomes a call of the class's method, and
+//! what the object's attributes say after it is what the sender may do.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -228,8 +228,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Calls a method and reads what the object allows after it. An error of the user's code ends the
-    /// run: the batch, which carries it out, reports it.
+    /// Calls a method and reads what the object allows after it. An error of the user's code ends
+    /// the run: the batch, which carries it out, reports it.
     fn call<A>(&mut self, name: fn(Python<'_>) -> &Bound<'_, PyString>, arguments: A)
     where
         A: for<'py> PyCallArgs<'py>,

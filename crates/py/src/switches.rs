@@ -11,7 +11,8 @@ use crate::scenario::Scenario;
 use crate::schemes::registry;
 use crate::{RunError, own_traces, usage};
 
-/// A port's counters: packets and bytes in, packets and bytes out, and when in ns by the switch's clock.
+/// A port's counters: packets and bytes in, packets and bytes out, and when in ns by the switch's
+/// clock.
 type Counters = (u64, u64, u64, u64, u64);
 
 fn counters((rx_packets, rx_bytes, tx_packets, tx_bytes, at_ns): Counters) -> PortCounters {
@@ -25,7 +26,8 @@ fn counters((rx_packets, rx_bytes, tx_packets, tx_bytes, at_ns): Counters) -> Po
     }
 }
 
-/// For each known switch its ports: counters before and after, and the capacity of the link that goes out.
+/// For each known switch its ports: counters before and after, and the capacity of the link that
+/// goes out.
 #[pyfunction]
 pub(crate) fn network_view(
     known: Vec<Vec<(Counters, Counters, Option<u64>)>>,
@@ -39,8 +41,8 @@ pub(crate) fn network_view(
     headway_net::network_view(switches.map(|ports| ports.into_iter().map(port)))
 }
 
-/// What a link has counted: packets and bytes that arrived at its far end, packets and bytes that left its near
-/// end, packets that its queue dropped; and its rate since the last reading in bit/s.
+/// What a link has counted: packets and bytes that arrived at its far end, packets and bytes that
+/// left its near end, packets that its queue dropped; and its rate since the last reading in bit/s.
 type LinkReading = (u64, u64, u64, u64, u64, Option<u64>);
 
 /// When, which flow, PNC, PNA, known share.

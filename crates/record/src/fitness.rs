@@ -16,7 +16,8 @@ pub struct Fitness {
     pub longest_stall_ms: Option<f64>,
     /// How long the emulator's thread waited for a CPU each time it was to run, mean, ms.
     pub emulator_wait_ms: Option<f64>,
-    /// How long threads of hosts waited for a CPU each time they were to run, mean, ms; of flows over UDP.
+    /// How long threads of hosts waited for a CPU each time they were to run, mean, ms; of flows
+    /// over UDP.
     pub host_wait_ms: Option<f64>,
     /// Share of all CPUs' time that was idle in the busiest tenth of the run's seconds, 0 to 1.
     pub cpu_idle: Option<f64>,

@@ -34,7 +34,8 @@ pub struct GridSample {
     pub pacing_mbps: Option<f64>,
     /// The smoothed RTT; `None` before the first sample.
     pub rtt_ms: Option<f64>,
-    /// The bottleneck's bandwidth as the controller estimates it, Mbit/s; `None` where it has no model of its path.
+    /// The bottleneck's bandwidth as the controller estimates it, Mbit/s; `None` where it has no
+    /// model of its path.
     pub btlbw_mbps: Option<f64>,
     /// The propagation time there and back as it estimates that.
     pub rtprop_ms: Option<f64>,
@@ -92,7 +93,8 @@ impl From<GridSample> for AtEnd {
 }
 
 impl AtEnd {
-    /// Several flows together have a window, a pacing rate or an estimate of their bandwidth only if each has.
+    /// Several flows together have a window, a pacing rate or an estimate of their bandwidth only
+    /// if each has.
     fn merge(self, other: AtEnd) -> AtEnd {
         let sum = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
         AtEnd {
@@ -106,8 +108,8 @@ impl AtEnd {
     }
 }
 
-/// A finished series: one entry a bin; `None` where nothing arrived in it, or where the flow was not there
-/// as it ended.
+/// A finished series: one entry a bin; `None` where nothing arrived in it, or where the flow was
+/// not there as it ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// When each bin begins, s.
@@ -132,9 +134,11 @@ pub struct Series {
     pub pacing_mbps: Vec<Option<f64>>,
     /// The smoothed RTT as the bin ended; of several flows the mean.
     pub rtt_ms: Vec<Option<f64>>,
-    /// The controller's estimate of its path's bandwidth as the bin ended, Mbit/s; of several flows the sum.
+    /// The controller's estimate of its path's bandwidth as the bin ended, Mbit/s; of several flows
+    /// the sum.
     pub btlbw_mbps: Vec<Option<f64>>,
-    /// Its estimate of the propagation time there and back as the bin ended; of several flows the mean.
+    /// Its estimate of the propagation time there and back as the bin ended; of several flows the
+    /// mean.
     pub rtprop_ms: Vec<Option<f64>>,
 }
 

@@ -23,7 +23,8 @@ pub struct FlowMeter {
     pub(crate) queue: LogHistogram,
     pub(crate) rtt: LogHistogram,
     least_rtt: LeastRtt,
-    /// RTT samples over the least of the last 10 s, summed; those over the newest least are still to be divided.
+    /// RTT samples over the least of the last 10 s, summed; those over the newest least are still
+    /// to be divided.
     inflations: f64,
     over_least: Duration,
     /// Bytes arrived since [`take_recent`](Self::take_recent).
@@ -123,7 +124,8 @@ impl FlowMeter {
         }
     }
 
-    /// The run is over: so many of the controller's decisions did nothing, because a number was not finite.
+    /// The run is over: so many of the controller's decisions did nothing, because a number was not
+    /// finite.
     pub fn on_refused_decisions(&mut self, count: u64) {
         self.refused_decisions = count;
     }

@@ -46,8 +46,8 @@ pub struct Metrics {
     pub delivered_packets: u64,
     /// Decisions of a learned controller that did nothing, because a number was not finite.
     pub refused_decisions: u64,
-    /// How often the guard took flows from a learned controller; in world `kernel` of the pooled row only: its
-    /// daemon counts those of all its flows together.
+    /// How often the guard took flows from a learned controller; in world `kernel` of the pooled
+    /// row only: its daemon counts those of all its flows together.
     pub guard_trips: u64,
 }
 
@@ -134,8 +134,8 @@ impl Metrics {
 }
 
 /// Owl's utility (Eq. 7) with delta = beta = 0.5, throughput in Mbit/s, natural logarithm:
-/// `x - delta x / (1 - p) - beta ln(rtt / rtt_min)`, where `rtt_inflation` is the mean RTT over its least, that of
-/// 10 s as in the paper. `None` where everything is lost.
+/// `x - delta x / (1 - p) - beta ln(rtt / rtt_min)`, where `rtt_inflation` is the mean RTT over its
+/// least, that of 10 s as in the paper. `None` where everything is lost.
 pub fn owl_utility(throughput_mbps: f64, loss: f64, rtt_inflation: f64) -> Option<f64> {
     const DELTA: f64 = 0.5;
     const BETA: f64 = 0.5;

@@ -71,10 +71,12 @@ impl Column {
 /// Rows that are written at a time: some 50 MB with their columns.
 pub(crate) const GROUP: usize = 1 << 15;
 
-/// One row a flow and run. Columns are those of [`Row`], [`Metrics`](crate::Metrics) and [`Fitness`](crate::Fitness).
+/// One row a flow and run. Columns are those of [`Row`], [`Metrics`](crate::Metrics) and
+/// [`Fitness`](crate::Fitness).
 ///
-/// Rows are asked for as they are written, so that memory does not grow with their number.
-/// `bench` goes into the footer under that key: what a report says beside the rows (command, scenarios, traces), as JSON.
+/// Rows are asked for as they are written, so that memory does not grow with their number. `bench`
+/// goes into the footer under that key: what a report says beside the rows (command, scenarios,
+/// traces), as JSON.
 ///
 /// # Errors
 /// If the file cannot be written.

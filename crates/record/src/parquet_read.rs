@@ -53,7 +53,8 @@ pub enum Values {
     Real(Vec<Option<f64>>),
 }
 
-/// A file of flat columns, all of one length. They are read one by one, for together they may be large.
+/// A file of flat columns, all of one length. They are read one by one, for together they may be
+/// large.
 pub struct Table {
     path: PathBuf,
     file: SerializedFileReader<File>,

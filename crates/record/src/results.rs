@@ -29,7 +29,8 @@ pub struct Row {
     pub flow: i32,
     /// What the flow ran: the scheme under test, or a competitor that the scenario names.
     pub flow_scheme: String,
-    /// The trained model that decided for it, by the hash of what is in it; `None` for schemes without one.
+    /// The trained model that decided for it, by the hash of what is in it; `None` for schemes
+    /// without one.
     pub model: Option<String>,
     /// How long the run lasted, s.
     pub seconds: f64,
@@ -56,8 +57,8 @@ pub struct SeriesRow {
     pub series: Series,
     /// Capacity of the bottleneck in each bin, Mbit/s; empty for single flows.
     pub capacity_mbps: Vec<f64>,
-    /// Packets at the bottleneck as each bin ended, the one in transmission among them: of the links
-    /// that data under test crosses the one with most. Empty for single flows.
+    /// Packets at the bottleneck as each bin ended, the one in transmission among them: of the
+    /// links that data under test crosses the one with most. Empty for single flows.
     pub queue_packets: Vec<f64>,
 }
 

@@ -162,8 +162,8 @@ impl Columns {
         Ok(metrics)
     }
 
-    /// A run in simulated time has none. Its columns are as empty as those of a run in real time that
-    /// could take no figure.
+    /// A run in simulated time has none. Its columns are as empty as those of a run in real time
+    /// that could take no figure.
     fn fitness(&self, world: &[String]) -> Result<Vec<Option<Fitness>>, ParquetError> {
         let mut found = vec![Fitness::default(); world.len()];
         for (i, (name, _)) in Fitness::default().named().into_iter().enumerate() {

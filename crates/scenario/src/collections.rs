@@ -1,4 +1,5 @@
-//! Which collection of recorded traces has a file, so that an error can name it. Fetching is Python's.
+//! Which collection of recorded traces has a file, so that an error can name it. Fetching is
+//! Python's.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -211,7 +211,8 @@ impl PresencePlan {
         }
     }
 
-    /// A flow of its own for each time that `flow` is there until the run's end; `source` gives what the `n`th has to send.
+    /// A flow of its own for each time that `flow` is there until the run's end; `source` gives
+    /// what the `n`th has to send.
     fn draw(
         &self,
         seed: u64,

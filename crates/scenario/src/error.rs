@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// A scenario that cannot be had. Displays as one line that says where, what, and what would be right.
+/// A scenario that cannot be had. Displays as one line that says where, what, and what would be
+/// right.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScenarioError {
     /// The text is not TOML.

@@ -1,8 +1,9 @@
 //! The scenario schema that every world reads: networks and traffic as strict TOML.
 //!
-//! [`Scenario`] is a checked file (or one member of a family that a file describes), in which a quantity may be a range; [`Scenario::draw`] fixes
-//! every range by a seed and gives a [`Network`]. [`TraceStore`] finds the traces that links
-//! follow. `docs/scenarios.md` describes the schema for users.
+//! [`Scenario`] is a checked file (or one member of a family that a file describes), in which a
+//! quantity may be a range; [`Scenario::draw`] fixes every range by a seed and gives a [`Network`].
+//! [`TraceStore`] finds the traces that links follow. `docs/scenarios.md` describes the schema for
+//! users.
 
 mod collections;
 mod draw;

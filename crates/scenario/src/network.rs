@@ -25,13 +25,15 @@ pub struct Network {
     pub ack_size: Bytes,
     /// Which transport the flows use.
     pub transport: Transport,
-    /// A sender's host takes up to this long, drawn for each acknowledgement, before it acts (0: at once).
+    /// A sender's host takes up to this long, drawn for each acknowledgement, before it acts (0: at
+    /// once).
     pub host_jitter: Duration,
     /// What senders are told by the switches on their way, if anything.
     pub switches: Option<SwitchesSpec>,
 }
 
-/// A directed link: loss, then a queue served at a rate, then propagation with jitter and reordering.
+/// A directed link: loss, then a queue served at a rate, then propagation with jitter and
+/// reordering.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
     /// Its name in the scenario.
@@ -52,8 +54,8 @@ pub struct LinkSpec {
     pub reorder: Option<Reorder>,
     /// The queue.
     pub queue: QueueSpec,
-    /// The queue becomes the router that the scheme under test asks for, with the queue's limits, if it
-    /// asks for one.
+    /// The queue becomes the router that the scheme under test asks for, with the queue's limits,
+    /// if it asks for one.
     pub router_of_scheme: bool,
 }
 
@@ -229,6 +231,7 @@ pub enum Transport {
     /// SACK-grade loss detection, RFC 6298 timeouts, an acknowledgement a packet.
     #[default]
     Simple,
-    /// As Linux does it: PRR, RACK-TLP, receive window, delayed acknowledgements, 200 ms minimum RTO.
+    /// As Linux does it: PRR, RACK-TLP, receive window, delayed acknowledgements, 200 ms minimum
+    /// RTO.
     Linux,
 }

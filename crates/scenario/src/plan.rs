@@ -175,7 +175,8 @@ fn transport_name<S: serde::Serializer>(transport: &Transport, to: S) -> Result<
 }
 
 impl Plan {
-    /// What makes two seeds differ, in words where it is random by nature, else the quantity's name.
+    /// What makes two seeds differ, in words where it is random by nature, else the quantity's
+    /// name.
     pub fn varies(&self) -> Vec<String> {
         let varies = |q: &Option<Quantity>| q.as_ref().is_some_and(Quantity::varies);
         let changed = |q: &Quantity| q.high > 0.0 && q.low < 1.0;

@@ -180,7 +180,8 @@ impl QueuePlan {
         }
     }
 
-    /// Limits in bandwidth-delay products are left open. `rate` is the link's, and packets are of `packet_size`.
+    /// Limits in bandwidth-delay products are left open. `rate` is the link's, and packets are of
+    /// `packet_size`.
     pub fn draw(&self, seed: u64, rate: &RateSpec, packet_size: Bytes) -> QueueSpec {
         let limits = self.limits();
         QueueSpec {

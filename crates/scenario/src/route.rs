@@ -53,7 +53,8 @@ impl Routes {
         None
     }
 
-    /// The links that data crosses: through the nodes that it names, or the fewest. `None` if there is no way.
+    /// The links that data crosses: through the nodes that it names, or the fewest. `None` if there
+    /// is no way.
     pub fn there(&self, from: usize, to: usize, nodes: Option<&[usize]>) -> Option<Vec<usize>> {
         match nodes {
             Some(nodes) => self.through(nodes),
@@ -61,13 +62,15 @@ impl Routes {
         }
     }
 
-    /// The links that acknowledgements of that data cross: back through the same nodes if it names them.
+    /// The links that acknowledgements of that data cross: back through the same nodes if it names
+    /// them.
     pub fn back(&self, from: usize, to: usize, nodes: Option<&[usize]>) -> Option<Vec<usize>> {
         let reversed = nodes.map(|nodes| nodes.iter().rev().copied().collect::<Vec<_>>());
         self.there(to, from, reversed.as_deref())
     }
 
-    /// The links that data crosses and then those that its acknowledgements cross; none of a way that there is not.
+    /// The links that data crosses and then those that its acknowledgements cross; none of a way
+    /// that there is not.
     pub fn round_trip(&self, from: usize, to: usize, nodes: Option<&[usize]>) -> Vec<usize> {
         let ways = [self.there(from, to, nodes), self.back(from, to, nodes)];
         ways.into_iter().flatten().flatten().collect()

@@ -95,7 +95,8 @@ shipped!(
     "interval-validation-cellular",
 );
 
-/// The names of the scenarios and families that come with Headway, in the order of the documentation.
+/// The names of the scenarios and families that come with Headway, in the order of the
+/// documentation.
 pub fn shipped() -> &'static [&'static str] {
     NAMES
 }
@@ -140,7 +141,8 @@ impl Scenario {
     }
 
     /// A scenario that comes with Headway, by name; or a file, if the name ends in `.toml` or
-    /// contains a slash. A member of a family (`[sweep]`) has its value behind: `owl-buffer:queue=150kB`.
+    /// contains a slash. A member of a family (`[sweep]`) has its value behind:
+    /// `owl-buffer:queue=150kB`.
     ///
     /// # Errors
     /// [`ScenarioError`], as from [`Scenario::parse`], for names and files that do not exist, and
@@ -157,8 +159,9 @@ impl Scenario {
         }
     }
 
-    /// As [`load`](Self::load); a family without a member means all members, in the order of its file.
-    /// `-` is standard input. A piped scenario has no folder: it names traces by absolute paths, or by name.
+    /// As [`load`](Self::load); a family without a member means all members, in the order of its
+    /// file. `-` is standard input. A piped scenario has no folder: it names traces by absolute
+    /// paths, or by name.
     ///
     /// # Errors
     /// [`ScenarioError`]
@@ -230,8 +233,9 @@ impl Scenario {
         }
     }
 
-    /// Traces named by a path are meant from the scenario's `folders`, the first that has it, and so is a bare
-    /// name that a file there has and no collection. The hash is of the names as they are written.
+    /// Traces named by a path are meant from the scenario's `folders`, the first that has it, and
+    /// so is a bare name that a file there has and no collection. The hash is of the names as they
+    /// are written.
     pub fn beside(mut self, folders: &[PathBuf]) -> Scenario {
         for link in &mut self.parsed.plan.links {
             let (RatePlan::Trace(trace), Some(first)) = (&mut link.rate, folders.first()) else {
@@ -269,8 +273,8 @@ impl Scenario {
         self
     }
 
-    /// Where its traces are looked for: the folder of its file and, where that is a link, the folder of what it
-    /// points to. Empty of a text without a file.
+    /// Where its traces are looked for: the folder of its file and, where that is a link, the
+    /// folder of what it points to. Empty of a text without a file.
     pub fn folders(&self) -> &[PathBuf] {
         &self.folders
     }
@@ -304,8 +308,8 @@ impl Scenario {
         loaded
     }
 
-    /// A line about each bare name that a file beside the scenario has and another that `store` finds: it says
-    /// which of the two is used.
+    /// A line about each bare name that a file beside the scenario has and another that `store`
+    /// finds: it says which of the two is used.
     pub fn ambiguous_traces(&self, store: &TraceStore) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for Found { written, file, .. } in &self.found {
@@ -390,7 +394,8 @@ impl Scenario {
         &self.hash
     }
 
-    /// The number of flows under congestion control; of those that come and go, how many are there at most at one time.
+    /// The number of flows under congestion control; of those that come and go, how many are there
+    /// at most at one time.
     pub fn flows(&self) -> usize {
         self.parsed
             .plan
@@ -420,8 +425,9 @@ impl Scenario {
         })
     }
 
-    /// What the seed varies: `start time`, `trace offset`, `loss`, `host jitter`, `on and off times`,
-    /// `background traffic`, then ranges by name such as `link.bottleneck.rate`. Empty where every run is the same.
+    /// What the seed varies: `start time`, `trace offset`, `loss`, `host jitter`,
+    /// `on and off times`, `background traffic`, then ranges by name such as
+    /// `link.bottleneck.rate`. Empty where every run is the same.
     pub fn varies(&self) -> Vec<String> {
         self.parsed.plan.varies()
     }
@@ -469,7 +475,8 @@ fn folders_of(file: &Path) -> Vec<PathBuf> {
     [folder(file)].into_iter().chain(target).collect()
 }
 
-/// Does a trace of that name come with Headway, or from a collection? Then a file beside a scenario is not meant.
+/// Does a trace of that name come with Headway, or from a collection? Then a file beside a scenario
+/// is not meant.
 fn is_known(name: &str) -> bool {
     collection_of(name).is_some() || name.starts_with("synthetic-")
 }

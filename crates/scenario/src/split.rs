@@ -55,7 +55,8 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// What the split says of `trace`, which the file `path` holds: by its contents, otherwise by its name.
+    /// What the split says of `trace`, which the file `path` holds: by its contents, otherwise by
+    /// its name.
     pub fn of(trace: &Trace, path: &Path) -> Shares {
         let sha256: String = Sha256::digest(trace.to_mahimahi())
             .iter()
@@ -95,8 +96,8 @@ struct Entry {
     evaluation: String,
 }
 
-/// The traces that `split.toml` lists by their full names: each one's name, and its seconds for evaluation as
-/// written there (`all`, `none`, `325s..465s`, `480s..`).
+/// The traces that `split.toml` lists by their full names: each one's name, and its seconds for
+/// evaluation as written there (`all`, `none`, `325s..465s`, `480s..`).
 pub fn split() -> impl Iterator<Item = (&'static str, &'static str)> {
     SPLIT
         .iter()

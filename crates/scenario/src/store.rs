@@ -103,8 +103,8 @@ impl TraceStore {
         &self.folders
     }
 
-    /// The same folders, but no second that is kept for evaluation is ever loaded: a caller that asks for
-    /// a whole trace is given the seconds that may train.
+    /// The same folders, but no second that is kept for evaluation is ever loaded: a caller that
+    /// asks for a whole trace is given the seconds that may train.
     pub fn for_training(self) -> TraceStore {
         TraceStore {
             for_training: true,
@@ -128,8 +128,8 @@ impl TraceStore {
     /// A part of the trace `name`, read at the first call.
     ///
     /// # Errors
-    /// [`StoreError`] if it is nowhere, unreadable, damaged, or kept from this purpose by the split.
-    /// Never substitutes another.
+    /// [`StoreError`] if it is nowhere, unreadable, damaged, or kept from this purpose by the
+    /// split. Never substitutes another.
     pub fn load(&self, name: &str, part: Part) -> Result<Arc<Trace>, StoreError> {
         self.load_spec(&TraceSpec {
             name: name.to_owned(),

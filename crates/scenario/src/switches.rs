@@ -49,7 +49,8 @@ impl SwitchesPlan {
     }
 
     /// How many of `switches` are known. A share of them that is no whole number is that between
-    /// its neighbours which it is on average over seeds: 20% of 7 are 1 in 6 runs of 10, otherwise 2.
+    /// its neighbours which it is on average over seeds: 20% of 7 are 1 in 6 runs of 10,
+    /// otherwise 2.
     fn count(&self, seed: u64, switches: usize) -> usize {
         /// What is left of a whole number by rounding.
         const ROUNDING: f64 = 1e-9;

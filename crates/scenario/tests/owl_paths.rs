@@ -186,8 +186,8 @@ fn owl_random_draws_each_link() {
     assert_eq!(different.len(), drawn.len());
 }
 
-/// Section VII.A: the cellular link is the last of seven switches', queues of 1000 packets, 20% known;
-/// nothing but seconds that are kept for evaluation.
+/// Section VII.A: the cellular link is the last of seven switches', queues of 1000 packets, 20%
+/// known; nothing but seconds that are kept for evaluation.
 #[test]
 fn owl_lte_is_held_out() {
     for (name, trace) in [

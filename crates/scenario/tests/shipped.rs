@@ -1,4 +1,5 @@
-//! The scenarios that come with Headway: what they promise, and that their meaning does not change unnoticed.
+//! The scenarios that come with Headway: what they promise, and that their meaning does not change
+//! unnoticed.
 
 use std::collections::BTreeSet;
 
@@ -124,8 +125,8 @@ fn rax_is_the_papers_link() {
     }
 }
 
-/// "Interval", table 1, as it is printed: mean bandwidth in Mbit/s, one-way delay, loss, packets. The
-/// bandwidth of "High BDP" is printed in MBps.
+/// "Interval", table 1, as it is printed: mean bandwidth in Mbit/s, one-way delay, loss, packets.
+/// The bandwidth of "High BDP" is printed in MBps.
 #[test]
 fn interval_is_table_1() {
     let one_percent = Some(Loss::Random { probability: 0.01 });

@@ -43,7 +43,8 @@ fn a_count_is_exact_and_each_switch_as_likely_as_any_other() {
                 let number: usize = name[1..].parse().unwrap();
                 times[number - 1] += 1;
             }
-            // More are known only in addition, so that members of a sweep are compared on the same switches.
+            // More are known only in addition, so that members of a sweep are compared on the same
+            // switches.
             let before = &mut smaller[seed as usize];
             assert!(known.is_superset(before));
             *before = known;

@@ -11,7 +11,8 @@ use headway_scenario::{
 };
 use headway_sim::{Options, Simulation};
 
-/// Rax's link for `flows` flows: rate and buffer grow with them, so that each finds the same conditions.
+/// Rax's link for `flows` flows: rate and buffer grow with them, so that each finds the same
+/// conditions.
 fn rax_link(flows: u64) -> Network {
     let link = |name: &str, from, to, rate, queue| LinkSpec {
         name: name.to_owned(),

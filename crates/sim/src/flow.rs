@@ -30,7 +30,8 @@ pub(crate) struct Flow {
     pub(crate) sender_wakes: Wakes,
     pub(crate) receiver_wakes: Wakes,
     pub(crate) host: Host,
-    /// It was held while its host still had acknowledgements to hand on: it wakes again as it is released.
+    /// It was held while its host still had acknowledgements to hand on: it wakes again as it is
+    /// released.
     pub(crate) is_interrupted: bool,
     messages: Messages,
     index: u32,
@@ -154,8 +155,8 @@ impl Flow {
         observer.on_sender(now, self.index, Some(ack), &mut self.sender);
     }
 
-    /// Runs what is due at the sender: acknowledgements that its host hands on, timers. The observer may hold it
-    /// between two of them: what follows waits for the release.
+    /// Runs what is due at the sender: acknowledgements that its host hands on, timers. The
+    /// observer may hold it between two of them: what follows waits for the release.
     pub(crate) fn on_wake<O: Observer>(&mut self, now: Time, observer: &mut O) {
         if now >= self.stop {
             self.sender.stop();

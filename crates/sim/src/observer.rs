@@ -6,8 +6,8 @@ use headway_net::{Ack, Link, Packet};
 
 /// Watches a run: its packets at both of their hosts, and its senders. It changes nothing.
 ///
-/// A [`Simulation`](crate::Simulation) is compiled for its observer, and `()` has nothing but the empty
-/// methods below: a run that nobody watches pays nothing.
+/// A [`Simulation`](crate::Simulation) is compiled for its observer, and `()` has nothing but the
+/// empty methods below: a run that nobody watches pays nothing.
 pub trait Observer {
     /// A data packet leaves its sender's host.
     #[inline(always)]

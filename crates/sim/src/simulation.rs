@@ -37,7 +37,8 @@ pub struct Simulation<O = ()> {
     observer: O,
 }
 
-/// Which slot of the event queue belongs to what: links, senders, receivers, cross traffic, then these.
+/// Which slot of the event queue belongs to what: links, senders, receivers, cross traffic, then
+/// these.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
     senders: usize,
@@ -108,8 +109,8 @@ impl<O: Observer> Simulation<O> {
         Ok(())
     }
 
-    /// The flows that are held, because the observer [`holds`](Observer::holds) their senders. While there are any,
-    /// [`run_until`](Self::run_until) stops early.
+    /// The flows that are held, because the observer [`holds`](Observer::holds) their senders.
+    /// While there are any, [`run_until`](Self::run_until) stops early.
     pub fn held(&self) -> &[usize] {
         &self.held
     }
@@ -205,7 +206,8 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Something has arrived: the receiver's timer may have moved, and a finite flow's data may be complete.
+    /// Something has arrived: the receiver's timer may have moved, and a finite flow's data may be
+    /// complete.
     fn watch_receiver(&mut self, index: usize) {
         let flow = &self.flows[index];
         let timer = flow.next_receiver_timer();
@@ -259,7 +261,8 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// A sender's slot may fire early, since its timers mostly move later: it only sets itself again then.
+    /// A sender's slot may fire early, since its timers mostly move later: it only sets itself
+    /// again then.
     fn on_sender(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if flow.sender_wakes.is_stuck(self.now) {

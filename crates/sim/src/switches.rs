@@ -29,7 +29,8 @@ pub(crate) struct Switches {
 /// What one flow's sender is told.
 pub(crate) type News = (usize, NetworkView);
 
-/// The links of a switch. Each is a port that only takes in or only gives out: sums over ports are the same.
+/// The links of a switch. Each is a port that only takes in or only gives out: sums over ports are
+/// the same.
 #[derive(Debug)]
 struct Ports {
     incoming: Vec<usize>,

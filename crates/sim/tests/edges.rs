@@ -164,8 +164,9 @@ fn every_link_of_a_long_route_is_crossed() {
     }
 }
 
-/// RFC 9293 §3.8.6: no more than the receiver's window is on the way, whatever the controller allows.
-/// Ten packets a round trip of 20.6 ms (one packet's 0.6 ms included) are 5.83 Mbit/s of 20.
+/// RFC 9293 §3.8.6: no more than the receiver's window is on the way, whatever the controller
+/// allows. Ten packets a round trip of 20.6 ms (one packet's 0.6 ms included) are 5.83 Mbit/s
+/// of 20.
 #[test]
 fn a_receive_window_limits_every_scheme_and_transport() {
     let rest = format!("{BOTTLENECK}[[flow]]\nreceive_window = \"10pkt\"\n");

@@ -1,4 +1,5 @@
-//! Schemes with a half in the routers: who gets one, who is refused, and that all else goes on working.
+//! Schemes with a half in the routers: who gets one, who is refused, and that all else goes on
+//! working.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
-//! How every registered scheme behaves in five short scenarios, as tables to read: `snapshots/NAME.snap`.
+//! How every registered scheme behaves in five short scenarios, as tables to read:
+//! `snapshots/NAME.snap`.
 //!
 //! A table that changes fails the test and shows the difference. If the change is meant,
-//! `INSTA_UPDATE=always cargo test -p headway-sim --test all snapshots` writes the tables again, to be
-//! reviewed in the commit's diff. A new scheme gets its own that way.
+//! `INSTA_UPDATE=always cargo test -p headway-sim --test all snapshots` writes the tables again, to
+//! be reviewed in the commit's diff. A new scheme gets its own that way.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -13,11 +14,10 @@ use headway_policy::schemes::SCHEMES as LEARNED;
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{FlowSeries, Options, Outcome, Simulation};
 
-/// What happens, and the scenario's part that says so; the queue is the router of schemes
-/// that have one, else drop-tail that marks from half its length on (DCTCP's rule, nothing to packets
-/// that are not ECN-capable). 12 Mbit/s are a packet a millisecond; with
-/// 20 ms each way 40 packets fit the path, and as many the queue; a router
-/// gets 250, since ABC's aims at 50 ms of queue.
+/// What happens, and the scenario's part that says so; the queue is the router of schemes that have
+/// one, else drop-tail that marks from half its length on (DCTCP's rule, nothing to packets that
+/// are not ECN-capable). 12 Mbit/s are a packet a millisecond; with 20 ms each way 40 packets fit
+/// the path, and as many the queue; a router gets 250, since ABC's aims at 50 ms of queue.
 const SCENARIOS: [(&str, &str); 5] = [
     (
         "rate up: 6 Mbit/s, 24 from 8 s on",

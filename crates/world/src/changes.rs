@@ -30,8 +30,8 @@ impl Changes {
         self.all.get(self.next).map_or(Time::NEVER, |c| c.at)
     }
 
-    /// Carries out the next change that is due by `now` and returns the index of its link, which may
-    /// deliver at another time than it said before. Asked until there is none.
+    /// Carries out the next change that is due by `now` and returns the index of its link, which
+    /// may deliver at another time than it said before. Asked until there is none.
     pub fn apply(&mut self, now: Time, links: &mut [Link]) -> Option<usize> {
         let change = self.all.get(self.next).filter(|c| c.at <= now)?;
         self.next += 1;

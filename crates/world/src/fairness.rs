@@ -6,8 +6,8 @@ use headway_record::jain_index;
 use crate::flow::Measured;
 
 /// The mean over time of Jain's index among the flows under test that are measured, of what each
-/// had delivered from one begin or end to the next. Where all are there all the time it is the index
-/// of their throughputs.
+/// had delivered from one begin or end to the next. Where all are there all the time it is the
+/// index of their throughputs.
 #[derive(Debug, Default)]
 pub(crate) struct Fairness {
     /// When the last flow began or ended, and what each had delivered by then.

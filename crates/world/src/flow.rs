@@ -106,7 +106,8 @@ impl MeasuredFlow {
         }
     }
 
-    /// A bin of the time series ends now; `sample` is asked for if there is one and the flow is there.
+    /// A bin of the time series ends now; `sample` is asked for if there is one and the flow is
+    /// there.
     pub fn on_bin_end(&mut self, now: Time, sample: impl FnOnce() -> GridSample) {
         if let Some(grid) = &mut self.grid
             && self.started

@@ -28,7 +28,8 @@ pub struct FlowPlan {
     pub bin: Option<Duration>,
     /// What it has to send, in bytes of IP packets.
     pub data: headway_scenario::Source,
-    /// The most that its receiver takes beyond what has arrived in order; `None` is the transport's.
+    /// The most that its receiver takes beyond what has arrived in order; `None` is the
+    /// transport's.
     pub receive_window: Option<Bytes>,
     /// The run's seed.
     pub seed: u64,

@@ -16,8 +16,8 @@ use crate::links::discipline;
 pub struct LinkLogs(Vec<Option<LinkLog<File>>>);
 
 impl LinkLogs {
-    /// Begins logs in the files that `file` gives for links. `router` is what the run's schemes ask for,
-    /// `title` says what was run.
+    /// Begins logs in the files that `file` gives for links. `router` is what the run's schemes ask
+    /// for, `title` says what was run.
     ///
     /// # Errors
     /// As for all that follow, if a file cannot be written.

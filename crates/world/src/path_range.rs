@@ -14,7 +14,8 @@ const OF_TRACES: Duration = Duration::from_secs(10);
 /// Means are taken from times so far apart on: a flow may begin at any.
 const STEP: Duration = Duration::from_millis(100);
 
-/// The least and the most of what paths have; nothing has been seen while the least is above the most.
+/// The least and the most of what paths have; nothing has been seen while the least is above the
+/// most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathRange {
     /// The rate of the slowest link, Mbit/s. Of a trace: its mean rates over any ten seconds.
@@ -79,7 +80,8 @@ impl PathRange {
             }
             for state in path_over_time(network, flow)? {
                 extend(&mut self.rtt_ms, state.rtt.as_millis_f64());
-                // The slowest link counts, whichever that is while a trace is slow, and while it is fast.
+                // The slowest link counts, whichever that is while a trace is slow, and while it is
+                // fast.
                 let fixed = state.rate.map_or(f64::INFINITY, Rate::as_mbps);
                 for end in [0, 1] {
                     let rates = follow.iter().map(|(_, of)| of.bounds_mbps[end]);
@@ -176,7 +178,8 @@ mod tests {
         range
     }
 
-    /// 1250 bytes take 1 ms at 10 Mbit/s; 100 packets of a full queue 100 ms at 10 and 10 ms at 100 Mbit/s.
+    /// 1250 bytes take 1 ms at 10 Mbit/s; 100 packets of a full queue 100 ms at 10 and 10 ms at 100
+    /// Mbit/s.
     #[test]
     fn ranges_are_those_that_the_scenario_draws_from() {
         let found = range(
@@ -225,8 +228,8 @@ mod tests {
         pairs.all(|(one, other)| (one - other).abs() <= 0.005 * other)
     }
 
-    /// Half of the fastest ten seconds has 24, the other half 12 Mbit/s. The mean rate is 12 Mbit/s,
-    /// so 100 packets of 1500 bytes take 100 ms.
+    /// Half of the fastest ten seconds has 24, the other half 12 Mbit/s. The mean rate is 12
+    /// Mbit/s, so 100 packets of 1500 bytes take 100 ms.
     #[test]
     fn rates_of_a_trace_are_means_over_ten_seconds() {
         let found = range(

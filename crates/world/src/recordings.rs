@@ -57,8 +57,8 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Gives the files of a run that has ended their names, over those of an earlier run. Files that
-    /// are incomplete keep the name that says so.
+    /// Gives the files of a run that has ended their names, over those of an earlier run. Files
+    /// that are incomplete keep the name that says so.
     pub(crate) fn keep(&mut self) {
         if self.failure.is_some() {
             return;

@@ -74,7 +74,8 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Can `scheme` run in `world`, with its data over these links? `router` is what the run's schemes ask for.
+/// Can `scheme` run in `world`, with its data over these links? `router` is what the run's schemes
+/// ask for.
 ///
 /// # Errors
 /// [`SetupError::Needs`], [`SetupError::NoRouter`] and [`SetupError::OtherRouter`]

@@ -29,7 +29,8 @@ pub trait World: Debug + Send + Sync {
         None
     }
 
-    /// Is a run that is told the same the same to the bit? Else it is repeated also where the seed varies nothing.
+    /// Is a run that is told the same the same to the bit? Else it is repeated also where the seed
+    /// varies nothing.
     fn is_deterministic(&self) -> bool {
         true
     }

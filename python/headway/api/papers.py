@@ -164,23 +164,23 @@ def reproduce(
 ) -> Reproduction:
     """Makes a paper's figures again and judges its claims, as the command `headway reproduce` does.
 
-    The same arguments give the same results as the command, bit for bit, in world `sim`. Every run
-    is kept in the folder as soon as it has finished, and the same call goes on from there. A figure
-    that cannot be made here, for a trace or a model is missing, is a `UserWarning`.
+    In world `sim` the same arguments give the same results as the command, bit for bit. Each run is
+    saved in the folder when it has finished, and the same call continues from there. If a trace or
+    a model of a figure is missing, the figure is left out, and a `UserWarning` says so.
 
     Args:
         paper: `"bbr-tuning"`, `"interval"`, `"owl"` or `"rax"`.
         figure: A figure, such as `"fig4"`, or `"all"`.
-        quick: Two runs of at most 10 s each: whether it works, not what holds.
+        quick: Make two runs of at most 10 s each. They show that it works, and decide no claim.
         world: `sim` (simulated time), or `kernel` (the kernel's own sockets in real time) for the
             figures that have that.
-        models: The folder of trained ablations; else where `headway.train` writes them.
-        jobs: Runs at a time, 1 to 1024; else one a core, and in real time one.
+        models: The folder of trained ablations. Default: where `headway.train` writes them.
+        jobs: Number of parallel runs, 1 to 1024. Default: one per core in `sim`, one in real time.
         ray: Run on the machines of a Ray cluster, in world `sim`, as `headway.bench` does.
-        out: The folder of runs and figures; else out/reproduce/PAPER (quick: PAPER-quick).
+        out: The folder of runs and figures. Default: out/reproduce/PAPER (quick: PAPER-quick).
         logs: Log each packet of the first run of each point, in the folder `logs` of `out`.
-        progress: Is called with the numbers of finished runs and of all runs that were missing. If
-            it raises, it ends; what has finished is kept.
+        progress: A function that is called with the number of finished runs and of all runs that
+            were missing. If it raises, the call ends; finished runs are kept.
 
     Returns:
         The figures that could be made, at least one.
@@ -188,7 +188,7 @@ def reproduce(
     Raises:
         Error: An argument is wrong, no figure could be made, a run failed, or a chart cannot be
             drawn. Its `results` are the figures that were made, or None.
-        Interrupted: Ctrl-C. What had finished is in the folder.
+        Interrupted: Ctrl-C. The finished runs are in the folder.
 
     Example:
         >>> made = headway.reproduce("rax", "fig8", quick=True)

@@ -45,43 +45,43 @@ def bench(
 ) -> Results:
     """Compares schemes over scenarios, as the command `headway bench` does.
 
-    In world `sim` the results depend on the arguments alone, but not on `jobs`: the same arguments
-    give the same results as the command, bit for bit. Ctrl-C keeps what has finished: it raises
-    `headway.Interrupted`, which has the results. What makes the results doubtful is a `UserWarning`
-    for each line of `results.warnings`.
+    In world `sim` the same arguments give the same results as the command, bit for bit. `jobs` does
+    not change them. Ctrl-C raises `headway.Interrupted`, which has the results of the finished
+    runs. Each line of `results.warnings` says why the results are doubtful, and is also a
+    `UserWarning`.
 
     Args:
         schemes: Controllers, such as `"cubic"`, `"bbr"`, `"learned:model=FOLDER"`,
             `"python:FILE"`; a list, one name, or `"all"`. `headway.list_schemes()` has them.
         scenarios: Networks: names, families, or TOML files. `headway.list_scenarios()` has them.
-        runs: Runs of each scheme on each scenario, 1 to 1,000,000; one in world `sim` if the seed
-            varies nothing.
-        seed: Of the first run, 0 or more; the seeds of the others are drawn from it.
-        seconds: Length of a run in s, from 0.001 on; else the scenario's own.
+        runs: Runs of each scheme on each scenario, 1 to 1,000,000. If the seed varies nothing, world
+            `sim` makes one.
+        seed: Seed of the first run, 0 or more. The seeds of later runs are drawn from it.
+        seconds: Length of a run in s, at least 0.001. Default: the scenario's own.
         warmup: Seconds at the start of a run that the metrics leave out.
         world: `sim` (simulated time), `emu` (real packets in real time) or `kernel` (the same, over
             the kernel's sockets).
-        jobs: Runs at a time; else one a core, and in real time one. With `ray` it counts schemes on
-            scenarios.
+        jobs: Number of parallel runs. Default: one per core in `sim`, one in real time. With `ray`
+            it is the number of schemes on scenarios that run at a time.
         ray: Run on the machines of a Ray cluster, in world `sim`: `"auto"` for the one that this
             machine is in, `"HOST:PORT"` of its head, or `"local"` (docs/many-machines.md).
         out: A folder for results.parquet, series.parquet, bench.json and report.html. If it has
-            runs of the same bench already, only the others run. Without it nothing stays.
-        against: One of the schemes: the report compares the others with it run by run.
+            runs of the same bench already, only the missing runs run. Default: no file is kept.
+        against: One of the schemes. The report compares each other scheme with it, run by run.
         pcap: Capture the first run of each scheme and scenario for Wireshark; needs `out`.
         qlog: Log the flows of these runs for qvis; needs `out`.
         logs: Log the packets on the links of these runs; needs `out`.
-        progress: Is called with the numbers of finished runs and of all runs, whenever more have
-            finished. If it raises, the bench ends, and what has finished is kept.
+        progress: A function that is called with the number of finished runs and of all runs, each
+            time more runs have finished. If it raises, the bench ends; finished runs are kept.
 
     Returns:
         The results, at least one run.
 
     Raises:
-        Error: An argument is wrong, or a run failed. Its `results` are what had finished.
-        Interrupted: Ctrl-C. Its `results` are what had finished; the third Ctrl-C does not wait for
+        Error: An argument is wrong, or a run failed. Its `results` are the finished runs.
+        Interrupted: Ctrl-C. Its `results` are the finished runs; the third Ctrl-C does not wait for
             them.
-        Exception: Whatever `progress` raised. Its `results` are what had finished.
+        Exception: The exception that `progress` raised. Its `results` are the finished runs.
 
     Example:
         >>> results = headway.bench(["cubic", "bbr"], ["pantheon-default"], runs=30)

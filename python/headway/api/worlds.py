@@ -175,26 +175,27 @@ def gap(
 ) -> Gap:
     """Compares the simulator with real packets, as the command `headway gap` does.
 
-    Each scheme runs in the simulator and in the emulator, in real time; a learned one runs in the
-    kernel too, if there is a headwayd. Runs with the same seed are pairs. The emulator needs what
-    `headway bench --world emu` needs. Every run is kept in `out` as soon as it has finished, and
-    the same call goes on from there. What makes the comparison doubtful is a `UserWarning` for each
-    line of `gap.warnings`.
+    Each scheme runs in the simulator, and in the emulator in real time. Learned schemes run in the
+    kernel too, if headwayd is installed. Runs with the same seed are pairs. The emulator needs what
+    `headway bench --world emu` needs. Each run is saved in `out` when it has finished, and the same
+    call continues from there. Each line of `gap.warnings` says why the comparison is doubtful, and
+    is also a `UserWarning`.
 
     Args:
-        schemes: `newreno`, `cubic` and `bbr` are the kernel's own in the emulator, others and
-            `udp-NAME` are ours over UDP; else the usual ones.
-        scenarios: Names or TOML files; else the seven networks of the interval paper and two LTE
-            traces.
-        runs: Pairs of runs of each, 1 to 1,000,000, at least: more that have finished count too.
-        seed: Of the first run, 0 or more; the seeds of the others are drawn from it.
-        seconds: Length of a run in s, from 0.001 on; else the scenario's own.
+        schemes: Controllers. In the emulator `newreno`, `cubic` and `bbr` are the kernel's; other
+            names and `udp-NAME` are Headway's over UDP. Default: those of `headway gap`.
+        scenarios: Names or TOML files. Default: the seven networks of the interval paper and two
+            LTE traces.
+        runs: Smallest number of pairs of runs of each scheme and scenario, 1 to 1,000,000. Further
+            pairs in `out` count too.
+        seed: Seed of the first run, 0 or more. The seeds of later runs are drawn from it.
+        seconds: Length of a run in s, at least 0.001. Default: the scenario's own.
         warmup: Seconds at the start of a run that the metrics leave out.
-        jobs: Runs in real time at a time, 1 to 1024.
-        out: The folder of the runs, gap.json and gap.svg; else out/gap, as of the command.
-        again: Run those once more that were unfit.
-        progress: Is called with the numbers of finished runs and of all runs that were missing. If
-            it raises, the comparison ends; what has finished is in `out`.
+        jobs: Number of parallel runs in real time, 1 to 1024.
+        out: The folder of the runs, gap.json and gap.svg. Default: out/gap.
+        again: Repeat the runs that were unfit.
+        progress: A function that is called with the number of finished runs and of all runs that
+            were missing. If it raises, the comparison ends; the finished runs are in `out`.
 
     Returns:
         The comparison, at least one row.
@@ -202,7 +203,7 @@ def gap(
     Raises:
         Error: An argument is wrong, this machine cannot run it, or a run failed. Its `results` are
             the comparison of the other runs, or None.
-        Interrupted: Ctrl-C. What had finished is in `out`.
+        Interrupted: Ctrl-C. The finished runs are in `out`.
 
     Example:
         >>> gap = headway.gap(["newreno", "copa"], ["pantheon-default"], runs=5, seconds=30)

@@ -16,7 +16,7 @@ from headway.ending import held
 
 if TYPE_CHECKING:
     from headway._native import Batch, Scenario
-    from headway.results import Bench, BenchFacts, BenchScenario, Made
+    from headway.results import Bench, BenchFacts, BenchOrigin, BenchScenario
     from headway.summary import Tell
 
 CURE = "give another --out, or remove the folder"
@@ -31,7 +31,7 @@ class BenchFolder:
     scenarios: list[Scenario]
     traces: dict[str, dict[str, str]]
     """Of each scenario by its name: SHA-256 by the trace's name."""
-    facts: Made
+    facts: BenchOrigin
     trace_s: dict[str, float] = field(init=False, default_factory=dict)
     """How long the trace is in which a scenario's runs begin at offsets. A trace may go while the bench runs."""
     saved: int = field(init=False, default=0)

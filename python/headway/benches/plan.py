@@ -26,7 +26,7 @@ from headway.text import LONGEST_S, command_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from headway.results import Made, Place
+    from headway.results import BenchOrigin, Place
 
 ALL = "all"
 """As the only scheme: every scheme that needs no parameter, on each scenario that can serve it."""
@@ -141,7 +141,7 @@ class Plan:
             facts = self._facts(traces, _left_out(batch.left_out()))
             yield BenchFolder(folder, batch, self.scenarios, traces, facts)
 
-    def _facts(self, traces: dict[str, dict[str, str]], left_out: list[str]) -> Made:
+    def _facts(self, traces: dict[str, dict[str, str]], left_out: list[str]) -> BenchOrigin:
         """How the bench is made, as the footer of results.parquet has it."""
         from headway.benches.beyond import beyond
         from headway.runs.told import untold

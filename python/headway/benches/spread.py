@@ -157,7 +157,8 @@ class Spread:
             return False
         self._opened.close()
         if self._has_begun and self.finished_runs < self.total_runs:
-            # Nobody can take single runs out of a batch: those of pairs that failed are tried once more.
+            # Nobody can take single runs out of a batch: those of pairs that failed are tried once
+            # more.
             self._is_here = True
             self._batch.start()
             return False

@@ -126,7 +126,8 @@ def run(arguments: list[str]) -> int:
     except RunError as error:
         message, code = str(error), 1
     except (BrokenPipeError, SystemExit):
-        # The reader of our output, `head` perhaps, has left. Typer makes a SystemExit of that alone.
+        # The reader of our output, `head` perhaps, has left. Typer makes a SystemExit of that
+        # alone.
         streams.silence()
         return 0
     except UnicodeEncodeError as error:

@@ -59,7 +59,10 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
                 to.print(f"[yellow]unfit[/yellow]  {escape(why)}", soft_wrap=True, highlight=False)
     to.print("\n[dim]\u00b1 is half the 95% interval; (a\u2013b) are the ends of an uneven one[/dim]")
     if is_compared:
-        verdicts = f"better, worse: the whole interval lies beyond the margin ({MARGINS}); equal: within it"
+        verdicts = (
+            f"better, worse: the whole interval lies beyond the margin ({MARGINS}); equal: within it; where most "
+            "runs give the same difference, the interval is wider than the runs alone make it"
+        )
         to.print(f"[dim]{verdicts}[/dim]", soft_wrap=True, highlight=False)
     if has_power:
         to.print(f"[dim]{MEANING['power']}[/dim]", soft_wrap=True, highlight=False)

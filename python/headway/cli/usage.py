@@ -116,7 +116,8 @@ def one_line(error: TyperException) -> str:
     command = " ".join(path)
     message = getattr(error, "format_message", lambda: str(error))().strip().rstrip(".")
     if context and (parameter := getattr(error, "param", None)) and error.__cause__:
-        # A value of the wrong type or out of range: Typer says what is expected, but not what was found.
+        # A value of the wrong type or out of range: Typer says what is expected, but not what was
+        # found.
         problem = error.__cause__.errors()[0]  # type: ignore[attr-defined]
         expected = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
         name = next((o for o in parameter.opts if o.startswith("--")), parameter.name)

@@ -31,7 +31,8 @@ class Student:
         """With weights drawn for such `inputs` [n, 30], each 0 to 1."""
         self._random = np.random.default_rng(seed)
         self._centre = inputs.mean(axis=0)
-        # An input that hardly moves may have large weights, but not so large that others round to nothing.
+        # An input that hardly moves may have large weights, but not so large that others round to
+        # nothing.
         spread = np.maximum(inputs.std(axis=0), 0.1)
         self._paces = [1 / spread, np.float32(1), np.float32(1)]
         """Of learning, for each layer's weights."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.gap.plan import EMU, KERNEL, SIM, TRANSPORT, Settings, Task, all_seeds, hosted
 from headway.runs.pairs import offsets_of
-from headway.runs.task import served
+from headway.runs.task import kernel_schemes
 from headway.stats import block_of_known
 from headway.stats.means import Metric, mean, percent
 from headway.summary import Offsets, in_blocks
@@ -90,7 +90,7 @@ def _row(
 ) -> Row | None:
     beside = {
         world: _beside(world, scenario, scheme, settings, find, starts)
-        for world in (EMU, *([KERNEL] if served([scheme]) else []))
+        for world in (EMU, *([KERNEL] if kernel_schemes([scheme]) else []))
     }
     emu, kernel = beside[EMU], beside.get(KERNEL)
     if emu is None and kernel is None:
@@ -123,7 +123,8 @@ def _beside(
     pairs, unfit = [], []
     for number, seed in enumerate(all_seeds(settings)):
         sim, real = (find(Task(w, scenario, scheme, seed, seconds, settings.warmup)) for w in (SIM, world))
-        # A new model of the same name is another scheme. Rax in the kernel has an id, in the simulator none.
+        # A new model of the same name is another scheme. Rax in the kernel has an id, in the
+        # simulator none.
         if sim and real and sim.get("model") not in {None, real.get("model")}:
             real = None
         if number >= settings.runs and not (sim and real):

@@ -25,7 +25,7 @@ from headway.gap.plan import (
 )
 from headway.runs.collect import collect
 from headway.runs.store import Store
-from headway.runs.task import served
+from headway.runs.task import kernel_schemes
 from headway.runs.told import untold
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ RESULT, PICTURE = "gap.json", "gap.svg"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A comparison that can be run: its schemes and scenarios are there."""
+class GapRequest:
+    """A comparison that can run: its schemes and scenarios exist."""
 
     scenarios: list[Scenario]
     schemes: list[str]
@@ -64,7 +64,7 @@ def ask(
     schemes: Sequence[str] | None,
     scenarios: Sequence[str] | None,
     settings: Settings,
-) -> Asked:
+) -> GapRequest:
     """What a comparison of worlds is made of.
 
     Args:
@@ -84,10 +84,10 @@ def ask(
     check(SIM, loaded, names, settings)
     in_kernel, why_not = _in_kernel(names)
     notes += warnings_of(loaded) + untold(loaded, names, EMU) + why_not
-    return Asked(loaded, names, in_kernel, settings, notes)
+    return GapRequest(loaded, names, in_kernel, settings, notes)
 
 
-def missing_runs(asked: Asked, store: Store, *, again: bool = False) -> dict[str, list[Task]]:
+def missing_runs(asked: GapRequest, store: Store, *, again: bool = False) -> dict[str, list[Task]]:
     """The runs of each world that have not finished; with `again` the unfit ones too.
 
     Raises:
@@ -130,7 +130,7 @@ def run(
     return failures
 
 
-def result(asked: Asked, store: Store) -> list[Row]:
+def result(asked: GapRequest, store: Store) -> list[Row]:
     """The rows of the comparison, as gap.json has them. Raises RunError if no pair has finished."""
     rows = compare(asked.scenarios, asked.schemes, asked.settings, store.find)
     if not rows:
@@ -180,7 +180,7 @@ def _distinct(schemes: Sequence[str]) -> None:
 
 def _in_kernel(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """The schemes that run in the kernel too, and why those do not that could."""
-    learned = served(names)
+    learned = kernel_schemes(names)
     if learned:
         try:
             find_headwayd()

@@ -94,7 +94,8 @@ def import_(graph: Path, card: Path, out: Path, output: str | None = None) -> st
         raise UsageError(f"{card}: [net] is {wanted['net']}, but the graph's is {net}; leave [net] out")
     source = {"imported_from": given if _is_stream(graph) else graph.name, "imported_sha256": digest}
     if weights_of not in (None, hashlib.sha256(weights_file(tensors)).hexdigest()):
-        # The card is another model's: how that one was trained, and what was measured of it, is not of this one.
+        # The card is another model's: how that one was trained, and what was measured of it, is not
+        # of this one.
         wanted = {key: value for key, value in wanted.items() if key not in ("training", "evaluation")}
     training = {**wanted.get("training", {}), **source}
     try:
@@ -460,7 +461,8 @@ class _Chain:
         """The last node of a mask, which multiplies the inputs."""
         if self.inputs or node.input[0] != x:
             raise self._refused(node)
-        # From its other input back to where the inputs are read: each node's operator, and its constant's place.
+        # From its other input back to where the inputs are read: each node's operator, and its
+        # constant's place.
         found = []
         name = node.input[1]
         for operator in ("Add", "MatMul", "Reshape", "Mul", "Sigmoid", "Add", "Mul", "Gather"):

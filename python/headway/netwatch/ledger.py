@@ -40,8 +40,8 @@ class Interval:
     capacity_bps: int | None
 
 
-class _LieError(Exception):
-    """What is wrong."""
+class _ImplausibleError(Exception):
+    """A switch's counters cannot be right; the message says why."""
 
 
 class _ResetError(Exception):
@@ -104,7 +104,7 @@ class Ledger:
         except _ResetError:
             self.counted["reset"] += 1
             self._begin(reading)
-        except _LieError as lie:
+        except _ImplausibleError as lie:
             self._lie = str(lie)
             self.counted[f"lie: {lie}"] += 1
             self._probation = PROBATION
@@ -139,7 +139,7 @@ class Ledger:
         if after.life != before.life or after.counters.at_ns < before.counters.at_ns:
             raise _ResetError
         if UNSUPPORTED in after.counters[:4]:
-            raise _LieError("a counter that the switch does not keep")
+            raise _ImplausibleError("a counter that the switch does not keep")
         self._check_clock(name, reading)
         elapsed_s = max(
             reading.taken_s + reading.within_s - last.taken_s,
@@ -164,12 +164,12 @@ class Ledger:
                 grown = wrapped or 0
                 self.counted["wrap"] += wrapped is not None
             if grown > limit:
-                raise _LieError("a rate above the link's")
+                raise _ImplausibleError("a rate above the link's")
             differences.append(grown)
         if went_back:
             if all(new <= old for old, new in zip(before.counters[:4], after.counters[:4], strict=True)):
                 raise _ResetError
-            raise _LieError("a counter that went back")
+            raise _ImplausibleError("a counter that went back")
         return Counters._make([*differences, after.counters.at_ns])
 
     def _check_clock(self, name: str, reading: Reading) -> None:
@@ -180,7 +180,7 @@ class Ledger:
         theirs_s = (reading.ports[name].counters.at_ns - anchor.ports[name].counters.at_ns) / 1e9
         slack_s = (SLACK_S + anchor.within_s + reading.within_s) * reading.clock_rate
         if abs(theirs_s - ours_s) > slack_s + DRIFT * ours_s:
-            raise _LieError("a clock that runs wrong")
+            raise _ImplausibleError("a clock that runs wrong")
 
 
 def _wrapped(old: int, new: int, limit: int) -> int | None:

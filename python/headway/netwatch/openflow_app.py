@@ -43,8 +43,8 @@ class Alive(EventBase):
 
 
 @dataclass
-class Asked:
-    """A switch that is connected, and what it was asked."""
+class ConnectedSwitch:
+    """A connected switch, and the requests that it was sent."""
 
     datapath: Any
     xid: int | None = None
@@ -69,7 +69,7 @@ class PortCounters(OSKenApp):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Begins to ask."""
         super().__init__(*args, **kwargs)
-        self._connected: dict[int, Asked] = {}
+        self._connected: dict[int, ConnectedSwitch] = {}
         self._lock = threading.Lock()
         self.register_handler(Alive, lambda _: _say(what="alive"))
         hub.spawn(self._ask_forever)
@@ -92,7 +92,7 @@ class PortCounters(OSKenApp):
                 hub.spawn(datapath.close)
                 return
             # One that has started again comes before its old connection is missed.
-            self._connected[datapath.id] = new = Asked(datapath)
+            self._connected[datapath.id] = new = ConnectedSwitch(datapath)
             request = self._about_role(new, datapath.ofproto.OFPCR_ROLE_NOCHANGE, 0)
         if one is not None:
             hub.spawn(one.datapath.close)
@@ -127,7 +127,7 @@ class PortCounters(OSKenApp):
             one.is_stale = (message.type, message.code) == stale
         _say(what="role refused", datapath=message.datapath.id)
 
-    def _of_role(self, message: Any) -> Asked | None:
+    def _of_role(self, message: Any) -> ConnectedSwitch | None:
         """Whose request about the role this answers."""
         one = self._connected.get(message.datapath.id)
         if one is None or one.datapath is not message.datapath or message.xid != one.role_xid:
@@ -135,7 +135,7 @@ class PortCounters(OSKenApp):
         one.role_xid = None
         return one
 
-    def _about_role(self, one: Asked, role: int, generation: int) -> Any:
+    def _about_role(self, one: ConnectedSwitch, role: int, generation: int) -> Any:
         """A request that is to be sent."""
         request = one.datapath.ofproto_parser.OFPRoleRequest(one.datapath, role, generation)
         one.datapath.set_xid(request)
@@ -183,7 +183,7 @@ class PortCounters(OSKenApp):
             due_s = max(due_s + self.period_s, time.monotonic())
             time.sleep(max(due_s - time.monotonic(), 0.0))
 
-    def _ask(self, number: int, one: Asked) -> None:
+    def _ask(self, number: int, one: ConnectedSwitch) -> None:
         datapath = one.datapath
         now_s = time.monotonic()
         if one.is_stale:

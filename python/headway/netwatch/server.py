@@ -48,7 +48,8 @@ class Protocol(H11Protocol):
         super().connection_made(transport)
         taken = transport.get_extra_info("socket")
         with suppress(OSError, AttributeError):
-            # asyncio sets it for its own sockets alone; without it the second part of an answer waits 40 ms.
+            # asyncio sets it for its own sockets alone; without it the second part of an answer
+            # waits 40 ms.
             taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKES_NOTHING_MS)
         others = (other for other in self.connections if isinstance(other, Protocol))

@@ -152,7 +152,7 @@ class Server:
         request = wire.receive(connection, end - time.monotonic())
         try:
             seconds = self._seconds(request)
-            who = self._who(request, nonce, seconds) or client
+            who = self._token_name(request, nonce, seconds) or client
             self._has_asked(connection)
             if not self._is_free.acquire(blocking=False):
                 raise _BusyError("another transfer is running there; wait until it has finished")
@@ -175,7 +175,7 @@ class Server:
             raise _RefusalError(f"seconds must be above 0 and at most {self._limits.seconds:g}")
         return seconds
 
-    def _who(self, request: dict[str, Any], nonce: str, seconds: float) -> str | None:
+    def _token_name(self, request: dict[str, Any], nonce: str, seconds: float) -> str | None:
         """The name of the client's token; None where no token is needed."""
         if self._tokens is None:
             return None

@@ -119,8 +119,9 @@ def _compared(c: Content, level: int) -> str:
         '<p class="note">In each pair both schemes met the same network. <b>better</b> and <b>worse</b>: '
         f"the whole 95% interval lies beyond a margin ({MARGINS}). <b>equal</b>: it lies within the margin. "
         "<b>not worse</b>: better or equal. <b>not better</b>: worse or equal. <b>unclear</b>: any of the three. "
-        "More runs may decide these, unless the difference is close to the margin. A verdict may be wrong "
-        "in 2.5% of cases on either side, and each cell has its own.</p>"
+        "Where most runs give the same difference, the interval is wider than the runs alone make it, because few "
+        "equal runs do not make a number certain. More runs may decide the last three, unless the difference is "
+        "close to the margin. A verdict may be wrong in 2.5% of cases on either side, in each cell.</p>"
     )
 
 

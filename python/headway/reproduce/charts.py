@@ -61,7 +61,8 @@ def titled(panels: Sequence[tuple[str, Spec]], looks: Mapping[str, Style] | None
         panel | {"title": {"text": title, "fontSize": 12, "offset": 6}} if title else panel
         for title, panel in _apart(panels)
     ]
-    # Plots of one column begin at one place, whatever their labels need; the spacing leaves them room.
+    # Plots of one column begin at one place, whatever their labels need; the spacing leaves them
+    # room.
     flush = {"bounds": "flush", "resolve": APART}
     rows = [flush | {"hconcat": named[k : k + columns], "spacing": BETWEEN} for k in range(0, len(named), columns)]
     width = sum(int(panel.get("width", SWEEP[0])) + BETWEEN for panel in named[:columns]) - BETWEEN

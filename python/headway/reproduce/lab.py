@@ -20,7 +20,7 @@ from headway._native import (
 )
 from headway.models.folder import TRAININGS
 from headway.report.families import families
-from headway.runs.task import KERNEL, SIM, canonical, seeds_from, served
+from headway.runs.task import KERNEL, SIM, canonical, kernel_schemes, seeds_from
 from headway.text import nearest
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ def _in_kernel(spec: str) -> str:
     """The spec of a scheme that runs over the kernel's sockets. Raises MissingError."""
     try:
         canonical_scheme(spec, KERNEL)
-        if served([spec]):
+        if kernel_schemes([spec]):
             find_headwayd()
     except UsageError as error:
         raise MissingError(f"{spec} is not in this kernel: {error}") from error

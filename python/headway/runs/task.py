@@ -60,8 +60,8 @@ def seeds_from(first: int) -> Iterator[int]:
     yield from (_drawn(first, number) for number in count(1))
 
 
-def served(specs: Sequence[str]) -> list[str]:
-    """Those of them that a headwayd brings into the kernel: learned schemes."""
+def kernel_schemes(specs: Sequence[str]) -> list[str]:
+    """The schemes of these that run in the kernel through headwayd: learned schemes."""
     found = {one["name"] for one in schemes() if one["family"] == "learned" and KERNEL in one["worlds"]}
     return [spec for spec in specs if spec.partition(":")[0] in found]
 

@@ -48,7 +48,8 @@ def mean_interval(
         values = _thinned(values, mean)
         n = MOST_VALUES
 
-    # Element by element and in a fixed order: a matrix multiplication would round differently elsewhere.
+    # Element by element and in a fixed order: a matrix multiplication would round differently
+    # elsewhere.
     means, added = np.zeros(resamples), np.empty(resamples)
     for weight, value in zip(_weights(n, resamples), values, strict=True):
         means += np.multiply(weight, value, out=added)

@@ -77,7 +77,8 @@ def manova(
     kept = _independent(rows - _means(rows, one_hot), np.linalg.norm(rows, axis=0))
     if len(groups) < 2 or len(kept) < 2:
         return None
-    # The statistics do not depend on scales, which differ much: numbers of one size make the least error.
+    # The statistics do not depend on scales, which differ much: numbers of one size make the least
+    # error.
     centred = rows[:, kept] - rows[:, kept].mean(axis=0)
     blocks = np.tile(np.eye(len(rows) // len(groups))[:, 1:], (len(groups), 1)) if in_blocks else rows[:, :0]
     design = np.column_stack([np.ones(len(rows)), one_hot[:, 1:], blocks])
@@ -103,7 +104,8 @@ def disagreement(wilks: float, pillai: float, hotelling: float, roy: float) -> f
     All four are of the same three eigenvalues: Roy's is the largest, Hotelling and Lawley's their sum, Pillai's the
     sum of l / (1 + l), Wilks' is 1 / (1 + l), multiplied over all l.
     """
-    # With u = 1 / (1 + l) of the two others: u + v = 3 - pillai - u1, 1/u + 1/v = hotelling - roy + 2.
+    # With u = 1 / (1 + l) of the two others: u + v = 3 - pillai - u1, 1/u + 1/v = hotelling -
+    # roy + 2.
     first = 1.0 / (1.0 + roy)
     total = 3.0 - pillai - first
     product = total / (hotelling - roy + 2.0)

@@ -102,7 +102,8 @@ def resampled(one: Any, other: Any, how: TwoSamples, level: float) -> tuple[Any,
     # Commands that need no statistics do not wait for its import.
     from scipy.stats import bootstrap
 
-    # The jackknife that BCa rests on does not work for medians (Efron and Tibshirani, 1993, section 10.6).
+    # The jackknife that BCa rests on does not work for medians (Efron and Tibshirani, 1993, section
+    # 10.6).
     ends = bootstrap(
         (one, other),
         how,

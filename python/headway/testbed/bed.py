@@ -211,7 +211,8 @@ class Bed:
                 *("peer", "name", "eth0", "address", MACS[own], "netns", namespace.name),
             )
             for where, end in ((self.network, name), (namespace, "eth0")):
-                # Or Open vSwitch forwards segments that are no packets, and packets without a checksum.
+                # Or Open vSwitch forwards segments that are no packets, and packets without a
+                # checksum.
                 where.do("ethtool", "-K", end, "tx", "off", "tso", "off", "gso", "off", "gro", "off")
                 where.do("ip", "link", "set", "dev", end, "up")
             namespace.do("ip", "address", "add", f"{own}/24", "dev", "eth0")

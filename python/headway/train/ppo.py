@@ -111,7 +111,8 @@ class PpoLearner:
         if isinstance(self._environments, Bootstrapped):
             self._environments.value = lambda seen: _values(policy, seen)
         model.lr_schedule = learning_rate
-        # Forward passes of rollouts only: a learning step's are counted with it, as it calls another method.
+        # Forward passes of rollouts only: a learning step's are counted with it, as it calls
+        # another method.
         _time_calls(model.policy, watch, "forward")
         return model
 

@@ -173,7 +173,8 @@ class HeadwaydMonitor:
         sockets = self._sockets.sample()
         told = matched(self.status.flows(), [one.flow for one in sockets])
         self.unmatched += len(sockets) - len(told)
-        # Once a flow's lost packets are headwayd's they are not TCP_INFO's again: a counter would fall.
+        # Once a flow's lost packets are headwayd's they are not TCP_INFO's again: a counter would
+        # fall.
         self._told = {one.flow for one in sockets if one.flow in told or one.flow in self._told}
         return [
             with_bbr(one, told[one.flow]) if one.flow in told else one

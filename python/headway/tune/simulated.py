@@ -138,7 +138,8 @@ class SimulatedFlows:
         """The flows that send now."""
         if not self._env.agents:
             self._begin()
-        # The answer is given at the beginning of a step: what has been set holds from the next decision on.
+        # The answer is given at the beginning of a step: what has been set holds from the next
+        # decision on.
         actions = {name: self._wanted.get(name, 0) for name in self._env.agents}
         _, _, _, _, infos = self._env.step(actions)
         self._time_s = max(self._time_s, max((info.get("time_s", 0.0) for info in infos.values()), default=0.0))

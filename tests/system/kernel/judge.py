@@ -10,7 +10,7 @@ LINK_MBPS = 20
 AFTER_S = 5.0
 """The stretch that flows are judged by."""
 LONGEST_GAP_S = 0.6
-"""That nothing comes of a flow: a time-out, of 0.2 s and a round trip, is no fault; a second in a row is one."""
+"""A flow may send nothing for one timeout (0.2 s and a round trip); a second one in a row is a fault."""
 LEAST_SHARE = 0.1
 """Of an equal one: flows share unevenly over seconds, and a Cubic beside BBRs has little."""
 LEAST = 0.9

@@ -50,7 +50,7 @@ def always(action: int) -> tuple[Array, Array]:
 
 
 def noise(outputs: int = 7, inputs: int = 100) -> tuple[Array, Array]:
-    """Weights that choose by chance: what they see changes all the time."""
+    """Random weights: their choices change with each observation."""
     random = np.random.default_rng(1)
     return random.normal(size=(outputs, inputs)) * 100, random.normal(size=outputs)
 
@@ -80,7 +80,7 @@ def write_policy(folder: Path, controller: str) -> None:
 
 
 def write_noise(folder: Path, controller: str) -> None:
-    """One for it with the same eyes and hands that chooses by chance."""
+    """A model for the controller, with the usual inputs and outputs and random weights."""
     if controller == "headway_rate":
         write_model(folder, *noise(1, 50), auroras())
     else:

@@ -233,7 +233,7 @@ class Flow:
         """All steps, or the last so many, a line each."""
         return "\n".join(map(str, self.steps[-last:]))
 
-    # What is beneath.
+    # The base controller.
 
     def _handshake(self) -> None:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self.controller.encode())

@@ -19,7 +19,7 @@ PLENTY = 4000
 TOO_LATE = 0.002
 """Seconds: by so much later runs say nothing, as slow start ends where an RTT of 50 ms grows by 6 ms."""
 LATER = 0.002
-"""FACT: what answers a retransmission sooner than the least RTT is taken for the original's, and proves no loss."""
+"""FACT: an ACK of a retransmission within less than the minimum RTT counts as the original's and proves no loss."""
 
 SLOW_RTT = 0.4
 """Seconds. RACK waits for a quarter of it, and decides by time first. All delays of a play may add
@@ -165,7 +165,7 @@ def hystart_by_delay(flow: Flow) -> None:
 
 @script(CUBIC, slack=4, late_s=0.001)
 def hystart_by_train(flow: Flow) -> None:
-    """Ha and Rhee's ACK train: ACKs close together for half the least RTT end slow start.
+    """Ha and Rhee's ACK train: ACKs close together for half the minimum RTT end slow start.
 
     Of 80 ACKs 0.8 ms apart the 32nd comes 25 ms after the first; FACT: up to 1 ms is added for what the host
     may have held together; ACKs over 2 ms apart are no train.
@@ -278,7 +278,7 @@ def reordering(flow: Flow) -> None:
     assert len(flight) >= 38
 
 
-# Time-outs
+# Timeouts
 
 
 def timeout(flow: Flow, since: float, expected_ms: float) -> Packet:
@@ -300,7 +300,8 @@ def timeout(flow: Flow, since: float, expected_ms: float) -> Packet:
 def timeout_and_backoff(flow: Flow) -> None:
     """RFC 6298 and RFC 5681, 3.1: silence of one RTO, then of two; one packet each."""
     flight = open_to(flow, 20)
-    # RFC 6298, 2: RTO = SRTT + max(G, 4 RTTVAR); FACT: the second term is at least 200 ms, the whole not 1 s.
+    # RFC 6298, 2: RTO = SRTT + max(G, 4 RTTVAR); FACT: the second term is at least 200 ms, the
+    # whole not 1 s.
     rto, rtt_ms = flow.info().rto_ms, flow.rtt * 1000
     # RTTVAR begins as half the first RTT, and has hardly begun to fall.
     assert rtt_ms + 195 <= rto <= rtt_ms + max(210, 2.5 * rtt_ms)
@@ -321,14 +322,15 @@ def timeout_and_backoff(flow: Flow) -> None:
         expected = min(2 * expected, reduced(20))
         assert flow.info().cwnd == expected
         again = flow.flight()
-    # Five are left of what was lost, and end it. Beyond ssthresh the window hardly grows (RFC 9438, 4.8: K = 0).
+    # Five are left of what was lost, and end it. Beyond ssthresh the window hardly grows (RFC 9438,
+    # 4.8: K = 0).
     flow.ack(again[:5])
     assert flow.info()[:3] == (reduced(20), reduced(20), OPEN)
 
 
 @script(CUBIC, sysctls=NO_PROBES)
 def spurious_timeout_by_timestamps(flow: Flow) -> None:
-    """RFC 3522 and RFC 4015: the first ACK echoes the time of the original: the time-out was none."""
+    """RFC 3522 and RFC 4015: the first ACK echoes the time of the original: the timeout was spurious."""
     flight = open_to(flow, 20)
     timeout(flow, flight[-1].at, flow.info().rto_ms)
     assert flow.info().cwnd == 1
@@ -396,7 +398,8 @@ def cubic_curve(flow: Flow) -> None:
         assert now - 1 <= cwnd <= then + 2.5, f"W({t:.2f} s) is {now:.1f} to {then:.1f}, cwnd {cwnd}"
         grown.append(cwnd)
         flow.ack(flow.flight())
-    # Concave: the first second brings twice as much as the other, by the formula; whole packets blur that.
+    # Concave: the first second brings twice as much as the other, by the formula; whole packets
+    # blur that.
     half = grown[len(grown) // 2]
     assert half - grown[0] >= 1.5 * (grown[-1] - half)
 
@@ -484,7 +487,7 @@ def idle_restart_by_route(flow: Flow) -> None:
 
 @script(CUBIC)
 def tail_loss(flow: Flow) -> None:
-    """RFC 8985: the last two of thirty are lost; a probe after two SRTT, then the other, and no time-out."""
+    """RFC 8985: the last two of thirty are lost; a probe after two SRTT, then the other, and no timeout."""
     flow.write(30)
     flow.ack(flow.flight())
     flight = flow.flight()
@@ -512,7 +515,8 @@ def probe_that_repairs(flow: Flow) -> None:
     flight = flow.flight()
     flow.ack(flight[:-1])
     cwnd = flow.info().cwnd
-    # FACT: with one packet out the probe waits for an ACK that may be delayed, but not beyond the RTO.
+    # FACT: with one packet out the probe waits for an ACK that may be delayed, but not beyond the
+    # RTO.
     (probe,) = flow.silence(max(0.6, 5 * flow.rtt))
     assert probe.number == flight[-1].number
     assert flow.info().state == OPEN

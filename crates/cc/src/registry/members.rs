@@ -2,7 +2,8 @@
 
 /// A spec for each model of a spec that names `model` several times; itself alone otherwise.
 ///
-/// `learned:model=a:model=b:interval=1ms` is `learned:model=a:interval=1ms` and `learned:model=b:interval=1ms`.
+/// `learned:model=a:model=b:interval=1ms` is `learned:model=a:interval=1ms` and
+/// `learned:model=b:interval=1ms`.
 pub fn members(spec: &str) -> Vec<String> {
     let parts: Vec<&str> = spec.split(':').collect();
     let is_model = |part: &str| part.starts_with("model=");

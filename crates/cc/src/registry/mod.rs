@@ -1,4 +1,5 @@
-//! The schemes that a host knows by name: what each needs, which parameters it takes, how to build it.
+//! The schemes that a host knows by name: what each needs, which parameters it takes, how to build
+//! it.
 
 mod members;
 mod param;

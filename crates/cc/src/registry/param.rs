@@ -9,8 +9,8 @@ use crate::{Duration, Rate};
 /// A parameter that a scheme declares.
 #[derive(Debug)]
 pub struct Param {
-    /// As written in `scheme:name=value`. Of a scheme whose one parameter has an empty name the value
-    /// is all that follows the scheme's name: `scheme:value`.
+    /// As written in `scheme:name=value`. Of a scheme whose one parameter has an empty name the
+    /// value is all that follows the scheme's name: `scheme:value`.
     pub name: &'static str,
     /// What it does, in one line.
     pub help: &'static str,
@@ -91,8 +91,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The nearest allowed value to a plain number: a time in seconds, a rate in bit/s. Words and what is
-    /// loaded stay as they are.
+    /// The nearest allowed value to a plain number: a time in seconds, a rate in bit/s. Words and
+    /// what is loaded stay as they are.
     pub fn within(&self, value: f64) -> f64 {
         match *self {
             Kind::Number { min, max, .. } => value.clamp(min, max),

@@ -5,10 +5,12 @@ use super::{Registry, SchemeError, Selection, Values};
 use crate::{DigestInterval, suggest};
 
 impl Registry {
-    /// A scheme that gets [digests](crate::Batched) instead of each acknowledgement: `batched-cubic:interval=10ms`.
+    /// A scheme that gets [digests](crate::Batched) instead of each acknowledgement:
+    /// `batched-cubic:interval=10ms`.
     pub const BATCHED: &str = "batched-";
 
-    /// Reads `name` or `name:key=value:key=value`, either with [`batched-`](Self::BATCHED) before it.
+    /// Reads `name` or `name:key=value:key=value`, either with [`batched-`](Self::BATCHED) before
+    /// it.
     ///
     /// # Errors
     /// [`SchemeError`], whose text says what is wrong and what would be right.

@@ -1,9 +1,9 @@
-//! ABC: a router tells with each packet whether to go faster or to brake (Goyal et al., "ABC: A Simple
-//! Explicit Congestion Controller for Wireless Networks", NSDI 2020). Its other half is the router,
-//! `crates/net/src/queue/abc.rs`.
+//! ABC: a router tells with each packet whether to go faster or to brake (Goyal et al., "ABC: A
+//! Simple Explicit Congestion Controller for Wireless Networks", NSDI 2020). Its other half is the
+//! router, `crates/net/src/queue/abc.rs`.
 //!
-//! Beside the window that the marks steer there is one that a path without such a router gets: Cubic's.
-//! The smaller of the two counts (§5.1.1).
+//! Beside the window that the marks steer there is one that a path without such a router gets:
+//! Cubic's. The smaller of the two counts (§5.1.1).
 
 use crate::{
     Base, Bytes, Congestion, CongestionControl, Control, Duration, Ecn, Family, Feedback, Kind,
@@ -79,13 +79,14 @@ impl Abc {
         }
     }
 
-    /// §3.1.2 and §3.2: an acceleration puts two packets on the way and a brake none, and either lets
-    /// the window grow by 1/w.
+    /// §3.1.2 and §3.2: an acceleration puts two packets on the way and a brake none, and either
+    /// lets the window grow by 1/w.
     fn on_mark(&mut self, ecn: Ecn) {
         let step = match ecn {
             Ecn::Ect1 => 1.0,
             Ecn::Ect0 => -1.0,
-            // CE is for the other window; what carries nothing has had its mark removed or not told.
+            // CE is for the other window; what carries nothing has had its mark removed or not
+            // told.
             Ecn::Ce | Ecn::NotEct => return,
         };
         self.accelerations += u64::from(step > 0.0);
@@ -233,8 +234,8 @@ mod tests {
         }
     }
 
-    /// §3.1: a window of accelerations doubles it; as many brakes leave the least; half and half leave
-    /// it with the packet of the additive increase, and without that as it was.
+    /// §3.1: a window of accelerations doubles it; as many brakes leave the least; half and half
+    /// leave it with the packet of the additive increase, and without that as it was.
     #[test]
     fn a_round_trip_of_marks() {
         let window = |marks: Vec<Ecn>, additive: f64| {
@@ -267,8 +268,8 @@ mod tests {
         assert!(other > MSS * 24);
     }
 
-    /// RFC 9438 §4.6: a loss, or a router that only knows CE, takes Cubic's window to 70%, and ABC's
-    /// stays.
+    /// RFC 9438 §4.6: a loss, or a router that only knows CE, takes Cubic's window to 70%, and
+    /// ABC's stays.
     #[test]
     fn losses_and_ce_are_for_the_other_window() {
         for sign in [Congestion::Loss, Congestion::Ecn] {

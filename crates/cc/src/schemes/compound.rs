@@ -1,5 +1,5 @@
-//! Compound TCP: NewReno's window and beside it one that follows delay (draft-sridharan-tcpm-ctcp-02;
-//! Tan, Song, Zhang, Sridharan 2006).
+//! Compound TCP: NewReno's window and beside it one that follows delay
+//! (draft-sridharan-tcpm-ctcp-02; Tan, Song, Zhang, Sridharan 2006).
 //!
 //! What may be in flight is `win = cwnd + dwnd`. `cwnd` is NewReno's. `dwnd` grows steeply in large
 //! windows while few packets of the flow wait in the queue and makes room as more do.
@@ -95,7 +95,8 @@ pub struct Compound {
     gamma: f64,
     gamma_high: f64,
     tuning: bool,
-    /// Packets of `cwnd` alone that waited in the last round: what NewReno's share of the queue was.
+    /// Packets of `cwnd` alone that waited in the last round: what NewReno's share of the queue
+    /// was.
     diff_reno: Option<f64>,
     /// `dwnd` before the last reduction, for [`Feedback::undo`].
     undo: f64,
@@ -252,7 +253,8 @@ impl CongestionControl for Compound {
         }
     }
 
-    /// The draft: the path may be another now. All starts again, with the smoothed RTT for the base.
+    /// The draft: the path may be another now. All starts again, with the smoothed RTT for the
+    /// base.
     fn on_rto(&mut self, rto: &Rto<'_>) {
         self.judging = false;
         if rto.consecutive == 1 {
@@ -295,8 +297,8 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(100);
 
-    /// A flow with `cwnd` and `dwnd` packets in avoidance that has seen the base RTT and stands at the
-    /// beginning of a round.
+    /// A flow with `cwnd` and `dwnd` packets in avoidance that has seen the base RTT and stands at
+    /// the beginning of a round.
     fn compound(cwnd: u64, dwnd: f64) -> Compound {
         let mut c = Compound::new(&setup(), &select("compound").values);
         c.base_rtt = BASE;
@@ -348,7 +350,8 @@ mod tests {
         }
     }
 
-    /// 200 packets of 256 at the base RTT leave 56 in the queue: zeta for each. 25 are fewer than gamma.
+    /// 200 packets of 256 at the base RTT leave 56 in the queue: zeta for each. 25 are fewer than
+    /// gamma.
     #[test]
     fn dwnd_makes_room_when_packets_wait() {
         for (dwnd, rtt_ms, after) in [(156.0, 128.0, 100.0), (50.0, 128.0, 0.0)] {
@@ -411,7 +414,8 @@ mod tests {
         assert_eq!(c.cwnd(), 101.0);
     }
 
-    /// Three quarters of 8 packets of `cwnd` in the queue, and gamma's 30 before: 18. Five are the least.
+    /// Three quarters of 8 packets of `cwnd` in the queue, and gamma's 30 before: 18. Five are the
+    /// least.
     #[test]
     fn gamma_follows_the_queue_at_a_loss() {
         let mut c = compound(100, 60.0);
@@ -440,7 +444,8 @@ mod tests {
         assert_eq!(c.reno.ssthresh, MSS * 80);
     }
 
-    /// algorithms.md §3: with less than 38 packets on the way Compound is NewReno, window for window.
+    /// algorithms.md §3: with less than 38 packets on the way Compound is NewReno, window for
+    /// window.
     #[test]
     fn on_a_short_path_it_is_newreno() {
         let run = |scheme: &str, mbps: f64, buffer: u64| {

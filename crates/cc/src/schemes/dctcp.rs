@@ -1,7 +1,8 @@
-//! DCTCP: cuts the window by the share of packets that were marked (RFC 8257; Alizadeh et al., SIGCOMM 2010).
+//! DCTCP: cuts the window by the share of packets that were marked (RFC 8257; Alizadeh et al.,
+//! SIGCOMM 2010).
 //!
-//! The queue marks every packet that finds more than K before it; the sender learns from the fraction
-//! how far above K the queue was. All the rest is NewReno's.
+//! The queue marks every packet that finds more than K before it; the sender learns from the
+//! fraction how far above K the queue was. All the rest is NewReno's.
 
 use crate::{
     Base, Bytes, Congestion, CongestionControl, Control, Duration, Ecn, EcnUse, Family, Feedback,
@@ -82,7 +83,8 @@ impl Dctcp {
         self.alpha = (1.0 - self.g) * self.alpha + self.g * m;
     }
 
-    /// RFC 8257 §3.3, step 9: cwnd (1 - alpha / 2), once a window of data, and avoidance from there.
+    /// RFC 8257 §3.3, step 9: cwnd (1 - alpha / 2), once a window of data, and avoidance from
+    /// there.
     fn reduce(&mut self, f: &Feedback<'_>) {
         let left = self.reno.cwnd.mul_f64(1.0 - self.alpha / 2.0);
         let left = left.max(self.mss * 2);

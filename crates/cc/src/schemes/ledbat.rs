@@ -1,8 +1,9 @@
 //! LEDBAT: a scavenger that keeps one target of queueing delay (RFC 6817).
 //!
-//! The receiver's arrival times give one-way delays, which the way back does not disturb and from which
-//! an offset between the clocks cancels. What is above the least of the last minutes is the queue: below
-//! the target the window grows by at most a packet a round trip, above it shrinks in proportion.
+//! The receiver's arrival times give one-way delays, which the way back does not disturb and from
+//! which an offset between the clocks cancels. What is above the least of the last minutes is the
+//! queue: below the target the window grows by at most a packet a round trip, above it shrinks in
+//! proportion.
 
 use crate::base_delay::BaseDelay;
 use crate::{
@@ -289,7 +290,8 @@ mod tests {
     }
 
     /// algorithms.md §14.5: 50 ms of 100 ms are an off_target of 0.5; a packet acknowledged at a
-    /// window of a hundred grows it by 0.005. At the target it rests, at twice the target it shrinks.
+    /// window of a hundred grows it by 0.005. At the target it rests, at twice the target it
+    /// shrinks.
     #[test]
     fn the_window_follows_the_distance_from_the_target() {
         for (queue_ms, change) in [

@@ -1,5 +1,5 @@
-//! The schemes: a module each, or a family of schemes to a folder. Adding one is a new file here and a
-//! line in this list.
+//! The schemes: a module each, or a family of schemes to a folder. Adding one is a new file here
+//! and a line in this list.
 
 use crate::Scheme;
 

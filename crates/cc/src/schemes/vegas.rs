@@ -1,9 +1,10 @@
 //! Vegas: keeps a few packets of its own in the bottleneck's queue (Brakmo and Peterson 1995).
 //!
-//! Brakmo's rule, with the round trips of Linux (`tcp_vegas.c`) and ns-3 (`tcp-vegas.cc`): the window
-//! is judged once a round trip by the minimum RTT of that round trip. Loss, timeouts and idleness are
-//! NewReno's, as there. What the three do differently is said at each rule; windows here are real
-//! numbers of packets, so that a difference of 4.76 is neither Linux's 4 nor ns-3's 5.
+//! Brakmo's rule, with the round trips of Linux (`tcp_vegas.c`) and ns-3 (`tcp-vegas.cc`): the
+//! window is judged once a round trip by the minimum RTT of that round trip. Loss, timeouts and
+//! idleness are NewReno's, as there. What the three do differently is said at each rule; windows
+//! here are real numbers of packets, so that a difference of 4.76 is neither Linux's 4 nor
+//! ns-3's 5.
 
 use crate::{
     CongestionControl, Control, Duration, EcnUse, Family, Feedback, Kind, Param, Probe, Recovery,
@@ -97,8 +98,9 @@ impl Vegas {
         }
     }
 
-    /// Packets of this flow in the queue: what the window holds beyond rate times base RTT. Brakmo's
-    /// and ns-3's `diff`; Linux's is larger by min/base, as it counts from the rate expected.
+    /// Packets of this flow in the queue: what the window holds beyond rate times base RTT.
+    /// Brakmo's and ns-3's `diff`; Linux's is larger by min/base, as it counts from the rate
+    /// expected.
     fn queued(&self, cwnd: f64) -> f64 {
         cwnd - self.target(cwnd)
     }
@@ -114,7 +116,8 @@ impl Vegas {
         let queued = self.queued(cwnd);
         let slow_start = self.reno.cwnd < self.reno.ssthresh;
         let (next, ends_slow_start) = if slow_start && queued > self.gamma {
-            // Linux and ns-3, so that the queue drains at once; Brakmo lowers the window by an eighth.
+            // Linux and ns-3, so that the queue drains at once; Brakmo lowers the window by an
+            // eighth.
             (cwnd.min(self.target(cwnd) + 1.0), true)
         } else if slow_start {
             // Linux and ns-3 double every round trip, Brakmo every other.
@@ -127,8 +130,8 @@ impl Vegas {
             (cwnd, false)
         };
         let next = next.max(Self::MIN_CWND);
-        // Linux and ns-3: neither a decrease nor an end of slow start leads back into it, even where
-        // the window stays as it was; and ssthresh keeps up with the window.
+        // Linux and ns-3: neither a decrease nor an end of slow start leads back into it, even
+        // where the window stays as it was; and ssthresh keeps up with the window.
         let bytes = |packets: f64| crate::Bytes::from_f64(packets * self.mss);
         let mut ssthresh = self.reno.ssthresh;
         if ends_slow_start {
@@ -142,7 +145,8 @@ impl Vegas {
         (self.min_rtt, self.samples) = (Duration::MAX, 0);
     }
 
-    /// What was measured before no longer speaks of the window as it is: wait for a whole round trip.
+    /// What was measured before no longer speaks of the window as it is: wait for a whole round
+    /// trip.
     fn restart(&mut self, next_number: u64) {
         self.rounds.restart(next_number);
         self.begin_round();
@@ -264,7 +268,8 @@ mod tests {
         assert_eq!(packets(&vegas), 101.0);
     }
 
-    /// 100 packets at 125 ms are a rate of 96 a base RTT: one more than that is left, and slow start with it.
+    /// 100 packets at 125 ms are a rate of 96 a base RTT: one more than that is left, and slow
+    /// start with it.
     #[test]
     fn slow_start_ends_with_gamma_packets_in_the_queue() {
         let mut leaves = vegas(100, true);
@@ -291,7 +296,8 @@ mod tests {
     }
 
     /// Linux and ns-3: with two samples or fewer a round is not judged, however long its RTT; what
-    /// its last acknowledgement grows the window by is Reno's. The fourth packet completes a window.
+    /// its last acknowledgement grows the window by is Reno's. The fourth packet completes a
+    /// window.
     #[test]
     fn two_samples_are_not_enough() {
         let mut vegas = vegas(4, false);
@@ -338,7 +344,8 @@ mod tests {
         assert_eq!(packets(&vegas), 1.0);
     }
 
-    /// algorithms.md §4: alone on 12 Mbit/s and 120 ms two to four packets wait, which is as many milliseconds.
+    /// algorithms.md §4: alone on 12 Mbit/s and 120 ms two to four packets wait, which is as many
+    /// milliseconds.
     #[test]
     fn two_to_four_packets_wait() {
         let mut link = Link::new(&select("vegas"), Rate::from_mbps(12.0), BASE, 240);

@@ -1,6 +1,6 @@
 //! XCP: routers say by how many bytes to change the window (Katabi, Handley and Rohrs, "Congestion
-//! Control for High Bandwidth-Delay Product Networks", SIGCOMM 2002, §3.3 and §3.4). The other half, and
-//! nearly all that there is to XCP, is the router: `crates/net/src/queue/xcp.rs`.
+//! Control for High Bandwidth-Delay Product Networks", SIGCOMM 2002, §3.3 and §3.4). The other
+//! half, and nearly all that there is to XCP, is the router: `crates/net/src/queue/xcp.rs`.
 
 use crate::{
     Bytes, Congestion, CongestionControl, Control, Duration, Ecn, Family, Feedback, Header, Need,
@@ -72,8 +72,8 @@ impl Xcp {
         }
     }
 
-    /// §3.4: cwnd = max(cwnd + feedback, s). A flow with a small window on an idle link gets many windows
-    /// at once; nothing spreads them.
+    /// §3.4: cwnd = max(cwnd + feedback, s). A flow with a small window on an idle link gets many
+    /// windows at once; nothing spreads them.
     fn change(&mut self, feedback: f64) {
         self.feedback = feedback;
         self.cwnd = (self.cwnd + feedback).max(self.mss);
@@ -118,7 +118,8 @@ impl CongestionControl for Xcp {
         Control::window(Bytes::from_f64(self.cwnd))
     }
 
-    /// §3.2 and §3.3: cwnd and RTT, of which the first packets know none, and as much feedback as can be had.
+    /// §3.2 and §3.3: cwnd and RTT, of which the first packets know none, and as much feedback as
+    /// can be had.
     fn stamp(&self) -> Stamp {
         let rtt_s = self.rtt.as_secs_f64();
         Stamp {

@@ -171,8 +171,8 @@ impl Host {
         number
     }
 
-    /// Tells of arrivals (of `ecn`-marked packets) and losses. Numbers that are neither in flight nor late
-    /// are passed over. `alter` may change the feedback before the controller sees it.
+    /// Tells of arrivals (of `ecn`-marked packets) and losses. Numbers that are neither in flight
+    /// nor late are passed over. `alter` may change the feedback before the controller sees it.
     pub fn feedback(
         &mut self,
         acked: &[u64],

@@ -77,7 +77,8 @@ impl Links {
         }
     }
 
-    /// Hands `tell` what has happened on each link by `now`. `events` holds those of one link at a time.
+    /// Hands `tell` what has happened on each link by `now`. `events` holds those of one link at a
+    /// time.
     pub(super) fn tell_events(
         &mut self,
         now: Time,

@@ -1,8 +1,8 @@
 //! The emulator: leads packets from one TUN device to another through links, in real time.
 //!
-//! It is a simulation that keeps pace with the clock. Within it everything happens at the time at which
-//! it is due, one event after another; only what crosses its border, the reading and the writing of
-//! packets, takes place when the machine comes to it. How late that is, is measured.
+//! It is a simulation that keeps pace with the clock. Within it everything happens at the time at
+//! which it is due, one event after another; only what crosses its border, the reading and the
+//! writing of packets, takes place when the machine comes to it. How late that is, is measured.
 
 mod links;
 mod slab;
@@ -27,8 +27,8 @@ pub use links::Links;
 pub use watch::Watch;
 pub use way::Way;
 
-/// Of the thread that runs an emulator, for [`real_time`](crate::sys::real_time): before ordinary threads, behind
-/// those of the system.
+/// Of the thread that runs an emulator, for [`real_time`](crate::sys::real_time): before ordinary
+/// threads, behind those of the system.
 pub const PRIORITY: i32 = 10;
 const UDP_HEADER: usize = 8;
 
@@ -68,8 +68,8 @@ pub struct Report {
     pub no_room: u64,
     /// Packets that a device refused.
     pub refused: u64,
-    /// The longest time for which nothing was read or written though it might have been: from when it wanted to
-    /// wake up to when it did, or between two waits.
+    /// The longest time for which nothing was read or written though it might have been: from when
+    /// it wanted to wake up to when it did, or between two waits.
     pub longest_stall: Duration,
     /// All of these times.
     pub stalls: LogHistogram,
@@ -86,12 +86,12 @@ impl<W: Watch> Emulator<W> {
     const GRAIN: Duration = Duration::from_micros(25);
     /// How late timers usually are.
     const TIMER_LATENESS: Duration = Duration::from_micros(20);
-    /// Links get no further without their events being told, of which there would be too many after a machine
-    /// has slept.
+    /// Links get no further without their events being told, of which there would be too many after
+    /// a machine has slept.
     const STEP: Duration = Duration::from_millis(100);
 
-    /// `links` have to be [`observed`](headway_net::Link::observed): the bytes of packets that they drop
-    /// are found in their events.
+    /// `links` have to be [`observed`](headway_net::Link::observed): the bytes of packets that they
+    /// drop are found in their events.
     ///
     /// # Errors
     /// If the kernel has no room.
@@ -143,7 +143,8 @@ impl<W: Watch> Emulator<W> {
             // A timer is about as late as this anyway; the rest is spun away.
             let early = due.saturating_sub(Self::TIMER_LATENESS);
             let before = self.clock.now();
-            // What is due in quick succession leaves together: to set a timer costs as much as to write a packet.
+            // What is due in quick succession leaves together: to set a timer costs as much as to
+            // write a packet.
             let wake = early.max(before + Self::GRAIN);
             ready.clear();
             ready.extend_from_slice(self.waiter.wait(wake)?);

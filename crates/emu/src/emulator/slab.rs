@@ -5,8 +5,8 @@ use crate::sys::{Datagram, Tun};
 /// Where the bytes of a packet lie: the `number` of its [`Segment`](headway_net::Segment).
 pub(super) type Handle = u64;
 
-/// Packets under way, each in a slot that is used again. It grows by chunks, since to move what is there
-/// would hold packets up.
+/// Packets under way, each in a slot that is used again. It grows by chunks, since to move what is
+/// there would hold packets up.
 #[derive(Debug, Default)]
 pub(super) struct Slab {
     chunks: Vec<Box<[Slot]>>,

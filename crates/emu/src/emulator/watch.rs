@@ -5,8 +5,8 @@ use headway_net::{LinkEvent, Packet};
 
 use super::Links;
 
-/// Watches packets, and may act at times of its own. Its methods hold packets up: they have to be quick,
-/// and must not wait for anything.
+/// Watches packets, and may act at times of its own. Its methods hold packets up: they have to be
+/// quick, and must not wait for anything.
 pub trait Watch {
     /// A packet has entered.
     fn on_arrival(&mut self, _at: Time, _way: usize, _packet: &Packet, _bytes: &[u8]) {}

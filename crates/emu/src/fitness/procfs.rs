@@ -25,7 +25,8 @@ impl Machine {
     /// Nearly a second, so that a run of one second has one, whenever the caller comes.
     const SECOND: Duration = Duration::from_millis(900);
 
-    /// To be called as a run begins, then often, and as it ends: it looks at the machine once a second.
+    /// To be called as a run begins, then often, and as it ends: it looks at the machine once a
+    /// second.
     ///
     /// # Errors
     /// If `/proc/stat` cannot be read.
@@ -48,8 +49,8 @@ impl Machine {
         self.last = now;
     }
 
-    /// The mean idle share of all CPUs in the busiest tenth of the seconds, 0 to 1; `None` before the
-    /// first is over.
+    /// The mean idle share of all CPUs in the busiest tenth of the seconds, 0 to 1; `None` before
+    /// the first is over.
     pub fn idle(&self) -> Option<f64> {
         let mut shares = self.idle.clone();
         shares.sort_by(f64::total_cmp);
@@ -59,8 +60,8 @@ impl Machine {
 }
 
 impl Ticks {
-    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal. The guests
-    /// after them are within user and nice. What other virtual machines steal is not idle.
+    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal. The
+    /// guests after them are within user and nice. What other virtual machines steal is not idle.
     fn of(stat: &str) -> Option<Ticks> {
         let fields = stat
             .lines()
@@ -75,8 +76,8 @@ impl Ticks {
     }
 }
 
-/// How long the calling thread has waited for a CPU each time it was to run: the mean since its start. `None` where
-/// the kernel does not tell.
+/// How long the calling thread has waited for a CPU each time it was to run: the mean since its
+/// start. `None` where the kernel does not tell.
 pub fn cpu_wait() -> Option<Duration> {
     wait_of(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
@@ -89,8 +90,8 @@ fn wait_of(schedstat: &str) -> Option<Duration> {
     (times > 0).then(|| Duration::from_nanos(waited / times))
 }
 
-/// Packets that the sockets of the calling thread's network namespace have lost since it was made, in full
-/// buffers and queues, coming and going.
+/// Packets that the sockets of the calling thread's network namespace have lost since it was made,
+/// in full buffers and queues, coming and going.
 ///
 /// # Errors
 /// If `/proc` cannot be read.
@@ -148,7 +149,8 @@ mod tests {
     fn the_busiest_tenth_counts() {
         let mut machine = Machine::default();
         assert_eq!(machine.idle(), None);
-        // Eleven seconds of two CPUs at 100 ticks: two seconds with 10% idle and iowait, the others with 80%.
+        // Eleven seconds of two CPUs at 100 ticks: two seconds with 10% idle and iowait, the others
+        // with 80%.
         let (mut busy, mut idle) = (1000, 500);
         for second in 0..12 {
             machine.add(&format!(

@@ -40,9 +40,9 @@ const UDP: &str = "udp-";
 const DAEMON: &str = "HEADWAYD_SOCKET";
 
 impl Driver {
-    /// Reads a scheme as world `emu` names it: `newreno`, `cubic` and `bbr` are the kernel's reno, cubic and
-    /// bbr; `kernel-NAME` is any controller that the kernel has; `udp-NAME` and every other name of the
-    /// registry, and whatever has parameters, is ours over UDP.
+    /// Reads a scheme as world `emu` names it: `newreno`, `cubic` and `bbr` are the kernel's reno,
+    /// cubic and bbr; `kernel-NAME` is any controller that the kernel has; `udp-NAME` and every
+    /// other name of the registry, and whatever has parameters, is ours over UDP.
     ///
     /// # Errors
     /// [`SchemeError`], for a name that neither has, a malformed one, and wrong parameters.
@@ -100,8 +100,9 @@ impl Driver {
         }
     }
 
-    /// The control socket of the daemon that may know more of the flow than its socket tells: the one that serves
-    /// it, or of a controller that is not Linux's own the one that the environment names.
+    /// The control socket of the daemon that may know more of the flow than its socket tells: the
+    /// one that serves it, or of a controller that is not Linux's own the one that the environment
+    /// names.
     pub fn daemon(&self) -> Option<PathBuf> {
         match self {
             Driver::Kernel(name) if OF_KERNEL.iter().all(|(_, kernels)| kernels != name) => {

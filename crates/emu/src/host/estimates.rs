@@ -1,4 +1,5 @@
-//! What a flow's BBR takes its path for: the kernel's own tells by the socket, one in BPF by `headwayd`.
+//! What a flow's BBR takes its path for: the kernel's own tells by the socket, one in BPF by
+//! `headwayd`.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};

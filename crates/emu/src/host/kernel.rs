@@ -8,8 +8,8 @@ use crate::sys::{SetupError, set};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// The kernel's congestion controllers, those of BPF among them, as the calling thread's namespace shows
-/// them; none where /proc does not tell.
+/// The kernel's congestion controllers, those of BPF among them, as the calling thread's namespace
+/// shows them; none where /proc does not tell.
 pub fn available() -> Vec<String> {
     let names = fs::read_to_string(AVAILABLE).unwrap_or_default();
     names.split_whitespace().map(str::to_owned).collect()
@@ -37,9 +37,10 @@ pub(super) fn missing(name: &str, available: &[String]) -> String {
     format!("the kernel has no congestion control '{name}'; {hint}")
 }
 
-/// What a namespace's TCP is to be: the receive window that the simulator's profile `linux` has, whatever this
-/// kernel's is (6 MB for long, of which half is window; 32 MB since 6.16); a send buffer that no path of ours fills,
-/// grown as the kernel sees fit; and no memory of earlier connections, which would make runs differ.
+/// What a namespace's TCP is to be: the receive window that the simulator's profile `linux` has,
+/// whatever this kernel's is (6 MB for long, of which half is window; 32 MB since 6.16); a send
+/// buffer that no path of ours fills, grown as the kernel sees fit; and no memory of earlier
+/// connections, which would make runs differ.
 const SETTINGS: [(&str, &str); 3] = [
     ("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 6291456"),
     ("/proc/sys/net/ipv4/tcp_wmem", "4096 16384 67108864"),

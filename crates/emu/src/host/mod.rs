@@ -1,9 +1,9 @@
 //! The two ends of a flow over real sockets, in real time.
 //!
-//! A [`Driver`] says who carries the flow: the kernel's TCP, or `headway-net`'s transport over UDP. Each end
-//! is made in the network namespace of its host ([`sender`], [`receiver`]) and then run on a thread of its
-//! own, by the clock that all ends and the emulator of a run share. Ends talk to nobody while they run: what
-//! they counted is theirs until they hand it back.
+//! A [`Driver`] says who carries the flow: the kernel's TCP, or `headway-net`'s transport over UDP.
+//! Each end is made in the network namespace of its host ([`sender`], [`receiver`]) and then run on
+//! a thread of its own, by the clock that all ends and the emulator of a run share. Ends talk to
+//! nobody while they run: what they counted is theirs until they hand it back.
 
 mod driver;
 mod estimates;
@@ -80,7 +80,8 @@ pub enum ReceiverEnd {
     Udp(Box<udp::Receiver>),
 }
 
-/// The sending end, with a socket of the calling thread's namespace at `local`, for a receiver at `remote`.
+/// The sending end, with a socket of the calling thread's namespace at `local`, for a receiver at
+/// `remote`.
 ///
 /// # Errors
 /// If the socket cannot be had, or the kernel does not have the controller.
@@ -102,8 +103,8 @@ pub fn sender(
     Ok(SenderEnd::Tcp(Box::new(end)))
 }
 
-/// The receiving end, with a socket of the calling thread's namespace at `local`, for a sender at `remote`.
-/// It is to be made before the sender runs.
+/// The receiving end, with a socket of the calling thread's namespace at `local`, for a sender at
+/// `remote`. It is to be made before the sender runs.
 ///
 /// # Errors
 /// If the socket cannot be had.
@@ -124,8 +125,8 @@ pub fn receiver(
 }
 
 impl SenderEnd {
-    /// Sends from the flow's start until its stop, until all its data has been acknowledged, or until `over`
-    /// is set, whichever comes first: 100 ms later at most.
+    /// Sends from the flow's start until its stop, until all its data has been acknowledged, or
+    /// until `over` is set, whichever comes first: 100 ms later at most.
     ///
     /// # Errors
     /// [`HostError`], if it cannot go on.
@@ -138,7 +139,8 @@ impl SenderEnd {
 }
 
 impl ReceiverEnd {
-    /// Says while the end runs whether all the flow's data has arrived; `None` of a flow that always may have more.
+    /// Says while the end runs whether all the flow's data has arrived; `None` of a flow that
+    /// always may have more.
     pub fn completion(&self) -> Option<Completion> {
         let (plan, completion) = match self {
             ReceiverEnd::Tcp(end) => end.completion(),

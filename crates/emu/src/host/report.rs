@@ -10,7 +10,8 @@ use headway_world::FlowPlan;
 
 use crate::sys::{Clock, cpu_time};
 
-/// What went wrong at an end's own socket, not in the network: unexplained losses, if they are many.
+/// What went wrong at an end's own socket, not in the network: unexplained losses, if they are
+/// many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
     /// Datagrams that the kernel did not take.

@@ -6,14 +6,16 @@ use etherparse::{IpNumber, IpSlice, TcpSlice};
 use headway_cc::{Duration, Time};
 
 /// Takes RTT samples of one TCP connection from its packets, as the kernel does without looking at
-/// selective acknowledgements: the time from a segment to the acknowledgement that ends where it does.
-/// Nothing is learnt of segments that were sent twice (Karn's rule, RFC 6298 §3), nor from an
-/// acknowledgement that follows duplicates: it fills a gap, and what it ends with has waited for that.
+/// selective acknowledgements: the time from a segment to the acknowledgement that ends where it
+/// does. Nothing is learnt of segments that were sent twice (Karn's rule, RFC 6298 §3), nor from an
+/// acknowledgement that follows duplicates: it fills a gap, and what it ends with has waited for
+/// that.
 #[derive(Debug, Default)]
 pub struct TcpRtt {
     /// What is not acknowledged yet, by sequence number.
     flight: VecDeque<Sent>,
-    /// Where the newest data ends, and what has been acknowledged; unknown before the first of either.
+    /// Where the newest data ends, and what has been acknowledged; unknown before the first of
+    /// either.
     highest: Option<u32>,
     acknowledged: Option<u32>,
     /// A duplicate acknowledgement has come since the last that acknowledged something.
@@ -53,8 +55,8 @@ impl TcpRtt {
         segment(packet).is_some_and(|s| s.length > 0)
     }
 
-    /// An IP packet towards the receiver enters the network. Whatever is not a TCP segment with data is
-    /// left alone.
+    /// An IP packet towards the receiver enters the network. Whatever is not a TCP segment with
+    /// data is left alone.
     pub fn on_data(&mut self, now: Time, packet: &[u8]) {
         let Some(segment) = segment(packet).filter(|s| s.length > 0 && !s.is_control) else {
             return;

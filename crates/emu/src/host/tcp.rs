@@ -1,5 +1,5 @@
-//! The two ends of a flow over the kernel's TCP, as iperf3 drives them: one writes blocks of 128 kB, the
-//! other discards what comes.
+//! The two ends of a flow over the kernel's TCP, as iperf3 drives them: one writes blocks of 128
+//! kB, the other discards what comes.
 
 use std::io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
 use std::io::{self, Write};
@@ -65,8 +65,8 @@ enum Next {
 }
 
 impl Sender {
-    /// See [`sender`](super::sender). Series have BBR's estimates as its socket tells them, else as the daemon
-    /// does whose control socket is given.
+    /// See [`sender`](super::sender). Series have BBR's estimates as its socket tells them, else as
+    /// the daemon does whose control socket is given.
     ///
     /// # Errors
     /// If the socket or the controller cannot be had.
@@ -77,7 +77,8 @@ impl Sender {
         mut local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<Sender, HostError> {
-        // Runs beside one another have the same addresses: a port of its own tells a flow from theirs.
+        // Runs beside one another have the same addresses: a port of its own tells a flow from
+        // theirs.
         local.set_port(0);
         let socket = open(plan, local)?;
         setsockopt(&socket, sockopt::TcpCongestion, &controller.into())
@@ -414,7 +415,8 @@ fn open(plan: &FlowPlan, local: SocketAddr) -> Result<Socket, HostError> {
     Ok(socket)
 }
 
-/// Waits for `wanted` until `until`, or a while. Returns whether something has happened at the socket.
+/// Waits for `wanted` until `until`, or a while. Returns whether something has happened at the
+/// socket.
 fn wait(socket: &Socket, wanted: PollFlags, until: Time, clock: Clock) -> io::Result<bool> {
     let longest = until.since(clock.now()).min(LONGEST_WAIT);
     let timeout = TimeSpec::from(time::Duration::from_nanos(longest.as_nanos()));

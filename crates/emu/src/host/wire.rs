@@ -11,9 +11,9 @@
 //! | 8 | 4 | flow |
 //! | 12 | 12 | data: the header field, three 32-bit floats, which routers rewrite |
 //!
-//! Then data has number, seq, and the time it left (8 bytes each), and padding to the packet's size. An
-//! acknowledgement has echo (32-bit float), window (4) from offset 12, number, earlier, cumulative, and
-//! when the packet arrived (8 each), the message, and padding.
+//! Then data has number, seq, and the time it left (8 bytes each), and padding to the packet's
+//! size. An acknowledgement has echo (32-bit float), window (4) from offset 12, number, earlier,
+//! cumulative, and when the packet arrived (8 each), the message, and padding.
 
 use headway_cc::{Duration, Ecn, Header, Time};
 use headway_net::{Ack, Segment};
@@ -218,8 +218,9 @@ pub fn header_field(datagram: &[u8]) -> Option<Header> {
     }
 }
 
-/// Rewrites that field in a UDP packet (its 8 bytes of UDP header, then a datagram of ours) and leaves the
-/// packet without a checksum, as our sockets send it. Does nothing to what is not data of ours.
+/// Rewrites that field in a UDP packet (its 8 bytes of UDP header, then a datagram of ours) and
+/// leaves the packet without a checksum, as our sockets send it. Does nothing to what is not data
+/// of ours.
 pub fn set_header_field(udp: &mut [u8], header: Header) {
     const CHECKSUM_AT: usize = 6;
     const UDP_HEADER: usize = 8;

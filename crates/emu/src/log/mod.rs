@@ -1,7 +1,7 @@
 //! What happens to every packet, written down while it happens.
 //!
-//! An emulator must not wait for a disk. It fills batches of small records and hands them to a thread
-//! that writes. Where that cannot keep up, the log ends, and says so; packets go on.
+//! An emulator must not wait for a disk. It fills batches of small records and hands them to a
+//! thread that writes. Where that cannot keep up, the log ends, and says so; packets go on.
 
 mod writer;
 
@@ -28,8 +28,8 @@ pub struct LoggedLink {
 
 /// The emulator's end of a log of every event: `events.parquet`, and a mahimahi log for each link.
 ///
-/// Nothing here waits but [`finish`](Self::finish). Dropped without it, the files are finished as well, if the
-/// process lives long enough.
+/// Nothing here waits but [`finish`](Self::finish). Dropped without it, the files are finished as
+/// well, if the process lives long enough.
 #[derive(Debug)]
 pub struct EventLog {
     batch: Vec<Event>,
@@ -58,13 +58,16 @@ pub struct Logged {
 impl EventLog {
     /// Records in a batch at most, 160 kB.
     const BATCH: usize = 4096;
-    /// A batch is handed over no later, so that whatever dies, the mahimahi logs end little earlier.
+    /// A batch is handed over no later, so that whatever dies, the mahimahi logs end little
+    /// earlier.
     const HOLD: Duration = Duration::from_millis(20);
-    /// Batches that the writer may be behind: six seconds at 1 Gbit/s, ten when little happens; 84 MB at most.
+    /// Batches that the writer may be behind: six seconds at 1 Gbit/s, ten when little happens; 84
+    /// MB at most.
     const BEHIND: usize = 512;
 
-    /// Begins `events.parquet` at that path and the thread that writes. `hosts` are those to which each
-    /// way leads. To be called before the caller's thread takes real-time priority, which threads inherit.
+    /// Begins `events.parquet` at that path and the thread that writes. `hosts` are those to which
+    /// each way leads. To be called before the caller's thread takes real-time priority, which
+    /// threads inherit.
     ///
     /// # Errors
     /// If the file or the thread cannot be made.

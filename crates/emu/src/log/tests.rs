@@ -88,8 +88,9 @@ fn eventually(is_so: impl Fn() -> bool) -> bool {
     })
 }
 
-/// A trace's link that packets reach at random, and whose events are taken at random, as an emulator
-/// does: the log has every opportunity of the trace in its millisecond, used or not, line by line.
+/// A trace's link that packets reach at random, and whose events are taken at random, as an
+/// emulator does: the log has every opportunity of the trace in its millisecond, used or not, line
+/// by line.
 #[test]
 fn opportunities_are_the_trace_line_by_line() {
     let folder = Folder::new("trace");

@@ -21,7 +21,8 @@ impl Writer {
         Writer { events, logs }
     }
 
-    /// Writes batches until no more can come, and gives each back empty. Returns the processor time that it took.
+    /// Writes batches until no more can come, and gives each back empty. Returns the processor time
+    /// that it took.
     pub(super) fn run(
         mut self,
         batches: &Receiver<Vec<Event>>,

@@ -138,8 +138,8 @@ fn make_host(plan: &Plan, node: usize) -> Result<(Namespace, Tun), SetupError> {
     Ok((namespace, port))
 }
 
-/// Makes a host with nothing on it, to see whether that is permitted, and a socket with the kernel's
-/// `controller`.
+/// Makes a host with nothing on it, to see whether that is permitted, and a socket with the
+/// kernel's `controller`.
 pub(super) fn probe(controller: Option<&str>) -> Result<(), String> {
     let text = |e: SetupError| e.to_string();
     let namespace = Namespace::create().map_err(text)?;

@@ -25,8 +25,8 @@ use crate::sys::Clock;
 const PROGRAM: &str = "headwayd";
 const VARIABLE: &str = "HEADWAYD";
 
-/// Where `headwayd` is: as the environment variable `HEADWAYD` says, else in the folder `beside`, else on the
-/// PATH.
+/// Where `headwayd` is: as the environment variable `HEADWAYD` says, else in the folder `beside`,
+/// else on the PATH.
 ///
 /// # Errors
 /// One line, if it is nowhere.
@@ -243,8 +243,9 @@ impl Drop for Daemon {
     }
 }
 
-/// A name for a controller, at random: names are the whole machine's, and the number of a process is not, for
-/// each container counts its own. At most 15 characters, of those that the kernel takes for a BPF object's.
+/// A name for a controller, at random: names are the whole machine's, and the number of a process
+/// is not, for each container counts its own. At most 15 characters, of those that the kernel takes
+/// for a BPF object's.
 fn own_name() -> String {
     let random = RandomState::new().build_hasher().finish();
     format!("hw_{:010x}", random >> 24)
@@ -307,7 +308,8 @@ pub(super) mod tests {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
         let file = folder.join(PROGRAM);
-        // By a process: a file that this one has open for writing is busy for whatever another thread starts.
+        // By a process: a file that this one has open for writing is busy for whatever another
+        // thread starts.
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 755 "$0""#;
         let mut shell = Command::new("sh");
         let done = shell.arg("-c").arg(write).arg(&file).arg(text).status();

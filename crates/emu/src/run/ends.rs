@@ -32,7 +32,8 @@ pub(super) struct EndsReport {
 }
 
 impl<'s> RunningEnds<'s> {
-    /// Starts them; they begin at time zero. `over` is set if an end cannot go on: the run need not either.
+    /// Starts them; they begin at time zero. `over` is set if an end cannot go on: the run need not
+    /// either.
     pub fn start(
         scope: &'s Scope<'s, '_>,
         (sender, receiver): (SenderEnd, ReceiverEnd),

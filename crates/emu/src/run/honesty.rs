@@ -6,8 +6,8 @@ use headway_net::Link;
 use super::plan::Plan;
 use crate::fitness::Path;
 
-/// The path of the flows under test: the minimum RTT among them, and their bottleneck as it was up to
-/// `end`.
+/// The path of the flows under test: the minimum RTT among them, and their bottleneck as it was up
+/// to `end`.
 pub(super) fn path_of(plan: &Plan, links: &mut [Link], end: Time) -> Path {
     let flows = plan.flows.iter().zip(&plan.network.flows);
     let tested = flows.filter(|(_, spec)| spec.scheme.is_none());

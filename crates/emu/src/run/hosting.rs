@@ -10,7 +10,8 @@ use crate::host::{Driver, Served};
 /// Who carries the flows of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Hosting {
-    /// World `emu`: the kernel's TCP under its own controllers, our transport over UDP for all else.
+    /// World `emu`: the kernel's TCP under its own controllers, our transport over UDP for all
+    /// else.
     Emu,
     /// World `kernel`: the kernel's TCP alone. Learned schemes are served by daemons, these.
     Kernel(Vec<Served>),

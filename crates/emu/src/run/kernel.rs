@@ -1,5 +1,5 @@
-//! World 3 as a world of a batch: runs of world 2 in which every flow is a socket of the kernel's, learned ones
-//! under controllers that `headwayd` gives it.
+//! World 3 as a world of a batch: runs of world 2 in which every flow is a socket of the kernel's,
+//! learned ones under controllers that `headwayd` gives it.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -38,7 +38,8 @@ impl Kernel {
         }
     }
 
-    /// The model by which a scheme decides, if a daemon can serve it; its own name where it begins with none.
+    /// The model by which a scheme decides, if a daemon can serve it; its own name where it begins
+    /// with none.
     fn model_of(&self, scheme: &str) -> Result<Option<String>, SchemeError> {
         let Driver::Udp(selection) = Driver::parse(scheme, self.emu.registry())? else {
             return Ok(None);
@@ -59,7 +60,8 @@ impl Kernel {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A daemon of a learned scheme that serves no other run, started if need be; `None` for one that needs none.
+    /// A daemon of a learned scheme that serves no other run, started if need be; `None` for one
+    /// that needs none.
     fn daemon(&self, scheme: &str) -> Result<Option<Daemon>, RunError> {
         let Some(model) = self.model_of(scheme).map_err(SetupError::from)? else {
             return Ok(None);
@@ -107,7 +109,8 @@ impl Kernel {
         }
     }
 
-    /// A run with whatever its scheme's daemon has counted meanwhile. One that fails is given no other run.
+    /// A run with whatever its scheme's daemon has counted meanwhile. One that fails is given no
+    /// other run.
     fn watched(
         &self,
         trial: &Trial<'_>,
@@ -145,8 +148,8 @@ fn hosting(daemons: &[Daemon]) -> Hosting {
     Hosting::Kernel(daemons.iter().map(|d| d.served().clone()).collect())
 }
 
-/// Notes in a run's outcome what became of its learned flows. One that the daemon has not had is no result of its
-/// scheme.
+/// Notes in a run's outcome what became of its learned flows. One that the daemon has not had is no
+/// result of its scheme.
 fn note(outcome: &mut Outcome, counted: Counters) -> Result<(), String> {
     let Some(pooled) = outcome.rows.first_mut() else {
         return Ok(());
@@ -174,7 +177,8 @@ impl World for Kernel {
         Ok(match Driver::parse(scheme, self.emu.registry())? {
             Driver::Kernel(name) => format!("kernel-{name}"),
             Driver::Served(served) => served.scheme,
-            // With every parameter and its model; what this world cannot run is refused when a run is checked.
+            // With every parameter and its model; what this world cannot run is refused when a run
+            // is checked.
             Driver::Udp(selection) => selection.canonical(),
         })
     }

@@ -1,4 +1,5 @@
-//! What an emulator's watch does for a run: it measures, and drives what the scenario has beyond flows.
+//! What an emulator's watch does for a run: it measures, and drives what the scenario has beyond
+//! flows.
 
 use headway_cc::{Duration, Time};
 use headway_net::{Body, Link, LinkEvent, Packet};
@@ -74,8 +75,8 @@ impl Meter {
         meter
     }
 
-    /// Is it data, as the simulator counts it? A handshake would begin a flow's throughput a round trip
-    /// early, and a host whose socket is closed complains by ICMP.
+    /// Is it data, as the simulator counts it? A handshake would begin a flow's throughput a round
+    /// trip early, and a host whose socket is closed complains by ICMP.
     fn is_data(&self, way: usize, bytes: &[u8]) -> bool {
         let carries_some = match self.rtts[way / 2] {
             Some(_) => TcpRtt::is_data,

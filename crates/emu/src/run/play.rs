@@ -27,8 +27,9 @@ fn head_start(plan: &Plan) -> Duration {
     Duration::from_millis(50 + plan.flows.len() as u64)
 }
 
-/// Carries `plan` out. `go_on` hears about every tenth of a second how far it is, and may end it. The calling
-/// process has to be able to make namespaces ([`become_able`](crate::sys::become_able)).
+/// Carries `plan` out. `go_on` hears about every tenth of a second how far it is, and may end it.
+/// The calling process has to be able to make namespaces
+/// ([`become_able`](crate::sys::become_able)).
 ///
 /// # Errors
 /// One line, if something cannot be had or goes wrong on the way.

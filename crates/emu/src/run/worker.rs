@@ -17,8 +17,8 @@ use super::plan::Plan;
 use super::play::play_logged;
 use crate::sys::become_able;
 
-/// Reads a job from standard input, does it, and answers on standard output, in lines of JSON. To be called
-/// by a process that does nothing else and has only one thread.
+/// Reads a job from standard input, does it, and answers on standard output, in lines of JSON. To
+/// be called by a process that does nothing else and has only one thread.
 pub fn worker(registry: &Registry) {
     let answer = match work(registry) {
         Ok((outcome, recorded)) => Answer::finished(outcome, recorded),

@@ -1,11 +1,12 @@
-//! Who has which address. A shell has a slice of the addresses and gives parts of it to the shells that
-//! are started inside, so that packets find their way through all of them without being translated.
+//! Who has which address. A shell has a slice of the addresses and gives parts of it to the shells
+//! that are started inside, so that packets find their way through all of them without being
+//! translated.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A block of IPv4 addresses, and the IPv6 addresses that end in them. It has sixteen slots: the first for
-/// the shell's own hosts, the others for shells inside.
+/// A block of IPv4 addresses, and the IPv6 addresses that end in them. It has sixteen slots: the
+/// first for the shell's own hosts, the others for shells inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     first: u32,
@@ -43,8 +44,8 @@ impl Slice {
         })
     }
 
-    /// Those that a shell inside may have which is started on host `host` (from 0) of `hosts`; none if
-    /// there are too many shells around it.
+    /// Those that a shell inside may have which is started on host `host` (from 0) of `hosts`; none
+    /// if there are too many shells around it.
     pub fn inner(&self, host: usize, hosts: usize) -> impl Iterator<Item = Slice> + use<> {
         let slice = *self;
         let slots = match slice.prefix < Self::INNERMOST_PREFIX {
@@ -79,9 +80,9 @@ impl Slice {
         Ipv4Addr::from(self.first + 2 + host as u32)
     }
 
-    /// Where packets for host `host` of `hosts` go, each an address and how many of its bits count: to its
-    /// own, and to those of shells that are started on it. Every host has its share, so that nobody has
-    /// to be told who took which.
+    /// Where packets for host `host` of `hosts` go, each an address and how many of its bits count:
+    /// to its own, and to those of shells that are started on it. Every host has its share, so that
+    /// nobody has to be told who took which.
     pub fn of_host(&self, host: usize, hosts: usize) -> Vec<(IpAddr, u8)> {
         let own = (self.host(host), 32);
         let inner = self.inner(host, hosts);

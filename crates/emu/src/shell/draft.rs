@@ -83,8 +83,8 @@ pub fn wrong(option: &'static str, given: &str, what: &str) -> ShellError {
     }
 }
 
-/// TOML of `100pkt`, of `codel:target=5ms:ecn=true`, where the first word is what `kind` calls it, or of
-/// `mean=2ms`. What is TOML already stays.
+/// TOML of `100pkt`, of `codel:target=5ms:ecn=true`, where the first word is what `kind` calls it,
+/// or of `mean=2ms`. What is TOML already stays.
 pub fn value(given: &str, kind: Option<&str>) -> String {
     if given.starts_with('{') {
         return given.to_owned();

@@ -10,8 +10,8 @@ use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::ShellError;
 
-/// `around` if it will do, else `/run/headway` for root, else one of the user's own, which is also for root
-/// of a user namespace who may not write to `/run`.
+/// `around` if it will do, else `/run/headway` for root, else one of the user's own, which is also
+/// for root of a user namespace who may not write to `/run`.
 ///
 /// # Errors
 /// If none will do.
@@ -40,7 +40,8 @@ pub fn made(folder: PathBuf) -> Result<PathBuf, ShellError> {
     }
 }
 
-/// `folder` if it is this user's: anybody may have made it, as in /tmp, or named it in the environment.
+/// `folder` if it is this user's: anybody may have made it, as in /tmp, or named it in the
+/// environment.
 fn checked(folder: PathBuf) -> Result<PathBuf, ShellError> {
     let failed = |e: io::Error| ShellError::state(&folder, e);
     let found = fs::symlink_metadata(&folder).map_err(failed)?;

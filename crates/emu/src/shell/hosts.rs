@@ -1,4 +1,5 @@
-//! The hosts of a shell: a namespace each with a device that leads to the emulator, and the far side.
+//! The hosts of a shell: a namespace each with a device that leads to the emulator, and the far
+//! side.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,8 +15,8 @@ use crate::sys::{Namespace, SetupError, Tun, set};
 /// The device of a host.
 const DEVICE: &str = "headway";
 
-/// What a packet to a single host goes to, each an address and how many of its bits count. Multicast, by
-/// which kernels greet their neighbours, does not leave a host.
+/// What a packet to a single host goes to, each an address and how many of its bits count.
+/// Multicast, by which kernels greet their neighbours, does not leave a host.
 const UNICAST: [(IpAddr, u8); 5] = [
     (IpAddr::V4(Ipv4Addr::new(0, 0, 0, 0)), 1),
     (IpAddr::V4(Ipv4Addr::new(128, 0, 0, 0)), 2),
@@ -55,8 +56,8 @@ impl Hosts {
         })
     }
 
-    /// Makes the devices and gives everyone addresses of `slice` and routes: the far side's device first,
-    /// then those of the hosts.
+    /// Makes the devices and gives everyone addresses of `slice` and routes: the far side's device
+    /// first, then those of the hosts.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -142,7 +143,8 @@ pub fn taken_addresses() -> Result<Vec<Ipv4Addr>, ShellError> {
         .collect())
 }
 
-/// Lets packets through the calling thread's namespace, so that there may be a shell inside a shell.
+/// Lets packets through the calling thread's namespace, so that there may be a shell inside a
+/// shell.
 fn forward() -> Result<(), SetupError> {
     set("/proc/sys/net/ipv4/ip_forward", "1")?;
     match has_ipv6() {

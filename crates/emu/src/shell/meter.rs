@@ -74,7 +74,8 @@ struct Direction {
 }
 
 impl Meter {
-    /// `link_of_way` says which link, 0 or 1, the packets of each way cross. Everything also goes to `log`.
+    /// `link_of_way` says which link, 0 or 1, the packets of each way cross. Everything also goes
+    /// to `log`.
     pub fn new(link_of_way: Vec<usize>, log: Option<EventLog>) -> Meter {
         Meter {
             directions: Default::default(),
@@ -88,8 +89,8 @@ impl Meter {
         [0, 1].map(|link| Arc::clone(&self.directions[link].sums))
     }
 
-    /// What there is to say at the end, when the log is finished; `devices` is what those of all hosts
-    /// have counted.
+    /// What there is to say at the end, when the log is finished; `devices` is what those of all
+    /// hosts have counted.
     pub fn summary(self, report: &Report, devices: &[TunCounters]) -> Summary {
         let [up, down] = self.directions.map(Direction::summary);
         let late = |p| round(report.lateness.percentile_ms(p).map(|ms| ms * 1e3), 1);

@@ -1,5 +1,5 @@
-//! The way that packets take, from the words of the command line: they are made into a scenario, so that
-//! there is one schema, and a wrong word is told in the scenario's words.
+//! The way that packets take, from the words of the command line: they are made into a scenario, so
+//! that there is one schema, and a wrong word is told in the scenario's words.
 
 use std::path::Path;
 
@@ -44,8 +44,8 @@ const UNLIMITED: &str = "unlimited";
 const UNITS_OF_RATE: [&str; 4] = ["kbps", "Mbps", "Gbps", "bps"];
 
 impl PathOptions {
-    /// A network of two links, [`UP`] and [`DOWN`]. Ranges are drawn by `seed`. The traces are in `store`
-    /// from then on.
+    /// A network of two links, [`UP`] and [`DOWN`]. Ranges are drawn by `seed`. The traces are in
+    /// `store` from then on.
     ///
     /// # Errors
     /// An option that the schema does not allow, or a trace that cannot be had.
@@ -76,8 +76,8 @@ impl PathOptions {
             let what = "nothing waits for a link without a rate; give --up or --down";
             return Err(wrong("--queue", queue, what));
         }
-        // A scenario has a flow, and some link limits it; its round trip is what queues in bandwidth-delay
-        // products are told by.
+        // A scenario has a flow, and some link limits it; its round trip is what queues in
+        // bandwidth-delay products are told by.
         draft
             .line("[[link]]\nfrom = \"outside\"\nto = \"beyond\"\nduplex = true\nrate = \"1Gbps\"");
         draft.line("[[flow]]\nfrom = \"inside\"\nto = \"beyond\"");
@@ -98,8 +98,8 @@ impl PathOptions {
         Ok(network)
     }
 
-    /// Writes down one link. Returns the file of the trace that it follows, which stands in the text by
-    /// the link's name: the schema does not take every path.
+    /// Writes down one link. Returns the file of the trace that it follows, which stands in the
+    /// text by the link's name: the schema does not take every path.
     fn write(
         &self,
         side: &Side<'_>,

@@ -113,8 +113,9 @@ impl Process {
     }
 }
 
-/// Ends the processes that `find` finds, again and again until it finds none: asks them to, and makes them
-/// when they have had time. Returns those that were there at first, and those that nothing ends.
+/// Ends the processes that `find` finds, again and again until it finds none: asks them to, and
+/// makes them when they have had time. Returns those that were there at first, and those that
+/// nothing ends.
 pub fn end(mut find: impl FnMut() -> Vec<Process>) -> (Vec<Process>, Vec<Process>) {
     let clock = Clock::start();
     let first = find();

@@ -1,5 +1,5 @@
-//! The programs of a shell: how they are started, how the terminal goes to them and back, and how all that
-//! they have started ends with them.
+//! The programs of a shell: how they are started, how the terminal goes to them and back, and how
+//! all that they have started ends with them.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -81,7 +81,8 @@ impl Programs {
         })
     }
 
-    /// Starts a program. It gets the terminal if it is the one of `hosts` and there is a person at it.
+    /// Starts a program. It gets the terminal if it is the one of `hosts` and there is a person at
+    /// it.
     ///
     /// # Errors
     /// If there is no such program.
@@ -132,8 +133,8 @@ impl Programs {
         }
     }
 
-    /// The program that has the terminal was stopped by it: this process stops too, so that the program that started
-    /// it has the terminal, and lets the program go on when it does itself.
+    /// The program that has the terminal was stopped by it: this process stops too, so that the
+    /// program that started it has the terminal, and lets the program go on when it does itself.
     fn on_stop(&mut self, pid: Pid) {
         let Some(terminal) = self.terminal.as_ref().filter(|t| t.program == pid) else {
             return;
@@ -158,8 +159,9 @@ impl Programs {
         }
     }
 
-    /// Ends them and everything they have started, not what was there before them, and takes the terminal back. The exit code: that of the
-    /// first awaited program, in order, that failed; 128 and the signal's number if a signal ended it.
+    /// Ends them and everything they have started, not what was there before them, and takes the
+    /// terminal back. The exit code: that of the first awaited program, in order, that failed; 128
+    /// and the signal's number if a signal ended it.
     pub fn end(&mut self) -> i32 {
         let own = Pid::this();
         end(|| {
@@ -189,7 +191,8 @@ impl Drop for Programs {
     }
 }
 
-/// The signals that a shell takes care of itself, for as long as this lives: then they are as before.
+/// The signals that a shell takes care of itself, for as long as this lives: then they are as
+/// before.
 #[derive(Debug)]
 pub struct Signals {
     before: SigSet,
@@ -224,8 +227,8 @@ impl Signals {
         Ok(Signals { before, descriptor })
     }
 
-    /// What has come since the last time: the signals that are to end the shell, and whether a process
-    /// sent each, rather than the terminal, which sends it to the program too.
+    /// What has come since the last time: the signals that are to end the shell, and whether a
+    /// process sent each, rather than the terminal, which sends it to the program too.
     pub fn came(&self) -> Vec<(Signal, bool)> {
         let mut came = Vec::new();
         while let Ok(Some(info)) = self.descriptor.read_signal() {

@@ -1,5 +1,5 @@
-//! Which shells there are: a file for each in one folder, so that several at once, or one inside another,
-//! take different addresses, and so that what a killed one leaves can be found.
+//! Which shells there are: a file for each in one folder, so that several at once, or one inside
+//! another, take different addresses, and so that what a killed one leaves can be found.
 
 use std::env;
 use std::fs;
@@ -52,7 +52,8 @@ pub struct Entry {
 impl Entry {
     const SCHEMA: u32 = 1;
 
-    /// Does its shell still run? Of one in another PID namespace nobody here can tell: it is left alone.
+    /// Does its shell still run? Of one in another PID namespace nobody here can tell: it is left
+    /// alone.
     pub fn is_alive(&self) -> bool {
         if pid_namespace().is_ok_and(|own| own != self.pid_namespace) {
             return true;
@@ -142,7 +143,8 @@ impl Registry {
     /// Writes down a shell of this process, with addresses that no other has.
     ///
     /// # Errors
-    /// If all addresses are taken, there are too many hosts for them, or the folder cannot be written to.
+    /// If all addresses are taken, there are too many hosts for them, or the folder cannot be
+    /// written to.
     pub fn claim(&self, request: Request) -> Result<Claim, ShellError> {
         let _lock = self.lock()?;
         let mut live = self.entries();
@@ -320,7 +322,8 @@ mod tests {
     #[test]
     fn shells_side_by_side_and_inside_take_addresses_of_their_own() {
         let registry = registry("slices");
-        // Entries of one process share a file: remember what a claim has written under another name.
+        // Entries of one process share a file: remember what a claim has written under another
+        // name.
         let keep = |claim: Claim, name: &str| {
             fs::copy(claim.path(), registry.folder.join(name)).unwrap();
             claim.slice.to_string()

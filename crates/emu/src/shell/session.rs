@@ -61,8 +61,8 @@ pub struct End {
 /// A program that was told to end has this long before it is made to.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs a program behind an emulated link until it ends. The process must have a single thread: it may have
-/// to make itself a user namespace.
+/// Runs a program behind an emulated link until it ends. The process must have a single thread: it
+/// may have to make itself a user namespace.
 ///
 /// # Errors
 /// Wrong options, before anything is started; and what the kernel does not permit.
@@ -165,7 +165,8 @@ impl Options {
             what: format!("{e}; give a folder that can be written to"),
         };
         let file = |name: &str| File::create(&folder.join(format!("{name}.log")));
-        // Names of files and arguments need not be UTF-8: a log's heading has what there is of them.
+        // Names of files and arguments need not be UTF-8: a log's heading has what there is of
+        // them.
         let words = std::env::args_os();
         let command: Vec<String> = words.map(|word| word.to_string_lossy().into()).collect();
         let logs = LinkLogs::new(network, None, &command.join(" "), |link| file(&link.name));

@@ -11,8 +11,9 @@ use nix::unistd::{Pid, getpid, getppid, tcsetpgrp};
 
 use super::Namespace;
 
-/// Makes `command` start in `namespace`, and be killed when the calling thread ends, however that comes.
-/// With `foreground` it becomes the foreground process group of the terminal that is its standard input.
+/// Makes `command` start in `namespace`, and be killed when the calling thread ends, however that
+/// comes. With `foreground` it becomes the foreground process group of the terminal that is its
+/// standard input.
 #[allow(unsafe_code)]
 pub fn confine(command: &mut Command, namespace: &Namespace, foreground: bool) {
     let namespace = namespace.clone();
@@ -29,8 +30,8 @@ pub fn confine(command: &mut Command, namespace: &Namespace, foreground: bool) {
         SigSet::empty().thread_set_mask()?;
         namespace.join().map_err(io::Error::from)
     };
-    // SAFETY: between fork and exec `prepare` only makes system calls; it allocates nothing and takes no
-    // lock. `Namespace` stays open, as the command owns a copy.
+    // SAFETY: between fork and exec `prepare` only makes system calls; it allocates nothing and
+    // takes no lock. `Namespace` stays open, as the command owns a copy.
     unsafe { command.pre_exec(prepare) };
 }
 
@@ -41,7 +42,8 @@ fn take_terminal() -> nix::Result<()> {
     tcsetpgrp(io::stdin(), getpid())
 }
 
-/// Makes this process be killed when the thread that has started it ends. `parent` may be gone by now.
+/// Makes this process be killed when the thread that has started it ends. `parent` may be gone by
+/// now.
 fn tie_to(parent: Pid) -> nix::Result<()> {
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     match getppid() == parent {

@@ -7,8 +7,8 @@ use headway_cc::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-/// Runs the calling thread before all ordinary ones (`SCHED_FIFO`), where that is permitted, and has its
-/// timers fire without slack. Returns whether it is.
+/// Runs the calling thread before all ordinary ones (`SCHED_FIFO`), where that is permitted, and
+/// has its timers fire without slack. Returns whether it is.
 #[allow(unsafe_code)]
 pub fn real_time(priority: i32) -> bool {
     // Also for ordinary threads, whose timers may otherwise be 50 us late.
@@ -20,8 +20,9 @@ pub fn real_time(priority: i32) -> bool {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) == 0 }
 }
 
-/// Keeps the machine's processors from sleeping while what is returned lives, where that is permitted: to wake one
-/// up takes 30 us here, as long as everything else that a packet needs (Linux, Documentation/power/pm_qos_interface.rst).
+/// Keeps the machine's processors from sleeping while what is returned lives, where that is
+/// permitted: to wake one up takes 30 us here, as long as everything else that a packet needs
+/// (Linux, Documentation/power/pm_qos_interface.rst).
 pub fn stay_awake() -> Option<File> {
     let mut request = File::options()
         .write(true)

@@ -90,7 +90,8 @@ impl Namespace {
         setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
     }
 
-    /// Runs `work` in it, on a thread of its own. Sockets, devices and processes that it makes belong to it.
+    /// Runs `work` in it, on a thread of its own. Sockets, devices and processes that it makes
+    /// belong to it.
     ///
     /// # Errors
     /// Without the privilege.

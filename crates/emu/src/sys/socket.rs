@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use libc::{c_int, c_void, socklen_t};
 
-/// Has a UDP socket leave out checksums, and take packets without: routers rewrite what these cover, and no
-/// wire is there to damage them.
+/// Has a UDP socket leave out checksums, and take packets without: routers rewrite what these
+/// cover, and no wire is there to damage them.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -132,7 +132,8 @@ pub fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
     let mut info = TcpInfo::default();
     let mut length = size_of::<TcpInfo>() as socklen_t;
     let at = (&raw mut info).cast::<c_void>();
-    // SAFETY: the kernel writes at most `length` bytes to `info`, which is integers alone, so that any bytes do.
+    // SAFETY: the kernel writes at most `length` bytes to `info`, which is integers alone, so that
+    // any bytes do.
     let result =
         unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut length) };
     match result {
@@ -171,7 +172,8 @@ pub fn bbr_info(socket: &impl AsFd) -> Option<BbrInfo> {
     let mut info = BbrInfo::default();
     let mut length = size_of::<BbrInfo>() as socklen_t;
     let at = (&raw mut info).cast::<c_void>();
-    // SAFETY: the kernel writes at most `length` bytes to `info`, which is integers alone, so that any bytes do.
+    // SAFETY: the kernel writes at most `length` bytes to `info`, which is integers alone, so that
+    // any bytes do.
     let result = unsafe {
         libc::getsockopt(
             fd,

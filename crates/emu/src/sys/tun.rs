@@ -86,8 +86,8 @@ impl Tun {
         &self.name
     }
 
-    /// The lines for [`Namespace::ip`](super::Namespace::ip) that give it addresses (with their prefix
-    /// lengths) and bring it up.
+    /// The lines for [`Namespace::ip`](super::Namespace::ip) that give it addresses (with their
+    /// prefix lengths) and bring it up.
     pub fn up<A: std::fmt::Display>(&self, addresses: impl IntoIterator<Item = A>) -> String {
         let name = &self.name;
         let mut batch = String::new();
@@ -102,8 +102,8 @@ impl Tun {
             )
     }
 
-    /// The next packet that the namespace has sent: how many of the bytes of `into` it takes. `None` if
-    /// there is none.
+    /// The next packet that the namespace has sent: how many of the bytes of `into` it takes.
+    /// `None` if there is none.
     ///
     /// # Errors
     /// If the device is gone or down.
@@ -155,7 +155,8 @@ fn counters_of(table: &str, name: &str) -> Option<TunCounters> {
         .split_whitespace()
         .map_while(|v| v.parse().ok())
         .collect();
-    // Sixteen columns: received bytes, packets, errs, drop, ...; sent bytes, packets, errs, drop, ...
+    // Sixteen columns: received bytes, packets, errs, drop, ...; sent bytes, packets, errs, drop,
+    // ...
     let dropped = *values.get(11)?;
     Some(TunCounters {
         received: values[1] + values[3],

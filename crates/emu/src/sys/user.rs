@@ -20,8 +20,8 @@ pub enum Privilege {
     UserNamespace,
 }
 
-/// Makes sure that this process may make network namespaces: as it is, or in a new user namespace, which
-/// it is in from then on, as its root.
+/// Makes sure that this process may make network namespaces: as it is, or in a new user namespace,
+/// which it is in from then on, as its root.
 ///
 /// # Errors
 /// If neither is permitted, or if this process has several threads and would need a user namespace.
@@ -48,8 +48,8 @@ pub fn become_able() -> Result<Privilege, SetupError> {
     Ok(Privilege::UserNamespace)
 }
 
-/// Does the network belong to a user namespace around this one? Then its root may not change it, as after
-/// `unshare -r`.
+/// Does the network belong to a user namespace around this one? Then its root may not change it, as
+/// after `unshare -r`.
 #[allow(unsafe_code)]
 fn is_network_of_others() -> bool {
     // From <linux/nsfs.h>.

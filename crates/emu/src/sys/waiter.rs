@@ -11,8 +11,8 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 
 use super::Clock;
 
-/// Wakes its thread when one of its files is readable or a time has come. A `timerfd` is exact where
-/// timeouts of `poll` and its like are a thousandth of their length late.
+/// Wakes its thread when one of its files is readable or a time has come. A `timerfd` is exact
+/// where timeouts of `poll` and its like are a thousandth of their length late.
 #[derive(Debug)]
 pub struct Waiter {
     epoll: Epoll,
@@ -55,8 +55,8 @@ impl Waiter {
         Ok(self.epoll.add(file, event)?)
     }
 
-    /// Waits until one of the files is readable, `until` has come, or a tenth of a second has passed.
-    /// Returns the indices of the files that are readable.
+    /// Waits until one of the files is readable, `until` has come, or a tenth of a second has
+    /// passed. Returns the indices of the files that are readable.
     ///
     /// # Errors
     /// If the kernel refuses.

@@ -19,7 +19,8 @@ fn the_kernels_controllers_fill_the_link() {
         let used = run.utilisation();
         assert!((0.85..1.0).contains(&used), "{name}: {used}");
         assert_eq!(run.not_read, 0, "{name}");
-        // What the kernel thinks it lost is what the queue dropped, and a tail that it cannot know of.
+        // What the kernel thinks it lost is what the queue dropped, and a tail that it cannot know
+        // of.
         let lost = run.sent.lost.get() / 1500;
         let dropped = run.meter.dropped;
         assert!(

@@ -73,8 +73,9 @@ fn a_finite_flow_ends_with_its_data() {
             total.throughput_mbps.unwrap() > 5.0,
             "it has ended: {scheme}: {total:?}"
         );
-        // Utilisation is taken from the flow's start, throughput from the first arrival, 21 ms later and with a
-        // handshake of 40 ms before it; both until the last arrival. The acknowledgement takes 20 ms more.
+        // Utilisation is taken from the flow's start, throughput from the first arrival, 21 ms
+        // later and with a handshake of 40 ms before it; both until the last arrival. The
+        // acknowledgement takes 20 ms more.
         let bits = total.delivered_packets as f64 * 12_000.0;
         let measured_s = bits / 12e6 / total.utilisation.unwrap();
         let arriving_s = bits / 1e6 / total.throughput_mbps.unwrap();

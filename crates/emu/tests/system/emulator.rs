@@ -40,8 +40,8 @@ const HANG: Wait = Wait::from_secs(60);
 /// The number of packets that end a series.
 const LAST: u32 = u32::MAX;
 
-/// The first `count` packets: when each came, and its first four bytes. Fewer where a packet that was
-/// not lost does not come.
+/// The first `count` packets: when each came, and its first four bytes. Fewer where a packet that
+/// was not lost does not come.
 fn receive(socket: &UdpSocket, count: usize, mut now: impl FnMut() -> Time) -> Vec<(Time, u32)> {
     let mut found = Vec::new();
     let mut bytes = [0; 2000];
@@ -237,7 +237,8 @@ fn a_trace_gives_its_opportunities() {
     assert!(told.len() >= 30, "{told:?}");
     assert_eq!(told, expected.take(told.len()).collect::<Vec<_>>());
     assert_eq!(received.len(), 60);
-    // Sixty packets are there at once: ten rounds of six, whose deliveries are due on the trace's lines.
+    // Sixty packets are there at once: ten rounds of six, whose deliveries are due on the trace's
+    // lines.
     for pair in notes.deliveries.windows(2) {
         assert!(pair[0].1 <= pair[1].1);
     }
@@ -250,7 +251,8 @@ fn a_trace_gives_its_opportunities() {
     }
 }
 
-/// A queue that marks: the kernel's socket sees CE, and takes the packet, whose checksum is therefore right.
+/// A queue that marks: the kernel's socket sees CE, and takes the packet, whose checksum is
+/// therefore right.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
 fn marks_reach_the_socket() {
@@ -288,7 +290,8 @@ fn marks_reach_the_socket() {
         .iter()
         .filter(|&&class| class & 0b11 == 0b11)
         .count();
-    // How many wait behind three others depends on the sender's pace; each that is marked arrives so.
+    // How many wait behind three others depends on the sender's pace; each that is marked arrives
+    // so.
     let told = notes.events.iter().filter(|(link, event)| {
         *link == 0
             && matches!(event.what, LinkEventKind::Departure { packet, .. }

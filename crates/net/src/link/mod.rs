@@ -160,7 +160,8 @@ impl Link {
                     return false;
                 }
             },
-            // Out of line, and by value: a reference would have every packet written to memory first.
+            // Out of line, and by value: a reference would have every packet written to memory
+            // first.
             Stage::Queued(_) => return self.arrive_queued(now, *packet),
             Stage::Wrapped(_) => return self.arrive_wrapped(now, *packet),
         }
@@ -276,7 +277,8 @@ impl Link {
         self.count_drops();
     }
 
-    /// A new propagation delay from `now` on. Packets that have left keep theirs and none overtakes another.
+    /// A new propagation delay from `now` on. Packets that have left keep theirs and none overtakes
+    /// another.
     pub fn set_delay(&mut self, now: Time, delay: Duration) {
         self.catch_up(now);
         if let Stage::Fifo(fifo) = &mut self.stage {
@@ -350,7 +352,8 @@ impl Link {
         }
     }
 
-    /// As [`take_events`](Self::take_events), to the end of `into`, without allocation in the long run.
+    /// As [`take_events`](Self::take_events), to the end of `into`, without allocation in the long
+    /// run.
     pub fn append_events(&mut self, now: Time, into: &mut Vec<LinkEvent>) {
         self.catch_up(now);
         if let Stage::Wrapped(wrapped) = &mut self.stage

@@ -1,6 +1,6 @@
-//! ABC's router (Goyal et al., "ABC: A Simple Explicit Congestion Controller for Wireless Networks",
-//! NSDI 2020, §3 and §4): turns as many accelerations into brakes as brings the senders to the rate
-//! that the link will bear.
+//! ABC's router (Goyal et al., "ABC: A Simple Explicit Congestion Controller for Wireless
+//! Networks", NSDI 2020, §3 and §4): turns as many accelerations into brakes as brings the senders
+//! to the rate that the link will bear.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,8 @@ pub struct AbcParams {
     /// How many accelerations may be saved up.
     pub tokens: f64,
     /// As the authors' published router has it, with which their figures were measured: η is of the
-    /// dequeue rate, so that a rate rises only by what opportunities that nothing used have saved up.
+    /// dequeue rate, so that a rate rises only by what opportunities that nothing used have saved
+    /// up.
     pub observed: bool,
 }
 
@@ -45,9 +46,9 @@ impl Default for AbcParams {
 }
 
 impl AbcParams {
-    /// f(t), the share of packets that accelerate (§3.1, Eq. 1 and 2), of capacity and dequeue rate in
-    /// the same unit and the queueing delay. Each of them puts two packets on the way and a brake
-    /// none, so that next round trip's rate is 2 f cr.
+    /// f(t), the share of packets that accelerate (§3.1, Eq. 1 and 2), of capacity and dequeue rate
+    /// in the same unit and the queueing delay. Each of them puts two packets on the way and a
+    /// brake none, so that next round trip's rate is 2 f cr.
     fn accelerations(&self, mu: f64, cr: f64, x: Duration) -> f64 {
         let excess = x.saturating_sub(self.target).as_secs_f64();
         let aim = if self.observed { cr } else { mu };
@@ -132,8 +133,8 @@ impl Queue for Abc {
         let mut packet = self.backlog.pop()?;
         let saved = self.saved(now);
         let f = self.accelerations(now, self.backlog.cost(&packet) as f64);
-        // §3.1, Algorithm 1: a token bucket spreads accelerations evenly. A brake stays one, so that
-        // of several routers the slowest decides.
+        // §3.1, Algorithm 1: a token bucket spreads accelerations evenly. A brake stays one, so
+        // that of several routers the slowest decides.
         if matches!(packet.ecn, Ecn::Ect0 | Ecn::Ect1) {
             self.token = (self.token + saved + f).min(self.params.tokens);
         }
@@ -165,8 +166,9 @@ struct Sent {
 }
 
 impl Sent {
-    /// cr(t): bytes a second over the last `window`, as `bytes` more leave, which take `on_wire`. Of a
-    /// packet that began before the window its part within counts, lest a slow link seem a fast one.
+    /// cr(t): bytes a second over the last `window`, as `bytes` more leave, which take `on_wire`.
+    /// Of a packet that began before the window its part within counts, lest a slow link seem a
+    /// fast one.
     fn rate(&mut self, now: Time, window: Duration, on_wire: Duration, bytes: f64) -> f64 {
         self.packets.push_back((now, now + on_wire, bytes));
         self.bytes += bytes;
@@ -278,8 +280,8 @@ mod tests {
         }
     }
 
-    /// The capacity is that of all opportunities, used or not (§3.1): where only every fourth is used
-    /// all may accelerate, for twice .98 / 2 of four times the rate is more than one.
+    /// The capacity is that of all opportunities, used or not (§3.1): where only every fourth is
+    /// used all may accelerate, for twice .98 / 2 of four times the rate is more than one.
     #[test]
     fn unused_opportunities_count() {
         let every_ms: Vec<u8> = (1..=1000)
@@ -293,7 +295,8 @@ mod tests {
         assert_eq!(mu, 1504e3);
     }
 
-    /// The published router: seven unused opportunities save up .49 tokens each. Then 49% accelerate, however much of the link is free.
+    /// The published router: seven unused opportunities save up .49 tokens each. Then 49%
+    /// accelerate, however much of the link is free.
     #[test]
     fn the_published_router_saves_up_unused_opportunities() {
         let every_ms: Vec<u8> = (1..=1000)
@@ -341,8 +344,8 @@ mod tests {
             let all = take(&mut queue, 1..=400);
             assert!(ecns(&all).iter().all(|&e| e == ecn));
         }
-        // As many that may accelerate: the first few do, by the tokens in the bucket, then none with
-        // 300 ms of queue.
+        // As many that may accelerate: the first few do, by the tokens in the bucket, then none
+        // with 300 ms of queue.
         let mut queue = abc(Server::fixed(Rate::from_mbps(12.0)), 400, Ecn::Ect1);
         let all = take(&mut queue, 1..=100);
         assert_eq!(accelerated(&all), 4);

@@ -37,7 +37,8 @@ pub trait Queue: Debug + Send {
     /// Takes the packet to send next. Whatever is dropped on the way goes to `dropped`. `None`
     /// means that nothing waits any more: a server would otherwise stand still beside a queue.
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<Packet>) -> Option<Packet>;
-    /// What serves this queue from now on. Routers that must know the link's capacity ask a copy of it.
+    /// What serves this queue from now on. Routers that must know the link's capacity ask a copy of
+    /// it.
     fn serve_by(&mut self, _server: &Server) {}
     /// How much waits.
     fn waiting(&self) -> Waiting;

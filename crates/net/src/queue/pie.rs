@@ -44,8 +44,8 @@ pub enum PieTuning {
 pub enum PieDelay {
     /// How long the packet that left last had waited; zero with an empty queue.
     Timestamps,
-    /// What waits over the mean rate at which the queue has drained: measured over `threshold` bytes
-    /// at a time, each of which weighs 1/8 (mahimahi; RFC 8033 §5.2 with another weight).
+    /// What waits over the mean rate at which the queue has drained: measured over `threshold`
+    /// bytes at a time, each of which weighs 1/8 (mahimahi; RFC 8033 §5.2 with another weight).
     DepartureRate {
         /// DQ_THRESHOLD.
         threshold: Bytes,
@@ -158,7 +158,8 @@ struct DrainRate {
 }
 
 impl DrainRate {
-    /// `size` bytes have left and `waiting` are left. Returns how long a measurement took that ends here.
+    /// `size` bytes have left and `waiting` are left. Returns how long a measurement took that ends
+    /// here.
     fn on_departure(
         &mut self,
         now: Time,
@@ -407,7 +408,8 @@ mod tests {
         assert_eq!(drain.measured, None);
     }
 
-    /// RFC 8033 §4.1: with two packets waiting none is dropped, whatever the link counts beside them.
+    /// RFC 8033 §4.1: with two packets waiting none is dropped, whatever the link counts beside
+    /// them.
     #[test]
     fn two_packets_may_always_wait() {
         for overhead in [0, 4] {

@@ -12,7 +12,8 @@ use crate::Packet;
 pub struct RedParams {
     /// Below this average nothing is dropped, in packets (min_th).
     pub min_packets: f64,
-    /// At this average the probability is `max_probability`, in packets (max_th); over `min_packets`.
+    /// At this average the probability is `max_probability`, in packets (max_th); over
+    /// `min_packets`.
     pub max_packets: f64,
     /// What a new queue length weighs in the average, 0 to 1 (w_q).
     pub weight: f64,
@@ -61,7 +62,8 @@ pub(super) struct Red {
     stream: Stream,
     /// The average queue length in packets (avg).
     average: f64,
-    /// Arrivals since the last drop while the average was over the minimum (count, which is -1 below it).
+    /// Arrivals since the last drop while the average was over the minimum (count, which is -1
+    /// below it).
     since_drop: Option<u64>,
     /// Since when nothing has waited (q_time).
     empty_since: Option<Time>,
@@ -115,8 +117,8 @@ impl Red {
         }
     }
 
-    /// With no more than one packet waiting nothing is dropped: Floyd's own code in ns-2 has it so, the
-    /// paper does not. The average falls too slowly to tell that the queue has long been empty.
+    /// With no more than one packet waiting nothing is dropped: Floyd's own code in ns-2 has it so,
+    /// the paper does not. The average falls too slowly to tell that the queue has long been empty.
     fn judge(&mut self) -> Verdict {
         if self.average < self.params.min_packets || self.backlog.waiting().packets <= 1 {
             self.since_drop = None;

@@ -1,7 +1,7 @@
 //! XCP's router (Katabi, Handley and Rohrs, "Congestion Control for High Bandwidth-Delay Product
-//! Networks", SIGCOMM 2002, §3.5): once a mean round trip it works out by how much all windows together
-//! should change, and hands that out in the packets' headers. Timers and bounds are those of Katabi's
-//! ns-2 code (`xcpq.cc`).
+//! Networks", SIGCOMM 2002, §3.5): once a mean round trip it works out by how much all windows
+//! together should change, and hands that out in the packets' headers. Timers and bounds are those
+//! of Katabi's ns-2 code (`xcpq.cc`).
 //!
 //! A header is [cwnd in bytes, RTT in s, feedback in bytes]. Other packets have zeros there.
 
@@ -191,8 +191,8 @@ fn allot(
 }
 
 impl Allotment {
-    /// The feedback of a packet that has `granted` from the routers before: never more than that, and no
-    /// more than is left. Returns what is granted now.
+    /// The feedback of a packet that has `granted` from the routers before: never more than that,
+    /// and no more than is left. Returns what is granted now.
     fn take(&mut self, claim: &Claim, granted: f64) -> f64 {
         let positive = (self.xi_p * claim.rtt * claim.share).min(self.positive);
         let negative = (self.xi_n * claim.rtt * claim.size).min(self.negative);
@@ -200,7 +200,8 @@ impl Allotment {
         let (positive, negative, feedback) = if granted >= feedback {
             (positive, negative, feedback)
         } else {
-            // A router upstream grants less: what that takes away here is paid back to this account.
+            // A router upstream grants less: what that takes away here is paid back to this
+            // account.
             let negative = (negative + (feedback - granted)).min(self.negative);
             ((granted + negative).max(0.0), negative, granted)
         };
@@ -294,8 +295,8 @@ mod tests {
         }
     }
 
-    /// A router downstream grants no more than one upstream has, and what it would have granted beyond is
-    /// not lost to its account (ns-2's `xcpq.cc`, "L 26" and "L 27").
+    /// A router downstream grants no more than one upstream has, and what it would have granted
+    /// beyond is not lost to its account (ns-2's `xcpq.cc`, "L 26" and "L 27").
     #[test]
     fn the_least_feedback_counts() {
         let claim = Claim::of(&of_flow(0, 10.0, 0.1, 0.0)).expect("an XCP packet");

@@ -11,7 +11,8 @@ impl Trace {
     /// The same pattern at another mean rate, at 1500 bytes an opportunity; the period stays.
     ///
     /// The number of opportunities up to any moment is multiplied by one factor and rounded down,
-    /// so that where the trace has none, none comes to be. The mean is exact to half an opportunity.
+    /// so that where the trace has none, none comes to be. The mean is exact to half an
+    /// opportunity.
     ///
     /// # Errors
     /// [`TraceError::BadScale`] if that is less than one opportunity or more than a trace may have.
@@ -42,7 +43,8 @@ impl Trace {
     ///
     /// # Errors
     /// [`TraceError::BadPart`] if a part is empty, begins or ends between milliseconds or lies
-    /// beyond the trace's end; [`TraceError::BadSeries`] if they have no opportunity or are too long.
+    /// beyond the trace's end; [`TraceError::BadSeries`] if they have no opportunity or are too
+    /// long.
     pub fn cut(&self, parts: &[Range<Duration>]) -> Result<Trace, TraceError> {
         let mut at_ms = Vec::new();
         let mut length_ms = 0u32;

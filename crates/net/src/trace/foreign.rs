@@ -50,8 +50,8 @@ const SIGNS: [(&[u8], &str); 20] = [
     (b"{\\rtf", "rich text; save it as plain text"),
 ];
 
-/// What a file is, by its beginning (a few kB are enough), and what would be right; nothing where it
-/// may be a text of numbers.
+/// What a file is, by its beginning (a few kB are enough), and what would be right; nothing where
+/// it may be a text of numbers.
 pub fn looks_like(head: &[u8]) -> Option<String> {
     for (sign, name, tool) in PACKED {
         if head.starts_with(sign) {

@@ -84,8 +84,9 @@ impl Delivery {
         }
     }
 
-    /// The sample of the packets folded since the last call; [`advance`](Self::advance) first. None if there were none, or if the
-    /// interval is shorter than any round trip, which ACK compression explains better (§3.3).
+    /// The sample of the packets folded since the last call; [`advance`](Self::advance) first. None
+    /// if there were none, or if the interval is shorter than any round trip, which ACK compression
+    /// explains better (§3.3).
     #[inline]
     pub(super) fn sample(&mut self, now: Time, min_rtt: Duration, lost: u64) -> Option<RateSample> {
         let p = self.newest.take()?;

@@ -64,7 +64,8 @@ impl Entry {
 pub(super) struct Flight(Ring<Entry>);
 
 impl Flight {
-    /// How long a lost packet is remembered, in numbers: an [`Ack`](crate::Ack) reaches no further back.
+    /// How long a lost packet is remembered, in numbers: an [`Ack`](crate::Ack) reaches no further
+    /// back.
     const REACH: u64 = 65;
 
     /// The number of the next packet.

@@ -31,8 +31,8 @@ pub const SUPPLIES: &[Need] = &[
     Need::Header,
 ];
 
-/// Does the receiver acknowledge each packet of a scheme with such needs? Schemes that look at single
-/// packets ran over transports of their own, which do, also where the profile would delay.
+/// Does the receiver acknowledge each packet of a scheme with such needs? Schemes that look at
+/// single packets ran over transports of their own, which do, also where the profile would delay.
 fn acknowledges_every_packet(profile: Profile, needs: &[Need]) -> bool {
     let single = |need| matches!(need, Need::PerPacket | Need::ReceiverTime | Need::Header);
     profile == Profile::Simple || needs.iter().copied().any(single)
@@ -46,6 +46,7 @@ pub enum Profile {
     #[default]
     Simple,
     /// As Linux: RACK-TLP (RFC 8985), proportional rate reduction (RFC 6937), 200 ms minimum
-    /// timeout, delayed acknowledgements (but for schemes that look at single packets), a receive window.
+    /// timeout, delayed acknowledgements (but for schemes that look at single packets), a receive
+    /// window.
     Linux,
 }

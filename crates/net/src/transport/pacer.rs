@@ -11,8 +11,8 @@ pub(super) struct Pacer {
     rate: Rate,
     /// The last size and how long it takes: both seldom change.
     cached: (u64, Duration),
-    /// Nothing but pacing has held packets back since it first did. A host in real time that wakes late
-    /// then makes up for it; in simulated time none is late.
+    /// Nothing but pacing has held packets back since it first did. A host in real time that wakes
+    /// late then makes up for it; in simulated time none is late.
     is_holding: bool,
 }
 
@@ -65,8 +65,8 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    /// 1500 bytes a millisecond, by a host that wakes 0.3 ms late each time: the packets leave late, but
-    /// not fewer of them.
+    /// 1500 bytes a millisecond, by a host that wakes 0.3 ms late each time: the packets leave
+    /// late, but not fewer of them.
     #[test]
     fn a_host_that_wakes_late_keeps_the_rate() {
         let (rate, size) = (Rate::from_mbps(12.0), Bytes::new(1500));

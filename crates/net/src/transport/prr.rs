@@ -35,7 +35,8 @@ impl Prr {
                 .div_ceil(self.prior_cwnd)
                 .saturating_sub(self.out)
         } else {
-            // Slow-start reduction bound: catch up by one packet an acknowledgement, no faster than delivery.
+            // Slow-start reduction bound: catch up by one packet an acknowledgement, no faster than
+            // delivery.
             let mut limit = self.delivered.saturating_sub(self.out).max(acked.get());
             if progress {
                 limit += mss.get();

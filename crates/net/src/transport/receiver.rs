@@ -41,7 +41,8 @@ impl ReceiverConfig {
         }
     }
 
-    /// The same for a scheme with such needs: one that looks at single packets has each acknowledged.
+    /// The same for a scheme with such needs: one that looks at single packets has each
+    /// acknowledged.
     pub fn serving(self, needs: &[Need]) -> ReceiverConfig {
         ReceiverConfig {
             every_packet: acknowledges_every_packet(self.profile, needs),
@@ -146,7 +147,8 @@ impl Receiver {
             .min(half)
     }
 
-    /// A time that [`next_timer`](Self::next_timer) gave has come. Returns the acknowledgement to send, if one is due.
+    /// A time that [`next_timer`](Self::next_timer) gave has come. Returns the acknowledgement to
+    /// send, if one is due.
     pub fn on_timer(&mut self, now: Time) -> Option<Ack> {
         if let Some(half) = &mut self.half
             && half.next_timer() <= now
@@ -341,8 +343,8 @@ mod tests {
         }
     }
 
-    /// RFC 8257 §3.2, figure 1: the held acknowledgement leaves with the old state as the state changes,
-    /// in either direction, and the packet that changed it waits for the next.
+    /// RFC 8257 §3.2, figure 1: the held acknowledgement leaves with the old state as the state
+    /// changes, in either direction, and the packet that changed it waits for the next.
     #[test]
     fn a_change_of_marks_sends_what_waits() {
         let mut r = Receiver::new(ReceiverConfig::new(Profile::Linux), None);

@@ -1,4 +1,5 @@
-//! Where loss recovery stands: when a congestion event begins and ends, and whether it was for nothing.
+//! Where loss recovery stands: when a congestion event begins and ends, and whether it was for
+//! nothing.
 
 use headway_cc::{Congestion, Recovery};
 
@@ -12,7 +13,8 @@ pub(super) struct RecoveryState {
     recover_seq: u64,
     /// Packets from this number on left after the reduction.
     event_number: u64,
-    /// The first packet declared lost in this event, how many were, and how many of them arrived after all.
+    /// The first packet declared lost in this event, how many were, and how many of them arrived
+    /// after all.
     first_lost: u64,
     lost: u64,
     arrived_late: u64,
@@ -96,8 +98,8 @@ impl RecoveryState {
         (self.lost, self.arrived_late) = (0, 0);
     }
 
-    /// The first acknowledgement after a timeout: was it for a packet sent before? Then the
-    /// timeout was spurious (Eifel detection, RFC 3522; numbers never repeat, so no timestamp is needed).
+    /// The first acknowledgement after a timeout: was it for a packet sent before? Then the timeout
+    /// was spurious (Eifel detection, RFC 3522; numbers never repeat, so no timestamp is needed).
     #[inline]
     pub(super) fn timeout_was_spurious(&mut self, newest_acked: u64) -> bool {
         let spurious = self

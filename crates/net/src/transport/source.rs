@@ -58,7 +58,8 @@ impl Source {
         }
     }
 
-    /// The next segment of at most `mss`: its size, or when to ask again ([`Time::NEVER`] for not at all).
+    /// The next segment of at most `mss`: its size, or when to ask again ([`Time::NEVER`] for not
+    /// at all).
     #[inline]
     pub fn take(&mut self, now: Time, mss: Bytes) -> Result<Bytes, Time> {
         match self {

@@ -1,4 +1,5 @@
-//! Simulations of policies under the guard, good ones and bad ones: for the example and for tests/guard.rs.
+//! Simulations of policies under the guard, good ones and bad ones: for the example and for
+//! tests/guard.rs.
 
 use std::sync::{Arc, Mutex};
 

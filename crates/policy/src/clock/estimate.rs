@@ -15,8 +15,8 @@ pub enum RttEstimator {
     Ewma,
     /// That mean plus four times the variation, gain 1/4 (Jacobson and Karels; RFC 6298 §2).
     JacobsonKarels,
-    /// Eq. 3 to the letter, in which the variation is 3/4 of the mean itself and 1/4 of the newest sample's distance from
-    /// it: four times the mean, and that distance.
+    /// Eq. 3 to the letter, in which the variation is 3/4 of the mean itself and 1/4 of the newest
+    /// sample's distance from it: four times the mean, and that distance.
     JacobsonKarelsPrinted,
     /// The least of the last 10 s.
     MinFiltered,
@@ -108,8 +108,8 @@ mod tests {
         assert!(same, "{found:?}, must be {right:?}");
     }
 
-    /// RFC 6298 §2 by hand, without the clock's granularity: SRTT <- R, RTTVAR <- R/2; then RTTVAR <- 3/4 RTTVAR +
-    /// 1/4 |SRTT - R'| before SRTT <- 7/8 SRTT + 1/8 R'; RTO <- SRTT + 4 RTTVAR.
+    /// RFC 6298 §2 by hand, without the clock's granularity: SRTT <- R, RTTVAR <- R/2; then RTTVAR
+    /// <- 3/4 RTTVAR + 1/4 |SRTT - R'| before SRTT <- 7/8 SRTT + 1/8 R'; RTO <- SRTT + 4 RTTVAR.
     #[test]
     fn jacobson_and_karels_is_rfc_6298s_timeout() {
         let samples = [80.0, 80.0, 160.0, 40.0];
@@ -128,7 +128,8 @@ mod tests {
         are(&steady, &right);
     }
 
-    /// Eq. 3 with beta = 3/4: RTTvar = 3/4 RTTewma + 1/4 |RTTewma - RTTlatest|, RTTjk = RTTewma + 4 RTTvar.
+    /// Eq. 3 with beta = 3/4: RTTvar = 3/4 RTTewma + 1/4 |RTTewma - RTTlatest|, RTTjk = RTTewma + 4
+    /// RTTvar.
     #[test]
     fn eq_3_as_printed_is_four_round_trips_and_a_distance() {
         let samples = [80.0, 80.0, 160.0, 40.0];

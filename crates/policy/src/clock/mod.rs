@@ -16,17 +16,19 @@ pub use estimate::RttEstimator;
 pub enum ClockSpec {
     /// At every acknowledgement (Rax).
     EveryAck,
-    /// At the first acknowledgement after each tick of a clock that all flows share (Owl's jiffies).
+    /// At the first acknowledgement after each tick of a clock that all flows share (Owl's
+    /// jiffies).
     Jiffies {
         /// Ticks a second.
         hz: f64,
     },
-    /// Every so many milliseconds of the flow, whether anything was heard or not (Orca, the BBR tuner).
+    /// Every so many milliseconds of the flow, whether anything was heard or not (Orca, the BBR
+    /// tuner).
     Period {
         /// How long.
         ms: f64,
-        /// Do they end at ticks of a clock that all flows share, as the reports of a host do (the BBR tuner's T2)? Else
-        /// each flow's begin with it.
+        /// Do they end at ticks of a clock that all flows share, as the reports of a host do (the
+        /// BBR tuner's T2)? Else each flow's begin with it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         shared: bool,
     },
@@ -37,8 +39,9 @@ pub enum ClockSpec {
         /// Which estimate.
         estimator: RttEstimator,
     },
-    /// Every so many times an estimate of the RTT as the policy's last answer says (the interval study's future work): an
-    /// interval of -1 is the `least`, one of 1 the `most`, and what lies between is spaced by its logarithm.
+    /// Every so many times an estimate of the RTT as the policy's last answer says (the interval
+    /// study's future work): an interval of -1 is the `least`, one of 1 the `most`, and what lies
+    /// between is spaced by its logarithm.
     Chosen {
         /// Which estimate.
         estimator: RttEstimator,
@@ -156,8 +159,8 @@ impl Clock {
         }
     }
 
-    /// Is it time to decide? `has_news` says whether anything was heard since the last decision: only a fixed
-    /// period ends without.
+    /// Is it time to decide? `has_news` says whether anything was heard since the last decision:
+    /// only a fixed period ends without.
     pub fn is_due(&self, now: Time, has_news: bool) -> bool {
         now >= self.due && (has_news || self.spec.is_fixed())
     }
@@ -204,8 +207,8 @@ impl Clock {
         self.begun = now;
     }
 
-    /// A policy answers how long the interval that has just begun is to last: from -1 to 1, as [`ClockSpec::Chosen`] has
-    /// it. None, or one that is no number, leaves it as long as the last.
+    /// A policy answers how long the interval that has just begun is to last: from -1 to 1, as
+    /// [`ClockSpec::Chosen`] has it. None, or one that is no number, leaves it as long as the last.
     pub fn choose(&mut self, interval: Option<f32>) {
         if let ClockSpec::Chosen {
             estimator,

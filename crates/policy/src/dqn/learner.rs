@@ -4,8 +4,8 @@ use super::{DqnSpec, TdLoss, Transition};
 use crate::action::largest;
 use crate::nn::{NetError, NetKind, Network, Optimizer, OptimizerSpec, State, Trace, clip_norm};
 
-/// A network of Q-values that learns: `Q(s, a)` moves towards `r + gamma max_b Q'(s', b)` (Owl, Eq. 2 and 3), where Q'
-/// is the target network, a copy of Q from a while ago.
+/// A network of Q-values that learns: `Q(s, a)` moves towards `r + gamma max_b Q'(s', b)` (Owl, Eq.
+/// 2 and 3), where Q' is the target network, a copy of Q from a while ago.
 #[derive(Clone, Debug)]
 pub struct Learner {
     spec: DqnSpec,
@@ -63,7 +63,8 @@ impl Learner {
         &self.network
     }
 
-    /// Goes on from what another has learned in this many steps, if it is of this network's size and finite.
+    /// Goes on from what another has learned in this many steps, if it is of this network's size
+    /// and finite.
     pub fn go_on_from(&mut self, learned: &Network, steps: u64) {
         let parameters = learned.parameters();
         let is_its = parameters.len() == self.network.parameters().len();
@@ -99,8 +100,8 @@ impl Learner {
         &self.values
     }
 
-    /// One gradient step on the mean loss of some transitions; returns that. `None`, with nothing changed, if the loss
-    /// or its gradient is not finite or there is no transition.
+    /// One gradient step on the mean loss of some transitions; returns that. `None`, with nothing
+    /// changed, if the loss or its gradient is not finite or there is no transition.
     pub fn learn<'a>(&mut self, batch: impl Iterator<Item = Transition<'a>>) -> Option<f32> {
         self.gradient.fill(0.0);
         let (mut loss, mut count) = (0.0, 0);

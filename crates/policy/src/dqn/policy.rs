@@ -7,11 +7,12 @@ use crate::action::largest;
 use crate::nn::{NetError, Network};
 use crate::{Answer, Interval, Policy, Record, Utility};
 
-/// Decides by the largest Q-value, at random otherwise, and learns from what follows (Owl, Algorithm 1).
+/// Decides by the largest Q-value, at random otherwise, and learns from what follows (Owl,
+/// Algorithm 1).
 ///
-/// An observation or Q-values that are not finite give the [neutral answer](Answer::NEUTRAL), counted as
-/// `refused_decisions`. A loss that is not finite ends the learning (`learning` is 0 then), and the network
-/// stays as it was before.
+/// An observation or Q-values that are not finite give the [neutral answer](Answer::NEUTRAL),
+/// counted as `refused_decisions`. A loss that is not finite ends the learning (`learning` is 0
+/// then), and the network stays as it was before.
 #[derive(Clone, Debug)]
 pub struct DqnPolicy {
     learner: Learner,
@@ -19,8 +20,8 @@ pub struct DqnPolicy {
     utility: Utility,
     epsilon: f64,
     random: Stream,
-    /// The last observation, and the action it was answered with; none after a neutral answer, and after one that was
-    /// not carried out.
+    /// The last observation, and the action it was answered with; none after a neutral answer, and
+    /// after one that was not carried out.
     before: Vec<f32>,
     action: Option<usize>,
     decisions: u64,
@@ -62,7 +63,8 @@ impl DqnPolicy {
         &self.learner
     }
 
-    /// Goes on from what another has learned in this many gradient steps, if it is of the same size.
+    /// Goes on from what another has learned in this many gradient steps, if it is of the same
+    /// size.
     pub fn go_on_from(&mut self, network: &Network, steps: u64) {
         self.learner.go_on_from(network, steps);
     }

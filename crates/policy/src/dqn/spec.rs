@@ -8,16 +8,18 @@ use crate::Shaping;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DqnSpec {
-    /// Discount of a decision later, 0 to below 1; Table II's 0.93 unless told. As in training, or values are unlearned.
+    /// Discount of a decision later, 0 to below 1; Table II's 0.93 unless told. As in training, or
+    /// values are unlearned.
     pub gamma: f64,
     /// How the reward is shaped; as in training.
     pub reward: Shaping,
-    /// Adam's learning rate, above 0 to 1. Small: the model was trained at length, this is what one flow saw.
+    /// Adam's learning rate, above 0 to 1. Small: the model was trained at length, this is what one
+    /// flow saw.
     pub learning_rate: f32,
     /// What is made of the difference between a value and its target.
     pub loss: TdLoss,
-    /// Does the learned network choose the next action and the target network only say its value (van Hasselt et
-    /// al. 2016)? If not, the target network does both, as in Eq. 3.
+    /// Does the learned network choose the next action and the target network only say its value
+    /// (van Hasselt et al. 2016)? If not, the target network does both, as in Eq. 3.
     pub double: bool,
     /// The gradient is scaled down to this norm, above 0.
     pub gradient_norm: f32,

@@ -2,8 +2,9 @@
 
 use crate::Interval;
 
-/// How far the kernel's whole numbers may lead away from the simulator's. The kernel stamps packets in whole
-/// microseconds, so that an RTT sample is up to 1 us off; `crates/kernel` tests every feature against this.
+/// How far the kernel's whole numbers may lead away from the simulator's. The kernel stamps packets
+/// in whole microseconds, so that an RTT sample is up to 1 us off; `crates/kernel` tests every
+/// feature against this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// Not at all.

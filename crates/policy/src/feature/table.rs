@@ -16,7 +16,8 @@ macro_rules! features {
     };
 }
 
-/// Every feature. Each is computed from [`Record`]s alone, which every world supplies (`docs/features.md`).
+/// Every feature. Each is computed from [`Record`]s alone, which every world supplies
+/// (`docs/features.md`).
 #[rustfmt::skip]
 pub static FEATURES: &[Feature] = features! {
     // Time and the agent.

@@ -76,7 +76,8 @@ pub fn compile(agent: &AgentSpec, net: Mlp) -> Result<Int8, SpecError> {
     Ok(policy)
 }
 
-/// The value that becomes input 0, and how many inputs a unit of it makes, in 1/65536: of x in 1/65536, or of log2(1 + x).
+/// The value that becomes input 0, and how many inputs a unit of it makes, in 1/65536: of x in
+/// 1/65536, or of log2(1 + x).
 fn scale(used: &FeatureUse) -> Result<(i32, u32), SpecError> {
     let unit = if used.log { LN_2 } else { 1.0 };
     let [low, high] = used.clip;

@@ -13,8 +13,8 @@ use crate::beneath::rate_of;
 use crate::host::Host;
 use crate::{RateControl, Record};
 
-/// What `rate_agent.h` does of a flow's records: the bits that it computes in the kernel. It decides at records only,
-/// as there is no timer there.
+/// What `rate_agent.h` does of a flow's records: the bits that it computes in the kernel. It
+/// decides at records only, as there is no timer there.
 #[derive(Debug)]
 pub struct Int8Controller {
     policy: Arc<Quantised>,
@@ -76,7 +76,8 @@ impl Int8Controller {
         }
     }
 
-    /// The guard may take the flow from the policy, or give it back: the policy goes on from what there is.
+    /// The guard may take the flow from the policy, or give it back: the policy goes on from what
+    /// there is.
     fn judge(&mut self, record: &Record) {
         let Host { guard, rtt, .. } = &mut self.host;
         let Some(guard) = guard else { return };

@@ -1,4 +1,5 @@
-//! A network in whole numbers that is shown an observation of floating point, as the agent in user space has it.
+//! A network in whole numbers that is shown an observation of floating point, as the agent in user
+//! space has it.
 
 use headway_fixed::{Int8, MlpValues};
 
@@ -36,7 +37,8 @@ impl Quantised {
     }
 }
 
-/// 0 to 255 for a normalised feature: where it stands between the limits of its clip, a half rounded up.
+/// 0 to 255 for a normalised feature: where it stands between the limits of its clip, a half
+/// rounded up.
 pub(super) fn input(normalised: f64, used: &FeatureUse) -> u8 {
     let [low, high] = used.clip;
     ((normalised - low) * 255.0 / (high - low) + 0.5).floor() as u8

@@ -78,8 +78,9 @@ impl Training {
         self.range.map_or(Ok(()), |range| range.check())
     }
 
-    /// How it goes on learning in use: with the discount and the reward of the system's file that it was trained by
-    /// (`config`, as `headway train` writes it), so that its values keep their meaning.
+    /// How it goes on learning in use: with the discount and the reward of the system's file that
+    /// it was trained by (`config`, as `headway train` writes it), so that its values keep their
+    /// meaning.
     pub fn online(&self) -> DqnSpec {
         if let Some(online) = &self.online {
             return online.clone();

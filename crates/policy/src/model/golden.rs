@@ -7,8 +7,9 @@ use zip::ZipArchive;
 use super::policy::NetworkPolicy;
 use super::weights::floats;
 
-/// Observations, and the answers of the network that was trained. The rows are one flow's successive decisions,
-/// so that a recurrent network carries its state from each to the next, beginning with none.
+/// Observations, and the answers of the network that was trained. The rows are one flow's
+/// successive decisions, so that a recurrent network carries its state from each to the next,
+/// beginning with none.
 #[derive(Clone, Debug)]
 pub struct Golden {
     observations: Array,
@@ -47,12 +48,13 @@ impl Array {
 }
 
 impl Golden {
-    /// How far an output may be off: so much, or so large a part of the largest of the file. Single precision is that
-    /// of the sums within a network, which an output that happens to be small does not tell.
+    /// How far an output may be off: so much, or so large a part of the largest of the file. Single
+    /// precision is that of the sums within a network, which an output that happens to be small
+    /// does not tell.
     pub const TOLERANCE: f32 = 1e-5;
 
-    /// Reads what `numpy.savez(file, observations=..., outputs=...)` wrote; `actions` may stand beside `outputs`
-    /// or in their place.
+    /// Reads what `numpy.savez(file, observations=..., outputs=...)` wrote; `actions` may stand
+    /// beside `outputs` or in their place.
     ///
     /// # Errors
     /// One line.
@@ -91,8 +93,8 @@ impl Golden {
         self.observations.len()
     }
 
-    /// Puts every observation to `policy`, and returns the largest difference, as [`Golden::TOLERANCE`] counts it.
-    /// Whole numbers have to be the same.
+    /// Puts every observation to `policy`, and returns the largest difference, as
+    /// [`Golden::TOLERANCE`] counts it. Whole numbers have to be the same.
     ///
     /// # Errors
     /// One line: which row is off, and by how much.
@@ -133,7 +135,8 @@ impl Golden {
     }
 }
 
-/// The array of that name; `None` if there is none. It has `width` numbers a row, and no more bytes than the file.
+/// The array of that name; `None` if there is none. It has `width` numbers a row, and no more bytes
+/// than the file.
 fn array(
     archive: &mut ZipArchive<Cursor<&[u8]>>,
     name: &str,
@@ -175,8 +178,9 @@ fn array(
     Ok(Some(Array::new(width, values)))
 }
 
-/// Shape and data of a `.npy` file of float32 in C order, as `numpy.lib.format` defines it: `\x93NUMPY`, the version's
-/// two bytes, the header's length in two (in four from version 2 on), and the header, a literal of Python.
+/// Shape and data of a `.npy` file of float32 in C order, as `numpy.lib.format` defines it:
+/// `\x93NUMPY`, the version's two bytes, the header's length in two (in four from version 2 on),
+/// and the header, a literal of Python.
 fn npy(bytes: &[u8]) -> Result<(Vec<usize>, &[u8]), String> {
     let truncated = || "not a whole .npy array".to_owned();
     let (magic, rest) = bytes.split_at_checked(8).ok_or_else(truncated)?;

@@ -1,5 +1,6 @@
-//! What a learner has learned, as a folder: `NAME-vN` with `card.toml` ([`LearnerCard`]) and `learner.txt`
-//! ([`Checkpoint`](crate::pal::Checkpoint)). A flow of `rax-pretrained` begins with it and goes on learning.
+//! What a learner has learned, as a folder: `NAME-vN` with `card.toml` ([`LearnerCard`]) and
+//! `learner.txt` ([`Checkpoint`](crate::pal::Checkpoint)). A flow of `rax-pretrained` begins with
+//! it and goes on learning.
 
 use std::path::Path;
 

@@ -1,8 +1,10 @@
-//! Model folders: a trained network with all that is needed to use it, checked before it decides anything.
+//! Model folders: a trained network with all that is needed to use it, checked before it decides
+//! anything.
 //!
-//! A folder `NAME-vN` holds `card.toml` ([`Card`]), `weights.safetensors` and `golden.npz` ([`Golden`]). Nothing of it
-//! is trusted: sizes are bounded, every hash and shape is checked, and the golden observations have to give the golden
-//! outputs. What is wrong is said in one line ([`ModelError`]).
+//! A folder `NAME-vN` holds `card.toml` ([`Card`]), `weights.safetensors` and `golden.npz`
+//! ([`Golden`]). Nothing of it is trusted: sizes are bounded, every hash and shape is checked, and
+//! the golden observations have to give the golden outputs. What is wrong is said in one line
+//! ([`ModelError`]).
 
 mod card;
 mod error;
@@ -61,7 +63,8 @@ pub struct Files<'a> {
     pub golden: &'a [u8],
 }
 
-/// A model, checked. Cheap to share: each flow's policy has a state of its own, and the network in common.
+/// A model, checked. Cheap to share: each flow's policy has a state of its own, and the network in
+/// common.
 #[derive(Clone, Debug)]
 pub struct Model {
     card: Card,
@@ -134,8 +137,8 @@ impl Model {
         &self.card
     }
 
-    /// Does it see, decide and act as the other does, with a network of the same shape? Then only the
-    /// weights may differ, as those of two trainings do.
+    /// Does it see, decide and act as the other does, with a network of the same shape? Then only
+    /// the weights may differ, as those of two trainings do.
     pub fn is_like(&self, other: &Model) -> bool {
         self.card.agent_hash == other.card.agent_hash && self.card.net == other.card.net
     }
@@ -146,8 +149,8 @@ impl Model {
         other_clock.is_ok_and(|own| own.agent == other.agent && own.card.net == other.card.net)
     }
 
-    /// Names it in results: name, version, and 12 hex digits of the hash of all that decides what it does
-    /// (network, agent, weights): `aurora-v1@0123456789ab`.
+    /// Names it in results: name, version, and 12 hex digits of the hash of all that decides what
+    /// it does (network, agent, weights): `aurora-v1@0123456789ab`.
     pub fn id(&self) -> String {
         let Card {
             net,
@@ -160,11 +163,12 @@ impl Model {
         format!("{}@{}", self.card.title(), &hash[..12])
     }
 
-    /// The same network, deciding by another clock; its [`id`](Self::id) stays, as that is what was trained.
+    /// The same network, deciding by another clock; its [`id`](Self::id) stays, as that is what was
+    /// trained.
     ///
     /// # Errors
-    /// [`SpecError`], one line: the clock cannot be kept, the network has an output too many or too few for it, or is
-    /// one of whole numbers.
+    /// [`SpecError`], one line: the clock cannot be kept, the network has an output too many or too
+    /// few for it, or is one of whole numbers.
     pub fn with_clock(&self, clock: ClockSpec) -> Result<Model, SpecError> {
         if self.int8().is_some() {
             return Err(SpecError(
@@ -209,8 +213,9 @@ impl Model {
         }
     }
 
-    /// What decides for one flow and goes on learning as the card says ([`Training::online`]): rewarded with Owl's
-    /// [`Utility`] of these weights, `delta` and `beta`, and with a share `epsilon` of random actions.
+    /// What decides for one flow and goes on learning as the card says ([`Training::online`]):
+    /// rewarded with Owl's [`Utility`] of these weights, `delta` and `beta`, and with a share
+    /// `epsilon` of random actions.
     ///
     /// # Errors
     /// [`SpecError`], one line: the network is recurrent, or the actions are none to choose from.
@@ -242,8 +247,9 @@ impl Model {
         DqnPolicy::new(network, spec, utility, epsilon, setup).map_err(|e| SpecError(e.to_string()))
     }
 
-    /// The controller of one flow as the model is deployed: one of whole numbers is its own, as in the kernel. An
-    /// answer takes effect `latency` after its observation. With limits a guard watches it.
+    /// The controller of one flow as the model is deployed: one of whole numbers is its own, as in
+    /// the kernel. An answer takes effect `latency` after its observation. With limits a guard
+    /// watches it.
     ///
     /// # Errors
     /// None for a model that was loaded: its agent is checked.
@@ -271,7 +277,8 @@ impl Model {
         })
     }
 
-    /// The controller of one flow, which `policy` decides for; an answer takes effect `latency` after its observation.
+    /// The controller of one flow, which `policy` decides for; an answer takes effect `latency`
+    /// after its observation.
     ///
     /// # Errors
     /// None for a model that was loaded: its agent is checked.

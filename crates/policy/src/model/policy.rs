@@ -19,8 +19,9 @@ pub(super) enum Net {
 
 /// A model's network, at work for one flow.
 ///
-/// An observation of the wrong size or with a number that is not finite, and outputs that are not finite, give the
-/// [neutral answer](Answer::NEUTRAL); they are counted (`refused_decisions` of results).
+/// An observation of the wrong size or with a number that is not finite, and outputs that are not
+/// finite, give the [neutral answer](Answer::NEUTRAL); they are counted (`refused_decisions` of
+/// results).
 #[derive(Clone, Debug)]
 pub struct NetworkPolicy {
     net: Net,
@@ -33,7 +34,8 @@ pub struct NetworkPolicy {
 }
 
 impl NetworkPolicy {
-    /// For a flow that has just begun. The network has the inputs and outputs of `spec`, as many as `agent` wants.
+    /// For a flow that has just begun. The network has the inputs and outputs of `spec`, as many as
+    /// `agent` wants.
     pub(super) fn new(net: Net, spec: &NetSpec, agent: Arc<AgentSpec>) -> NetworkPolicy {
         NetworkPolicy {
             state: match &net {

@@ -2,16 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The paths that a model was trained on: each is the least and the most, as its scenarios draw them.
+/// The paths that a model was trained on: each is the least and the most, as its scenarios draw
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingRange {
-    /// The rate of the slowest link, Mbit/s. Of a trace: the mean rate of its slowest and fastest ten seconds.
+    /// The rate of the slowest link, Mbit/s. Of a trace: the mean rate of its slowest and fastest
+    /// ten seconds.
     pub rate_mbps: [f64; 2],
     /// What a packet and its acknowledgement take without a queue, ms.
     pub rtt_ms: [f64; 2],
-    /// What the slowest link takes to send a full queue, ms; of a trace at its mean rate. `None` if no queue of the training
-    /// ever drops.
+    /// What the slowest link takes to send a full queue, ms; of a trace at its mean rate. `None` if
+    /// no queue of the training ever drops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer_ms: Option<[f64; 2]>,
     /// Random loss on the way of the data: a share of the packets.

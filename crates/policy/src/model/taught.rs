@@ -1,5 +1,5 @@
-//! What a network has learned in use, as a safetensors file: its tensors, named as in `weights.safetensors`, and what they
-//! are of.
+//! What a network has learned in use, as a safetensors file: its tensors, named as in
+//! `weights.safetensors`, and what they are of.
 
 use safetensors::{Dtype, SafeTensors, serialize, tensor::TensorView};
 use serde::{Deserialize, Serialize};
@@ -62,10 +62,12 @@ impl Taught {
         serialize(views, Some(metadata)).expect("each tensor has a name of its own")
     }
 
-    /// Reads what [`write`](Self::write) wrote for this `model` and `policy`, whose network is of this `spec`.
+    /// Reads what [`write`](Self::write) wrote for this `model` and `policy`, whose network is of
+    /// this `spec`.
     ///
     /// # Errors
-    /// One line: it is no such file, not whole, of another version, model or policy, or a number is not finite.
+    /// One line: it is no such file, not whole, of another version, model or policy, or a number is
+    /// not finite.
     pub fn read(
         bytes: &[u8],
         spec: &NetSpec,

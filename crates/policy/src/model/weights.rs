@@ -15,8 +15,8 @@ use crate::nn::{NetError, NetKind, NetSpec, Network};
 /// Builds the network of `card` from the file's `bytes`.
 ///
 /// # Errors
-/// One line: not a whole safetensors file; a tensor that is missing, is not the network's, has another shape or
-/// type, or holds a number that is not finite, or out of range.
+/// One line: not a whole safetensors file; a tensor that is missing, is not the network's, has
+/// another shape or type, or holds a number that is not finite, or out of range.
 pub fn net(card: &Card, bytes: &[u8]) -> Result<Net, String> {
     let spec = &card.net;
     let file = SafeTensors::deserialize(bytes)

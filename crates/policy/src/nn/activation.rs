@@ -1,5 +1,5 @@
-//! What dense layers apply to their sums: plain operations only, so that the bits are the same everywhere and many
-//! numbers can be computed at once.
+//! What dense layers apply to their sums: plain operations only, so that the bits are the same
+//! everywhere and many numbers can be computed at once.
 
 use super::Activation;
 
@@ -9,8 +9,8 @@ const ROUND: f32 = 12_582_912.0;
 const LN_2_HIGH: f32 = 0.693_359_4;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
-/// e^x - 1 as 2^n (1 + p) - 1: gives 2^n and p, where x = n ln 2 + r, |r| <= ln 2 / 2, and p = e^r - 1 by Taylor's
-/// series, whose first term left out is below 6e-9. |x| must be at most 80.
+/// e^x - 1 as 2^n (1 + p) - 1: gives 2^n and p, where x = n ln 2 + r, |r| <= ln 2 / 2, and p =
+/// e^r - 1 by Taylor's series, whose first term left out is below 6e-9. |x| must be at most 80.
 #[inline(always)]
 fn split_exp(x: f32) -> (f32, f32) {
     let sum = x * std::f32::consts::LOG2_E + ROUND;

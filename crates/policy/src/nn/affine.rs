@@ -2,13 +2,15 @@
 
 use pulp::{Scalar, Simd};
 
-/// So many outputs are summed side by side, in registers. Tried with Owl's network: 16 and 64 are slower.
+/// So many outputs are summed side by side, in registers. Tried with Owl's network: 16 and 64 are
+/// slower.
 const PANEL: usize = 32;
 
 type Panel = [f32; PANEL];
 
-/// `y = W x + b`. Its parameters lie in the network's one array: biases and weights in panels of 32 outputs, the
-/// last filled up with zeros; in each panel of weights, the 32 of the first input come first.
+/// `y = W x + b`. Its parameters lie in the network's one array: biases and weights in panels of 32
+/// outputs, the last filled up with zeros; in each panel of weights, the 32 of the first input come
+/// first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Affine {
     pub inputs: usize,
@@ -70,7 +72,8 @@ impl Affine {
         }
     }
 
-    /// Adds to `gradient` what `dy`, the gradient of the outputs, makes of the parameters'; and to `dx` the inputs'.
+    /// Adds to `gradient` what `dy`, the gradient of the outputs, makes of the parameters'; and to
+    /// `dx` the inputs'.
     #[inline(always)]
     pub fn backward(
         &self,

@@ -7,7 +7,8 @@ use super::gru::{self, Gru};
 use super::lstm::{self, Lstm};
 use super::mask::Mask;
 
-/// One layer: where its parameters lie, and what it does. A step leaves a record, which ends with its outputs.
+/// One layer: where its parameters lie, and what it does. A step leaves a record, which ends with
+/// its outputs.
 #[derive(Clone, Debug)]
 pub(super) enum Layer {
     Mask(Mask),

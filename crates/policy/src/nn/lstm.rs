@@ -22,7 +22,8 @@ pub(super) struct Lstm {
     pub hidden: Affine,
 }
 
-/// How many numbers a step leaves in its record for each unit: h, c; i, f, g, o; four sums; tanh(c'); h'.
+/// How many numbers a step leaves in its record for each unit: h, c; i, f, g, o; four sums;
+/// tanh(c'); h'.
 pub(super) const RECORD: usize = 12;
 /// How many numbers of work space the way back takes for each unit.
 pub(super) const WORK: usize = 4;

@@ -4,8 +4,8 @@
 //! y_j = x_j sigmoid(w_j known + b_j)   if known > 0, else 0
 //! ```
 //!
-//! for each masked feature j of each interval; all other inputs pass as they are. One network so serves any share
-//! of known switches, none among them.
+//! for each masked feature j of each interval; all other inputs pass as they are. One network so
+//! serves any share of known switches, none among them.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,8 @@ use super::layer::Back;
 pub struct MaskSpec {
     /// How many numbers each interval has; the inputs are intervals, one after another.
     pub features: usize,
-    /// Which of them is the share that is known: where it is not above zero, those masked are padding.
+    /// Which of them is the share that is known: where it is not above zero, those masked are
+    /// padding.
     pub known: usize,
     /// Which of them are weighed.
     pub masked: Vec<usize>,

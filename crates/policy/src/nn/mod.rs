@@ -1,9 +1,10 @@
 //! The networks that decide: what they are made of, their outputs, and how they learn.
 //!
-//! A [`NetSpec`] says what a network is made of; its tensors have PyTorch's names, shapes and formulas. A
-//! [`Network`] answers with the same bits on every machine: each output is summed in the order of its inputs,
-//! with a rounding after every multiplication and every addition, and `tanh` and the logistic function are our
-//! own few plain operations. Instruction sets differ only in how many outputs they sum at once.
+//! A [`NetSpec`] says what a network is made of; its tensors have PyTorch's names, shapes and
+//! formulas. A [`Network`] answers with the same bits on every machine: each output is summed in
+//! the order of its inputs, with a rounding after every multiplication and every addition, and
+//! `tanh` and the logistic function are our own few plain operations. Instruction sets differ only
+//! in how many outputs they sum at once.
 
 mod activation;
 mod affine;

@@ -48,11 +48,12 @@ impl State {
 }
 
 impl Network {
-    /// A network of the given tensors: `source` is asked for each by name and shape ([`NetSpec::tensors`]).
+    /// A network of the given tensors: `source` is asked for each by name and shape
+    /// ([`NetSpec::tensors`]).
     ///
     /// # Errors
-    /// [`NetError`] if the spec cannot be built, or if a tensor is missing, has another size, or has a number that
-    /// is not finite.
+    /// [`NetError`] if the spec cannot be built, or if a tensor is missing, has another size, or
+    /// has a number that is not finite.
     pub fn new(spec: &NetSpec, source: &mut TensorSource<'_>) -> Result<Network, NetError> {
         spec.check()?;
         if spec.kind == NetKind::Int8 {
@@ -99,8 +100,8 @@ impl Network {
         self
     }
 
-    /// Its parameters, in an order of its own and with zeros between them that change nothing; gradients have the
-    /// same. See [`Network::tensors`].
+    /// Its parameters, in an order of its own and with zeros between them that change nothing;
+    /// gradients have the same. See [`Network::tensors`].
     pub fn parameters(&self) -> &[f32] {
         &self.parameters
     }
@@ -110,7 +111,8 @@ impl Network {
         &mut self.parameters
     }
 
-    /// Parameters, or a gradient, as the tensors of [`NetSpec::tensors`]: name, shape, numbers row by row.
+    /// Parameters, or a gradient, as the tensors of [`NetSpec::tensors`]: name, shape, numbers row
+    /// by row.
     ///
     /// # Panics
     /// If there are not as many `values` as [parameters](Network::parameters).

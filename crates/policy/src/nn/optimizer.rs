@@ -79,7 +79,8 @@ impl OptimizerSpec {
     }
 }
 
-/// Takes steps, and keeps what it has to know of those before. One that was serialised goes on bit for bit.
+/// Takes steps, and keeps what it has to know of those before. One that was serialised goes on bit
+/// for bit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Optimizer {
@@ -199,8 +200,9 @@ impl Optimizer {
     }
 }
 
-/// Scales the gradient down so that its norm is at most `limit`, as `torch.nn.utils.clip_grad_norm_` does. Gives the
-/// norm that it had; if that is not finite, no step should be taken.
+/// Scales the gradient down so that its norm is at most `limit`, as
+/// `torch.nn.utils.clip_grad_norm_` does. Gives the norm that it had; if that is not finite, no
+/// step should be taken.
 pub fn clip_norm(gradient: &mut [f32], limit: f32) -> f32 {
     let square = |g: &f32| f64::from(*g) * f64::from(*g);
     let norm = gradient.iter().map(square).sum::<f64>().sqrt() as f32;

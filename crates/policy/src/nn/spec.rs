@@ -20,8 +20,9 @@ const MAX_PARAMETERS: usize = 1 << 24;
 /// ```
 ///
 /// A `gru` or an `lstm` has `recurrent_layers` (1 unless told) of that kind, then dense ones: with
-/// `layers = [9, 64, 2]`, 9 inputs, one recurrent layer of 64 units, and 2 outputs. An `int8` network is a
-/// [`headway_fixed::Mlp`]: its layers are that one's, and it has no activations to choose.
+/// `layers = [9, 64, 2]`, 9 inputs, one recurrent layer of 64 units, and 2 outputs. An `int8`
+/// network is a [`headway_fixed::Mlp`]: its layers are that one's, and it has no activations to
+/// choose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetSpec {
@@ -111,9 +112,10 @@ impl NetSpec {
     }
 
     /// The names and shapes of its tensors, in the order in which they are applied; weights are
-    /// `[outputs, inputs]`, row by row, as PyTorch has them. `layers.N.weight` and `layers.N.bias` are the dense
-    /// layers', `gru.weight_ih_lN`, `gru.weight_hh_lN`, `gru.bias_ih_lN` and `gru.bias_hh_lN` a recurrent layer's,
-    /// `mask.weight` and `mask.bias` the mask's. `multipliers` and `shifts` scale the sums of an int8 network's layers.
+    /// `[outputs, inputs]`, row by row, as PyTorch has them. `layers.N.weight` and `layers.N.bias`
+    /// are the dense layers', `gru.weight_ih_lN`, `gru.weight_hh_lN`, `gru.bias_ih_lN` and
+    /// `gru.bias_hh_lN` a recurrent layer's, `mask.weight` and `mask.bias` the mask's.
+    /// `multipliers` and `shifts` scale the sums of an int8 network's layers.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
         let mut tensors = Vec::new();
         if let Some(mask) = &self.mask {

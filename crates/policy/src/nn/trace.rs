@@ -60,10 +60,11 @@ impl Network {
         output.copy_from_slice(&record[record.len() - output.len()..]);
     }
 
-    /// Goes back through the steps of `trace`: `outputs` is the gradient of the loss by the outputs of each step,
-    /// step by step. The gradient by the [parameters](Network::parameters) is added to `gradient`; the one by the
-    /// inputs of each step is written to `inputs`, which may be empty. The memory before the first step is taken as
-    /// given. The parameters must be those that the steps were made with.
+    /// Goes back through the steps of `trace`: `outputs` is the gradient of the loss by the outputs
+    /// of each step, step by step. The gradient by the [parameters](Network::parameters) is added
+    /// to `gradient`; the one by the inputs of each step is written to `inputs`, which may be
+    /// empty. The memory before the first step is taken as given. The parameters must be those that
+    /// the steps were made with.
     ///
     /// # Panics
     /// If a length is not the one for the network and the number of steps.

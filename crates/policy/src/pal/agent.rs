@@ -49,9 +49,10 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         }
     }
 
-    /// Acts on an observation, after learning from what is rewarded by now. `window` is how many units of partial actions
-    /// may be under way, `round` how many are answered in a round trip: a segment is as long as the shorter of the two.
-    /// `units` is what one of each reward is expected to be about.
+    /// Acts on an observation, after learning from what is rewarded by now. `window` is how many
+    /// units of partial actions may be under way, `round` how many are answered in a round trip: a
+    /// segment is as long as the shorter of the two. `units` is what one of each reward is expected
+    /// to be about.
     ///
     /// # Errors
     /// [`Diverged`]: the weights are of no use any more.
@@ -92,8 +93,8 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         Ok(action)
     }
 
-    /// The last action has caused a partial action of this size: its number, for [`feedback`](Self::feedback). Before
-    /// the first action there is none to number: `u64::MAX`.
+    /// The last action has caused a partial action of this size: its number, for
+    /// [`feedback`](Self::feedback). Before the first action there is none to number: `u64::MAX`.
     #[inline]
     pub fn partial_action(&mut self, size: f32) -> u64 {
         if let Some(segment) = self.segments.back_mut() {
@@ -103,7 +104,8 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         self.next.wrapping_sub(1)
     }
 
-    /// What came of the partial action with that number. What was given up, or is answered already, is ignored.
+    /// What came of the partial action with that number. What was given up, or is answered already,
+    /// is ignored.
     #[inline]
     pub fn feedback(&mut self, number: u64, rewards: &[f32; N]) {
         let segment = self.segments.iter_mut().rev().find(|s| s.first <= number);
@@ -178,8 +180,8 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         Ok(())
     }
 
-    /// Ends the segment under way if it is time (Algorithm 3). What its own weights expect of the step that follows is
-    /// what its averages end with: Algorithm 1, line 8.
+    /// Ends the segment under way if it is time (Algorithm 3). What its own weights expect of the
+    /// step that follows is what its averages end with: Algorithm 1, line 8.
     fn end_segment(&mut self, spec: &PalSpec, observation: &[f32]) {
         let under_way = self.segments.back_mut();
         if let Some(segment) = under_way.filter(|s| s.is_due(spec.shortest, spec.longest)) {

@@ -9,10 +9,11 @@ use super::{PalSpec, Weights, nets};
 use crate::model::sha256;
 use crate::nn::{NetError, Network, Optimizer};
 
-/// What goes on after a restart: the weights with what their optimisers know, and what an agent's networks remember. Actions
-/// whose feedback was awaited are not part of it.
+/// What goes on after a restart: the weights with what their optimisers know, and what an agent's
+/// networks remember. Actions whose feedback was awaited are not part of it.
 ///
-/// As text it is a line with the format and the SHA-256 of the rest, then JSON that keeps every bit.
+/// As text it is a line with the format and the SHA-256 of the rest, then JSON that keeps every
+/// bit.
 #[derive(Clone, Debug)]
 pub struct Checkpoint<const N: usize> {
     /// The weights.
@@ -56,8 +57,8 @@ impl<const N: usize> Checkpoint<N> {
         format!("{FORMAT}{}\n{body}\n", sha256(body.as_bytes()))
     }
 
-    /// Reads what [`write`](Self::write) wrote, for observations of so many `inputs` and critics of these `groups` of
-    /// rewards.
+    /// Reads what [`write`](Self::write) wrote, for observations of so many `inputs` and critics of
+    /// these `groups` of rewards.
     ///
     /// # Errors
     /// [`NetError`], one line: it is no such file, not whole, or was learned for something else.

@@ -12,8 +12,8 @@ pub struct Gaussian {
 }
 
 impl Gaussian {
-    /// From the actor's two outputs: the mean, and softplus of the second above the least standard deviation. At an output of 0
-    /// the standard deviation is `initial`.
+    /// From the actor's two outputs: the mean, and softplus of the second above the least standard
+    /// deviation. At an output of 0 the standard deviation is `initial`.
     pub(super) fn of(outputs: [f32; 2], initial: f32, least: f32) -> Gaussian {
         Gaussian {
             mean: outputs[0],

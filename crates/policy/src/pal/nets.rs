@@ -9,8 +9,9 @@ use crate::nn::{Activation, NetError, NetKind, NetSpec, Network, State};
 /// The most numbers that the networks put out for a step.
 pub(super) const MAX_OUTPUTS: usize = 8;
 
-/// What each network is made of: the actor, with mean and standard deviation; then a critic for each group of rewards that are
-/// predicted together (Fig. 4: those of like size share their layers).
+/// What each network is made of: the actor, with mean and standard deviation; then a critic for
+/// each group of rewards that are predicted together (Fig. 4: those of like size share their
+/// layers).
 pub(super) fn specs(spec: &PalSpec, inputs: usize, groups: &[usize]) -> Vec<NetSpec> {
     let net = |units: usize, outputs: usize| NetSpec {
         kind: NetKind::Gru,
@@ -25,9 +26,9 @@ pub(super) fn specs(spec: &PalSpec, inputs: usize, groups: &[usize]) -> Vec<NetS
         .collect()
 }
 
-/// A network of random weights, as PyTorch draws them: uniform, up to one over the root of the number of inputs (of a GRU,
-/// of its units). Its last layer begins at a tenth of that, so that the first actions are chance alone and the
-/// first predictions the units that they are given in.
+/// A network of random weights, as PyTorch draws them: uniform, up to one over the root of the
+/// number of inputs (of a GRU, of its units). Its last layer begins at a tenth of that, so that the
+/// first actions are chance alone and the first predictions the units that they are given in.
 pub(super) fn random(spec: &NetSpec, stream: &mut Stream) -> Result<Network, NetError> {
     Network::new(spec, &mut |name, shape| {
         let (units, scale) = match name.starts_with("gru") {

@@ -18,8 +18,9 @@ pub(super) struct Step<const N: usize> {
     pub rewards: [f32; N],
 }
 
-/// Steps acted with the same weights. The networks' records are kept as they act, so that nothing has to be computed again
-/// for the gradient: what Algorithm 2 restores in its lines 5 and 6 is all here.
+/// Steps acted with the same weights. The networks' records are kept as they act, so that nothing
+/// has to be computed again for the gradient: what Algorithm 2 restores in its lines 5 and 6 is all
+/// here.
 #[derive(Clone, Debug)]
 pub(super) struct Segment<const N: usize> {
     /// The number of its first partial action.
@@ -66,7 +67,8 @@ impl<const N: usize> Segment<N> {
         self.continuation = None;
     }
 
-    /// All outputs for an observation: mean and standard deviation, then the critics'. Adds to the traces.
+    /// All outputs for an observation: mean and standard deviation, then the critics'. Adds to the
+    /// traces.
     #[inline]
     pub fn outputs(&mut self, memories: &mut Memories, observation: &[f32]) -> [f32; MAX_OUTPUTS] {
         let (mut outputs, mut at) = ([0.0; MAX_OUTPUTS], 0);
@@ -94,7 +96,8 @@ impl<const N: usize> Segment<N> {
         outputs
     }
 
-    /// The window that the first step makes is the round (Algorithm 3), if that is not longer than `round`.
+    /// The window that the first step makes is the round (Algorithm 3), if that is not longer than
+    /// `round`.
     pub fn add(&mut self, step: Step<N>, action_scale: f32, round: f32) {
         if self.steps.is_empty() {
             self.left = (step.window + action_scale * step.action)

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::nn::{NetError, OptimizerSpec};
 
-/// How an agent learns. The paper gives none of these numbers (docs/decisions/0040-rax.md says what they change).
+/// How an agent learns. The paper gives none of these numbers (docs/decisions/0040-rax.md says what
+/// they change).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PalSpec {
@@ -26,7 +27,8 @@ pub struct PalSpec {
     pub least_deviation: f32,
     /// Each gradient is scaled down to this norm.
     pub gradient_norm: f32,
-    /// Are advantages divided by their recent root mean square? It is kept by this much a segment; 0 leaves them as they are.
+    /// Are advantages divided by their recent root mean square? It is kept by this much a segment;
+    /// 0 leaves them as they are.
     pub advantage_memory: f32,
     /// What is taken away from advantages.
     pub centre: Centre,
@@ -42,7 +44,8 @@ pub struct PalSpec {
     pub largest_norm: f32,
 }
 
-/// What is taken away from advantages: a critic that is wrong by as much everywhere then does no harm.
+/// What is taken away from advantages: a critic that is wrong by as much everywhere then does no
+/// harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Centre {

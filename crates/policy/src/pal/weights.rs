@@ -39,8 +39,8 @@ pub(super) struct Moments {
 pub struct Diverged;
 
 impl<const N: usize> Weights<N> {
-    /// Random weights, for observations of so many `inputs`. `groups` says how many rewards each critic predicts, in
-    /// their order.
+    /// Random weights, for observations of so many `inputs`. `groups` says how many rewards each
+    /// critic predicts, in their order.
     ///
     /// # Errors
     /// [`NetError`], one line: a setting is out of range, or the groups are not of `N` rewards.
@@ -136,7 +136,8 @@ impl<const N: usize> Weights<N> {
         Ok(())
     }
 
-    /// Averages the rewards from each step on (Eq. 1), and compares what they are worth with what was expected.
+    /// Averages the rewards from each step on (Eq. 1), and compares what they are worth with what
+    /// was expected.
     fn weigh(&mut self, task: &impl Task<N>, segment: &Segment<N>) {
         self.returns.clear();
         self.advantages.clear();

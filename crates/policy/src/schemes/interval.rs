@@ -1,5 +1,5 @@
-//! The interval study's agent: Aurora's, with any multiple of any estimate of the RTT for an interval; and its successor,
-//! which chooses the multiple itself.
+//! The interval study's agent: Aurora's, with any multiple of any estimate of the RTT for an
+//! interval; and its successor, which chooses the multiple itself.
 
 use headway_cc::{CongestionControl, Family, Kind, Need, Param, Scheme, Setup, Values};
 
@@ -75,7 +75,8 @@ fn clock(values: &Values) -> ClockSpec {
     }
 }
 
-/// The model, deciding at the interval that was asked for; `None` of another scheme, whose model has its own.
+/// The model, deciding at the interval that was asked for; `None` of another scheme, whose model
+/// has its own.
 pub(super) fn with_clock(scheme: &Scheme, values: &Values, model: &Model) -> Option<Model> {
     const CHECKED: &str =
         "a parameter is within what a clock can keep, and the model's intervals are its clock's";

@@ -85,12 +85,12 @@ fn loaded(model: Model) -> Loaded {
     }
 }
 
-/// What may stand before a model's version: whole numbers, or other training links. Anything else is
-/// another scheme's name.
+/// What may stand before a model's version: whole numbers, or other training links. Anything else
+/// is another scheme's name.
 const KINDS: [&str; 2] = ["int8-", "cellular-"];
 
-/// The model `NAME-VERSION` of those that come with Headway, or that of a folder: another training of
-/// one of them, such as with another seed.
+/// The model `NAME-VERSION` of those that come with Headway, or that of a folder: another training
+/// of one of them, such as with another seed.
 fn model_of(name: &str, text: &str) -> Result<Loaded, String> {
     // Of owl and owl-loss, v1 is what is left of owl-v1 alone.
     let version_of = |title: &'static str| {

@@ -1,5 +1,5 @@
-//! Owl: a Q-network that adds packets to Cubic's window, told of the path by its sender and by the switches that are
-//! known.
+//! Owl: a Q-network that adds packets to Cubic's window, told of the path by its sender and by the
+//! switches that are known.
 
 use headway_cc::{CongestionControl, Duration, Family, Kind, Need, Param, Scheme, Setup, Values};
 
@@ -9,8 +9,8 @@ use crate::{Learned, Limits, Policy};
 
 const MODEL: Param = trained("v1", "v1", |text| model_of("owl", text));
 const LOSS_MODEL: Param = trained("v1", "v1", |text| model_of("owl-loss", text));
-/// Half of all answers of an agent in user space are seen by the kernel this long after what they answer: 10 us up, 5 us
-/// for the network, 11 us down (decision 30).
+/// Half of all answers of an agent in user space are seen by the kernel this long after what they
+/// answer: 10 us up, 5 us for the network, 11 us down (decision 30).
 pub(super) const LATENCY: Param = Param {
     name: "latency",
     help: "delay from an observation to the effect of its action; the default is that of an agent in user space",

@@ -1,4 +1,5 @@
-//! The rule that Owl's network imitates, as a controller of its own: whether the network is better shows beside it.
+//! The rule that Owl's network imitates, as a controller of its own: whether the network is better
+//! shows beside it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -21,8 +22,8 @@ const PACKETS: Param = Param {
         max: 1e4,
     },
 };
-/// Seconds since the minimum RTT was last measured, after which the queue is emptied: the minimum RTT is that of
-/// the last 10 s, and a standing queue would become part of it.
+/// Seconds since the minimum RTT was last measured, after which the queue is emptied: the minimum
+/// RTT is that of the last 10 s, and a standing queue would become part of it.
 const DRAIN_AFTER_S: f64 = 9.0;
 /// The window while the queue is emptied, as a share of the BDP.
 const DRAINED: f64 = 0.95;

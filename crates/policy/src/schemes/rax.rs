@@ -1,4 +1,5 @@
-//! Rax: congestion control that learns while it runs, from random weights, on every acknowledgement.
+//! Rax: congestion control that learns while it runs, from random weights, on every
+//! acknowledgement.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -97,10 +98,12 @@ const CRITICS: [usize; 2] = [2, 1];
 pub(crate) type RaxCheckpoint = Checkpoint<REWARDS>;
 /// The gains of the averages (§3.2).
 const GAINS: [f32; 2] = [1.0 / 8.0, 1.0 / 256.0];
-/// A window of so many times what the path returns in a round trip has run away: an action changes nothing any more, and
-/// beyond twice as many feedback would come for segments that are forgotten ([`PalSpec::most_awaited`]).
+/// A window of so many times what the path returns in a round trip has run away: an action changes
+/// nothing any more, and beyond twice as many feedback would come for segments that are forgotten
+/// ([`PalSpec::most_awaited`]).
 const RUNAWAY: f32 = 32.0;
-/// What a path returns at least, in packets, as far as that goes: a flow that begins has not seen it yet.
+/// What a path returns at least, in packets, as far as that goes: a flow that begins has not seen
+/// it yet.
 const LEAST_ROUND: f32 = 10.0;
 /// After the weights diverged or the window ran away NewReno runs for so long.
 const FALLBACK: Duration = Duration::from_secs(10);
@@ -321,7 +324,8 @@ impl Rax {
         Tag(self.agent.partial_action(packets).wrapping_add(1))
     }
 
-    /// How long ago the last acknowledgement was, in ms. Before the packet was sent nothing could come: a pause is no gap.
+    /// How long ago the last acknowledgement was, in ms. Before the packet was sent nothing could
+    /// come: a pause is no gap.
     pub(super) fn gap_ms(&mut self, now: Time, sent: Time) -> f32 {
         let last = self
             .last_ack
@@ -398,7 +402,8 @@ impl Rax {
         }
         let observation = self.state.observation(self.least_rtt_ms);
         let units = [1.0, 1.0, self.state.averages[1][0].max(1e-3) / self.window];
-        // A window that runs away is many times that, and has to be learned from before all of it has been sent.
+        // A window that runs away is many times that, and has to be learned from before all of it
+        // has been sent.
         let round = self.state.packets_per_rtt();
         let action = self
             .agent
@@ -418,8 +423,8 @@ impl Rax {
         RUNAWAY * self.state.path_holds()
     }
 
-    /// NewReno for a while, from what the path holds at most, then what it began with again: a model's weights, or random
-    /// ones.
+    /// NewReno for a while, from what the path holds at most, then what it began with again: a
+    /// model's weights, or random ones.
     fn start_over(&mut self, now: Time) {
         self.divergences += 1;
         self.window = self.window.min(self.state.path_holds());

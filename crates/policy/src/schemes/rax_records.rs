@@ -11,8 +11,9 @@ use crate::nn::NetError;
 /// Gradients, about one a round trip: fewer teach next to nothing.
 const LEAST_UPDATES: u64 = 200;
 
-/// A flow that learns from its records (Rax, §3.2). A record counts packets and does not name them: they are taken to be
-/// answered in the order in which they were sent, so that a loss may be put down to an action near the one that caused it.
+/// A flow that learns from its records (Rax, §3.2). A record counts packets and does not name them:
+/// they are taken to be answered in the order in which they were sent, so that a loss may be put
+/// down to an action near the one that caused it.
 #[derive(Debug)]
 pub struct RaxOverRecords {
     rax: Rax,
@@ -24,17 +25,19 @@ pub struct RaxOverRecords {
 }
 
 impl RaxOverRecords {
-    /// More packets than any window of Rax has. Where more came between two records, records were lost, and what they told
-    /// is not made up for: this is also the most work that a record makes.
+    /// More packets than any window of Rax has. Where more came between two records, records were
+    /// lost, and what they told is not made up for: this is also the most work that a record makes.
     const MOST: usize = 1 << 12;
-    /// In packets. A host's receiver acknowledges two at once, and a third only 40 ms later: from two on one more brings
-    /// nothing, and a flow that begins below learns to stay there (BBR's least window is four for the same reason).
+    /// In packets. A host's receiver acknowledges two at once, and a third only 40 ms later: from
+    /// two on one more brings nothing, and a flow that begins below learns to stay there (BBR's
+    /// least window is four for the same reason).
     const LEAST_WINDOW: f32 = 4.0;
-    /// So many packets of an acknowledgement act: receivers acknowledge two at once, and a host that puts more together
-    /// leaves no time between them that an action could count in.
+    /// So many packets of an acknowledgement act: receivers acknowledge two at once, and a host
+    /// that puts more together leaves no time between them that an action could count in.
     const MOST_ACTS: usize = 4;
 
-    /// A flow that knows nothing yet, or goes on from what another has learned ([`learned`](Self::learned)).
+    /// A flow that knows nothing yet, or goes on from what another has learned
+    /// ([`learned`](Self::learned)).
     ///
     /// # Errors
     /// [`NetError`], one line: a setting is out of range, or it is no whole checkpoint.
@@ -59,8 +62,8 @@ impl RaxOverRecords {
         }
     }
 
-    /// Takes the flow's state at an acknowledgement or a timeout. Where somebody else has its window
-    /// ([`Record::TRIPPED`]) it does not act, and learns only of what it did before.
+    /// Takes the flow's state at an acknowledgement or a timeout. Where somebody else has its
+    /// window ([`Record::TRIPPED`]) it does not act, and learns only of what it did before.
     pub fn on_record(&mut self, record: &Record) {
         let since = |now: u32, before: u32| now.wrapping_sub(before) as usize;
         let (now, acts) = (record.now(), !record.has(Record::TRIPPED));
@@ -109,8 +112,8 @@ impl RaxOverRecords {
         self.last = *record;
     }
 
-    /// Has the record the first ECN mark of a round trip? The receiver repeats it until the sender has slowed down, so the
-    /// others say nothing new.
+    /// Has the record the first ECN mark of a round trip? The receiver repeats it until the sender
+    /// has slowed down, so the others say nothing new.
     fn has_new_marks(&mut self, record: &Record) -> bool {
         let is_over = |until: &u32| record.delivered.wrapping_sub(*until) < 1 << 31;
         self.marked_until = self.marked_until.filter(|until| !is_over(until));
@@ -123,7 +126,8 @@ impl RaxOverRecords {
         is_new
     }
 
-    /// What is on its way is the host's to say: it counts a SYN as delivered, and may send a packet twice without a loss.
+    /// What is on its way is the host's to say: it counts a SYN as delivered, and may send a packet
+    /// twice without a loss.
     fn agree(&mut self, in_flight: usize) {
         while self.flying.len() > in_flight {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
@@ -134,8 +138,8 @@ impl RaxOverRecords {
         }
     }
 
-    /// A window that is not filled, since there is no data or the receiver has no room, grows no further: there is nothing
-    /// to learn from an action that changes nothing (RFC 7661).
+    /// A window that is not filled, since there is no data or the receiver has no room, grows no
+    /// further: there is nothing to learn from an action that changes nothing (RFC 7661).
     fn validate(&mut self, filled: usize, before: f32) {
         let filled = filled as f32;
         let most = (filled + (filled / 8.0).max(10.0)).max(before);
@@ -144,18 +148,20 @@ impl RaxOverRecords {
         }
     }
 
-    /// The window that it wants, in whole packets, 1 or more; `None` while it wants none, since it diverged.
+    /// The window that it wants, in whole packets, 1 or more; `None` while it wants none, since it
+    /// diverged.
     pub fn cwnd(&self, now: Time) -> Option<u32> {
         (!self.rax.stands_by(now)).then(|| self.rax.window().round() as u32)
     }
 
-    /// What it has learned so far, for another flow to go on from; `None` while that is next to nothing, as after it diverged
-    /// and began with random weights.
+    /// What it has learned so far, for another flow to go on from; `None` while that is next to
+    /// nothing, as after it diverged and began with random weights.
     pub fn learned(&self) -> Option<String> {
         (self.updates() >= LEAST_UPDATES).then(|| self.rax.learned())
     }
 
-    /// How many gradients that took, those of the flows before it among them; those of its model after it diverged, or none.
+    /// How many gradients that took, those of the flows before it among them; those of its model
+    /// after it diverged, or none.
     pub fn updates(&self) -> u64 {
         self.rax.updates()
     }

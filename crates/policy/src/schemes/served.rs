@@ -64,11 +64,12 @@ pub enum Carried {
 }
 
 impl Served {
-    /// Reads a scheme as `headway bench --schemes` does: `owl`, `owl:online=true`, `learned:model=DIR`, `rax:alpha=2`;
-    /// without what only a simulated flow has.
+    /// Reads a scheme as `headway bench --schemes` does: `owl`, `owl:online=true`,
+    /// `learned:model=DIR`, `rax:alpha=2`; without what only a simulated flow has.
     ///
     /// # Errors
-    /// [`SchemeError`]: no such learned scheme, no such model, or a parameter that the agent does not have.
+    /// [`SchemeError`]: no such learned scheme, no such model, or a parameter that the agent does
+    /// not have.
     pub fn read(spec: &str) -> Result<Served, SchemeError> {
         let selection = Registry::new(SCHEMES).select(spec)?;
         check(&selection)?;
@@ -129,7 +130,8 @@ impl Served {
         !matches!(self.content, Content::Net(_, None))
     }
 
-    /// The same without learning: the network as it was trained before. `None` for Rax, which has none that does not learn.
+    /// The same without learning: the network as it was trained before. `None` for Rax, which has
+    /// none that does not learn.
     pub fn frozen(&self) -> Option<Served> {
         match &self.content {
             Content::Net(model, _) => Some(Served {
@@ -141,8 +143,9 @@ impl Served {
         }
     }
 
-    /// What a flow of this scheme has learned, as a file for another to go on from; `None` if it does not learn, or what it
-    /// has learned is of no use. A network is a safetensors file, Rax's is text.
+    /// What a flow of this scheme has learned, as a file for another to go on from; `None` if it
+    /// does not learn, or what it has learned is of no use. A network is a safetensors file, Rax's
+    /// is text.
     pub fn learned(&self, flow: &Carried) -> Option<Vec<u8>> {
         match flow {
             Carried::Net(decider) => {
@@ -178,7 +181,8 @@ impl Served {
         Ok(Experience(learned))
     }
 
-    /// Who decides for a flow. One that learns goes on from `experience`, which is of a flow of this scheme.
+    /// Who decides for a flow. One that learns goes on from `experience`, which is of a flow of
+    /// this scheme.
     ///
     /// # Errors
     /// [`SchemeError`], one line: the experience is of another scheme.
@@ -236,7 +240,8 @@ impl Carried {
         }
     }
 
-    /// How many gradients it has learned from, with those that it goes on from; 0 if it does not learn.
+    /// How many gradients it has learned from, with those that it goes on from; 0 if it does not
+    /// learn.
     pub fn updates(&self) -> u64 {
         match self {
             Carried::Net(decider) => decider.policy().learner().map_or(0, DqnLearner::steps),

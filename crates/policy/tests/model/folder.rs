@@ -1,4 +1,5 @@
-//! `fixtures/tiny-v1` (scripts/make_test_model.py, written by NumPy and safetensors' Python), and changed copies of it.
+//! `fixtures/tiny-v1` (scripts/make_test_model.py, written by NumPy and safetensors' Python), and
+//! changed copies of it.
 
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
@@ -111,7 +112,8 @@ fn a_model_says_what_its_author_worked_out_by_hand() {
     let (rows, error) = model.golden();
     assert!(rows == 32 && error < 1e-6, "{rows} rows, {error}");
     let mut policy = model.policy();
-    // No queue, no loss: -tanh(-1). A quarter of an RTT of queue: nothing. Losses of a tenth besides: -tanh(2).
+    // No queue, no loss: -tanh(-1). A quarter of an RTT of queue: nothing. Losses of a tenth
+    // besides: -tanh(2).
     for (observation, answer) in [
         ([0.0, 0.0, 0.0, 0.0], 0.761_594_2),
         ([0.0, 0.0, 0.25, 0.0], 0.0),

@@ -1,4 +1,5 @@
-//! Everything that can be wrong with a model, each in one line that names the file and what would be right.
+//! Everything that can be wrong with a model, each in one line that names the file and what would
+//! be right.
 
 use headway_policy::AgentSpec;
 use headway_policy::model::{Model, WEIGHTS};

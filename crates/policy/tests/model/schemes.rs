@@ -122,7 +122,8 @@ fn owl_and_owl_loss_have_models_of_their_own() {
     assert_eq!(select("owl").expect("a scheme").canonical(), canonical);
 }
 
-/// Nothing known, everything known, and a controller that is lost after 4 s: a link of its own is used, and no queue stands.
+/// Nothing known, everything known, and a controller that is lost after 4 s: a link of its own is
+/// used, and no queue stands.
 #[test]
 fn owl_does_with_any_knowledge_and_with_a_controller_that_is_lost() {
     let run = |switches: &str| {
@@ -182,7 +183,8 @@ fn every_interval_is_one_model() {
     }
 }
 
-/// The interval is what was asked for, wherever the flow is carried: 100 ms, twice the estimate of samples of 50 ms.
+/// The interval is what was asked for, wherever the flow is carried: 100 ms, twice the estimate of
+/// samples of 50 ms.
 #[test]
 fn the_interval_is_the_one_that_was_asked_for() {
     for (spec, ms) in [

@@ -1,5 +1,6 @@
-//! Without delay, and with one partial action each, it is advantage actor-critic (Mnih et al. 2016): beside one written
-//! straight from its formulas, in double precision, whose gradients are differences of its loss.
+//! Without delay, and with one partial action each, it is advantage actor-critic (Mnih et al.
+//! 2016): beside one written straight from its formulas, in double precision, whose gradients are
+//! differences of its loss.
 
 use headway_cc::Stream;
 use headway_policy::pal::Weights;

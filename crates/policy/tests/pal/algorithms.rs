@@ -1,4 +1,5 @@
-//! When weights are taken over and gradients are applied, beside Algorithms 3 and 4 as they are printed.
+//! When weights are taken over and gradients are applied, beside Algorithms 3 and 4 as they are
+//! printed.
 
 use std::collections::VecDeque;
 
@@ -19,8 +20,9 @@ struct Printed {
 }
 
 impl Printed {
-    /// Algorithm 3. (Its line 7 has `i + 1 >= 10` where the number of steps since `i` must be meant, and its line 12
-    /// `#(l_windows) - 1` where the step about to be taken is: as printed the loop of line 3 does not end.)
+    /// Algorithm 3. (Its line 7 has `i + 1 >= 10` where the number of steps since `i` must be
+    /// meant, and its line 12 `#(l_windows) - 1` where the step about to be taken is: as printed
+    /// the loop of line 3 does not end.)
     fn update_weights(&self) -> bool {
         let mut i = 0;
         while i < self.actions.len() {
@@ -110,8 +112,8 @@ fn segments_are_those_of_algorithms_3_and_4() {
             agent.feedback(number, &[1.0]);
             awaited[index - at_update] -= 1;
         }
-        // Actions whose last feedback is in, the first ones first; one without partial actions waits for none, but the
-        // last may yet have some.
+        // Actions whose last feedback is in, the first ones first; one without partial actions
+        // waits for none, but the last may yet have some.
         let rewarded = awaited.iter().take_while(|open| **open == 0).count();
         printed.rewards = rewarded;
     }

@@ -5,8 +5,8 @@ use headway_policy::pal::{Agent, Diverged, Weights};
 
 use crate::task::{Plain, agent, numbers, observation, plain, reward, weights};
 
-/// Runs 40 rounds of 12 actions with none to three partial actions each, whose feedback comes after the round in the
-/// order that `arrange` makes of it.
+/// Runs 40 rounds of 12 actions with none to three partial actions each, whose feedback comes after
+/// the round in the order that `arrange` makes of it.
 fn learned(arrange: impl Fn(&mut Vec<(u64, f32)>)) -> Vec<f32> {
     let mut weights = weights(plain(12));
     let mut agent = agent(&weights);
@@ -49,7 +49,8 @@ fn feedback_may_come_in_any_order() {
     assert_ne!(in_order, wrong, "it matters what comes");
 }
 
-/// Two partial actions, of which one is answered twice: the other's answer is not the first's to give.
+/// Two partial actions, of which one is answered twice: the other's answer is not the first's to
+/// give.
 #[test]
 fn each_partial_action_is_answered_once() {
     let mut weights = weights(plain(10));
@@ -113,8 +114,8 @@ fn a_segment_is_no_longer_than_a_round() {
     assert_eq!([updates(f32::INFINITY), updates(20.0)], [0, 5]);
 }
 
-/// Every second partial action is never answered: what waits stays bounded, is given up in the end, and its feedback may
-/// still come. From some time on nothing is allocated.
+/// Every second partial action is never answered: what waits stays bounded, is given up in the end,
+/// and its feedback may still come. From some time on nothing is allocated.
 #[test]
 fn feedback_that_never_comes_is_given_up() {
     let mut weights = weights(plain(10));

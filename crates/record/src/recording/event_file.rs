@@ -26,7 +26,8 @@ pub struct Event {
     pub what: EventKind,
     /// The link, or the host that a packet is delivered to: an index into the file's places.
     pub place: u16,
-    /// The packet's number, from 1 in the order in which packets came; 0 if it has none, as cross traffic.
+    /// The packet's number, from 1 in the order in which packets came; 0 if it has none, as cross
+    /// traffic.
     pub packet: u64,
     /// Whose it is.
     pub flow: u32,
@@ -50,7 +51,8 @@ pub enum EventKind {
     Drop,
     /// Its last bit leaves the queue.
     Departure,
-    /// A link could send 1500 bytes, whether or not it did. Only the first four columns say anything.
+    /// A link could send 1500 bytes, whether or not it did. Only the first four columns say
+    /// anything.
     Opportunity,
     /// A packet has been handed to a host.
     Delivery,

@@ -14,7 +14,8 @@ pub struct File {
 }
 
 impl File {
-    /// Creates the file, and the folders that it is in; what was there is gone, but of an open stream.
+    /// Creates the file, and the folders that it is in; what was there is gone, but of an open
+    /// stream.
     ///
     /// # Errors
     /// If that cannot be.

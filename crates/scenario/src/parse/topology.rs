@@ -10,9 +10,9 @@ use crate::reader::{Place, Table};
 /// A packet counts the links that it crosses in a byte.
 const MAX_SWITCHES: u64 = 200;
 
-/// NSFNET's 14 nodes and 21 links of 1991, as networking research uses them: the edge list is that of
-/// `lasseufpa/robust-ndt` (`nsfnet_14.gml`, after the RouteNet data sets' `nsfnetbw`), which is, but for the
-/// numbers of the nodes, also that of `TheMatheusLs/simulador_rl` (`NSFNet.py`).
+/// NSFNET's 14 nodes and 21 links of 1991, as networking research uses them: the edge list is that
+/// of `lasseufpa/robust-ndt` (`nsfnet_14.gml`, after the RouteNet data sets' `nsfnetbw`), which is,
+/// but for the numbers of the nodes, also that of `TheMatheusLs/simulador_rl` (`NSFNet.py`).
 const NSFNET: [(usize, usize); 21] = [
     (0, 1),
     (0, 2),
@@ -127,8 +127,9 @@ fn load(table: &Table<'_>) -> Result<Option<f64>, ScenarioError> {
 }
 
 impl Topology<'_> {
-    /// Adds the background: UDP over each link between switches that carries data of the flows under
-    /// test, from the host at its one end to that at its other, so that no two links share it.
+    /// Adds the background: UDP over each link between switches that carries data of the flows
+    /// under test, from the host at its one end to that at its other, so that no two links share
+    /// it.
     pub fn add_load(
         &self,
         graph: &Graph<'_>,

@@ -1,5 +1,5 @@
-//! What a scenario writes as a number with a unit (`12Mbps`, `20ms`, `150kB`), or as a range of such numbers that
-//! the seed draws from (`10ms..200ms`, `1Mbps..100Mbps log`).
+//! What a scenario writes as a number with a unit (`12Mbps`, `20ms`, `150kB`), or as a range of
+//! such numbers that the seed draws from (`10ms..200ms`, `1Mbps..100Mbps log`).
 
 mod dimension;
 mod series;
@@ -12,8 +12,8 @@ pub(crate) use self::dimension::{Dimension, split_unit, without_log};
 pub(crate) use self::series::Series;
 pub(crate) use self::table::*;
 
-/// A quantity that a scenario writes: a value, or a range that the seed draws from, uniformly or, if it is
-/// logarithmic, uniformly by the logarithm.
+/// A quantity that a scenario writes: a value, or a range that the seed draws from, uniformly or,
+/// if it is logarithmic, uniformly by the logarithm.
 ///
 /// In the dimension's base unit: bit/s, ns, bytes, packets, a probability. Whole numbers are
 /// exact, since every limit is below 2^53.
@@ -22,7 +22,8 @@ pub(crate) struct Quantity {
     pub low: f64,
     pub high: f64,
     pub log: bool,
-    /// Names the component that draws, and with it the random stream. Two quantities of one name are drawn alike.
+    /// Names the component that draws, and with it the random stream. Two quantities of one name
+    /// are drawn alike.
     pub component: String,
 }
 

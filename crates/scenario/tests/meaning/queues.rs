@@ -17,7 +17,8 @@ fn a_queue_in_bdp_is_of_the_rate_and_the_flows_base_rtt() {
         queue.bytes.unwrap().get()
     };
     assert_eq!(bytes(&parse(ONE).draw(1), 0), 30_000);
-    // Of several flows the longest round trip counts: 60 ms on each link, since one flow crosses all three.
+    // Of several flows the longest round trip counts: 60 ms on each link, since one flow crosses
+    // all three.
     let lot = Scenario::load("parking-lot").unwrap().draw(1);
     assert_eq!(
         (0..6).map(|i| bytes(&lot, i)).collect::<Vec<_>>(),

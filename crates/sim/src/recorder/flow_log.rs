@@ -87,7 +87,8 @@ impl FlowLog {
         )
     }
 
-    /// Where slow start ends, of a controller that tells; [`Bytes::MAX`] where it is yet to be found.
+    /// Where slow start ends, of a controller that tells; [`Bytes::MAX`] where it is yet to be
+    /// found.
     fn ssthresh(&self, sender: &Sender) -> Option<Bytes> {
         let bytes = sender.named_value("ssthresh_bytes").map(Bytes::from_f64);
         bytes.or_else(|| {

@@ -31,8 +31,8 @@ pub struct Recorder {
 
 impl Recorder {
     /// Begins the recordings of a run over `network`. Their names are `stem`, a dot, what is
-    /// recorded, and the ending: `run-0.sender.pcap`, `run-0.flow-0.sqlog`, `run-0.bottleneck.log`. `title` says in
-    /// words what was run; `router` is what its schemes ask for.
+    /// recorded, and the ending: `run-0.sender.pcap`, `run-0.flow-0.sqlog`, `run-0.bottleneck.log`.
+    /// `title` says in words what was run; `router` is what its schemes ask for.
     pub fn new(
         stem: &Path,
         wanted: &Recordings,
@@ -234,7 +234,8 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
-    /// A log's head names the queue that the run has: the scheme's router where the scenario says so.
+    /// A log's head names the queue that the run has: the scheme's router where the scenario says
+    /// so.
     #[test]
     fn a_link_log_names_the_schemes_router() {
         let folder = std::env::temp_dir().join(format!("headway-router-{}", std::process::id()));

@@ -26,7 +26,8 @@ pub(crate) fn router_of_schemes(
 }
 
 impl Simulation {
-    /// Sets a run up: `test` is the scheme under test, `registry` knows those that the scenario names.
+    /// Sets a run up: `test` is the scheme under test, `registry` knows those that the scenario
+    /// names.
     ///
     /// # Errors
     /// [`SimulationError`]

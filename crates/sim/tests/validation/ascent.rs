@@ -1,5 +1,6 @@
-//! What the rules of Vivace's rate control (NSDI 2018 §4, b = 0) come to where nothing else is at work: a
-//! fluid queue instead of packets, losses known exactly. What `vivace-loss` loses is theirs, if both agree.
+//! What the rules of Vivace's rate control (NSDI 2018 §4, b = 0) come to where nothing else is at
+//! work: a fluid queue instead of packets, losses known exactly. What `vivace-loss` loses is
+//! theirs, if both agree.
 
 use crate::check::{Check, Outside};
 use crate::networks::{fixed, metrics, options};
@@ -50,9 +51,9 @@ fn utility(x: f64, loss: f64) -> f64 {
     x.powf(0.9) - 11.35 * x * loss
 }
 
-/// The share that a flow loses: trials of a round trip, 5% above and below the rate in random order; two pairs
-/// that agree, one after two steps the same way; then a wait for the last result; theta_0 = 1,
-/// omega_0 = .05, delta = .1.
+/// The share that a flow loses: trials of a round trip, 5% above and below the rate in random
+/// order; two pairs that agree, one after two steps the same way; then a wait for the last result;
+/// theta_0 = 1, omega_0 = .05, delta = .1.
 fn loss(capacity: f64, rtt: f64, buffer: f64) -> f64 {
     let mut queue = Queue {
         capacity,

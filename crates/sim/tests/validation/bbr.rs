@@ -84,8 +84,8 @@ fn alone_on_a_link() {
     }
 }
 
-/// §5.3.4.2 of the draft: ProbeRTT leaves .98 of bw, which is paced at .99. It counts the 200 ms alone,
-/// so the RTT must be short.
+/// §5.3.4.2 of the draft: ProbeRTT leaves .98 of bw, which is paced at .99. It counts the 200 ms
+/// alone, so the RTT must be short.
 #[test]
 fn probe_rtt_of_bbr3_costs_two_percent() {
     let ours = sawtooth::run(&fixed(12.0, 10, 240, 1500), "bbr3", 100, 400);
@@ -127,11 +127,12 @@ fn bbr3_probes_every_two_or_three_seconds() {
     let alone = "bbr3:probe_rtt_interval=600s";
     check(alone, Outside::Between(2.0 + 0.57, 3.0 + 0.57)).holds();
     check("bbr3", Outside::Between(2.0, 3.0)).misses_because(
-        "ProbeRTT begins the wait anew every 5 s (draft §5.3.4.4), which is seldom time for two probes",
+        "ProbeRTT begins the wait again every 5 s (draft §5.3.4.4), which is seldom time for two probes",
     );
 }
 
-/// Utilisation of 12 Mbit/s and 40 ms, a buffer of a BDP, where `loss` of the packets are lost at random.
+/// Utilisation of 12 Mbit/s and 40 ms, a buffer of a BDP, where `loss` of the packets are lost at
+/// random.
 fn under_loss(scheme: &str, loss: f64) -> f64 {
     let mut network = fixed(12.0, 20, 40, 1500);
     network.links[0].loss = Some(Loss::Random { probability: loss });
@@ -140,9 +141,9 @@ fn under_loss(scheme: &str, loss: f64) -> f64 {
         .expect("packets")
 }
 
-/// CACM 2016 fig. 8, and N. Cardwell on bbr-dev of it: while 1.25 (1 - p) is 1 or more a probe refreshes the
-/// estimate, and (1 - p) of the link arrives; from 20% on it collapses.
-/// That is of the cycle alone: with rounds of 40 packets two intervals of 15% easily look like a policer's.
+/// CACM 2016 fig. 8, and N. Cardwell on bbr-dev of it: while 1.25 (1 - p) is 1 or more a probe
+/// refreshes the estimate, and (1 - p) of the link arrives; from 20% on it collapses. That is of
+/// the cycle alone: with rounds of 40 packets two intervals of 15% easily look like a policer's.
 #[test]
 fn bbr_under_random_loss() {
     for (loss, outside) in [
@@ -163,9 +164,9 @@ fn bbr_under_random_loss() {
     }
 }
 
-/// The draft's simplified model (§5.3.3.8.3): a round of CRUISE gives up the share that it lost, a probe or
-/// ProbeRTT takes it back. Those are some 2.6 s apart, 58 rounds of CRUISE and five of full rate; ProbeRTT
-/// leaves .98. Above LossThresh a probe is given up at once.
+/// The draft's simplified model (§5.3.3.8.3): a round of CRUISE gives up the share that it lost, a
+/// probe or ProbeRTT takes it back. Those are some 2.6 s apart, 58 rounds of CRUISE and five of
+/// full rate; ProbeRTT leaves .98. Above LossThresh a probe is given up at once.
 #[test]
 fn bbr3_under_random_loss() {
     let model = |p: f64| {
@@ -189,7 +190,7 @@ fn bbr3_under_random_loss() {
     }
 }
 
-/// The share of `scheme` beside a flow of `other` that is there before it.
+/// The share of `scheme` against a flow of `other` that is there before it.
 fn share(network: &Network, scheme: &str, other: &str, from: u64, to: u64) -> f64 {
     let mut network = network.clone();
     network.flows = vec![bulk(0, 1), bulk(0, 1)];
@@ -203,18 +204,18 @@ fn share(network: &Network, scheme: &str, other: &str, from: u64, to: u64) -> f6
     mbps(0) / (mbps(0) + mbps(1))
 }
 
-/// The draft's goal for the last mile, 25 Mbit/s (§5.3.3.8.1): Reno and CUBIC reach what BBR has. v1 beside
-/// them, for what has changed.
+/// The draft's goal for the last mile, 25 Mbit/s (§5.3.3.8.1): Reno and CUBIC reach what BBR has.
+/// v1 against them, for what has changed.
 #[test]
 fn bbr3_shares_with_reno_and_cubic() {
     for bdp in [1, 2] {
         let network = fixed(24.0, 20, 80 * bdp, 1500);
         for other in ["cubic", "newreno"] {
             let v1 = share(&network, "bbr", other, 10, 170);
-            println!("bbr beside {other}, {bdp} BDP: {v1:.3} of the link");
+            println!("bbr against {other}, {bdp} BDP: {v1:.3} of the link");
             Check {
                 scheme: "bbr3",
-                what: &format!("beside {other}, 24 Mbit/s, 40 ms, {bdp} BDP: its share"),
+                what: &format!("against {other}, 24 Mbit/s, 40 ms, {bdp} BDP: its share"),
                 unit: "",
                 source: "draft-ietf-ccwg-bbr §5.3.3.8.2: Reno and CUBIC reach what BBR has",
                 outside: Outside::Difference(0.5, 0.1),
@@ -225,14 +226,15 @@ fn bbr3_shares_with_reno_and_cubic() {
     }
 }
 
-/// gomezgaona/bbr3, `experiments/fairness_time`, run 1: Linux's BBR v3 joins one Cubic on 1 Gbit/s, 10 ms and a
-/// buffer of a BDP (1.31 MB). iperf3, means of the second half minute: 538 and 418 Mbit/s.
+/// gomezgaona/bbr3, `experiments/fairness_time`, run 1: Linux's BBR v3 joins one Cubic on 1 Gbit/s,
+/// 10 ms and a buffer of a BDP (1.31 MB). iperf3, means of the second half minute: 538 and 418
+/// Mbit/s.
 #[test]
 fn bbr3_beside_cubic_at_a_gigabit() {
     let network = fixed(1000.0, 5, 865, 1514);
     Check {
         scheme: "bbr3",
-        what: "beside cubic, 1 Gbit/s, 10 ms, 1 BDP: its share",
+        what: "against cubic, 1 Gbit/s, 10 ms, 1 BDP: its share",
         unit: "",
         source: "gomezgaona/bbr3, fairness_time, run 1 (Linux 6.4, Mininet)",
         outside: Outside::Difference(0.56, 0.1),

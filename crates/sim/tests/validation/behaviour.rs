@@ -167,7 +167,8 @@ fn scheduled_delays_and_losses_are_followed() {
 }
 
 /// On and off for a second each on average: about half of the time is silent, many times over, and
-/// the silences are exponential, with the mean as their deviation.
+/// the silences are exponential, with the mean as their standard
+/// deviation.
 #[test]
 fn an_on_off_source_stops_and_resumes() {
     let second = Duration::from_secs(1);
@@ -185,12 +186,12 @@ fn an_on_off_source_stops_and_resumes() {
     let n = silences.len() as f64;
     let mean = silences.iter().sum::<f64>() / n;
     let variance = silences.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / n;
-    // 475 silences expected: standard errors of 5%, and of 9% for the deviation.
+    // 475 silences expected: standard errors of 5%, and of 9% for the standard deviation.
     assert!((400.0..=550.0).contains(&n), "{n} silences");
     assert!((0.85..=1.2).contains(&mean), "mean {mean}");
     assert!(
         (0.75..=1.25).contains(&variance.sqrt()),
-        "deviation {}",
+        "standard deviation {}",
         variance.sqrt()
     );
 }

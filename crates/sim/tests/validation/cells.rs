@@ -40,7 +40,8 @@ fn utilisation(published: f64) -> Outside {
     Outside::Difference((published * 1e4).round() / 1e4, UTILISATION)
 }
 
-/// algorithms.md §14.3 A. In those runs one end of `sproutbt2` sends data, and the other reports every 20 ms.
+/// algorithms.md §14.3 A. In those runs one end of `sproutbt2` sends data, and the other reports
+/// every 20 ms.
 #[test]
 fn sprout_in_an_infinite_queue() {
     if !has_traces("sprout_in_an_infinite_queue", &[VERIZON, ATT].concat()) {
@@ -147,8 +148,8 @@ fn sprout_leaves_the_queue_of_a_slow_link_short() {
     }
 }
 
-/// Utilisation falls with the round trip and in short buffers: windows that are too small look to the
-/// receiver like a slow link (docs/validation.md).
+/// Utilisation falls with the round trip and in short buffers: windows that are too small look to
+/// the receiver like a slow link (docs/validation.md).
 #[test]
 fn sprout_takes_its_own_window_for_the_links_rate() {
     let used = |one_way_ms, buffer| {
@@ -164,8 +165,8 @@ fn sprout_takes_its_own_window_for_the_links_rate() {
     assert!(short < 0.5 * by_round_trip[0]);
 }
 
-/// However long nothing arrives, the link is full again afterwards: with the outage of the paper alone, not
-/// of the code, a flow goes on with heartbeats for ever.
+/// However long nothing arrives, the link is full again afterwards: with the outage of the paper
+/// alone, not of the code, a flow goes on with heartbeats for ever.
 #[test]
 fn sprout_recovers_from_an_outage() {
     let at = |seconds: f64, loss| Change {
@@ -213,8 +214,8 @@ fn verus_as_in_hotnets() {
     check("verus", what, HOTNETS, published, 100.0 + ours.p95_queue_ms).misses_because(reason);
 }
 
-/// The paper's abstract: a tenth of Cubic's delay or less at comparable throughput, up to 30% more throughput
-/// than Sprout. Cubic's p95 queueing delay is the published one (algorithms.md §14.3 A).
+/// The paper's abstract: a tenth of Cubic's delay or less at comparable throughput, up to 30% more
+/// throughput than Sprout. Cubic's p95 queueing delay is the published one (algorithms.md §14.3 A).
 #[test]
 fn verus_as_its_abstract_says() {
     if !has_traces("verus_as_its_abstract_says", &[VERIZON, ATT].concat()) {
@@ -272,8 +273,8 @@ fn verus_fills_the_queue_up_to_its_ratio() {
     }
 }
 
-/// A run of Sprout's paper: Mbit/s, and the self-inflicted delay (NSDI 2013 §5.1): the 95th percentile of
-/// signal delay, less that of a sender that knows when the link will send.
+/// A run of Sprout's paper: Mbit/s, and the self-inflicted delay (NSDI 2013 §5.1): the 95th
+/// percentile of signal delay, less that of a sender that knows when the link will send.
 fn self_inflicted(pair: [&str; 2], scheme: &str) -> (f64, f64) {
     let mut network = mahimahi(pair);
     if scheme != "sprout" {
@@ -291,9 +292,9 @@ fn self_inflicted(pair: [&str; 2], scheme: &str) -> (f64, f64) {
     (ours.mbps, ours.p95_signal_ms - omniscient(pair[0]))
 }
 
-/// NSDI 2013, the table of its introduction (algorithms.md §14.3 D): Sprout's bit rate over the other's, and
-/// the other's self-inflicted delay over Sprout's, means over eight links of which we have none for
-/// certain.
+/// NSDI 2013, the table of its introduction (algorithms.md §14.3 D): Sprout's bit rate over the
+/// other's, and the other's self-inflicted delay over Sprout's, means over eight links of which we
+/// have none for certain.
 const PUBLISHED: [(&str, f64, f64); 5] = [
     ("compound", 1.3, 4.8),
     ("vegas", 1.1, 2.1),

@@ -29,7 +29,8 @@ pub fn capacity(trace: &str) -> f64 {
     trace.mean_mbps() * 1504.0 / 1500.0
 }
 
-/// `mm-delay 20 mm-link --once`, infinite queues: data over the first trace, acknowledgements over the other.
+/// `mm-delay 20 mm-link --once`, infinite queues: data over the first trace, acknowledgements over
+/// the other.
 pub fn mahimahi([down, up]: [&str; 2]) -> Network {
     let delay = Duration::from_millis(20);
     let mut network = one_flow(once(down), delay, QueueSpec::INFINITE, 1500);
@@ -231,8 +232,8 @@ fn cubic_in_an_infinite_queue() {
     }
 }
 
-/// Cubic as in ABC (HotNets 2017) fig. 2: 100 ms, 100 packets, 48 Mbit/s back. Holds utilisation and
-/// the 95th percentile of delay to the published ones by .05 and 10%.
+/// Cubic as in ABC (HotNets 2017) fig. 2: 100 ms, 100 packets, 48 Mbit/s back. Holds utilisation
+/// and the 95th percentile of delay to the published ones by .05 and 10%.
 #[track_caller]
 fn as_in_abc(scheme: &str, queue: &str, discipline: &Discipline, utilisation: f64, p95_ms: f64) {
     for (transport, name) in [(Transport::Simple, "simple"), (Transport::Linux, "linux")] {

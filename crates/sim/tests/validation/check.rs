@@ -1,4 +1,4 @@
-//! A figure of ours beside one from outside: what `docs/schemes.md` lists for every scheme.
+//! A figure of ours compared with one from outside: what `docs/schemes.md` lists for every scheme.
 
 use std::fmt;
 

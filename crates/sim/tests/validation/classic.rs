@@ -63,7 +63,8 @@ fn dctcp_counts_marks_with_delayed_acknowledgements() {
     assert!((every_two.mean_queue_ms - each.mean_queue_ms).abs() < 2.0);
 }
 
-/// RFC 6817 §2.2, algorithms.md §14.4: alone LEDBAT fills the link and keeps its target in the queue.
+/// RFC 6817 §2.2, algorithms.md §14.4: alone LEDBAT fills the link and keeps its target in the
+/// queue.
 #[test]
 fn ledbat_keeps_its_target_in_the_queue() {
     for (spec, target_ms) in [
@@ -120,7 +121,7 @@ fn share_of_the_second(first: &str, second: &str, start: Time) -> f64 {
 fn ledbat_yields_to_newreno_and_to_a_latecomer() {
     Check {
         scheme: "ledbat",
-        what: "12 Mbit/s, 40 ms, 400 packets, beside newreno: share",
+        what: "12 Mbit/s, 40 ms, 400 packets, against newreno: share",
         unit: "",
         source: "RFC 6817 §2.2 (yields)",
         outside: Outside::Between(0.0, 0.1),
@@ -138,7 +139,8 @@ fn ledbat_yields_to_newreno_and_to_a_latecomer() {
     .holds();
 }
 
-/// algorithms.md §3: on a path of 25 packets and a buffer of 10 Compound is NewReno, packet for packet.
+/// algorithms.md §3: on a path of 25 packets and a buffer of 10 Compound is NewReno, packet for
+/// packet.
 #[test]
 fn compound_on_a_short_path_is_newreno() {
     let run = |scheme, mbps, buffer| {
@@ -152,12 +154,13 @@ fn compound_on_a_short_path_is_newreno() {
     assert_ne!(run("compound", 30.0, 10), run("newreno", 30.0, 10));
 }
 
-/// Random losses on a link that is never full, means of three seeds: the response function, which is
-/// thrice NewReno's window at one loss in 10,000 packets.
+/// Random losses on a link that is never full, means of three seeds: the response function, which
+/// is thrice NewReno's window at one loss in 10,000 packets.
 ///
-/// Tan et al. 2006 §4: between two losses, with 1/p packets from one to the next and no queue, win goes from
-/// W/2 to W by alpha win^k a round trip. By hand: W^(2-k) = alpha (2-k) / (p (1 - 0.5^(2-k))), in
-/// W^(1-k) (1 - 0.5^(1-k)) / (alpha (1-k)) round trips; for p = 1e-4 W = 555.4 and 24.72 of them.
+/// Tan et al. 2006 §4: between two losses, with 1/p packets from one to the next and no queue, win
+/// goes from W/2 to W by alpha win^k a round trip. By hand: W^(2-k) = alpha (2-k) / (p (1 -
+/// 0.5^(2-k))), in W^(1-k) (1 - 0.5^(1-k)) / (alpha (1-k)) round trips; for p = 1e-4 W = 555.4 and
+/// 24.72 of them.
 #[test]
 fn compound_answers_random_loss_as_its_response_function() {
     let mean_window = |scheme: &str, probability: f64| {
@@ -187,8 +190,8 @@ fn compound_answers_random_loss_as_its_response_function() {
     assert!(2.5 * reno < 404.6, "{reno}");
 }
 
-/// A long fat pipe, 200 Mbit/s and 100 ms with a tenth of a BDP for a buffer: after the first loss Compound has
-/// the link full again in seconds where NewReno takes a minute.
+/// A long fat pipe, 200 Mbit/s and 100 ms with a tenth of a BDP for a buffer: after the first loss
+/// Compound has the link full again in seconds where NewReno takes a minute.
 #[test]
 fn compound_fills_a_long_fat_pipe() {
     let used = |scheme| sawtooth::run(&fixed(200.0, 50, 166, 1500), scheme, 5, 60).utilisation;

@@ -137,7 +137,8 @@ fn vegas_beside_ns3() {
 }
 
 /// Brakmo's alpha and beta are of each flow: n flows keep 2n to 4n packets in the queue. They begin
-/// 25 ms apart, so that the first packets of each find the queue empty and measure the true base RTT.
+/// 25 ms apart, so that the first packets of each find the queue empty and measure the true base
+/// RTT.
 #[test]
 fn every_flow_of_vegas_keeps_packets_of_its_own() {
     for flows in [1, 2, 4] {
@@ -168,8 +169,8 @@ fn every_flow_of_vegas_keeps_packets_of_its_own() {
     }
 }
 
-/// §3 of the paper and algorithms.md §14.4: a full link with 1/delta packets in the queue on average
-/// and about 2.5/delta at most, a packet a millisecond.
+/// §3 of the paper and algorithms.md §14.4: a full link with 1/delta packets in the queue on
+/// average and about 2.5/delta at most, a packet a millisecond.
 #[test]
 fn copa_keeps_the_queue_short() {
     for (scheme, delta) in [("copa", 0.5), ("copa:delta=0.1", 0.1)] {
@@ -194,8 +195,8 @@ fn copa_keeps_the_queue_short() {
     }
 }
 
-/// §2.2 and §5.5 of the paper: beside Cubic the default mode starves, the competitive mode does not;
-/// beside itself Copa stays in default mode.
+/// §2.2 and §5.5 of the paper: against Cubic the default mode starves, the competitive mode does
+/// not; against itself Copa stays in default mode.
 #[test]
 fn copa_competes_where_others_fill_the_queue() {
     let share = |scheme: &str, other: &str| {
@@ -208,20 +209,20 @@ fn copa_competes_where_others_fill_the_queue() {
             row.metrics.throughput_mbps.expect("packets")
         };
         let (ours, theirs) = (mbps(0), mbps(1));
-        println!("{scheme} beside {other}: {ours:.2} and {theirs:.2} Mbit/s");
+        println!("{scheme} against {other}: {ours:.2} and {theirs:.2} Mbit/s");
         ours / (ours + theirs)
     };
     let (auto, default) = (share("copa", "cubic"), share("copa:mode=default", "cubic"));
     let alike = share("copa", "copa");
     for (scheme, what, outside, ours) in [
-        ("copa", "beside cubic", Outside::Between(0.3, 0.7), auto),
+        ("copa", "against cubic", Outside::Between(0.3, 0.7), auto),
         (
             "copa:mode=default",
-            "beside cubic",
+            "against cubic",
             Outside::Between(0.0, 0.2),
             default,
         ),
-        ("copa", "beside another", Outside::Between(0.4, 0.6), alike),
+        ("copa", "against another", Outside::Between(0.4, 0.6), alike),
     ] {
         Check {
             scheme,
@@ -235,8 +236,8 @@ fn copa_competes_where_others_fill_the_queue() {
     }
 }
 
-/// Two flows in a buffer smaller than their oscillation: RTTmin goes wrong after some ten seconds, and
-/// without genericCC's answer to heavy loss up to 80% of the packets are lost from then on.
+/// Two flows in a buffer smaller than their oscillation: RTTmin goes wrong after some ten seconds,
+/// and without genericCC's answer to heavy loss up to 80% of the packets are lost from then on.
 #[test]
 fn copa_does_not_run_away_in_a_small_buffer() {
     let mut network = rax();

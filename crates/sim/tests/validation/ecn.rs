@@ -5,7 +5,7 @@ use headway_scenario::{Network, QueueSpec};
 
 use crate::networks::{fixed, metrics, options, packets};
 
-/// 12 Mbit/s, 120 ms, as much queue as is wanted, marking from `threshold` packets on.
+/// 12 Mbit/s, 120 ms, any length of queue, marking from `threshold` packets on.
 fn marking(threshold_packets: u64) -> Network {
     let mut network = fixed(12.0, 60, 1000, 1500);
     network.links[0].queue = QueueSpec {

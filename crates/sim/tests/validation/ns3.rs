@@ -1,5 +1,5 @@
-//! Headway beside ns-3 3.37. The figures of ns-3 are those of `docs/validation-ns3.md`, which says
-//! how they were made.
+//! Headway compared with ns-3 3.37. The figures of ns-3 are those of `docs/validation-ns3.md`,
+//! which says how they were made.
 
 use headway_cc::Duration;
 use headway_net::Loss;
@@ -207,7 +207,7 @@ fn classes_that_agree() {
         ),
         (
             "ledbat",
-            "ns-3.37 TcpLedbat, mended",
+            "ns-3.37 TcpLedbat, fixed",
             [[0.9729, 30.0], [1.0, 100.0], [1.0, 100.0]],
         ),
     ] {
@@ -234,7 +234,7 @@ fn a_ledbat_that_does_not_grow() {
         let [utilisation, _] = checks("ledbat", &what, "ns-3.37 TcpLedbat", [theirs, 0.0], &ours);
         utilisation.misses_because(
             "The class leaves out RFC 6817's ALLOWED_INCREASE, so that its window never grows after slow start; \
-             with that mended it agrees.",
+             with that fixed it agrees.",
         );
     }
 }
@@ -258,9 +258,9 @@ fn vegas_counts_from_another_base() {
     }
 }
 
-/// ns-3's BBR with an acknowledgement every two packets: with one for each it loses packets again as it repairs
-/// what startup lost, and hangs. A millisecond of jitter: without any, RTTs repeat to the nanosecond, RTprop never
-/// expires, and there is no PROBE_RTT.
+/// ns-3's BBR with an acknowledgement every two packets: with one for each it loses packets again
+/// as it repairs what startup lost, and hangs. A millisecond of jitter: without any, RTTs repeat to
+/// the nanosecond, RTprop never expires, and there is no PROBE_RTT.
 #[test]
 fn bbr_probes_the_rtt_as_often() {
     let class = "ns-3.37 TcpBbr, ACK every 2";
@@ -284,8 +284,9 @@ fn bbr_probes_the_rtt_as_often() {
     }
 }
 
-/// 12 Mbit/s, 120 ms, 240 packets under each queue discipline, means of three seeds: utilisation within
-/// 2 points, the mean queue within a packet, which is what ns-3's device holds below its queue disc.
+/// 12 Mbit/s, 120 ms, 240 packets under each queue discipline, means of three seeds: utilisation
+/// within 2 points, the mean queue within a packet, which is what ns-3's device holds below its
+/// queue disc.
 #[test]
 fn queue_disciplines() {
     let codel = || Discipline::CoDel(CoDelParams::default());

@@ -1,4 +1,5 @@
-//! The PCC family: what their papers and their utilities say of queues, random loss, fairness and company.
+//! The PCC family: what their papers and their utilities say of queues, random loss, fairness and
+//! company.
 
 use headway_cc::{Duration, Time};
 use headway_net::{Loss, Reorder};
@@ -19,8 +20,9 @@ const MEMBERS: [&str; 5] = [
 
 const ALGEBRA: &str = "algorithms.md §14.4, from the rules";
 
-/// algorithms.md §14.4: on 12 Mbit/s and 120 ms with one BDP of buffer the latency term keeps the queue to
-/// a few ms. Half of the trials are 5% above the rate, so that their mean stays 5% below what they find too much.
+/// algorithms.md §14.4: on 12 Mbit/s and 120 ms with one BDP of buffer the latency term keeps the
+/// queue to a few ms. Half of the trials are 5% above the rate, so that their mean stays 5% below
+/// what they find too much.
 #[test]
 fn pcc_with_a_latency_term_keeps_the_queue_short() {
     for scheme in ["vivace", "proteus-p", "proteus-s"] {
@@ -52,8 +54,8 @@ fn pcc_with_a_latency_term_keeps_the_queue_short() {
     }
 }
 
-/// algorithms.md §14.4: without it they fill the buffer. §12: at 12 Mbit/s Vivace's utility falls with the
-/// rate from 6.2% of loss on, so that no equilibrium lies beyond.
+/// algorithms.md §14.4: without it they fill the buffer. §12: at 12 Mbit/s Vivace's utility falls
+/// with the rate from 6.2% of loss on, so that no equilibrium lies beyond.
 #[test]
 fn pcc_without_a_latency_term_fills_the_buffer() {
     for scheme in ["pcc-allegro", "vivace-loss"] {
@@ -139,8 +141,9 @@ fn allegro_bears_random_loss_up_to_a_point() {
     }
 }
 
-/// algorithms.md §12: dU/dx = 0 at L = .0793 x^-0.1, 5.0% at 100 Mbit/s. (At 12 Mbit/s a trial of a round
-/// trip has some 40 packets, whose share of losses says little: use falls slowly, from .90 at 2% to .53 at 10%.)
+/// algorithms.md §12: dU/dx = 0 at L = .0793 x^-0.1, 5.0% at 100 Mbit/s. (At 12 Mbit/s a trial of a
+/// round trip has some 40 packets, whose share of losses says little: use falls slowly, from .90 at
+/// 2% to .53 at 10%.)
 #[test]
 fn vivace_bears_random_loss_up_to_a_point() {
     for (what, probability, least, most) in [
@@ -170,7 +173,8 @@ fn vivace_bears_random_loss_up_to_a_point() {
     }
 }
 
-/// A packet that is overtaken arrives all the same: 5% of them 10 ms late are taken for lost, and come.
+/// A packet that is overtaken arrives all the same: 5% of them 10 ms late are taken for lost, and
+/// come.
 #[test]
 fn pcc_bears_reordering() {
     for scheme in MEMBERS {
@@ -196,7 +200,8 @@ fn pcc_bears_reordering() {
     }
 }
 
-/// 50 Mbit/s, 30 ms, 375 kB of buffer (SIGCOMM 2020), shared by `first` and by `second`, which comes 10 s later.
+/// 50 Mbit/s, 30 ms, 375 kB of buffer (SIGCOMM 2020), shared by `first` and by `second`, which
+/// comes 10 s later.
 fn shared(first: &str, second: &str) -> Network {
     let mut network = fixed(50.0, 15, 250, 1500);
     network.flows = vec![bulk(0, 1), bulk(0, 1)];
@@ -214,7 +219,7 @@ fn rates(first: &str, second: &str, seconds: f64) -> (f64, f64) {
         row.metrics.throughput_mbps.expect("packets")
     };
     let rates = (mbps(0), mbps(1));
-    println!("{first} beside {second}: {rates:?} Mbit/s");
+    println!("{first} against {second}: {rates:?} Mbit/s");
     rates
 }
 
@@ -241,8 +246,8 @@ fn pcc_shares_fairly_with_its_like() {
     }
 }
 
-/// The least of Jain's indices of two flows on 12 Mbit/s, 40 ms and 40 packets, the second 4 s later, from 40 to
-/// 120 s, in six runs that differ by their seeds.
+/// The least of Jain's indices of two flows on 12 Mbit/s, 40 ms and 40 packets, the second 4 s
+/// later, from 40 to 120 s, in six runs that differ by their seeds.
 fn least_fairness(scheme: &str) -> f64 {
     let mut network = fixed(12.0, 20, 40, 1500);
     network.flows = vec![bulk(0, 1), bulk(0, 1)];
@@ -287,7 +292,7 @@ fn pcc_shares_a_slow_link() {
         (
             "proteus-s",
             "SIGCOMM 2020: a fair equilibrium (recalled)",
-            "the deviation term: the least of six is .99 with d = 0, .73 with d = 300; with d = 1500 all are met on 24 \
+            "the standard deviation term: the least of six is .99 with d = 0, .73 with d = 300; with d = 1500 all are met on 24 \
              and 50 Mbit/s. Why a slow link is worse was not traced",
         ),
     ] {
@@ -308,8 +313,8 @@ fn pcc_shares_a_slow_link() {
     assert!(without > 0.95, "{without}");
 }
 
-/// SIGCOMM 2020: a primary keeps nearly all that it has alone beside the scavenger, which fills a link
-/// that it has to itself.
+/// SIGCOMM 2020: a primary keeps nearly all that it has alone against the scavenger, which fills a
+/// link that it has to itself.
 #[test]
 fn the_scavenger_yields() {
     let source = "SIGCOMM 2020 (recalled): 90% or more";
@@ -328,10 +333,10 @@ fn the_scavenger_yields() {
     }
     .holds();
     for (primary, what) in [
-        ("cubic", "what Cubic keeps beside it"),
-        ("bbr", "what BBR keeps beside it"),
-        ("copa", "what Copa keeps beside it"),
-        ("proteus-p", "what Proteus-P keeps beside it"),
+        ("cubic", "what Cubic keeps against it"),
+        ("bbr", "what BBR keeps against it"),
+        ("copa", "what Copa keeps against it"),
+        ("proteus-p", "what Proteus-P keeps against it"),
     ] {
         let check = Check {
             scheme: "proteus-s",
@@ -343,7 +348,7 @@ fn the_scavenger_yields() {
         };
         if primary == "proteus-p" {
             check.misses_because(
-                "the RTTs of a simulated link fluctuate by what the flows do alone: over 30 ms the deviation \
+                "the RTTs of a simulated link fluctuate by what the flows do alone: over 30 ms the standard deviation \
                  adds d T / (b sqrt 12), 1.4%, to the latency term that both have",
             );
         } else {
@@ -352,7 +357,8 @@ fn the_scavenger_yields() {
     }
 }
 
-/// NSDI 2018: Vivace leaves a TCP more than Allegro does, and with its latency term is the one that yields.
+/// NSDI 2018: Vivace leaves a TCP more than Allegro does, and with its latency term is the one that
+/// yields.
 #[test]
 fn vivace_is_kinder_to_reno_than_allegro() {
     let reno = |second| rates("newreno", second, 160.0).0;
@@ -360,7 +366,7 @@ fn vivace_is_kinder_to_reno_than_allegro() {
     for (scheme, least) in [("vivace-loss", 1.0), ("vivace", 10.0)] {
         Check {
             scheme,
-            what: "what NewReno has beside it, over what it has beside Allegro",
+            what: "what NewReno has against it, over what it has against Allegro",
             unit: "",
             source: "NSDI 2018 (recalled)",
             outside: Outside::Between(least, f64::INFINITY),

@@ -1,5 +1,5 @@
-//! Packets that are only late: what each scheme makes of a transport that takes them for lost and then
-//! says that they were not.
+//! Packets that are only late: what each scheme makes of a transport that takes them for lost and
+//! then says that they were not.
 
 use headway_cc::{Duration, Registry, schemes};
 use headway_net::Reorder;
@@ -18,9 +18,9 @@ const OTHERS: [&str; 7] = [
     "proteus-s",
 ];
 
-/// 12 Mbit/s, 20 ms each way, 100 packets; one packet in twenty comes 10 ms late, ten packets behind.
-/// A sender that finds out is to go on as if nothing had been (RFC 3522, RFC 4015): nine tenths of the
-/// utilisation without reordering are the least.
+/// 12 Mbit/s, 20 ms each way, 100 packets; one packet in twenty comes 10 ms late, ten packets
+/// behind. A sender that finds out is to go on as if nothing had been (RFC 3522, RFC 4015): nine
+/// tenths of the utilisation without reordering are the least.
 #[test]
 fn late_packets_cost_little() {
     let utilisation = |scheme: &str, is_reordered: bool| {

@@ -1,5 +1,5 @@
-//! ABC and XCP with their routers: what the papers claim and what was published of runs over recorded
-//! LTE links.
+//! ABC and XCP with their routers: what the papers claim and what was published of runs over
+//! recorded LTE links.
 
 use headway_cc::{Duration, Time};
 use headway_net::queue::{AbcParams, CoDelParams, Discipline};
@@ -46,9 +46,9 @@ fn routers_keep_a_fixed_link_full_and_its_queue_short() {
     }
 }
 
-/// ABC §3.2: with n flows the additive increase lifts the rate by n packets a round trip. Where that is
-/// more than 1 - η of the capacity, the queue settles where the rate sinks by as much:
-/// x = d_t + δ (η - 1 + n / w), w all that is in flight.
+/// ABC §3.2: with n flows the additive increase lifts the rate by n packets a round trip. Where
+/// that is more than 1 - η of the capacity, the queue settles where the rate sinks by as much: x =
+/// d_t + δ (η - 1 + n / w), w all that is in flight.
 #[test]
 fn the_queue_of_many_abc_flows_is_that_of_the_equation() {
     for flows in [8, 16] {
@@ -82,8 +82,8 @@ fn the_queue_of_many_abc_flows_is_that_of_the_equation() {
     }
 }
 
-/// Katabi et al. 2002 §5: full within a few round trips of a flow's beginning, without loss. From ten
-/// packets of 120 the spare part shrinks by α = .4 a round trip: .6^6 of .92 is left after six.
+/// Katabi et al. 2002 §5: full within a few round trips of a flow's beginning, without loss. From
+/// ten packets of 120 the spare part shrinks by α = .4 a round trip: .6^6 of .92 is left after six.
 #[test]
 fn xcp_is_full_after_a_few_round_trips() {
     for scheme in ["xcp", "xcp-w"] {
@@ -188,10 +188,10 @@ fn utilisation_and_p95(network: &Network, trace: &str, scheme: &str) -> (f64, f6
     found
 }
 
-/// ABC (HotNets 2017) fig. 2a and 2b, digitised in sktollman/ABC-1 (`figure2_plot.py`), 100 packets and
-/// 48 Mbit/s back, measured with the published router and a sender with one window and no additive
-/// increase (`abc/client.py`). With the rule of the NSDI paper, η of the capacity, the link is used
-/// more and the queue is longer.
+/// ABC (HotNets 2017) fig. 2a and 2b, digitised in sktollman/ABC-1 (`figure2_plot.py`), 100 packets
+/// and 48 Mbit/s back, measured with the published router and a sender with one window and no
+/// additive increase (`abc/client.py`). With the rule of the NSDI paper, η of the capacity, the
+/// link is used more and the queue is longer.
 #[test]
 fn abc_over_verizon() {
     if !has_traces("abc_over_verizon", &VERIZON) {
@@ -230,7 +230,7 @@ fn abc_over_verizon() {
     }
 }
 
-/// LTE traces, as the NSDI paper's eight are, which are not all to be had.
+/// LTE traces, as the NSDI paper's eight are, of which some are not available.
 const TRACES: [&str; 4] = [
     VERIZON[0],
     VERIZON[1],
@@ -238,7 +238,8 @@ const TRACES: [&str; 4] = [
     "ATT-LTE-driving.up",
 ];
 
-/// Utilisation and p95 delay of ABC's NSDI paper, means over [`TRACES`]; `codel` is `scheme` behind CoDel.
+/// Utilisation and p95 delay of ABC's NSDI paper, means over [`TRACES`]; `codel` is `scheme` behind
+/// CoDel.
 fn mean_over_traces(scheme: &str, codel: bool) -> (f64, f64) {
     let runs = TRACES.map(|trace| {
         let mut network = over(trace, 250, 12.0);
@@ -258,8 +259,9 @@ fn mean_over_traces(scheme: &str, codel: bool) -> (f64, f64) {
 const OTHER_TRACES: &str = "means of four LTE traces, not of the paper's eight, and the paper's figure is recalled: \
                             AT&T's uplink, of 0.83 Mbit/s, makes long queues count for more";
 
-/// The table of ABC's NSDI paper §1 (algorithms.md §14.3 C, recalled): utilisation and p95 delay over ABC's,
-/// and whether each is met. `vivace-loss` is what the authors' program of Vivace does unless told otherwise.
+/// The table of ABC's NSDI paper §1 (algorithms.md §14.3 C, recalled): utilisation and p95 delay
+/// over ABC's, and whether each is met. `vivace-loss` is what the authors' program of Vivace does
+/// unless told otherwise.
 #[test]
 fn the_table_of_the_nsdi_paper() {
     if !has_traces("the_table_of_the_nsdi_paper", &TRACES) {
@@ -299,8 +301,8 @@ fn the_table_of_the_nsdi_paper() {
     }
 }
 
-/// ABC (NSDI 2020) §6: on cellular traces 50% more throughput than Cubic over CoDel, at like delays.
-/// XCP that goes by the mean rate queues for long, XCP_w nearly as ABC.
+/// ABC (NSDI 2020) §6: on cellular traces 50% more throughput than Cubic over CoDel, at like
+/// delays. XCP that goes by the mean rate queues for long, XCP_w nearly as ABC.
 #[test]
 fn abc_beside_cubic_over_codel_and_xcp() {
     if !has_traces("abc_beside_cubic_over_codel_and_xcp", &TRACES) {
@@ -346,10 +348,11 @@ fn abc_beside_cubic_over_codel_and_xcp() {
         abc.0,
     )
     .misses_because(
-        "other traces: three of the paper's eight are not to be had. Its own router, whose eta is of the dequeue \
+        "other traces: three of the paper's eight are not available. Its own router, whose eta is of the dequeue \
          rate, comes to .85 on ours",
     );
-    // The paper's reason for XCP_w: a router that takes a varying link for a steady one lets the queue grow.
+    // The paper's reason for XCP_w: a router that takes a varying link for a steady one lets the
+    // queue grow.
     assert!(xcp.1 > 2.0 * windowed.1 && xcp.0 < windowed.0);
     assert!((windowed.0 / abc.0 - 1.0).abs() < 0.05 && (windowed.1 / abc.1 - 1.0).abs() < 0.1);
 }

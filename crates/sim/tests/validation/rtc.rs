@@ -147,7 +147,7 @@ fn gcc_as_webrtc_tests_it() {
     network.flows.push(reno(0));
     let scheme = "gcc:start_bitrate=1Mbps";
     let rates = &series(&network, scheme, 10, 1000)[1].series.pacing_mbps;
-    let what = "target bitrate beside TCP after 10 s of 1 Mbit/s";
+    let what = "target bitrate against TCP after 10 s of 1 Mbit/s";
     let outside = Outside::Between(0.0, 0.75);
     let ours = rates[9].expect("a rate");
     check(scheme, what, "Mbit/s", GCC_TESTS, outside, ours).holds();
@@ -169,7 +169,8 @@ fn scream_as_webrtc_tests_it() {
     let least_of = |least| Outside::Between(least, f64::INFINITY);
     let most_of = |most| Outside::Between(f64::NEG_INFINITY, most);
 
-    // `AdaptsToEcnLinkCapacity1Mbps`. Theirs does not say how the link marks; here above 3 packets, 6 ms.
+    // `AdaptsToEcnLinkCapacity1Mbps`. Theirs does not say how the link marks; here above 3 packets,
+    // 6 ms.
     let mut network = slow(1000, 25, 1000, 255);
     marking(&mut network, 3);
     let scheme = "scream:ecn=l4s";
@@ -208,8 +209,8 @@ fn scream_as_webrtc_tests_it() {
     check("scream", what, "ms", SCREAM_TESTS, most_of(80.0), rtt).holds();
 }
 
-/// RFC 8867 §5.1: the bitrate follows the capacity and does not swing; we ask for 0.7 of what can be
-/// used in the second half of each phase.
+/// RFC 8867 §5.1: the bitrate follows the capacity and does not swing; we ask for 0.7 of what can
+/// be used in the second half of each phase.
 #[test]
 fn rmcat_variable_capacity() {
     let mut network = slow(1000, 50, 300, 1200);
@@ -274,7 +275,8 @@ fn rmcat_flows_of_a_kind() {
     }
 }
 
-/// RFC 8867 §5.5: five flows of 20 to 300 ms share 4 Mbit/s; we ask that each has half of its share.
+/// RFC 8867 §5.5: five flows of 20 to 300 ms share 4 Mbit/s; we ask that each has half of its
+/// share.
 #[test]
 fn rmcat_round_trips() {
     let mut network = slow(4000, 0, 300, 1200);
@@ -317,8 +319,9 @@ fn rmcat_round_trips() {
     }
 }
 
-/// RFC 8867 §5.6: beside a long TCP flow neither starves: we ask for a tenth of the link. Carlucci
-/// et al. (IEEE/ACM ToN 2017, abstract) say that GCC, with the draft's Kalman filter and gains, is fair to other protocols: half.
+/// RFC 8867 §5.6: against a long TCP flow neither starves: we ask for a tenth of the link. Carlucci
+/// et al. (IEEE/ACM ToN 2017, abstract) say that GCC, with the draft's Kalman filter and gains, is
+/// fair to other protocols: half.
 #[test]
 fn rmcat_beside_tcp() {
     let mut network = slow(2000, 50, 300, 1200);
@@ -329,7 +332,7 @@ fn rmcat_beside_tcp() {
             |flow: usize| mean(all[flow].series.throughput_mbps[30..].iter().copied()) / 2.0;
         let (ours, tcp) = (share(1), share(2));
         println!("{name}: {ours:.3}, TCP: {tcp:.3}");
-        let what = "RFC 8867 5.6, share of 2 Mbit/s beside NewReno";
+        let what = "RFC 8867 5.6, share of 2 Mbit/s against NewReno";
         let outside = Outside::Between(0.1, 0.9);
         check(name, what, "", "RFC 8867 (our bound)", outside, ours).holds();
         if name == "gcc" {
@@ -373,9 +376,10 @@ fn scream_keeps_half_of_its_target() {
     }
 }
 
-/// A path that becomes 120 ms longer, 60 each way, looks like a queue as long as the target. The draft drains
-/// once the average of each round trip's least delay is a quarter of that: 256 ln(4/3) = 74 round trips
-/// of 160 ms at most, 12 s. Without it the least delay of ten minutes stands.
+/// A path that becomes 120 ms longer, 60 each way, looks like a queue as long as the target. The
+/// draft drains once the average of each round trip's minimum delay is a quarter of that: 256
+/// ln(4/3) = 74 round trips of 160 ms at most, 12 s. Without it the minimum delay of ten minutes
+/// stands.
 #[test]
 fn scream_finds_out_that_a_path_is_longer() {
     for (scheme, mbps) in [("scream", 10.0..12.1), ("scream:drain=off", 0.0..0.5)] {
@@ -393,8 +397,8 @@ fn scream_finds_out_that_a_path_is_longer() {
     }
 }
 
-/// A minute and a half at 0.05 Mbit/s leaves a queue of 72 s: the draft drains it for five round trips,
-/// which are as short as the queue when the link is back at 12 Mbit/s.
+/// A minute and a half at 0.05 Mbit/s leaves a queue of 72 s: the draft drains it for five round
+/// trips, which are as short as the queue when the link is back at 12 Mbit/s.
 #[test]
 fn screams_drain_ends_with_its_queue() {
     let mut network = fixed(12.0, 20, 300, 1500);
@@ -442,12 +446,13 @@ fn scream_heeds_marks() {
     assert!((0.65..0.95).contains(&ours.utilisation), "{ours:?}");
 }
 
-/// What GCC's rules make of 12 Mbit/s. The trend is heard from 6 ms on, the threshold's least: 60 x 4 x
-/// slope, so that an excess of 1/40, 0.3 Mbit/s, is not. Near capacity the bitrate grows by a packet
-/// of 9,600 bits in two times the RTT, 50 ms of waiting for the report among it, and 100 ms: 28 kbit/s
-/// each second at 20 ms, and less with a queue. In the 11 s and more until it is heard 140 ms and more
-/// are queued; with a backoff to 0.85 the link is used to 0.92 and more. On 120 ms it grows so slowly that
-/// 240 ms are full before; then the delay grows no more, and 2% of loss is no reason either.
+/// What GCC's rules make of 12 Mbit/s. The trend is heard from 6 ms on, the threshold's least: 60 x
+/// 4 x slope, so that an excess of 1/40, 0.3 Mbit/s, is not. Near capacity the bitrate grows by a
+/// packet of 9,600 bits in two times the RTT, 50 ms of waiting for the report among it, and 100 ms:
+/// 28 kbit/s each second at 20 ms, and less with a queue. In the 11 s and more until it is heard
+/// 140 ms and more are queued; with a backoff to 0.85 the link is used to 0.92 and more. On 120 ms
+/// it grows so slowly that 240 ms are full before; then the delay grows no more, and 2% of loss is
+/// no reason either.
 #[test]
 fn gcc_hears_a_slow_growth_late() {
     let network = fixed(12.0, 10, 480, 1500);

@@ -44,7 +44,8 @@ fn disciplines_are_those_of_the_file() {
     }
     let pie = through("{kind='pie',packets='600pkt'}", "cubic");
     assert!((pie.queue_mean_ms.unwrap() - 15.0).abs() < 2.0, "{pie:?}");
-    // A mark is not a loss: what has not arrived is on its way. A flow that cannot be marked only meets the limit.
+    // A mark is not a loss: what has not arrived is on its way. A flow that cannot be marked only
+    // meets the limit.
     let marked = through("{kind='step',packets='600pkt'}", "newreno:ecn=on");
     assert!(
         marked.sent_packets - marked.delivered_packets < 60,
@@ -54,8 +55,8 @@ fn disciplines_are_those_of_the_file() {
     assert!(unmarked.loss.unwrap() > 0.0 && unmarked.queue_p95_ms.unwrap() > 300.0);
 }
 
-/// A packet is lost with the probability of the state in which the link is: bad a tenth of the time.
-/// The mean delay grows by the mean of what is added.
+/// A packet is lost with the probability of the state in which the link is: bad a tenth of the
+/// time. The mean delay grows by the mean of what is added.
 #[test]
 fn loss_in_bursts_jitter_and_reordering_are_those_of_the_file() {
     let with = |what: &str| {
@@ -163,8 +164,8 @@ fn over_seeds(of: impl Fn(u64) -> f64) -> (f64, f64) {
     (fold(f64::min), fold(f64::max))
 }
 
-/// BBR tuning, figure 2a: after the round trip has grown at 11 s "the RTprop stores the invalid minimum
-/// for RTT for around 9-10s [...] leading to a drop in throughput for around 20s".
+/// BBR tuning, figure 2a: after the round trip has grown at 11 s "the RTprop stores the invalid
+/// minimum for RTT for around 9-10s [...] leading to a drop in throughput for around 20s".
 #[test]
 fn bbr_after_a_step_of_the_round_trip() {
     const STEP: usize = 11;
@@ -185,8 +186,8 @@ fn bbr_after_a_step_of_the_round_trip() {
     assert!(drop_s.0 >= 15.0 && drop_s.1 <= 23.0, "{drop_s:?}");
 }
 
-/// BBR tuning, figure 2b: after the rate has fallen at 3 s "the BtlBw estimation is invalid during 3s-7s
-/// interval when the change leads to a buffer build-up and a huge increase in RTT".
+/// BBR tuning, figure 2b: after the rate has fallen at 3 s "the BtlBw estimation is invalid during
+/// 3s-7s interval when the change leads to a buffer build-up and a huge increase in RTT".
 #[test]
 fn bbr_after_a_step_of_the_rate() {
     const STEP: usize = 3;
@@ -203,12 +204,12 @@ fn bbr_after_a_step_of_the_rate() {
     });
     println!("figure 2b: invalid for {invalid_s:?} s, round trip up to {peak_ms:?} ms");
     assert!(invalid_s.0 >= 2.0 && invalid_s.1 <= 5.0, "{invalid_s:?}");
-    // Twice the old product at a quarter of the rate: 8 times 40 ms.
+    // Twice the old BDP at a quarter of the rate: 8 times 40 ms.
     assert!(peak_ms.0 > 280.0 && peak_ms.1 < 400.0, "{peak_ms:?}");
 }
 
-/// BBR tuning, figure 4: flows "join every 5 seconds at the beginning of the emulation, and leave one-by-one
-/// every 5 seconds at the end".
+/// BBR tuning, figure 4: flows "join every 5 seconds at the beginning of the emulation, and leave
+/// one-by-one every 5 seconds at the end".
 #[test]
 fn flows_that_join_and_leave() {
     let scenario = Scenario::load("bbr-join-leave").expect("it ships");

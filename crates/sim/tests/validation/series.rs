@@ -57,8 +57,9 @@ fn flows_are_pooled_while_they_are_there() {
     assert!((rtt(0) - (rtt(1) + rtt(2)) / 2.0).abs() < 1e-9);
 }
 
-/// What a window too large for its path sends arrives, is lost, or is still under way: 12 Mbit/s and 100 ms hold 100
-/// packets, and ten more are queued. The meter that results come from counts packets for itself.
+/// What a window too large for its path sends arrives, is lost, or is still under way: 12 Mbit/s
+/// and 100 ms hold 100 packets, and ten more are queued. The meter that results come from counts
+/// packets for itself.
 #[test]
 fn what_is_sent_arrives_or_is_lost() {
     let options = Options {

@@ -53,8 +53,8 @@ pub struct Batch {
     failure: Mutex<Option<(usize, BatchError)>>,
 }
 
-/// Bytes as they were measured, with statistics and report: of a row of results, of a bin of a series, of a flow
-/// that runs.
+/// Bytes as they were measured, with statistics and report: of a row of results, of a bin of a
+/// series, of a flow that runs.
 const ROW_BYTES: u64 = 1_250;
 const BIN_BYTES: u64 = 1_000;
 const FLOW_BYTES: u64 = 150_000;

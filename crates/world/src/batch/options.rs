@@ -10,7 +10,8 @@ use crate::{Recordings, RunError};
 /// What a batch is told.
 #[derive(Clone, Debug)]
 pub struct BatchOptions {
-    /// Runs of each scheme in each scenario; once where nothing varies, neither the seed's draws nor the world.
+    /// Runs of each scheme in each scenario; once where nothing varies, neither the seed's draws
+    /// nor the world.
     pub runs: u32,
     /// How long a run lasts; `None` takes each scenario's own.
     pub duration: Option<Duration>,
@@ -20,8 +21,8 @@ pub struct BatchOptions {
     pub seed: u64,
     /// Runs at a time; `None` leaves it to the world.
     pub jobs: Option<usize>,
-    /// Bins of the time series, kept for the first run of each scheme and scenario. In a run that is so long, or has
-    /// so many flows, that there would be over a million of them they are wider.
+    /// Bins of the time series, kept for the first run of each scheme and scenario. In a run that
+    /// is so long, or has so many flows, that there would be over a million of them they are wider.
     pub grid: Option<Duration>,
     /// The transport of all flows; `None` takes each scenario's own.
     pub transport: Option<Transport>,
@@ -95,8 +96,8 @@ impl BatchOptions {
             .unwrap_or_else(|| Duration::from_secs_f64(scenario.seconds()))
     }
 
-    /// The bins of the time series of a run of `network`: wider than [`grid`](Self::grid) by a whole factor where
-    /// there would be too many.
+    /// The bins of the time series of a run of `network`: wider than [`grid`](Self::grid) by a
+    /// whole factor where there would be too many.
     pub(super) fn bin(&self, network: &Network, duration: Duration) -> Option<Duration> {
         let bin = self.grid?.max(Duration::from_nanos(1));
         let bins = u128::from(duration.as_nanos().div_ceil(bin.as_nanos()));

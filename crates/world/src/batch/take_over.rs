@@ -18,7 +18,8 @@ impl Batch {
     /// `rows` and `series` are what [`Batch::rows`] and [`Batch::series`] gave then.
     ///
     /// # Errors
-    /// [`BatchError::Other`] if a row is of another batch than this one. It then takes nothing over.
+    /// [`BatchError::Other`] if a row is of another batch than this one. It then takes nothing
+    /// over.
     pub fn take_over(&self, rows: Vec<Row>, series: Vec<SeriesRow>) -> Result<usize, BatchError> {
         let index = self.index();
         let mut models = HashMap::new();
@@ -265,7 +266,8 @@ mod tests {
         Batch::new(Arc::new(world), vec![scenario], &schemes, options).expect("a batch")
     }
 
-    /// The rows and series of a batch of one scheme that was interrupted after `most` of three runs.
+    /// The rows and series of a batch of one scheme that was interrupted after `most` of three
+    /// runs.
     fn stopped(most: usize, scheme: &str) -> (Vec<Row>, Vec<SeriesRow>) {
         let world = Counting {
             most: Some(most),

@@ -124,7 +124,8 @@ class Chain:
         }
         with (self._folder / "complaints").open("w") as complaints:
             process = subprocess.Popen(
-                # Whatever becomes of this process, its standard input closes with it; Ctrl-C is its business.
+                # Whatever becomes of this process, its standard input closes with it; Ctrl-C is its
+                # business.
                 [*command, "--until-stdin-closes"],
                 env=environment,
                 stdin=subprocess.PIPE,

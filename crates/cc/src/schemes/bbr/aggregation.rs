@@ -90,7 +90,8 @@ mod tests {
             (0..20).for_each(|_| a.update(&packet(now), btlbw, cwnd, false));
         }
         assert_eq!(a.allowance(btlbw), MSS * 20);
-        // Then packets in even order at half the rate, in rounds of 20: the burst ages and is forgotten.
+        // Then packets in even order at half the rate, in rounds of 20: the burst ages and is
+        // forgotten.
         let rounds = (1..20).find(|_| {
             for i in 0..20 {
                 now += Duration::from_millis(2);

@@ -278,7 +278,8 @@ mod tests {
         assert_eq!(flow.round(100, 20), Some(12.0));
     }
 
-    /// 48 rounds of ProbeBW, whatever is lost and however little there is to send; then all starts again.
+    /// 48 rounds of ProbeBW, whatever is lost and however little there is to send; then all starts
+    /// again.
     #[test]
     fn the_rate_is_used_for_48_rounds_of_probe_bw() {
         let mut flow = Flow::policed();

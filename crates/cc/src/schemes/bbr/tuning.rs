@@ -1,4 +1,5 @@
-//! The two windows that a tuner may change while BBR runs ("BBR tuner", §VI): how long the model remembers.
+//! The two windows that a tuner may change while BBR runs ("BBR tuner", §VI): how long the model
+//! remembers.
 
 use super::{BTLBW_WINDOW, Bbr, RTPROP_WINDOW};
 use crate::{Duration, Param, PathModel, Tunable};
@@ -11,7 +12,8 @@ impl Tunable for Bbr {
         &TUNABLES
     }
 
-    /// A shorter window forgets at the next sample what has left it; a longer one goes on from what is known.
+    /// A shorter window forgets at the next sample what has left it; a longer one goes on from what
+    /// is known.
     fn tune(&mut self, param: &Param, value: f64) {
         let value = param.kind.within(value);
         if param.name == BTLBW_WINDOW.name {

@@ -1,11 +1,11 @@
 //! BBR v3 (draft-ietf-ccwg-bbr, the working copy of August 2026 at commit 4ce5e87): BBR's model of
 //! bandwidth and delay, bounded by what loss says of the volume that is safe to have in flight.
 //!
-//! Section numbers are the draft's, and so are names: `C.inflight` is `self.c.inflight`, `RS.lost` is
-//! `self.rs.lost`, `BBR.bw_shortterm` is `self.bw_shortterm`, `CheckDrainDone` is `check_drain_done`.
-//! Infinity is the largest value of a unit. A part of the algorithm is a module: the model of the
-//! path (`model`), what loss does to it (`loss`), each state (`startup`, `probe_bw`, `probe_rtt`) and
-//! what the sender may do (`output`).
+//! Section numbers are the draft's, and so are names: `C.inflight` is `self.c.inflight`, `RS.lost`
+//! is `self.rs.lost`, `BBR.bw_shortterm` is `self.bw_shortterm`, `CheckDrainDone` is
+//! `check_drain_done`. Infinity is the largest value of a unit. A part of the algorithm is a
+//! module: the model of the path (`model`), what loss does to it (`loss`), each state (`startup`,
+//! `probe_bw`, `probe_rtt`) and what the sender may do (`output`).
 
 mod loss;
 mod model;
@@ -180,7 +180,8 @@ impl Connection {
     }
 }
 
-/// RS: what the newest of the packets just acknowledged tells (§2.3); zero without a reliable sample.
+/// RS: what the newest of the packets just acknowledged tells (§2.3); zero without a reliable
+/// sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     delivery_rate: Rate,

@@ -66,7 +66,8 @@ impl Bbr3 {
         }
     }
 
-    /// UpdateACKAggregation (§5.5.9): how much more is acknowledged than `bw` explains, at most a window.
+    /// UpdateACKAggregation (§5.5.9): how much more is acknowledged than `bw` explains, at most a
+    /// window.
     pub(super) fn update_ack_aggregation(&mut self) {
         let interval = self.c.now.since(self.extra_acked_interval_start);
         let mut expected = self.bw.bytes_in(interval);

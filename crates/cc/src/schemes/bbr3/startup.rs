@@ -1,4 +1,5 @@
-//! Startup and Drain: find the bandwidth by doubling, then empty the queue that this built (§5.3.1, §5.3.2).
+//! Startup and Drain: find the bandwidth by doubling, then empty the queue that this built (§5.3.1,
+//! §5.3.2).
 
 use super::{Bbr3, State};
 use crate::{Rate, Recovery};
@@ -62,7 +63,8 @@ impl Bbr3 {
     }
 
     /// CheckStartupHighLoss (§5.3.1.3): a round in fast recovery in which more than LossThresh was
-    /// lost, in at least six ranges. A loss round begins with the first loss, so its end is a round later.
+    /// lost, in at least six ranges. A loss round begins with the first loss, so its end is a round
+    /// later.
     fn check_startup_high_loss(&mut self) {
         if !self.loss_round_start {
             return;

@@ -196,8 +196,8 @@ fn send_quantum_follows_the_rate() {
     }
 }
 
-/// §5.6.2: 2.77 initial windows a millisecond until an RTT is known, then an RTT; until the pipe was
-/// full the rate only rises; never zero.
+/// §5.6.2: 2.77 initial windows a millisecond until an RTT is known, then an RTT; until the pipe
+/// was full the rate only rises; never zero.
 #[test]
 fn pacing_begins_from_the_initial_window() {
     let mut bbr = bbr3();

@@ -1,8 +1,8 @@
 //! What stops a flow whose RTTmin is wrong.
 //!
 //! The paper ignores loss in default mode. Where the buffer is smaller than Copa's own oscillation
-//! the queue may stay full for the ten seconds that RTTmin lasts; then d_q is taken for zero and the
-//! window grows without end. genericCC, the authors' code, reduces it under heavy loss.
+//! the queue may stay full for the ten seconds that RTTmin lasts; then d_q is taken for zero and
+//! the window grows without end. genericCC, the authors' code, reduces it under heavy loss.
 
 /// Counts arrivals and losses over two round trips.
 #[derive(Clone, Copy, Debug, Default)]

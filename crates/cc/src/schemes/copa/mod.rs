@@ -2,8 +2,9 @@
 //! d_q is the queueing delay. Windows are real numbers of packets.
 //!
 //! The paper is followed where its authors' code (genericCC) and Meta's (mvfst) do otherwise. Its
-//! velocity is bounded, and the window falls under heavy loss, as in genericCC. Our own are that v falls to 1 in a round trip in which the
-//! window has turned, what happens after a timeout, and that a window which is not in use does not grow.
+//! velocity is bounded, and the window falls under heavy loss, as in genericCC. Our own are that v
+//! falls to 1 in a round trip in which the window has turned, what happens after a timeout, and
+//! that a window which is not in use does not grow.
 
 mod filter;
 mod loss_guard;
@@ -76,7 +77,8 @@ struct Velocity {
 }
 
 impl Velocity {
-    /// v doubles once the direction has stayed for so many round trips: in equilibrium it stays for 2.5.
+    /// v doubles once the direction has stayed for so many round trips: in equilibrium it stays for
+    /// 2.5.
     const PATIENCE: u32 = 3;
 
     fn new(cwnd: f64) -> Velocity {
@@ -88,11 +90,12 @@ impl Velocity {
         }
     }
 
-    /// A round trip is over, with the window at `cwnd` packets and `below` its target or not. By the
-    /// paper the two windows alone say the direction. A v that was earned on the way up then
-    /// doubles once more although the window has begun to fall, and throws it far below its target, up again and
-    /// so on without end: on a link that became four times as fast half of the rate was used. mvfst
-    /// resets v at every turn, but has no competitive mode to mistake a slowly falling queue for others'.
+    /// A round trip is over, with the window at `cwnd` packets and `below` its target or not. By
+    /// the paper the two windows alone say the direction. A v that was earned on the way up then
+    /// doubles once more although the window has begun to fall, and throws it far below its target,
+    /// up again and so on without end: on a link that became four times as fast half of the rate
+    /// was used. mvfst resets v at every turn, but has no competitive mode to mistake a slowly
+    /// falling queue for others'.
     fn on_round(&mut self, cwnd: f64, below: bool) {
         let direction = if cwnd > self.cwnd {
             Direction::Up
@@ -117,7 +120,8 @@ impl Velocity {
         (self.direction, self.cwnd) = (direction, cwnd);
     }
 
-    /// genericCC: no more than a packet an acknowledgement, which doubles the window in a round trip.
+    /// genericCC: no more than a packet an acknowledgement, which doubles the window in a round
+    /// trip.
     fn bound(&mut self, delta: f64, cwnd: f64) {
         self.value = self.value.min(delta * cwnd).max(1.0);
     }
@@ -238,7 +242,8 @@ impl Copa {
         }
     }
 
-    /// §2.2: in competitive mode 1/delta is a Reno window, one more a round trip and halved on loss.
+    /// §2.2: in competitive mode 1/delta is a Reno window, one more a round trip and halved on
+    /// loss.
     fn adapt_delta(&mut self, new_round: bool, lost: bool) {
         if !self.competitive {
             self.delta = self.default_delta;
@@ -320,7 +325,8 @@ impl CongestionControl for Copa {
         self.slow_start = true;
     }
 
-    /// §2.1: paced at twice the window a round trip, so that the window, not the pacing, sets the rate.
+    /// §2.1: paced at twice the window a round trip, so that the window, not the pacing, sets the
+    /// rate.
     fn control(&self) -> Control {
         let cwnd = Bytes::from_f64(self.cwnd * self.mss);
         if self.rtts.standing.is_zero() {

@@ -10,7 +10,8 @@ const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A flow of `cwnd` packets past slow start that has seen an RTT of 120 ms, and a standing one of 130.
+/// A flow of `cwnd` packets past slow start that has seen an RTT of 120 ms, and a standing one
+/// of 130.
 fn steady(spec: &str, cwnd: f64) -> Copa {
     let mut copa = copa(spec);
     (copa.rtts.min, copa.rtts.standing) = (ms(120), ms(130));

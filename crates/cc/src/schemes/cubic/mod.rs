@@ -235,7 +235,8 @@ impl Cubic {
     fn reduce(&mut self, flight: Bytes, sign: Congestion) {
         self.undo = Some(self.window);
         let w = &mut self.window;
-        // In whole packets, for a flow alone meets the end of a buffer now a fraction earlier, now later.
+        // In whole packets, for a flow alone meets the end of a buffer now a fraction earlier, now
+        // later.
         let retreating = self.fast_convergence && libm::floor(w.cwnd) < libm::floor(w.w_max);
         w.w_max = if retreating {
             w.cwnd * (1.0 + self.beta) / 2.0

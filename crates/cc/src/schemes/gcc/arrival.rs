@@ -1,7 +1,7 @@
 //! Groups of packets and how much longer the next takes than the one before
-//! (draft-ietf-rmcat-gcc-02 §5.2 and §5.3; `inter_arrival.cc`).
-//! Times are exact as in its successor `inter_arrival_delta.cc`; with whole milliseconds two packets of one
-//! millisecond would be a burst.
+//! (draft-ietf-rmcat-gcc-02 §5.2 and §5.3; `inter_arrival.cc`). Times are exact as in its successor
+//! `inter_arrival_delta.cc`; with whole milliseconds two packets of one millisecond would be a
+//! burst.
 
 use crate::Time;
 

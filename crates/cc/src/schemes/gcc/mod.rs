@@ -2,8 +2,9 @@
 //! rate from losses, the lesser of the two, and probes that find the capacity quickly.
 //!
 //! draft-ietf-rmcat-gcc-02 describes the parts; what has been measured and used since 2016 is the
-//! code, `modules/congestion_controller/goog_cc` (followed as of 2020, in AlphaRTC), which differs in
-//! the detector, most constants and the probes. Files in comments are its. Rates are bits a second.
+//! code, `modules/congestion_controller/goog_cc` (followed as of 2020, in AlphaRTC), which differs
+//! in the detector, most constants and the probes. Files in comments are its. Rates are bits a
+//! second.
 //!
 //! The encoder always has as much to send as it is asked for, in packets rather than in frames.
 

@@ -60,7 +60,8 @@ fn a_trend_is_found_in_25_packets() {
     }
 }
 
-/// The slope is (send rate - capacity) / capacity: 5 ms that take 5.25 are 0.25 / 5.25 of what passes.
+/// The slope is (send rate - capacity) / capacity: 5 ms that take 5.25 are 0.25 / 5.25 of what
+/// passes.
 #[test]
 fn the_slope_is_the_excess_over_capacity() {
     let mut line = Trendline::new();
@@ -137,8 +138,9 @@ fn the_rate_grows_by_a_packet_near_capacity() {
     near(aimd.rate, 255_000.0 + 14_167.0, 20.0);
 }
 
-/// `BweLimitedByAckedBitrate`, `BweNotLimitedByDecreasingAckedBitrate`: up to 1.5 times what arrives
-/// and 10 kbit/s, but not back down to it. Draft §5.5: 8% a second before capacity is known.
+/// `BweLimitedByAckedBitrate`, `BweNotLimitedByDecreasingAckedBitrate`: up to 1.5 times what
+/// arrives and 10 kbit/s, but not back down to it. Draft §5.5: 8% a second before capacity is
+/// known.
 #[test]
 fn growth_stops_at_what_arrives() {
     for acked in [10_000.0, 100_000.0] {
@@ -157,7 +159,8 @@ fn growth_stops_at_what_arrives() {
     near(aimd.rate, 1.08e6, 1500.0);
 }
 
-/// Draft §6 with the code's 8%: less than 2% lost lets it grow, more than a tenth takes half the loss away.
+/// Draft §6 with the code's 8%: less than 2% lost lets it grow, more than a tenth takes half the
+/// loss away.
 #[test]
 fn losses_limit_the_rate() {
     let after = |lost| {
@@ -205,8 +208,8 @@ fn silence_lowers_the_rate() {
     near(loss.target, 5000.0, 1.0);
 }
 
-/// 500 ms at first, then 150 ms; a sample twice the estimate has a variance of 100 against the 55 that the
-/// estimate has by then.
+/// 500 ms at first, then 150 ms; a sample twice the estimate has a variance of 100 against the 55
+/// that the estimate has by then.
 #[test]
 fn the_rate_that_arrives_is_estimated() {
     let mut acked = AckedBitrate::new();
@@ -380,8 +383,8 @@ fn reports_tell_of_arrivals_and_gaps() {
     assert_eq!((report.received.len(), report.lost), (0, 0));
 }
 
-/// 83,000 packets a second and half a second of RTT are 1 Gbit/s, the most that the encoder gives by
-/// default: all in flight are remembered, and what was reported long ago is not.
+/// 83,000 packets a second and half a second of RTT are 1 Gbit/s, the most that the encoder gives
+/// by default: all in flight are remembered, and what was reported long ago is not.
 #[test]
 fn what_is_in_flight_is_remembered() {
     let mut history = History::default();

@@ -20,7 +20,8 @@ pub(super) enum Usage {
     Under,
 }
 
-/// gamma, del_var_th: adapts so that a flow neither is deaf nor gives way for ever to one that fills the queue.
+/// gamma, del_var_th: adapts so that a flow neither is deaf nor gives way for ever to one that
+/// fills the queue.
 #[derive(Debug)]
 pub(super) struct Threshold {
     pub(super) value: f64,

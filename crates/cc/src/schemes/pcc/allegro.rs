@@ -1,5 +1,5 @@
-//! PCC Allegro (Dong et al., NSDI 2015): throughput, and loss that is borne to 5%; the rate goes where
-//! four trials agree that it is better, faster and faster until it is not.
+//! PCC Allegro (Dong et al., NSDI 2015): throughput, and loss that is borne to 5%; the rate goes
+//! where four trials agree that it is better, faster and faster until it is not.
 
 use super::starting::Starting;
 use super::{NEEDS, Pace, Pcc, RateControl, Summary, Verdict, deviations, sane};
@@ -48,7 +48,8 @@ pub const SCHEME: Scheme = Scheme {
     router: None,
 };
 
-/// §2.2: u = T Sigmoid_alpha(L - 0.05) - x L, with T = x (1 - L) and Sigmoid_alpha(y) = 1/(1 + e^(alpha y)).
+/// §2.2: u = T Sigmoid_alpha(L - 0.05) - x L, with T = x (1 - L) and Sigmoid_alpha(y) = 1/(1 +
+/// e^(alpha y)).
 pub(super) fn utility(x: f64, loss: f64, alpha: f64, tolerance: f64) -> f64 {
     let sigmoid = 1.0 / (1.0 + libm::exp(alpha * (loss - tolerance)));
     x * (1.0 - loss) * sigmoid - x * loss
@@ -219,7 +220,8 @@ impl RateControl for Allegro {
                 let (epsilon, higher_first, utilities) = (*epsilon, *higher_first, *utilities);
                 self.conclude(epsilon, higher_first, utilities);
             }
-            // Until the utility falls, or the rate is at an end of what is sane; then back to the step before.
+            // Until the utility falls, or the rate is at an end of what is sane; then back to the
+            // step before.
             State::Adjusting {
                 utility, under_way, ..
             } => {

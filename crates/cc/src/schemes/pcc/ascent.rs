@@ -1,5 +1,5 @@
-//! Gradient ascent on a utility (Vivace, NSDI 2018 §4): Starting as in Allegro, then pairs of trials
-//! a little above and below the rate, whose difference says how far the rate moves.
+//! Gradient ascent on a utility (Vivace, NSDI 2018 §4): Starting as in Allegro, then pairs of
+//! trials a little above and below the rate, whose difference says how far the rate moves.
 
 use super::starting::Starting;
 use super::{MIN_RATE, RateControl, Summary, Verdict, sane};
@@ -100,8 +100,8 @@ impl Ascent {
         (self.direction, self.tau, self.k) = (direction, 0.0, 0.0);
     }
 
-    /// One pair is enough where two decisions in a row went the same way (PCC-Uspace, branch NSDI-2018:
-    /// four trials, two while trending).
+    /// One pair is enough where two decisions in a row went the same way (PCC-Uspace, branch
+    /// NSDI-2018: four trials, two while trending).
     fn probe_pairs(&mut self) {
         let wanted = if self.tau >= 2.0 { 1 } else { self.pairs };
         let mut pairs = [Pair::default(); MAX_PAIRS];
@@ -214,8 +214,8 @@ impl Ascent {
         self.probe_pairs();
     }
 
-    /// The dynamic change boundary omega = omega_0 + k delta, a share of the rate: wider each time that it
-    /// binds, as narrow as fits when it does not.
+    /// The dynamic change boundary omega = omega_0 + k delta, a share of the rate: wider each time
+    /// that it binds, as narrow as fits when it does not.
     fn bounded(&mut self, change: f64) -> f64 {
         let bound = self.rate * (OMEGA + self.k * DELTA);
         if change > bound {
@@ -352,8 +352,8 @@ mod tests {
         assert_eq!((ascent.rate(), ascent.is_starting()), (12.0, false));
     }
 
-    /// Two pairs of 5% up and down, each in an order of its own; one pair while trending. A gradient of
-    /// 1 per Mbit/s moves 100 Mbit/s by 1, then by 2, then by 3.
+    /// Two pairs of 5% up and down, each in an order of its own; one pair while trending. A
+    /// gradient of 1 per Mbit/s moves 100 Mbit/s by 1, then by 2, then by 3.
     #[test]
     fn follows_the_gradient_with_growing_confidence() {
         let mut ascent = probing(100.0);

@@ -1,10 +1,10 @@
 //! The PCC family: try a rate, see what it does, keep what is better (Dong et al., NSDI 2015).
 //!
-//! Time is cut into *monitor intervals*. In a trial packets leave at a rate that is to be judged; about a
-//! round trip after its end the fate of all of them is known, and a *utility function* makes a number of
-//! it. Until then the sender goes on at the rate that it had. The members differ in the utility and in
-//! how they move the rate: [`allegro`] compares, [`vivace`] follows the utility's gradient
-//! ([`ascent`]), [`proteus`] does so behind filters for noise.
+//! Time is cut into *monitor intervals*. In a trial packets leave at a rate that is to be judged;
+//! about a round trip after its end the fate of all of them is known, and a *utility function*
+//! makes a number of it. Until then the sender goes on at the rate that it had. The members differ
+//! in the utility and in how they move the rate: [`allegro`] compares, [`vivace`] follows the
+//! utility's gradient ([`ascent`]), [`proteus`] does so behind filters for noise.
 //!
 //! Rates are in Mbit/s where a formula of the papers has them so.
 
@@ -32,7 +32,8 @@ use crate::{
     Stream, Tag, Time,
 };
 
-/// What every member needs of its host: it decides as a packet leaves, and looks at each one's fate.
+/// What every member needs of its host: it decides as a packet leaves, and looks at each one's
+/// fate.
 const NEEDS: &[Need] = &[Need::PerPacket, Need::Pacing, Need::PerSend];
 
 /// Where the whole family does something that the papers do not say.
@@ -117,10 +118,11 @@ const MAX_RATE: f64 = 1e5;
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 /// A trial that would last longer than this ..
 const LONGEST: Duration = Duration::from_secs(1);
-/// .. lasts this long (PCC-Uspace, branch NSDI-2018, `start_monitor`): a standing queue of seconds is no
-/// reason to look for seconds.
+/// .. lasts this long (PCC-Uspace, branch NSDI-2018, `start_monitor`): a standing queue of seconds
+/// is no reason to look for seconds.
 const INSTEAD: Duration = Duration::from_millis(300);
-/// How much more may be in flight than a round trip of the rate (PCC-Uspace, `bytes_in_flight_gain`).
+/// How much more may be in flight than a round trip of the rate (PCC-Uspace,
+/// `bytes_in_flight_gain`).
 const IN_FLIGHT_GAIN: f64 = 2.5;
 
 /// A rate that can be tried.

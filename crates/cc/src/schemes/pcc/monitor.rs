@@ -1,7 +1,8 @@
 //! Monitor intervals: what a rate did to the packets that were sent at it (NSDI 2015 §3.1).
 //!
-//! Every packet carries the number of the trial that it belongs to, so that acknowledgements and losses,
-//! which come a round trip later or after the next trials have begun, are counted where they belong.
+//! Every packet carries the number of the trial that it belongs to, so that acknowledgements and
+//! losses, which come a round trip later or after the next trials have begun, are counted where
+//! they belong.
 
 use std::collections::VecDeque;
 
@@ -30,8 +31,8 @@ struct Interval {
 /// Fewer RTTs than these say nothing (PCC-Uspace, `kMinReliableRtt`).
 const LEAST_RTTS: u64 = 4;
 
-/// Sums for a straight line through RTTs over the times at which their packets left, both in seconds
-/// and relative to the first of them, so that nothing is lost to rounding.
+/// Sums for a straight line through RTTs over the times at which their packets left, both in
+/// seconds and relative to the first of them, so that nothing is lost to rounding.
 #[derive(Clone, Debug, Default)]
 struct Regression {
     origin: Option<(Time, Duration)>,
@@ -58,7 +59,8 @@ impl Regression {
         self.yy += y * y;
     }
 
-    /// Mean, standard deviation, slope, and what the line leaves (root mean square); `None` of too few.
+    /// Mean, standard deviation, slope, and what the line leaves (root mean square); `None` of too
+    /// few.
     fn line(&self) -> Option<(f64, f64, f64, f64)> {
         if self.n < LEAST_RTTS as f64 {
             return None;
@@ -186,8 +188,8 @@ impl Monitor {
         self.trials.get_mut(usize::try_from(place).ok()?)
     }
 
-    /// `rtt` is `None` where it is not to be trusted. What arrives late was not lost; but it was overtaken,
-    /// so that its RTT tells of another place than the queue.
+    /// `rtt` is `None` where it is not to be trusted. What arrives late was not lost; but it was
+    /// overtaken, so that its RTT tells of another place than the queue.
     pub(super) fn on_acked(&mut self, packet: &Acked, rtt: Option<Duration>) {
         if let Some(trial) = self.trial(packet.tag) {
             trial.acked += 1;
@@ -207,9 +209,9 @@ impl Monitor {
         }
     }
 
-    /// The oldest trial, if it is over and the fate of all of its packets is known. It has no result
-    /// (`Some(None)`) if the application, not its rate, said what was sent, or if packets came but their
-    /// RTTs were not to be trusted. Where hardly any came, the loss says enough.
+    /// The oldest trial, if it is over and the fate of all of its packets is known. It has no
+    /// result (`Some(None)`) if the application, not its rate, said what was sent, or if packets
+    /// came but their RTTs were not to be trusted. Where hardly any came, the loss says enough.
     pub(super) fn next_result(&mut self) -> Option<Option<Summary>> {
         let trial = self.trials.front()?;
         if !trial.closed || trial.acked + (trial.lost.len() as u64) < trial.sent {
@@ -416,8 +418,8 @@ mod tests {
         assert_eq!(monitor.next_result(), None);
     }
 
-    /// PCC-Uspace has no utility of a trial before four RTTs that are to be trusted; where most packets
-    /// were lost there is none, and what is known is the loss.
+    /// PCC-Uspace has no utility of a trial before four RTTs that are to be trusted; where most
+    /// packets were lost there is none, and what is known is the loss.
     #[test]
     fn a_trial_of_doubtful_rtts_is_repeated_and_a_lost_one_has_none() {
         for (arrive, trusted, mean) in [

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use super::Summary;
 use crate::{Duration, Time};
 
-/// Acknowledgements that the way back has bunched: their RTTs tell of it, not of the queue (§5, first filter).
+/// Acknowledgements that the way back has bunched: their RTTs tell of it, not of the queue (§5,
+/// first filter).
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
     latest: Option<Time>,
@@ -22,9 +23,9 @@ impl Bursts {
     const FACTOR: f64 = 50.0;
     const GAIN: f64 = 0.1;
 
-    /// Is the RTT of an acknowledgement at `now` to be believed? After a burst they are again once one
-    /// lies below the smoothed RTT, or a round trip later: what was held up has arrived then, and where
-    /// nothing fluctuates none may ever lie below.
+    /// Is the RTT of an acknowledgement at `now` to be believed? After a burst they are again once
+    /// one lies below the smoothed RTT, or a round trip later: what was held up has arrived then,
+    /// and where nothing fluctuates none may ever lie below.
     pub(super) fn trusts(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
         let Some(latest) = self.latest.replace(now) else {
             return true;
@@ -67,7 +68,8 @@ impl Usual {
     }
 }
 
-/// The second and third filter: is a trial's RTT gradient, is its RTT's standard deviation more than noise?
+/// The second and third filter: is a trial's RTT gradient, is its RTT's standard deviation more
+/// than noise?
 #[derive(Debug, Default)]
 pub(super) struct Trends {
     /// Mean RTTs of the last trials, in seconds.
@@ -99,7 +101,8 @@ impl Trends {
     /// Where nearly every trial fluctuates, that has become usual (PCC-Uspace).
     const RESET: f64 = 0.95;
 
-    /// What is left of `trial` once noise is taken out. A trial without RTTs is no part of the history.
+    /// What is left of `trial` once noise is taken out. A trial without RTTs is no part of the
+    /// history.
     pub(super) fn signal(&mut self, trial: &Summary) -> Signal {
         let Some(mean) = trial.rtt_mean_s else {
             return Signal::default();
@@ -123,7 +126,8 @@ impl Trends {
         }
     }
 
-    /// Over the last trials, does the RTT rise, does it move in either direction, more than it usually does?
+    /// Over the last trials, does the RTT rise, does it move in either direction, more than it
+    /// usually does?
     fn trend(&mut self, mean: f64) -> (bool, bool) {
         self.means.push_back(mean);
         if self.means.len() < Self::TRIALS {
@@ -230,7 +234,8 @@ mod tests {
         assert!((slope(&line) - 2.0).abs() < 1e-12);
     }
 
-    /// RTTs of 40 ms and more by `rise` seconds a trial; each trial's own gradient drowns in its error.
+    /// RTTs of 40 ms and more by `rise` seconds a trial; each trial's own gradient drowns in its
+    /// error.
     fn noisy(i: u32, rise: f64) -> Summary {
         Summary {
             target_mbps: 10.0,

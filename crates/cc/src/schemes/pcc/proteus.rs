@@ -1,5 +1,6 @@
-//! PCC Proteus (Meng et al., SIGCOMM 2020): Vivace behind filters for noise, as a primary (proteus-p) or
-//! as a scavenger (proteus-s), which takes what others leave: to it a fluctuating RTT means company.
+//! PCC Proteus (Meng et al., SIGCOMM 2020): Vivace behind filters for noise, as a primary
+//! (proteus-p) or as a scavenger (proteus-s), which takes what others leave: to it a fluctuating
+//! RTT means company.
 
 use super::ascent::{Ascent, Climb, Worth};
 use super::noise::{Bursts, Trends};
@@ -98,7 +99,8 @@ impl Worth for Proteus {
     fn utility(&mut self, trial: &Summary, starting: bool) -> Option<f64> {
         let mut signal = self.trends.signal(trial);
         if starting {
-            // PCC-Uspace: no standard deviation, and no growth of the RTT below a millisecond, is taken for company yet.
+            // PCC-Uspace: no standard deviation, and no growth of the RTT below a millisecond, is
+            // taken for company yet.
             signal.rtt_deviation_s = 0.0;
             if signal.rtt_gradient * trial.duration_s < STARTING_GROWTH_S {
                 signal.rtt_gradient = 0.0;

@@ -48,7 +48,8 @@ fn proteus_utility() {
     close(proteus::utility(10.0, 0.01, 0.05, 1500.0, 1e-4), -89.232);
 }
 
-/// algorithms.md §12: with b = 0, dU/dx > 0 as long as L < 0.0793 x^-0.1: 6.2% at 12 Mbit/s, 5.0% at 100.
+/// algorithms.md §12: with b = 0, dU/dx > 0 as long as L < 0.0793 x^-0.1: 6.2% at 12 Mbit/s, 5.0%
+/// at 100.
 #[test]
 fn the_loss_that_vivace_bears() {
     for (x, bearable) in [(12.0, 0.062), (100.0, 0.050)] {
@@ -59,7 +60,8 @@ fn the_loss_that_vivace_bears() {
     }
 }
 
-/// From 0.5 Mbit/s to a Gbit/s and from 1 ms to 1 s: the link is used, and within sight of its capacity.
+/// From 0.5 Mbit/s to a Gbit/s and from 1 ms to 1 s: the link is used, and within sight of its
+/// capacity.
 #[test]
 fn every_member_finds_the_capacity() {
     for (mbps, rtt_ms) in [
@@ -113,7 +115,8 @@ fn an_idle_application_moves_nothing() {
     }
 }
 
-/// Nothing is heard for a while: no more than 2.5 round trips of the rate are out, and the flow comes back.
+/// Nothing is heard for a while: no more than 2.5 round trips of the rate are out, and the flow
+/// comes back.
 #[test]
 fn an_outage_is_survived() {
     for scheme in SCHEMES {

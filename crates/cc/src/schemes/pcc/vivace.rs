@@ -32,7 +32,8 @@ pub const SCHEME: Scheme = Scheme {
     router: None,
 };
 
-/// Registry entry: without it (b = 0), which is what the authors' program does unless told otherwise.
+/// Registry entry: without it (b = 0), which is what the authors' program does unless told
+/// otherwise.
 pub const LOSS: Scheme = Scheme {
     name: "vivace-loss",
     family: Family::Utility,
@@ -48,10 +49,12 @@ pub const LOSS: Scheme = Scheme {
     router: None,
 };
 
-/// A trial that loses more than this share halves the rate (PCC-Uspace, branch NSDI-2018: "emergency stop").
-/// Not without the latency term: full buffers are usual then, and of two flows one would stop again and again.
+/// A trial that loses more than this share halves the rate (PCC-Uspace, branch NSDI-2018:
+/// "emergency stop"). Not without the latency term: full buffers are usual then, and of two flows
+/// one would stop again and again.
 const STOP: f64 = 0.5;
-/// In Starting, where trials have few packets, gradients up to this are noise (PCC-Uspace, branch NSDI-2018).
+/// In Starting, where trials have few packets, gradients up to this are noise (PCC-Uspace, branch
+/// NSDI-2018).
 const STARTING_TOLERANCE: f64 = 0.2;
 /// t, b and c (§2.2).
 pub(super) const EXPONENT: f64 = 0.9;
@@ -159,7 +162,8 @@ mod tests {
         assert!(!vivace.ascent.is_starting());
     }
 
-    /// NSDI 2018 §4.3: up to 0.01 it is noise afterwards, and both trials of a pair are worth their rate alone.
+    /// NSDI 2018 §4.3: up to 0.01 it is noise afterwards, and both trials of a pair are worth their
+    /// rate alone.
     #[test]
     fn small_gradients_are_noise() {
         for (gradient, up) in [(0.01, true), (0.02, false)] {

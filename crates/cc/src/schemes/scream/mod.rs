@@ -286,8 +286,8 @@ impl Scream {
         }
     }
 
-    /// "Clock drift issues and remedies": max(5 s_rtt, 0.2 s) of the s_rtt of now, which falls as the
-    /// queue empties.
+    /// "Clock drift issues and remedies": max(5 s_rtt, 0.2 s) of the s_rtt of now, which falls as
+    /// the queue empties.
     fn is_draining(&mut self, now: Time) -> bool {
         let lasts = MIN_DRAIN.max(self.s_rtt * DRAIN_RTTS);
         self.drain_began = self.drain_began.filter(|&began| now.since(began) < lasts);

@@ -42,8 +42,8 @@ impl QueueDelay {
         }
     }
 
-    /// A round trip is over. True if its floor has long been above a quarter of `target`: the clocks
-    /// drift apart, or a queue stood when the flow began. The history is then forgotten.
+    /// A round trip is over. True if its floor has long been above a quarter of `target`: the
+    /// clocks drift apart, or a queue stood when the flow began. The history is then forgotten.
     pub(super) fn on_round(&mut self, target: f64) -> bool {
         let Some(least) = self.round_min.take() else {
             return false;

@@ -245,15 +245,17 @@ fn queueing_delay_is_over_the_least_delay_of_ten_minutes() {
     assert_eq!(at(4, -4990), (0.01, 0.01));
     assert_eq!(at(5, -5010), (0.0, 0.0));
     assert_eq!(at(500, -4990).0, 0.02);
-    // Minutes without a sample have no place in the list: -5010 is forgotten when ten others had some.
+    // Minutes without a sample have no place in the list: -5010 is forgotten when ten others had
+    // some.
     for minute in 11..19 {
         assert_eq!(at(60 * minute, -4980).0, 0.03, "{minute}");
     }
     assert_eq!(at(60 * 19, -4980).0, 0.01);
 }
 
-/// "Clock drift issues": 30 ms as the floor of every round trip average to a quarter of 60 ms
-/// after ln 2 x 256 = 177 round trips; the bitrate is halved for five of them and the base delay forgotten.
+/// "Clock drift issues": 30 ms as the floor of every round trip average to a quarter of 60 ms after
+/// ln 2 x 256 = 177 round trips; the bitrate is halved for five of them and the base delay
+/// forgotten.
 #[test]
 fn a_queue_that_stands_is_drained() {
     let mut scream = flow("scream:competing=ignore");
@@ -282,8 +284,8 @@ fn a_queue_that_stands_is_drained() {
     assert_eq!(scream.qdelay.latest, 0.0);
 }
 
-/// A queue of 72 s that empties does not halve the bitrate for six minutes: 5 s_rtt are of the s_rtt
-/// of each moment.
+/// A queue of 72 s that empties does not halve the bitrate for six minutes: 5 s_rtt are of the
+/// s_rtt of each moment.
 #[test]
 fn a_drain_ends_with_its_queue() {
     let began = Time::from_millis(100_000);

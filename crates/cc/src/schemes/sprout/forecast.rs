@@ -1,5 +1,5 @@
-//! How many packets a link will deliver at least (NSDI 2013 §3.3): for each of the next eight ticks the
-//! count that all arrivals up to its end exceed with 95% probability.
+//! How many packets a link will deliver at least (NSDI 2013 §3.3): for each of the next eight ticks
+//! the count that all arrivals up to its end exceed with 95% probability.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,8 +43,8 @@ impl Forecaster {
         forecaster
     }
 
-    /// §3.3: from each rate, convolves the counts of the ticks, over which the rate spreads. (The first
-    /// tick has the rate of now, as in `processforecaster.cc`.)
+    /// §3.3: from each rate, convolves the counts of the ticks, over which the rate spreads. (The
+    /// first tick has the rate of now, as in `processforecaster.cc`.)
     fn new(max_rate: f64, sigma: f64) -> Forecaster {
         let model = Model::new(max_rate, sigma);
         let most = model.poisson().len() - 1;
@@ -68,8 +68,8 @@ impl Forecaster {
         Forecaster { model, at_most }
     }
 
-    /// The counts that are exceeded with probability 1 - `risk`. The last forecast is near to this one,
-    /// so the search begins there.
+    /// The counts that are exceeded with probability 1 - `risk`. The last forecast is near to this
+    /// one, so the search begins there.
     pub fn forecast(&self, belief: &Belief, risk: f32, last: &Forecast) -> Forecast {
         let bins = support(belief);
         let mut forecast = *last;

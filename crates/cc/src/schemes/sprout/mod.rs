@@ -1,6 +1,6 @@
-//! Sprout (Winstein, Sivaraman and Balakrishnan, NSDI 2013): the receiver infers the link's rate from the
-//! arrivals and forecasts what the link will deliver with 95% probability; the sender sends what can be
-//! expected to leave the queue within 100 ms.
+//! Sprout (Winstein, Sivaraman and Balakrishnan, NSDI 2013): the receiver infers the link's rate
+//! from the arrivals and forecasts what the link will deliver with 95% probability; the sender
+//! sends what can be expected to leave the queue within 100 ms.
 
 mod forecast;
 mod model;
@@ -160,7 +160,8 @@ impl Sprout {
         self.forecast_time + TICK * (self.tick as u64 + 1)
     }
 
-    /// §3.5: what the link will deliver until the target, less what is under way: so many may leave.
+    /// §3.5: what the link will deliver until the target, less what is under way: so many may
+    /// leave.
     fn room(&self) -> u64 {
         let target = (self.tick + Self::TARGET_TICKS).min(TICKS - 1);
         let deliverable = self.forecast[target].saturating_sub(self.forecast[self.tick]);
@@ -220,7 +221,8 @@ impl CongestionControl for Sprout {
         }
     }
 
-    /// §3.2: the last packet of a flight says how long the sender may now be silent, in milliseconds.
+    /// §3.2: the last packet of a flight says how long the sender may now be silent, in
+    /// milliseconds.
     fn stamp(&self) -> Stamp {
         let silence_ms = match self.room() {
             0 => Self::HEARTBEAT.as_millis_f64() as f32,

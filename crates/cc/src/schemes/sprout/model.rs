@@ -1,5 +1,5 @@
-//! What Sprout believes of a link (NSDI 2013 §3.1, §3.2): packets leave it as a Poisson process whose
-//! rate lambda wanders in Brownian motion, and which tends to stay at zero once it is there.
+//! What Sprout believes of a link (NSDI 2013 §3.1, §3.2): packets leave it as a Poisson process
+//! whose rate lambda wanders in Brownian motion, and which tends to stay at zero once it is there.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use crate::Duration;
 pub const TICK: Duration = Duration::from_millis(20);
 /// Rates that are told apart (256 and zero).
 pub const BINS: usize = 257;
-/// A probability for each of the rates. Single precision: a forecast is a whole number of packets, and
-/// the processor does four at once.
+/// A probability for each of the rates. Single precision: a forecast is a whole number of packets,
+/// and the processor does four at once.
 pub type Belief = [f32; BINS];
 
 /// lambda_z, a second: how readily a link leaves an outage.
@@ -41,7 +41,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// Rates up to `max_rate` packets a second, which wander by `sigma` packets a second in a second.
+    /// Rates up to `max_rate` packets a second, which wander by `sigma` packets a second in a
+    /// second.
     pub fn new(max_rate: f64, sigma: f64) -> Model {
         let width = max_rate / (BINS - 1) as f64;
         let deviation = step_deviation(sigma);
@@ -60,8 +61,9 @@ impl Model {
             let log = |bin| log_likelihood(&means, &log_means, bin, count) - log_factorial;
             std::array::from_fn(|bin| libm::exp(log(bin)) as f32)
         };
-        // `process.cc`: Brownian motion times the probability to stay or to escape. Their sum is less than
-        // one, so that beside other rates an outage is the less likely the longer nothing is observed.
+        // `process.cc`: Brownian motion times the probability to stay or to escape. Their sum is
+        // less than one, so that beside other rates an outage is the less likely the longer nothing
+        // is observed.
         let from_outage = |to: usize| match to {
             0 => (1.0 - escape_probability()) * at_most(1.0),
             _ => {
@@ -126,8 +128,8 @@ impl Model {
     pub fn observe(&self, belief: &Belief, arrived: u64) -> Belief {
         let mut product = match self.poisson.get(arrived as usize) {
             Some(likelihood) => *likelihood,
-            // Set against the likeliest, the highest rate that there may be, lest a burst that no rate
-            // explains leaves nothing.
+            // Set against the likeliest, the highest rate that there may be, lest a burst that no
+            // rate explains leaves nothing.
             None => {
                 let log = |bin| log_likelihood(&self.means, &self.log_means, bin, arrived);
                 let highest = belief.iter().rposition(|p| *p > 0.0).unwrap_or(BINS - 1);

@@ -1,5 +1,5 @@
-//! Sprout's receiver (NSDI 2013 §3.2, §3.4): counts arrivals tick by tick, infers the link's rate from
-//! them, and tells the sender what the link will deliver at least.
+//! Sprout's receiver (NSDI 2013 §3.2, §3.4): counts arrivals tick by tick, infers the link's rate
+//! from them, and tells the sender what the link will deliver at least.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,8 +59,8 @@ pub struct Inference {
 }
 
 impl Inference {
-    /// After a second in which nothing came the belief has settled at an outage. There is no more to
-    /// report until something comes.
+    /// After a second in which nothing came the belief has settled at an outage. There is no more
+    /// to report until something comes.
     const SETTLED: u64 = 50;
 
     /// One that has seen nothing.
@@ -80,7 +80,8 @@ impl Inference {
         }
     }
 
-    /// §3.2: a tick is over. One without arrivals says nothing of the link if the sender was to be silent.
+    /// §3.2: a tick is over. One without arrivals says nothing of the link if the sender was to be
+    /// silent.
     fn end_tick(&mut self) {
         self.empty_ticks = match self.arrived {
             0.0 => self.empty_ticks + 1,
@@ -148,8 +149,8 @@ impl Receiver for Inference {
     }
 }
 
-/// Which packets have arrived or will not any more (§3.4; the code's `throwaway_window`): those that
-/// left 10 ms before one that has arrived.
+/// Which packets have arrived or will not any more (§3.4; the code's `throwaway_window`): those
+/// that left 10 ms before one that has arrived.
 #[derive(Debug, Default)]
 struct Numbers {
     /// All below are accounted for.

@@ -32,7 +32,8 @@ fn brownian_motion_and_outages_of_a_tick() {
     // A bin of 3.9 packets a second has a standard deviation of 1.1: sqrt(28.28^2 + 1.13^2).
     assert!((deviation - 28.3).abs() < 0.05, "{deviation}");
 
-    // `process.cc`, by hand: 0.9802 Phi(3.906 / 28.28) = 0.5440 stays, 0.0198 (1 - 0.5549) = 0.0088 leaves.
+    // `process.cc`, by hand: 0.9802 Phi(3.906 / 28.28) = 0.5440 stays, 0.0198 (1 - 0.5549) = 0.0088
+    // leaves.
     let after = model.evolve(&certain(0));
     let by_hand = 0.5440 / (0.5440 + 0.0088);
     assert!((after[0] - by_hand).abs() < 1e-4, "{}", after[0]);
@@ -88,8 +89,8 @@ fn the_rate_is_found_and_lost() {
     assert!((belief.iter().sum::<f32>() - 1.0).abs() < 1e-5);
 }
 
-/// NSDI 2013 §3.3: at a rate that is known and hardly moves, arrivals of k ticks are Poisson. The 5th
-/// percentiles of Poisson with means 8, 16, .. 64, from tables.
+/// NSDI 2013 §3.3: at a rate that is known and hardly moves, arrivals of k ticks are Poisson. The
+/// 5th percentiles of Poisson with means 8, 16, .. 64, from tables.
 #[test]
 fn forecasts_are_the_fifth_percentiles_of_arrivals() {
     let still = Forecaster::shared(1000.0, 20.0);
@@ -107,8 +108,8 @@ fn forecasts_are_the_fifth_percentiles_of_arrivals() {
         still.forecast(&certain(bin), 0.05, &[u32::MAX; TICKS]),
         forecast
     );
-    // Each tick adds its own counts (`processforecaster.cc`): at 200 packets a second the variance of eight
-    // is 64 + (0 + 1 + .. + 7) 0.566^2 = 73, the 5th percentile 64 - 1.645 sqrt(73) = 50.
+    // Each tick adds its own counts (`processforecaster.cc`): at 200 packets a second the variance
+    // of eight is 64 + (0 + 1 + .. + 7) 0.566^2 = 73, the 5th percentile 64 - 1.645 sqrt(73) = 50.
     let wandering = Forecaster::shared(1000.0, 200.0);
     let less = wandering.forecast(&certain(bin), 0.05, &[0; TICKS]);
     assert_eq!((less[0], less[7]), (4, 50));
@@ -150,7 +151,8 @@ fn the_receiver_reports_every_tick() {
     assert_eq!(receiver.next_timer(), Time::from_millis(47));
 }
 
-/// NSDI 2013 §3.2 ("time-to-next"): a silence that was announced says nothing of the link, any other does.
+/// NSDI 2013 §3.2 ("time-to-next"): a silence that was announced says nothing of the link, any
+/// other does.
 #[test]
 fn an_announced_silence_is_no_outage() {
     let after_silence = |announced: f32| {
@@ -185,7 +187,8 @@ fn silence_is_reported_for_a_second() {
     assert_eq!(receiver.next_timer(), Time::from_millis(60_020));
 }
 
-/// NSDI 2013 §3.4 and `throwaway_window`: what left 10 ms before one that has arrived will not come.
+/// NSDI 2013 §3.4 and `throwaway_window`: what left 10 ms before one that has arrived will not
+/// come.
 #[test]
 fn the_receiver_tells_lost_packets_from_late_ones() {
     let mut receiver = inference();
@@ -232,8 +235,9 @@ fn told(sprout: &mut Sprout, now: Time, received_or_lost: u64, forecast: Forecas
     });
 }
 
-/// NSDI 2013 §3.5, fig. 4, by hand: 10 packets a tick, 30 under way. At once the five ticks after this
-/// one deliver 50, so 20 may leave. A tick later 10 have left and the target is a tick on: 10 more.
+/// NSDI 2013 §3.5, fig. 4, by hand: 10 packets a tick, 30 under way. At once the five ticks after
+/// this one deliver 50, so 20 may leave. A tick later 10 have left and the target is a tick on: 10
+/// more.
 #[test]
 fn what_leaves_the_queue_within_100_ms_may_be_sent() {
     let (mut sprout, ms) = (sender(), Time::from_millis);
@@ -262,7 +266,8 @@ fn what_leaves_the_queue_within_100_ms_may_be_sent() {
     assert_eq!(sprout.room(), 0);
 }
 
-/// `sproutbt2.cc`: a heartbeat after 50 ms of silence, whatever the forecast; it does not count as queue.
+/// `sproutbt2.cc`: a heartbeat after 50 ms of silence, whatever the forecast; it does not count as
+/// queue.
 #[test]
 fn a_heartbeat_breaks_the_silence() {
     let (mut sprout, ms) = (sender(), Time::from_millis);
@@ -296,8 +301,8 @@ fn any_message_will_do() {
     assert_eq!(sprout.room(), 0);
 }
 
-/// Without a word from the receiver a flow sends its initial window, then heartbeats. They are 50 ms
-/// apart, or a round trip of 41 ms: a window is never less than a packet.
+/// Without a word from the receiver a flow sends its initial window, then heartbeats. They are 50
+/// ms apart, or a round trip of 41 ms: a window is never less than a packet.
 #[test]
 fn without_reports_there_are_heartbeats() {
     let mut link = Link::new(

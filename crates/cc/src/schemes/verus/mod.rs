@@ -1,6 +1,6 @@
-//! Verus (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015): every 5 ms it decides which delay it
-//! wants, by whether delays rise or fall, reads the window that goes with it off a learned profile, and
-//! sends the difference. Windows are packets, delays milliseconds.
+//! Verus (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015): every 5 ms it decides which
+//! delay it wants, by whether delays rise or fall, reads the window that goes with it off a learned
+//! profile, and sends the difference. Windows are packets, delays milliseconds.
 
 mod profile;
 mod spline;

@@ -2,13 +2,16 @@
 
 use super::spline::Spline;
 
-/// What was seen of each window, and the curve through it. Delays in milliseconds, windows in packets.
+/// What was seen of each window, and the curve through it. Delays in milliseconds, windows in
+/// packets.
 #[derive(Debug)]
 pub struct Profile {
-    /// For each window the EWMA of the delays of the packets sent under it; NaN where there were none.
+    /// For each window the EWMA of the delays of the packets sent under it; NaN where there were
+    /// none.
     seen: Vec<f64>,
     curve: Option<Curve>,
-    /// Packets of window to a node of the curve. Once fewer, it stays so (`delayProfile_thread`, N).
+    /// Packets of window to a node of the curve. Once fewer, it stays so (`delayProfile_thread`,
+    /// N).
     packets_a_node: usize,
 }
 
@@ -36,7 +39,8 @@ impl Profile {
     const LEAST_WINDOW: usize = 2;
     /// The weight of the old average.
     const KEEP: f64 = 0.875;
-    /// `verus_server.cpp`: a node to 15 packets of window at most, but five nodes at least; its penalty.
+    /// `verus_server.cpp`: a node to 15 packets of window at most, but five nodes at least; its
+    /// penalty.
     const PACKETS_A_NODE: usize = 15;
     const LEAST_NODES: usize = 5;
     const RHO: f64 = 2.0;
@@ -105,8 +109,8 @@ impl Profile {
         }
     }
 
-    /// §4.2: the last window before the first whose delay is above `delay_ms`; None if there is none,
-    /// however large.
+    /// §4.2: the last window before the first whose delay is above `delay_ms`; None if there is
+    /// none, however large.
     pub fn window(&self, delay_ms: f64) -> Option<usize> {
         let curve = self.curve.as_ref()?;
         let below = curve.highest.partition_point(|most| *most <= delay_ms);

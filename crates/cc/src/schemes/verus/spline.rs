@@ -1,12 +1,13 @@
 //! A cubic spline through noisy points that bends no more than they ask for.
 //!
-//! It has nodes at even distances, minimises the sum of squared residuals and a penalty times the integral of
-//! its squared second derivative, and is straight beyond either end (second derivative zero there). That is
-//! ALGLIB's `spline1dfitpenalized` in another basis: with B-splines the equations have seven diagonals.
+//! It has nodes at even distances, minimises the sum of squared residuals and a penalty times the
+//! integral of its squared second derivative, and is straight beyond either end (second derivative
+//! zero there). That is ALGLIB's `spline1dfitpenalized` in another basis: with B-splines the
+//! equations have seven diagonals.
 
-/// ALGLIB's penalty is 10^rho, scaled by the ratio of data to bending of a basis function that is one at a
-/// node and zero at the others. For points spread evenly that is, per point and in units of the distance
-/// of nodes, the integral of its square over that of its squared second derivative.
+/// ALGLIB's penalty is 10^rho, scaled by the ratio of data to bending of a basis function that is
+/// one at a node and zero at the others. For points spread evenly that is, per point and in units
+/// of the distance of nodes, the integral of its square over that of its squared second derivative.
 const SCALE: f64 = 0.874_230_7 / 14.353_829_1;
 /// So that a single point has an answer.
 const RIDGE: f64 = 1e-9;
@@ -48,8 +49,8 @@ impl Spline {
                 *sum += weight * y;
             }
         }
-        // The second derivative is linear between nodes: the integral of its square over an interval from
-        // s to t is (s^2 + s t + t^2) / 3. At both ends it is zero.
+        // The second derivative is linear between nodes: the integral of its square over an
+        // interval from s to t is (s^2 + s t + t^2) / 3. At both ends it is zero.
         for node in 1..nodes - 1 {
             let bend = Row::of_second_derivative(node);
             bend.add_square(&bend, penalty * 2.0 / 3.0, &mut matrix);
@@ -108,8 +109,8 @@ fn b_splines(t: f64) -> [f64; 4] {
 }
 
 impl Row {
-    /// The value at `u` nodes from the first. The coefficient beyond an end is 2a - b of the two before
-    /// it: the second derivative there is zero.
+    /// The value at `u` nodes from the first. The coefficient beyond an end is 2a - b of the two
+    /// before it: the second derivative there is zero.
     fn of_value(u: f64, nodes: usize) -> Row {
         let k = (u.max(0.0) as usize).min(nodes - 2);
         let [b0, b1, b2, b3] = b_splines(u - k as f64);
@@ -136,7 +137,8 @@ impl Row {
         }
     }
 
-    /// Multiplies this row, upright, by another and adds the result to the diagonal and what lies below it.
+    /// Multiplies this row, upright, by another and adds the result to the diagonal and what lies
+    /// below it.
     fn add_square(&self, other: &Row, factor: f64, matrix: &mut [[f64; BAND + 1]]) {
         for (i, a) in self.weights.iter().enumerate() {
             for (j, b) in other.weights.iter().enumerate() {

@@ -82,7 +82,8 @@ fn steady(now: Time, base: f64, slope: f64) -> Verus {
 #[test]
 fn an_epoch_sends_its_share_of_the_window() {
     assert_eq!(to_send(130.0, 125, 130.0), 10);
-    // SIGCOMM 2015 Eq. 5: n = 26, 130 - 24/25 125 = 10. In balance a window goes out in n - 1 epochs.
+    // SIGCOMM 2015 Eq. 5: n = 26, 130 - 24/25 125 = 10. In balance a window goes out in n - 1
+    // epochs.
     assert_eq!(to_send(125.0, 125, 130.0), 5);
     assert_eq!(to_send(50.0, 125, 130.0), 0);
     // Round trips within an epoch: what is missing.
@@ -123,8 +124,8 @@ fn at_the_least_delay_it_waits_or_believes_in_a_longer_path() {
     assert_eq!(at_least(1), (1, 60.0));
 }
 
-/// SIGCOMM 2015 §5.3: 0.7 of the window of the lost packet, once for a loss phase, 150 ms after the gap;
-/// the phase ends with a packet of the smaller window.
+/// SIGCOMM 2015 §5.3: 0.7 of the window of the lost packet, once for a loss phase, 150 ms after the
+/// gap; the phase ends with a packet of the smaller window.
 #[test]
 fn a_loss_shrinks_the_window_once() {
     let mut v = steady(ms(0), 50.0, 1.0);
@@ -191,7 +192,8 @@ fn slow_start_doubles_and_ends_with_delay() {
     assert_eq!(v.life.next_epoch, ms(now + 506));
 }
 
-/// `verus_server.cpp`: five round trips without an acknowledgement, 150 ms at least: everything is given up.
+/// `verus_server.cpp`: five round trips without an acknowledgement, 150 ms at least: everything is
+/// given up.
 #[test]
 fn silence_gives_the_flight_up() {
     let mut v = steady(ms(0), 20.0, 1.0);
@@ -223,8 +225,8 @@ fn a_line_is_kept_as_it_is() {
     }
 }
 
-/// Without a penalty points that a natural spline can go through are met (here a bump of one node); with it
-/// the curve is flatter, and noise about a line is evened out.
+/// Without a penalty points that a natural spline can go through are met (here a bump of one node);
+/// with it the curve is flatter, and noise about a line is evened out.
 #[test]
 fn the_penalty_takes_bends_out() {
     let bump: Vec<(f64, f64)> = (0..=100)
@@ -245,8 +247,8 @@ fn the_penalty_takes_bends_out() {
     }
 }
 
-/// The fit is the least of what it says it minimises: any other coefficient is worse. The integral is
-/// summed numerically, the scale worked out from splines that are one at a node.
+/// The fit is the least of what it says it minimises: any other coefficient is worse. The integral
+/// is summed numerically, the scale worked out from splines that are one at a node.
 #[test]
 fn the_fit_minimises_residuals_and_bending() {
     let wave = |i: u32| 20.0 * libm::sin(f64::from(i) / 9.0) + f64::from(i * i % 11);
@@ -311,7 +313,8 @@ fn the_profile_turns_delays_into_windows() {
     assert_eq!(falling.window(100.0), Some(1));
 }
 
-/// `delayProfile_thread`: N begins with 15, becomes less until `max_i / N` is 5, and never more again.
+/// `delayProfile_thread`: N begins with 15, becomes less until `max_i / N` is 5, and never more
+/// again.
 #[test]
 fn a_curve_that_began_small_keeps_its_finer_nodes() {
     let mut profile = Profile::default();
@@ -320,7 +323,8 @@ fn a_curve_that_began_small_keeps_its_finer_nodes() {
     assert_eq!(profile.nodes(200), 25);
 }
 
-/// `receiver_thread`: a packet of a flight that was given up is not counted, but its window ends a loss phase.
+/// `receiver_thread`: a packet of a flight that was given up is not counted, but its window ends a
+/// loss phase.
 #[test]
 fn a_packet_that_was_given_up_ends_the_loss_phase() {
     let mut v = steady(ms(0), 50.0, 1.0);

@@ -37,10 +37,11 @@ impl Bell {
         })
     }
 
-    /// Waits until something has come, or until `until` at the latest. Returns whether something has come.
+    /// Waits until something has come, or until `until` at the latest. Returns whether something
+    /// has come.
     fn wait(&mut self, now: Time, until: Time) -> Result<bool, HostError> {
-        // A timeout moves with every acknowledgement: one that rings too early now and then costs less than
-        // to set it again each time.
+        // A timeout moves with every acknowledgement: one that rings too early now and then costs
+        // less than to set it again each time.
         if !(now..=until).contains(&self.alarm) {
             self.alarm = until;
         }

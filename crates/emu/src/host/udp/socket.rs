@@ -85,7 +85,8 @@ impl FlowSocket {
         debug_assert_eq!(done, Ok(()));
     }
 
-    /// Reads the next datagram, if there is one; of one that is longer than `buffer`, the beginning.
+    /// Reads the next datagram, if there is one; of one that is longer than `buffer`, the
+    /// beginning.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrived> {
         let mut parts = [IoSliceMut::new(buffer)];
         let fd = self.socket.as_raw_fd();

@@ -79,7 +79,8 @@ impl Sender {
             .on_lost(self.losses, self.config.profile, number, seq)
     }
 
-    /// RACK (RFC 8985 §6.2): lost if sent a reordering window before the newest packet that arrived.
+    /// RACK (RFC 8985 §6.2): lost if sent a reordering window before the newest packet that
+    /// arrived.
     fn detect_losses_by_time(&mut self, now: Time) {
         let rtt = self.rtt.stats();
         let many = self.loss_cursor + Self::REORDER_THRESHOLD <= self.acks.largest;

@@ -293,7 +293,8 @@ impl Sender {
                     (self.next_seq - 1, size, false)
                 }
                 Err(retry) => match self.flight.get(self.flight.next().wrapping_sub(1)) {
-                    // The tail loss probe repeats the last packet if there is nothing new (RFC 8985 §7.3).
+                    // The tail loss probe repeats the last packet if there is nothing new (RFC 8985
+                    // §7.3).
                     Some(last) if probing => (last.seq, Bytes::new(u64::from(last.size)), true),
                     _ => {
                         self.pacer.rest();
@@ -315,7 +316,8 @@ impl Sender {
         self.refresh();
     }
 
-    /// The controller, if it is a `C` that may be steered from outside; call [`on_steered`](Self::on_steered) after.
+    /// The controller, if it is a `C` that may be steered from outside; call
+    /// [`on_steered`](Self::on_steered) after.
     #[inline]
     pub fn steered<C: 'static>(&mut self) -> Option<&mut C> {
         self.cc.steered()?.downcast_mut::<C>()
@@ -334,7 +336,8 @@ impl Sender {
         self.wants_packets = true;
     }
 
-    /// What the acknowledgement or timer at hand has shown to be lost. Nothing that was taken before.
+    /// What the acknowledgement or timer at hand has shown to be lost. Nothing that was taken
+    /// before.
     pub fn take_losses(&mut self) -> impl Iterator<Item = Lost> {
         self.lost.drain(..)
     }

@@ -69,8 +69,8 @@ impl Sender {
         }
     }
 
-    /// The tail loss probe (RFC 8985 §7.2): two round trips after the last packet or acknowledgement,
-    /// if that is sooner than the timeout.
+    /// The tail loss probe (RFC 8985 §7.2): two round trips after the last packet or
+    /// acknowledgement, if that is sooner than the timeout.
     pub(super) fn arm_probe(&mut self, now: Time) {
         let slack = match self.in_flight <= self.config.mss.get() {
             true => Duration::from_millis(200), // the receiver may delay its acknowledgement

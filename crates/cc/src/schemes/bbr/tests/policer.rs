@@ -76,8 +76,9 @@ fn time_outs_count_as_rounds_with_loss() {
     assert_eq!(policed.map(Rate::as_mbps), Some(12.0));
 }
 
-/// 24 Mbit/s while the tokens last, then 6 and hardly a queue: most of what the old estimate sends is
-/// lost. The estimate forgets in ten rounds as well, but goes on to probe, and to lose, a quarter more.
+/// 24 Mbit/s while the tokens last, then 6 and hardly a queue: most of what the old estimate sends
+/// is lost. The estimate forgets in ten rounds as well, but goes on to probe, and to lose, a
+/// quarter more.
 #[test]
 fn it_keeps_to_a_policers_rate_on_a_link() {
     let run = |spec: &str| {

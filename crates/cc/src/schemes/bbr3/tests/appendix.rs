@@ -92,8 +92,8 @@ fn down_ends_by_the_clock() {
     assert!(states.iter().all(is_down), "never CRUISE");
 }
 
-/// Four seconds of an application that writes a packet every 4 ms, a quarter of the link, over a path
-/// of 120 ms that loses what `loses` says.
+/// Four seconds of an application that writes a packet every 4 ms, a quarter of the link, over a
+/// path of 120 ms that loses what `loses` says.
 fn limited(loses: impl Fn(u64) -> bool) -> Vec<f64> {
     let mut host = Host::new(select("bbr3").build(&setup()), MSS);
     host.app_limited = true;
@@ -199,8 +199,8 @@ fn probe_rtt_within_startup_returns_to_it() {
     assert_eq!(bbr.state, State::Startup);
 }
 
-/// 12 Mbit/s and 40 ms whose acknowledgements come 20 at a time, every 20 ms: the window of `spec` in BDP and
-/// the share of the link used, after `seconds`.
+/// 12 Mbit/s and 40 ms whose acknowledgements come 20 at a time, every 20 ms: the window of `spec`
+/// in BDP and the share of the link used, after `seconds`.
 fn aggregated(spec: &str, seconds: u64) -> (f64, f64) {
     let mut host = Host::new(select(spec).build(&setup()), MSS);
     let (mut sent, mut free, mut departure) = (Vec::new(), Time::ZERO, Time::ZERO);
@@ -302,7 +302,8 @@ fn a_tenth_of_the_bandwidth_is_accepted() {
     assert!(used > 0.95, "{used}");
 }
 
-/// "run with a variety of RTTs (e.g., < 1 ms to 1 s) and bandwidths": within 2%, and the link is used.
+/// "run with a variety of RTTs (e.g., < 1 ms to 1 s) and bandwidths": within 2%, and the link is
+/// used.
 #[test]
 fn from_64_kbit_to_10_gbit_and_from_half_a_millisecond_to_a_second() {
     let us = Duration::from_micros;
@@ -324,8 +325,8 @@ fn from_64_kbit_to_10_gbit_and_from_half_a_millisecond_to_a_second() {
         let found = reading(&link, "max_bw_mbps") * 1e6 / bps as f64;
         println!("{bps} bit/s, {rtt:?}: used {used:.3}, max_bw {found:.3}");
         assert!((found - 1.0).abs() < 0.02, "{bps}, {rtt:?}: {found}");
-        // In ProbeRTT nothing leaves until the flight is half a BDP, half a round trip; then half of the
-        // rate for a round trip. At one second that is one of six and a half.
+        // In ProbeRTT nothing leaves until the flight is half a BDP, half a round trip; then half
+        // of the rate for a round trip. At one second that is one of six and a half.
         let least = if rtt > MS * 100 { 0.82 } else { 0.95 };
         assert!(used > least, "{bps}, {rtt:?}: {used}");
     }

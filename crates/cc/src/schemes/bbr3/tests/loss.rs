@@ -24,8 +24,8 @@ impl Bbr3 {
     }
 }
 
-/// §5.3.1.3: in fast recovery, more than 2% of a round, six ranges; then the volume is max(BDP, what
-/// the last round delivered). Each of the three is needed.
+/// §5.3.1.3: in fast recovery, more than 2% of a round, six ranges; then the volume is max(BDP,
+/// what the last round delivered). Each of the three is needed.
 #[test]
 fn startup_ends_on_loss_when_all_three_conditions_hold() {
     let ended = |recovery, ranges: u64, lost_packets: u64| {
@@ -117,8 +117,8 @@ fn losses_while_cruising_lower_the_short_term_bounds() {
     assert_eq!((quiet.bw_shortterm, quiet.inflight_shortterm), none);
 }
 
-/// §5.5.10.3: the round that judges losses begins with the first of them and ends when a packet sent
-/// since is acknowledged.
+/// §5.5.10.3: the round that judges losses begins with the first of them and ends when a packet
+/// sent since is acknowledged.
 #[test]
 fn a_round_of_losses_is_judged_once_at_its_end() {
     let mut bbr = in_state(State::ProbeBwCruise);
@@ -137,7 +137,8 @@ fn a_round_of_losses_is_judged_once_at_its_end() {
     assert!(!bbr.is_loss_in_round);
 }
 
-/// §5.6.4.4: one packet after a timeout, four with the next acknowledgement, the old window at the end.
+/// §5.6.4.4: one packet after a timeout, four with the next acknowledgement, the old window at the
+/// end.
 #[test]
 fn time_out_restarts_from_one_packet() {
     let mut bbr = in_state(State::ProbeBwCruise);

@@ -192,8 +192,8 @@ fn a_probe_after_loss_is_precautionary() {
     assert_eq!(bbr.state, State::ProbeBwRefill);
 }
 
-/// §5.3.4.3: five seconds without a lower RTT; half a BDP for 200 ms from when that is reached, and a
-/// round of its own; then CRUISE with the window of before.
+/// §5.3.4.3: five seconds without a lower RTT; half a BDP for 200 ms from when that is reached, and
+/// a round of its own; then CRUISE with the window of before.
 #[test]
 fn probe_rtt_lasts_200_ms_and_a_round() {
     let mut bbr = in_state(State::ProbeBwCruise);

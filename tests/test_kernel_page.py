@@ -82,14 +82,17 @@ def test_of_an_acknowledgement_headways_part_is_held_to_300_ns(ns, own, verdict)
     (found,) = of_hooks(hook("no-agent", 340.0), hook("still", ns))
     assert (found["value"], found["target"], found["verdict"]) == (own, 300, verdict)
     assert found["name"] == "Headway's ns of an ACK: headway_owl, a net that holds the window, unshaped, TSO"
-    assert found["note"] == f"{ns - 40:.0f} with 300 of what is beneath"
+    assert found["note"] == f"{ns - 40:.0f} with 300 of the base controller"
 
 
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        ([hook("still", 200.0)], "what is beneath was not measured"),
-        ([hook("still", 200.0), hook("no-agent", 100.0, path="100 Mbit/s")], "what is beneath was not measured"),
+        ([hook("still", 200.0)], "the base controller was not measured"),
+        (
+            [hook("still", 200.0), hook("no-agent", 100.0, path="100 Mbit/s")],
+            "the base controller was not measured",
+        ),
         ([hook("no-agent", 100.0), hook("shadow", 200.0)], "without the guard's part: a shadow's does not judge"),
         (
             [hook("no-agent", 100.0), hook("still", 200.0, guard_trips_a_second=0.1)],

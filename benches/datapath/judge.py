@@ -98,7 +98,7 @@ def _void_of_hook(variant: Figures, row: Figures, beneath: float | None) -> str:
     told = row["reports_a_second"] / row["acks_a_second"]
     if told < LEAST_TOLD:
         return f"records of {told:.0%} of the acknowledgements"
-    return "what is beneath was not measured" if beneath is None else ""
+    return "the base controller was not measured" if beneath is None else ""
 
 
 def _of_latency(figures: Figures) -> Iterator[Figures]:

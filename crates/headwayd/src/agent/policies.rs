@@ -174,6 +174,13 @@ impl Policies {
             .any(|(_, served)| served.is_learning())
     }
 
+    /// Those that go on learning in use, and the prefixes that they are for.
+    pub fn learners(&self) -> impl Iterator<Item = (Option<IpNet>, &Served)> {
+        let all = self.by_prefix.iter();
+        all.filter(|(_, served)| served.is_learning())
+            .map(|(prefix, served)| (*prefix, served.as_ref()))
+    }
+
     /// Sets what holds for all flows of their program.
     pub fn configure(&self, program: &mut impl Kernel, frame: Frame) {
         program.configure(self.settings(frame), self.otherwise().int8());
@@ -295,7 +302,7 @@ mod tests {
         };
         assert_eq!(class("10.1.2.4"), "10.0.0.0/8");
         assert_eq!(class("192.168.0.1"), "private");
-        assert_eq!(class("192.0.2.1"), "public");
+        assert_eq!(class("1.1.1.1"), "public");
         let again = policies.read_anew().expect("the same");
         assert_eq!(again.by_prefix.len(), 3);
     }

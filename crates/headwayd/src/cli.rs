@@ -326,8 +326,8 @@ fn load(
         None => Program::load(controller, options)?,
     };
     match policies {
-        Some(policies) => policies.configure(&mut program, frame(run)),
-        None => program.configure(frame(run).without_policy(), None),
+        Some(policies) => policies.configure(&mut program, frame(run))?,
+        None => program.configure(frame(run).without_policy(), None)?,
     }
     Ok(program)
 }

@@ -38,11 +38,7 @@ impl Frame {
     /// For flows without a policy. What a tuner has set stays set, whether the agent is there or
     /// not: no answer is too late.
     pub fn without_policy(self) -> SettingValues {
-        let limits = Limits {
-            answer_us: u32::MAX,
-            answer_most_us: u32::MAX,
-            ..Limits::default()
-        };
+        let limits = Limits::default().without_patience();
         SettingValues {
             report_interval_us: self.report_interval_us.unwrap_or(0),
             limits,
@@ -182,8 +178,11 @@ impl Policies {
     }
 
     /// Sets what holds for all flows of their program.
-    pub fn configure(&self, program: &mut impl Kernel, frame: Frame) {
-        program.configure(self.settings(frame), self.otherwise().int8());
+    ///
+    /// # Errors
+    /// One line: one of the guard's limits is beyond its range, and nothing is set.
+    pub fn configure(&self, program: &mut impl Kernel, frame: Frame) -> Result<()> {
+        program.configure(self.settings(frame), self.otherwise().int8())
     }
 
     fn settings(&self, frame: Frame) -> SettingValues {

@@ -214,11 +214,16 @@ impl Program {
     }
 
     /// Sets what holds for all its flows, also for those that there are.
-    pub fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) {
+    ///
+    /// # Errors
+    /// One line: one of the guard's limits is beyond its range, and nothing is set.
+    pub fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) -> Result<()> {
+        settings.check()?;
         self.settings.write(settings);
         if let Some(place) = &mut self.own_policy {
             place.write(own_policy);
         }
+        Ok(())
     }
 
     /// Tells the program whether the agent is reading its messages. If not, a flow's request wakes the agent.

@@ -12,18 +12,18 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// One line: the program has no such constant, or a shorter one.
-pub fn set_constant(
-    open: &mut OpenObject,
-    object: &[u8],
-    name: &str,
-    value: &[u8],
-) -> Result<()> {
+pub fn set_constant(open: &mut OpenObject, object: &[u8], name: &str, value: &[u8]) -> Result<()> {
     let place = constant(object, name)?;
     let mut maps = open.maps_mut();
     let constants = maps.find(|map| map.name().to_string_lossy().ends_with(".rodata"));
     let mut constants = constants.ok_or_else(|| missing("constants"))?;
     let image = constants.initial_value_mut();
-    put(image.ok_or_else(|| missing("constants"))?, place, name, value)
+    put(
+        image.ok_or_else(|| missing("constants"))?,
+        place,
+        name,
+        value,
+    )
 }
 
 /// Sets a field of the controller that an object registers, of that name.
@@ -42,12 +42,20 @@ pub fn set_field(
     let own = maps.find(|map| map.name() == controller);
     let mut own = own.ok_or_else(|| missing(controller))?;
     let image = own.initial_value_mut();
-    put(image.ok_or_else(|| missing(controller))?, place, name, value)
+    put(
+        image.ok_or_else(|| missing(controller))?,
+        place,
+        name,
+        value,
+    )
 }
 
 fn put(image: &mut [u8], place: Range<usize>, name: &str, value: &[u8]) -> Result<()> {
-    let room = image.get_mut(place).filter(|room| value.len() <= room.len());
-    let room = room.ok_or_else(|| Error::Failed(format!("its program has no room for '{name}'")))?;
+    let room = image
+        .get_mut(place)
+        .filter(|room| value.len() <= room.len());
+    let room =
+        room.ok_or_else(|| Error::Failed(format!("its program has no room for '{name}'")))?;
     room.fill(0);
     room[..value.len()].copy_from_slice(value);
     Ok(())
@@ -73,7 +81,9 @@ fn field(object: &[u8], of: &str, name: &str) -> Result<Range<usize>> {
         MemberAttr::Normal { offset } | MemberAttr::BitField { offset, .. } => offset as usize / 8,
     });
     let starts: Vec<usize> = starts.chain([whole.size()]).collect();
-    let at = whole.iter().position(|member| member.name == Some(name.as_ref()));
+    let at = whole
+        .iter()
+        .position(|member| member.name == Some(name.as_ref()));
     let at = at.ok_or_else(|| missing(name))?;
     Ok(starts[at]..starts[at + 1])
 }

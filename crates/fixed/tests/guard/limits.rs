@@ -151,7 +151,7 @@ const SITUATIONS: &[Situation] = &[
             (f.cwnd, f.srtt_ms) = (10, 113);
         })
     }),
-    ("two packets beside others", |l| {
+    ("two packets, and a queue of others", |l| {
         after_a_second(l, 4, |f| {
             f.delivered += u64::from(f.now_ms % 100 == 0);
             (f.cwnd, f.srtt_ms) = (2, 200);
@@ -235,7 +235,7 @@ const CHANGES: &[(&str, u64, &[(&str, &str)])] = &[
         ("a queue of 400 ms, losses at 100 ms", "delay at 5850"),
         ("a tenth of the rate", "utility at 2110"),
         ("a tenth of the rate, RTT 113 ms", "utility at 2110"),
-        ("two packets beside others", "utility at 2110"),
+        ("two packets, and a queue of others", "utility at 2110"),
         ("one packet a round trip since the beginning", "utility at 1060"),
         ("six tenths of the rate", "utility at 14290"),
         ("the shadow Cubic after a second", "210.7578125"),
@@ -245,7 +245,7 @@ const CHANGES: &[(&str, u64, &[(&str, &str)])] = &[
         ("a queue of 400 ms, losses at 100 ms", "delay at 5910"),
         ("a tenth of the rate", "utility at 2710"),
         ("a tenth of the rate, RTT 113 ms", "utility at 2710"),
-        ("two packets beside others", "utility at 2710"),
+        ("two packets, and a queue of others", "utility at 2710"),
         ("one packet a round trip since the beginning", "utility at 1510"),
         ("six tenths of the rate", "utility at 17710"),
         ("the shadow Cubic after a second", "210.47265625"),
@@ -255,13 +255,13 @@ const CHANGES: &[(&str, u64, &[(&str, &str)])] = &[
         ("a queue of 400 ms", "delay at 10010"),
         ("a queue of 400 ms, losses at 100 ms", "delay at 10810"),
         ("a tenth of the rate, RTT 113 ms", "utility at 2190"),
-        ("two packets beside others", "utility at 3210"),
+        ("two packets, and a queue of others", "utility at 3210"),
         ("six tenths of the rate", "utility at 14260"),
     ]),
     // A queue stands above 112.94 ms, or 112.999: then the path is slow, and not the policy.
     ("queue_share", 28, &[("a tenth of the rate, RTT 113 ms", "none")]),
     ("queue_us", 499, &[("a tenth of the rate, RTT 113 ms", "none")]),
-    ("few_packets", 1, &[("two packets beside others", "none")]),
+    ("few_packets", 1, &[("two packets, and a queue of others", "none")]),
     // Seven to 14 seconds.
     ("peak_ms", 7000, &[("any rate 15 s later", "300")]),
     ("mean_shift", 6, &[("six tenths of the rate", "utility at 17810")]),
@@ -290,7 +290,7 @@ const CHANGES: &[(&str, u64, &[(&str, &str)])] = &[
         ("losses, RTT 20 ms, queue of 480 ms", "loss at 3010"),
         ("a tenth of the rate", "utility at 2210"),
         ("a tenth of the rate, RTT 113 ms", "utility at 2210"),
-        ("two packets beside others", "utility at 2210"),
+        ("two packets, and a queue of others", "utility at 2210"),
         ("one packet a round trip since the beginning", "utility at 1210"),
     ]),
     ("inflation", 5 * 256, &[("a queue of 400 ms", "none"), ("a queue of 400 ms, losses at 100 ms", "none")]),
@@ -449,7 +449,7 @@ fn a_limit_out_of_its_range_is_refused() {
     assert_eq!(why, "the guard's limit min_cwnd is 11, must be 1 to 10");
 }
 
-/// What the guard computes with is unsigned, so a product that does not fit is no error in C: a sanitizer of clang's tells.
+/// In C an unsigned number that does not fit is no error, but clang has a sanitizer that ends the program there.
 #[test]
 fn no_arithmetic_wraps_at_the_ends_of_the_ranges() {
     let row = |(name, range): &(&str, std::ops::RangeInclusive<u64>)| {

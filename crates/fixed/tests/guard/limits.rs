@@ -206,9 +206,12 @@ const SITUATIONS: &[Situation] = &[
     }),
 ];
 
+/// A limit, a value of it, and the situations that it changes, with what the guard decides there then.
+type Change = (&'static str, u64, &'static [(&'static str, &'static str)]);
+
 /// Each limit with a value of its own, and what each situation is then that changes; all others stay as they are.
 #[rustfmt::skip]
-const CHANGES: &[(&str, u64, &[(&str, &str)])] = &[
+const CHANGES: &[Change] = &[
     ("max_rate", 12_500_000_001, &[("any rate is asked for", "12500000001")]),
     ("rate_gain", 4, &[("any rate after 1000 packets/s", "4000"), ("any rate 15 s later", "4000")]),
     ("min_cwnd", 3, &[("a window below the least", "3")]),

@@ -50,7 +50,7 @@ impl Flow {
             self.lost | self.cwnd << 32,
             self.cwnd | 1500 << 32,
             self.srtt_ms * 1000 * (1 | 1 << 32),
-            self.min_ms * 1000 << 32,
+            (self.min_ms * 1000) << 32,
             0,
             self.acks | self.flags << 32,
             0,

@@ -93,7 +93,6 @@ def test_a_private_word_in_what_a_person_reads_of_code_is_a_fault(tmp_path, name
         ("a.rs", 'table.get("beneath")\n'),
         ("a.rs", 'let wrong = "beneath: rates must lie in order";\n'),
         ("a.rs", 'let spec = r#"{{"beneath": {{"kind": "rate"}}}}"#;\n'),
-        ("a.rs", "// As give_to_cubic() in beneath.h.\n"),
     ],
 )
 def test_names_in_code_have_no_fault(tmp_path, name, text):

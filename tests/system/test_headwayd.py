@@ -279,15 +279,17 @@ def test_what_was_learned_and_is_not_whole_is_refused(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
     model, spec = model_folder.load("owl-v1").id, "owl:online=true"
-    # Named by the model and the policy, so that no other policy goes on from it.
+    # Named by the model, the policy and the class, so that no other flow goes on from it.
     digest = hashlib.sha256(f"{model}\n{spec}".encode()).hexdigest()
-    torn = state / f"{re.sub('[^A-Za-z0-9-]', '-', model)}-{digest[:16]}.learned"
+    torn = state / f"{re.sub('[^A-Za-z0-9-]', '-', model)}-{digest[:16]}-private.learned"
     torn.write_bytes(b"torn")
     options = ["--policy", spec, "--state", str(state)]
-    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S, flows=2):
-        until(lambda: len(sending(agent.status())) == 2)
+    with daemon.Daemon(*options) as agent:
+        # Before the first flow.
         (said,) = [line for line in agent.log.splitlines() if "flows start from the model" in line]
         assert "not a whole safetensors file" in said
+        with path.flow(tmp_path, "headway_owl", path.LASTS_S, flows=2):
+            until(lambda: [one["class"] for one in sending(agent.status())] == ["private"] * 2)
     (refused,) = state.glob("*.learned.refused-*")
     assert refused.read_bytes() == b"torn"
 

@@ -13,7 +13,7 @@ pub mod vectors;
 
 pub use cubic::Cubic;
 pub use guard::{Guard, Judgement, Reason};
-pub use limits::Limits;
+pub use limits::{LimitError, Limits};
 pub use log2::log2;
 pub use mlp::{HIDDEN1, HIDDEN2, INPUTS, Mlp, MlpValues};
 pub use rate_agent::{FEATURES, HISTORY, Int8, RateAgent, RecordBytes};

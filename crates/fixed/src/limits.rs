@@ -1,110 +1,180 @@
 //! What the guard allows (`limits.h`).
 
+use std::ops::RangeInclusive;
+
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `struct headway_limits`: what the guard allows. docs/guard.md has the defaults that a user may want to know.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct Limits {
+/// The most that a count of epochs or answers in a row may be asked to reach. Such a count is at most 65535 in C, so a
+/// limit above that is never reached.
+const NEVER: u32 = u32::MAX;
+
+/// A limit beyond its range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the guard's limit {name} is {value}, must be {} to {}", .range.start(), .range.end())]
+pub struct LimitError {
+    /// The limit's name.
+    pub name: &'static str,
+    /// What it is.
+    pub value: u64,
+    /// What it may be.
+    pub range: RangeInclusive<u64>,
+}
+
+/// Each limit once: what it is for, its default, and the least and the most that it may be.
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr, $least:expr => $most:expr;)+) => {
+        /// `struct headway_limits`: what the guard allows. docs/guard.md has the defaults that a user may want to know.
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+        pub struct Limits {
+            $($(#[$doc])* pub $name: $type,)+
+        }
+
+        impl Limits {
+            /// The name of each limit, and what it may be. Within these ranges no arithmetic of the guard wraps.
+            pub const RANGES: &[(&str, RangeInclusive<u64>)] =
+                &[$((stringify!($name), $least as u64..=$most as u64),)+];
+
+            /// The limits in the order of [`Self::RANGES`].
+            pub fn values(&self) -> Vec<u64> {
+                vec![$(u64::from(self.$name),)+]
+            }
+
+            /// The same, with another value of the limit of that name; `None` if there is none, or the value does not
+            /// fit.
+            #[must_use]
+            pub fn with(mut self, name: &str, value: u64) -> Option<Limits> {
+                match name {
+                    $(stringify!($name) => self.$name = value.try_into().ok()?,)+
+                    _ => return None,
+                }
+                Some(self)
+            }
+        }
+
+        impl Default for Limits {
+            fn default() -> Limits {
+                Limits { $($name: $default,)+ }
+            }
+        }
+    };
+}
+
+limits! {
     /// The largest rate, in bytes a second.
-    pub max_rate: u64,
-    /// A rate is at most this many times the recent delivery rate; 0 to 15, 0 for no such bound.
-    pub rate_gain: u32,
-    /// The smallest window, in packets.
-    pub min_cwnd: u32,
+    max_rate: u64 = 12_500_000_000, 1 => (1u64 << 40);
+    /// A rate is at most this many times the recent delivery rate; 0 for no such bound.
+    rate_gain: u32 = 3, 0 => 15;
+    /// The smallest window, in packets; at most `max_cwnd`.
+    min_cwnd: u32 = 2, 1 => 1_000_000;
     /// The largest window, in packets.
-    pub max_cwnd: u32,
+    max_cwnd: u32 = 100_000, 1 => 1_000_000;
     /// The policy loses the flow after this many answers in a row beyond the largest window or rate.
-    pub wild_answers: u32,
+    wild_answers: u32 = 32, 1 => NEVER;
     /// An answer may always take this long.
-    pub answer_us: u32,
+    answer_us: u32 = 100_000, 1 => u32::MAX;
     /// An answer may also take this many smoothed RTTs.
-    pub answer_rtts: u32,
+    answer_rtts: u32 = 2, 0 => 1000;
     /// An answer may never take longer than this.
-    pub answer_most_us: u32,
+    answer_most_us: u32 = 500_000, 1 => u32::MAX;
     /// An answer that is older is not carried out.
-    pub answer_keeps_ms: u32,
+    answer_keeps_ms: u32 = 1000, 1 => u32::MAX;
     /// The policy loses the flow after this many late answers in a row.
-    pub stale_answers: u32,
+    stale_answers: u32 = 2, 1 => NEVER;
     /// The policy returns only if its newest answer is at most this many times `answer_most_us` old.
-    pub return_patiences: u32,
+    return_patiences: u32 = 2, 1 => 1000;
     /// The least length of an epoch.
-    pub epoch_us: u32,
+    epoch_us: u32 = 200_000, 1 => u32::MAX;
     /// The least length of an epoch in minimum RTTs.
-    pub epoch_min_rtts: u32,
+    epoch_min_rtts: u32 = 2, 0 => 1000;
     /// The least length of an epoch in smoothed RTTs.
-    pub epoch_srtts: u32,
+    epoch_srtts: u32 = 1, 0 => 1000;
     /// An RTT shows a queue if it is above the minimum RTT by this share, in 1/256, and `queue_us`.
-    pub queue_share: u32,
+    queue_share: u32 = 256 / 8, 0 => u32::MAX;
     /// See `queue_share`.
-    pub queue_us: u32,
+    queue_us: u32 = 2000, 0 => u32::MAX;
     /// This many packets in flight make no queue.
-    pub few_packets: u32,
+    few_packets: u32 = 2, 0 => 65_535;
     /// The largest rate of an epoch is remembered for one to two times this long.
-    pub peak_ms: u32,
-    /// Means over epochs have the gain 1 / 2^`mean_shift`; 0 to 63.
-    pub mean_shift: u32,
+    peak_ms: u32 = 10_000, 1 => u32::MAX;
+    /// Means over epochs have the gain 1 / 2^`mean_shift`.
+    mean_shift: u32 = 5, 0 => 31;
     /// A path carries this many packets per round trip until a queue or a loss shows otherwise.
-    pub initial_window: u32,
-    /// The shadow Cubic's window is at most this many times what the path was seen to hold, and `shadow_packets`
-    /// more; 0 to 15.
-    pub shadow_gain: u32,
-    /// See `shadow_gain`; packets, at most 65535.
-    pub shadow_packets: u32,
+    initial_window: u32 = 10, 0 => u32::MAX;
+    /// The shadow Cubic's window is at most this many times what the path was seen to hold, and `shadow_packets` more.
+    shadow_gain: u32 = 2, 0 => 15;
+    /// See `shadow_gain`.
+    shadow_packets: u32 = 10, 0 => 65_535;
     /// More in flight than the shadow Cubic's window by this share, in 1/256, is more than a Cubic would have.
-    pub beyond: u32,
+    beyond: u32 = 256 / 4, 0 => u32::MAX;
     /// A window that is this many times the shadow Cubic's is too large.
-    pub ahead: u32,
-    /// An epoch is bad that loses this share of its packets, in 1/65536.
-    pub loss: u32,
+    ahead: u32 = 2, 0 => u32::MAX;
+    /// An epoch is bad that loses more than this share of its packets, in 1/65536.
+    loss: u32 = 65536 / 5, 0 => 65_536;
     /// An epoch with fewer packets cannot be bad for its losses.
-    pub loss_packets: u32,
+    loss_packets: u32 = 50, 0 => u32::MAX;
     /// The policy loses the flow after this many epochs in a row that are bad for losses or for their utility.
-    pub epochs: u32,
+    epochs: u32 = 5, 1 => NEVER;
     /// An epoch may be bad for its delay if the smoothed RTT is this many times the minimum RTT, in 1/256.
-    pub inflation: u32,
+    inflation: u32 = 4 * 256, 0 => u32::MAX;
     /// The smoothed RTT then also has to be above the minimum RTT by this.
-    pub inflation_us: u32,
+    inflation_us: u32 = 50_000, 0 => u32::MAX;
     /// The smoothed RTT then also has to be this many times the one at which packets were lost or marked last.
-    pub full_rtts: u32,
+    full_rtts: u32 = 2, 0 => u32::MAX;
     /// The policy loses the flow after this many epochs in a row that are bad for their delay.
-    pub slow_epochs: u32,
+    slow_epochs: u32 = 10, 1 => NEVER;
     /// Utility is log2(rate) - `weight` * log2(RTT / minimum RTT), in 1/65536.
-    pub weight: u32,
+    weight: u32 = 65536 / 2, 0 => u32::MAX;
     /// An epoch is bad if its utility is below the shadow Cubic's by this, in 1/65536.
-    pub margin: u32,
-    /// An epoch may be bad for the means if the mean rate is below this share of what the path carries, in 1/65536;
-    /// below 2.
-    pub share: u32,
+    margin: u32 = 2 * 65536, 0 => u32::MAX;
+    /// An epoch may be bad for the means if the mean rate is below this share of what the path carries, in 1/65536.
+    share: u32 = 65536 / 5 * 4, 0 => 131_071;
     /// The utility of the means then also has to be below the shadow Cubic's by this, in 1/65536.
-    pub long_margin: u32,
+    long_margin: u32 = 65536 / 8, 0 => u32::MAX;
     /// The policy loses the flow after this many epochs in a row that are bad for the means.
-    pub long_epochs: u32,
+    long_epochs: u32 = 20, 1 => NEVER;
     /// The length of the first probation.
-    pub probation_ms: u32,
+    probation_ms: u32 = 10_000, 1 => 86_400_000;
     /// This many probations after the first have its length. Each later one is twice as long as the one before it.
-    pub undoubled: u32,
-    /// Probations are doubled at most this many times; 0 to 15.
-    pub doublings: u32,
+    undoubled: u32 = 0, 0 => 255;
+    /// Probations are doubled at most this many times.
+    doublings: u32 = 5, 0 => 15;
     /// One trip is forgotten after each such time without another.
-    pub pardon_ms: u32,
+    pardon_ms: u32 = 600_000, 1 => u32::MAX;
     /// Losses in this many smoothed RTTs after a trip do not lower Cubic's window.
-    pub spared_rtts: u32,
+    spared_rtts: u32 = 2, 0 => 1000;
     /// Cubic takes over with at least this ssthresh, in packets.
-    pub least_ssthresh: u32,
+    least_ssthresh: u32 = 4, 2 => 1_000_000;
     /// Zero.
-    pub unused: u32,
+    unused: u32 = 0, 0 => 0;
 }
 
 impl Limits {
+    /// Whether each limit is in its range: who sets limits asks first.
+    ///
+    /// # Errors
+    /// [`LimitError`], of the first that is not.
+    pub fn check(&self) -> Result<(), LimitError> {
+        let wrong = |name, value, range| Err(LimitError { name, value, range });
+        for ((name, range), value) in Limits::RANGES.iter().zip(self.values()) {
+            if !range.contains(&value) {
+                return wrong(name, value, range.clone());
+            }
+        }
+        if self.min_cwnd > self.max_cwnd {
+            return wrong("min_cwnd", self.min_cwnd.into(), 1..=self.max_cwnd.into());
+        }
+        Ok(())
+    }
+
     /// The same where a policy learns in use. It tries wrong actions at first, and learns from them only while it controls
     /// the flow. So it may lose too much, or starve, five times as long, and its first three probations are equally long.
     #[must_use]
     pub fn of_learners(self) -> Limits {
         Limits {
-            epochs: self.epochs * 5,
-            slow_epochs: self.slow_epochs * 5,
-            long_epochs: self.long_epochs * 5,
+            epochs: self.epochs.saturating_mul(5),
+            slow_epochs: self.slow_epochs.saturating_mul(5),
+            long_epochs: self.long_epochs.saturating_mul(5),
             undoubled: 2,
             ..self
         }
@@ -114,60 +184,21 @@ impl Limits {
     #[must_use]
     pub fn without_epochs(self) -> Limits {
         Limits {
-            epochs: u32::MAX,
-            slow_epochs: u32::MAX,
-            long_epochs: u32::MAX,
+            epochs: NEVER,
+            slow_epochs: NEVER,
+            long_epochs: NEVER,
             ..self
         }
     }
-}
 
-impl Default for Limits {
-    fn default() -> Limits {
+    /// The same, and no answer is too late.
+    #[must_use]
+    pub fn without_patience(self) -> Limits {
         Limits {
-            max_rate: 12_500_000_000,
-            rate_gain: 3,
-            min_cwnd: 2,
-            max_cwnd: 100_000,
-            wild_answers: 32,
-            answer_us: 100_000,
-            answer_rtts: 2,
-            answer_most_us: 500_000,
-            answer_keeps_ms: 1000,
-            stale_answers: 2,
-            return_patiences: 2,
-            epoch_us: 200_000,
-            epoch_min_rtts: 2,
-            epoch_srtts: 1,
-            queue_share: 256 / 8,
-            queue_us: 2000,
-            few_packets: 2,
-            peak_ms: 10_000,
-            mean_shift: 5,
-            initial_window: 10,
-            shadow_gain: 2,
-            shadow_packets: 10,
-            beyond: 256 / 4,
-            ahead: 2,
-            loss: 65536 / 5,
-            loss_packets: 50,
-            epochs: 5,
-            inflation: 4 * 256,
-            inflation_us: 50_000,
-            full_rtts: 2,
-            slow_epochs: 10,
-            weight: 65536 / 2,
-            margin: 2 * 65536,
-            share: 65536 / 5 * 4,
-            long_margin: 65536 / 8,
-            long_epochs: 20,
-            probation_ms: 10_000,
-            undoubled: 0,
-            doublings: 5,
-            pardon_ms: 600_000,
-            spared_rtts: 2,
-            least_ssthresh: 4,
-            unused: 0,
+            answer_us: u32::MAX,
+            answer_most_us: u32::MAX,
+            stale_answers: NEVER,
+            ..self
         }
     }
 }

@@ -163,9 +163,10 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let listeners = listeners(&program);
     let choice = Choice::make(run, &program.name)?;
     let mut store = Store::new(run.state.clone());
-    if policies.as_ref().is_some_and(Policies::learn) {
+    if let Some(policies) = policies.as_ref().filter(|policies| policies.learn()) {
         // With what it may still do from now on.
         store.claim()?;
+        store.read(policies);
     }
 
     let (mailbox, sender) = Mailbox::new()?;
@@ -325,8 +326,8 @@ fn load(
         None => Program::load(controller, options)?,
     };
     match policies {
-        Some(policies) => policies.configure(&mut program, frame(run)),
-        None => program.configure(frame(run).without_policy(), None),
+        Some(policies) => policies.configure(&mut program, frame(run))?,
+        None => program.configure(frame(run).without_policy(), None)?,
     }
     Ok(program)
 }

@@ -11,6 +11,12 @@ pub enum Error {
     Failed(String),
 }
 
+impl From<headway_fixed::LimitError> for Error {
+    fn from(why: headway_fixed::LimitError) -> Error {
+        Error::Failed(why.to_string())
+    }
+}
+
 impl Error {
     /// `what` failed because of `why`.
     pub fn failed(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Error {

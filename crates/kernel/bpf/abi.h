@@ -35,7 +35,7 @@ enum headway_kind {
 	HEADWAY_VERDICT = 4, /* struct headway_verdict: the guard takes a flow from its policy, or gives it back */
 };
 
-/* What an action does, to the controller beneath. */
+/* What an action does to the base controller. */
 enum headway_action_kind {
 	HEADWAY_NOTHING = 0,
 	HEADWAY_ADD_CWND = 1,   /* values[0]: packets, signed */
@@ -56,7 +56,7 @@ enum headway_action_kind {
 #define HEADWAY_APP_LIMITED 1u  /* tp->app_limited != 0 */
 #define HEADWAY_CWND_LIMITED 2u /* tp->is_cwnd_limited */
 #define HEADWAY_RECOVERING 4u   /* icsk->icsk_ca_state >= TCP_CA_Recovery */
-#define HEADWAY_STEERABLE 8u    /* an action would be applied now, as far as the controller beneath goes */
+#define HEADWAY_STEERABLE 8u    /* the base controller would apply an action now */
 #define HEADWAY_TRIPPED 16u     /* the guard has the flow: its policy is asked on, and what it answers is not done */
 #define HEADWAY_ASKS 32u        /* an answer is waited for, if only one that does nothing: the guard counts its age */
 #define HEADWAY_RWND_LIMITED 64u /* tp->chrono_type == TCP_CHRONO_RWND_LIMITED: the receiver has room for no more */

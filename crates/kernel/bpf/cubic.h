@@ -40,6 +40,8 @@ static inline __u64 headway_cbrt(__u64 x)
 static inline void headway_cubic_open(struct headway_cubic *c, __u32 cwnd, __u32 ssthresh)
 {
 	c->cwnd = (__u64)cwnd * HEADWAY_CUBIC_ONE;
+	if (c->cwnd > HEADWAY_CUBIC_MOST)
+		c->cwnd = HEADWAY_CUBIC_MOST;
 	c->ssthresh = (__u64)ssthresh * HEADWAY_CUBIC_ONE;
 	c->w_max = c->epoch_ns = c->reduced_ns = c->k_ms = c->w_est = c->w_prior = 0;
 }
@@ -47,7 +49,7 @@ static inline void headway_cubic_open(struct headway_cubic *c, __u32 cwnd, __u32
 /* Section 4.2: K = cbrt(w_max * (1 - beta) / C), with beta = 0.7 and C = 0.4. */
 static inline void headway_cubic_begin_epoch(struct headway_cubic *c, __u64 now_ns)
 {
-	/* At most 10^6 packets: 0.75 * 10^6 * 10^9 is beyond 2^48, so K is then that of 375,000. */
+	/* headway_cbrt() takes less than 2^48. Above 333,000 packets K is that of 333,000, 63 s. */
 	__u64 gap = c->w_max > c->cwnd ? (c->w_max - c->cwnd) / HEADWAY_CUBIC_ONE : 0;
 
 	if (gap > 100000)

@@ -27,6 +27,12 @@ static inline __u64 headway_since(__u64 now_ns, __u64 then_ns)
 	return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
+/* One more, or 65535: a limit above that is never reached. */
+static inline __u16 headway_count_up(__u16 count)
+{
+	return count < 0xffff ? count + 1 : count;
+}
+
 /* log2(x) in units of 1/65536, off by less than two of them; 0 for x = 0. Squares the mantissa bit by bit. */
 HEADWAY_ONCE __u32 headway_log2(__u64 x)
 {

@@ -22,7 +22,7 @@ struct headway_guard {
 	__u64 since_ns; /* since when it is the policy's, or Cubic's; or when the last trip was forgotten */
 	__u32 trips;    /* so far */
 	__u16 reason;   /* enum headway_reason: whose doing it is that it is Cubic's */
-	__u16 level;    /* trips that are not forgotten: they say how often the next probation is doubled */
+	__u16 level;    /* trips that are not forgotten, undoubled + doublings at most: how long the next probation is */
 };
 
 /* Where nothing was lost yet: TCP_INFINITE_SSTHRESH. */
@@ -92,8 +92,8 @@ static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct hea
 }
 
 /*
- * The rate that a policy may have, in bytes a second: some times the most that was delivered of late, over an epoch or
- * by the newest sample.
+ * The rate that a policy may have, in bytes a second: rate_gain times the recent delivery rate, which is the largest of
+ * the recent epochs' rates and the newest rate sample.
  */
 static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 wanted)
 {
@@ -124,7 +124,7 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g, const s
 	const struct headway_cubic *cubic = &g->path.cubic;
 	__u64 peak = headway_at_most(headway_path_peak(&g->path), HEADWAY_RATE_MOST);
 	__u64 rtt_us = headway_at_most(r->min_rtt_us, HEADWAY_RTT_MOST);
-	/* At most 2^40 times 2^24. Cubic's next loss leaves it what the path carries. */
+	/* Below 2^40 times 2^24. Cubic's next loss leaves it what the path carries. */
 	__u64 bdp = (peak * rtt_us >> 8) / (1000000 / 10 * HEADWAY_CUBIC_BETA) + 1;
 	int is_too_large = g->reason == HEADWAY_TOO_LOSSY || g->reason == HEADWAY_TOO_SLOW ||
 			   g->reason == HEADWAY_TOO_WILD;
@@ -158,13 +158,15 @@ static inline int headway_guard_spares(const struct headway_guard *g, const stru
 static inline int headway_guard_trip(struct headway_guard *g, const struct headway_limits *l, __u64 now_ns, __u32 reason)
 {
 	__u32 undoubled = l->undoubled & 0xff, most = (l->doublings & 15) + undoubled;
+	/* The limits may be others than at the last trip: those of learners, or of a newer agent. */
 	__u32 level = g->level < most ? g->level : most, doubled = level > undoubled ? level - undoubled : 0;
 
 	g->reason = reason;
 	g->since_ns = now_ns;
 	g->trips++;
-	g->level = level + 1;
-	g->until_ns = now_ns + (l->probation_ms * HEADWAY_MS << doubled);
+	/* Not above what the longest probation needs: a pardon would not make the next one shorter. */
+	g->level = level < most ? level + 1 : most;
+	g->until_ns = now_ns + l->probation_ms * HEADWAY_MS * (1ull << doubled);
 	headway_guard_acquit(g);
 	return HEADWAY_TRIPS;
 }
@@ -208,7 +210,7 @@ static inline int headway_guard_decide(struct headway_guard *g, const struct hea
 }
 
 /*
- * The flow's state at an acknowledgement or a time-out, after the controller beneath. Returns enum headway_judgement.
+ * The flow's state at an acknowledgement or a time-out, after the base controller. Returns enum headway_judgement.
  */
 static inline int headway_guard_judge(struct headway_guard *g, const struct headway_limits *l,
 				      const struct headway_record *r)

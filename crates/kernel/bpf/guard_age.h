@@ -51,8 +51,7 @@ static inline int headway_age_answer(struct headway_age *a, const struct headway
 		a->overdue = 0;
 	}
 	if (headway_since(answered_ns, decided_ns) > patience) {
-		if (a->late < l->stale_answers)
-			a->late++;
+		a->late = headway_count_up(a->late);
 		return 0;
 	}
 	a->late = 0;
@@ -70,8 +69,8 @@ static inline int headway_age_is_stale(struct headway_age *a, const struct headw
 	/* Answers are looked for at acknowledgements: after an outage one may have waited for the first. */
 	if (!a->asked_ns || headway_since(r->now_ns, a->asked_ns) <= (__u64)a->patience_us * 1000)
 		a->overdue = 0;
-	else if (r->acks && a->overdue < l->stale_answers)
-		a->overdue++;
+	else if (r->acks)
+		a->overdue = headway_count_up(a->overdue);
 	return a->overdue >= l->stale_answers || a->late >= l->stale_answers;
 }
 

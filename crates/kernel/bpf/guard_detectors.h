@@ -23,8 +23,8 @@ static inline void headway_bad_count_wild(struct headway_bad *bad, int is_wild)
 {
 	if (!is_wild)
 		bad->wild = 0;
-	else if (bad->wild < 0xffff)
-		bad->wild++;
+	else
+		bad->wild = headway_count_up(bad->wild);
 }
 
 /* `loss`: too large a share of what was sent is lost, and more is in flight than the shadow Cubic would have. */
@@ -58,8 +58,8 @@ static inline __s64 headway_utility(const struct headway_limits *l, __u64 rate, 
 }
 
 /*
- * The same of the shadow Cubic: what its window brings, by what the path has carried of late. Where the flow has
- * starved since it began that is nothing to go by.
+ * The same of the shadow Cubic: what its window brings, at most the largest rate of the recent epochs. If the flow has
+ * starved since it began, that rate says nothing of the path, and an initial window in a minimum RTT stands for it.
  */
 static inline __s64 headway_cubics_utility(const struct headway_path *p, const struct headway_limits *l,
 					   const struct headway_record *r)
@@ -68,7 +68,7 @@ static inline __s64 headway_cubics_utility(const struct headway_path *p, const s
 
 	if (!peak || !rtt_us)
 		return 0;
-	first = l->initial_window * HEADWAY_CUBIC_ONE * 1000000ull / rtt_us;
+	first = 1000000ull * HEADWAY_CUBIC_ONE * l->initial_window / rtt_us;
 	if (!p->full_rtt_us && !p->capacity && peak < first)
 		peak = first;
 	if (rate > peak) {
@@ -108,7 +108,7 @@ static inline int headway_is_hungry(const struct headway_path *p, const struct h
 		return 0;
 	if (rate > p->capacity)
 		rate = p->capacity;
-	/* 2^41 times 2^17: more than 17 bits of the share would not fit. */
+	/* Below 2^40 times 2^17. */
 	if (p->mean >= rate * (l->share & 0x1ffff) >> 16)
 		return 0;
 	return headway_utility(l, p->mean, p->mean_rtt_us, r->min_rtt_us) + (__s64)l->long_margin <
@@ -122,12 +122,12 @@ static inline __u32 headway_bad_count_epoch(struct headway_bad *bad, const struc
 {
 	/* Losses come in bursts, a round trip apart: an epoch without takes one bad one back, not all. */
 	if (headway_is_lossy(p, l, epoch))
-		bad->lossy++;
+		bad->lossy = headway_count_up(bad->lossy);
 	else if (bad->lossy)
 		bad->lossy--;
-	bad->slow = headway_is_slow(p, l, r) ? bad->slow + 1 : 0;
-	bad->poor = headway_is_poor(p, l, r, epoch) ? bad->poor + 1 : 0;
-	bad->hungry = headway_is_hungry(p, l, r) ? bad->hungry + 1 : 0;
+	bad->slow = headway_is_slow(p, l, r) ? headway_count_up(bad->slow) : 0;
+	bad->poor = headway_is_poor(p, l, r, epoch) ? headway_count_up(bad->poor) : 0;
+	bad->hungry = headway_is_hungry(p, l, r) ? headway_count_up(bad->hungry) : 0;
 	if (bad->lossy >= l->epochs)
 		return HEADWAY_TOO_LOSSY;
 	if (bad->slow >= l->slow_epochs)

@@ -11,8 +11,8 @@
 #include "fixed.h"
 #include "limits.h"
 
-/* Rates are in 1/256 packets a second. Bounded so, times an RTT that is bounded so, they are below 2^58 or 2^64. */
-#define HEADWAY_RATE_MOST (1ull << 40)
+/* Rates are in 1/256 packets a second. The largest, times the longest RTT in us, is below 2^64. */
+#define HEADWAY_RATE_MOST ((1ull << 40) - 1)
 #define HEADWAY_RTT_MOST (1ull << 24)
 
 struct headway_path {
@@ -99,17 +99,17 @@ static inline void headway_path_run_cubic(struct headway_path *p, const struct h
 static inline void headway_path_average(struct headway_path *p, const struct headway_limits *l, __u64 rate,
 					__u32 srtt_us, int is_full)
 {
-	__u32 shift = l->mean_shift & 63, shift32 = shift < 31 ? shift : 31;
+	__u32 shift = l->mean_shift & 31;
 
 	rate = headway_at_most(rate, HEADWAY_RATE_MOST);
 	if (is_full && !p->capacity) {
 		p->mean = p->capacity = rate;
 		p->mean_rtt_us = srtt_us;
 	} else if (is_full) {
-		p->capacity += (rate >> shift) - (p->capacity >> shift);
+		p->capacity = p->capacity - (p->capacity >> shift) + (rate >> shift);
 	}
-	p->mean += (rate >> shift) - (p->mean >> shift);
-	p->mean_rtt_us += (srtt_us >> shift32) - (p->mean_rtt_us >> shift32);
+	p->mean = p->mean - (p->mean >> shift) + (rate >> shift);
+	p->mean_rtt_us = p->mean_rtt_us - (p->mean_rtt_us >> shift) + (srtt_us >> shift);
 }
 
 static inline void headway_path_keep_peak(struct headway_path *p, const struct headway_limits *l, __u64 rate,

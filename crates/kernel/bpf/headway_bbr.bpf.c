@@ -6,7 +6,7 @@
  */
 #include "kernel.h"
 #include "actions.h"
-#include "beneath.h"
+#include "base.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the guard says, and what it allows: guard.h */
+/* The guard's verdicts and limits: guard.h */
 #ifndef HEADWAY_LIMITS_H
 #define HEADWAY_LIMITS_H
 
@@ -12,23 +12,26 @@ enum headway_reason {
 	HEADWAY_TOO_LOSSY = 2,    /* it loses too much */
 	HEADWAY_TOO_SLOW = 3,   /* its queue is too long */
 	HEADWAY_TOO_POOR = 4, /* Cubic would do much better */
-	HEADWAY_TOO_WILD = 5,  /* it keeps wanting what may not be */
+	HEADWAY_TOO_WILD = 5,  /* it asks again and again for a window or a rate out of bounds */
 };
 #define HEADWAY_REASONS 6
 
-/* Whose the flow is. */
+/* Who controls the flow. */
 enum headway_judgement {
-	HEADWAY_POLICYS = 0,
-	HEADWAY_TRIPS = 1, /* Cubic's, just now */
-	HEADWAY_CUBICS = 2,
-	HEADWAY_RETURNS = 3, /* the policy's again, just now */
+	HEADWAY_POLICYS = 0, /* the policy */
+	HEADWAY_TRIPS = 1, /* Cubic, from now on */
+	HEADWAY_CUBICS = 2, /* Cubic */
+	HEADWAY_RETURNS = 3, /* the policy, from now on */
 };
 
-/* Every number that decides. The defaults are in crates/fixed/src/limits.rs; what they are for: docs/guard.md. */
+/*
+ * Every number that decides. crates/fixed/src/limits.rs has the default and the range of each, and checks the ranges
+ * where limits are set: within them no product or sum wraps. What they are for: docs/guard.md.
+ */
 struct headway_limits {
 	/* What an answer may ask for. */
 	__u64 max_rate;         /* A rate is at most this, in bytes a second, ... */
-	__u32 rate_gain;        /* and at most this many times the recent delivery rate (0 to 15). */
+	__u32 rate_gain;        /* and at most this many times the recent delivery rate. */
 	__u32 min_cwnd;         /* A window is at least this, in packets, ... */
 	__u32 max_cwnd;         /* and at most this. */
 	__u32 wild_answers;     /* The policy loses the flow after this many answers in a row beyond the largest. */
@@ -47,11 +50,11 @@ struct headway_limits {
 	__u32 queue_us;         /* and by this much more. */
 	__u32 few_packets;      /* This many packets in flight make no queue. */
 	__u32 peak_ms;          /* The largest rate is remembered for one to two times this long. */
-	__u32 mean_shift;       /* Means over epochs have the gain 1 / 2^mean_shift (0 to 63). */
+	__u32 mean_shift;       /* Means over epochs have the gain 1 / 2^mean_shift. */
 	__u32 initial_window;   /* A path carries this many packets a round trip until a queue or a loss says otherwise. */
 	/* The shadow Cubic. */
-	__u32 shadow_gain;      /* Its window is at most this many times what the path was seen to hold (0 to 15), ... */
-	__u32 shadow_packets;   /* and this many packets more (0 to 65535). */
+	__u32 shadow_gain;      /* Its window is at most this many times what the path was seen to hold, ... */
+	__u32 shadow_packets;   /* and this many packets more. */
 	__u32 beyond;           /* More in flight than its window by this share, in 1/256, is more than a Cubic's. */
 	__u32 ahead;            /* A window that is this many times the shadow Cubic's is too large. */
 	/* When an epoch is bad, and how many of them in a row are too many. */
@@ -64,13 +67,13 @@ struct headway_limits {
 	__u32 slow_epochs;      /* Bad epochs for delay. */
 	__u32 weight;           /* Utility is log2(rate) - weight * log2(RTT / minimum RTT), in 1/65536. */
 	__u32 margin;           /* The epoch's utility is below the shadow Cubic's by this, in 1/65536. */
-	__u32 share;            /* The mean rate is below this share of what the path carries, in 1/65536 (below 2), ... */
+	__u32 share;            /* The mean rate is below this share of what the path carries, in 1/65536, ... */
 	__u32 long_margin;      /* and the utility of the means is below the shadow Cubic's by this, in 1/65536. */
 	__u32 long_epochs;      /* Bad epochs for the means. */
 	/* After a trip. */
 	__u32 probation_ms;     /* The first probation. */
 	__u32 undoubled;        /* This many further ones are as long; each after them is twice as long as the last, ... */
-	__u32 doublings;        /* at most this many times (0 to 15). */
+	__u32 doublings;        /* at most this many times. */
 	__u32 pardon_ms;        /* One trip is forgotten after each such time without another. */
 	__u32 spared_rtts;      /* Losses in this many smoothed RTTs after a trip do not lower Cubic's window. */
 	__u32 least_ssthresh;   /* Cubic begins with at least this ssthresh, in packets. */

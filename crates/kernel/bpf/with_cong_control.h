@@ -6,7 +6,7 @@
 #ifndef HEADWAY_WITH_CONG_CONTROL_H
 #define HEADWAY_WITH_CONG_CONTROL_H
 
-#include "beneath.h"
+#include "base.h"
 
 /*
  * The flow's state at a time-out (acks 0) or after an acknowledgement (1): to the guard, and to who decides. `state` is

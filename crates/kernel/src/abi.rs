@@ -1,7 +1,7 @@
 //! `bpf/abi.h` in Rust. `tests/abi.rs` compares both, byte by byte.
 
 use headway_cc::{Kind, Param};
-use headway_fixed::Limits;
+use headway_fixed::{LimitError, Limits};
 use headway_policy::{Action, AgentSpec, BeneathSpec, Record};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -278,6 +278,15 @@ impl Default for SettingValues {
 }
 
 impl SettingValues {
+    /// Whether a program may have them: the guard's limits are in their ranges.
+    ///
+    /// # Errors
+    /// [`LimitError`]
+    pub fn check(&self) -> Result<(), LimitError> {
+        self.limits.check()?;
+        self.learner_limits.check()
+    }
+
     /// For flows of such an agent.
     pub fn of(agent: &AgentSpec) -> SettingValues {
         let bytes_a_second = |mbps: f64| (mbps * 1e6 / 8.0) as u64;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headway_cc::{Bytes, Setup, Time};
-use headway_fixed::Int8;
+use headway_fixed::{Int8, LimitError};
 use headway_policy::Record;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -156,7 +156,15 @@ impl FakeKernel {
 
     /// Sets what holds for all flows, also for those that there are. Without a policy of its own
     /// the agent decides.
-    pub fn configure(&self, settings: SettingValues, own_policy: Option<&Int8>) {
+    ///
+    /// # Errors
+    /// [`LimitError`]: one of the guard's limits is beyond its range, and nothing is set.
+    pub fn configure(
+        &self,
+        settings: SettingValues,
+        own_policy: Option<&Int8>,
+    ) -> Result<(), LimitError> {
+        settings.check()?;
         let mut state = self.state();
         let generation = state.own_policy.generation.wrapping_add(2);
         state.settings = settings;
@@ -164,6 +172,7 @@ impl FakeKernel {
             generation: own_policy.map_or(0, |_| generation),
             ..own_policy.cloned().unwrap_or_default()
         };
+        Ok(())
     }
 
     /// Says whether messages are being read: if not, a question wakes the agent.

@@ -232,7 +232,9 @@ fn one_user_leaves_slots_to_others() {
         flows_of_user: 2,
         ..SettingValues::default()
     };
-    kernel.configure(settings, None);
+    kernel
+        .configure(settings, None)
+        .expect("limits in their ranges");
     let flow_of = |user| {
         kernel.set_user(user);
         flow(&kernel)
@@ -291,7 +293,9 @@ fn each_acknowledgement_is_counted_also_where_a_timeout_comes_between() {
         report_interval_us: 50_000,
         ..kernel.settings()
     };
-    kernel.configure(settings, None);
+    kernel
+        .configure(settings, None)
+        .expect("limits in their ranges");
     let mut flow = Datapath::new(&kernel, &owl(), &setup()).expect("NewReno");
     for ms in 1..=200 {
         flow.on_feedback(&feedback(at(ms)));

@@ -61,7 +61,9 @@ struct Tap {
 impl Tap {
     fn new(spec: &AgentSpec, setup: &Setup, interval: Duration, finds: &Finds) -> Tap {
         let kernel = FakeKernel::new(1 << 20);
-        kernel.configure(nobody_is_missed(), None);
+        kernel
+            .configure(nobody_is_missed(), None)
+            .expect("limits in their ranges");
         Tap {
             datapath: Datapath::new(&kernel, spec, setup).expect("a controller"),
             kernel,

@@ -93,7 +93,7 @@ impl Guarding {
             Guard::NO_SSTHRESH => Bytes::MAX,
             packets => self.setup.mss * u64::from(packets),
         };
-        // As give_to_cubic() in beneath.h.
+        // As give_to_cubic() in base.h.
         let cwnd = control.cwnd.max(self.setup.initial_cwnd).min(ssthresh);
         (cwnd, ssthresh)
     }

@@ -4,6 +4,7 @@ use headway_cc::Time;
 use headway_fixed::Int8;
 use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
 
+use crate::error::Result;
 use crate::programs::{Controller, KnownFlows, Program};
 use crate::system::clock;
 
@@ -35,7 +36,10 @@ pub trait Kernel {
     fn known(&self) -> Vec<Known>;
 
     /// Sets what holds for all its flows, also for those that there are.
-    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>);
+    ///
+    /// # Errors
+    /// One line: one of the guard's limits is beyond its range, and nothing is set.
+    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) -> Result<()>;
 
     /// Says to it whether its messages are being read: if not, a question wakes the agent.
     fn set_awake(&self, is_awake: bool);
@@ -76,8 +80,8 @@ impl Kernel for Program {
         self.known.as_ref().map_or_else(Vec::new, KnownFlows::read)
     }
 
-    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) {
-        self.configure(settings, own_policy);
+    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) -> Result<()> {
+        self.configure(settings, own_policy)
     }
 
     fn set_awake(&self, is_awake: bool) {

@@ -378,7 +378,7 @@ impl<K: Kernel> Agent<K> {
         }
         for (program, policies) in self.programs.iter_mut().zip(&policies) {
             if let Some(policies) = policies {
-                policies.configure(program, self.frame);
+                policies.configure(program, self.frame)?;
             }
         }
         self.policies = policies;

@@ -38,11 +38,7 @@ impl Frame {
     /// For flows without a policy. What a tuner has set stays set, whether the agent is there or
     /// not: no answer is too late.
     pub fn without_policy(self) -> SettingValues {
-        let limits = Limits {
-            answer_us: u32::MAX,
-            answer_most_us: u32::MAX,
-            ..Limits::default()
-        };
+        let limits = Limits::default().without_patience();
         SettingValues {
             report_interval_us: self.report_interval_us.unwrap_or(0),
             limits,
@@ -174,9 +170,19 @@ impl Policies {
             .any(|(_, served)| served.is_learning())
     }
 
+    /// Those that go on learning in use, and the prefixes that they are for.
+    pub fn learners(&self) -> impl Iterator<Item = (Option<IpNet>, &Served)> {
+        let all = self.by_prefix.iter();
+        all.filter(|(_, served)| served.is_learning())
+            .map(|(prefix, served)| (*prefix, served.as_ref()))
+    }
+
     /// Sets what holds for all flows of their program.
-    pub fn configure(&self, program: &mut impl Kernel, frame: Frame) {
-        program.configure(self.settings(frame), self.otherwise().int8());
+    ///
+    /// # Errors
+    /// One line: one of the guard's limits is beyond its range, and nothing is set.
+    pub fn configure(&self, program: &mut impl Kernel, frame: Frame) -> Result<()> {
+        program.configure(self.settings(frame), self.otherwise().int8())
     }
 
     fn settings(&self, frame: Frame) -> SettingValues {
@@ -295,7 +301,7 @@ mod tests {
         };
         assert_eq!(class("10.1.2.4"), "10.0.0.0/8");
         assert_eq!(class("192.168.0.1"), "private");
-        assert_eq!(class("192.0.2.1"), "public");
+        assert_eq!(class("1.1.1.1"), "public");
         let again = policies.read_anew().expect("the same");
         assert_eq!(again.by_prefix.len(), 3);
     }

@@ -10,7 +10,7 @@ use std::thread::{Builder, JoinHandle};
 use headway_policy::model::sha256;
 use headway_policy::schemes::{Experience, Served};
 
-use super::Class;
+use super::{Class, Policies};
 use crate::error::{Error, Result};
 use crate::system::clock;
 
@@ -100,6 +100,33 @@ impl Store {
         }
         self.lock = Some(lock);
         Ok(())
+    }
+
+    /// Reads what is kept of these policies, so that what cannot be used is set aside, and said, before the first flow.
+    pub fn read(&mut self, policies: &Policies) {
+        for (prefix, served) in policies.learners() {
+            self.set_aside_unclassed(served);
+            for class in Class::of_policy(prefix) {
+                self.learned(served, class);
+            }
+        }
+    }
+
+    /// A file that an agent without classes has left was learned from flows to all destinations: it is of no class.
+    fn set_aside_unclassed(&mut self, served: &Served) {
+        let Some(folder) = &self.folder else { return };
+        let file = folder.join(name_of(served, None));
+        match set_aside(&file) {
+            Ok(kept) => tracing::warn!(
+                file = %file.display(), kept = %kept.display(),
+                "the file was learned before classes of destinations were kept apart, and is not used"
+            ),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!(
+                file = %file.display(), %error,
+                "the file was learned before classes of destinations were kept apart: it is not used, and cannot be renamed"
+            ),
+        }
     }
 
     /// Is anything kept?
@@ -333,12 +360,17 @@ fn understand(bytes: Vec<u8>, served: &Served) -> std::result::Result<Learned, S
 /// The same model, told to learn in the same way, for the same class: the model's id and the class for people, and a hash of
 /// the id and the spec, which may be longer than a file's name.
 fn file_name(served: &Served, class: Class) -> String {
+    name_of(served, Some(class))
+}
+
+fn name_of(served: &Served, class: Option<Class>) -> String {
     let (id, spec) = (served.model_id(), served.spec());
     let hash = sha256(format!("{id}\n{spec}").as_bytes());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let id = id.replace(|c: char| !is_plain(c), "-");
     let id = &id[..id.len().min(100)];
-    format!("{id}-{}{}.learned", &hash[..16], class.suffix())
+    let class = class.map_or_else(String::new, |class| format!("-{}", class.suffix()));
+    format!("{id}-{}{class}.learned", &hash[..16])
 }
 
 #[cfg(test)]

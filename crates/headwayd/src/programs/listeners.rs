@@ -11,15 +11,13 @@ use headway_machine::Machine;
 use libbpf_rs::{ErrorKind, Iter, Link, Object, ObjectBuilder};
 use serde_json::{Value, json};
 
-use super::Program;
+use super::layout;
 use crate::error::{Error, Result};
 
 const OBJECT: &[u8] = include_bytes!("../../../kernel/bpf/objects/headway_listeners.bpf.o");
 const CANNOT: &str = "cannot look at listening sockets";
 /// `struct listener` of the program: an address, its family and a port.
 const LENGTH: usize = 20;
-/// Below `controller` in the program's constants: which map is registered.
-const REGISTERED: usize = Program::LONGEST_NAME + 1;
 
 /// Finds these sockets in the network namespace of the calling thread.
 pub struct Listeners {
@@ -43,15 +41,8 @@ impl Listeners {
         };
         let mut builder = ObjectBuilder::default();
         let mut open = builder.open_memory(OBJECT).map_err(failed)?;
-        for mut map in open.maps_mut() {
-            if map.name().to_string_lossy().ends_with(".rodata")
-                && let Some(value) = map.initial_value_mut()
-            {
-                value[..REGISTERED].fill(0);
-                value[..name.len()].copy_from_slice(name.as_bytes());
-                value[REGISTERED..REGISTERED + 4].copy_from_slice(&registered.to_ne_bytes());
-            }
-        }
+        layout::set_constant(&mut open, OBJECT, "controller", name.as_bytes())?;
+        layout::set_constant(&mut open, OBJECT, "registered", &registered.to_ne_bytes())?;
         let object = open.load().map_err(failed)?;
         let link = {
             let program = object.progs_mut().next();

@@ -2,6 +2,7 @@
 
 mod controller;
 pub mod kept;
+pub mod layout;
 pub mod left_over;
 pub mod listeners;
 mod map;

@@ -10,7 +10,7 @@ use libbpf_rs::{
 
 use super::kept::{Pins, Place, Version};
 use super::map::OwnPolicy;
-use super::{Controller, Counters, KnownFlows, Listeners, Settings, Slots, left_over};
+use super::{Controller, Counters, KnownFlows, Listeners, Settings, Slots, layout, left_over};
 use crate::error::{Error, Result};
 use crate::system::{clock, kernel};
 
@@ -98,8 +98,14 @@ impl Program {
         let mut builder = ObjectBuilder::default();
         let mut open = builder.open_memory(controller.object()).map_err(refused)?;
         adapt(&mut open, controller, options).map_err(refused)?;
+        let (object, own) = (controller.object(), controller.name());
+        layout::set_field(&mut open, object, own, "name", options.name.as_bytes())?;
+        if !kernel::has_tx_start() {
+            layout::set_field(&mut open, object, own, "cwnd_event_tx_start", &[])?;
+        }
         if controller == Controller::Bbr {
-            set_hz(&mut open, kernel::hz()?);
+            let hz = kernel::hz()?.to_ne_bytes();
+            layout::set_constant(&mut open, object, "hz", &hz)?;
         }
         let object = open.load().map_err(refused)?;
         let find = |name: &str| {
@@ -214,11 +220,16 @@ impl Program {
     }
 
     /// Sets what holds for all its flows, also for those that there are.
-    pub fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) {
+    ///
+    /// # Errors
+    /// One line: one of the guard's limits is beyond its range, and nothing is set.
+    pub fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) -> Result<()> {
+        settings.check()?;
         self.settings.write(settings);
         if let Some(place) = &mut self.own_policy {
             place.write(own_policy);
         }
+        Ok(())
     }
 
     /// Tells the program whether the agent is reading its messages. If not, a flow's request wakes the agent.
@@ -262,7 +273,7 @@ impl Program {
         Listeners::new(&self.name, id_of(self.maps.get(Maps::CONTROLLER)?)?)
     }
 
-    /// Where a controller's name is in its `tcp_congestion_ops`.
+    /// Where a controller's name is in its `tcp_congestion_ops`, as a kernel without links has it.
     pub(super) fn find_name(value: &[u8], name: &str) -> Option<usize> {
         let mut wanted = name.as_bytes().to_vec();
         wanted.resize(Program::LONGEST_NAME + 1, 0);
@@ -307,43 +318,13 @@ fn adapt(
         match name.as_str() {
             "messages" => map.set_max_entries(options.ring_bytes)?,
             "actions" | "free_slots" => map.set_max_entries(options.flows)?,
-            own if own == controller.name() => {
-                if !kernel::has_links() {
-                    map.set_map_flags(map.map_flags() & !libbpf_rs::libbpf_sys::BPF_F_LINK)?;
-                }
-                if let Some(value) = map.initial_value_mut() {
-                    rename(value, controller.name(), options.name);
-                    if !kernel::has_tx_start() {
-                        // Its last field: `cwnd_event_tx_start`.
-                        let last = value.len() - size_of::<usize>();
-                        value[last..].fill(0);
-                    }
-                }
+            own if own == controller.name() && !kernel::has_links() => {
+                map.set_map_flags(map.map_flags() & !libbpf_sys::BPF_F_LINK)?;
             }
             _ => {}
         }
     }
     Ok(())
-}
-
-/// The one constant of headway_bbr.
-fn set_hz(open: &mut OpenObject, hz: u32) {
-    for mut map in open.maps_mut() {
-        if map.name().to_string_lossy().ends_with(".rodata")
-            && let Some(value) = map.initial_value_mut()
-        {
-            value[..4].copy_from_slice(&hz.to_ne_bytes());
-        }
-    }
-}
-
-/// Puts another name where the controller's own is in its `tcp_congestion_ops`.
-fn rename(value: &mut [u8], own: &str, name: &str) {
-    if let Some(at) = Program::find_name(value, own) {
-        let field = &mut value[at..=at + Program::LONGEST_NAME];
-        field.fill(0);
-        field[..name.len()].copy_from_slice(name.as_bytes());
-    }
 }
 
 fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> String {

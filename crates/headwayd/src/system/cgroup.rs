@@ -8,6 +8,7 @@ use headway_machine::Machine;
 use libbpf_rs::{Link, Object, ObjectBuilder};
 
 use crate::error::{Error, Result};
+use crate::programs::layout;
 
 const OBJECT: &[u8] = include_bytes!("../../../kernel/bpf/objects/headway_cgroup.bpf.o");
 
@@ -48,15 +49,7 @@ impl Cgroup {
         };
         let mut builder = ObjectBuilder::default();
         let mut open = builder.open_memory(OBJECT).map_err(failed)?;
-        for mut map in open.maps_mut() {
-            // The name to choose is the program's one constant.
-            if map.name().to_string_lossy().ends_with(".rodata")
-                && let Some(value) = map.initial_value_mut()
-            {
-                value[..name.len()].copy_from_slice(name.as_bytes());
-                value[name.len()] = 0;
-            }
-        }
+        layout::set_constant(&mut open, OBJECT, "controller", name.as_bytes())?;
         let object = open.load().map_err(failed)?;
         let link = {
             let program = object.progs_mut().next();

@@ -121,7 +121,9 @@ fn flows_that_came_and_went_meanwhile_are_told_apart() {
             controller: Controller::Rate,
             kernel: kernel.clone(),
         };
-        policies.configure(&mut program, Frame::default());
+        policies
+            .configure(&mut program, Frame::default())
+            .expect("limits in their ranges");
         let programs = vec![(program, Some(policies))];
         let (store, frame) = (Store::default(), Frame::default());
         Agent::new(programs, None, store, frame, 64, kernel.now())

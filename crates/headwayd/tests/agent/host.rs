@@ -13,8 +13,8 @@ use headway_policy::schemes::Served;
 use headway_policy::{AgentSpec, Record};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Hold, Observer, Options, Simulation};
-use headwayd::Controller;
 use headwayd::agent::{Agent, Frame, Kernel, Policies, Shadow, Store, Wait};
+use headwayd::{Controller, Result};
 
 use crate::seen::{Seen, SharedSeen, Watched};
 
@@ -128,8 +128,8 @@ impl Kernel for Program {
         self.kernel.known()
     }
 
-    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) {
-        self.kernel.configure(settings, own_policy);
+    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) -> Result<()> {
+        Ok(self.kernel.configure(settings, own_policy)?)
     }
 
     fn set_awake(&self, is_awake: bool) {
@@ -456,6 +456,7 @@ fn agent(case: &Case, kernel: &FakeKernel, now: Time) -> Agent<Program> {
         Some(policies) => policies.configure(&mut program, case.frame),
         None => program.configure(case.frame.without_policy(), None),
     }
+    .expect("limits in their ranges");
     let shadow = case.frame.is_shadow.then(|| Shadow::into(None));
     let store = Store::new(case.state.clone());
     let programs = vec![(program, policies)];

@@ -139,7 +139,9 @@ fn a_learner_has_other_limits_than_its_neighbour() {
         controller: Controller::Window,
         kernel: kernel.clone(),
     };
-    policies.configure(&mut program, frame);
+    policies
+        .configure(&mut program, frame)
+        .expect("limits in their ranges");
     let programs = vec![(program, Some(policies))];
     let mut agent = Agent::new(programs, None, Store::default(), frame, 64, Time::ZERO);
     let mut flows = [

@@ -482,8 +482,9 @@ fn what_was_learned_outlives_a_kill() {
     let kept = (0..60_000).find_map(|_| {
         sleep(std::time::Duration::from_millis(1));
         let mut store = Store::new(Some(folder.path().to_owned()));
+        // These flows go to the address `::`.
         store
-            .learned(&served, Class::Public)
+            .learned(&served, Class::Private)
             .map(Experience::updates)
     });
     let updates = kept.expect("it goes on from there");

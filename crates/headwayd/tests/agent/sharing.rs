@@ -11,8 +11,8 @@ use headway_fixed::Int8;
 use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
 use headway_kernel::{FakeKernel, Place};
 use headway_policy::Record;
-use headwayd::Controller;
 use headwayd::agent::{Agent, Frame, Kernel, Policies, Store, Wait};
+use headwayd::{Controller, Result};
 
 use crate::host::ms;
 
@@ -74,8 +74,8 @@ impl Kernel for Costly {
         self.kernel.known()
     }
 
-    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) {
-        self.kernel.configure(settings, own_policy);
+    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) -> Result<()> {
+        Ok(self.kernel.configure(settings, own_policy)?)
     }
 
     fn set_awake(&self, is_awake: bool) {
@@ -139,7 +139,9 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
         costs: Arc::clone(&costs),
         answers: Arc::clone(&answers),
     };
-    policies.configure(&mut program, Frame::default());
+    policies
+        .configure(&mut program, Frame::default())
+        .expect("limits in their ranges");
     let programs = vec![(program, Some(policies))];
     let (store, frame) = (Store::default(), Frame::default());
     let mut agent = Agent::new(programs, None, store, frame, 64, Time::ZERO);

@@ -24,7 +24,9 @@ fn slots_are_used_again() {
         controller: Controller::Rate,
         kernel: kernel.clone(),
     };
-    policies.configure(&mut program, Frame::default());
+    policies
+        .configure(&mut program, Frame::default())
+        .expect("limits in their ranges");
     let programs = vec![(program, Some(policies))];
     let mut agent = Agent::new(
         programs,

@@ -252,6 +252,59 @@ fn a_refused_file_is_set_aside_and_never_written_over() {
     }
 }
 
+/// It was learned from flows to all destinations, so no class begins with it.
+#[test]
+fn a_file_from_before_there_were_classes_is_adopted_by_none() {
+    for spec in ["owl:online=true", "rax-pretrained"] {
+        let folder = Folder::new("unclassed");
+        let prefix = "10.7.0.0/16";
+        let policies = Policies::read([spec, &format!("{prefix}={spec}")]).expect("policies");
+        let served = Served::read(spec).expect("a scheme of ours");
+        // As agents named it until 27 November 2026.
+        let digest = sha256(format!("{}\n{spec}", served.model_id()).as_bytes());
+        let id = served.model_id().replace(['@', '.'], "-");
+        let old = format!("{id}-{}.learned", &digest[..16]);
+        fs::write(folder.0.join(&old), learned(&served)).expect("room");
+        let mut store = Store::new(Some(folder.0.clone()));
+        store.read(&policies);
+        let prefix = Class::Prefix(prefix.parse().expect("a prefix"));
+        for class in [PUBLIC, Class::Private, prefix] {
+            assert!(store.learned(&served, class).is_none(), "{spec}, {class}");
+        }
+        let [aside] = &files(&folder)[..] else {
+            panic!("{:?}", files(&folder))
+        };
+        assert!(aside.starts_with(&format!("{old}.refused-")), "{aside}");
+        assert_eq!(
+            fs::read(folder.0.join(aside)).expect("it is there"),
+            learned(&served)
+        );
+    }
+}
+
+/// Of each class that a policy may have flows to, before any flow begins.
+#[test]
+fn what_cannot_be_read_is_set_aside_at_the_start() {
+    let (folder, served) = (Folder::new("start"), served());
+    let policies = Policies::read(["owl", "10.0.0.0/8=owl:online=true"]).expect("policies");
+    let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));
+    let other = Class::Prefix("10.1.0.0/16".parse().expect("a prefix"));
+    for class in [prefix, other, PUBLIC, Class::Private] {
+        fs::write(folder.0.join(file_name(&served, class)), b"wrong").expect("room");
+    }
+    Store::new(Some(folder.0.clone())).read(&policies);
+    let refused = |class| {
+        let name = format!("{}.refused-", file_name(&served, class));
+        files(&folder).iter().any(|file| file.starts_with(&name))
+    };
+    assert!(refused(prefix));
+    // This agent has no flow that would begin with these.
+    assert!(![other, PUBLIC, Class::Private].map(refused).contains(&true));
+    let policies = Policies::read(["owl:online=true"]).expect("policies");
+    Store::new(Some(folder.0.clone())).read(&policies);
+    assert!(refused(PUBLIC) && refused(Class::Private) && !refused(other));
+}
+
 #[test]
 fn a_file_that_may_not_be_read_is_set_aside() {
     without_privileges(|| {

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The kernel's Cubic beneath every program: what a flow goes back to. Where a program has cong_control the kernel
- * leaves out what it does around cong_avoid (tcp_cong_control() in net/ipv4/tcp_input.c): the reduction after a loss
- * (PRR, RFC 6937), the pacing rate, and the restart after idle. cubic_control(), cubic_state() and cubic_restart() do
- * it, for flows that no slot was left for too: all flows, without an agent. tests/system/test_packet_scripts.py
- * compares them with the kernel's packet by packet.
+ * The base controller of every program: the kernel's Cubic, which a flow falls back to. If a program has cong_control,
+ * the kernel skips what it does around cong_avoid (tcp_cong_control() in net/ipv4/tcp_input.c): the reduction after a
+ * loss (PRR, RFC 6937), the pacing rate, and the restart after idle. cubic_control(), cubic_state() and cubic_restart()
+ * do these here, also for flows without a slot, and for all flows while no agent runs.
+ * tests/system/test_packet_scripts.py compares them with the kernel's own Cubic, packet by packet.
+ *
+ * A socket without a struct flow (kept_of() gives 0) could not be given its memory: net.core.optmem_max is too small, or
+ * the host had none left. Its window is Cubic's, but a reduction is one step, because PRR needs the flow's counter.
  */
-#ifndef HEADWAY_BENEATH_H
-#define HEADWAY_BENEATH_H
+#ifndef HEADWAY_BASE_H
+#define HEADWAY_BASE_H
 
 #include "kernel.h"
 #include "flow.h"
 
-/* As it was before the program asked for pacing, unless the application has. */
+/* Ends the pacing that the program asked for. The application's own (SO_MAX_PACING_RATE) goes on. */
 static __always_inline void stop_pacing(struct sock *sk)
 {
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
@@ -26,7 +29,7 @@ static __always_inline bool is_reducing(struct sock *sk)
 	return state == TCP_CA_CWR || state == TCP_CA_Recovery;
 }
 
-/* RFC 6937 with the slow-start reduction bound, over this program's own count of what was delivered. */
+/* PRR (RFC 6937) with the slow-start reduction bound. The flow counts what was delivered: a program may not write tp's. */
 static __always_inline void reduce(struct sock *sk, struct flow *f, const struct rate_sample *rs, bool advances)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -47,13 +50,13 @@ static __always_inline void reduce(struct sock *sk, struct flow *f, const struct
 		if (send > ssthresh - flying)
 			send = ssthresh - flying;
 	}
-	/* The first retransmission goes out whatever is in flight. */
+	/* The first retransmission is always sent (tcp_cwnd_reduction()). */
 	if (send < !out)
 		send = !out;
 	set_cwnd(tp, flying + send > 1 ? flying + send : 1);
 }
 
-/* What tcp_update_pacing_rate() sets: this percentage of the window per RTT. */
+/* As tcp_update_pacing_rate(): this percentage of the window per RTT. */
 static __always_inline void pace_window(struct sock *sk, __u32 percent)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -66,7 +69,7 @@ static __always_inline void pace_window(struct sock *sk, __u32 percent)
 	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 }
 
-/* An acknowledgement, as Cubic without us would take it. */
+/* An acknowledgement, handled as the kernel handles it for a controller without cong_control. */
 static __always_inline void cubic_control(struct sock *sk, __u32 ack, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -80,13 +83,13 @@ static __always_inline void cubic_control(struct sock *sk, __u32 ack, const stru
 	else if (is_reducing(sk))
 		set_cwnd(tp, tp->snd_ssthresh);
 	else if (rs->acked_sacked && (advances || tp->reordering > TCP_REORDERING))
-		/* tcp_may_raise_cwnd(): a SACK alone lets the window grow only where packets are known to overtake. */
+		/* tcp_may_raise_cwnd(): a SACK alone lets the window grow only if reordering was seen on the path. */
 		cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
 	/* Twice the window in slow start. */
 	pace_window(sk, tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120);
 }
 
-/* Before the kernel enters `state`: where a reduction begins and ends (tcp_end_cwnd_reduction()). */
+/* Called before the kernel enters `state`. Begins a reduction, or ends one as tcp_end_cwnd_reduction() does. */
 static __always_inline void cubic_state(struct sock *sk, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -110,12 +113,12 @@ static __always_inline void restart_after_idle(struct sock *sk)
 	struct flow *f = kept_of(sk);
 	__u32 initial_cwnd = f ? f->initial_cwnd : TCP_INIT_CWND;
 
-	/* Nothing sent yet has nothing to restart from. */
+	/* A flow that has sent nothing keeps its initial window. */
 	if (!tp->data_segs_out || !rto || idle <= rto || !net->ipv4.sysctl_tcp_slow_start_after_idle)
 		return;
 	if (tp->snd_ssthresh < (cwnd >> 1) + (cwnd >> 2))
 		tp->snd_ssthresh = (cwnd >> 1) + (cwnd >> 2);
-	/* A window has 32 bits. */
+	/* 32 halvings make any window 0. */
 	for (int i = 0; i < 32 && idle > rto && cwnd > initial_cwnd; i++) {
 		idle -= rto;
 		cwnd >>= 1;
@@ -130,7 +133,7 @@ static __always_inline void cubic_restart(struct sock *sk)
 	restart_after_idle(sk);
 }
 
-/* The ssthresh after a loss: Cubic's, but where the guard spares a flow that it has just taken. */
+/* The ssthresh after a loss: Cubic's. Soon after a trip it stays, because the policy sent what is lost now. */
 static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -145,8 +148,8 @@ static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 }
 
 /*
- * Cubic takes over, from near what the path carries: by slow start if the policy left less. In set_state `state` is the
- * one that the kernel enters.
+ * Cubic takes over, near what the path carries. If the policy's window was smaller, slow start leads there. In set_state
+ * `state` is the one that the kernel enters.
  */
 static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 state)
 {
@@ -156,16 +159,16 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 	__u32 ssthresh = HEADWAY_NO_SSTHRESH;
 
 	write_record(sk, f, &now, 0, 0, 0, state);
-	/* A reduction is under way: the window is not the policy's any more. */
+	/* During a reduction the window is PRR's. The policy's was the one before. */
 	if (state >= TCP_CA_CWR && now.cwnd < tp->prior_cwnd)
 		now.cwnd = tp->prior_cwnd;
 	if (set)
 		ssthresh = headway_guard_restart(&f->guard, limits_of(f, set), &now);
 	cubictcp_init(sk);
-	/* In recovery PRR leads to the ssthresh, from here on; after a time-out slow start does. */
+	/* During recovery PRR leads to ssthresh. After a time-out slow start does. */
 	f->prr_delivered = tp->prr_out;
 	if (state >= TCP_CA_CWR) {
-		/* That of the loss is seven tenths of what the policy had, however large; BBR has none. */
+		/* ssthresh is seven tenths of the policy's window, which may have been far too large. BBR sets none. */
 		if (tp->snd_ssthresh > ssthresh)
 			tp->snd_ssthresh = ssthresh;
 		return;

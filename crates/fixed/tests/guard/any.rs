@@ -1,0 +1,70 @@
+//! Whatever the records, answers and limits.
+
+use headway_fixed::vectors::Draw;
+use proptest::prelude::*;
+
+use super::*;
+
+proptest! {
+    /// Answers that are prompt trip nothing, and end a probation at the first record after it,
+    /// however much later than its record's time each is looked for.
+    #[test]
+    fn it_does_not_matter_when_an_answer_is_looked_for(
+        steps in prop::collection::vec((1u64..20_000, 0u64..900, 0u64..2_000), 2000..4000),
+    ) {
+        // Of nothing but stale answers.
+        let limits = Limits::default().without_epochs();
+        let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
+        guard.ask(MS);
+        follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
+        let mut record = flow.record();
+        let until = guard.until_ns();
+        for (gap_us, took_us, jitter_us) in steps {
+            let asked = record[0];
+            guard.ask(asked);
+            record[0] += (took_us + gap_us) * 1000;
+            record[3] += 1;
+            guard.answer(&limits, asked, asked + took_us * 1000, record[0] + jitter_us * 1000);
+            let judged = guard.judge(&limits, &record);
+            prop_assert!(judged != Judgement::Trips, "at {} ns", record[0]);
+            prop_assert_eq!(judged == Judgement::Cubics, record[0] < until);
+        }
+    }
+
+    #[test]
+    fn whatever_comes_bounds_and_probations_hold(seed in any::<u64>()) {
+        let (limits, mut draw) = (Limits::default(), Draw::new(seed));
+        let mut last: RecordBytes = [0; 12];
+        let mut guard = Guard::new(0, 10, 0);
+        let mut until = 0;
+        for _ in 0..500 {
+            last = draw.record(&last);
+            let now = last[0];
+            if draw.below(3) == 0 {
+                guard.ask(now);
+            }
+            if draw.below(3) == 0 {
+                let mut before = || now.wrapping_sub(draw.bits() >> draw.below(64));
+                let (decided, answered) = (before(), before());
+                guard.answer(&limits, decided, answered, now);
+            }
+            let wanted = draw.bits() as i64 >> draw.below(64);
+            prop_assert!((2..=100_000).contains(&guard.cwnd(&limits, wanted)));
+            prop_assert!(guard.rate(&limits, draw.bits()) <= limits.max_rate);
+            prop_assert!(guard.restart(&limits, &last) >= 2);
+            match guard.judge(&limits, &last) {
+                Judgement::Trips => until = guard.until_ns(),
+                Judgement::Returns => prop_assert!(now >= until),
+                Judgement::Policys => prop_assert_eq!(guard.reason(), Reason::Fine),
+                Judgement::Cubics => prop_assert_ne!(guard.reason(), Reason::Fine),
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_undefined_whatever_the_limits_and_the_records() {
+    if let Some(trips) = crate::sanitized::run("guard") {
+        assert!(trips > 10_000, "{trips} trips");
+    }
+}

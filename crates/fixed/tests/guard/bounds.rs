@@ -1,0 +1,42 @@
+//! Which windows and rates a policy may have.
+
+use super::*;
+
+/// Two packets each four seconds are 1,500 bytes in two seconds: three times that, and not any rate.
+#[test]
+fn a_rate_is_bounded_below_one_packet_a_second() {
+    let (mut guard, limits) = (Guard::new(0, 10, 0), Limits::default());
+    for (at, delivered) in [(0, 0), (4000, 2), (8000, 4), (12_000, 6)] {
+        let flow = Flow {
+            now_ms: at,
+            delivered,
+            cwnd: 2,
+            ..FLOW
+        };
+        assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Policys);
+    }
+    let half_a_packet = 1500 / 2;
+    assert_eq!(guard.rate(&limits, u64::MAX >> 1), 3 * half_a_packet);
+    assert_eq!(guard.rate(&limits, half_a_packet), half_a_packet);
+}
+
+#[test]
+fn what_may_not_be_is_bounded_and_trips_if_it_is_wanted_again_and_again() {
+    let (mut guard, limits) = (Guard::new(0, 10, 0), Limits::default());
+    for (wanted, given) in [
+        (-5, 2),
+        (1, 2),
+        (2, 2),
+        (7, 7),
+        (100_000, 100_000),
+        (i64::MAX, 100_000),
+    ] {
+        assert_eq!(guard.cwnd(&limits, wanted), given);
+    }
+    let trip = follow(&mut guard, &mut FLOW.clone(), 100, |g, f| {
+        f.delivered += 10;
+        g.cwnd(&limits, 1 << 40);
+    });
+    // The 32nd in a row.
+    assert_eq!(trip, Some((310, Reason::Wild)));
+}

@@ -1,0 +1,158 @@
+//! What a policy does that takes the flow from it: `loss`, `delay`, `utility`.
+
+use super::*;
+
+#[test]
+fn nothing_that_is_well_trips() {
+    let mut guard = Guard::new(0, 10, 0);
+    let trip = follow(&mut guard, &mut FLOW.clone(), 10_000, |_, f| {
+        f.delivered += 10;
+    });
+    assert_eq!((trip, guard.trips()), (None, 0));
+}
+
+/// Ten packets in 10 ms of which three are lost: five epochs of 200 ms.
+#[test]
+fn losses_that_cubic_would_not_have_trip() {
+    let mut guard = Guard::new(0, 10, 0);
+    let trip = follow(&mut guard, &mut FLOW.clone(), 1000, |_, f| {
+        f.delivered += 7;
+        f.lost += 3;
+    });
+    let (at, reason) = trip.expect("a trip");
+    assert_eq!(reason, Reason::Lossy);
+    assert!((1000..=1300).contains(&at), "{at} ms");
+}
+
+/// An RTT of 500 ms where 100 would do, and twice the window that Cubic would have.
+#[test]
+fn a_queue_that_cubic_would_not_have_trips() {
+    let mut guard = Guard::new(0, 10, 0);
+    let trip = follow(&mut guard, &mut FLOW.clone(), 1000, |_, f| {
+        f.delivered += 1;
+        f.cwnd = 2000;
+        f.srtt_ms = 500;
+    });
+    assert_eq!(trip.expect("a trip").1, Reason::Slow);
+}
+
+/// The same queue where losses come at such an RTT, one in five seconds: Cubic's would be as long.
+#[test]
+fn a_queue_that_cubic_would_have_too_trips_nothing() {
+    let mut guard = Guard::new(0, 10, 0);
+    let trip = follow(&mut guard, &mut FLOW.clone(), 3000, |_, f| {
+        f.delivered += 1;
+        f.lost += u64::from(f.now_ms % 5000 == 100);
+        f.cwnd = 2000;
+        f.srtt_ms = 500;
+    });
+    assert_eq!(trip, None);
+}
+
+/// A second at ten packets in 10 ms, then one.
+#[test]
+fn a_policy_that_leaves_the_path_to_nobody_trips() {
+    let mut guard = Guard::new(0, 10, 0);
+    let mut flow = FLOW;
+    let none = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
+    assert_eq!(none, None);
+    let trip = follow(&mut guard, &mut flow, 1000, |_, f| {
+        f.delivered += 1;
+        f.cwnd = 10;
+    });
+    let (at, reason) = trip.expect("a trip");
+    assert_eq!(reason, Reason::Poor);
+    assert!(at < 1000 + 1500, "{at} ms");
+}
+
+/// The same where the receiver takes no more: `HEADWAY_RWND_LIMITED`.
+#[test]
+fn a_slow_receiver_is_no_fault_of_the_policy() {
+    let mut guard = Guard::new(0, 10, 0);
+    let mut flow = FLOW;
+    follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
+    let trip = follow(&mut guard, &mut flow, 6000, |_, f| {
+        f.delivered += 1;
+        f.cwnd = 10;
+        f.flags = 64;
+    });
+    assert_eq!(trip, None);
+}
+
+/// The same with two packets in flight and an RTT that others' queue makes: it is not the flow's.
+#[test]
+fn a_policy_that_starves_beside_others_trips() {
+    let mut guard = Guard::new(0, 10, 0);
+    let mut flow = FLOW;
+    follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
+    let trip = follow(&mut guard, &mut flow, 1000, |_, f| {
+        f.delivered += u64::from(f.now_ms % 100 == 0);
+        f.cwnd = 2;
+        f.srtt_ms = 200;
+    });
+    let (at, reason) = trip.expect("a trip");
+    assert_eq!(reason, Reason::Poor);
+    assert!(at < 1000 + 2000, "{at} ms");
+}
+
+/// So many packets a round trip from the beginning, of which the first may be lost.
+pub fn begins_with(limits: &Limits, packets: u64, is_lost: bool) -> Option<(u64, Reason)> {
+    let mut flow = Flow {
+        cwnd: packets + 1,
+        ..FLOW
+    };
+    follow_by(
+        limits,
+        &mut Guard::new(0, 10, 0),
+        &mut flow,
+        3000,
+        |_, f| {
+            if f.now_ms % 100 == 0 {
+                f.delivered += packets;
+                f.lost += u64::from(is_lost && f.now_ms == 300);
+            }
+        },
+    )
+}
+
+/// What the path carries was never seen: a quarter of an initial window it does, unless a loss or a queue says otherwise.
+#[test]
+fn a_policy_that_starves_from_the_beginning_trips() {
+    let usual = Limits::default();
+    let (at, reason) = begins_with(&usual, 1, false).expect("a trip");
+    assert_eq!(reason, Reason::Poor);
+    assert!(at < 2000, "{at} ms");
+    assert_eq!(begins_with(&usual, 3, false), None);
+    assert_eq!(begins_with(&usual, 1, true), None);
+}
+
+/// `rate` packets in 10 ms without a queue, after five seconds of ten with an RTT of `queue_ms`, where a packet is lost.
+pub fn gives_up(limits: &Limits, rate: u64, queue_ms: u64) -> Option<(u64, Reason)> {
+    let mut guard = Guard::new(0, 10, 0);
+    let mut flow = Flow {
+        srtt_ms: queue_ms,
+        cwnd: queue_ms,
+        ..FLOW
+    };
+    let none = follow_by(limits, &mut guard, &mut flow, 500, |_, f| {
+        f.delivered += 10;
+        f.lost += u64::from(f.now_ms == 3000);
+    });
+    assert_eq!(none, None);
+    follow_by(limits, &mut guard, &mut flow, 6000, |_, f| {
+        f.delivered += rate;
+        f.srtt_ms = 105;
+    })
+}
+
+/// Utility's price: half of the rate for a quarter of the RTT. Averages go over 32 epochs of 200 ms.
+#[test]
+fn less_for_long_trips_where_too_little_delay_is_saved() {
+    let usual = Limits::default();
+    let (at, reason) = gives_up(&usual, 6, 200).expect("a trip");
+    assert_eq!(reason, Reason::Poor);
+    assert!((9_000..25_000).contains(&at), "{at} ms");
+    // Nine tenths are enough, and six tenths for a quarter of the RTT a bargain.
+    assert_eq!(gives_up(&usual, 9, 200), None);
+    assert_eq!(gives_up(&usual, 6, 400), None);
+}

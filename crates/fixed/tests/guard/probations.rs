@@ -1,0 +1,79 @@
+//! How long Cubic has a flow after a trip.
+
+use super::*;
+
+/// A question that nobody answers, and the probation that follows: how long it is, in ms. The flow has returned then.
+fn probation(guard: &mut Guard, flow: &mut Flow) -> u64 {
+    probation_of(&Limits::default(), guard, flow)
+}
+
+pub fn probation_of(limits: &Limits, guard: &mut Guard, flow: &mut Flow) -> u64 {
+    guard.ask(flow.now_ms * MS);
+    let stale = follow_by(limits, guard, flow, 100, |_, f| f.delivered += 10);
+    let (at, _) = stale.expect("stale");
+    let until = guard.until_ns() / MS;
+    // Asked on, it answers; not before the end it has the flow again.
+    loop {
+        flow.now_ms += 100;
+        let now = flow.now_ms * MS;
+        assert!(!guard.answer(limits, now, now, now));
+        match guard.judge(limits, &flow.record()) {
+            Judgement::Cubics => assert!(flow.now_ms < until),
+            judged => {
+                assert_eq!(judged, Judgement::Returns);
+                assert!(flow.now_ms >= until && flow.now_ms < until + 200);
+                return until - at;
+            }
+        }
+    }
+}
+
+/// Ten seconds, then twenty, forty, ... at most 320.
+#[test]
+fn probations_double() {
+    let (mut guard, mut flow) = begun();
+    let probations = [(); 7].map(|()| probation(&mut guard, &mut flow));
+    assert_eq!(
+        probations,
+        [10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 320_000]
+    );
+}
+
+/// The first three are equally long. A policy that does not improve loses the flow for longer and longer all the same.
+#[test]
+fn a_learners_probations_double_after_the_third() {
+    let (mut guard, mut flow) = begun();
+    let limits = Limits::default().of_learners();
+    let probations = [(); 9].map(|()| probation_of(&limits, &mut guard, &mut flow) / 1000);
+    assert_eq!(probations, [10, 10, 10, 20, 40, 80, 160, 320, 320]);
+}
+
+/// Each ten minutes without a trip make the next probation half as long again, down to the shortest.
+#[test]
+fn ten_good_minutes_pardon_a_trip() {
+    let (mut guard, mut flow) = begun();
+    let first = [(); 3].map(|()| probation(&mut guard, &mut flow));
+    assert_eq!(first, [10_000, 20_000, 40_000]);
+    let mut after = |minutes: u32| {
+        let well = follow(&mut guard, &mut flow, minutes * 6000, |_, f| {
+            f.delivered += 10
+        });
+        assert_eq!(well, None);
+        probation(&mut guard, &mut flow)
+    };
+    // The third trip is pardoned; the one that follows is the third again.
+    assert_eq!(after(11), 40_000);
+    assert_eq!(after(9), 80_000);
+    assert_eq!(after(45), 10_000);
+}
+
+/// At the longest probation, too: the trips beyond those that made it so long are not remembered.
+#[test]
+fn ten_good_minutes_halve_the_longest_probation() {
+    let (mut guard, mut flow) = begun();
+    let probations = [(); 8].map(|()| probation(&mut guard, &mut flow));
+    assert_eq!(probations[6..], [320_000, 320_000]);
+    let well = |_: &mut Guard, f: &mut Flow| f.delivered += 10;
+    assert_eq!(follow(&mut guard, &mut flow, 66_000, well), None);
+    assert_eq!(probation(&mut guard, &mut flow), 160_000);
+}

@@ -1,0 +1,88 @@
+//! Where Cubic takes over, and what a next policy takes over.
+
+use super::*;
+
+/// A policy that lost four epochs of five is replaced, with a question open: the next is asked nothing yet, and lost nothing.
+#[test]
+fn what_a_policy_did_is_not_held_against_the_next() {
+    let lose = |f: &mut Flow| {
+        f.delivered += 7;
+        f.lost += 3;
+    };
+    let trips = |is_replaced| {
+        let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
+        let trip = follow(&mut guard, &mut flow, 85, |_, f| lose(f));
+        assert_eq!(trip, None);
+        guard.ask(flow.now_ms * MS);
+        if is_replaced {
+            // Minutes later, in which Cubic had it and lost packets.
+            flow.now_ms += 100_000;
+            flow.delivered += 100_000;
+            flow.lost += 50_000;
+            guard.begin_anew(flow.now_ms * MS, 100, 0);
+        }
+        follow(&mut guard, &mut flow, 60, |_, f| lose(f)).map(|(_, reason)| reason)
+    };
+    assert_eq!(trips(true), None);
+    assert!(trips(false).is_some());
+}
+
+/// What it was taken for stays: only an answer of the next policy's ends the probation, and not before its time.
+#[test]
+fn a_probation_outlives_its_policy() {
+    let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
+    guard.ask(MS);
+    follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
+    let until = guard.until_ns();
+    guard.begin_anew(until - 100 * MS, 100, 0);
+    assert_eq!(
+        (guard.reason(), guard.trips(), guard.until_ns()),
+        (Reason::Stale, 1, until)
+    );
+    flow.now_ms = until / MS + 100;
+    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Cubics);
+    flow.now_ms += 10;
+    let now = flow.now_ms * MS;
+    guard.answer(&limits, now, now, now);
+    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Returns);
+}
+
+/// A learner may lose too much for 25 epochs, and a policy that takes its place after 20 of them for 5 of its own.
+#[test]
+fn what_a_learner_did_is_not_counted_against_the_next_policy() {
+    let (mut guard, mut flow) = begun();
+    let learners = Limits::default().of_learners();
+    let lose = |_: &mut Guard, f: &mut Flow| {
+        f.delivered += 7;
+        f.lost += 3;
+        f.cwnd = 1000;
+    };
+    let mut other = (guard.clone(), flow);
+    let trip = follow_by(&learners, &mut other.0, &mut other.1, 2000, lose);
+    let (at, reason) = trip.expect("a trip");
+    assert_eq!(reason, Reason::Lossy);
+    assert!((5000..5500).contains(&at), "{at}");
+    let trip = follow_by(&learners, &mut guard, &mut flow, 400, lose);
+    assert_eq!(trip, None);
+    guard.acquit();
+    let trip = follow(&mut guard, &mut flow, 70, lose);
+    assert_eq!(trip, None);
+    let trip = follow(&mut guard, &mut flow, 50, lose);
+    assert_eq!(trip.expect("a trip").1, Reason::Lossy);
+}
+
+/// `HEADWAY_LEAVE` has no reason, and a learner that diverges may have had any window: Cubic does not begin with that.
+#[test]
+fn who_leaves_a_flow_hands_no_runaway_window_over() {
+    let (mut guard, mut flow) = (Guard::new(0, 100, 0), FLOW);
+    // 100 packets a round trip of 100 ms.
+    let trip = follow(&mut guard, &mut flow, 300, |_, f| f.delivered += 10);
+    assert_eq!(trip, None);
+    assert_eq!(
+        guard.restart(&Limits::default(), &flow.record()),
+        Guard::NO_SSTHRESH
+    );
+    flow.cwnd = 4000;
+    let ssthresh = guard.restart(&Limits::default(), &flow.record());
+    assert!((100..=250).contains(&ssthresh), "{ssthresh}");
+}

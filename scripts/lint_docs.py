@@ -55,8 +55,6 @@ FOLDERS = ("benches", "crates", "examples", "fuzz", "python", "scripts", "tests"
 """Folders of code whose words are checked."""
 UNCHECKED = ("scripts/lint_docs.py", "tests/test_lint_docs.py")
 """The files with the private words themselves."""
-UNWRAPPED = ("crates/fixed", "crates/headwayd", "crates/kernel", "python/headway/reproduce/interval")
-"""Folders whose comments are not yet wrapped."""
 COMMENT = re.compile(r"(\s*(?:///?|//!|#)) (?!\s*(?:noqa|type:|fmt:|ruff:|SPDX))")
 """A line that is a comment, and its sign. Directives are none."""
 WORD = re.compile(r"(?:`[^`]*`|\S)+")
@@ -69,8 +67,7 @@ FILE = re.compile(r"`((?:benches|crates|docs|models|python|scenarios|scripts|tes
 def main() -> int:
     """Checks all documents and the code's prose; 1 if one has a fault."""
     found = [fault for page in documents() for fault in faults(page)]
-    found += [fault for file in sources() for fault in code_faults(file)]
-    found += [fault for file in wrapped_sources() for fault in long_comments(file)]
+    found += [fault for file in sources() for fault in (*code_faults(file), *long_comments(file))]
     for fault in found:
         print(fault, file=sys.stderr)
     return 1 if found else 0
@@ -86,11 +83,6 @@ def sources() -> list[Path]:
     """The Python and Rust files of FOLDERS, without those in UNCHECKED."""
     files = [file for folder in FOLDERS for kind in ("*.py", "*.rs") for file in (ROOT / folder).rglob(kind)]
     return sorted(file for file in files if not any(file.is_relative_to(ROOT / one) for one in UNCHECKED))
-
-
-def wrapped_sources() -> list[Path]:
-    """Those whose comments have at most WIDTH columns."""
-    return [file for file in sources() if not any(file.is_relative_to(ROOT / one) for one in UNWRAPPED)]
 
 
 def are_long(lines: Sequence[str]) -> list[int]:

@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from lint_docs import COMMENT, WIDTH, WORD, are_long, documents, sources, wrapped_sources, written
+from lint_docs import COMMENT, WIDTH, WORD, are_long, documents, sources, written
 
 ITEM = re.compile(r"\s*(?:[-*]|\d+\.)\s+")
 MARK = re.compile(r"(?:[-+*>]|#+|\d+[.)])")
@@ -15,7 +15,7 @@ def main() -> None:
     """Wraps each file that needs it, and names it. With folders or files: comments of their code only."""
     chosen = [Path(name).resolve() for name in sys.argv[1:]]
     files = [file for file in sources() if any(file.is_relative_to(one) for one in chosen)]
-    for file in files if chosen else [*documents(), *wrapped_sources()]:
+    for file in files if chosen else [*documents(), *sources()]:
         text = file.read_text()
         if (better := (wrapped if file.suffix == ".md" else with_wrapped_comments)(text)) != text:
             file.write_text(better)

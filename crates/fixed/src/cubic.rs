@@ -19,7 +19,8 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// From a window in packets on; in slow start below `ssthresh`, also in packets, which 0 stands for none.
+    /// From a window in packets on; in slow start below `ssthresh`, also in packets, which 0 stands
+    /// for none.
     pub fn new(cwnd: u32, ssthresh: u32) -> Cubic {
         let mut cubic = Cubic::new_zeroed();
         native::headway_native_cubic_open(&mut cubic, cwnd, ssthresh);
@@ -36,7 +37,8 @@ impl Cubic {
         native::headway_native_cubic_lose(self, now_ns, rtt_ns);
     }
 
-    /// The retransmission timer ran out; while losses are being repaired that lowers ssthresh no more.
+    /// The retransmission timer ran out; while losses are being repaired that lowers ssthresh no
+    /// more.
     pub fn time_out(&mut self, now_ns: u64, is_recovering: bool) {
         native::headway_native_cubic_time_out(self, now_ns, is_recovering.into());
     }

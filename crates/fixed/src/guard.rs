@@ -77,15 +77,16 @@ impl Guard {
     /// Of [`Self::restart`]: nobody knows what the path carries.
     pub const NO_SSTHRESH: u32 = 0x7fff_ffff;
 
-    /// A flow begins, or has sent before, with a window and an ssthresh in packets, which 0 stands for none.
+    /// A flow begins, or has sent before, with a window and an ssthresh in packets, which 0 stands
+    /// for none.
     pub fn new(now_ns: u64, cwnd: u32, ssthresh: u32) -> Guard {
         let mut guard = Guard::new_zeroed();
         native::headway_native_guard_open(&mut guard, now_ns, cwnd, ssthresh);
         guard
     }
 
-    /// The policy that had the flow is gone, and another begins with it at such a window and ssthresh in packets. What the
-    /// flow is Cubic's for stays.
+    /// The policy that had the flow is gone, and another begins with it at such a window and
+    /// ssthresh in packets. What the flow is Cubic's for stays.
     pub fn begin_anew(&mut self, now_ns: u64, cwnd: u32, ssthresh: u32) {
         native::headway_native_guard_forget(self);
         native::headway_native_guard_open(self, now_ns, cwnd, ssthresh);
@@ -107,7 +108,8 @@ impl Guard {
         native::headway_native_guard_ask(self, now_ns);
     }
 
-    /// An answer is found that was given at `answered_ns` to what was seen at `decided_ns`: may it be carried out?
+    /// An answer is found that was given at `answered_ns` to what was seen at `decided_ns`: may it
+    /// be carried out?
     pub fn answer(
         &mut self,
         limits: &Limits,
@@ -118,7 +120,8 @@ impl Guard {
         native::headway_native_guard_answer(self, limits, decided_ns, answered_ns, now_ns) != 0
     }
 
-    /// The flow's state at an acknowledgement or a timeout, after the base controller, in the order of their times.
+    /// The flow's state at an acknowledgement or a timeout, after the base controller, in the order
+    /// of their times.
     pub fn judge(&mut self, limits: &Limits, record: &RecordBytes) -> Judgement {
         match native::headway_native_guard_judge(self, limits, record) {
             0 => Judgement::Policys,

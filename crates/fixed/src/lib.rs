@@ -1,6 +1,8 @@
-//! What runs inside BPF and outside it too: the helper-free C headers of `crates/kernel/bpf`, compiled natively.
+//! What runs inside BPF and outside it too: the helper-free C headers of `crates/kernel/bpf`,
+//! compiled natively.
 //!
-//! Both sides compute the same bits, so what was measured in simulated time holds for the kernel's flows.
+//! Both sides compute the same bits, so what was measured in simulated time holds for the kernel's
+//! flows.
 
 mod cubic;
 mod guard;

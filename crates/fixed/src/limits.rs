@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The most that a count of epochs or answers in a row may be asked to reach. Such a count is at most 65535 in C, so a
-/// limit above that is never reached.
+/// The most that a count of epochs or answers in a row may be asked to reach. Such a count is at
+/// most 65535 in C, so a limit above that is never reached.
 const NEVER: u32 = u32::MAX;
 
 /// A limit beyond its range.
@@ -23,7 +23,8 @@ pub struct LimitError {
 /// Each limit once: what it is for, its default, and the least and the most that it may be.
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr, $least:expr => $most:expr;)+) => {
-        /// `struct headway_limits`: what the guard allows. docs/guard.md has the defaults that a user may want to know.
+        /// `struct headway_limits`: what the guard allows. docs/guard.md has the defaults that a
+        /// user may want to know.
         #[repr(C)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
         pub struct Limits {
@@ -31,7 +32,8 @@ macro_rules! limits {
         }
 
         impl Limits {
-            /// The name of each limit, and what it may be. Within these ranges no arithmetic of the guard wraps.
+            /// The name of each limit, and what it may be. Within these ranges no arithmetic of the
+            /// guard wraps.
             pub const RANGES: &[(&str, RangeInclusive<u64>)] =
                 &[$((stringify!($name), $least as u64..=$most as u64),)+];
 
@@ -40,8 +42,8 @@ macro_rules! limits {
                 vec![$(u64::from(self.$name),)+]
             }
 
-            /// The same, with another value of the limit of that name; `None` if there is none, or the value does not
-            /// fit.
+            /// The same, with another value of the limit of that name; `None` if there is none, or
+            /// the value does not fit.
             #[must_use]
             pub fn with(mut self, name: &str, value: u64) -> Option<Limits> {
                 match name {
@@ -69,7 +71,8 @@ limits! {
     min_cwnd: u32 = 2, 1 => 1_000_000;
     /// The largest window, in packets.
     max_cwnd: u32 = 100_000, 1 => 1_000_000;
-    /// The policy loses the flow after this many answers in a row beyond the largest window or rate.
+    /// The policy loses the flow after this many answers in a row beyond the largest window or
+    /// rate.
     wild_answers: u32 = 32, 1 => NEVER;
     /// An answer may always take this long.
     answer_us: u32 = 100_000, 1 => u32::MAX;
@@ -81,7 +84,8 @@ limits! {
     answer_keeps_ms: u32 = 1000, 1 => u32::MAX;
     /// The policy loses the flow after this many late answers in a row.
     stale_answers: u32 = 2, 1 => NEVER;
-    /// The policy returns only if its newest answer is at most this many times `answer_most_us` old.
+    /// The policy returns only if its newest answer is at most this many times `answer_most_us`
+    /// old.
     return_patiences: u32 = 2, 1 => 1000;
     /// The least length of an epoch.
     epoch_us: u32 = 200_000, 1 => u32::MAX;
@@ -101,11 +105,13 @@ limits! {
     mean_shift: u32 = 5, 0 => 31;
     /// A path carries this many packets per round trip until a queue or a loss shows otherwise.
     initial_window: u32 = 10, 0 => u32::MAX;
-    /// The shadow Cubic's window is at most this many times what the path was seen to hold, and `shadow_packets` more.
+    /// The shadow Cubic's window is at most this many times what the path was seen to hold, and
+    /// `shadow_packets` more.
     shadow_gain: u32 = 2, 0 => 15;
     /// See `shadow_gain`.
     shadow_packets: u32 = 10, 0 => 65_535;
-    /// More in flight than the shadow Cubic's window by this share, in 1/256, is more than a Cubic would have.
+    /// More in flight than the shadow Cubic's window by this share, in 1/256, is more than a Cubic
+    /// would have.
     beyond: u32 = 256 / 4, 0 => u32::MAX;
     /// A window that is this many times the shadow Cubic's is too large.
     ahead: u32 = 2, 0 => u32::MAX;
@@ -113,13 +119,16 @@ limits! {
     loss: u32 = 65536 / 5, 0 => 65_536;
     /// An epoch with fewer packets cannot be bad for its losses.
     loss_packets: u32 = 50, 0 => u32::MAX;
-    /// The policy loses the flow after this many epochs in a row that are bad for losses or for their utility.
+    /// The policy loses the flow after this many epochs in a row that are bad for losses or for
+    /// their utility.
     epochs: u32 = 5, 1 => NEVER;
-    /// An epoch may be bad for its delay if the smoothed RTT is this many times the minimum RTT, in 1/256.
+    /// An epoch may be bad for its delay if the smoothed RTT is this many times the minimum RTT, in
+    /// 1/256.
     inflation: u32 = 4 * 256, 0 => u32::MAX;
     /// The smoothed RTT then also has to be above the minimum RTT by this.
     inflation_us: u32 = 50_000, 0 => u32::MAX;
-    /// The smoothed RTT then also has to be this many times the one at which packets were lost or marked last.
+    /// The smoothed RTT then also has to be this many times the one at which packets were lost or
+    /// marked last.
     full_rtts: u32 = 2, 0 => u32::MAX;
     /// The policy loses the flow after this many epochs in a row that are bad for their delay.
     slow_epochs: u32 = 10, 1 => NEVER;
@@ -127,7 +136,8 @@ limits! {
     weight: u32 = 65536 / 2, 0 => u32::MAX;
     /// An epoch is bad if its utility is below the shadow Cubic's by this, in 1/65536.
     margin: u32 = 2 * 65536, 0 => u32::MAX;
-    /// An epoch may be bad for the means if the mean rate is below this share of what the path carries, in 1/65536.
+    /// An epoch may be bad for the means if the mean rate is below this share of what the path
+    /// carries, in 1/65536.
     share: u32 = 65536 / 5 * 4, 0 => 131_071;
     /// The utility of the means then also has to be below the shadow Cubic's by this, in 1/65536.
     long_margin: u32 = 65536 / 8, 0 => u32::MAX;
@@ -135,7 +145,8 @@ limits! {
     long_epochs: u32 = 20, 1 => NEVER;
     /// The length of the first probation.
     probation_ms: u32 = 10_000, 1 => 86_400_000;
-    /// This many probations after the first have its length. Each later one is twice as long as the one before it.
+    /// This many probations after the first have its length. Each later one is twice as long as the
+    /// one before it.
     undoubled: u32 = 0, 0 => 255;
     /// Probations are doubled at most this many times.
     doublings: u32 = 5, 0 => 15;
@@ -167,8 +178,9 @@ impl Limits {
         Ok(())
     }
 
-    /// The same where a policy learns in use. It tries wrong actions at first, and learns from them only while it controls
-    /// the flow. So it may lose too much, or starve, five times as long, and its first three probations are equally long.
+    /// The same where a policy learns in use. It tries wrong actions at first, and learns from them
+    /// only while it controls the flow. So it may lose too much, or starve, five times as long, and
+    /// its first three probations are equally long.
     #[must_use]
     pub fn of_learners(self) -> Limits {
         Limits {

@@ -11,9 +11,9 @@ pub const HIDDEN1: usize = 32;
 /// Units of its second hidden layer.
 pub const HIDDEN2: usize = 16;
 
-/// `struct headway_mlp`: a multilayer perceptron 30-32-16-1, its inputs and hidden units 0 to 255. A layer's sum
-/// becomes what the next one sees by `clip(round(sum * multiplier / 2^shift))`, a half rounded up; the output is that
-/// without the clip.
+/// `struct headway_mlp`: a multilayer perceptron 30-32-16-1, its inputs and hidden units 0 to 255.
+/// A layer's sum becomes what the next one sees by `clip(round(sum * multiplier / 2^shift))`, a
+/// half rounded up; the output is that without the clip.
 #[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Mlp {

@@ -4,7 +4,8 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::{INPUTS, Mlp, MlpValues, native};
 
-/// How many features it sees of an interval: RTT slope, RTT ratio, send ratio, loss, delivered packets.
+/// How many features it sees of an interval: RTT slope, RTT ratio, send ratio, loss, delivered
+/// packets.
 pub const FEATURES: usize = 5;
 /// How many intervals it sees, the oldest first.
 pub const HISTORY: usize = INPUTS / FEATURES;
@@ -28,7 +29,8 @@ pub struct Int8 {
     pub max_rate: u64,
     /// Of an output on either side, in 1/65536; the lowest 20 bits count.
     pub limit: u32,
-    /// The rate is multiplied by 1 + delta * output, or divided; in 1/65536; the lowest 16 bits count.
+    /// The rate is multiplied by 1 + delta * output, or divided; in 1/65536; the lowest 16 bits
+    /// count.
     pub delta: u32,
     /// A feature x becomes `(x - offset) * steps / 2^32`, rounded, clipped to 0 to 255.
     pub offsets: [i32; FEATURES],
@@ -86,8 +88,8 @@ impl RateAgent {
         agent
     }
 
-    /// The flow's state at an acknowledgement or a timeout, in the order of their times. The pacing rate in bytes a
-    /// second that holds from now on; 0 where there has been no policy yet.
+    /// The flow's state at an acknowledgement or a timeout, in the order of their times. The pacing
+    /// rate in bytes a second that holds from now on; 0 where there has been no policy yet.
     pub fn record(&mut self, policy: &Int8, record: &RecordBytes) -> u64 {
         native::headway_native_rate_agent_record(self, policy, record)
     }

@@ -1,4 +1,5 @@
-//! Inputs for comparing what BPF computes with what this crate does, bit for bit. The same seed gives the same.
+//! Inputs for comparing what BPF computes with what this crate does, bit for bit. The same seed
+//! gives the same.
 
 use zerocopy::FromZeros;
 
@@ -28,7 +29,8 @@ impl Draw {
         self.bits() % end
     }
 
-    /// Any bytes, or sensible ones: now this and now that, so that both what saturates and what does not is met.
+    /// Any bytes, or sensible ones: now this and now that, so that both what saturates and what
+    /// does not is met.
     pub fn net(&mut self) -> Mlp {
         let mut net = Mlp::new_zeroed();
         let wild = self.below(4) == 0;
@@ -81,7 +83,8 @@ impl Draw {
         policy
     }
 
-    /// A flow's next record after `last`: at times one with any numbers in it, else of a flow that goes on.
+    /// A flow's next record after `last`: at times one with any numbers in it, else of a flow that
+    /// goes on.
     pub fn record(&mut self, last: &RecordBytes) -> RecordBytes {
         let mut record = *last;
         if self.below(64) == 0 {
@@ -92,9 +95,9 @@ impl Draw {
         let low = |word: u64, more: u64| u64::from((word as u32).wrapping_add(more as u32));
         let high = |word: u64, more: u64| low(word >> 32, more) << 32;
         let acks = self.below(20);
-        // abi.h: now_ns; pacing_rate; sent, retransmitted; delivered, delivered_ce; lost, in_flight; cwnd, mss;
-        // rtt_us, srtt_us; rttvar_us, min_rtt_us; rate_delivered, rate_interval_us; acks, flags;
-        // btlbw; rtprop_us and gains.
+        // abi.h: now_ns; pacing_rate; sent, retransmitted; delivered, delivered_ce; lost,
+        // in_flight; cwnd, mss; rtt_us, srtt_us; rttvar_us, min_rtt_us; rate_delivered,
+        // rate_interval_us; acks, flags; btlbw; rtprop_us and gains.
         record[0] = last[0].wrapping_add(self.below(5_000_000));
         record[2] = low(last[2], acks + self.below(3)) | high(last[2], 0);
         record[3] = low(last[3], acks) | high(last[3], 0);

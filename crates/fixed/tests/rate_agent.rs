@@ -1,4 +1,5 @@
-//! The agent of a rate: by hand, with any records, and with a compiler that watches what it may not do.
+//! The agent of a rate: by hand, with any records, and with a compiler that watches what it may not
+//! do.
 
 use headway_fixed::vectors::Draw;
 use headway_fixed::{FEATURES, HISTORY, INPUTS, Int8, RateAgent, RecordBytes};
@@ -7,7 +8,8 @@ use zerocopy::IntoBytes;
 
 const MS: u64 = 1_000_000;
 
-/// A policy whose output is `bias` in 1/65536 whatever it sees; its inputs are the features in 1/16 above `-8`.
+/// A policy whose output is `bias` in 1/65536 whatever it sees; its inputs are the features in 1/16
+/// above `-8`.
 fn constant(bias: i32) -> Int8 {
     let mut policy = Draw::new(1).policy();
     policy.net = Default::default();
@@ -54,7 +56,8 @@ fn it_decides_every_half_mean_rtt_and_scales_the_rate_as_aurora_does() {
         let policy = constant((action * 65536.0) as i32);
         let mut agent = RateAgent::new(&policy, 0);
         assert_eq!(agent.rate(), 250_000);
-        // The first sample, of 40 ms: an interval ends 20 ms later, then 25 after the mean of 40 and 60.
+        // The first sample, of 40 ms: an interval ends 20 ms later, then 25 after the mean of 40
+        // and 60.
         let mut rate = 250_000.0;
         for (at, rtt, decisions) in [
             (40, 40, 0),
@@ -76,7 +79,8 @@ fn it_decides_every_half_mean_rtt_and_scales_the_rate_as_aurora_does() {
     }
 }
 
-/// A policy that is replaced after a second: the new one sees what one would that had just begun there, at that rate.
+/// A policy that is replaced after a second: the new one sees what one would that had just begun
+/// there, at that rate.
 #[test]
 fn another_policy_begins_its_history_anew() {
     let old = constant(6554);
@@ -127,7 +131,8 @@ fn another_policy_begins_its_history_anew() {
     assert!(fresh.decisions() > 40);
 }
 
-/// It takes a flow over at a timeout, which has no RTT sample: nothing is known of the path that it could decide by.
+/// It takes a flow over at a timeout, which has no RTT sample: nothing is known of the path that it
+/// could decide by.
 #[test]
 fn another_policy_waits_for_its_first_sample() {
     let old = constant(6554);
@@ -165,7 +170,8 @@ fn it_sees_the_last_intervals() {
     let (before, newest) = agent.inputs().split_at((HISTORY - 1) * FEATURES);
     assert_eq!((agent.decisions(), newest), (1, &inputs[..]));
     assert!(before.iter().all(|input| *input == 0));
-    // An interval without a sample: no slope, the mean of before. Nothing delivered: a send ratio of 1.
+    // An interval without a sample: no slope, the mean of before. Nothing delivered: a send ratio
+    // of 1.
     agent.record(&policy, &record(200 * MS, [31, 15, 5], 0, 20_000));
     let features = [0.0, features[1], 1.0, 0.0, 0.0];
     let (before, newest) = agent.inputs().split_at((HISTORY - 1) * FEATURES);
@@ -176,7 +182,8 @@ fn it_sees_the_last_intervals() {
     assert_eq!(&before[(HISTORY - 2) * FEATURES..], &inputs[..]);
 }
 
-/// A timer would have gone off 20 ms after the first sample, and again 20 ms later: of that interval nothing was heard.
+/// A timer would have gone off 20 ms after the first sample, and again 20 ms later: of that
+/// interval nothing was heard.
 #[test]
 fn a_timer_that_is_not_there_is_made_up_for_of_the_records_before() {
     let policy = constant(65536);

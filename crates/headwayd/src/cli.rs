@@ -112,7 +112,8 @@ fn unit() -> Result<String> {
 
 fn run_agent(run: &Run) -> Result<()> {
     start_logs(run.log);
-    // What libbpf has to say of an error comes with the error, in one line; the rest is for who looks for it.
+    // What libbpf has to say of an error comes with the error, in one line; the rest is for who
+    // looks for it.
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |_, said| {
         tracing::debug!("{}", said.trim_end())
     })));
@@ -206,8 +207,8 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     served
 }
 
-/// Has the policies read again, in a thread that waits for that. One that is asked for while another is under way follows
-/// it.
+/// Has the policies read again, in a thread that waits for that. One that is asked for while
+/// another is under way follows it.
 fn by_signal(reloads: Arc<Reloads>) -> impl Fn() {
     let (asks, asked) = sync_channel(1);
     thread::spawn(move || {
@@ -226,8 +227,8 @@ fn name_of(run: &Run, controller: Controller) -> &str {
     run.name.as_deref().unwrap_or(controller.name())
 }
 
-/// What finds listening sockets that keep the controller of an agent that has ended. It says which there are. The agent serves
-/// where it cannot be had, too.
+/// What finds listening sockets that keep the controller of an agent that has ended. It says which
+/// there are. The agent serves where it cannot be had, too.
 fn listeners(program: &Program) -> Option<Listeners> {
     let found = (program.listeners()).and_then(|looks| looks.find().map(|found| (looks, found)));
     match found {

@@ -1,4 +1,5 @@
-//! What a measurement agent inside the network tells of paths (`headway netwatch`), heard by a thread of its own.
+//! What a measurement agent inside the network tells of paths (`headway netwatch`), heard by a
+//! thread of its own.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

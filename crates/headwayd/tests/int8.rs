@@ -1,5 +1,5 @@
-//! A policy in whole numbers inside BPF: the same bits as the native build, and how long it takes. As root:
-//! `cargo test -p headwayd --test int8 -- --ignored --nocapture`.
+//! A policy in whole numbers inside BPF: the same bits as the native build, and how long it takes.
+//! As root: `cargo test -p headwayd --test int8 -- --ignored --nocapture`.
 #![cfg(target_os = "linux")]
 
 mod bpf;

@@ -7,8 +7,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `HEADWAY_MAGIC`
 pub const MAGIC: u32 = 0x5957_4448;
-/// `HEADWAY_VERSION`. It stands for the meaning of all maps that programs and agents share, [`SettingValues`] and [`Known`]
-/// among them: an agent goes on with pinned programs of this version.
+/// `HEADWAY_VERSION`. It stands for the meaning of all maps that programs and agents share,
+/// [`SettingValues`] and [`Known`] among them: an agent goes on with pinned programs of this
+/// version.
 pub const VERSION: u16 = 9;
 
 /// `HEADWAY_OPEN`
@@ -217,7 +218,8 @@ pub enum Message {
 pub struct CounterValues {
     /// Flows that were given a slot so far.
     pub flows: u64,
-    /// Times that a flow found no free slot. It looks once a second, and the base controller has it meanwhile.
+    /// Times that a flow found no free slot. It looks once a second, and the base controller has it
+    /// meanwhile.
     pub slots_full: u64,
     /// The same, where its user's flows had as many as one user's may.
     pub user_full: u64,
@@ -241,7 +243,8 @@ pub struct SettingValues {
     pub min_rate: u64,
     /// The most.
     pub max_rate: u64,
-    /// The least time between two records of a flow, unless it asks; 0: one record for each acknowledgement.
+    /// The least time between two records of a flow, unless it asks; 0: one record for each
+    /// acknowledgement.
     pub report_interval_us: u32,
     /// Does Cubic's window grow by itself where the policy may act?
     pub grows: u32,

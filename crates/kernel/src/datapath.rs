@@ -411,7 +411,8 @@ impl CongestionControl for Datapath {
         tag
     }
 
-    /// The action that is there is applied, then the flow's state reported: an answer to that comes later.
+    /// The action that is there is applied, then the flow's state reported: an answer to that comes
+    /// later.
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         let now = feedback.now;
         self.rtt = feedback.rtt_stats;

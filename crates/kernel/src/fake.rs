@@ -312,7 +312,8 @@ impl FakeKernel {
         (is_whole && action.sequence != sequence).then_some(action)
     }
 
-    /// Replays a script: the fields of a socket at each moment, with the acknowledgements it stands for.
+    /// Replays a script: the fields of a socket at each moment, with the acknowledgements it stands
+    /// for.
     ///
     /// If there is no slot left.
     pub fn replay(&self, mss: Bytes, script: &[(u64, TcpSock, u32)]) -> u32 {

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Messages on their way to the agent. As in `BPF_MAP_TYPE_RINGBUF` each takes 8 bytes beyond its own, in steps
-/// of 8; one that does not fit is dropped.
+/// Messages on their way to the agent. As in `BPF_MAP_TYPE_RINGBUF` each takes 8 bytes beyond its
+/// own, in steps of 8; one that does not fit is dropped.
 #[derive(Debug)]
 pub struct Ring {
     capacity: usize,

@@ -59,7 +59,8 @@ impl TcpSock {
         }
     }
 
-    /// What the program keeps of an RTT sample (RFC 6298 in whole numbers, as `tcp_rtt_estimator()` writes them).
+    /// What the program keeps of an RTT sample (RFC 6298 in whole numbers, as `tcp_rtt_estimator()`
+    /// writes them).
     pub fn sample_rtt(&mut self, rtt_us: i32) {
         self.rtt_us = rtt_us;
         let Ok(sample @ 1..) = u32::try_from(rtt_us) else {
@@ -126,8 +127,8 @@ impl TcpSock {
         self.total_retrans = self.total_retrans.wrapping_add(u32::from(retransmission));
     }
 
-    /// What an acknowledgement makes of the fields, as a transport tells of it. The kernel stamps in whole
-    /// microseconds.
+    /// What an acknowledgement makes of the fields, as a transport tells of it. The kernel stamps
+    /// in whole microseconds.
     pub fn on_feedback(&mut self, feedback: &Feedback<'_>, mss: Bytes) {
         let packets = |bytes: Bytes| (bytes.get() / mss.get()) as u32;
         self.delivered = self.delivered.wrapping_add(packets(feedback.acked_bytes));

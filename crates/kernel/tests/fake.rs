@@ -285,7 +285,8 @@ fn the_guard_takes_a_flow_that_nobody_answers() {
     );
 }
 
-/// Between two reports acknowledgements add up. A timeout is told at once, and stands for none of them.
+/// Between two reports acknowledgements add up. A timeout is told at once, and stands for none of
+/// them.
 #[test]
 fn each_acknowledgement_is_counted_also_where_a_timeout_comes_between() {
     let kernel = FakeKernel::new(1 << 16);

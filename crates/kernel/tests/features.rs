@@ -1,5 +1,6 @@
-//! One run seen through `Feedback` and through the fake kernel's bytes: every feature is the same within the
-//! rounding that the table of features states. That is the proof behind `docs/features.md`.
+//! One run seen through `Feedback` and through the fake kernel's bytes: every feature is the same
+//! within the rounding that the table of features states. That is the proof behind
+//! `docs/features.md`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +18,8 @@ use headway_sim::{Options, Simulation};
 
 const ALL: Folds = Folds { averages: true };
 
-/// What was found of a feature: how often it was compared, its extremes, and by how much it was off.
+/// What was found of a feature: how often it was compared, its extremes, and by how much it was
+/// off.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     least: f64,

@@ -56,8 +56,8 @@ fn answers_that_always_come_too_late_trip() {
     assert_eq!(trips(399, &mut flow), None);
 }
 
-/// A clock decides 20 ms after an acknowledgement, the next of which comes 900 ms later: the answer is there at each, took a
-/// millisecond, and is as new as it can be.
+/// A clock decides 20 ms after an acknowledgement, the next of which comes 900 ms later: the answer
+/// is there at each, took a millisecond, and is as new as it can be.
 #[test]
 fn an_answer_that_waits_for_a_rare_acknowledgement_is_not_late() {
     let (mut guard, limits) = (Guard::new(0, 10, 0), Limits::default());
@@ -80,7 +80,8 @@ fn an_answer_that_waits_for_a_rare_acknowledgement_is_not_late() {
     assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Policys);
 }
 
-/// Its newest answer was prompt. Then the flow was idle for minutes, in which the agent may have died.
+/// Its newest answer was prompt. Then the flow was idle for minutes, in which the agent may have
+/// died.
 #[test]
 fn an_old_answer_gives_no_flow_back() {
     let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
@@ -125,7 +126,8 @@ fn an_answer_that_is_later_than_its_record_gives_a_flow_back() {
     assert_eq!((guard.reason(), guard.trips()), (Reason::Fine, 1));
 }
 
-/// A question that is asked while a clock's answer is written has it with that: the next is due in a long time.
+/// A question that is asked while a clock's answer is written has it with that: the next is due in
+/// a long time.
 #[test]
 fn an_answer_closes_what_was_asked_until_it_was_given() {
     let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Two packets each four seconds are 1,500 bytes in two seconds: three times that, and not any rate.
+/// Two packets each four seconds are 1,500 bytes in two seconds: three times that, and not any
+/// rate.
 #[test]
 fn a_rate_is_bounded_below_one_packet_a_second() {
     let (mut guard, limits) = (Guard::new(0, 10, 0), Limits::default());

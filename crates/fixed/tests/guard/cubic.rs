@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// RFC 9438, Figure 1, for a window of 1000 packets that falls to 700: K = cbrt(300 / 0.4) = 9.086 s.
+/// RFC 9438, Figure 1, for a window of 1000 packets that falls to 700: K = cbrt(300 / 0.4) = 9.086
+/// s.
 #[test]
 fn the_cubic_follows_rfc_9438() {
     let mut cubic = Cubic::new(1000, 0);
@@ -23,7 +24,8 @@ fn the_cubic_follows_rfc_9438() {
     assert!(worst < 0.02, "off by {worst}");
 }
 
-/// RFC 5681, section 3.1, equation 4: two packets at least, and once however often the timer backs off.
+/// RFC 5681, section 3.1, equation 4: two packets at least, and once however often the timer backs
+/// off.
 #[test]
 fn time_outs_in_a_row_lower_ssthresh_once() {
     let mut cubic = Cubic::new(100, 0);
@@ -38,7 +40,8 @@ fn time_outs_in_a_row_lower_ssthresh_once() {
     assert_eq!(cubic.ssthresh(), Some(2.0));
 }
 
-/// RFC 3168, section 6.1.2: a mark is as a loss, once a round trip. Here each acknowledgement has one.
+/// RFC 3168, section 6.1.2: a mark is as a loss, once a round trip. Here each acknowledgement has
+/// one.
 #[test]
 fn marks_lower_the_cubic_once_a_round_trip() {
     let (mut guard, mut flow) = (Guard::new(0, 1000, 500), FLOW);

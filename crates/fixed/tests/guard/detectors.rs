@@ -115,7 +115,8 @@ pub fn begins_with(limits: &Limits, packets: u64, is_lost: bool) -> Option<(u64,
     )
 }
 
-/// What the path carries was never seen: a quarter of an initial window it does, unless a loss or a queue says otherwise.
+/// What the path carries was never seen: a quarter of an initial window it does, unless a loss or a
+/// queue says otherwise.
 #[test]
 fn a_policy_that_starves_from_the_beginning_trips() {
     let usual = Limits::default();
@@ -126,7 +127,8 @@ fn a_policy_that_starves_from_the_beginning_trips() {
     assert_eq!(begins_with(&usual, 1, true), None);
 }
 
-/// `rate` packets in 10 ms without a queue, after five seconds of ten with an RTT of `queue_ms`, where a packet is lost.
+/// `rate` packets in 10 ms without a queue, after five seconds of ten with an RTT of `queue_ms`,
+/// where a packet is lost.
 pub fn gives_up(limits: &Limits, rate: u64, queue_ms: u64) -> Option<(u64, Reason)> {
     let mut guard = Guard::new(0, 10, 0);
     let mut flow = Flow {
@@ -145,7 +147,8 @@ pub fn gives_up(limits: &Limits, rate: u64, queue_ms: u64) -> Option<(u64, Reaso
     })
 }
 
-/// Utility's price: half of the rate for a quarter of the RTT. Averages go over 32 epochs of 200 ms.
+/// Utility's price: half of the rate for a quarter of the RTT. Averages go over 32 epochs of 200
+/// ms.
 #[test]
 fn less_for_long_trips_where_too_little_delay_is_saved() {
     let usual = Limits::default();

@@ -13,7 +13,8 @@ fn said(trip: Option<(u64, Reason)>) -> String {
     })
 }
 
-/// A flow with these RTTs in ms, which delivers and loses so many packets each 10 ms with so many in flight.
+/// A flow with these RTTs in ms, which delivers and loses so many packets each 10 ms with so many
+/// in flight.
 fn flow(min_ms: u64, srtt_ms: u64, cwnd: u64) -> Flow {
     Flow {
         min_ms,
@@ -60,7 +61,8 @@ fn after_a_second(limits: &Limits, seconds: u32, change: fn(&mut Flow)) -> Strin
     ))
 }
 
-/// After a second of 1000 packets/s and `seconds` more of 100 packets/s: the largest rate of a policy, in packets/s.
+/// After a second of 1000 packets/s and `seconds` more of 100 packets/s: the largest rate of a
+/// policy, in packets/s.
 fn rate_after(limits: &Limits, seconds: u32) -> String {
     let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
     follow_by(limits, &mut guard, &mut flow, 100, |_, f| f.delivered += 10);
@@ -206,10 +208,12 @@ const SITUATIONS: &[Situation] = &[
     }),
 ];
 
-/// A limit, a value of it, and the situations that it changes, with what the guard decides there then.
+/// A limit, a value of it, and the situations that it changes, with what the guard decides there
+/// then.
 type Change = (&'static str, u64, &'static [(&'static str, &'static str)]);
 
-/// Each limit with a value of its own, and what each situation is then that changes; all others stay as they are.
+/// Each limit with a value of its own, and what each situation is then that changes; all others
+/// stay as they are.
 #[rustfmt::skip]
 const CHANGES: &[Change] = &[
     ("max_rate", 12_500_000_001, &[("any rate is asked for", "12500000001")]),
@@ -452,7 +456,8 @@ fn a_limit_out_of_its_range_is_refused() {
     assert_eq!(why, "the guard's limit min_cwnd is 11, must be 1 to 10");
 }
 
-/// In C an unsigned number that does not fit is no error, but clang has a sanitizer that ends the program there.
+/// In C an unsigned number that does not fit is no error, but clang has a sanitizer that ends the
+/// program there.
 #[test]
 fn no_arithmetic_wraps_at_the_ends_of_the_ranges() {
     let row = |(name, range): &(&str, std::ops::RangeInclusive<u64>)| {
@@ -471,8 +476,8 @@ fn no_arithmetic_wraps_at_the_ends_of_the_ranges() {
     }
 }
 
-/// A flow without a policy waits for an answer as long as it takes: 65,535 records find none over two hours, more than
-/// the longest patience that an answer's time can have, 71 minutes.
+/// A flow without a policy waits for an answer as long as it takes: 65,535 records find none over
+/// two hours, more than the longest patience that an answer's time can have, 71 minutes.
 #[test]
 fn without_patience_no_answer_is_too_late() {
     let limits = Limits::default().without_patience();

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A question that nobody answers, and the probation that follows: how long it is, in ms. The flow has returned then.
+/// A question that nobody answers, and the probation that follows: how long it is, in ms. The flow
+/// has returned then.
 fn probation(guard: &mut Guard, flow: &mut Flow) -> u64 {
     probation_of(&Limits::default(), guard, flow)
 }
@@ -39,7 +40,8 @@ fn probations_double() {
     );
 }
 
-/// The first three are equally long. A policy that does not improve loses the flow for longer and longer all the same.
+/// The first three are equally long. A policy that does not improve loses the flow for longer and
+/// longer all the same.
 #[test]
 fn a_learners_probations_double_after_the_third() {
     let (mut guard, mut flow) = begun();
@@ -48,7 +50,8 @@ fn a_learners_probations_double_after_the_third() {
     assert_eq!(probations, [10, 10, 10, 20, 40, 80, 160, 320, 320]);
 }
 
-/// Each ten minutes without a trip make the next probation half as long again, down to the shortest.
+/// Each ten minutes without a trip make the next probation half as long again, down to the
+/// shortest.
 #[test]
 fn ten_good_minutes_pardon_a_trip() {
     let (mut guard, mut flow) = begun();

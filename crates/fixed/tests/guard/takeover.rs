@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A policy that lost four epochs of five is replaced, with a question open: the next is asked nothing yet, and lost nothing.
+/// A policy that lost four epochs of five is replaced, with a question open: the next is asked
+/// nothing yet, and lost nothing.
 #[test]
 fn what_a_policy_did_is_not_held_against_the_next() {
     let lose = |f: &mut Flow| {
@@ -27,7 +28,8 @@ fn what_a_policy_did_is_not_held_against_the_next() {
     assert!(trips(false).is_some());
 }
 
-/// What it was taken for stays: only an answer of the next policy's ends the probation, and not before its time.
+/// What it was taken for stays: only an answer of the next policy's ends the probation, and not
+/// before its time.
 #[test]
 fn a_probation_outlives_its_policy() {
     let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
@@ -47,7 +49,8 @@ fn a_probation_outlives_its_policy() {
     assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Returns);
 }
 
-/// A learner may lose too much for 25 epochs, and a policy that takes its place after 20 of them for 5 of its own.
+/// A learner may lose too much for 25 epochs, and a policy that takes its place after 20 of them
+/// for 5 of its own.
 #[test]
 fn what_a_learner_did_is_not_counted_against_the_next_policy() {
     let (mut guard, mut flow) = begun();
@@ -71,7 +74,8 @@ fn what_a_learner_did_is_not_counted_against_the_next_policy() {
     assert_eq!(trip.expect("a trip").1, Reason::Lossy);
 }
 
-/// `HEADWAY_LEAVE` has no reason, and a learner that diverges may have had any window: Cubic does not begin with that.
+/// `HEADWAY_LEAVE` has no reason, and a learner that diverges may have had any window: Cubic does
+/// not begin with that.
 #[test]
 fn who_leaves_a_flow_hands_no_runaway_window_over() {
     let (mut guard, mut flow) = (Guard::new(0, 100, 0), FLOW);

@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// Addresses that only hosts of one network can reach: what the IANA registries of special-purpose addresses call not
-/// "globally reachable" (RFC 6890, as of November 2026). [`EXCEPTIONS`] has the exceptions within them.
+/// Addresses that only hosts of one network can reach: what the IANA registries of special-purpose
+/// addresses call not "globally reachable" (RFC 6890, as of November 2026). [`EXCEPTIONS`] has the
+/// exceptions within them.
 const NOT_GLOBAL: [IpNet; 26] = [
     v4([0, 0, 0, 0], 8),                       // this network (RFC 791)
     v4([10, 0, 0, 0], 8),                      // private use (RFC 1918)
@@ -58,8 +59,9 @@ const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], bits: u8) -> IpNet {
     IpNet::new_assert(IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits)
 }
 
-/// The class of a flow's destination. A flow goes on from what flows to the same class have learned: to a neighbour there
-/// are a thousand round trips a second and no queue, and what is learned there says nothing of a path with 50 ms.
+/// The class of a flow's destination. A flow goes on from what flows to the same class have
+/// learned: to a neighbour there are a thousand round trips a second and no queue, and what is
+/// learned there says nothing of a path with 50 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// A prefix that `--policy` names.

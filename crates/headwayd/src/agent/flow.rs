@@ -24,12 +24,13 @@ use crate::error::{Error, Result};
 const EXPIRES_AFTER: Duration = Duration::from_secs(1);
 /// How often a flow asks whether its parameters are still the same.
 const TUNERS_PATIENCE: Duration = Duration::from_millis(500);
-/// How often a flow that nobody decides for asks whether somebody does: `HEADWAY_LATEST_DUE_NS`, no program waits longer.
+/// How often a flow that nobody decides for asks whether somebody does: `HEADWAY_LATEST_DUE_NS`, no
+/// program waits longer.
 const NOBODYS_PATIENCE: Duration = Duration::from_secs(1);
 /// Records that are further apart say nothing of when the next comes.
 const PAUSE: Duration = Duration::from_millis(10);
-/// A flow that has said nothing for this time may have ended, and what said so found no room in the ring: its clock stands
-/// still until it says something.
+/// A flow that has said nothing for this time may have ended, and what said so found no room in the
+/// ring: its clock stands still until it says something.
 const SILENT_AFTER: Duration = Duration::from_secs(300);
 
 /// Who says what a flow is to do.
@@ -55,7 +56,8 @@ pub struct Flow {
     local: SocketAddr,
     remote: SocketAddr,
     last: Record,
-    /// What the connection had counted under another controller, or another policy; there from the first record on.
+    /// What the connection had counted under another controller, or another policy; there from the
+    /// first record on.
     before: Option<Record>,
     /// How far apart its records are, on average.
     apart: Duration,
@@ -71,7 +73,8 @@ pub struct Flow {
     guard: Guarded,
     /// Of a flow that learns, from its first record on.
     quality: Option<Box<Quality>>,
-    /// Compares its path with its model's training range, if the model has one, from its first record on.
+    /// Compares its path with its model's training range, if the model has one, from its first
+    /// record on.
     watch: Option<Box<PathWatch>>,
     /// Does Cubic control it while its path is outside that range?
     pub requires_range: bool,
@@ -123,7 +126,8 @@ impl Flow {
     /// That opens, and nobody decides for.
     pub fn of_nobody(open: &Open) -> Flow {
         let mss = Bytes::new(open.mss.into());
-        // No two flows draw the same random numbers, not even flows of two agents, which both count from 0.
+        // No two flows draw the same random numbers, not even flows of two agents, which both count
+        // from 0.
         let seed = open.start_ns ^ u64::from(open.header.flow);
         let setup = Setup {
             initial_cwnd: mss * u64::from(open.initial_cwnd),
@@ -221,8 +225,8 @@ impl Flow {
         }
     }
 
-    /// How many gradients its policy has learned from, with those that it began with. Rax starts again at 0 where it
-    /// diverges.
+    /// How many gradients its policy has learned from, with those that it began with. Rax starts
+    /// again at 0 where it diverges.
     pub fn experience(&self) -> u64 {
         match &self.decides {
             Decides::Policy(_, carried) => carried.updates(),
@@ -295,7 +299,8 @@ impl Flow {
         if record.has(Record::ASKS) {
             self.asked = record.now();
         }
-        // While a clock's answer was given it may have asked. That answer has to be found before another takes its place.
+        // While a clock's answer was given it may have asked. That answer has to be found before
+        // another takes its place.
         self.decided < self.asked && self.answered <= record.now()
     }
 
@@ -451,7 +456,8 @@ impl Flow {
             Decides::Policy(_, Carried::Rax(_)) if self.left.is_some() => {
                 (ActionSlot::leave(), now + NOBODYS_PATIENCE, false)
             }
-            // It has decided with the record that asks. One that diverged gives its flow to Cubic meanwhile.
+            // It has decided with the record that asks. One that diverged gives its flow to Cubic
+            // meanwhile.
             Decides::Policy(_, Carried::Rax(rax)) => match (rax.cwnd(now), shadow) {
                 (None, _) => (ActionSlot::leave(), now + NOBODYS_PATIENCE, false),
                 (Some(_), Some(_)) => (ActionSlot::default(), now, true),
@@ -469,7 +475,8 @@ impl Flow {
             Decides::Nobody => (ActionSlot::leave(), now + NOBODYS_PATIENCE, false),
         };
         self.due = due;
-        // A clock may have decided before the newest question, which has its answer with that all the same.
+        // A clock may have decided before the newest question, which has its answer with that all
+        // the same.
         self.decided = now.max(read);
         let slot = ActionSlot {
             decided_ns: self.decided.as_nanos(),
@@ -515,8 +522,8 @@ impl Flow {
         true
     }
 
-    /// A policy that may decide for it; none where the present one is to go on: one that learns, of the same model and
-    /// spec.
+    /// A policy that may decide for it; none where the present one is to go on: one that learns, of
+    /// the same model and spec.
     ///
     /// # Errors
     /// One line, if it cannot be had.
@@ -540,8 +547,8 @@ impl Flow {
         (before.spec(), before.model_id()) == (served.spec(), served.model_id())
     }
 
-    /// Replaces the policy. The flow's observations stay if both policies observe the same features. Its count of
-    /// decisions goes on if both are the same model.
+    /// Replaces the policy. The flow's observations stay if both policies observe the same
+    /// features. Its count of decisions goes on if both are the same model.
     pub fn take_policy(&mut self, mut next: Decides) {
         if !matches!(&next, Decides::Policy(served, _) if self.has(served)) {
             (self.decisions, self.quality) = (0, None);
@@ -584,8 +591,8 @@ struct Guarded {
     at_ns: u64,
 }
 
-/// What a connection had counted before it chose this controller: the first acknowledgement of one that has just begun is
-/// for its SYN and its first window at most.
+/// What a connection had counted before it chose this controller: the first acknowledgement of one
+/// that has just begun is for its SYN and its first window at most.
 fn counted_before(first: &Record, setup: &Setup) -> Record {
     let initial_cwnd = setup.initial_cwnd.get() / setup.mss.get().max(1);
     if u64::from(first.delivered) <= initial_cwnd + 1 {

@@ -1,4 +1,5 @@
-//! How many flows may learn at once: each has a network, its gradients and its experience in memory, some megabytes.
+//! How many flows may learn at once: each has a network, its gradients and its experience in
+//! memory, some megabytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,8 +53,8 @@ impl Learners {
         }
     }
 
-    /// What serves a flow of a user while these others learn: a policy that learns, or the same without that, or nothing
-    /// where there is none: then nobody decides, and the flow is Cubic's.
+    /// What serves a flow of a user while these others learn: a policy that learns, or the same
+    /// without that, or nothing where there is none: then nobody decides, and the flow is Cubic's.
     pub fn admit(
         &self,
         served: Arc<Served>,

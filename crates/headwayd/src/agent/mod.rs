@@ -66,16 +66,16 @@ pub struct Agent<K> {
     saves: Time,
 }
 
-/// Flows that are given another policy, and flows that are told of, between two looks at the ring: either takes a
-/// millisecond or so, and an answer may take a hundred.
+/// Flows that are given another policy, and flows that are told of, between two looks at the ring:
+/// either takes a millisecond or so, and an answer may take a hundred.
 const RENEWED_AT_ONCE: usize = 8;
 const TOLD_AT_ONCE: usize = 64;
 /// How much of what was learned a crash may cost.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
 impl<K: Kernel> Agent<K> {
-    /// For these programs, each with its policies; without any its flows are a tuner's. Flows that an earlier agent knew of
-    /// begin with their next report.
+    /// For these programs, each with its policies; without any its flows are a tuner's. Flows that
+    /// an earlier agent knew of begin with their next report.
     pub fn new(
         programs: Vec<(K, Option<Policies>)>,
         shadow: Option<Shadow>,
@@ -142,7 +142,8 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// A flow's first report. Many flows never send one: receivers, and sockets that choose another controller.
+    /// A flow's first report. Many flows never send one: receivers, and sockets that choose another
+    /// controller.
     fn begin(&mut self, program: usize, known: &Known) {
         let open = &known.open;
         let number = open.header.flow;
@@ -198,7 +199,8 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Serves a flow of a user, who is charged for the time that it takes: with a report, or as its clock has run out.
+    /// Serves a flow of a user, who is charged for the time that it takes: with a report, or as its
+    /// clock has run out.
     fn work_for(&mut self, user: u32, place: Place, report: Option<&Report>) {
         let program = usize::from(place.0);
         let begun = self.programs[program].now();
@@ -225,7 +227,8 @@ impl<K: Kernel> Agent<K> {
         };
         let place = (program as u16, report.header.slot);
         let (now, due) = (report.record.now(), flow.due());
-        // A clock that ran out before this record decides by those before, however late the agent wakes (decision 35).
+        // A clock that ran out before this record decides by those before, however late the agent
+        // wakes (decision 35).
         if flow.has_clock() && due <= now && flow.is_due(due) {
             self.answer(place, due, now);
         }
@@ -250,7 +253,8 @@ impl<K: Kernel> Agent<K> {
             return;
         };
         self.statistics.divergences += 1;
-        // It may have gone on from what is kept, or that is of its own last seconds. What it diverged from later is its own.
+        // It may have gone on from what is kept, or that is of its own last seconds. What it
+        // diverged from later is its own.
         if flow.divergences() == 1
             && let Some(served) = flow.learns()
         {
@@ -263,8 +267,8 @@ impl<K: Kernel> Agent<K> {
         );
     }
 
-    /// Answers a flow, as of `now` and with what it had said until `read`, and sees to it that somebody is there when it
-    /// asks next, or its clock decides.
+    /// Answers a flow, as of `now` and with what it had said until `read`, and sees to it that
+    /// somebody is there when it asks next, or its clock decides.
     fn answer(&mut self, place: Place, now: Time, read: Time) {
         let program = usize::from(place.0);
         let Some(flow) = self.flows[program].at(place.1) else {
@@ -328,8 +332,8 @@ impl<K: Kernel> Agent<K> {
         self.programs.iter().for_each(|p| p.set_awake(is_awake));
     }
 
-    /// Decides where a clock, not an acknowledgement, says when, and serves those who have waited. That ends a turn.
-    /// Returns how to wait for what comes next.
+    /// Decides where a clock, not an acknowledgement, says when, and serves those who have waited.
+    /// That ends a turn. Returns how to wait for what comes next.
     pub fn on_timers(&mut self, now: Time) -> Wait {
         while let Some((due, place)) = self.timers.due(now) {
             let flow = self.flows[usize::from(place.0)].get(place.1);
@@ -365,8 +369,8 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Takes other policies: flows that begin from now on have them. Those that there are have them by [`Self::renew`]. If
-    /// one of them cannot be used, nothing changes.
+    /// Takes other policies: flows that begin from now on have them. Those that there are have them
+    /// by [`Self::renew`]. If one of them cannot be used, nothing changes.
     ///
     /// # Errors
     /// One line.
@@ -385,7 +389,8 @@ impl<K: Kernel> Agent<K> {
         Ok(())
     }
 
-    /// Gives a few of the flows, from this place on, the policies that there are now. Returns where to go on.
+    /// Gives a few of the flows, from this place on, the policies that there are now. Returns where
+    /// to go on.
     pub fn renew(&mut self, from: Place) -> Option<Place> {
         let (places, next) = self.places(from, RENEWED_AT_ONCE);
         // Who learns goes on, before others begin to.
@@ -451,8 +456,8 @@ impl<K: Kernel> Agent<K> {
         (places, rest.next())
     }
 
-    /// Sets parameters of a flow's controller, or of all that are a tuner's and of those that begin later. Returns of how
-    /// many that there are.
+    /// Sets parameters of a flow's controller, or of all that are a tuner's and of those that begin
+    /// later. Returns of how many that there are.
     ///
     /// # Errors
     /// One line, if there is no such flow, or what is to be set is wrong.
@@ -479,7 +484,8 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Keeps, of each policy and class of destinations, what the flow with the most experience has learned, if it is good.
+    /// Keeps, of each policy and class of destinations, what the flow with the most experience has
+    /// learned, if it is good.
     fn keep_learned(&mut self) {
         if !self.store.is_kept() {
             return;

@@ -19,7 +19,8 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Replaces what was told before. A flow whose path is not in the news knows how old its information is.
+    /// Replaces what was told before. A flow whose path is not in the news knows how old its
+    /// information is.
     pub fn take(&mut self, news: News) {
         match news {
             News::Paths {
@@ -45,8 +46,8 @@ impl Paths {
         }
     }
 
-    /// The path from one end to the other, and when it was told of: of several the one with the longest prefixes, the
-    /// receiver's first.
+    /// The path from one end to the other, and when it was told of: of several the one with the
+    /// longest prefixes, the receiver's first.
     pub fn of(&self, local: IpAddr, remote: IpAddr) -> Option<(&Path, Time)> {
         let takes = |path: &&Path| path.from.contains(&local) && path.to.contains(&remote);
         let lengths = |path: &&Path| (path.to.prefix_len(), path.from.prefix_len());

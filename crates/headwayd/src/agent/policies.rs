@@ -65,7 +65,8 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Reads `SPEC`, and `PREFIX=SPEC` for destinations of a prefix. One without a prefix has to be there.
+    /// Reads `SPEC`, and `PREFIX=SPEC` for destinations of a prefix. One without a prefix has to be
+    /// there.
     ///
     /// # Errors
     /// One line.
@@ -108,7 +109,8 @@ impl Policies {
         Controller::of(self.otherwise().agent())
     }
 
-    /// That `controller` can carry out what they decide, and what they would is known where it is written down.
+    /// That `controller` can carry out what they decide, and what they would is known where it is
+    /// written down.
     ///
     /// # Errors
     /// One line.
@@ -236,7 +238,8 @@ impl Policies {
     }
 }
 
-/// That the agent can tell whether a flow is in the policy's training range, and take the flow from it.
+/// That the agent can tell whether a flow is in the policy's training range, and take the flow from
+/// it.
 fn check_range(served: &Served) -> Result<()> {
     let wrong = |why: &str| {
         Err(Error::Usage(format!(
@@ -257,7 +260,8 @@ fn check_range(served: &Served) -> Result<()> {
     }
 }
 
-/// `10.0.0.0/8=owl:online=true` is the policy `owl:online=true` for a prefix; `owl:online=true` is one for all.
+/// `10.0.0.0/8=owl:online=true` is the policy `owl:online=true` for a prefix; `owl:online=true` is
+/// one for all.
 fn split(text: &str) -> Result<(Option<IpNet>, &str)> {
     let Some((left, spec)) = text.split_once('=') else {
         return Ok((None, text));

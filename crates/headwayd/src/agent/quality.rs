@@ -1,4 +1,5 @@
-//! How good a learner's flow is beside the Cubic that the guard runs: what is handed on to others is to be good.
+//! How good a learner's flow is beside the Cubic that the guard runs: what is handed on to others
+//! is to be good.
 
 use std::collections::VecDeque;
 
@@ -23,7 +24,8 @@ pub struct Quality {
     begun: Record,
     /// In that second application or receiver had too little, or Cubic had the flow.
     is_excused: bool,
-    /// The peak delivery rate over the whole flow, policy or fallback: packets per second, times 256.
+    /// The peak delivery rate over the whole flow, policy or fallback: packets per second,
+    /// times 256.
     peak: u64,
     /// The minimum RTT over the whole flow, in microseconds.
     least_us: u32,
@@ -31,7 +33,8 @@ pub struct Quality {
     longest_us: u32,
     /// Packets were lost or marked.
     has_lost: bool,
-    /// Of each second that the path alone limited: the flow's utility less that of Cubic, in 1/65536.
+    /// Of each second that the path alone limited: the flow's utility less that of Cubic, in
+    /// 1/65536.
     leads: VecDeque<i64>,
     /// When the guard had the flow last.
     tripped: Option<Time>,
@@ -72,8 +75,8 @@ impl Quality {
         }
     }
 
-    /// As headway_cubics_utility() in guard_detectors.h: what Cubic's window brings, by what the path has carried. A flow that starves
-    /// may do so for longer than the guard looks back.
+    /// As headway_cubics_utility() in guard_detectors.h: what Cubic's window brings, by what the
+    /// path has carried. A flow that starves may do so for longer than the guard looks back.
     fn close(&mut self, record: &Record, length: Duration) {
         let delivered = record.delivered.wrapping_sub(self.begun.delivered);
         let own = u64::from(delivered) * 256_000_000 / (length.as_nanos() / 1000);
@@ -114,9 +117,9 @@ impl Quality {
         i64::from(log2(rate)) - price
     }
 
-    /// May others begin with what it has learned? Not if the guard had the flow within the last minute, if too little of it
-    /// was judged since, nor if its mean utility was below Cubic's by more than a quarter of the guard's margin: means vary
-    /// less than its epochs.
+    /// May others begin with what it has learned? Not if the guard had the flow within the last
+    /// minute, if too little of it was judged since, nor if its mean utility was below Cubic's by
+    /// more than a quarter of the guard's margin: means vary less than its epochs.
     pub fn is_good(&self, now: Time) -> bool {
         let is_calm = self.tripped.is_none_or(|at| now.since(at) >= MINUTE);
         let (lead, count) = (self.leads.iter().sum::<i64>(), self.leads.len());
@@ -138,7 +141,8 @@ mod tests {
     }
 
     impl Run {
-        /// The flow delivers `rate` packets per second at a smoothed RTT of `srtt_ms`, for `seconds`.
+        /// The flow delivers `rate` packets per second at a smoothed RTT of `srtt_ms`, for
+        /// `seconds`.
         fn goes_on(&mut self, seconds: u64, rate: u64, srtt_ms: u32, flags: u32) {
             for _ in 0..seconds * 100 {
                 self.now_ns += 10_000_000;

@@ -10,7 +10,8 @@ use headway_policy::model::TrainingRange;
 const SLACK: f64 = 0.1;
 /// A path is looked at so often.
 const SECOND: Duration = Duration::from_secs(1);
-/// The time over which a flow's rate is averaged. A card's range averages the rates of traces over the same time.
+/// The time over which a flow's rate is averaged. A card's range averages the rates of traces over
+/// the same time.
 const RATES_OVER: Duration = Duration::from_secs(10);
 /// A path that was outside counts as outside for this time.
 const KEEPS: Duration = Duration::from_secs(10);
@@ -214,7 +215,8 @@ mod tests {
             }
         }
 
-        /// For `s` seconds at a rate, with a minimum and a smoothed RTT; what is outside at the end.
+        /// For `s` seconds at a rate, with a minimum and a smoothed RTT; what is outside at the
+        /// end.
         fn goes_on(&mut self, s: u64, mbps: u64, min_ms: u32, srtt_ms: u32) -> Option<Outside> {
             self.goes_on_with(s, mbps, (min_ms, srtt_ms), 0)
         }
@@ -314,7 +316,8 @@ mod tests {
         assert!(shares(2.0) > 0.1, "{}", shares(2.0));
     }
 
-    /// A flow fills a recorded link from `start` on: the share of two minutes in which it is outside.
+    /// A flow fills a recorded link from `start` on: the share of two minutes in which it is
+    /// outside.
     fn outside_while_full(range: TrainingRange, trace: &Trace, start: Duration) -> f64 {
         let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
         let record = |ms: u64| Record {

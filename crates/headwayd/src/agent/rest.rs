@@ -1,5 +1,6 @@
-//! How the agent waits. A flow that has to wake the agent pays tens of microseconds for it, much more than the rest of an
-//! acknowledgement takes. An agent that a timer wakes pays a few. So it is awake when it expects a request.
+//! How the agent waits. A flow that has to wake the agent pays tens of microseconds for it, much
+//! more than the rest of an acknowledgement takes. An agent that a timer wakes pays a few. So it is
+//! awake when it expects a request.
 
 use headway_cc::{Duration, Time};
 
@@ -72,7 +73,8 @@ impl Rest {
         }
     }
 
-    /// A flow that was to ask from `due` on asked at `at`; by what was heard of it before that was `thought`.
+    /// A flow that was to ask from `due` on asked at `at`; by what was heard of it before that was
+    /// `thought`.
     pub fn on_question(&mut self, place: Place, due: Time, at: Time, thought: Time) {
         let is_it = |e: &Expected| (e.place, e.due) == (place, due);
         if let Some(found) = self.expected.iter().position(is_it) {
@@ -85,7 +87,8 @@ impl Rest {
         self.punctual += (f64::from(u8::from(is_punctual)) - self.punctual) / 16.0;
     }
 
-    /// An answer was given. The flow is to ask again from `due` on, with an acknowledgement, if at all.
+    /// An answer was given. The flow is to ask again from `due` on, with an acknowledgement, if at
+    /// all.
     pub fn on_answer(&mut self, now: Time, place: Place, due: Option<Time>) {
         let since = now.since(self.answered).min(Rest::BUSY * 2);
         self.apart = (self.apart * 15 + since) / 16;
@@ -102,8 +105,8 @@ impl Rest {
         }
     }
 
-    /// How to wait. `timer` is when a clock wants to decide; `acknowledged` says when a flow's first acknowledgement
-    /// from a time on is to be expected, by what has been heard of it.
+    /// How to wait. `timer` is when a clock wants to decide; `acknowledged` says when a flow's
+    /// first acknowledgement from a time on is to be expected, by what has been heard of it.
     pub fn wait(
         &mut self,
         now: Time,
@@ -166,8 +169,9 @@ mod tests {
 
     const FLOW: Place = (0, 7);
 
-    /// A flow is answered every 4 ms; with its first acknowledgement `late` us after that it asks again, which was
-    /// `thought` to be so much after. Returns how long the agent looked, and of how many questions it had to be told.
+    /// A flow is answered every 4 ms; with its first acknowledgement `late` us after that it asks
+    /// again, which was `thought` to be so much after. Returns how long the agent looked, and of
+    /// how many questions it had to be told.
     fn serve(rest: &mut Rest, late: u64, thought: u64, questions: u64) -> (u64, u64) {
         let (mut looked, mut woken) = (0, 0);
         for n in 0..questions {

@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 use crate::programs::Program;
 use crate::system::{clock, signals::Signals};
 
-/// Serves until a signal ends it, or standard input closes where that is to end it. A signal may ask for a reload, which
-/// is another thread's work.
+/// Serves until a signal ends it, or standard input closes where that is to end it. A signal may
+/// ask for a reload, which is another thread's work.
 ///
 /// # Errors
 /// One line, if the kernel fails it.
@@ -120,8 +120,9 @@ fn ring_fd<'a>(ring: &'a RingBuffer<'_>) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) }
 }
 
-/// Read in one turn: messages may come faster than they are read, and clocks, signals and the mailbox have their turn. So
-/// many take less than a millisecond, beside the time that each user has of the turn.
+/// Read in one turn: messages may come faster than they are read, and clocks, signals and the
+/// mailbox have their turn. So many take less than a millisecond, beside the time that each user
+/// has of the turn.
 const MOST_MESSAGES: usize = 4096;
 /// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -18,8 +18,8 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 
-/// What becomes of decisions that are not carried out: a line of JSON for each in a file, or nothing. A disk may take longer
-/// than a flow can wait, so that a thread of its own writes them.
+/// What becomes of decisions that are not carried out: a line of JSON for each in a file, or
+/// nothing. A disk may take longer than a flow can wait, so that a thread of its own writes them.
 #[derive(Debug, Default)]
 pub struct Shadow {
     writer: Option<Writer>,
@@ -69,9 +69,9 @@ struct Line<'a> {
 }
 
 impl Shadow {
-    /// A file, for its owner alone where it is new, or an open stream (`-` is standard output): opened while there
-    /// is the right to. What an earlier agent has written there stays, and more comes after it, in lines of its own: a
-    /// killed agent may have left half a line.
+    /// A file, for its owner alone where it is new, or an open stream (`-` is standard output):
+    /// opened while there is the right to. What an earlier agent has written there stays, and more
+    /// comes after it, in lines of its own: a killed agent may have left half a line.
     ///
     /// # Errors
     /// One line, if it cannot be made.
@@ -103,7 +103,8 @@ impl Shadow {
         file.map_err(|e| Error::Usage(format!("--shadow: cannot make {}: {e}", path.display())))
     }
 
-    /// Into that, or nowhere. The thread that writes may do what this one may: rights are given up before.
+    /// Into that, or nowhere. The thread that writes may do what this one may: rights are given up
+    /// before.
     pub fn into(file: Option<File>) -> Shadow {
         let mut shadow = Shadow::default();
         shadow.writer = file.map(|file| Writer::start(file, MOST_WAITING, &shadow.counts));
@@ -201,7 +202,8 @@ impl Writer {
 /// Until nobody sends any more. A full disk is said once, and ends nothing.
 fn write_all(out: impl Write, lines: &Receiver<Vec<u8>>, counts: &Counts) {
     let mut out = BufWriter::new(out);
-    // Lines in the buffer, or a part of them: where writing fails they stay there, and are tried again.
+    // Lines in the buffer, or a part of them: where writing fails they stay there, and are tried
+    // again.
     let mut held = 0;
     let mut failed = false;
     let mut is_done = |done: io::Result<()>| {

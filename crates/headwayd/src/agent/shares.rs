@@ -1,9 +1,10 @@
 //! How much of the agent's time each user's flows get.
 //!
-//! The agent works in turns: it reads what the programs have sent, and decides. In each turn the flows of
-//! one user get [`Shares::OF_TURN`]. What they ask beyond that waits for the next turn. So however many
-//! decisions one user's flows ask for, those of others are answered after a turn or two. A user whom nobody
-//! competes with loses nothing: turns follow each other while anything waits.
+//! The agent works in turns: it reads what the programs have sent, and decides. In each turn the
+//! flows of one user get [`Shares::OF_TURN`]. What they ask beyond that waits for the next turn. So
+//! however many decisions one user's flows ask for, those of others are answered after a turn or
+//! two. A user whom nobody competes with loses nothing: turns follow each other while anything
+//! waits.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -65,7 +66,8 @@ impl Waiting {
 }
 
 impl Shares {
-    /// The time of a user in each turn. What is begun is finished, so a user may take one decision longer.
+    /// The time of a user in each turn. What is begun is finished, so a user may take one decision
+    /// longer.
     pub const OF_TURN: Duration = Duration::from_millis(1);
     /// If more reports of a user wait, those of each flow are combined.
     const MOST_WAITING: usize = 4096;
@@ -118,8 +120,8 @@ impl Shares {
     }
 }
 
-/// Two reports of a flow in one, as a program combines acknowledgements between two reports. If the flow in
-/// that slot is another one by now, it is the newer report.
+/// Two reports of a flow in one, as a program combines acknowledgements between two reports. If the
+/// flow in that slot is another one by now, it is the newer report.
 fn combined(before: &Report, report: &Report) -> Report {
     if before.header.flow != report.header.flow {
         return *report;
@@ -200,7 +202,8 @@ mod tests {
         assert_eq!(shares.next(), None);
     }
 
-    /// Nothing is lost that a later report does not say: the question, the acknowledgements, a sample of the RTT.
+    /// Nothing is lost that a later report does not say: the question, the acknowledgements, a
+    /// sample of the RTT.
     #[test]
     fn reports_are_combined_where_too_many_wait() {
         let mut shares = Shares::default();

@@ -24,10 +24,11 @@ pub struct Statistics {
     pub at_bound: u64,
     /// Times that a flow's learner diverged.
     pub divergences: u64,
-    /// When the agent began. Questions from before were another's to answer, and their latency does not count.
+    /// When the agent began. Questions from before were another's to answer, and their latency does
+    /// not count.
     pub begun: Time,
-    /// From what was seen, until the newest record that was read or the time that a clock decided as of, to the answer in the
-    /// slot: how late a clock woke is not in it.
+    /// From what was seen, until the newest record that was read or the time that a clock decided
+    /// as of, to the answer in the slot: how late a clock woke is not in it.
     pub latency: Latency,
 }
 
@@ -86,7 +87,8 @@ impl Statistics {
 #[derive(Debug, Default)]
 pub struct Latency {
     all: LogHistogram,
-    /// The number of answers for each of [`Latency::BOUNDS_US`]: they took at most that time, and longer than the bound before.
+    /// The number of answers for each of [`Latency::BOUNDS_US`]: they took at most that time, and
+    /// longer than the bound before.
     within: [u64; Latency::BOUNDS_US.len()],
     sum: Duration,
 }
@@ -106,8 +108,8 @@ impl Latency {
         }
     }
 
-    /// Percentiles since the start, in us. `within` has `[us, answers]` for each bound: the number of all answers that took
-    /// at most that time.
+    /// Percentiles since the start, in us. `within` has `[us, answers]` for each bound: the number
+    /// of all answers that took at most that time.
     fn describe(&self) -> serde_json::Value {
         let us = |p: f64| self.all.percentile_ms(p).map(|ms| ms * 1e3);
         let mut sum = 0;

@@ -14,8 +14,8 @@ use super::{Class, Policies};
 use crate::error::{Error, Result};
 use crate::system::clock;
 
-/// What a flow of each policy has learned last, to each class of destinations; a new flow goes on from it. Without a folder
-/// there is none: each flow begins with the model, whichever were before.
+/// What a flow of each policy has learned last, to each class of destinations; a new flow goes on
+/// from it. Without a folder there is none: each flow begins with the model, whichever were before.
 #[derive(Debug, Default)]
 pub struct Store {
     folder: Option<PathBuf>,
@@ -23,7 +23,8 @@ pub struct Store {
     lock: Option<File>,
     /// By file name; nothing where there was no file.
     learned: HashMap<String, Option<Learned>>,
-    /// Names of files that could not be read, and are still there: nothing is written over them, and none is removed.
+    /// Names of files that could not be read, and are still there: nothing is written over them,
+    /// and none is removed.
     read_only: HashSet<String>,
     /// Has come since it was saved.
     changed: Vec<String>,
@@ -55,7 +56,8 @@ impl Store {
         }
     }
 
-    /// Has the folder for this agent alone, and tries to write a file into it, with the rights that the process has by now.
+    /// Has the folder for this agent alone, and tries to write a file into it, with the rights that
+    /// the process has by now.
     ///
     /// # Errors
     /// One line, if another agent has it, or this one may not write there.
@@ -102,7 +104,8 @@ impl Store {
         Ok(())
     }
 
-    /// Reads what is kept of these policies, so that what cannot be used is set aside, and said, before the first flow.
+    /// Reads what is kept of these policies, so that what cannot be used is set aside, and said,
+    /// before the first flow.
     pub fn read(&mut self, policies: &Policies) {
         for (prefix, served) in policies.learners() {
             self.set_aside_unclassed(served);
@@ -112,7 +115,8 @@ impl Store {
         }
     }
 
-    /// A file that an agent without classes has left was learned from flows to all destinations: it is of no class.
+    /// A file that an agent without classes has left was learned from flows to all destinations: it
+    /// is of no class.
     fn set_aside_unclassed(&mut self, served: &Served) {
         let Some(folder) = &self.folder else { return };
         let file = folder.join(name_of(served, None));
@@ -195,8 +199,8 @@ impl Store {
         }
     }
 
-    /// Would it keep what was learned with this much experience? Not if another flow of the policy and class had more, even
-    /// if this one ends later.
+    /// Would it keep what was learned with this much experience? Not if another flow of the policy
+    /// and class had more, even if this one ends later.
     pub fn wants(&self, served: &Served, class: Class, experience: u64) -> bool {
         let name = file_name(served, class);
         let known = self.learned.get(&name).and_then(Option::as_ref);
@@ -223,7 +227,8 @@ impl Store {
         }
     }
 
-    /// Deletes what was kept of this policy and class, and its file: a flow that starts from it may diverge.
+    /// Deletes what was kept of this policy and class, and its file: a flow that starts from it may
+    /// diverge.
     pub fn forget(&mut self, served: &Served, class: Class) {
         let name = file_name(served, class);
         let is_none = matches!(self.learned.get(&name), Some(None));
@@ -357,8 +362,8 @@ fn understand(bytes: Vec<u8>, served: &Served) -> std::result::Result<Learned, S
     })
 }
 
-/// The same model, told to learn in the same way, for the same class: the model's id and the class for people, and a hash of
-/// the id and the spec, which may be longer than a file's name.
+/// The same model, told to learn in the same way, for the same class: the model's id and the class
+/// for people, and a hash of the id and the spec, which may be longer than a file's name.
 fn file_name(served: &Served, class: Class) -> String {
     name_of(served, Some(class))
 }

@@ -182,7 +182,8 @@ fn how_many_learn_is_counted_as_they_come_and_go() {
     assert_eq!((counted(&agent, "learners"), walked(&agent)), (0, 0));
 }
 
-/// Who resumes what was learned and diverges would begin with it again, at each start: it is kept no longer.
+/// Who resumes what was learned and diverges would begin with it again, at each start: it is kept
+/// no longer.
 #[test]
 fn a_divergence_is_counted_and_what_was_kept_is_forgotten() {
     let folder = std::env::temp_dir().join(format!("headwayd-diverged-{}", std::process::id()));

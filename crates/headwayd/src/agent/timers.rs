@@ -8,7 +8,8 @@ use headway_cc::Time;
 /// A flow: which program it is of, and its slot there.
 pub type Place = (u16, u16);
 
-/// Times, the earliest first. Nothing is taken back: a flow whose time has come may have another one since.
+/// Times, the earliest first. Nothing is taken back: a flow whose time has come may have another
+/// one since.
 #[derive(Debug, Default)]
 pub struct Timers(BinaryHeap<Reverse<(Time, Place)>>);
 

@@ -5,7 +5,8 @@ use headway_cc::{Kind, Param, Registry, Values};
 
 use crate::error::{Error, Result};
 
-/// Reads `btlbw_window=4 rtprop_window=2s`, as the parameters of the scheme `bbr` are written; times in seconds.
+/// Reads `btlbw_window=4 rtprop_window=2s`, as the parameters of the scheme `bbr` are written;
+/// times in seconds.
 ///
 /// # Errors
 /// One line.

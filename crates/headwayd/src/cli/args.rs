@@ -60,7 +60,8 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Set windows of the kernel's BBR, of a flow or of all, while they run (headwayd run --controllers headway_bbr).
+    /// Set windows of the kernel's BBR, of a flow or of all, while they run (headwayd run
+    /// --controllers headway_bbr).
     #[command(after_help = "Example:\n  headwayd set all btlbw_window=4 rtprop_window=2s")]
     Set {
         #[command(flatten)]
@@ -71,7 +72,8 @@ Examples:
         #[arg(required = true, value_name = "NAME=VALUE")]
         settings: Vec<String>,
     },
-    /// Unregister the controllers that ended agents have left, and remove all that they have pinned.
+    /// Unregister the controllers that ended agents have left, and remove all that they have
+    /// pinned.
     #[command(
         after_help = "Example, as root:\n  systemctl stop headwayd && headwayd unload\n\nFlows keep the program that they have, and Cubic, or BBR, controls them."
     )]
@@ -113,8 +115,8 @@ impl At {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// A learned scheme, as `headway bench --schemes` takes it: owl, owl:online=true, learned:model=DIR. For destinations of
-    /// a prefix: 10.0.0.0/8=owl-loss.
+    /// A learned scheme, as `headway bench --schemes` takes it: owl, owl:online=true,
+    /// learned:model=DIR. For destinations of a prefix: 10.0.0.0/8=owl-loss.
     #[arg(
         long,
         value_name = "[PREFIX=]SPEC",
@@ -130,11 +132,12 @@ pub struct Run {
     /// Register the controllers and serve nobody: each flow is the kernel's Cubic, or BBR.
     #[arg(long, conflicts_with = "policy")]
     pub no_agent: bool,
-    /// Let Cubic control all flows, and write what the policy would have done to a file: a line of JSON for each decision.
-    /// Without a file the policy is asked, and nothing is written.
+    /// Let Cubic control all flows, and write what the policy would have done to a file: a line of
+    /// JSON for each decision. Without a file the policy is asked, and nothing is written.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub shadow: Option<Option<PathBuf>>,
-    /// Let Cubic control flows whose paths are outside the training range of their model (headway models show NAME).
+    /// Let Cubic control flows whose paths are outside the training range of their model (headway
+    /// models show NAME).
     #[arg(long)]
     pub require_range: bool,
     /// Make it the system's default congestion controller until the agent ends.
@@ -149,7 +152,8 @@ pub struct Run {
     /// How many flows are served at once; the base controller serves the others.
     #[arg(long, default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
     pub flows: u32,
-    /// Send at most one record of a flow in this time, in microseconds; a question is sent at once. Default: one record for each acknowledgement.
+    /// Send at most one record of a flow in this time, in microseconds; a question is sent at once.
+    /// Default: one record for each acknowledgement.
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub report_interval: Option<u32>,
     /// Room for messages that have not been read, in KiB: a power of two.
@@ -161,21 +165,23 @@ pub struct Run {
     /// Folder that keeps what policies learn in use (owl:online=true).
     #[arg(long, env = STATE, value_name = "FOLDER")]
     pub state: Option<PathBuf>,
-    /// How many flows learn at once. Further flows run the model as it was trained; without a model (rax) Cubic controls
-    /// them.
+    /// How many flows learn at once. Further flows run the model as it was trained; without a model
+    /// (rax) Cubic controls them.
     #[arg(long, default_value_t = LEARNERS, value_name = "FLOWS")]
     pub learners: usize,
-    /// The share of --flows, and of --learners, that the flows of one user may take at most. Root's may take all.
+    /// The share of --flows, and of --learners, that the flows of one user may take at most. Root's
+    /// may take all.
     #[arg(long, default_value_t = USER_SHARE, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub user_share: u8,
-    /// Receive congestion and availability of paths from headway netwatch: http://127.0.0.1:PORT, or https beyond this
-    /// machine.
+    /// Receive congestion and availability of paths from headway netwatch: http://127.0.0.1:PORT,
+    /// or https beyond this machine.
     #[arg(long, value_name = "URL")]
     pub netwatch: Option<String>,
     /// A file with the agent's token for netwatch.
     #[arg(long, value_name = "FILE", requires = "netwatch")]
     pub netwatch_token: Option<PathBuf>,
-    /// The certificate of the authority that signed netwatch's, in PEM. Default: the public authorities.
+    /// The certificate of the authority that signed netwatch's, in PEM. Default: the public
+    /// authorities.
     #[arg(long, value_name = "FILE", requires = "netwatch")]
     pub netwatch_authority: Option<PathBuf>,
     #[command(flatten)]
@@ -191,7 +197,8 @@ pub struct Run {
     /// Format of the logs on standard error. RUST_LOG=warn writes fewer.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log: LogFormat,
-    /// End when standard input closes, and leave nothing behind without --keep: for a program that starts this one.
+    /// End when standard input closes, and leave nothing behind without --keep: for a program that
+    /// starts this one.
     #[arg(long)]
     pub until_stdin_closes: bool,
 }

@@ -1,4 +1,5 @@
-//! Programs that outlive their agent, on the command line: who pins them, goes on with them, and takes them away.
+//! Programs that outlive their agent, on the command line: who pins them, goes on with them, and
+//! takes them away.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,8 @@ use crate::system::kernel;
 
 #[derive(Debug, Args)]
 pub struct Kept {
-    /// Folder of a bpffs in which programs are pinned, so that they outlive the agent. Default: /sys/fs/bpf/headway, if that is
-    /// possible.
+    /// Folder of a bpffs in which programs are pinned, so that they outlive the agent. Default:
+    /// /sys/fs/bpf/headway, if that is possible.
     #[arg(long, env = "HEADWAYD_KEEP", value_name = "FOLDER")]
     pub keep: Option<PathBuf>,
 }
@@ -64,7 +65,8 @@ pub fn place(run: &Run, name: &str) -> Result<Pinned> {
 }
 
 impl Pinned {
-    /// What an earlier agent has left, if this one can go on with it. What it cannot use is taken away.
+    /// What an earlier agent has left, if this one can go on with it. What it cannot use is taken
+    /// away.
     ///
     /// # Errors
     /// One line, if it cannot be taken away.

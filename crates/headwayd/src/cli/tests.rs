@@ -79,7 +79,8 @@ fn the_unit_runs_this_program() {
     let start = format!("\nExecStart={} run --log json", own.display());
     assert!(unit.contains(&start), "{unit}");
     assert!(!unit.contains(USUAL_PATH), "{unit}");
-    // A reload reaches it whatever --socket it has, and metrics are served where they are asked for.
+    // A reload reaches it whatever --socket it has, and metrics are served where they are asked
+    // for.
     assert!(
         unit.contains("\nExecReload=/bin/kill -HUP $MAINPID\n"),
         "{unit}"

@@ -1,7 +1,8 @@
-//! What others ask of the agent while it serves: by a socket of the file system, and over HTTP on loopback.
+//! What others ask of the agent while it serves: by a socket of the file system, and over HTTP on
+//! loopback.
 //!
-//! A thread of its own reads each request, hands it on and waits. So neither a slow reader nor a large model that is
-//! read again holds up the agent, or the next client of the socket.
+//! A thread of its own reads each request, hands it on and waits. So neither a slow reader nor a
+//! large model that is read again holds up the agent, or the next client of the socket.
 
 mod client;
 mod mailbox;

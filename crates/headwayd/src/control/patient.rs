@@ -14,7 +14,8 @@ use crate::system::clock;
 /// How long a listener that can accept nobody rests: there may be no descriptors left for a while.
 const REST: Duration = Duration::from_millis(100);
 
-/// The clients that a listener accepts. After an error it rests, so that one that lasts takes no processor.
+/// The clients that a listener accepts. After an error it rests, so that one that lasts takes no
+/// processor.
 pub fn accepted<C>(incoming: impl Iterator<Item = io::Result<C>>) -> impl Iterator<Item = C> {
     incoming.filter_map(|client| {
         let failed = |error| {
@@ -28,8 +29,8 @@ pub fn accepted<C>(incoming: impl Iterator<Item = io::Result<C>>) -> impl Iterat
 /// The number of clients of a listener that are answered at once.
 pub const MOST_CLIENTS: usize = 8;
 
-/// Answers each client in a thread of its own, so that none waits for another, unless [`MOST_CLIENTS`] are being
-/// answered: then it waits until one of these has its answer.
+/// Answers each client in a thread of its own, so that none waits for another, unless
+/// [`MOST_CLIENTS`] are being answered: then it waits until one of these has its answer.
 pub fn answered_apart<C: Send>(clients: impl Iterator<Item = C>, answer: impl Fn(C) + Sync) {
     let (busy, has_ended) = (Mutex::new(0), Condvar::new());
     let count = || busy.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +62,8 @@ pub fn answered_apart<C: Send>(clients: impl Iterator<Item = C>, answer: impl Fn
     });
 }
 
-/// At most so much is written at once: of a longer write the kernel bounds each part's time, and not that of all.
+/// At most so much is written at once: of a longer write the kernel bounds each part's time, and
+/// not that of all.
 const PART: usize = 16 << 10;
 
 /// A connection whose reads and writes can be bounded.
@@ -84,7 +86,8 @@ impl Connection for &TcpStream {
     }
 }
 
-/// A connection whose client has a time for all that it does, however many reads or writes that takes.
+/// A connection whose client has a time for all that it does, however many reads or writes that
+/// takes.
 pub struct Patient<C> {
     client: C,
     begun: Time,

@@ -1,5 +1,5 @@
-//! What takes long where there are many flows, or large models: done here, in the thread of who asks. The agent is asked for
-//! a small part at a time, and answers flows between two parts.
+//! What takes long where there are many flows, or large models: done here, in the thread of who
+//! asks. The agent is asked for a small part at a time, and answers flows between two parts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -49,7 +49,8 @@ impl Reloads {
         }
     }
 
-    /// A reload, after the one that is under way. If one of the policies cannot be read, or used, nothing changes.
+    /// A reload, after the one that is under way. If one of the policies cannot be read, or used,
+    /// nothing changes.
     ///
     /// # Errors
     /// One line.

@@ -32,7 +32,8 @@ impl Controller {
         Controller::Bbr,
     ];
 
-    /// Its name in the kernel, unless another is asked for; its program's file and map are called the same.
+    /// Its name in the kernel, unless another is asked for; its program's file and map are called
+    /// the same.
     pub fn name(self) -> &'static str {
         match self {
             Controller::Owl => "headway_owl",
@@ -60,7 +61,8 @@ impl Controller {
         }
     }
 
-    /// The oldest Linux that has what it needs: writes to the pacing rate, or `cong_control` with four arguments.
+    /// The oldest Linux that has what it needs: writes to the pacing rate, or `cong_control` with
+    /// four arguments.
     pub fn oldest_kernel(self) -> (u32, u32) {
         match self {
             Controller::Owl | Controller::Rate => (6, 1),
@@ -76,7 +78,8 @@ impl Controller {
         }
     }
 
-    /// The one that carries out what an agent decides, unless another is asked for; a learner has the window in each state.
+    /// The one that carries out what an agent decides, unless another is asked for; a learner has
+    /// the window in each state.
     pub fn of(agent: Option<&AgentSpec>) -> Controller {
         let Some(agent) = agent else {
             return Controller::Window;

@@ -1,8 +1,8 @@
 //! Programs that outlive their agent: what is pinned in a bpffs, and which agent has it.
 //!
 //! `FOLDER/NAME` belongs to the controller of that name, and its agent has it locked. In it is one
-//! folder with the pins, whose name says what they are: `headway_owl-8-1a2b3c4d5e6f` is the program,
-//! the ABI, and the digest of the object (decision 48).
+//! folder with the pins, whose name says what they are: `headway_owl-8-1a2b3c4d5e6f` is the
+//! program, the ABI, and the digest of the object (decision 48).
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
@@ -58,7 +58,8 @@ impl Folder {
         &self.0
     }
 
-    /// The controllers of which anything is here, by name. What others have pinned in this folder is not looked at.
+    /// The controllers of which anything is here, by name. What others have pinned in this folder
+    /// is not looked at.
     ///
     /// # Errors
     /// One line, if this user may not look.
@@ -92,7 +93,8 @@ impl Folder {
         is_of(there.unwrap_or(Path::new("/")), BPF_FS_MAGIC)
     }
 
-    /// Takes the controller of that name for this process. In the usual place a bpffs is mounted if there is none.
+    /// Takes the controller of that name for this process. In the usual place a bpffs is mounted if
+    /// there is none.
     pub fn claim(&self, name: &str) -> std::result::Result<Place, Refusal> {
         let unusable = |why: String| Refusal::Unusable(why);
         let failed = |path: &Path| {
@@ -145,8 +147,8 @@ fn is_of(path: &Path, kind: FsType) -> bool {
     statfs(path).is_ok_and(|found| found.filesystem_type() == kind)
 }
 
-/// Mounts a bpffs where systemd would, and as bpftool does, if nobody has mounted anything there. Whether that worked is to
-/// be seen there.
+/// Mounts a bpffs where systemd would, and as bpftool does, if nobody has mounted anything there.
+/// Whether that worked is to be seen there.
 fn mount_bpffs() {
     if !is_of("/sys/fs/bpf".as_ref(), SYSFS_MAGIC) {
         return;
@@ -290,8 +292,8 @@ impl Place {
         })
     }
 
-    /// Takes away all that is pinned, and waits until the controller is not registered any more. Returns whether there was
-    /// anything.
+    /// Takes away all that is pinned, and waits until the controller is not registered any more.
+    /// Returns whether there was anything.
     ///
     /// # Errors
     /// One line.

@@ -1,4 +1,5 @@
-//! Where the compiler put what the agent writes into an object before it is loaded: the object's type information says.
+//! Where the compiler put what the agent writes into an object before it is loaded: the object's
+//! type information says.
 
 use std::ops::Range;
 

@@ -1,5 +1,6 @@
-//! Controllers that killed agents have left. Since Linux 6.4 a controller is registered by a link, which closes with its
-//! agent; before, its map keeps it registered, and itself, until somebody takes it out.
+//! Controllers that killed agents have left. Since Linux 6.4 a controller is registered by a link,
+//! which closes with its agent; before, its map keeps it registered, and itself, until somebody
+//! takes it out.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,8 +10,8 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
 use super::{Controller, Program};
 
-/// Unregisters the controller of that name if it is one of ours that no process has any more. Returns whether it was. It
-/// takes CAP_SYS_ADMIN, to find it.
+/// Unregisters the controller of that name if it is one of ours that no process has any more.
+/// Returns whether it was. It takes CAP_SYS_ADMIN, to find it.
 pub fn unregister(name: &str) -> bool {
     let is_ours = |map: &str| Controller::ALL.iter().any(|c| c.name() == map);
     let held = held();
@@ -29,7 +30,8 @@ fn registers(map: &MapHandle, name: &str) -> bool {
     value.is_some_and(|value| Program::find_name(&value, name).is_some())
 }
 
-/// The maps that processes have. One that may not be looked at is no agent: those have fewer capabilities than this one.
+/// The maps that processes have. One that may not be looked at is no agent: those have fewer
+/// capabilities than this one.
 fn held() -> HashSet<u32> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let files = processes.filter_map(|process| fs::read_dir(process.path().join("fdinfo")).ok());

@@ -1,8 +1,9 @@
 //! Listening sockets that keep the controller of an agent that has ended.
 //!
 //! Such a socket chose the controller while that agent had it registered. What it accepts has that
-//! agent's program, which nobody serves, until it chooses again. sock_diag gives a controller's name,
-//! and that is the same. The kernel's iterator over sockets shows a BPF program the controller itself.
+//! agent's program, which nobody serves, until it chooses again. sock_diag gives a controller's
+//! name, and that is the same. The kernel's iterator over sockets shows a BPF program the
+//! controller itself.
 
 use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

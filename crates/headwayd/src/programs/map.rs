@@ -76,7 +76,8 @@ impl Slots {
         let Some(place) = self.0.at(slot.into()) else {
             return;
         };
-        // SAFETY: within the mapping, aligned as the kernel aligns map values (8 bytes). Only this thread writes.
+        // SAFETY: within the mapping, aligned as the kernel aligns map values (8 bytes). Only this
+        // thread writes.
         unsafe {
             let sequence = place
                 .byte_add(offset_of!(ActionSlot, sequence))
@@ -103,7 +104,8 @@ impl Slots {
 #[derive(Debug)]
 pub struct Counters {
     place: Shared<CounterValues>,
-    /// Messages that were dropped before this agent came: where nobody reads, all are once the ring is full.
+    /// Messages that were dropped before this agent came: where nobody reads, all are once the ring
+    /// is full.
     ring_dropped: u64,
     /// Times that nobody was there to be woken.
     wakes: u64,
@@ -157,8 +159,8 @@ impl KnownFlows {
         let Some(place) = self.0.at(message.header().slot.into()) else {
             return;
         };
-        // SAFETY: within the mapping; only this thread writes. Of an agent that is killed meanwhile nothing half written
-        // stays: the flow's number is there last.
+        // SAFETY: within the mapping; only this thread writes. Of an agent that is killed meanwhile
+        // nothing half written stays: the flow's number is there last.
         unsafe {
             let mut known = read_volatile(place);
             known.take(message);
@@ -183,7 +185,8 @@ impl Settings {
     }
 
     pub fn write(&self, values: SettingValues) {
-        // SAFETY: within the mapping. A flow that reads while it changes has some of the old values once.
+        // SAFETY: within the mapping. A flow that reads while it changes has some of the old values
+        // once.
         unsafe { write_volatile(self.0.first.as_ptr(), values) }
     }
 
@@ -213,8 +216,9 @@ impl OwnPolicy {
         })
     }
 
-    /// Replaces it, also for the flows that there are: while its generation is odd nothing is decided. Without one,
-    /// generation 0, the agent decides. Flows go on with one that is the same.
+    /// Replaces it, also for the flows that there are: while its generation is odd nothing is
+    /// decided. Without one, generation 0, the agent decides. Flows go on with one that is the
+    /// same.
     pub fn write(&mut self, policy: Option<&Int8>) {
         let place = self.place.first.as_ptr();
         // SAFETY: within the mapping; no other process writes.
@@ -231,7 +235,8 @@ impl OwnPolicy {
             self.generation = before.generation;
             return;
         }
-        // SAFETY: within the mapping, aligned; only this thread writes, and its first field is the generation.
+        // SAFETY: within the mapping, aligned; only this thread writes, and its first field is the
+        // generation.
         unsafe {
             let generation = AtomicU32::from_ptr(addr_of_mut!((*place).generation));
             let Some(policy) = policy else {

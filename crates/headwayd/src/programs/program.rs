@@ -232,7 +232,8 @@ impl Program {
         Ok(())
     }
 
-    /// Tells the program whether the agent is reading its messages. If not, a flow's request wakes the agent.
+    /// Tells the program whether the agent is reading its messages. If not, a flow's request wakes
+    /// the agent.
     pub fn set_awake(&self, is_awake: bool) {
         self.settings.set_awake(is_awake);
     }

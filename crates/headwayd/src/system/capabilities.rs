@@ -4,7 +4,8 @@ use caps::{CapSet, Capability, CapsHashSet};
 
 use crate::error::{Error, Result};
 
-/// What to say of a model that was readable at the start, and is not once capabilities are given up.
+/// What to say of a model that was readable at the start, and is not once capabilities are given
+/// up.
 pub fn explain(error: Error) -> Error {
     match error.to_string() {
         text if text.contains("Permission denied") => Error::Failed(format!(
@@ -14,8 +15,8 @@ pub fn explain(error: Error) -> Error {
     }
 }
 
-/// Keeps CAP_BPF and CAP_PERFMON, and CAP_NET_ADMIN where it has to set something back at its end, and gives up the rest for
-/// good. Without any of them there is nothing to give up.
+/// Keeps CAP_BPF and CAP_PERFMON, and CAP_NET_ADMIN where it has to set something back at its end,
+/// and gives up the rest for good. Without any of them there is nothing to give up.
 ///
 /// # Errors
 /// If the kernel does not let it.

@@ -20,8 +20,8 @@ pub struct DefaultController {
 }
 
 impl DefaultController {
-    /// Of the network namespace that the agent is in. An agent that was killed has set nothing back: then the file `kept`
-    /// says what was before.
+    /// Of the network namespace that the agent is in. An agent that was killed has set nothing
+    /// back: then the file `kept` says what was before.
     ///
     /// # Errors
     /// One line, if it may not be set.

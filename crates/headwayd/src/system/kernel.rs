@@ -24,7 +24,8 @@ pub fn check(controller: Controller) -> Result<()> {
     }
 }
 
-/// Whether a controller is registered by a link, and so for no longer than somebody has the link: since Linux 6.4.
+/// Whether a controller is registered by a link, and so for no longer than somebody has the link:
+/// since Linux 6.4.
 pub fn has_links() -> bool {
     is_since((6, 4))
 }

@@ -128,8 +128,8 @@ fn each_probation_is_twice_as_long_as_the_last() {
     }
 }
 
-/// One agent has both. It is away for a second as soon as both have their flows, again and again: the learner's first
-/// three probations are equally long, and those of the other double.
+/// One agent has both. It is away for a second as soon as both have their flows, again and again:
+/// the learner's first three probations are equally long, and those of the other double.
 #[test]
 fn a_learner_has_other_limits_than_its_neighbour() {
     let frame = Frame::default();

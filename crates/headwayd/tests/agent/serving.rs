@@ -91,8 +91,8 @@ fn a_window_policy_has_every_state() {
     }
 }
 
-/// The policy holds the window still. Its model was trained at shorter RTTs, so Cubic controls the flow if the range is
-/// required, and its window grows.
+/// The policy holds the window still. Its model was trained at shorter RTTs, so Cubic controls the
+/// flow if the range is required, and its window grows.
 #[test]
 fn cubic_controls_a_flow_outside_a_required_training_range() {
     let hold = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);
@@ -187,8 +187,8 @@ fn the_policy_has_a_flow_again_whose_rate_is_of_the_training_again() {
 }
 
 /// The policy holds the window still, and the queue is longer than those of its model's training.
-/// Cubic fills the queue, too. The policy that has the flow again keeps Cubic's window, so the queue
-/// stays too long.
+/// Cubic fills the queue, too. The policy that has the flow again keeps Cubic's window, so the
+/// queue stays too long.
 #[test]
 fn the_policy_has_a_flow_again_whose_queue_was_too_long() {
     let hold = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);

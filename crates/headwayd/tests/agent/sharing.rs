@@ -1,4 +1,5 @@
-//! How long a user's flows wait for answers while the flows of others ask for more than the agent can decide.
+//! How long a user's flows wait for answers while the flows of others ask for more than the agent
+//! can decide.
 //!
 //! The agent's clock is one that only its own answers move: each takes as long as the test says.
 
@@ -201,9 +202,9 @@ fn of_user(flows: &[Flow], user: u32) -> (usize, Duration) {
 const LASTS: Duration = Duration::from_millis(3000);
 const OWN_COST: Duration = Duration::from_micros(20);
 
-/// Very slow decisions, and very many: of Owl, which answers questions, and of Aurora, whose clock decides. A question
-/// that comes just after the ring was read waits for the rest of that turn, and for its own: so at most for two shares,
-/// each with the decision that overruns it.
+/// Very slow decisions, and very many: of Owl, which answers questions, and of Aurora, whose clock
+/// decides. A question that comes just after the ring was read waits for the rest of that turn, and
+/// for its own: so at most for two shares, each with the decision that overruns it.
 #[test]
 fn who_asks_for_more_than_there_is_delays_nobody_else() {
     for policy in ["owl", "aurora"] {
@@ -214,7 +215,8 @@ fn who_asks_for_more_than_there_is_delays_nobody_else() {
             let bound = (OF_TURN + cost) * 2 + OWN_COST;
             assert!(longest <= bound, "{policy}, {cost:?}: {longest:?}");
             assert!(asked >= 50, "{policy}, {cost:?}: {asked} answers");
-            // His own wait far longer than the guard permits, as they are more than there is time for.
+            // His own wait far longer than the guard permits, as they are more than there is time
+            // for.
             let (_, longest) = of_user(&flows, 1000);
             assert!(longest > ms(100), "{policy}, {cost:?}: {longest:?}");
             assert!(delayed > 1000, "{policy}, {cost:?}: {delayed}");

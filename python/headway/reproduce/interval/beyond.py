@@ -57,7 +57,8 @@ def beyond(lab: Lab) -> FigureJob:
         network: lab.each(every, Scenario.load(network.scenario), of_each_training=True) for network in NETWORKS
     }
     for of_network in wanted.values():
-        # Each training of it began with the weights of the fixed one of the same seed: the two are a pair.
+        # Each training of it began with the weights of the fixed one of the same seed: the two are
+        # a pair.
         of_network[LEARNED] = replace(of_network[LEARNED], begun_from=FIXED)
     measured = yield [one for of_network in wanted.values() for one in of_network.values()]
     found = {network: Found(measured, of_network) for network, of_network in wanted.items()}

@@ -289,7 +289,8 @@ def panel(
     shown = [k for k, time in enumerate(times) if time <= SHOWN_S]
     shown = shown[:: max(1, len(shown) // 1500)]
     values = [found[name][k] for name in names for k in shown]
-    # The first second of Jacobson and Karels' estimate, which begins with half of the RTT as variation, is cut.
+    # The first second of Jacobson and Karels' estimate, which begins with half of the RTT as
+    # variation, is cut.
     low, high = min(values, default=0.0), float(np.quantile(values, 0.998)) if values else 1.0
     margin = 0.06 * (high - low or 1.0)
     y = Axis("RTT (ms)", low - margin, high + margin).encode("y", 5)

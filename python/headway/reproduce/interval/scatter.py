@@ -149,7 +149,8 @@ def _labels(spots: Sequence[_Spot]) -> list[Spec]:
     """Letters beside their points; a spot's letters together."""
     together = _together(spots)
     texts = [label_of([s.name for s in some]) for some in together]
-    # Whiskers are pale enough to be written on: a label that avoided them would stand far from its points.
+    # Whiskers are pale enough to be written on: a label that avoided them would stand far from its
+    # points.
     marks = [
         Box(
             min(s.x for s in some) - 6,

@@ -78,7 +78,8 @@ fn a_question_that_came_while_a_clock_answered_is_answered_after_that() {
     assert!(!flow.on_record(&record(due + 70, 0)));
 }
 
-/// Nobody may have been there to decide for longer than an answer keeps: it is as old as what it answers.
+/// Nobody may have been there to decide for longer than an answer keeps: it is as old as what it
+/// answers.
 #[test]
 fn an_answer_to_what_came_long_after_a_clock_ran_out_keeps() {
     let (mut flow, due) = with_clock();
@@ -196,7 +197,8 @@ fn a_flow_goes_on_from_what_another_learned_and_its_count() {
     assert_eq!(next.learned().expect("it learns").1, file);
 }
 
-/// One that changes its controller in mid-life is one that begins: what it did before was not this policy's.
+/// One that changes its controller in mid-life is one that begins: what it did before was not this
+/// policy's.
 #[test]
 fn what_was_counted_before_is_not_the_policys() {
     let setup = flow("owl").setup;
@@ -289,7 +291,8 @@ fn who_diverges_leaves_the_flow_at_once_and_has_it_again() {
     assert!(!flow.has_diverged());
 }
 
-/// Its own packets alone tell it what its actions do, and it goes on from the window that the flow has.
+/// Its own packets alone tell it what its actions do, and it goes on from the window that the flow
+/// has.
 #[test]
 fn another_learner_does_not_see_the_flows_history() {
     for before in ["owl", "rax", "aurora"] {

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 from headway.report.lines import Axis
 from headway.reproduce.bands import beside, flows, whole
-from headway.reproduce.bbr_tuning.path import BIN_MS, LINUX, LOOKS, PAPERS, PPO, SAMPLES, ends_s, means, schemes, want
+from headway.reproduce.bbr_tuning.path import (
+    BIN_MS,
+    LINUX,
+    LOOKS,
+    PAPERS,
+    PPO,
+    SAMPLES,
+    ends_s,
+    means,
+    schemes,
+    want,
+)
 from headway.reproduce.charts import chosen, titled
 from headway.reproduce.claim import judge, text_of
 from headway.reproduce.figure import Figure, FigureResult

@@ -41,8 +41,8 @@ CLOSE_SAYS = (
 )
 
 SAMPLES = (
-    "30 runs of each of five trainings, which are the samples, and as many of vanilla. The shipped training is none "
-    "of them: its reward and recipe were chosen with it"
+    "30 runs of each of five trainings, which are the samples, and as many of vanilla. The shipped "
+    "training is none of them: its reward and recipe were chosen with it"
 )
 
 Series = list[float | None]

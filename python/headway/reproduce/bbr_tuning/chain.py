@@ -97,7 +97,7 @@ class Chain:
         return TunedRun(run, self)
 
     def serve(self) -> None:
-        """Lets the next run ask its headwayd for BBR's estimates. Raises UsageError while another one's run is on."""
+        """Lets the next run ask its headwayd. Raises UsageError while another chain's run is on."""
         if any(chain is not self for chain in _under_way):
             raise UsageError("--jobs: runs of several tuners have to go one at a time; leave it out")
         _under_way.append(self)

@@ -141,10 +141,14 @@ def made(figure, run_of):
 
 
 def claims_of(making, runs):
+    return {claim.id: claim for claim in result_of(making, runs).claims}
+
+
+def result_of(making, runs):
     with pytest.raises(StopIteration) as end:
         making.send(Measured(runs))
     assert "<svg" in standalone(end.value.value.chart)
-    return {claim.id: claim for claim in end.value.value.claims}
+    return end.value.value
 
 
 def test_a_tuned_flow_that_is_better_is_found_to_be_and_a_worse_one_not():
@@ -256,17 +260,26 @@ def test_figure_4_takes_trainings_for_samples(trainings):
         return a_run("bbr-join-leave", joined, flows=5)
 
     def run_of(one, seed):
-        is_ours = one.label == "PPO"
-        return run_on(150.0 + 10 * of_number(one, seed) if is_ours else 450.0, 22.0 if is_ours else 41.0) | {
-            "seed": seed
-        }
+        """The second training of PPO converges in none of its runs, the others in all; vanilla in all."""
+        if one.label != "PPO":
+            return run_on(450.0, 41.0) | {"seed": seed}
+        number = of_number(one, seed)
+        return run_on(150.0 + 10 * number, 60.0 if number == 1 else 22.0) | {"seed": seed}
 
-    found = claims_of(making, {one: [run_of(one, seed) for seed in one.seeds] for one in next(making)})
+    found = result_of(making, {one: [run_of(one, seed) for seed in one.seeds] for one in next(making)})
+    claims = {claim.id: claim for claim in found.claims}
     # Peaks of 200 to 240 ms against 500: 60 to 52% less; 2.776 times the root of 10 / 5.
-    assert found["fig4.peak"].ours.mean == pytest.approx(-56.0, abs=0.1)
-    assert found["fig4.peak"].ours.ci95 == pytest.approx((-59.93, -52.07), abs=0.1)
-    assert found["fig4.peak"].verdict is Verdict.HOLDS
-    assert found["fig4.converges"].verdict is Verdict.HOLDS
+    assert claims["fig4.peak"].ours.mean == pytest.approx(-56.0, abs=0.1)
+    assert claims["fig4.peak"].ours.ci95 == pytest.approx((-59.93, -52.07), abs=0.1)
+    assert claims["fig4.peak"].verdict is Verdict.HOLDS
+    # 25 s of one training and 5.6 of four against 24.6.
+    assert claims["fig4.converges"].ours.mean == pytest.approx(2.6, abs=0.1)
+    assert claims["fig4.converges"].verdict is Verdict.OPEN
+    titles, *rows = found.table
+    (row,) = [row for row in rows if row[0] == "PPO"]
+    at = titles.index("runs that converge (%)")
+    # Not to 136: 80 and 2.776 times 20.
+    assert row[at : at + 2] == ["80", "24 to 100"]
 
 
 class FakeRun:

@@ -98,7 +98,8 @@ def _converging(measured: Measured, one: RunRequest) -> Estimate:
     share = (
         measured.mean(one, lambda run: float(has_converged(run))) if several else measured.share(one, has_converged)
     )
-    return share.mapped(lambda x: 100 * x)
+    # Student's interval of trainings knows no bounds.
+    return share.mapped(lambda x: 100 * min(max(x, 0.0), 1.0))
 
 
 def _others(wanted: dict[str, RunRequest], measured: Measured) -> list[list[str]]:

@@ -13,8 +13,9 @@ import pytest
 
 import needs
 from headway._native import RunError
-from headway.tune import headwayd, sockets
+from headway.tune import headwayd, namespaces, sockets
 from headway.tune.headwayd import HeadwaydMonitor, HeadwaydTuner, matched
+from headway.tune.namespaces import Namespaces
 from headway.tune.sockets import SocketMonitor
 from test_tune_robust import GOOD
 
@@ -241,12 +242,55 @@ def test_windows_are_set_as_headwayd_set_does(daemon):
     ]
 
 
+def test_the_flows_of_one_look_are_indexed_once(daemon, monkeypatch):
+    """An answer has thousands of flows; to index them anew for each costs their square."""
+    indexed = []
+    ends = headwayd._ends
+    monkeypatch.setattr(headwayd, "_ends", lambda one: indexed.append(one) or ends(one))
+    monkeypatch.setattr(headwayd, "LOOK_S", 60.0)
+    daemon.flows = [{"flow": n, "local": f"10.0.0.1:{n}", "remote": "10.0.0.2:9"} for n in range(20)]
+    tuner = HeadwaydTuner(daemon.path)
+    for n in range(20):
+        assert tuner.apply(f"10.0.0.1:{n}-10.0.0.2:9", {"btlbw_window": 4.0})
+    assert len(indexed) <= 3 * 20
+
+
 def test_a_headwayd_that_hangs_or_is_not_there_is_one_line(daemon, tmp_path):
     daemon.hangs = True
     with pytest.raises(RunError, match="headwayd run --controllers headway_bbr"):
         headwayd.ask(daemon.path, "status", patience_s=0.2)
     with pytest.raises(RunError, match="no headwayd answers"):
         HeadwaydTuner(str(tmp_path / "nowhere")).apply("*", {"btlbw_window": 4.0})
+
+
+def test_discovery_of_namespaces_outlives_an_error_of_one_look(monkeypatch):
+    """Such as too many open files. One at the start is told."""
+    looks = threading.Semaphore(0)
+    there = namespaces.files
+    fails = [OSError(24, "Too many open files")]
+
+    def files():
+        looks.release()
+        if fails:
+            raise fails[0]
+        return there()
+
+    monkeypatch.setattr(namespaces, "files", files)
+    monkeypatch.setattr(Namespaces, "_enter", lambda *_: None)
+    with pytest.raises(RunError, match="network namespaces"):
+        Namespaces(every_s=0.01)
+    error = fails.pop()
+    found = Namespaces(every_s=0.01)
+    fails.append(error)
+    for _ in range(5):
+        assert looks.acquire(timeout=60)
+    while looks.acquire(blocking=False):
+        pass
+    fails.clear()
+    for _ in range(3):
+        assert looks.acquire(timeout=60)
+    assert found._thread.is_alive()
+    found.close()
 
 
 def test_what_headwayd_does_not_say_is_not_known():

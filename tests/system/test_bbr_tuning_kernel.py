@@ -23,7 +23,9 @@ def left():
     command = ["pgrep", "-f", "--", "--until-stdin-closes"]
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as names:
-        return done.stdout.split() + [name for name in names.read().split() if name.startswith("hw_ppo_")]
+        return done.stdout.split() + [
+            name for name in names.read().split() if name.startswith(("hw_ppo_", "hw_fix_"))
+        ]
 
 
 def test_the_agent_over_zeromq_tunes_the_runs_of_a_figure(tmp_path):
@@ -31,7 +33,7 @@ def test_the_agent_over_zeromq_tunes_the_runs_of_a_figure(tmp_path):
     text, _ = making.communicate(timeout=600)
     assert making.returncode == 0
     made = json.loads(text)
-    assert made["runs"] == 8
+    assert made["runs"] == 12
     assert not made["failures"]
     # So short a run ends before the step: what is as much as simulated is nothing over nothing.
     measured = {
@@ -48,7 +50,7 @@ def test_the_agent_over_zeromq_tunes_the_runs_of_a_figure(tmp_path):
     assert counts["agent_policy_failures"] == counts["applies_failed"] == "0"
     runs = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
     live = [run for run in runs if run.get("world") == "kernel"]
-    assert len(live) == 4
+    assert len(live) == 8
     for run in live:
         known = [value for value in run["series"]["rtprop_ms"] if value is not None]
         # The path takes 40 ms.
@@ -59,7 +61,7 @@ def test_the_agent_over_zeromq_tunes_the_runs_of_a_figure(tmp_path):
 
 def test_nothing_is_left_of_a_figure_that_is_killed(tmp_path):
     making = reproduce(tmp_path, "fig4")
-    until(lambda: len(left()) >= 4, left)
+    until(lambda: len(left()) >= 12, left)
     os.kill(making.pid, signal.SIGKILL)
     making.communicate(timeout=120)
     until(lambda: not left(), left)

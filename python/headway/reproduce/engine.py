@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from headway.reproduce.claim import Claim
     from headway.reproduce.figure import Figure, FigureJob, FigureResult, Paper
     from headway.reproduce.lab import Lab, OneRun, RunRequest
+    from headway.runs.collect import Running
     from headway.runs.many_machines import Machines
     from headway.runs.store import Run, Store
+    from headway.runs.task import Task
 
     Runs = Mapping[RunRequest, Sequence[Run]]
 
@@ -120,7 +122,7 @@ def begin(figures: Sequence[Figure], lab: Lab) -> list[StartedFigure | Outcome]:
     """Asks figures for the runs that they need; those that cannot be made are outcomes already."""
     begun: list[StartedFigure | Outcome] = []
     for figure in figures:
-        own = replace(lab, notes=[], world=figure.world)
+        own = replace(lab, notes=[], around={}, world=figure.world)
         making = figure.make(own)
         try:
             wanted = next(making)
@@ -168,8 +170,9 @@ def make(
         failures = collect_on(machines, missing_runs(begun, store), jobs, store, progress)
     else:
         first, at_a_time = logged(begun) if logs else [], jobs or 1
-        failures = collect(first, at_a_time, store, progress, partial(begin_run, logs=logs))
-        failures += collect(missing_runs(begun, store), at_a_time, store, progress)
+        around = begun.lab.around
+        failures = collect(first, at_a_time, store, progress, partial(_begin_run, around, logs=logs))
+        failures += collect(missing_runs(begun, store), at_a_time, store, progress, partial(_begin_run, around))
     if failures:
         return Outcome(begun.figure, failures=failures, notes=begun.lab.notes)
     found = {one: [run for task in one.tasks if (run := store.find(task))] for one in begun.wanted}
@@ -200,6 +203,11 @@ def make(
         if task.world == SIM and (run := store.find(task)) and (seconds := run.get("took_s")) is not None
     }
     return Outcome(begun.figure, drawn, notes, runs=len(begun.tasks), took_s=took_s)
+
+
+def _begin_run(around: Mapping[str, Callable[[Running], Running]], task: Task, logs: Path | None = None) -> Running:
+    run = begin_run(task, logs=logs)
+    return around[task.spec](run) if task.spec in around else run
 
 
 def _gated(claim: Claim, begun: StartedFigure, recordings: int) -> Claim:

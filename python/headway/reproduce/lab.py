@@ -24,7 +24,9 @@ from headway.runs.task import KERNEL, SIM, canonical, kernel_schemes, seeds_from
 from headway.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from headway.runs.collect import Running
 
 TRAINED = Path("out") / "train"
 """Where `headway train` writes."""
@@ -163,6 +165,8 @@ class Lab:
     """Of each scenario's runs; the others are drawn from it."""
     trained: tuple[str, ...] = ()
     """The paper's own schemes that were trained before its figures are made."""
+    around: dict[str, Callable[[Running], Running]] = field(default_factory=dict)
+    """By spec what makes a run of it another that sees to what the run needs, or fails."""
 
     @property
     def quick(self) -> bool:

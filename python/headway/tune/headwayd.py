@@ -20,7 +20,7 @@ from headway.tune.sockets import SocketMonitor
 from headway.tune.tuner import ALL, DEFAULTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from headway.tune.sockets import Sockets
     from headway.tune.stats import FlowStats
@@ -99,31 +99,44 @@ class HeadwaydStatus:
             self._ended.wait(self._every_s)
 
 
+class Known:
+    """headwayd's flows, found by the ids of sockets: by both ends where it says both, else by the remote one."""
+
+    def __init__(self, flows: Iterable[dict[str, Any]] = ()) -> None:
+        """Of one answer. A flow that is not told from another is not found."""
+        flows = list(flows)
+        ends = Counter(map(_ends, flows))
+        remotes = Counter(map(_remote, flows))
+        # Namespaces may have the same addresses.
+        self._by_ends = {flow: one for one in flows if "local" in one and ends[flow := _ends(one)] == 1}
+        self._by_remote = {end: one for one in flows if "local" not in one and remotes[end := _remote(one)] == 1}
+
+    def find(self, flow: str) -> dict[str, Any] | None:
+        """The flow of this id."""
+        return self._by_ends.get(flow) or self._by_remote.get(_remote_of(flow))
+
+
 def matched(flows: list[dict[str, Any]], ids: list[str]) -> dict[str, dict[str, Any]]:
     """The daemon's flows by the ids of sockets.
 
-    By both ends where it says both, else by the remote one if that is one flow's alone.
+    A flow of which the daemon says the remote end alone is only found if one socket has that end.
     """
-    by_remote: dict[str, list[str]] = {}
-    for flow in ids:
-        by_remote.setdefault(flow.rsplit("-", 1)[1], []).append(flow)
-    remotes = Counter(_plain(str(one.get("remote", ""))) for one in flows)
-    ends = Counter(_ends(one) for one in flows)
-    found: dict[str, dict[str, Any]] = {}
-    for one in flows:
-        remote = _plain(str(one.get("remote", "")))
-        same = by_remote.get(remote, [])
-        if "local" in one:
-            # Namespaces may have the same addresses.
-            if (flow := _ends(one)) in same and ends[flow] == 1:
-                found[flow] = one
-        elif len(same) == 1 and remotes[remote] == 1:
-            found[same[0]] = one
-    return found
+    known = Known(flows)
+    sockets = Counter(map(_remote_of, ids))
+    found = {flow: one for flow in ids if (one := known.find(flow)) is not None}
+    return {flow: one for flow, one in found.items() if "local" in one or sockets[_remote_of(flow)] == 1}
+
+
+def _remote_of(flow: str) -> str:
+    return flow.rsplit("-", 1)[1] if "-" in flow else ""
+
+
+def _remote(one: Mapping[str, Any]) -> str:
+    return _plain(str(one.get("remote", "")))
 
 
 def _ends(one: Mapping[str, Any]) -> str:
-    return f"{_plain(str(one.get('local', '')))}-{_plain(str(one.get('remote', '')))}"
+    return f"{_plain(str(one.get('local', '')))}-{_remote(one)}"
 
 
 def _plain(address: str) -> str:
@@ -196,7 +209,7 @@ class HeadwaydTuner:
     def __init__(self, path: str) -> None:
         """Of the headwayd at `path`."""
         self._path = path
-        self._flows: list[dict[str, Any]] = []
+        self._known = Known()
         self._at = -OLD_S
 
     def apply(self, flow: str, settings: Mapping[str, float]) -> bool:
@@ -207,9 +220,9 @@ class HeadwaydTuner:
             return True
         # One look serves all flows of an answer.
         if time.monotonic() - self._at > LOOK_S:
-            self._flows, self._at = ask(self._path, "status").get("flows", []), time.monotonic()
-        told = matched(self._flows, [flow])
-        return flow in told and bool(ask(self._path, f"set {told[flow].get('flow', '')} {words}").get("flows"))
+            self._known, self._at = Known(ask(self._path, "status").get("flows", [])), time.monotonic()
+        told = self._known.find(flow)
+        return told is not None and bool(ask(self._path, f"set {told.get('flow', '')} {words}").get("flows"))
 
     def close(self) -> None:
         """Nothing is held."""

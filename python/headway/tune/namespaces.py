@@ -95,7 +95,12 @@ class Namespaces:
         try:
             self._enter(home)
             while not self._ended.is_set():
-                self._look(home)
+                try:
+                    self._look(home)
+                except OSError:
+                    # Such as too many open files: refused at the start, looked again later.
+                    if not looked.is_set():
+                        raise
                 looked.set()
                 self._ended.wait(self._every_s)
         except OSError as error:

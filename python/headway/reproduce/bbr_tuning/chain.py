@@ -1,4 +1,7 @@
-"""What tunes flows of the kernel's as users do: headwayd, an agent with a model and a host, over ZeroMQ."""
+"""What tunes flows of the kernel's as users do: headwayd, an agent and a host, over ZeroMQ.
+
+The agent decides by a model, or sets fixed windows, as a control.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import atexit
 import json
 import os
 import re
+import select
 import shutil
 import socket
 import subprocess
@@ -13,10 +17,11 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from headway._native import RunError, find_headwayd
+from headway._native import RunError, UsageError, find_headwayd
 from headway.extras import install
 from headway.models import load
 from headway.reproduce.lab import MissingError
@@ -24,7 +29,12 @@ from headway.reproduce.lab import MissingError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from headway.runs.collect import Running
+
 PATIENCE_S = 20.0
+"""For a host to find its agent."""
+BEGIN_S = 120.0
+"""For a program to say that it is there."""
 SOCKET = "HEADWAYD_SOCKET"
 """Tells runs in real time where to find BBR's estimates."""
 
@@ -35,24 +45,35 @@ class Chain:
     Agent and host speak CURVE over loopback, with keys of their own.
     """
 
-    def __init__(self, model: str) -> None:
-        """Starts headwayd, an agent that decides by `model`, and a host. Raises MissingError, one line."""
+    def __init__(self, decides: str) -> None:
+        """Starts headwayd, an agent that decides by a model or sets fixed windows, and a host.
+
+        Args:
+            decides: A model's name, or windows as `rtprop_window=10s,btlbw_window=10`.
+
+        Raises:
+            MissingError: One of them does not start; one line.
+        """
         try:
             import msgspec  # noqa: F401
             import zmq  # noqa: F401
         except ImportError:
             raise MissingError(f"no tuning over ZeroMQ; install it: {install('tune')}") from None
-        self.model = load(model).id
-        name, _, digest = self.model.partition("@")
+        is_fixed = "=" in decides
+        self.decides = decides if is_fixed else load(decides).id
+        name, _, digest = (
+            ("fix", "@", sha256(decides.encode()).hexdigest()) if is_fixed else self.decides.partition("@")
+        )
         kind = re.sub(r"-v\d+$", "", name).rpartition("-")[2]
         self.controller = f"hw_{kind[:4]}_{digest[:6]}"
-        """The kernel's name of it, which tells models apart."""
+        """The kernel's name of it, which tells what decides apart."""
         self._folder = Path(tempfile.mkdtemp(prefix="headway-tuned-"))
+        self._daemon = self._folder / "headwayd.sock"
         self._running: list[subprocess.Popen[str]] = []
         self._before = os.environ.get(SOCKET)
         atexit.register(self.close)
         try:
-            self._begin(model)
+            self._begin(["--fixed" if is_fixed else "--model", decides])
         except BaseException:
             self.close()
             raise
@@ -71,6 +92,21 @@ class Chain:
         counts.update(host["counters"])
         return counts
 
+    def around(self, run: Running) -> TunedRun:
+        """A run of its flows."""
+        return TunedRun(run, self)
+
+    def serve(self) -> None:
+        """Lets the next run ask its headwayd. Raises UsageError while another chain's run is on."""
+        if any(chain is not self for chain in _under_way):
+            raise UsageError("--jobs: runs of several tuners have to go one at a time; leave it out")
+        _under_way.append(self)
+        os.environ[SOCKET] = str(self._daemon)
+
+    def served(self) -> None:
+        """That run has ended."""
+        _under_way.remove(self)
+
     def close(self) -> None:
         """Ends all three, the host first: it restores defaults."""
         atexit.unregister(self.close)
@@ -88,19 +124,18 @@ class Chain:
         else:
             os.environ[SOCKET] = self._before
 
-    def _begin(self, model: str) -> None:
-        daemon = self._folder / "headwayd.sock"
-        words = ["run", "--controllers", "headway_bbr", "--name", self.controller, "--socket", str(daemon)]
+    def _begin(self, decides: Sequence[str]) -> None:
+        daemon = str(self._daemon)
+        words = ["run", "--controllers", "headway_bbr", "--name", self.controller, "--socket", daemon]
         first = self._start([find_headwayd(), *words])
         if json.loads(first or "{}").get("event") != "ready":
             raise MissingError(f"headwayd does not serve {self.controller}: {self._complaint()}")
-        os.environ[SOCKET] = str(daemon)
         headway = [sys.executable, "-m", "headway", "tune"]
         own = ["--socket", str(self._folder / "agent.sock")]
         url = f"tcp://127.0.0.1:{_free_port()}"
-        if not self._start([*headway, "agent", "--model", model, "--bind", url, *own]):
-            raise MissingError(f"no agent of {model}: {self._complaint()}")
-        own = ["--socket", str(self._folder / "host.sock"), "--headwayd", str(daemon), "--all-namespaces"]
+        if not self._start([*headway, "agent", *decides, "--bind", url, *own]):
+            raise MissingError(f"no agent of {self.decides}: {self._complaint()}")
+        own = ["--socket", str(self._folder / "host.sock"), "--headwayd", daemon, "--all-namespaces"]
         words = ["host", "--name", "bench", "--controller", self.controller, "--agent", url]
         if not self._start([*headway, *words, *own]):
             raise MissingError(f"no host: {self._complaint()}")
@@ -117,7 +152,7 @@ class Chain:
             return {}
 
     def _start(self, command: Sequence[str]) -> str:
-        """Starts a program. Returns the first line that it says, empty if it ends without one."""
+        """Starts a program. Returns the first line that it says, empty without one in BEGIN_S, or at all."""
         environment = os.environ | {
             "HEADWAY_KEYS": str(self._folder / "keys"),
             "HEADWAY_TUNE_RUN": str(self._folder),
@@ -135,28 +170,94 @@ class Chain:
                 text=True,
             )
         self._running.append(process)
-        return process.stdout.readline() if process.stdout else ""
+        out = process.stdout
+        # A program writes its line at once.
+        return out.readline() if out and select.select([out], [], [], BEGIN_S)[0] else ""
 
     def _complaint(self) -> str:
         lines = (self._folder / "complaints").read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it ended without a word"
+        return lines[-1] if lines else "it ended, or hangs, without a word"
+
+
+class TunedRun:
+    """A run whose flows a chain tunes. It fails if no window was set meanwhile: it would be one of plain BBR."""
+
+    def __init__(self, run: Running, chain: Chain) -> None:
+        """Not yet started."""
+        self._run, self._chain = run, chain
+        self._before: int | None = None
+        self._is_tuned = False
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of the run."""
+        return self._run.memory_bytes
+
+    @property
+    def progress(self) -> float:
+        """Of the run."""
+        return self._run.progress
+
+    def start(self) -> None:
+        """Starts it. Raises UsageError."""
+        self._chain.serve()
+        self._before = self._applied()
+        self._run.start()
+
+    def wait(self, timeout_s: float, /) -> bool:
+        """Whether it has ended. Raises RunError, also where it was not tuned."""
+        try:
+            if not self._run.wait(timeout_s):
+                return False
+        except RunError:
+            self._chain.served()
+            raise
+        self._chain.served()
+        now = self._applied()
+        self._is_tuned = self._before is not None and now is not None and now > self._before
+        if self._run.results() and not self._is_tuned:
+            answer = "set no window" if now is not None and self._before is not None else "did not answer"
+            raise RunError(f"its flows were not tuned: host and agent of {self._chain.decides} {answer}")
+        return True
+
+    def cancel(self) -> None:
+        """Gives it up."""
+        self._run.cancel()
+
+    def results(self) -> list[dict[str, Any]]:
+        """Of a run that was tuned."""
+        return self._run.results() if self._is_tuned else []
+
+    def series(self) -> list[dict[str, Any]]:
+        """Of that run."""
+        return self._run.series()
+
+    def _applied(self) -> int | None:
+        try:
+            return self._chain.counters().get("applied", 0)
+        except RunError:
+            return None
+
+
+_under_way: list[Chain] = []
+"""One for each run that is on."""
 
 
 _shared: dict[str, tuple[Chain, int]] = {}
-"""By model, with how many use it."""
+"""By what decides, with how many use it."""
 
 
 @contextmanager
-def tuned(model: str) -> Iterator[Chain]:
-    """A chain of a model, one for all who want it: the kernel has its controller once. Raises MissingError."""
-    chain, users = _shared.get(model) or (Chain(model), 0)
-    _shared[model] = chain, users + 1
+def tuned(decides: str) -> Iterator[Chain]:
+    """A chain, one for all who want it: the kernel has its controller once. Raises MissingError."""
+    chain, users = _shared.get(decides) or (Chain(decides), 0)
+    _shared[decides] = chain, users + 1
     try:
         yield chain
     finally:
-        _, users = _shared.pop(model)
+        _, users = _shared.pop(decides)
         if users > 1:
-            _shared[model] = chain, users - 1
+            _shared[decides] = chain, users - 1
         else:
             chain.close()
 

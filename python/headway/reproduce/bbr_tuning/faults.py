@@ -12,6 +12,7 @@ from headway.reproduce.bbr_tuning.path import (
     LOOKS,
     PAPERS,
     PPO,
+    SAMPLES,
     ends_s,
     first_s,
     means,
@@ -207,15 +208,15 @@ FIGURES = (
     Figure(
         "fig2a",
         "Vanilla BBR, and tuned by PPO, as the round trip grows from 40 to 400 ms",
-        "20 Mbit/s, a queue of 1000 packets, one flow. The step comes after 11 s. Medians of 30 "
-        f"seeds, bins of {BIN_MS:g} ms.",
+        "20 Mbit/s, a queue of 1000 packets, one flow. The step comes after 11 s. Medians of "
+        f"all runs, bins of {BIN_MS:g} ms. {SAMPLES}.",
         fig2a,
     ),
     Figure(
         "fig2b",
         "Vanilla BBR, and tuned by PPO, as the link falls from 20 to 5 Mbit/s",
         "A base RTT of 40 ms, a queue of 1000 packets, one flow. The step comes after 3 s. "
-        f"Medians of 30 seeds, bins of {BIN_MS:g} ms.",
+        f"Medians of all runs, bins of {BIN_MS:g} ms. {SAMPLES}.",
         fig2b,
     ),
 )

@@ -7,8 +7,8 @@ from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from headway._native import Scenario
-from headway.reproduce.lab import MissingError
+from headway._native import Scenario, scheme_members
+from headway.reproduce.lab import MissingError, with_trainings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FIRST_SEED = 60001
 """Of runs that nothing was chosen on."""
 RUNS = 30
+"""Of each training."""
 BIN_MS = 100.0
 PAPERS, LINUX = "BBR, 8 rounds", "BBR, 10 rounds"
 """Vanilla: the paper's BtlBw window, and Linux's."""
@@ -39,25 +40,40 @@ CLOSE_SAYS = (
     "propagation, plus transmission at the current rate"
 )
 
+SAMPLES = (
+    "30 runs of each of five trainings, which are the samples, and as many of vanilla. The shipped "
+    "training is none of them: its reward and recipe were chosen with it"
+)
+
 Series = list[float | None]
 
 
 def schemes(lab: Lab, *, tuned: Sequence[str] = (PPO,), vanilla: Sequence[str] = (PAPERS, LINUX)) -> dict[str, str]:
-    """The schemes by label; a tuned one without its model is left out."""
+    """The schemes by label; a tuned one without its model is left out.
+
+    A tuned one has its other trainings and not the shipped one, with which its reward and recipe were chosen.
+    """
     found = {label: VANILLA[label] for label in vanilla}
     for label in tuned:
+        name = TUNED[label]
         try:
-            found[label] = lab.scheme(TUNED[label])
+            spec = lab.scheme(name)
         except MissingError as why:
             lab.notes.append(f"{label} is missing: {why}")
+        else:
+            found[label] = spec if name in lab.stand_ins else with_trainings(name, shipped=False)
     return found
 
 
 def want(lab: Lab, specs: Mapping[str, str], scenario: str) -> dict[str, RunRequest]:
-    """Their runs on one of the paper's scenarios, with series."""
+    """Their runs on one of the paper's scenarios, with series: of each training as many, and of vanilla as of all.
+
+    Differences are of runs with one seed, so that every scheme needs the seeds of every other.
+    """
     where = Scenario.load(scenario)
+    runs = RUNS * max(len(scheme_members(spec)) for spec in specs.values())
     return {
-        label: lab.want(label, spec, where, series=True, bin_ms=BIN_MS, runs=RUNS) for label, spec in specs.items()
+        label: lab.want(label, spec, where, series=True, bin_ms=BIN_MS, runs=runs) for label, spec in specs.items()
     }
 
 

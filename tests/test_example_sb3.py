@@ -83,7 +83,7 @@ def test_what_the_page_says_you_can_change_is_taken(tmp_path, monkeypatch):
 
 
 def test_the_page_gives_the_range_of_the_environment_that_it_trains_on():
-    from headway.models.paths import trained_range
+    from headway.trained_range import trained_range
 
     names = [name for name, _ in EnvConfig.named("aurora-wide").scenarios]
     assert names == ["aurora-training-wide"]

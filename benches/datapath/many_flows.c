@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many TCP flows that send as fast as they may: many_flows receive PORT | send HOST PORT CONTROLLER FLOWS SECONDS.
- * What comes is not copied, so that the flows and not their program are what costs. Who sends says when all flows are
- * open, from when on SECONDS count, and at its end how much it sent, how many flows failed, and of how many nothing was acknowledged in the second half.
+ * What comes is not copied, so that the flows and not their program are what costs. The sender prints
+ * "open" when all flows are open; SECONDS count from then. At its end it prints how much it sent, how
+ * many flows failed, and of how many nothing was acknowledged in the second half.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

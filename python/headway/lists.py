@@ -70,7 +70,7 @@ def about_model(model: Model | Learner) -> dict[str, Any]:
     `net` is the network in a few words, such as `mlp 30-32-16-1`; a learner has None.
     """
     # NumPy comes along: help has to start without it.
-    from headway.models.paths import described
+    from headway.trained_range import described
 
     card, training = model.card, model.card["training"]
     return {

@@ -25,7 +25,7 @@ def test_a_thousand_flows(many_flows):
         served = {}
 
         def all_deliver():
-            # On a busy machine the first may have ended before the last begin.
+            # On a busy machine the first may have ended before the last delivers.
             delivering = (flow for flow in agent.status()["flows"] if flow["delivered_packets"] > 10)
             served.update({flow["flow"]: flow["policy"] for flow in delivering})
             return len(served) == FLOWS

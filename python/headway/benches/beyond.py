@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway._native import scheme_members
-from headway.models.folder import CARD
-from headway.models.paths import SEEDS, rate_and_rtt
+from headway.trained_range import SEEDS, rate_and_rtt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     Range = Mapping[str, Sequence[float]]
 
+CARD = "card.toml"
 TOLERANCE = 0.05
 """A rate or an RTT that is further than this share beyond the training's is another network."""
 NAMED = 3

@@ -99,7 +99,7 @@ def _readable(card: str) -> str:
 
 def _paths(card: dict[str, Any]) -> dict[str, str]:
     """The paths that a model was trained on, if its card has them."""
-    from headway.models.paths import described
+    from headway.trained_range import described
 
     bounds = card["training"].get("range")
     return {"paths": described(bounds)} if bounds else {}

@@ -14,10 +14,10 @@ from headway.distill import whole
 from headway.distill.student import SIZES, Student
 from headway.envs import EnvConfig, HeadwayVectorEnv
 from headway.models import write
-from headway.models.paths import trained_range
 from headway.train.scenarios import scenario_hashes
 from headway.train.sections import Validation, read_section
 from headway.train.validation import VALIDATION_SEED, Score, measure
+from headway.trained_range import trained_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headway._native import Scenario, UsageError, code_version
-from headway.models.paths import trained_range
 from headway.models.writer import write
+from headway.trained_range import trained_range
 
 if TYPE_CHECKING:
     from headway.envs.config import EnvConfig

@@ -13,12 +13,12 @@ import torch
 from headway._native import RunError, code_version
 from headway.ending import held
 from headway.models import load
-from headway.models.paths import trained_range
 from headway.train import checkpoint, export
 from headway.train.learner import build
 from headway.train.scenarios import scenario_hashes, trained_on
 from headway.train.stopwatch import Stopwatch
 from headway.train.validation import VALIDATION_SEED, Score, measure
+from headway.trained_range import trained_range
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from headway._native import Batch, RunError, Scenario, UsageError, code_version, learn
 from headway.models.learner import write_learner
-from headway.models.paths import trained_range
 from headway.summary import ALL_FLOWS
+from headway.trained_range import trained_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,7 +24,7 @@ def many_flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def sending(program: Path, seconds: int, drains_s: int) -> Iterator["subprocess.Popen[str]"]:
-    """A shell in which they send for `seconds`; it then prints what was sent, a line of JSON.
+    """A shell in which they send for `seconds` from when all are open; then it prints what was sent, as JSON.
 
     The network stays for `drains_s` more, while what the flows have buffered goes out.
     """
@@ -32,4 +32,6 @@ def sending(program: Path, seconds: int, drains_s: int) -> Iterator["subprocess.
     command = [sys.executable, "-m", "headway", "shell", *LINK, "--peer", f"{program} receive 5309", "--"]
     command += ["sh", "-c", f"{send}; sleep {drains_s}"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout
+        assert shell.stdout.readline() == "open\n"
         yield shell

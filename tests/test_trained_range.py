@@ -5,7 +5,7 @@ import pytest
 from headway import models
 from headway._native import Scenario, Trace
 from headway.models.learner import shipped_learners
-from headway.models.paths import described, trained_range
+from headway.trained_range import described, trained_range
 
 LINK = """schema = 1
 name = "{name}"

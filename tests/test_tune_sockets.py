@@ -243,7 +243,7 @@ def test_windows_are_set_as_headwayd_set_does(daemon):
 
 
 def test_the_flows_of_one_look_are_indexed_once(daemon, monkeypatch):
-    """An answer has thousands of flows; to index them anew for each costs their square."""
+    """An answer has thousands of flows; to index them again for each costs their square."""
     indexed = []
     ends = headwayd._ends
     monkeypatch.setattr(headwayd, "_ends", lambda one: indexed.append(one) or ends(one))

@@ -41,7 +41,7 @@ COVERED = [
 ]
 IMPORTED = [
     *(f"python/headway/{name}.py" for name in ("__init__", "companions", "extras", "memory", "streams")),
-    *(f"python/headway/{name}.py" for name in ("summary", "systems", "text", "traces/__init__")),
+    *(f"python/headway/{name}.py" for name in ("summary", "systems", "text", "traces/__init__", "trained_range")),
     *(f"python/headway/api/{name}.py" for name in ("arguments", "errors", "rows", "table")),
     *(f"python/headway/cli/{name}.py" for name in ("paths", "usage")),
     *(f"python/headway/{name}.py" for name in ("report/style", "runs/many_machines", "runs/store")),

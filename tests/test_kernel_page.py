@@ -122,8 +122,9 @@ def test_the_page_names_commit_and_abi_of_each_stage():
 
 def test_the_published_page_names_an_abi_and_todays_targets():
     text = kernel.PAGE.read_text()
-    (known,) = set(map(int, re.findall(r"^- .*, ABI (\d+)$", text, re.MULTILINE)))
-    assert 1 <= known <= kernel.abi()
+    known = set(map(int, re.findall(r"^- .*, ABI (\d+)$", text, re.MULTILINE)))
+    assert known
+    assert known <= {*range(1, kernel.abi() + 1)}
     rows = [line for line in text.splitlines() if line.startswith("| CPU a GB over")]
     assert rows
     assert all("| at most 1.03 |" in line for line in rows)

@@ -396,6 +396,46 @@ def test_runs_of_two_chains_do_not_overlap(monkeypatch, tmp_path):
     other.served()
 
 
+def test_runs_of_two_chains_at_a_time_end_in_a_line_and_no_chain_is_kept(monkeypatch, tmp_path):
+    """The second cannot start. The first is given up, and neither is waited for that never began."""
+
+    class Long(FakeRun):
+        is_over = False
+
+        def cancel(self):
+            self.is_over = True
+
+        def wait(self, _):
+            return self.is_over
+
+        def results(self):
+            return []
+
+    monkeypatch.setenv("HEADWAYD_SOCKET", "before")
+    monkeypatch.setattr(chain.Chain, "counters", lambda _: {"applied": 0})
+    chains = [chain.Chain.__new__(chain.Chain) for _ in range(2)]
+    for number, one in enumerate(chains):
+        one._daemon, one.decides = tmp_path / str(number), f"{number}"
+    tasks = [FakeTask(seed=seed) for seed in (1, 2)]
+    with pytest.raises(UsageError, match="--jobs: runs of several tuners"):
+        collect(tasks, 2, FakeStore(), lambda *_: None, lambda task: TunedRun(Long(), chains[tasks.index(task)]))
+    assert chain._under_way == []
+
+
+def test_a_run_that_cannot_start_leaves_its_chain_to_others(monkeypatch, tmp_path):
+    class Refused(FakeRun):
+        def start(self):
+            raise UsageError("no memory")
+
+    monkeypatch.setenv("HEADWAYD_SOCKET", "before")
+    monkeypatch.setattr(chain.Chain, "counters", lambda _: {"applied": 0})
+    one = chain.Chain.__new__(chain.Chain)
+    one._daemon, one.decides = tmp_path / "one", "one"
+    with pytest.raises(UsageError, match="no memory"):
+        TunedRun(Refused(), one).start()
+    assert chain._under_way == []
+
+
 def test_a_fixed_pair_of_windows_that_does_better_is_found(monkeypatch):
     # Six pairs of the fifteen.
     monkeypatch.setattr("headway.reproduce.bbr_tuning.fixed.SECONDS", (2.0, 10.0))

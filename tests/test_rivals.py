@@ -59,6 +59,9 @@ def test_equal_samples_are_as_uncertain_as_the_rule_of_three_has_it():
     claim = judge("one", "", "", {"a level": (found, Aim(-9.0, 9.0, small=SMALL))})
     assert "rule of three" in claim.note
     assert not from_the_best([mean_of([1.0, 2.0, 4.0])] * 2, SMALL, largest=True).is_widened
+    far = mean_of([90.0] * 5)
+    near = mean_of([1.0, 2.0, 4.0, 3.0, 2.0])
+    assert not from_the_best([near, far], SMALL, largest=True).is_widened, "the equal ones decide neither end"
 
 
 def test_what_was_not_measured_leaves_nothing_to_say():

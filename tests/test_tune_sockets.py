@@ -271,8 +271,8 @@ def test_discovery_of_namespaces_outlives_an_error_of_one_look(monkeypatch):
 
     def files():
         looks.release()
-        if fails:
-            raise fails[0]
+        for error in fails[:1]:
+            raise error
         return there()
 
     monkeypatch.setattr(namespaces, "files", files)

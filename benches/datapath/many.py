@@ -84,8 +84,11 @@ def measure(progress: Progress, models: Path, program: Path, seconds: float, flo
             options = (*one.options, "--flows", f"{max(flows, SLOTS)}")
             row = others.undisturbed(partial(_many, program, options, seconds, flows))
             progress.say(f"{FEW} flows, {one.title}")
-            few = _many(program, options, 1.0, FEW)
-            row["kib_a_flow"] = 1024 * (row["resident_mib"] - few["resident_mib"]) / (row["known"] - few["known"])
+            few = others.undisturbed(partial(_many, program, options, 1.0, FEW))
+            more = row["known"] - few["known"]
+            if more <= 0:
+                raise RuntimeError(f"{flows} flows: the agent knows {row['known']:.0f} of them")
+            row["kib_a_flow"] = 1024 * (row["resident_mib"] - few["resident_mib"]) / more
             found.setdefault(one.title, []).append(row)
     path = {"link_mbps": MBPS, "mtu": MTU, "queue_ms": queue_s(flows) * 1e3, "seconds": seconds, "few": FEW}
     return [
@@ -151,7 +154,8 @@ def _wait_until_open(sending: "subprocess.Popen[str]", flows: int) -> None:
     patience_s = 60 + 10e-3 * flows
     if not sending.stdout or not select([sending.stdout], [], [], patience_s)[0]:
         raise RuntimeError(f"{flows} flows: not all of them are open after {patience_s:.0f} s")
-    sending.stdout.readline()
+    if sending.stdout.readline() != "open\n":
+        raise RuntimeError(f"{flows} flows: the sender ended before all of them were open")
 
 
 def answers(progress: Progress, alone: str | None, folder: Path) -> list[dict[str, Any]]:

@@ -130,7 +130,7 @@ static int send_all(const char *host, int port, const char *controller, int flow
 	unsigned long long sent = 0, *before = calloc(flows, sizeof(*before));
 	double end, half;
 	/* Of more than 1,000 flows each has less to send, and their buffers together stay as large. */
-	int room = (1 << 17) / (flows > 1000 ? flows / 1000 : 1);
+	int room = (1 << 17) * 1000LL / (flows > 1000 ? flows : 1000);
 
 	if (!fds || !before)
 		fail("calloc");

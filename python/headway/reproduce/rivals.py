@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.reproduce.claim import Aim
+from headway.stats.bootstrap import LEVEL
 from headway.stats.estimate import NOTHING, Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    Ends = tuple[float, float]
 
 
 def from_the_best(apart: Sequence[Estimate], small: float, *, largest: bool) -> Estimate:
@@ -38,12 +41,12 @@ def from_the_best(apart: Sequence[Estimate], small: float, *, largest: bool) -> 
     nearest = min if largest else max
     aim = Aim(small=small)
 
-    def interval(level: float) -> tuple[float, float] | None:
+    def ends_of(judged: Callable[[Estimate, float], Ends | None], level: float) -> Ends | None:
         corrected = 1 - (1 - level) / len(apart)
         of_lows, of_highs = (level, corrected) if largest else (corrected, level)
-        lows = [ends[0] for one in apart if (ends := aim.judged(one, of_lows))]
-        highs = [ends[1] for one in apart if (ends := aim.judged(one, of_highs))]
+        lows = [ends[0] for one in apart if (ends := judged(one, of_lows))]
+        highs = [ends[1] for one in apart if (ends := judged(one, of_highs))]
         return (nearest(lows), nearest(highs)) if len(lows) == len(highs) == len(apart) else None
 
-    is_widened = any(aim.judged(one) != one.ci95 for one in apart)
-    return Estimate(nearest(means), interval, is_widened=is_widened)
+    is_widened = ends_of(aim.judged, LEVEL) != ends_of(lambda one, level: one.interval(level), LEVEL)
+    return Estimate(nearest(means), lambda level: ends_of(aim.judged, level), is_widened=is_widened)

@@ -105,8 +105,10 @@ def collect(
                     break
                 task = waiting.popleft()
                 started[task] = time.monotonic()
-                running[task] = run
-                run.start()
+                # One that cannot be started never ends either: it is not waited for.
+                with held():
+                    run.start()
+                    running[task] = run
             for task, run in list(running.items()):
                 try:
                     if not run.wait(LOOK_S / len(running)):

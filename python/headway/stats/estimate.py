@@ -76,7 +76,9 @@ class Estimate:
         if samples and not isinstance(samples, int):
             samples = [[rising(value) for value in values] for values in samples]
         low, high = map(rising, self.possible)
-        return Estimate(None if self.mean is None else rising(self.mean), interval, samples, (low, high))
+        return Estimate(
+            None if self.mean is None else rising(self.mean), interval, samples, (low, high), self.is_widened
+        )
 
 
 NOTHING = Estimate.exactly(None)

@@ -180,13 +180,16 @@ class Chain:
 
 
 class TunedRun:
-    """A run whose flows a chain tunes. It fails if no window was set meanwhile: it would be one of plain BBR."""
+    """A run whose flows a chain tunes. It fails if no window was set meanwhile: it would be one of plain BBR.
+
+    The chain counts windows, not flows: one that is set for any flow of any of its runs is enough.
+    """
 
     def __init__(self, run: Running, chain: Chain) -> None:
         """Not yet started."""
         self._run, self._chain = run, chain
         self._before: int | None = None
-        self._is_tuned = False
+        self._is_tuned = self._is_served = False
 
     @property
     def memory_bytes(self) -> int:
@@ -201,8 +204,13 @@ class TunedRun:
     def start(self) -> None:
         """Starts it. Raises UsageError."""
         self._chain.serve()
-        self._before = self._applied()
-        self._run.start()
+        self._is_served = True
+        try:
+            self._before = self._applied()
+            self._run.start()
+        except BaseException:
+            self._release()
+            raise
 
     def wait(self, timeout_s: float, /) -> bool:
         """Whether it has ended. Raises RunError, also where it was not tuned."""
@@ -210,9 +218,9 @@ class TunedRun:
             if not self._run.wait(timeout_s):
                 return False
         except RunError:
-            self._chain.served()
+            self._release()
             raise
-        self._chain.served()
+        self._release()
         now = self._applied()
         self._is_tuned = self._before is not None and now is not None and now > self._before
         if self._run.results() and not self._is_tuned:
@@ -231,6 +239,11 @@ class TunedRun:
     def series(self) -> list[dict[str, Any]]:
         """Of that run."""
         return self._run.series()
+
+    def _release(self) -> None:
+        if self._is_served:
+            self._is_served = False
+            self._chain.served()
 
     def _applied(self) -> int | None:
         try:

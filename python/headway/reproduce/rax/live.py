@@ -167,7 +167,7 @@ def _of_runs(
     notes = [f"it is so in {counted}"]
     if left_out := len(wanted.seeds) - runs:
         notes.append(f"{left_out} of {len(wanted.seeds)} are unfit and left out")
-    if claim.verdict is Verdict.OPEN and 100 * share_interval(runs, runs)[0] < enough:
+    if runs and claim.verdict is Verdict.OPEN and 100 * share_interval(runs, runs)[0] < enough:
         few = "so few" if enough < ALL else "runs"
         notes.append(f"{runs} of {runs} would be open too: {few} cannot show {enough:g}% at 95%")
     return claim.noted(*notes)

@@ -21,7 +21,7 @@ use tracing_subscriber::prelude::*;
 
 use self::args::{At, Cli, Command, LogFormat, Run, asks_for_state, check};
 use self::kept::{Pinned, place, unload, with_kept};
-use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
+use crate::agent::{Agent, Frame, Policies, Shadow, Store, gradients, serve};
 use crate::control::{self, Mailbox, Reloads, Socket, Wish};
 use crate::error::{Error, Result};
 use crate::network;
@@ -187,6 +187,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     }
     let shadow = run.shadow.is_some().then(|| Shadow::into(file));
     let name = program.name.clone();
+    let gradients = gradients::start(run.learners)?;
     // From here on it serves: a start that fails leaves nothing.
     pinned.keep(&mut program)?;
     let agent = Agent::new(
@@ -196,7 +197,8 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         frame(run),
         run.learners,
         clock::now(),
-    );
+    )
+    .learning_on(gradients);
     let agent = Rc::new(RefCell::new(agent));
     say_ready(vec![ready]);
     let served = serve(&agent, &mailbox, signals, until, run.busy_poll, reload);

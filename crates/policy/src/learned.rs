@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use headway_cc::{
     CongestionControl, Control, Duration, Feedback, NetworkView, PathModel, Probe, Rto, Sent,
@@ -11,8 +12,9 @@ use headway_cc::{
 
 use headway_fixed::{Judgement, Limits};
 
-use crate::dqn::Learner;
+use crate::dqn::Step;
 use crate::host::Host;
+use crate::nn::Network;
 use crate::{AgentSpec, Answer, Beneath, Decider, Folds, Guarding, Interval, Record, SpecError};
 
 /// Decides.
@@ -25,10 +27,14 @@ pub trait Policy: Debug + Send + 'static {
     /// in congestion avoidance by then. What follows is not that answer's doing.
     fn on_refused(&mut self) {}
 
-    /// What learns, if it goes on learning: another of its kind can go on from its network.
-    fn learner(&self) -> Option<&Learner> {
+    /// What it has learned, if it goes on learning: its network, and how many gradient steps that
+    /// took. Another of its kind can go on from it.
+    fn learned(&self) -> Option<(&Network, u64)> {
         None
     }
+
+    /// Lets another thread take its gradient steps, if it takes any.
+    fn step_elsewhere(&mut self, _: &SyncSender<Step>) {}
 
     /// What its host reads of an interval beyond the observation, such as an environment's
     /// measurements.
@@ -49,8 +55,12 @@ impl Policy for Box<dyn Policy> {
         (**self).on_refused();
     }
 
-    fn learner(&self) -> Option<&Learner> {
-        (**self).learner()
+    fn learned(&self) -> Option<(&Network, u64)> {
+        (**self).learned()
+    }
+
+    fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
+        (**self).step_elsewhere(thread);
     }
 
     fn folds(&self) -> Folds {

@@ -1,9 +1,11 @@
 //! Learning in use: against PyTorch's step, against values worked by hand, and in the simulator.
 
 use crate::numbers::{network, numbers};
+use std::sync::mpsc::sync_channel;
+
 use headway_cc::testing::setup;
 use headway_cc::{Duration, Stream, Time};
-use headway_policy::dqn::{DqnPolicy, DqnSpec, Learner, Replay, TdLoss, Transition};
+use headway_policy::dqn::{DqnPolicy, DqnSpec, Learner, Replay, Step, TdLoss, Transition};
 use headway_policy::nn::{NetSpec, Network};
 use headway_policy::{ActionSpec, Interval, Policy, Record, RttSummary, Shaping, Utility};
 use serde::Deserialize;
@@ -115,11 +117,11 @@ fn a_chain_of_two_states_is_learned() {
         let mut random = Stream::new(1, "chain");
         for _ in 0..1500 {
             learner
-                .learn(replay.sample(8, &mut random))
+                .learn(replay.draw(8, &mut random).map(|index| replay.get(index)))
                 .expect("a finite loss");
         }
         for (state, right) in states.iter().zip(VALUES) {
-            for (value, right) in learner.values(state).iter().zip(right) {
+            for (value, right) in values_of(learner.network(), state).iter().zip(right) {
                 assert!(
                     (value - right).abs() < 0.02,
                     "{layers:?}, {loss:?}: {value}, not {right}"
@@ -211,6 +213,13 @@ fn the_rate_counts_as_in_training() {
     assert_eq!(utility.of(&early), None);
 }
 
+/// The Q-values of a state.
+fn values_of(network: &Network, state: &[f32]) -> Vec<f32> {
+    let mut values = vec![0.0; network.spec().outputs()];
+    network.forward(&mut network.state(), state, &mut values);
+    values
+}
+
 fn learning(network: Network, spec: DqnSpec, epsilon: f64) -> DqnPolicy {
     let utility = Utility {
         delta: 0.5,
@@ -244,7 +253,7 @@ fn it_comes_to_prefer_what_pays() {
     assert!(best(&answers[..50]) < 45, "{}", best(&answers[..50]));
     // 0.8 + 0.2 / 3 of them.
     assert!(best(&answers[1500..]) > 400, "{}", best(&answers[1500..]));
-    let values = policy.learner().clone().values(&[1.0]).to_vec();
+    let values = values_of(policy.network(), &[1.0]);
     for (value, right) in values.iter().zip([0.5, 1.0, 2.0]) {
         assert!((value - right).abs() < 0.1, "{values:?}");
     }
@@ -278,12 +287,88 @@ fn the_same_seed_learns_the_same_to_the_bit() {
         for (n, observation) in numbers(8, 2000, 2.0).chunks(4).enumerate() {
             policy.decide(observation, &second(100 + n as u32, n as u32 % 7, 50.0, 40));
         }
-        assert!(policy.learner().steps() > 200 && policy.is_learning());
-        let parameters = policy.learner().network().parameters();
+        assert!(policy.steps() > 200 && policy.is_learning());
+        let parameters = policy.network().parameters();
         parameters.iter().map(|p| p.to_bits()).collect::<Vec<u32>>()
     };
     assert_eq!(run(0.1), run(0.1));
     assert_ne!(run(0.1), run(0.5));
+}
+
+/// Without random actions and with one transition, a step that another thread takes late is the step
+/// that the policy would have taken at once.
+#[test]
+fn a_step_on_another_thread_delays_no_answer_and_counts_once_it_is_done() {
+    let spec = DqnSpec {
+        warmup: 1,
+        every: 1,
+        batch: 1,
+        learning_rate: 0.01,
+        ..DqnSpec::default()
+    };
+    let policy = || learning(network(&net(&[1, 8, 3]), 0), spec.clone(), 0.0);
+    let answer = |policy: &mut DqnPolicy| {
+        let answer = policy.decide(&[1.0], &second(100, 0, 40.0, 40));
+        assert!(answer.is_some(), "it answers at once");
+        policy.steps()
+    };
+    let (thread, steps) = sync_channel::<Step>(1);
+    let (mut waits, mut other) = (policy(), policy());
+    waits.step_elsewhere(&thread);
+    let begin = waits.network().parameters().to_vec();
+    // Nobody takes the step.
+    assert_eq!([(); 10].map(|()| answer(&mut waits)), [0; 10]);
+    assert_eq!(waits.network().parameters(), begin);
+    assert_eq!([(); 2].map(|()| answer(&mut other)), [0, 1]);
+    let step = steps.try_recv().expect("one is asked for");
+    assert!(steps.try_recv().is_err(), "one at a time");
+    step.take();
+    assert_eq!(answer(&mut waits), 1);
+    assert_ne!(other.network().parameters(), begin);
+    assert_eq!(waits.network().parameters(), other.network().parameters());
+    // With it came what followed those ten answers, and the next step is asked for.
+    assert!(format!("{:?}", steps.try_recv()).contains("actions"));
+}
+
+#[test]
+fn without_the_other_thread_it_decides_on() {
+    let spec = DqnSpec {
+        warmup: 1,
+        every: 1,
+        ..DqnSpec::default()
+    };
+    let decide = |policy: &mut DqnPolicy| {
+        let answer = policy.decide(&[1.0], &second(100, 0, 40.0, 40));
+        answer.expect("it answers on").action
+    };
+    // The thread is busy with others' steps, and then takes this one's.
+    let (thread, steps) = sync_channel(1);
+    let mut policies = [0, 1].map(|n| {
+        let mut policy = learning(network(&net(&[1, 8, 3]), n), spec.clone(), 0.0);
+        policy.step_elsewhere(&thread);
+        policy
+    });
+    for policy in &mut policies {
+        (0..5).for_each(|_| _ = decide(policy));
+    }
+    assert!(policies.iter().all(DqnPolicy::is_learning));
+    for policy in &mut policies {
+        while let Ok(step) = steps.try_recv() {
+            step.take();
+        }
+        decide(policy);
+        while let Ok(step) = steps.try_recv() {
+            step.take();
+        }
+        decide(policy);
+        assert!(policy.steps() > 0);
+    }
+    // It ends with a step in hand.
+    drop(steps);
+    for policy in &mut policies {
+        (0..3).for_each(|_| _ = decide(policy));
+        assert!(decide(policy).is_finite());
+    }
 }
 
 /// Learning ends, and what was learned until then goes on deciding; nothing that is not finite ever
@@ -309,8 +394,8 @@ fn numbers_that_are_not_finite_end_the_learning() {
         );
     }
     assert!(policy.is_learning());
-    let before = policy.learner().network().parameters().to_vec();
-    let steps = policy.learner().steps();
+    let before = policy.network().parameters().to_vec();
+    let steps = policy.steps();
     // An RTT that cannot be.
     let bad = Interval {
         rtt: RttSummary {
@@ -321,11 +406,11 @@ fn numbers_that_are_not_finite_end_the_learning() {
     };
     let answer = policy.decide(&[0.5; 4], &bad).expect("an answer").action;
     assert!(answer.is_finite() && !policy.is_learning());
-    assert_eq!(policy.learner().network().parameters(), before);
+    assert_eq!(policy.network().parameters(), before);
     for _ in 0..5 {
         assert_eq!(policy.decide(&[0.5; 4], &fine), Some(answer.into()));
     }
-    assert_eq!(policy.learner().steps(), steps);
+    assert_eq!(policy.steps(), steps);
     for wrong in [&[f32::NAN; 4][..], &[0.5; 3]] {
         assert!(
             policy
@@ -382,7 +467,7 @@ fn what_was_not_carried_out_teaches_nothing() {
             let mut interval = second(100, 0, 40.0, 40);
             interval.latest.flags = if is_tripped { Record::TRIPPED } else { 0 };
             policy.decide(&[1.0], &interval).expect("it answers on");
-            policy.learner().steps()
+            policy.steps()
         })
     };
     assert_eq!(steps([false; 5]), [0, 1, 2, 3, 4]);
@@ -406,7 +491,7 @@ fn a_refused_answer_teaches_nothing() {
         if is_refused {
             policy.on_refused();
         }
-        policy.learner().steps()
+        policy.steps()
     });
     assert_eq!(steps, [0, 1, 1, 1, 2]);
 }

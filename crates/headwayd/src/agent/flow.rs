@@ -5,9 +5,11 @@ mod described;
 use std::mem::swap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use headway_cc::{Bytes, Duration, Param, Setup, Time};
 use headway_kernel::abi::{ActionSlot, LEARNER, Open, Verdict};
+use headway_policy::dqn::Step;
 use headway_policy::model::TrainingRange;
 use headway_policy::schemes::{Carried, Experience, Served};
 use headway_policy::{Action, ClockSpec, Record};
@@ -253,6 +255,13 @@ impl Flow {
         match &self.decides {
             Decides::Policy(served, carried) => Some((served, served.learned(carried)?)),
             Decides::Tuner(..) | Decides::Nobody => None,
+        }
+    }
+
+    /// Lets that thread take its policy's gradient steps.
+    pub fn step_elsewhere(&mut self, thread: Option<&SyncSender<Step>>) {
+        if let (Decides::Policy(_, carried), Some(thread)) = (&mut self.decides, thread) {
+            carried.step_elsewhere(thread);
         }
     }
 

@@ -3,6 +3,7 @@
 mod class;
 mod flow;
 mod flows;
+pub(crate) mod gradients;
 mod kernel;
 mod learners;
 mod paths;
@@ -19,9 +20,11 @@ mod timers;
 mod tuning;
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use headway_cc::{Duration, Time};
 use headway_kernel::abi::{Known, Message, Open, Report, Verdict};
+use headway_policy::dqn::Step;
 use headway_policy::schemes::Served;
 
 pub use class::Class;
@@ -58,6 +61,8 @@ pub struct Agent<K> {
     store: Store,
     frame: Frame,
     learners: Learners,
+    /// Who takes gradient steps; without it the agent does, between answers.
+    gradients: Option<SyncSender<Step>>,
     paths: Paths,
     /// What was set of all flows of a tuner: those that begin later have it too.
     tuned: Vec<(&'static str, f64)>,
@@ -100,11 +105,20 @@ impl<K: Kernel> Agent<K> {
             store,
             frame,
             learners: Learners::at_most(learners, frame.learners_of_user),
+            gradients: None,
             paths: Paths::default(),
             tuned: Vec::new(),
             begun: now,
             saves: now + SAVE_EVERY,
         }
+    }
+
+    /// With a thread that takes the gradient steps of flows that learn, so that no answer waits for
+    /// one.
+    #[must_use]
+    pub fn learning_on(mut self, thread: SyncSender<Step>) -> Agent<K> {
+        self.gradients = Some(thread);
+        self
     }
 
     /// A message of the program of that index.
@@ -174,6 +188,7 @@ impl<K: Kernel> Agent<K> {
         if let Some(verdict) = known.judged() {
             flow.on_verdict(verdict);
         }
+        flow.step_elsewhere(self.gradients.as_ref());
         flow.class = class;
         flow.is_refused = is_refused;
         flow.requires_range = self.frame.requires_range;
@@ -440,6 +455,7 @@ impl<K: Kernel> Agent<K> {
                 (flow.is_refused, flow.class) = (is_refused, class);
                 if let Some(decides) = decides {
                     flow.take_policy(decides);
+                    flow.step_elsewhere(self.gradients.as_ref());
                 }
             });
         }

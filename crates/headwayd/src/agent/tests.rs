@@ -182,6 +182,23 @@ fn how_many_learn_is_counted_as_they_come_and_go() {
     assert_eq!((counted(&agent, "learners"), walked(&agent)), (0, 0));
 }
 
+/// A thread that takes no step delays nobody: `teach` sees a thousand decisions.
+#[test]
+fn flows_that_begin_and_flows_that_are_renewed_leave_gradient_steps_to_the_thread() {
+    let mut agent = agent("owl:online=true", 1);
+    let (thread, steps) = std::sync::mpsc::sync_channel(1);
+    agent.gradients = Some(thread);
+    begin(&mut agent, 1);
+    for spec in ["owl:online=true", "owl:online=true:epsilon=0.02"] {
+        reload(&mut agent, spec);
+        assert_eq!(policies_of(&agent), [Some(spec)]);
+        agent.flows[0].change(1, flow::tests::teach);
+        let flow = agent.flows[0].get(1).expect("it is there");
+        assert_eq!(flow.experience(), 0);
+        assert!(steps.try_recv().is_ok() && steps.try_recv().is_err());
+    }
+}
+
 /// Who resumes what was learned and diverges would begin with it again, at each start: it is kept
 /// no longer.
 #[test]

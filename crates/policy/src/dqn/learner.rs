@@ -90,16 +90,6 @@ impl Learner {
         self.inherited.saturating_add(self.steps)
     }
 
-    /// The Q-values of a state.
-    ///
-    /// # Panics
-    /// If it has another size than the network's inputs.
-    pub fn values(&mut self, state: &[f32]) -> &[f32] {
-        self.network
-            .forward(&mut self.state, state, &mut self.values);
-        &self.values
-    }
-
     /// One gradient step on the mean loss of some transitions; returns that. `None`, with nothing
     /// changed, if the loss or its gradient is not finite or there is no transition.
     pub fn learn<'a>(&mut self, batch: impl Iterator<Item = Transition<'a>>) -> Option<f32> {

@@ -1,10 +1,14 @@
 //! A policy that goes on learning.
 
+use std::mem::replace;
+use std::sync::mpsc::SyncSender;
+
 use headway_cc::{Probe, Setup, Stream};
 
-use super::{DqnSpec, Learner, Replay, Transition};
+use super::trainer::{Done, Progress, Step, Trainer, UnderWay};
+use super::{DqnSpec, Transition};
 use crate::action::largest;
-use crate::nn::{NetError, Network};
+use crate::nn::{NetError, Network, State};
 use crate::{Answer, Interval, Policy, Record, Utility};
 
 /// Decides by the largest Q-value, at random otherwise, and learns from what follows (Owl,
@@ -13,10 +17,16 @@ use crate::{Answer, Interval, Policy, Record, Utility};
 /// An observation or Q-values that are not finite give the [neutral answer](Answer::NEUTRAL),
 /// counted as `refused_decisions`. A loss that is not finite ends the learning (`learning` is 0
 /// then), and the network stays as it was before.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct DqnPolicy {
-    learner: Learner,
-    replay: Replay,
+    spec: DqnSpec,
+    /// Decides, with the parameters of the newest gradient step that is done.
+    network: Network,
+    /// Gradient steps behind it, with those that it went on from.
+    steps: u64,
+    training: Training,
+    /// Which thread takes gradient steps; without one they are taken at once.
+    elsewhere: Option<SyncSender<Step>>,
     utility: Utility,
     epsilon: f64,
     random: Stream,
@@ -26,15 +36,26 @@ pub struct DqnPolicy {
     action: Option<usize>,
     decisions: u64,
     refused: u64,
-    is_learning: bool,
     loss: f32,
+    // Room to work in.
+    state: State,
+    values: Vec<f32>,
+}
+
+/// Where what learns is.
+#[derive(Debug)]
+enum Training {
+    /// Here, with room for the parameters of a step that another thread takes.
+    Here(Box<Trainer>, Option<Network>),
+    Elsewhere(UnderWay),
+    Ended,
 }
 
 impl DqnPolicy {
     /// For a flow that has just begun. `epsilon` is the share of random actions.
     ///
     /// # Errors
-    /// [`NetError`], one line, as [`Learner::new`].
+    /// [`NetError`], one line, as [`Learner::new`](super::Learner::new).
     pub fn new(
         network: Network,
         spec: DqnSpec,
@@ -42,36 +63,79 @@ impl DqnPolicy {
         epsilon: f64,
         setup: &Setup,
     ) -> Result<DqnPolicy, NetError> {
-        let inputs = network.spec().inputs();
+        let trainer = Trainer::new(network.clone(), spec.clone())?;
         Ok(DqnPolicy {
-            replay: Replay::new(spec.capacity, inputs),
-            learner: Learner::new(network, spec)?,
+            spec,
+            steps: 0,
+            training: Training::Here(Box::new(trainer), None),
+            elsewhere: None,
             utility,
             epsilon,
             random: setup.stream("dqn"),
-            before: vec![0.0; inputs],
+            before: vec![0.0; network.spec().inputs()],
             action: None,
             decisions: 0,
             refused: 0,
-            is_learning: true,
             loss: 0.0,
+            state: network.state(),
+            values: vec![0.0; network.spec().outputs()],
+            network,
         })
     }
 
-    /// What has been learned so far.
-    pub fn learner(&self) -> &Learner {
-        &self.learner
+    /// The network that decides.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// How many gradient steps are behind it, with those that it went on from.
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Goes on from what another has learned in this many gradient steps, if it is of the same
     /// size.
     pub fn go_on_from(&mut self, network: &Network, steps: u64) {
-        self.learner.go_on_from(network, steps);
+        if let Training::Here(trainer, _) = &mut self.training {
+            trainer.go_on_from(network, steps);
+            let learner = trainer.learner();
+            let parameters = learner.network().parameters();
+            self.network.parameters_mut().copy_from_slice(parameters);
+            self.steps = learner.steps();
+        }
     }
 
     /// Does it still learn?
     pub fn is_learning(&self) -> bool {
-        self.is_learning
+        !matches!(self.training, Training::Ended)
+    }
+
+    /// Takes the parameters of a gradient step that another thread has taken.
+    fn take_back(&mut self) {
+        let Training::Elsewhere(step) = &mut self.training else {
+            return;
+        };
+        match step.look() {
+            Progress::UnderWay => {}
+            Progress::Lost => self.training = Training::Ended,
+            Progress::Done(Done {
+                trainer,
+                network,
+                loss,
+            }) => {
+                let spare = replace(&mut self.network, network);
+                self.steps = trainer.learner().steps();
+                self.training = Training::Here(trainer, Some(spare));
+                self.on_loss(loss);
+            }
+        }
+    }
+
+    fn on_loss(&mut self, loss: Option<f32>) {
+        match loss {
+            Some(loss) => self.loss = loss,
+            None => self.training = Training::Ended,
+        }
     }
 
     /// Keeps what followed the last decision, and learns if it is time.
@@ -80,29 +144,51 @@ impl DqnPolicy {
         let Some(reward) = self.utility.of(interval) else {
             return;
         };
-        self.replay.push(Transition {
+        let transition = Transition {
             state: &self.before,
             action,
             reward: reward as f32,
             next: observation,
-        });
-        let DqnSpec {
-            batch,
-            every,
-            warmup,
-            ..
-        } = *self.learner.spec();
-        if self.replay.len() >= warmup && self.decisions.is_multiple_of(every) {
-            let batch = self.replay.sample(batch, &mut self.random);
-            match self.learner.learn(batch) {
-                Some(loss) => self.loss = loss,
-                None => self.is_learning = false,
+        };
+        let trainer = match &mut self.training {
+            Training::Here(trainer, _) => trainer,
+            Training::Elsewhere(step) => return step.push(transition),
+            Training::Ended => return,
+        };
+        trainer.push(transition);
+        let DqnSpec { every, warmup, .. } = self.spec;
+        if trainer.transitions() >= warmup && self.decisions.is_multiple_of(every) {
+            trainer.draw(self.spec.batch, &mut self.random);
+            self.step();
+        }
+    }
+
+    /// A gradient step, or the beginning of one.
+    fn step(&mut self) {
+        let Training::Here(mut trainer, spare) = replace(&mut self.training, Training::Ended)
+        else {
+            return;
+        };
+        match &self.elsewhere {
+            Some(thread) => {
+                let spare = spare.unwrap_or_else(|| self.network.clone());
+                self.training = match UnderWay::send(thread, trainer, spare) {
+                    Ok(step) => Training::Elsewhere(step),
+                    Err((trainer, spare)) => Training::Here(trainer, Some(spare)),
+                };
+            }
+            None => {
+                let loss = trainer.step(&mut self.network);
+                self.steps = trainer.learner().steps();
+                self.training = Training::Here(trainer, spare);
+                self.on_loss(loss);
             }
         }
     }
 
     fn choose(&mut self, observation: &[f32]) -> Option<usize> {
-        let values = self.learner.values(observation);
+        let values = &mut self.values;
+        self.network.forward(&mut self.state, observation, values);
         if !values.iter().all(|v| v.is_finite()) {
             return None;
         }
@@ -118,9 +204,10 @@ impl Policy for DqnPolicy {
         let is_sound =
             observation.len() == self.before.len() && observation.iter().all(|x| x.is_finite());
         self.decisions += 1;
+        self.take_back();
         // While the guard has the flow, what follows is Cubic's doing.
         let is_carried_out = !interval.latest.has(Record::TRIPPED);
-        if is_sound && self.is_learning && is_carried_out {
+        if is_sound && is_carried_out {
             self.learn(observation, interval);
         }
         let chosen = match is_sound {
@@ -140,14 +227,18 @@ impl Policy for DqnPolicy {
         self.action = None;
     }
 
-    fn learner(&self) -> Option<&Learner> {
-        Some(&self.learner)
+    fn learned(&self) -> Option<(&Network, u64)> {
+        Some((&self.network, self.steps))
+    }
+
+    fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
+        self.elsewhere = Some(thread.clone());
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
         probe.value("refused_decisions", self.refused as f64);
-        probe.value("learning", f64::from(u8::from(self.is_learning)));
-        probe.value("gradient_steps", self.learner.steps() as f64);
+        probe.value("learning", f64::from(u8::from(self.is_learning())));
+        probe.value("gradient_steps", self.steps as f64);
         probe.value("td_loss", f64::from(self.loss));
     }
 }

@@ -92,14 +92,10 @@ impl Replay {
         }
     }
 
-    /// So many of them at random, any more than once; none if there is none.
-    pub fn sample(
-        &self,
-        count: usize,
-        random: &mut Stream,
-    ) -> impl Iterator<Item = Transition<'_>> {
+    /// The indices of so many of them at random, any more than once; none if there is none.
+    pub fn draw(&self, count: usize, random: &mut Stream) -> impl Iterator<Item = usize> {
         let count = if self.is_empty() { 0 } else { count };
-        (0..count).map(|_| self.get(random.below(self.len() as u64) as usize))
+        (0..count).map(|_| random.below(self.len() as u64) as usize)
     }
 }
 
@@ -122,7 +118,8 @@ mod tests {
         let kept: Vec<usize> = (0..replay.len()).map(|i| replay.get(i).action).collect();
         assert_eq!(kept, [4, 5, 2, 3]);
         let mut drawn = [0; 6];
-        for one in replay.sample(40_000, &mut Stream::new(1, "replay")) {
+        for index in replay.draw(40_000, &mut Stream::new(1, "replay")) {
+            let one = replay.get(index);
             assert_eq!(one.state[0] + 1.0, one.next[0]);
             assert_eq!(
                 (one.state[0], one.reward),

@@ -1,13 +1,14 @@
 //! A learned scheme as an agent outside the transport serves it.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use headway_cc::{Param, Probe, Registry, SchemeError, Selection, Setup, Values};
 use headway_fixed::Int8;
 
 use super::rax_records::RaxOverRecords;
 use super::{Rax, RaxCheckpoint, RaxSpec, SCHEMES, interval, rax_pretrained};
-use crate::dqn::Learner as DqnLearner;
+use crate::dqn::Step;
 use crate::model::{Learner, Model, Taught, TrainingRange};
 use crate::{AgentSpec, Decider, Policy, Record};
 
@@ -149,11 +150,9 @@ impl Served {
     pub fn learned(&self, flow: &Carried) -> Option<Vec<u8>> {
         match flow {
             Carried::Net(decider) => {
-                let learner = decider.policy().learner()?;
-                let network = learner.network();
+                let (network, steps) = decider.policy().learned()?;
                 let is_sound = network.parameters().iter().all(|x| x.is_finite());
-                let write =
-                    || Taught::write(network, learner.steps(), self.model_id(), self.spec());
+                let write = || Taught::write(network, steps, self.model_id(), self.spec());
                 is_sound.then(write)
             }
             Carried::Rax(rax) => rax.learned().map(String::into_bytes),
@@ -240,11 +239,20 @@ impl Carried {
         }
     }
 
+    /// Lets another thread take gradient steps on a network, so that no answer waits for one. Rax's
+    /// are part of each answer.
+    pub fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
+        match self {
+            Carried::Net(decider) => decider.policy_mut().step_elsewhere(thread),
+            Carried::Rax(_) => {}
+        }
+    }
+
     /// How many gradients it has learned from, with those that it goes on from; 0 if it does not
     /// learn.
     pub fn updates(&self) -> u64 {
         match self {
-            Carried::Net(decider) => decider.policy().learner().map_or(0, DqnLearner::steps),
+            Carried::Net(decider) => decider.policy().learned().map_or(0, |(_, steps)| steps),
             Carried::Rax(rax) => rax.updates(),
         }
     }

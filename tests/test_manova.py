@@ -179,7 +179,7 @@ def test_p_of_equal_runs_is_how_probable_it_is_that_none_differed(in_pairs):
     many = {f"as {k}": [92.0] * 2 for k in range(17)}
     found = Pairwise({"a": [100.0] * 2, **many}, in_pairs=in_pairs)
     assert len(found.p) == 153
-    assert found.told_apart == 0
+    assert found.differing_pairs == 0
     # The smaller group leaves more open.
     if not in_pairs:
         uneven = Pairwise({"a": [100.0] * 20, "b": [92.0] * 3}, in_pairs=False)
@@ -203,7 +203,7 @@ def test_groups_a_bin_of_the_histogram_apart_are_not_told_apart():
     for in_pairs in (True, False):
         found = Pairwise(groups, in_pairs=in_pairs, resolution=0.002)
         assert [found.differ(*pair) for pair in ("ab", "ad", "bd")] == [False, True, True]
-        assert Pairwise(groups, in_pairs=in_pairs).told_apart == 3
+        assert Pairwise(groups, in_pairs=in_pairs).differing_pairs == 3
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_the_best_are_those_not_told_apart_from_it():
     independent = Pairwise(groups, in_pairs=False)
     assert independent.ranked()[-1] == "low"
     assert set(independent.best()) == {"same", "high", "middle"}
-    assert independent.told_apart == 3
+    assert independent.differing_pairs == 3
     # In pairs the fifth between high and middle is certain; what is told apart from the best is
     # another thing.
     together = Pairwise(groups, in_pairs=True)
@@ -255,7 +255,7 @@ def test_groups_that_are_alike_are_seldom_told_apart():
     for _ in range(2000):
         common = random.normal(0, 3, 12)
         groups = {name: common + random.normal(10, 1, 12) for name in "ABCDEF"}
-        wrong += Pairwise(groups, in_pairs=True).told_apart > 0
+        wrong += Pairwise(groups, in_pairs=True).differing_pairs > 0
     assert wrong / 2000 <= 0.05 + 0.008
 
 

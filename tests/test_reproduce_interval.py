@@ -15,7 +15,7 @@ from headway.reproduce.engine import recorded
 from headway.reproduce.figure import FigureResult
 from headway.reproduce.interval import beyond as past
 from headway.reproduce.interval.estimates import above, estimates, which_explains
-from headway.reproduce.interval.found import AS_PRINTED, LETTERS, Found, reward
+from headway.reproduce.interval.group_results import AS_PRINTED, LETTERS, GroupResults, reward
 from headway.reproduce.interval.groups import BESIDE, EVERY, PAPERS, specs
 from headway.reproduce.interval.network import group_table, p_text
 from headway.reproduce.interval.networks import NETWORKS
@@ -282,7 +282,7 @@ def test_runs_without_a_number_leave_their_seed_out():
     wanted = lab.each(specs(lab), Scenario.load("pantheon-default"))
     runs = {one: [by_the_paper(one, k) | {"seed": k, "seconds": 60.0} for k in range(3)] for one in wanted.values()}
     runs[wanted["C"]][1]["delay_p95_ms"] = None
-    found = Found(Measured(runs), wanted)
+    found = GroupResults(Measured(runs), wanted)
     assert found.samples == 2
     assert found.ranked("throughput_mbps")[0] == "I"
 
@@ -469,7 +469,7 @@ def test_a_share_lost_has_no_interval_below_0():
     # One run of ten loses 5%: 0.5% on average, and Student's interval reaches to -0.63.
     runs = {w: [one | {"seed": k, "loss": 0.05 * (k == 0)} for k in range(10)] for w in wanted.values()}
     network = NETWORKS[0]
-    rows = group_table(network, {network.scenario: Found(Measured(runs), wanted)})
+    rows = group_table(network, {network.scenario: GroupResults(Measured(runs), wanted)})
     assert {row[4].strip("*") for row in rows[1:]} == {"0.50 (0.00 to 1.63)"}
 
 

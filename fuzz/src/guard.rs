@@ -1,6 +1,6 @@
 //! The guard: limits, records, questions and answers of any bytes.
 
-use headway_fixed::{Guard, Judgement, Limits, Reason, RecordBytes};
+use headway_fixed::{Guard, Verdict, Limits, Reason, RecordBytes};
 use zerocopy::FromBytes;
 
 use super::Bytes;
@@ -68,13 +68,13 @@ fn next(last: &RecordBytes, input: &mut Bytes<'_>) -> RecordBytes {
     record
 }
 
-fn judge(guard: &mut Guard, limits: &Limits, record: &RecordBytes) -> Judgement {
+fn judge(guard: &mut Guard, limits: &Limits, record: &RecordBytes) -> Verdict {
     let trips = guard.trips();
     let judgement = guard.judge(limits, record);
-    let is_policys = matches!(judgement, Judgement::Policys | Judgement::Returns);
+    let is_policys = matches!(judgement, Verdict::Policy | Verdict::Resume);
     assert_eq!(guard.reason() == Reason::Fine, is_policys);
     let is_counted = guard.trips() != trips;
-    assert_eq!(is_counted, judgement == Judgement::Trips);
+    assert_eq!(is_counted, judgement == Verdict::Trip);
     assert!(guard.restart(limits, record) >= limits.least_ssthresh);
     assert!((1.0..=1e6).contains(&guard.cubic().cwnd()));
     judgement
@@ -88,5 +88,5 @@ fn comes_back(guard: &mut Guard, limits: &Limits, mut last: RecordBytes) {
     last[0] = guard.until_ns().max(last[0]);
     guard.ask(last[0]);
     guard.answer(limits, last[0], last[0], last[0]);
-    assert_eq!(judge(guard, limits, &last), Judgement::Returns);
+    assert_eq!(judge(guard, limits, &last), Verdict::Resume);
 }

@@ -91,7 +91,7 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None,
         }
         if len(flows) > 1:
             row["flows"] = [
-                {"flow": flow, **_who(of_flow[0]), **found[flow]}
+                {"flow": flow, **_flow_labels(of_flow[0]), **found[flow]}
                 for flow, of_flow in flows.items()
                 if flow != ALL_FLOWS
             ]
@@ -115,7 +115,7 @@ def _models(runs: Sequence[Run]) -> str | None:
     return ",".join(dict.fromkeys(known)) or None
 
 
-def _who(run: Run) -> dict[str, str | None]:
+def _flow_labels(run: Run) -> dict[str, str | None]:
     return {"scheme": run["flow_scheme"], "model": run.get("model")}
 
 

@@ -13,7 +13,7 @@ import pytest
 import daemon
 from headway._native import find_headwayd
 from kernel import path
-from kernel.agents import Told, seen
+from kernel.agents import Status, seen
 from waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
@@ -98,7 +98,7 @@ class Served:
     agent: daemon.Daemon
     flow: path.Flow
     listening: socket.socket
-    told: Told
+    told: Status
 
 
 POLICIES = ("owl", "aurora", "rax-pretrained", "bbr-tuner-ppo")

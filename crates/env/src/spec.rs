@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headway_cc::{Duration, Registry, Stream};
-use headway_policy::{AgentSpec, BeneathSpec, SpecError};
+use headway_policy::{AgentSpec, BaseSpec, SpecError};
 use headway_scenario::{Network, RateSpec, Scenario, TraceStore};
 use headway_sim::SimulationError;
 
@@ -171,14 +171,14 @@ impl EnvSpec {
         let Start::Capacity(low, high) = self.start else {
             return Ok(());
         };
-        let wrong = match &self.agent.beneath {
-            BeneathSpec::Rate { .. } if 0.0 < low && low <= high && high <= 1000.0 => return Ok(()),
-            BeneathSpec::Rate { .. } => {
+        let wrong = match &self.agent.base {
+            BaseSpec::Rate { .. } if 0.0 < low && low <= high && high <= 1000.0 => return Ok(()),
+            BaseSpec::Rate { .. } => {
                 format!(
                     "initial_rate is [{low}, {high}], must be from low to high, above 0, at most 1000"
                 )
             }
-            BeneathSpec::Scheme { .. } => {
+            BaseSpec::Scheme { .. } => {
                 "initial_rate is for an agent whose base controller is a rate".to_owned()
             }
         };
@@ -212,11 +212,11 @@ impl EnvSpec {
             return Arc::clone(&self.agent);
         };
         let mut agent = AgentSpec::clone(&self.agent);
-        if let BeneathSpec::Rate {
+        if let BaseSpec::Rate {
             initial_mbps,
             min_mbps,
             max_mbps,
-        } = &mut agent.beneath
+        } = &mut agent.base
         {
             let times = Stream::new(seed, "episode.initial_rate").range(low, high);
             *initial_mbps = (times * path_mbps).clamp(*min_mbps, *max_mbps);

@@ -50,17 +50,17 @@ impl Reason {
     }
 }
 
-/// `enum headway_judgement`: whose a flow is.
+/// `enum headway_judgement`: who controls a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judgement {
-    /// The policy's.
-    Policys,
-    /// Cubic's, just now.
-    Trips,
-    /// Cubic's.
-    Cubics,
-    /// The policy's again, just now.
-    Returns,
+pub enum Verdict {
+    /// The policy controls the flow.
+    Policy,
+    /// The guard has just tripped: the flow falls back to Cubic.
+    Trip,
+    /// Cubic controls the flow since an earlier trip.
+    Fallback,
+    /// The policy controls the flow again, from now on.
+    Resume,
 }
 
 /// The size of `struct headway_guard`: tests/layout.rs.
@@ -122,12 +122,12 @@ impl Guard {
 
     /// The flow's state at an acknowledgement or a timeout, after the base controller, in the order
     /// of their times.
-    pub fn judge(&mut self, limits: &Limits, record: &RecordBytes) -> Judgement {
+    pub fn judge(&mut self, limits: &Limits, record: &RecordBytes) -> Verdict {
         match native::headway_native_guard_judge(self, limits, record) {
-            0 => Judgement::Policys,
-            1 => Judgement::Trips,
-            2 => Judgement::Cubics,
-            _ => Judgement::Returns,
+            0 => Verdict::Policy,
+            1 => Verdict::Trip,
+            2 => Verdict::Fallback,
+            _ => Verdict::Resume,
         }
     }
 

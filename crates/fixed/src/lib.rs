@@ -14,7 +14,7 @@ mod rate_agent;
 pub mod vectors;
 
 pub use cubic::Cubic;
-pub use guard::{Guard, Judgement, Reason};
+pub use guard::{Guard, Reason, Verdict};
 pub use limits::{LimitError, Limits};
 pub use log2::log2;
 pub use mlp::{HIDDEN1, HIDDEN2, INPUTS, Mlp, MlpValues};

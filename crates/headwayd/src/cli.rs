@@ -21,8 +21,8 @@ use tracing_subscriber::prelude::*;
 
 use self::args::{At, Cli, Command, LogFormat, Run, asks_for_state, check};
 use self::kept::{Pinned, place, unload, with_kept};
-use crate::agent::{Agent, Frame, Policies, Shadow, Store, gradients, serve};
-use crate::control::{self, Mailbox, Reloads, Socket, Wish};
+use crate::agent::{Agent, AgentOptions, Policies, Shadow, Store, gradients, serve};
+use crate::control::{self, AgentCommand, Mailbox, Reloads, Socket};
 use crate::error::{Error, Result};
 use crate::network;
 use crate::programs::listeners::warning;
@@ -173,7 +173,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let (mailbox, sender) = Mailbox::new()?;
     if let Some(source) = network {
         let hears = sender.clone();
-        thread::spawn(move || source.listen(|news| drop(hears.ask(Wish::Hear(news)))));
+        thread::spawn(move || source.listen(|news| drop(hears.ask(AgentCommand::Hear(news)))));
     }
     let listener = socket.listener()?;
     let asks = sender.clone();
@@ -194,7 +194,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         vec![(program, policies)],
         shadow,
         store,
-        frame(run),
+        agent_options(run),
         run.learners,
         clock::now(),
     )
@@ -279,7 +279,7 @@ fn chosen(run: &Run) -> Result<(Controller, Option<Policies>)> {
         [one] => one,
         _ => return wrong("--controllers: a policy has one"),
     };
-    policies.check(controller, frame(run))?;
+    policies.check(controller, agent_options(run))?;
     if asks_for_state(run) && !policies.learn() {
         return wrong(
             "--state keeps what a policy learns in use, and none does; give owl:online=true, or leave --state out",
@@ -329,14 +329,14 @@ fn load(
         None => Program::load(controller, options)?,
     };
     match policies {
-        Some(policies) => policies.configure(&mut program, frame(run))?,
-        None => program.configure(frame(run).without_policy(), None)?,
+        Some(policies) => policies.configure(&mut program, agent_options(run))?,
+        None => program.configure(agent_options(run).without_policy(), None)?,
     }
     Ok(program)
 }
 
-fn frame(run: &Run) -> Frame {
-    Frame {
+fn agent_options(run: &Run) -> AgentOptions {
+    AgentOptions {
         report_interval_us: run.report_interval,
         is_shadow: run.shadow.is_some(),
         is_written_down: matches!(run.shadow, Some(Some(_))),

@@ -6,7 +6,7 @@ mod bpf;
 
 use bpf::Loaded;
 use headway_fixed::vectors::Draw;
-use headway_fixed::{Guard, Judgement, Limits, Reason, RecordBytes};
+use headway_fixed::{Guard, Limits, Reason, RecordBytes, Verdict};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 const OBJECT: &[u8] = include_bytes!("../../kernel/bpf/tests/guard_test.bpf.o");
@@ -168,7 +168,7 @@ fn compare(
         both.run("test_judge", asked, |guard, limits| {
             let judgement = guard.judge(limits, &last);
             judged[judgement as usize] += 1;
-            if judgement == Judgement::Trips {
+            if judgement == Verdict::Trip {
                 reasons[guard.reason() as usize] += 1;
             }
             judgement as u64

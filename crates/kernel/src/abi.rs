@@ -2,7 +2,7 @@
 
 use headway_cc::{Kind, Param};
 use headway_fixed::{LimitError, Limits};
-use headway_policy::{Action, AgentSpec, BeneathSpec, Record};
+use headway_policy::{Action, AgentSpec, BaseSpec, Record};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `HEADWAY_MAGIC`
@@ -293,8 +293,8 @@ impl SettingValues {
     /// For flows of such an agent.
     pub fn of(agent: &AgentSpec) -> SettingValues {
         let bytes_a_second = |mbps: f64| (mbps * 1e6 / 8.0) as u64;
-        match agent.beneath {
-            BeneathSpec::Rate {
+        match agent.base {
+            BaseSpec::Rate {
                 initial_mbps,
                 min_mbps,
                 max_mbps,
@@ -304,7 +304,7 @@ impl SettingValues {
                 max_rate: bytes_a_second(max_mbps),
                 ..SettingValues::default()
             },
-            BeneathSpec::Scheme { grows, .. } => SettingValues {
+            BaseSpec::Scheme { grows, .. } => SettingValues {
                 grows: grows.into(),
                 ..SettingValues::default()
             },

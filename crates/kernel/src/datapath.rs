@@ -7,12 +7,12 @@ use headway_cc::{
     Base, Bytes, CongestionControl, Control, Duration, Feedback, NetworkView, Param, PathModel,
     Probe, Rto, RttStats, Sent, Setup, Stamp, Tag, Time,
 };
-use headway_fixed::{Int8, Judgement, Limits, RateAgent};
-use headway_policy::{Action, AgentSpec, Beneath, BeneathSpec, Guarding, Record, SpecError};
+use headway_fixed::{Int8, Limits, RateAgent, Verdict};
+use headway_policy::{Action, AgentSpec, BaseController, BaseSpec, Guarding, Record, SpecError};
 use zerocopy::transmute_ref;
 
 use crate::abi::{ActionSlot, LEARNER, LEAVE, SET_CWND, SettingValues};
-use crate::fake::Place;
+use crate::fake::FlowSlot;
 use crate::window::{Window, kernels_cubic};
 use crate::{FakeKernel, TcpSock};
 
@@ -31,15 +31,15 @@ const PROCESSING: Duration = Duration::from_micros(5);
 pub struct Datapath {
     kernel: FakeKernel,
     setup: Setup,
-    spec: BeneathSpec,
-    beneath: Beneath,
+    spec: BaseSpec,
+    base: BaseController,
     guard: Guarding,
     /// The Cubic that has the flow instead of a rate, or of BBR.
     cubic: Option<Box<cubic::Cubic>>,
     sock: TcpSock,
     rtt: RttStats,
     latest: Record,
-    place: Option<Place>,
+    place: Option<FlowSlot>,
     /// Of the last action that was found.
     sequence: u32,
     /// Of the policy that the program evaluates itself.
@@ -55,7 +55,7 @@ pub struct Datapath {
     is_open: bool,
     is_own: bool,
     is_new: bool,
-    is_cubics: bool,
+    in_fallback: bool,
     is_left: bool,
     is_learners: bool,
     /// The guard has begun with it.
@@ -73,21 +73,21 @@ impl Datapath {
         spec: &AgentSpec,
         setup: &Setup,
     ) -> Result<Datapath, SpecError> {
-        let beneath = Beneath::new(&spec.beneath, &spec.action, setup)?;
-        Ok(Datapath::over(kernel, spec.beneath.clone(), beneath, setup))
+        let base = BaseController::new(&spec.base, &spec.action, setup)?;
+        Ok(Datapath::over(kernel, spec.base.clone(), base, setup))
     }
 
     /// A flow of `headway_window` that begins: its window is the policy's in every state.
     pub fn of_window(kernel: &FakeKernel, setup: &Setup) -> Datapath {
-        let spec = BeneathSpec::Scheme {
+        let spec = BaseSpec::Scheme {
             name: "cubic".to_owned(),
             grows: false,
         };
-        let beneath = Beneath::Base(Box::new(Window::new(setup)));
-        Datapath::over(kernel, spec, beneath, setup)
+        let base = BaseController::Base(Box::new(Window::new(setup)));
+        Datapath::over(kernel, spec, base, setup)
     }
 
-    fn over(kernel: &FakeKernel, spec: BeneathSpec, beneath: Beneath, setup: &Setup) -> Datapath {
+    fn over(kernel: &FakeKernel, spec: BaseSpec, base: BaseController, setup: &Setup) -> Datapath {
         let settings = kernel.settings();
         let mut flow = Datapath {
             kernel: kernel.clone(),
@@ -95,7 +95,7 @@ impl Datapath {
             guard: Guarding::new(setup, settings.limits),
             cubic: None,
             spec,
-            beneath,
+            base,
             sock: TcpSock::new(setup.mss),
             rtt: RttStats::default(),
             latest: Record::default(),
@@ -111,13 +111,13 @@ impl Datapath {
             is_open: false,
             is_own: false,
             is_new: true,
-            is_cubics: settings.is_shadow != 0,
+            in_fallback: settings.is_shadow != 0,
             is_left: false,
             is_learners: false,
             is_judged: false,
         };
         // BBR is BBR before anybody serves it; all else is Cubic's until then.
-        if flow.is_cubics || !matches!(flow.beneath, Beneath::Tunable(_)) {
+        if flow.in_fallback || !matches!(flow.base, BaseController::Tunable(_)) {
             flow.go_alone((setup.initial_cwnd, Bytes::MAX));
         }
         flow
@@ -132,7 +132,7 @@ impl Datapath {
     pub fn model(&self) -> Option<PathModel> {
         match self.cubic {
             Some(_) => None,
-            None => self.beneath.model(),
+            None => self.base.model(),
         }
     }
 
@@ -144,9 +144,9 @@ impl Datapath {
     /// Cubic has the flow from there on.
     fn go_alone(&mut self, start: (Bytes, Bytes)) {
         self.is_steered = false;
-        match &mut self.beneath {
-            Beneath::Base(scheme) => scheme.go_alone(start.0, start.1),
-            Beneath::Rate(_) | Beneath::Tunable(_) => {
+        match &mut self.base {
+            BaseController::Base(scheme) => scheme.go_alone(start.0, start.1),
+            BaseController::Rate(_) | BaseController::Tunable(_) => {
                 let mut cubic = kernels_cubic(&self.setup);
                 cubic.go_alone(start.0, start.1);
                 self.cubic = Some(Box::new(cubic));
@@ -165,7 +165,7 @@ impl Datapath {
     fn give_to_policy(&mut self) {
         let cubic = self.cubic.take().filter(|_| !self.is_new);
         let left = cubic.map(|cubic| cubic.control().cwnd);
-        self.beneath.return_to_policy(&self.spec, left, &self.rtt);
+        self.base.return_to_policy(&self.spec, left, &self.rtt);
         self.is_steered = true;
     }
 
@@ -173,13 +173,13 @@ impl Datapath {
     fn controller(&self) -> &dyn CongestionControl {
         match &self.cubic {
             Some(cubic) => cubic.as_ref(),
-            None => self.beneath.controller(),
+            None => self.base.controller(),
         }
     }
 
     /// Tells the base controller, and the Cubic in its place if there is one.
     fn tell(&mut self, mut news: impl FnMut(&mut dyn CongestionControl)) {
-        news(self.beneath.controller_mut());
+        news(self.base.controller_mut());
         if let Some(cubic) = &mut self.cubic {
             news(cubic.as_mut());
         }
@@ -187,9 +187,9 @@ impl Datapath {
 
     /// The policy that is evaluated here, if this program has one.
     fn own_policy(&self) -> Option<Int8> {
-        match self.beneath {
-            Beneath::Rate(_) => self.kernel.own_policy(),
-            Beneath::Base(_) | Beneath::Tunable(_) => None,
+        match self.base {
+            BaseController::Rate(_) => self.kernel.own_policy(),
+            BaseController::Base(_) | BaseController::Tunable(_) => None,
         }
     }
 
@@ -244,11 +244,11 @@ impl Datapath {
         let [decided, answered, expires] =
             [action.decided_ns, action.answered_ns, action.expires_ns].map(Time::from_nanos);
         let is_allowed = self.guard.answer(decided, answered, now);
-        (is_allowed && now < expires && !self.is_cubics).then_some(action)
+        (is_allowed && now < expires && !self.in_fallback).then_some(action)
     }
 
     fn act(&mut self, now: Time, slot: &ActionSlot) {
-        if !self.beneath.may_act() {
+        if !self.base.may_act() {
             return;
         }
         let mut actions = slot.actions(self.tunables());
@@ -258,14 +258,14 @@ impl Datapath {
         }
         for action in actions {
             let (mss, guard) = (self.setup.mss, Some(&mut self.guard));
-            self.beneath.act(now, mss, &self.rtt, action, guard);
+            self.base.act(now, mss, &self.rtt, action, guard);
         }
     }
 
     fn tunables(&self) -> &'static [Param] {
-        match &self.beneath {
-            Beneath::Tunable(scheme) => scheme.tunables(),
-            Beneath::Rate(_) | Beneath::Base(_) => &[],
+        match &self.base {
+            BaseController::Tunable(scheme) => scheme.tunables(),
+            BaseController::Rate(_) | BaseController::Base(_) => &[],
         }
     }
 
@@ -280,7 +280,7 @@ impl Datapath {
     /// `report()`, and what each program does with what that returns.
     fn report(&mut self, now: Time, acks: u32, own_policy: Option<&Int8>) {
         let settings = self.kernel.settings();
-        let is_steerable = own_policy.is_none() && self.beneath.may_act();
+        let is_steerable = own_policy.is_none() && self.base.may_act();
         self.acks += acks;
         self.sock.allow(&self.control(), self.setup.mss);
         let mut record = self.sock.record(TcpSock::now_ns(now), acks);
@@ -296,7 +296,7 @@ impl Datapath {
             self.guard.ask(now);
         }
         self.judge(&record, &settings);
-        if self.is_cubics {
+        if self.in_fallback {
             record.flags |= Record::TRIPPED;
         }
         self.latest = record;
@@ -314,7 +314,7 @@ impl Datapath {
         if settings.is_shadow != 0 {
             return;
         }
-        let is_nobodys = self.is_left || (self.is_cubics && self.guard().is_fine());
+        let is_nobodys = self.is_left || (self.in_fallback && self.guard().is_fine());
         let judgement = match is_nobodys {
             true => self.leave(record.now()),
             false => {
@@ -323,15 +323,15 @@ impl Datapath {
             }
         };
         match judgement {
-            Judgement::Trips => {
-                self.is_cubics = true;
+            Verdict::Trip => {
+                self.in_fallback = true;
                 self.give_to_cubic(record);
             }
-            Judgement::Returns => {
-                self.is_cubics = false;
+            Verdict::Resume => {
+                self.in_fallback = false;
                 self.give_to_policy();
             }
-            Judgement::Policys | Judgement::Cubics => return,
+            Verdict::Policy | Verdict::Fallback => return,
         }
         if !is_nobodys {
             let (reason, trips) = (self.guard().reason() as u32, self.guard().trips());
@@ -340,20 +340,20 @@ impl Datapath {
     }
 
     /// `leave()`
-    fn leave(&mut self, now: Time) -> Judgement {
-        if self.is_left == self.is_cubics {
-            return Judgement::Cubics;
+    fn leave(&mut self, now: Time) -> Verdict {
+        if self.is_left == self.in_fallback {
+            return Verdict::Fallback;
         }
         self.guard.forget();
         if self.is_left {
-            return Judgement::Trips;
+            return Verdict::Trip;
         }
         self.guard.begin_anew(now, self.control().cwnd);
-        Judgement::Returns
+        Verdict::Resume
     }
 
     /// To the agent, unless it is to wait for more acknowledgements.
-    fn say(&mut self, place: Place, record: &mut Record, asks: bool, settings: &SettingValues) {
+    fn say(&mut self, place: FlowSlot, record: &mut Record, asks: bool, settings: &SettingValues) {
         let now = record.now();
         let interval = Duration::from_micros(settings.report_interval_us.into());
         if record.acks > 0 && !asks && now.since(self.reported) < interval {
@@ -385,7 +385,7 @@ impl Datapath {
             Some(agent) if !begins => agent,
             agent => agent.insert(RateAgent::new(policy, now_ns)),
         };
-        let Beneath::Rate(control) = &mut self.beneath else {
+        let BaseController::Rate(control) = &mut self.base else {
             return;
         };
         let decisions = agent.decisions();
@@ -396,7 +396,7 @@ impl Datapath {
         }
         let now = record.now();
         self.guard.ask(now);
-        if self.guard.answer(now, now, now) && !self.is_cubics {
+        if self.guard.answer(now, now, now) && !self.in_fallback {
             let wanted = headway_cc::Rate::from_bps(rate.saturating_mul(8));
             control.set(self.guard.rate(wanted));
         }
@@ -419,9 +419,9 @@ impl CongestionControl for Datapath {
         self.sock.on_feedback(feedback, self.setup.mss);
         let own_policy = self.own_policy();
         let is_served = self.is_served(now, own_policy.is_some());
-        if is_served && !self.is_cubics && !self.is_steered {
+        if is_served && !self.in_fallback && !self.is_steered {
             self.give_to_policy();
-        } else if !is_served && self.is_steered && matches!(self.beneath, Beneath::Rate(_)) {
+        } else if !is_served && self.is_steered && matches!(self.base, BaseController::Rate(_)) {
             // Its own policy is gone.
             let record = self.latest;
             self.give_to_cubic(&record);
@@ -454,11 +454,11 @@ impl CongestionControl for Datapath {
     }
 
     fn next_timer(&self) -> Time {
-        self.beneath.controller().next_timer()
+        self.base.controller().next_timer()
     }
 
     fn on_timer(&mut self, now: Time) {
-        self.beneath.controller_mut().on_timer(now);
+        self.base.controller_mut().on_timer(now);
     }
 
     fn control(&self) -> Control {

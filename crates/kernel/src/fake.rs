@@ -42,7 +42,7 @@ struct State {
 
 /// A flow that has a slot: what its messages are headed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FlowSlot {
     /// The flow's number.
     pub number: u32,
     /// Where its actions are.
@@ -214,7 +214,7 @@ impl FakeKernel {
     }
 
     /// A flow looks for a slot; none where others have all, or its user has too many.
-    pub fn take_slot(&self) -> Option<Place> {
+    pub fn take_slot(&self) -> Option<FlowSlot> {
         let mut state = self.state();
         let user = state.user;
         let taken = state.users.iter().filter(|has| **has == Some(user)).count();
@@ -229,7 +229,7 @@ impl FakeKernel {
         state.users[usize::from(slot)] = Some(user);
         state.flows += 1;
         state.counters.flows += 1;
-        Some(Place {
+        Some(FlowSlot {
             number: state.flows,
             slot,
         })
@@ -247,7 +247,7 @@ impl FakeKernel {
     }
 
     /// A flow begins. Was there room to say so?
-    pub fn open(&self, place: Place, setup: &Setup) -> bool {
+    pub fn open(&self, place: FlowSlot, setup: &Setup) -> bool {
         let mut state = self.state();
         let open = Open {
             header: Header::of::<Open>(OPEN, place.number, place.slot),
@@ -262,17 +262,17 @@ impl FakeKernel {
     }
 
     /// A flow's state. Was there room for it?
-    pub fn report(&self, place: Place, record: Record) -> bool {
+    pub fn report(&self, place: FlowSlot, record: Record) -> bool {
         self.push(REPORT, place, record)
     }
 
     /// A flow ends.
-    pub fn close(&self, place: Place, record: Record) {
+    pub fn close(&self, place: FlowSlot, record: Record) {
         self.push(CLOSE, place, record);
         self.free_slot(place.slot);
     }
 
-    fn push(&self, kind: u16, place: Place, record: Record) -> bool {
+    fn push(&self, kind: u16, place: FlowSlot, record: Record) -> bool {
         let header = Header::of::<Report>(kind, place.number, place.slot);
         let report = Report { header, record };
         self.state().ring.push(report.as_bytes())
@@ -280,7 +280,7 @@ impl FakeKernel {
 
     /// The guard takes a flow for a reason, or gives it back for none (0), and has taken it so
     /// often. One without a slot is only counted.
-    pub fn judged(&self, place: Option<Place>, now: Time, reason: u32, trips: u32) {
+    pub fn judged(&self, place: Option<FlowSlot>, now: Time, reason: u32, trips: u32) {
         let mut state = self.state();
         match reason {
             0 => state.counters.returns += 1,

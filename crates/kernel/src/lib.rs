@@ -15,6 +15,6 @@ mod window;
 
 pub use abi::AbiError;
 pub use datapath::Datapath;
-pub use fake::{FakeKernel, Place};
+pub use fake::{FakeKernel, FlowSlot};
 pub use ring::Ring;
 pub use tcp_sock::TcpSock;

@@ -271,13 +271,13 @@ fn the_guard_takes_a_flow_that_nobody_answers() {
     let kernel = FakeKernel::new(1 << 16);
     let mut flow = flow(&kernel);
     after(&kernel, &mut flow, 3, None);
-    let mut is_cubics = |ms| {
+    let mut in_fallback = |ms| {
         after(&kernel, &mut flow, ms, None);
         (flow.guard().trips(), kernel.counters().trips[1])
     };
-    assert_eq!(is_cubics(103), (0, 0), "as long as may be");
-    assert_eq!(is_cubics(104), (0, 0), "the first");
-    assert_eq!(is_cubics(105), (1, 1));
+    assert_eq!(in_fallback(103), (0, 0), "as long as may be");
+    assert_eq!(in_fallback(104), (0, 0), "the first");
+    assert_eq!(in_fallback(105), (1, 1));
     let kinds: Vec<u16> = messages(&kernel).iter().map(|(kind, _)| *kind).collect();
     assert_eq!(
         kinds,

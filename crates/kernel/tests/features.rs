@@ -12,11 +12,13 @@ use headway_cc::{
 use headway_kernel::abi::{Message, SettingValues};
 use headway_kernel::{Datapath, FakeKernel};
 use headway_net::trace::Trace;
-use headway_policy::{AgentSpec, FEATURES, Folds, Interval, Limits, Monitor, Reporter, Source};
+use headway_policy::{
+    AgentSpec, FEATURES, Interval, Limits, Monitor, NeededStats, RecordBuilder, Source,
+};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Simulation};
 
-const ALL: Folds = Folds { averages: true };
+const ALL: NeededStats = NeededStats { averages: true };
 
 /// What was found of a feature: how often it was compared, its extremes, and by how much it was
 /// off.
@@ -52,7 +54,7 @@ fn nobody_is_missed() -> SettingValues {
 struct Tap {
     kernel: FakeKernel,
     datapath: Datapath,
-    reporter: Reporter,
+    reporter: RecordBuilder,
     ours: Monitor,
     theirs: Monitor,
     due: Time,
@@ -69,7 +71,7 @@ impl Tap {
         Tap {
             datapath: Datapath::new(&kernel, spec, setup).expect("a controller"),
             kernel,
-            reporter: Reporter::new(setup.mss),
+            reporter: RecordBuilder::new(setup.mss),
             ours: Monitor::new(setup.start, ALL),
             theirs: Monitor::new(setup.start, ALL),
             due: setup.start + interval,
@@ -165,13 +167,13 @@ impl CongestionControl for Tap {
     }
 }
 
-fn watch(beneath: &str, interval_ms: u64, network: &str, finds: &Finds) {
-    let action = match beneath {
+fn watch(base: &str, interval_ms: u64, network: &str, finds: &Finds) {
+    let action = match base {
         "bbr" => "kind = \"settings\", parameters = [\"btlbw_window\"], choices = [[10], [5]]",
         _ => "kind = \"discrete\", choices = [0, 10], effect = { does = \"add-cwnd\" }",
     };
     let spec = format!(
-        "clock = {{ kind = \"every-ack\" }}\naction = {{ {action} }}\nbeneath = {{ kind = \"scheme\", name = \"{beneath}\" }}\n\
+        "clock = {{ kind = \"every-ack\" }}\naction = {{ {action} }}\nbeneath = {{ kind = \"scheme\", name = \"{base}\" }}\n\
          observation = {{ history = 1, features = [{{ name = \"rtt_ms\" }}] }}\n"
     );
     let table: toml::Table = spec.parse().expect("TOML");
@@ -199,7 +201,7 @@ fn every_feature_is_the_kernels_within_its_rounding() {
     let link = |rest: &str| {
         format!("bottleneck = {{ rate = \"17.3Mbps\", delay = \"13.7ms\", {rest} }}\n")
     };
-    for (beneath, interval_ms, network) in [
+    for (base, interval_ms, network) in [
         ("cubic", 20, link("queue = \"1bdp\"")),
         ("newreno", 100, link("queue = \"1bdp\", loss = 0.01")),
         (
@@ -234,7 +236,7 @@ fn every_feature_is_the_kernels_within_its_rounding() {
             link("queue = \"1bdp\"").replace("13.7ms", "21.9ms"),
         ),
     ] {
-        watch(beneath, interval_ms, &network, &finds);
+        watch(base, interval_ms, &network, &finds);
     }
     let finds = finds.lock().unwrap();
     for feature in FEATURES {

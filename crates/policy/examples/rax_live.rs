@@ -16,9 +16,9 @@ use headway_cc::{
     Bytes, CongestionControl, Control, Duration, Feedback, Need, Probe, Rate, Rto, Scheme, Sent,
     Setup, Tag, Time,
 };
-use headway_fixed::Judgement;
+use headway_fixed::Verdict;
 use headway_policy::schemes::{RaxOverRecords, RaxSpec};
-use headway_policy::{Guarding, Limits, Record, Reporter};
+use headway_policy::{Guarding, Limits, Record, RecordBuilder};
 use headway_scenario::Transport;
 use runs::{Error, mean, percent_lost, play_over, tens};
 
@@ -35,7 +35,7 @@ type Ended = Arc<Mutex<Vec<(f64, f64)>>>;
 struct Live {
     rax: RaxOverRecords,
     guarding: Guarding,
-    reporter: Reporter,
+    reporter: RecordBuilder,
     mss: Bytes,
     cwnd: Bytes,
     /// Is it paced while losses are repaired, as pace_policy() does?
@@ -75,14 +75,14 @@ impl Live {
         self.is_recovering = record.has(Record::RECOVERING);
         self.guarding.ask(now);
         match self.guarding.judge(&record) {
-            Judgement::Trips => {
+            Verdict::Trip => {
                 let start = self.guarding.restart(&record, &self.control());
                 self.guarding.stand_in(start);
             }
-            Judgement::Returns => {
+            Verdict::Resume => {
                 self.cwnd = self.guarding.stand_down().unwrap_or(self.cwnd);
             }
-            Judgement::Policys | Judgement::Cubics => {}
+            Verdict::Policy | Verdict::Fallback => {}
         }
         record.flags |= Record::STEERABLE | Record::ASKS;
         if self.guarding.substitute().is_some() {
@@ -198,7 +198,7 @@ fn run(
         Box::new(Live {
             rax: rax.expect("settings in range"),
             guarding: Guarding::new(setup, Limits::default().of_learners()),
-            reporter: Reporter::new(setup.mss),
+            reporter: RecordBuilder::new(setup.mss),
             mss: setup.mss,
             cwnd: setup.initial_cwnd,
             is_paced: std::env::var_os("UNPACED").is_none(),

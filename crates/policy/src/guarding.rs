@@ -5,7 +5,7 @@ use headway_cc::schemes::cubic;
 use headway_cc::{
     Base, Bytes, CongestionControl, Control, Feedback, Probe, Rate, Setup, Time, Values,
 };
-use headway_fixed::{Guard, Judgement, Limits};
+use headway_fixed::{Guard, Limits, Verdict};
 use zerocopy::transmute_ref;
 
 use crate::Record;
@@ -70,7 +70,7 @@ impl Guarding {
     }
 
     /// The flow's state after the base controller has taken it, in the order of their times.
-    pub fn judge(&mut self, record: &Record) -> Judgement {
+    pub fn judge(&mut self, record: &Record) -> Verdict {
         self.guard.judge(&self.limits, transmute_ref!(record))
     }
 

@@ -7,7 +7,7 @@ use headway_cc::{
 };
 use headway_fixed::Limits;
 
-use crate::{Guarding, Record, Reporter};
+use crate::{Guarding, Record, RecordBuilder};
 
 /// The records that a policy takes, the time that its decisions `D` take, and the guard between it
 /// and the base controller, which is `base` in each method.
@@ -21,7 +21,7 @@ pub struct Host<D> {
     pub guard: Option<Guarding>,
     /// How long a decision takes to take effect.
     pub latency: Duration,
-    reporter: Reporter,
+    reporter: RecordBuilder,
     /// Decisions on their way: when each comes, as of when it was decided, and what it is.
     on_their_way: VecDeque<(Time, Time, D)>,
 }
@@ -34,7 +34,7 @@ impl<D: Copy> Host<D> {
             rtt: RttStats::default(),
             guard: None,
             latency,
-            reporter: Reporter::new(setup.mss),
+            reporter: RecordBuilder::new(setup.mss),
             on_their_way: VecDeque::new(),
         }
     }

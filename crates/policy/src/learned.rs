@@ -10,12 +10,14 @@ use headway_cc::{
     Setup, Stamp, Tag, Time,
 };
 
-use headway_fixed::{Judgement, Limits};
+use headway_fixed::{Limits, Verdict};
 
 use crate::dqn::Step;
 use crate::host::Host;
 use crate::nn::Network;
-use crate::{AgentSpec, Answer, Beneath, Decider, Folds, Guarding, Interval, Record, SpecError};
+use crate::{
+    AgentSpec, Answer, BaseController, Decider, Guarding, Interval, NeededStats, Record, SpecError,
+};
 
 /// Decides.
 pub trait Policy: Debug + Send + 'static {
@@ -38,8 +40,8 @@ pub trait Policy: Debug + Send + 'static {
 
     /// What its host reads of an interval beyond the observation, such as an environment's
     /// measurements.
-    fn folds(&self) -> Folds {
-        Folds::default()
+    fn folds(&self) -> NeededStats {
+        NeededStats::default()
     }
 
     /// Named values for recordings.
@@ -63,7 +65,7 @@ impl Policy for Box<dyn Policy> {
         (**self).step_elsewhere(thread);
     }
 
-    fn folds(&self) -> Folds {
+    fn folds(&self) -> NeededStats {
         (**self).folds()
     }
 
@@ -82,8 +84,8 @@ impl Policy for External {
     }
 
     /// Rewards may be of any feature.
-    fn folds(&self) -> Folds {
-        Folds { averages: true }
+    fn folds(&self) -> NeededStats {
+        NeededStats { averages: true }
     }
 }
 
@@ -91,7 +93,7 @@ impl Policy for External {
 #[derive(Debug)]
 pub struct Learned<P> {
     spec: Arc<AgentSpec>,
-    beneath: Beneath,
+    base: BaseController,
     decider: Decider<P>,
     host: Host<f32>,
     /// Of the question that is open.
@@ -114,7 +116,7 @@ impl<P: Policy> Learned<P> {
     ) -> Result<Learned<P>, SpecError> {
         spec.check()?;
         Ok(Learned {
-            beneath: Beneath::new(&spec.beneath, &spec.action, setup)?,
+            base: BaseController::new(&spec.base, &spec.action, setup)?,
             decider: Decider::new(&spec, setup.start, policy)?,
             host: Host::new(setup, latency),
             asked: setup.start,
@@ -174,12 +176,12 @@ impl<P: Policy> Learned<P> {
         let guard = self.host.guard.as_mut();
         let is_allowed = guard.is_none_or(|guard| guard.answer(asked, answered, now));
         // The base controller may have left congestion avoidance meanwhile.
-        if is_allowed && self.beneath.may_act() {
+        if is_allowed && self.base.may_act() {
             let action = self.spec.action.action(answer);
             let Host {
                 setup, rtt, guard, ..
             } = &mut self.host;
-            (self.beneath).act(now, setup.mss, rtt, action, guard.as_mut());
+            (self.base).act(now, setup.mss, rtt, action, guard.as_mut());
             self.decider.on_action(age);
         } else if asked == self.asked {
             self.decider.policy_mut().on_refused();
@@ -212,36 +214,36 @@ impl<P: Policy> Learned<P> {
             return;
         };
         match guard.judge(record) {
-            Judgement::Policys | Judgement::Cubics => {}
-            Judgement::Trips => {
-                let start = guard.restart(record, &self.beneath.controller().control());
-                match &mut self.beneath {
-                    Beneath::Base(scheme) => scheme.go_alone(start.0, start.1),
-                    Beneath::Rate(_) | Beneath::Tunable(_) => guard.stand_in(start),
+            Verdict::Policy | Verdict::Fallback => {}
+            Verdict::Trip => {
+                let start = guard.restart(record, &self.base.controller().control());
+                match &mut self.base {
+                    BaseController::Base(scheme) => scheme.go_alone(start.0, start.1),
+                    BaseController::Rate(_) | BaseController::Tunable(_) => guard.stand_in(start),
                 }
             }
-            Judgement::Returns => {
+            Verdict::Resume => {
                 let left = guard.stand_down();
-                (self.beneath).return_to_policy(&self.spec.beneath, left, &self.host.rtt);
+                (self.base).return_to_policy(&self.spec.base, left, &self.host.rtt);
             }
         }
     }
 
     /// Who has the flow: the base controller, or the guard's Cubic.
     fn controller(&self) -> &dyn CongestionControl {
-        self.host.controller(self.beneath.controller())
+        self.host.controller(self.base.controller())
     }
 
     /// What it takes the path for; the guard's Cubic has no model.
     fn model(&self) -> Option<PathModel> {
         match self.host.substitute() {
             Some(_) => None,
-            None => self.beneath.model(),
+            None => self.base.model(),
         }
     }
 
     fn decide_if_due(&mut self, now: Time) {
-        if !self.decider.is_due(now) || self.awaits_answer || !self.beneath.may_act() {
+        if !self.decider.is_due(now) || self.awaits_answer || !self.base.may_act() {
             return;
         }
         self.asked = now;
@@ -257,12 +259,11 @@ impl<P: Policy> Learned<P> {
 
 impl<P: Policy> CongestionControl for Learned<P> {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
-        self.host.on_sent(self.beneath.controller_mut(), sent)
+        self.host.on_sent(self.base.controller_mut(), sent)
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        self.host
-            .on_feedback(self.beneath.controller_mut(), feedback);
+        self.host.on_feedback(self.base.controller_mut(), feedback);
         self.carry_out_due(feedback.now);
         let control = self.controller().control();
         let record = self.host.record(feedback, &control);
@@ -270,32 +271,32 @@ impl<P: Policy> CongestionControl for Learned<P> {
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
-        let record = self.host.on_rto(self.beneath.controller_mut(), rto);
+        let record = self.host.on_rto(self.base.controller_mut(), rto);
         self.take(&record.with_model(self.model()));
     }
 
     fn on_idle(&mut self, now: Time, idle: Duration) {
-        let base = self.beneath.controller_mut();
+        let base = self.base.controller_mut();
         (self.host).tell(base, |controller| controller.on_idle(now, idle));
     }
 
     fn on_network(&mut self, now: Time, view: &NetworkView) {
         self.decider.on_network(now, view);
-        let base = self.beneath.controller_mut();
+        let base = self.base.controller_mut();
         (self.host).tell(base, |controller| controller.on_network(now, view));
     }
 
     fn next_timer(&self) -> Time {
-        let clock = match self.awaits_answer || !self.beneath.may_act() {
+        let clock = match self.awaits_answer || !self.base.may_act() {
             true => Time::NEVER,
             false => self.decider.next_timer(),
         };
-        clock.min(self.beneath.controller().next_timer())
+        clock.min(self.base.controller().next_timer())
     }
 
     fn on_timer(&mut self, now: Time) {
-        if self.beneath.controller().next_timer() <= now {
-            self.beneath.controller_mut().on_timer(now);
+        if self.base.controller().next_timer() <= now {
+            self.base.controller_mut().on_timer(now);
         }
         self.decide_if_due(now);
     }

@@ -4,14 +4,14 @@
 //! A [`Learned`] controller is a `CongestionControl` like any other. It turns what its host tells
 //! it into [`Record`]s, the very records that the kernel gives; its [`Monitor`] folds them into an
 //! [`Interval`], from which the [`Feature`]s of its [`AgentSpec`] are computed; its [`Clock`] says
-//! when a [`Policy`] decides; and the action steers the [base controller](Beneath): a sending rate,
+//! when a [`Policy`] decides; and the action steers the [base controller](BaseController): a sending rate,
 //! or another controller. The same code runs in training ([`External`]), in the simulator, over
 //! real packets and in the kernel's agent.
 
 mod action;
 mod answer;
 mod averages;
-mod beneath;
+mod base;
 mod clock;
 mod decider;
 pub mod dqn;
@@ -28,7 +28,7 @@ mod observation;
 pub mod pal;
 mod recent_rate;
 mod record;
-mod reporter;
+mod record_builder;
 pub mod schemes;
 mod spec;
 mod step;
@@ -37,7 +37,7 @@ mod utility;
 pub use action::{Action, ActionSpec, Effect};
 pub use answer::Answer;
 pub use averages::{Average, Averages};
-pub use beneath::{Beneath, BeneathSpec, RateControl};
+pub use base::{BaseController, BaseSpec, RateControl};
 pub use clock::{Clock, ClockSpec, RttEstimator};
 pub use decider::Decider;
 pub use feature::{FEATURES, Feature, Rounding, Source};
@@ -45,10 +45,10 @@ pub use guarding::Guarding;
 pub use headway_fixed::Limits;
 pub use interval::{Interval, RttSummary};
 pub use learned::{External, Learned, Policy};
-pub use monitor::{Folds, Monitor};
+pub use monitor::{Monitor, NeededStats};
 pub use observation::{FeatureUse, Observation, ObservationSpec};
 pub use record::Record;
-pub use reporter::Reporter;
+pub use record_builder::RecordBuilder;
 pub use spec::{AgentSpec, SpecError};
 pub use step::Step;
 pub use utility::{Shaping, Utility};

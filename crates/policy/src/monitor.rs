@@ -10,16 +10,16 @@ const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// What is folded at every acknowledgement only if an observation asks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Folds {
+pub struct NeededStats {
     /// [`Averages`] over the flow.
     pub averages: bool,
 }
 
-impl Folds {
+impl NeededStats {
     /// What either asks for.
     #[must_use]
-    pub fn and(self, other: Folds) -> Folds {
-        Folds {
+    pub fn and(self, other: NeededStats) -> NeededStats {
+        NeededStats {
             averages: self.averages || other.averages,
         }
     }
@@ -29,7 +29,7 @@ impl Folds {
 #[derive(Clone, Debug)]
 pub struct Monitor {
     start: Time,
-    folds: Folds,
+    folds: NeededStats,
     begun: Time,
     /// The record with which the last interval ended.
     before: Record,
@@ -58,7 +58,7 @@ impl Monitor {
     pub const THROUGHPUT_SPAN: Duration = Duration::from_millis(20);
 
     /// For a flow that begins at `start`.
-    pub fn new(start: Time, folds: Folds) -> Monitor {
+    pub fn new(start: Time, folds: NeededStats) -> Monitor {
         Monitor {
             start,
             folds,

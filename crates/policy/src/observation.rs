@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Feature, Folds, Interval, SpecError};
+use crate::{Feature, Interval, NeededStats, SpecError};
 
 /// What a policy is shown at a decision: the `features` of the last `history` intervals, the oldest
 /// first. Before there have been so many, zeros stand for those that are missing. Of several
@@ -95,9 +95,11 @@ impl ObservationSpec {
     }
 
     /// What its features need folded at every acknowledgement.
-    pub fn folds(&self) -> Folds {
+    pub fn folds(&self) -> NeededStats {
         let features = self.features.iter().filter_map(|f| Feature::find(&f.name));
-        features.fold(Folds::default(), |all, feature| all.and(feature.folds()))
+        features.fold(NeededStats::default(), |all, feature| {
+            all.and(feature.folds())
+        })
     }
 
     /// That it can be computed. At most a thousand intervals of every feature.

@@ -4,7 +4,7 @@ use headway_cc::suggest;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::sha256;
-use crate::{ActionSpec, Answer, BeneathSpec, ClockSpec, FEATURES, ObservationSpec};
+use crate::{ActionSpec, Answer, BaseSpec, ClockSpec, FEATURES, ObservationSpec};
 
 /// Everything that decides what a policy sees and does; a model's card holds it, with its hash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,8 @@ pub struct AgentSpec {
     /// What its answer does.
     pub action: ActionSpec,
     /// What it steers.
-    pub beneath: BeneathSpec,
+    #[serde(rename = "beneath")]
+    pub base: BaseSpec,
 }
 
 impl AgentSpec {
@@ -39,7 +40,7 @@ impl AgentSpec {
                     .to_owned(),
             ));
         }
-        self.beneath.check(&self.action)
+        self.base.check(&self.action)
     }
 
     /// How many numbers an answer has: two if the policy chooses its intervals.

@@ -139,8 +139,8 @@ fn the_neutral_action_changes_nothing() {
 /// losses move.
 #[test]
 fn a_held_window_is_moved_by_losses_alone() {
-    let windows = |beneath: &str| {
-        let spec = over("cubic", EVERY_ACK, OWL, "cwnd_packets").replace("\"cubic\"", beneath);
+    let windows = |base: &str| {
+        let spec = over("cubic", EVERY_ACK, OWL, "cwnd_packets").replace("\"cubic\"", base);
         let (_, shown) = run(&spec, &[1.0], 0, LOSSY);
         assert!(shown.len() > 500, "it was asked {} times", shown.len());
         shown.iter().map(|o| o[0]).collect::<Vec<f32>>()

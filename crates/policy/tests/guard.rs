@@ -12,8 +12,8 @@ use headway_cc::{
     Values,
 };
 use headway_fixed::Guard;
-use headway_policy::schemes::Served;
-use headway_policy::{Answer, Interval, Learned, Limits, Policy, Record, Reporter};
+use headway_policy::schemes::PolicySpec;
+use headway_policy::{Answer, Interval, Learned, Limits, Policy, Record, RecordBuilder};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Simulation};
 use runs::{registry, run};
@@ -112,7 +112,7 @@ type Windows = Arc<Mutex<Vec<(Time, f64, f64)>>>;
 struct Beside {
     cubic: cubic::Cubic,
     guard: Guard,
-    reporter: Reporter,
+    reporter: RecordBuilder,
     mss: f64,
     windows: Windows,
 }
@@ -122,7 +122,7 @@ impl Beside {
         Beside {
             cubic: cubic::Cubic::new(setup, &Values::defaults(cubic::SCHEME.params)),
             guard: Guard::new(setup.start.as_nanos(), 10, 0),
-            reporter: Reporter::new(setup.mss),
+            reporter: RecordBuilder::new(setup.mss),
             mss: setup.mss.as_f64(),
             windows: Arc::clone(windows),
         }
@@ -238,7 +238,7 @@ static LISTENS: Scheme = Scheme::unlisted("listens", &[Need::RateSample, Need::P
 fn told(action: f32, latency: Duration, is_guarded: bool) -> Told {
     let all = Arc::new(Mutex::new(Told::default()));
     let tells = Arc::clone(&all);
-    let owl = Served::read("owl").expect("a model of ours");
+    let owl = PolicySpec::read("owl").expect("a model of ours");
     let agent = Arc::new(owl.agent().cloned().expect("an agent"));
     let selection = LISTENS.built_by(move |setup| {
         let policy = Listens(action, Arc::clone(&tells));

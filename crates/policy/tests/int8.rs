@@ -12,7 +12,7 @@ use headway_fixed::{FEATURES, Int8, Mlp, RateAgent};
 use headway_net::trace::Trace;
 use headway_policy::int8::compile;
 use headway_policy::{
-    AgentSpec, Clock, Folds, Monitor, Observation, RateControl, Record, Reporter,
+    AgentSpec, Clock, Monitor, NeededStats, Observation, RateControl, Record, RecordBuilder,
 };
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Simulation};
@@ -101,8 +101,8 @@ struct Tap {
     monitor: Monitor,
     clock: Clock,
     observation: Observation,
-    reporter: Reporter,
-    beneath: RateControl,
+    reporter: RecordBuilder,
+    base: RateControl,
     finds: Finds,
 }
 
@@ -112,11 +112,11 @@ impl Tap {
         let policy = compile(&spec, Draw::new(seed).net()).expect("a policy");
         let ours = RateAgent::new(&policy, setup.start.as_nanos());
         Tap {
-            beneath: RateControl::new(setup.mss, Rate::from_bps(ours.rate() * 8)),
-            monitor: Monitor::new(setup.start, Folds::default()),
+            base: RateControl::new(setup.mss, Rate::from_bps(ours.rate() * 8)),
+            monitor: Monitor::new(setup.start, NeededStats::default()),
             clock: Clock::new(&spec.clock, setup.start),
             observation: Observation::new(&spec.observation).expect("a spec"),
-            reporter: Reporter::new(setup.mss),
+            reporter: RecordBuilder::new(setup.mss),
             finds: Arc::clone(finds),
             policy,
             ours,
@@ -127,7 +127,7 @@ impl Tap {
     fn take(&mut self, record: &Record) {
         let before = self.ours.decisions();
         let rate = self.ours.record(&self.policy, transmute_ref!(record));
-        self.beneath.set(Rate::from_bps(rate * 8));
+        self.base.set(Rate::from_bps(rate * 8));
         let mut decisions = 0;
         // A timer of the host would have come first.
         let (timer, now) = (self.clock.next_timer(self.monitor.has_news()), record.now());
@@ -184,18 +184,18 @@ impl CongestionControl for Tap {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        self.beneath.on_feedback(feedback);
-        let record = self.reporter.on_feedback(feedback, &self.beneath.control());
+        self.base.on_feedback(feedback);
+        let record = self.reporter.on_feedback(feedback, &self.base.control());
         self.take(&record);
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
-        let record = self.reporter.on_rto(rto, &self.beneath.control());
+        let record = self.reporter.on_rto(rto, &self.base.control());
         self.take(&record);
     }
 
     fn control(&self) -> Control {
-        self.beneath.control()
+        self.base.control()
     }
 
     fn owns_recovery(&self) -> bool {

@@ -2,9 +2,9 @@
 
 use headway_cc::{Bytes, Control, Duration, NetworkView, Rate, RateSample, Recovery, Time};
 use headway_cc::{Counters, Feedback, Sent, testing};
-use headway_policy::{Feature, Folds, Interval, Monitor, Record, Reporter};
+use headway_policy::{Feature, Interval, Monitor, NeededStats, Record, RecordBuilder};
 
-const ALL: Folds = Folds { averages: true };
+const ALL: NeededStats = NeededStats { averages: true };
 
 fn at(ms: f64) -> Time {
     Time::ZERO + Duration::from_secs_f64(ms * 1e-3)
@@ -156,7 +156,7 @@ fn two_intervals_by_hand() {
 /// 30 ms.
 #[test]
 fn a_burst_is_not_the_largest_throughput_for_good() {
-    let mut monitor = Monitor::new(Time::ZERO, Folds::default());
+    let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     let mut delivered = 0;
     let mut decide = |ms: f64| {
         delivered += 1;
@@ -244,7 +244,7 @@ fn an_interval_without_news_keeps_what_was_known() {
 /// Owl §IV-A: RTTmin is that of the last 10 s, the flow's least that of all its life.
 #[test]
 fn the_least_rtt_of_ten_seconds_is_forgotten_after_them() {
-    let mut monitor = Monitor::new(Time::ZERO, Folds::default());
+    let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     let mut seconds = |s: f64, rtt_ms: u32| {
         monitor.on_record(&Record {
             rtt_us: rtt_ms * 1000,
@@ -302,7 +302,7 @@ fn inflation_is_a_ratio_of_means() {
 /// largest of ten intervals.
 #[test]
 fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
-    let mut monitor = Monitor::new(Time::ZERO, Folds::default());
+    let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     let mut delivered = 0;
     let mut step = |ms: f64, packets: u32| {
         delivered += packets;
@@ -370,7 +370,7 @@ fn counters_wrap() {
 
 #[test]
 fn the_networks_news_age() {
-    let mut monitor = Monitor::new(Time::ZERO, Folds::default());
+    let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     is("network_age_ms", &monitor.close(at(500.0)), 0.0);
     let view = NetworkView {
         pnc: 12.0,
@@ -408,7 +408,7 @@ fn sent(now: Time, retransmission: bool) -> Sent {
 /// A flow of which nothing ever arrives: at each timeout what was in flight is lost.
 #[test]
 fn nothing_but_loss() {
-    let mut reporter = Reporter::new(MSS);
+    let mut reporter = RecordBuilder::new(MSS);
     let mut monitor = Monitor::new(Time::ZERO, ALL);
     let control = Control::paced(MSS * 10, Rate::from_mbps(12.0));
     (0..10).for_each(|_| reporter.on_sent(&sent(Time::ZERO, false)));
@@ -446,7 +446,7 @@ fn nothing_but_loss() {
 /// after all.
 #[test]
 fn a_loss_stays_counted_though_the_packet_arrives_after_all() {
-    let mut reporter = Reporter::new(MSS);
+    let mut reporter = RecordBuilder::new(MSS);
     let control = Control::window(MSS * 10);
     let lost = |lost: u64, in_all: u64| Feedback {
         lost_bytes: MSS * lost,
@@ -465,7 +465,7 @@ fn a_loss_stays_counted_though_the_packet_arrives_after_all() {
 /// larger.
 #[test]
 fn a_rate_that_the_application_limited_counts_if_it_is_larger() {
-    let mut reporter = Reporter::new(MSS);
+    let mut reporter = RecordBuilder::new(MSS);
     let control = Control::window(MSS * 10);
     let mut newest = |packets: u64, app_limited: bool| {
         let rate = RateSample {
@@ -492,7 +492,7 @@ fn a_rate_that_the_application_limited_counts_if_it_is_larger() {
 
 #[test]
 fn flags_and_states_are_the_hosts() {
-    let mut reporter = Reporter::new(MSS);
+    let mut reporter = RecordBuilder::new(MSS);
     let control = Control::window(Bytes::MAX);
     let mut flags = |recovery, app_limited| {
         let feedback = Feedback {

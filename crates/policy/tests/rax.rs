@@ -8,7 +8,7 @@ use headway_cc::{
 };
 use headway_policy::pal::PalSpec;
 use headway_policy::schemes::{Rax, RaxOverRecords, RaxSpec};
-use headway_policy::{Record, Reporter};
+use headway_policy::{Record, RecordBuilder};
 use headway_scenario::Scenario;
 use headway_sim::{Options, Simulation};
 
@@ -131,7 +131,7 @@ fn run(seed: u64, seconds: u64, spec: RaxSpec, learned: Option<String>) -> Run {
 #[derive(Debug)]
 struct OverRecords {
     rax: RaxOverRecords,
-    reporter: Reporter,
+    reporter: RecordBuilder,
     now: Time,
     mss: Bytes,
 }
@@ -239,7 +239,7 @@ fn over_records_it_learns_as_over_packets() {
             let rax = RaxOverRecords::new(setup, &RaxSpec::default(), None);
             Box::new(OverRecords {
                 rax: rax.expect("settings in range"),
-                reporter: Reporter::new(setup.mss),
+                reporter: RecordBuilder::new(setup.mss),
                 now: setup.start,
                 mss: setup.mss,
             }) as Box<dyn CongestionControl>

@@ -2,7 +2,7 @@
 
 use headway_cc::{Bytes, Duration, RttStats, Setup, Time};
 use headway_policy::{
-    Action, ActionSpec, AgentSpec, Beneath, Effect, FEATURES, Feature, FeatureUse, Interval,
+    Action, ActionSpec, AgentSpec, BaseController, Effect, FEATURES, Feature, FeatureUse, Interval,
     Observation, ObservationSpec,
 };
 
@@ -223,12 +223,11 @@ fn setup() -> Setup {
 #[test]
 fn auroras_rule() {
     let spec = aurora();
-    let mut beneath = Beneath::new(&spec.beneath, &spec.action, &setup()).expect("a rate");
+    let mut base = BaseController::new(&spec.base, &spec.action, &setup()).expect("a rate");
     let mut rate = |answer: f32| {
         let action = spec.action.action(answer);
-        beneath.act(Time::ZERO, setup().mss, &RttStats::default(), action, None);
-        beneath
-            .controller()
+        base.act(Time::ZERO, setup().mss, &RttStats::default(), action, None);
+        base.controller()
             .control()
             .pacing_rate
             .expect("paced")
@@ -268,7 +267,7 @@ fn steps_add_and_multiply_in_one_set() {
     assert_eq!(spec.action.outputs(), 5);
     assert_eq!(spec.action.choose(&[0.0, 1.0, 0.0, 3.0, 3.0]), 3.0);
     let (mss, rtt) = (setup().mss, RttStats::default());
-    let mut beneath = Beneath::new(&spec.beneath, &spec.action, &setup()).expect("Cubic");
+    let mut base = BaseController::new(&spec.base, &spec.action, &setup()).expect("Cubic");
     for (answer, packets) in [
         (0.0, 10.0),
         (3.0, 20.0), // *2
@@ -282,8 +281,8 @@ fn steps_add_and_multiply_in_one_set() {
         (2.0, 11.0),
         (0.0, 11.0),
     ] {
-        beneath.act(Time::ZERO, mss, &rtt, spec.action.action(answer), None);
-        let cwnd = beneath.controller().control().cwnd;
+        base.act(Time::ZERO, mss, &rtt, spec.action.action(answer), None);
+        let cwnd = base.controller().control().cwnd;
         assert_eq!(cwnd.as_f64() / mss.as_f64(), packets, "answer {answer}");
     }
     // As a card keeps it: the steps as they were written.

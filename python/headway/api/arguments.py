@@ -46,7 +46,7 @@ def folder_of(out: Name | None) -> Iterator[Path]:
         remove_empty()
 
 
-class Told:
+class ProgressCallback:
     """The caller's `progress`. It is called whenever more has finished."""
 
     def __init__(self, progress: Callable[[int, int], object] | None) -> None:
@@ -87,7 +87,7 @@ class Told:
 
 
 @contextmanager
-def as_error(told: Told | None = None) -> Iterator[None]:
+def as_error(told: ProgressCallback | None = None) -> Iterator[None]:
     """Turns what goes wrong inside into an Error. It names parameters instead of options.
 
     What the caller's function in `told` has raised stays as it is.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError, UsageError
-from headway.api.arguments import Told, as_error, folder_of
+from headway.api.arguments import ProgressCallback, as_error, folder_of
 from headway.api.errors import Error, in_python
 from headway.api.results import Picture
 from headway.api.rows import ClaimRow, LevelRow, columns, kinds
@@ -197,7 +197,7 @@ def reproduce(
     from headway.reproduce import run
     from headway.reproduce.engine import begin
 
-    told = Told(progress)
+    told = ProgressCallback(progress)
     wrong: list[str] = []
     with as_error(told):
         source = run.find(paper)

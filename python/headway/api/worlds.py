@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError
-from headway.api.arguments import Told, as_error, folder_of, names_of
+from headway.api.arguments import ProgressCallback, as_error, folder_of, names_of
 from headway.api.errors import Error, in_python
 from headway.api.results import Picture
 from headway.api.rows import GapRow, columns, kinds
@@ -212,7 +212,7 @@ def gap(
     from headway.gap import run
     from headway.gap.compare import compare
 
-    told = Told(progress)
+    told = ProgressCallback(progress)
     with as_error(told), folder_of(FOLDER if out is None else out) as folder:
         settings = Settings(
             number("runs", runs),

@@ -255,7 +255,7 @@ NOT_OPPOSITE = {Zone.CLAIMED, Zone.CLAIMED_OR_EQUAL, Zone.EQUAL}
 NOT_MORE = {Zone.EQUAL, Zone.OPPOSITE_OR_EQUAL, Zone.CONTRARY}
 """A claim of more fails where all levels lie in these."""
 
-Found = Estimate | tuple[Estimate, Aim] | Zone | Callable[[float], Zone]
+Evidence = Estimate | tuple[Estimate, Aim] | Zone | Callable[[float], Zone]
 """Of a level: an estimate, one with an aim of its own, or a zone known otherwise, which may vary by level."""
 
 
@@ -263,7 +263,7 @@ def judge(
     name: str,
     paper: str,
     how: str,
-    found: Estimate | Mapping[str, Found],
+    found: Estimate | Mapping[str, Evidence],
     unit: str = "",
     *,
     of: str = "",
@@ -336,7 +336,7 @@ def judge(
     )
 
 
-def _level(name: str, found: Found, aim: Aim) -> Level:
+def _level(name: str, found: Evidence, aim: Aim) -> Level:
     if isinstance(found, Zone):
         return Level(name, found)
     if callable(found):

@@ -104,7 +104,7 @@ class Store:
         """All runs of the file, in which every line ends afterwards. Raises UsageError and leaves it as it is."""
         self._file.seek(0)
         content = self._file.read()
-        whole = mended(content, BEGINNING)
+        whole = without_torn_end(content, BEGINNING)
         runs = dict(self._run(line, number) for number, line in enumerate(whole.splitlines(), 1))
         if len(whole) > len(content):
             self._file.write(b"\n")
@@ -239,7 +239,7 @@ def machine() -> str:
     return f"{os.cpu_count()} cores of {processor}, {platform.system()} {platform.release()}"
 
 
-def mended(content: bytes, beginning: bytes) -> bytes:
+def without_torn_end(content: bytes, beginning: bytes) -> bytes:
     """What is in a file that lines of JSON are added to, so that its last line ends as well.
 
     A last line that is not whole, and begins as all that are written there do, is left out: a crash left it.

@@ -138,7 +138,7 @@ class Pairwise:
         return one != other and self.p[frozenset((one, other))] < level
 
     @property
-    def told_apart(self) -> int:
+    def differing_pairs(self) -> int:
         """The number of pairs that differ significantly."""
         return sum(p < LEVEL for p in self.p.values())
 

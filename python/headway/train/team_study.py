@@ -35,7 +35,7 @@ from headway._native import UsageError, code_version
 from headway.envs import EnvConfig
 from headway.envs.team import HeadwayTeamVectorEnv
 from headway.files import alone_in, write_atomic
-from headway.runs.store import mended
+from headway.runs.store import without_torn_end
 from headway.streams import said
 from headway.systems import systems
 from headway.train import checkpoint, program
@@ -198,7 +198,7 @@ def rows_of(file: Path) -> list[StudyRow]:
     """
     rows = []
     content = file.read_bytes() if file.exists() else b""
-    for number, line in enumerate(mended(content, b'{"schema": ').splitlines(), 1):
+    for number, line in enumerate(without_torn_end(content, b'{"schema": ').splitlines(), 1):
         try:
             row = json.loads(line)
         except ValueError:

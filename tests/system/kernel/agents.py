@@ -6,24 +6,24 @@ from typing import Any
 from daemon import Daemon
 from waiting import until
 
-Told = dict[str, Any]
+Status = dict[str, Any]
 
 
-def sending(status: Told) -> list[Told]:
+def sending(status: Status) -> list[Status]:
     """The flows that have sent anything: a receiver's socket may have a controller of ours too."""
     return [flow for flow in status["flows"] if flow["delivered_packets"] > 10]
 
 
-def seen(agent: Daemon, holds: Callable[[Told], object] = bool) -> Told:
+def seen(agent: Daemon, holds: Callable[[Status], object] = bool) -> Status:
     """The only flow that sends, as soon as `holds` is true of it."""
-    found: list[Told] = until(
+    found: list[Status] = until(
         lambda: [one for one in sending(agent.status()) if holds(one)], lambda: f"{agent.status()}\n{agent.log}"
     )
     (one,) = found
     return one
 
 
-def counted(agent: Daemon, name: str, least: int) -> Told:
+def counted(agent: Daemon, name: str, least: int) -> Status:
     """The agent's counters, as soon as this one is at least that."""
     return until(
         lambda: (counters := agent.status()["counters"])[name] >= least and counters,

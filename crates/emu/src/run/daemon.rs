@@ -18,7 +18,7 @@ use nix::unistd::{AccessFlags, Pid, access, mkdtemp};
 use serde::Deserialize;
 
 use super::complaints::{complaints_of, last_line};
-use crate::host::Served;
+use crate::host::PolicySpec;
 use crate::sys::Clock;
 
 /// What the program is called, and which variable of the environment says where it is.
@@ -68,7 +68,7 @@ pub(super) struct Daemon {
     _stdin: Option<ChildStdin>,
     /// Nobody else's, with its socket in it.
     folder: PathBuf,
-    served: Served,
+    served: PolicySpec,
 }
 
 /// What a daemon says once it serves.
@@ -151,7 +151,7 @@ impl Daemon {
             process,
             _stdin: stdin,
             folder,
-            served: Served {
+            served: PolicySpec {
                 scheme: scheme.to_owned(),
                 controller: String::new(),
                 model: String::new(),
@@ -184,7 +184,7 @@ impl Daemon {
     }
 
     /// What it serves, and under which name.
-    pub fn served(&self) -> &Served {
+    pub fn served(&self) -> &PolicySpec {
         &self.served
     }
 

@@ -27,7 +27,7 @@ fn an_answer_that_waited_for_an_acknowledgement_is_not_stale() {
         flow.now_ms += after_ms;
         flow.acks = acks;
         let judged = guard.judge(&Limits::default(), &flow.record());
-        assert_eq!(judged, Judgement::Policys, "after {after_ms} ms");
+        assert_eq!(judged, Verdict::Policy, "after {after_ms} ms");
     }
 }
 
@@ -42,7 +42,7 @@ fn answers_that_always_come_too_late_trip() {
             flow.now_ms += 400;
             flow.delivered += 2;
             let judged = guard.judge(&limits, &flow.record());
-            if judged == Judgement::Trips {
+            if judged == Verdict::Trip {
                 return Some(guard.reason());
             }
             let [decided, now] = [flow.now_ms - took_ms, flow.now_ms].map(|ms| ms * MS);
@@ -69,7 +69,7 @@ fn an_answer_that_waits_for_a_rare_acknowledgement_is_not_late() {
         flow.delivered += 2;
         let is_done = guard.answer(&limits, decided, decided + MS, flow.now_ms * MS);
         assert!(is_done, "at {} ms", flow.now_ms);
-        assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Policys);
+        assert_eq!(guard.judge(&limits, &flow.record()), Verdict::Policy);
         // Beside it the flow asks, just before the clock decides.
         guard.ask(flow.now_ms * MS);
     }
@@ -77,7 +77,7 @@ fn an_answer_that_waits_for_a_rare_acknowledgement_is_not_late() {
     let decided = (flow.now_ms + 20) * MS;
     flow.now_ms += 200_000;
     assert!(!guard.answer(&limits, decided, decided + MS, flow.now_ms * MS));
-    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Policys);
+    assert_eq!(guard.judge(&limits, &flow.record()), Verdict::Policy);
 }
 
 /// Its newest answer was prompt. Then the flow was idle for minutes, in which the agent may have
@@ -91,12 +91,12 @@ fn an_old_answer_gives_no_flow_back() {
     flow.now_ms += 200_000;
     assert!(guard.until_ns() < flow.now_ms * MS);
     assert!(!guard.answer(&limits, answered, answered, flow.now_ms * MS));
-    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Cubics);
+    assert_eq!(guard.judge(&limits, &flow.record()), Verdict::Fallback);
     // Asked again, it answers.
     flow.now_ms += 100;
     let now = flow.now_ms * MS;
     assert!(!guard.answer(&limits, now, now, now));
-    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Returns);
+    assert_eq!(guard.judge(&limits, &flow.record()), Verdict::Resume);
 }
 
 /// Each acknowledgement finds the answer to the one before, as Rax's does, and Owl's on a slow
@@ -116,10 +116,10 @@ fn an_answer_that_is_later_than_its_record_gives_a_flow_back() {
         let now = flow.now_ms * MS;
         guard.answer(&limits, asked, asked + 100_000, now + 5000);
         match guard.judge(&limits, &flow.record()) {
-            Judgement::Cubics => assert!(now < until, "Cubic's at {} ms", flow.now_ms),
-            Judgement::Returns => assert_eq!(now, until),
-            Judgement::Policys => assert!(now > until),
-            Judgement::Trips => panic!("a second trip at {} ms", flow.now_ms),
+            Verdict::Fallback => assert!(now < until, "Cubic's at {} ms", flow.now_ms),
+            Verdict::Resume => assert_eq!(now, until),
+            Verdict::Policy => assert!(now > until),
+            Verdict::Trip => panic!("a second trip at {} ms", flow.now_ms),
         }
         guard.ask(now);
     }

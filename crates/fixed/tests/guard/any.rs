@@ -26,8 +26,8 @@ proptest! {
             record[3] += 1;
             guard.answer(&limits, asked, asked + took_us * 1000, record[0] + jitter_us * 1000);
             let judged = guard.judge(&limits, &record);
-            prop_assert!(judged != Judgement::Trips, "at {} ns", record[0]);
-            prop_assert_eq!(judged == Judgement::Cubics, record[0] < until);
+            prop_assert!(judged != Verdict::Trip, "at {} ns", record[0]);
+            prop_assert_eq!(judged == Verdict::Fallback, record[0] < until);
         }
     }
 
@@ -53,10 +53,10 @@ proptest! {
             prop_assert!(guard.rate(&limits, draw.bits()) <= limits.max_rate);
             prop_assert!(guard.restart(&limits, &last) >= 2);
             match guard.judge(&limits, &last) {
-                Judgement::Trips => until = guard.until_ns(),
-                Judgement::Returns => prop_assert!(now >= until),
-                Judgement::Policys => prop_assert_eq!(guard.reason(), Reason::Fine),
-                Judgement::Cubics => prop_assert_ne!(guard.reason(), Reason::Fine),
+                Verdict::Trip => until = guard.until_ns(),
+                Verdict::Resume => prop_assert!(now >= until),
+                Verdict::Policy => prop_assert_eq!(guard.reason(), Reason::Fine),
+                Verdict::Fallback => prop_assert_ne!(guard.reason(), Reason::Fine),
             }
         }
     }

@@ -14,7 +14,7 @@ fn a_rate_is_bounded_below_one_packet_a_second() {
             cwnd: 2,
             ..FLOW
         };
-        assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Policys);
+        assert_eq!(guard.judge(&limits, &flow.record()), Verdict::Policy);
     }
     let half_a_packet = 1500 / 2;
     assert_eq!(guard.rate(&limits, u64::MAX >> 1), 3 * half_a_packet);

@@ -227,7 +227,7 @@ const CHANGES: &[Change] = &[
     // Twice 390 ms are less than 800 ms.
     ("answer_most_us", 390_000, &[
         ("no answer, RTT 400 ms", "stale at 510"),
-        ("the end of a probation, 800 ms after an answer", "Cubics"),
+        ("the end of a probation, 800 ms after an answer", "Fallback"),
     ]),
     ("answer_keeps_ms", 899, &[("an answer of 900 ms ago", "false")]),
     ("stale_answers", 3, &[
@@ -235,7 +235,7 @@ const CHANGES: &[Change] = &[
         ("no answer, RTT 100 ms", "stale at 330"),
         ("no answer, RTT 400 ms", "stale at 630"),
     ]),
-    ("return_patiences", 1, &[("the end of a probation, 800 ms after an answer", "Cubics")]),
+    ("return_patiences", 1, &[("the end of a probation, 800 ms after an answer", "Fallback")]),
     // Epochs begin at 10 ms. Five of them say `loss` and `utility`, ten `delay`.
     ("epoch_us", 210_000, &[
         ("losses, RTT 20 ms", "loss at 1060"),
@@ -486,6 +486,6 @@ fn without_patience_no_answer_is_too_late() {
     for _ in 0..70_000 {
         flow.now_ms += 110;
         flow.delivered += 110;
-        assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Policys);
+        assert_eq!(guard.judge(&limits, &flow.record()), Verdict::Policy);
     }
 }

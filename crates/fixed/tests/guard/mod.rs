@@ -9,7 +9,7 @@ mod limits;
 mod probations;
 mod takeover;
 
-use headway_fixed::{Cubic, Guard, Judgement, Limits, Reason, RecordBytes};
+use headway_fixed::{Cubic, Guard, Limits, Reason, RecordBytes, Verdict};
 
 const MS: u64 = 1_000_000;
 
@@ -80,7 +80,7 @@ fn follow_by(
     for _ in 0..records {
         flow.now_ms += 10;
         change(guard, flow);
-        if guard.judge(limits, &flow.record()) == Judgement::Trips {
+        if guard.judge(limits, &flow.record()) == Verdict::Trip {
             return Some((flow.now_ms, guard.reason()));
         }
     }

@@ -19,9 +19,9 @@ pub fn probation_of(limits: &Limits, guard: &mut Guard, flow: &mut Flow) -> u64 
         let now = flow.now_ms * MS;
         assert!(!guard.answer(limits, now, now, now));
         match guard.judge(limits, &flow.record()) {
-            Judgement::Cubics => assert!(flow.now_ms < until),
+            Verdict::Fallback => assert!(flow.now_ms < until),
             judged => {
-                assert_eq!(judged, Judgement::Returns);
+                assert_eq!(judged, Verdict::Resume);
                 assert!(flow.now_ms >= until && flow.now_ms < until + 200);
                 return until - at;
             }

@@ -42,11 +42,11 @@ fn a_probation_outlives_its_policy() {
         (Reason::Stale, 1, until)
     );
     flow.now_ms = until / MS + 100;
-    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Cubics);
+    assert_eq!(guard.judge(&limits, &flow.record()), Verdict::Fallback);
     flow.now_ms += 10;
     let now = flow.now_ms * MS;
     guard.answer(&limits, now, now, now);
-    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Returns);
+    assert_eq!(guard.judge(&limits, &flow.record()), Verdict::Resume);
 }
 
 /// A learner may lose too much for 25 epochs, and a policy that takes its place after 20 of them

@@ -11,7 +11,7 @@ use headway_cc::{Bytes, Duration, Param, Setup, Time};
 use headway_kernel::abi::{ActionSlot, LEARNER, Open, Verdict};
 use headway_policy::dqn::Step;
 use headway_policy::model::TrainingRange;
-use headway_policy::schemes::{Carried, Experience, Served};
+use headway_policy::schemes::{Experience, FlowPolicy, PolicySpec};
 use headway_policy::{Action, ClockSpec, Record};
 
 use super::Class;
@@ -37,19 +37,19 @@ const SILENT_AFTER: Duration = Duration::from_secs(300);
 
 /// Who says what a flow is to do.
 #[derive(Debug)]
-pub enum Decides {
+pub enum Driver {
     /// A policy.
-    Policy(Arc<Served>, Carried),
+    Policy(Arc<PolicySpec>, FlowPolicy),
     /// Somebody who sets parameters from time to time: their names, and their values.
     Tuner(Vec<String>, Vec<f64>),
-    /// Nobody: it is Cubic's, which is no fault of anybody's.
+    /// Nobody: Cubic controls the flow, and nothing has failed.
     Nobody,
 }
 
 /// A flow that is served.
 #[derive(Debug)]
 pub struct Flow {
-    decides: Decides,
+    driver: Driver,
     setup: Setup,
     number: u32,
     slot: u16,
@@ -63,14 +63,14 @@ pub struct Flow {
     before: Option<Record>,
     /// How far apart its records are, on average.
     apart: Duration,
-    /// From when on it is to ask, by the newest answer.
-    due: Time,
+    /// From when on it may ask next, as the newest answer told it.
+    next_query: Time,
     /// When it asked last.
-    asked: Time,
-    /// Whatever it asked until then has an answer.
-    decided: Time,
+    last_query: Time,
+    /// Questions that it asked up to this time have been answered.
+    answered_through: Time,
     /// When the newest answer was given.
-    answered: Time,
+    last_answer: Time,
     decisions: u64,
     guard: Guarded,
     /// Of a flow that learns, from its first record on.
@@ -85,7 +85,7 @@ pub struct Flow {
     /// What of its path was outside when its newest record came, and Cubic controls it for that.
     left: Option<Outside>,
     /// That, as the log has it.
-    told: Option<Outside>,
+    logged: Option<Outside>,
     /// Decisions that the flow carried out while its path was outside.
     outside: u64,
     /// Decisions that the flow carried out and that changed window or rate by the most that its
@@ -100,7 +100,7 @@ pub struct Flow {
     /// The path that it takes, as the network calls it; empty where nobody tells of it.
     path: String,
     /// When that was told of last.
-    heard: Time,
+    last_news: Time,
     /// It was to learn, while as many did as may.
     pub is_refused: bool,
     /// The class of its destination.
@@ -114,15 +114,15 @@ impl Flow {
     /// One line, if its policy cannot be had.
     pub fn new(
         open: &Open,
-        served: Option<Arc<Served>>,
+        served: Option<Arc<PolicySpec>>,
         learned: Option<&Experience>,
     ) -> Result<Flow> {
         let flow = Flow::of_nobody(open);
-        let decides = match served {
+        let driver = match served {
             Some(served) => policy(served, &flow.setup, learned)?,
-            None => Decides::Tuner(Vec::new(), Vec::new()),
+            None => Driver::Tuner(Vec::new(), Vec::new()),
         };
-        Ok(Flow { decides, ..flow })
+        Ok(Flow { driver, ..flow })
     }
 
     /// That opens, and nobody decides for.
@@ -137,7 +137,7 @@ impl Flow {
             ..Setup::new(mss, seed)
         };
         Flow {
-            decides: Decides::Nobody,
+            driver: Driver::Nobody,
             setup,
             number: open.header.flow,
             slot: open.header.slot,
@@ -147,10 +147,10 @@ impl Flow {
             last: Record::default(),
             before: None,
             apart: Duration::ZERO,
-            due: Time::ZERO,
-            asked: Time::ZERO,
-            decided: Time::ZERO,
-            answered: Time::ZERO,
+            next_query: Time::ZERO,
+            last_query: Time::ZERO,
+            answered_through: Time::ZERO,
+            last_answer: Time::ZERO,
             decisions: 0,
             guard: Guarded::default(),
             quality: None,
@@ -158,14 +158,14 @@ impl Flow {
             requires_range: false,
             is_shadow: false,
             left: None,
-            told: None,
+            logged: None,
             outside: 0,
             at_bound: 0,
             stands_by: false,
             has_diverged: false,
             divergences: 0,
             path: String::new(),
-            heard: Time::ZERO,
+            last_news: Time::ZERO,
             is_refused: false,
             class: Class::Public,
         }
@@ -184,13 +184,13 @@ impl Flow {
     }
 
     /// From when on it is to ask, by the newest answer.
-    pub fn due(&self) -> Time {
-        self.due
+    pub fn next_query(&self) -> Time {
+        self.next_query
     }
 
     /// When that was given.
-    pub fn answered(&self) -> Time {
-        self.answered
+    pub fn last_answer(&self) -> Time {
+        self.last_answer
     }
 
     /// When its first acknowledgement from a time on is to be expected, by the newest.
@@ -201,66 +201,66 @@ impl Flow {
 
     /// Does its policy's clock decide then, whether it asks or not?
     pub fn has_clock(&self) -> bool {
-        match &self.decides {
-            Decides::Policy(served, _) => match served.agent().map(|agent| &agent.clock) {
+        match &self.driver {
+            Driver::Policy(served, _) => match served.agent().map(|agent| &agent.clock) {
                 Some(
                     ClockSpec::Period { .. } | ClockSpec::Rtt { .. } | ClockSpec::Chosen { .. },
                 ) => true,
                 Some(ClockSpec::EveryAck | ClockSpec::Jiffies { .. }) | None => false,
             },
-            Decides::Tuner(..) | Decides::Nobody => false,
+            Driver::Tuner(..) | Driver::Nobody => false,
         }
     }
 
     pub fn policy(&self) -> Option<&str> {
-        match &self.decides {
-            Decides::Policy(served, _) => Some(served.spec()),
-            Decides::Tuner(..) | Decides::Nobody => None,
+        match &self.driver {
+            Driver::Policy(served, _) => Some(served.spec()),
+            Driver::Tuner(..) | Driver::Nobody => None,
         }
     }
 
     /// The model of its policy: its name, and a digest.
     pub fn model_id(&self) -> Option<&str> {
-        match &self.decides {
-            Decides::Policy(served, _) => Some(served.model_id()),
-            Decides::Tuner(..) | Decides::Nobody => None,
+        match &self.driver {
+            Driver::Policy(served, _) => Some(served.model_id()),
+            Driver::Tuner(..) | Driver::Nobody => None,
         }
     }
 
     /// How many gradients its policy has learned from, with those that it began with. Rax starts
     /// again at 0 where it diverges.
     pub fn experience(&self) -> u64 {
-        match &self.decides {
-            Decides::Policy(_, carried) => carried.updates(),
-            Decides::Tuner(..) | Decides::Nobody => 0,
+        match &self.driver {
+            Driver::Policy(_, carried) => carried.updates(),
+            Driver::Tuner(..) | Driver::Nobody => 0,
         }
     }
 
     /// May others begin with what it has learned?
     pub fn is_good(&self) -> bool {
         let is_good = |quality: &Quality| quality.is_good(self.last.now());
-        !self.is_cubics() && self.quality.as_deref().is_some_and(is_good)
+        !self.in_fallback() && self.quality.as_deref().is_some_and(is_good)
     }
 
     /// The policy that learns with it.
-    pub fn learns(&self) -> Option<&Served> {
-        match &self.decides {
-            Decides::Policy(served, _) => served.is_learning().then_some(served),
-            Decides::Tuner(..) | Decides::Nobody => None,
+    pub fn learns(&self) -> Option<&PolicySpec> {
+        match &self.driver {
+            Driver::Policy(served, _) => served.is_learning().then_some(served),
+            Driver::Tuner(..) | Driver::Nobody => None,
         }
     }
 
     /// What its policy has learned.
-    pub fn learned(&self) -> Option<(&Served, Vec<u8>)> {
-        match &self.decides {
-            Decides::Policy(served, carried) => Some((served, served.learned(carried)?)),
-            Decides::Tuner(..) | Decides::Nobody => None,
+    pub fn learned(&self) -> Option<(&PolicySpec, Vec<u8>)> {
+        match &self.driver {
+            Driver::Policy(served, carried) => Some((served, served.learned(carried)?)),
+            Driver::Tuner(..) | Driver::Nobody => None,
         }
     }
 
     /// Lets that thread take its policy's gradient steps.
     pub fn step_elsewhere(&mut self, thread: Option<&SyncSender<Step>>) {
-        if let (Decides::Policy(_, carried), Some(thread)) = (&mut self.decides, thread) {
+        if let (Driver::Policy(_, carried), Some(thread)) = (&mut self.driver, thread) {
             carried.step_elsewhere(thread);
         }
     }
@@ -277,10 +277,10 @@ impl Flow {
             quality.on_record(record);
         }
         if let Some(range) = self.range() {
-            let is_policys = self.is_carried_out();
+            let policy_acts = self.is_carried_out();
             let first = || Box::new(PathWatch::new(range, record));
             let watch = self.watch.get_or_insert_with(first);
-            watch.on_record(record, is_policys);
+            watch.on_record(record, policy_acts);
             let outside = watch.outside(record.now());
             self.left = outside.filter(|_| self.requires_range);
         }
@@ -289,10 +289,10 @@ impl Flow {
         let before = self
             .before
             .get_or_insert_with(|| counted_before(record, setup));
-        if let Decides::Policy(_, carried) = &mut self.decides {
+        if let Driver::Policy(_, carried) = &mut self.driver {
             let mut seen = record.since(before);
             // The window that it begins with somebody else has set.
-            if is_first && *before != Record::default() && matches!(carried, Carried::Rax(_)) {
+            if is_first && *before != Record::default() && matches!(carried, FlowPolicy::Rax(_)) {
                 seen.flags |= Record::TRIPPED;
             }
             if self.left.is_some() {
@@ -300,17 +300,17 @@ impl Flow {
             }
             carried.on_record(&seen);
             let stands_by =
-                matches!(carried, Carried::Rax(rax) if rax.cwnd(record.now()).is_none());
+                matches!(carried, FlowPolicy::Rax(rax) if rax.cwnd(record.now()).is_none());
             self.has_diverged = stands_by && !self.stands_by;
             self.stands_by = stands_by;
             self.divergences += u64::from(self.has_diverged);
         }
         if record.has(Record::ASKS) {
-            self.asked = record.now();
+            self.last_query = record.now();
         }
         // While a clock's answer was given it may have asked. That answer has to be found before
         // another takes its place.
-        self.decided < self.asked && self.answered <= record.now()
+        self.answered_through < self.last_query && self.last_answer <= record.now()
     }
 
     /// Hears what the network told last of its path, once.
@@ -318,32 +318,32 @@ impl Flow {
         let Some((path, heard)) = paths.of(self.local.ip(), self.remote.ip()) else {
             return;
         };
-        if heard <= self.heard {
+        if heard <= self.last_news {
             return;
         }
-        self.heard = heard;
+        self.last_news = heard;
         if self.path != path.name {
             self.path.clone_from(&path.name);
         }
-        if let Decides::Policy(_, Carried::Net(decider)) = &mut self.decides {
+        if let Driver::Policy(_, FlowPolicy::Net(decider)) = &mut self.driver {
             decider.on_network(heard, &path.view);
         }
     }
 
     /// The training range of its model.
     fn range(&self) -> Option<TrainingRange> {
-        match &self.decides {
-            Decides::Policy(served, _) => served.range(),
-            Decides::Tuner(..) | Decides::Nobody => None,
+        match &self.driver {
+            Driver::Policy(served, _) => served.range(),
+            Driver::Tuner(..) | Driver::Nobody => None,
         }
     }
 
     /// Writes into the log that Cubic controls it for its path, or does no longer.
     pub fn tell_range(&mut self) {
-        if self.left.is_some() == self.told.is_some() {
+        if self.left.is_some() == self.logged.is_some() {
             return;
         }
-        self.told = self.left;
+        self.logged = self.left;
         match self.left {
             Some(what) => tracing::info!(
                 flow = self.number,
@@ -369,13 +369,13 @@ impl Flow {
 
     /// Is it time to decide, though no acknowledgement came?
     pub fn is_due(&self, now: Time) -> bool {
-        match &self.decides {
-            Decides::Policy(_, Carried::Net(decider)) => {
+        match &self.driver {
+            Driver::Policy(_, FlowPolicy::Net(decider)) => {
                 self.last.has(Record::STEERABLE)
                     && now.since(self.last.now()) < SILENT_AFTER
                     && decider.is_due(now)
             }
-            Decides::Policy(_, Carried::Rax(_)) | Decides::Tuner(..) | Decides::Nobody => false,
+            Driver::Policy(_, FlowPolicy::Rax(_)) | Driver::Tuner(..) | Driver::Nobody => false,
         }
     }
 
@@ -400,8 +400,8 @@ impl Flow {
         let (mut slot, is_decision) =
             self.decide(program.controller().tunables(), now, read, shadow);
         // What the flow asks from then on the guard takes for open, and so does `on_record`.
-        self.answered = program.now();
-        slot.answered_ns = self.answered.as_nanos();
+        self.last_answer = program.now();
+        slot.answered_ns = self.last_answer.as_nanos();
         program.write_slot(self.slot, &slot);
         if is_decision {
             self.decisions += 1;
@@ -413,11 +413,13 @@ impl Flow {
                 self.outside += 1;
                 statistics.outside += 1;
             }
-            if self.decided >= statistics.begun {
-                statistics.latency.add(self.answered.since(self.decided));
+            if self.answered_through >= statistics.begun {
+                statistics
+                    .latency
+                    .add(self.last_answer.since(self.answered_through));
             }
-            if let Decides::Policy(_, Carried::Net(decider)) = &mut self.decides {
-                decider.on_action(self.answered.since(now));
+            if let Driver::Policy(_, FlowPolicy::Net(decider)) = &mut self.driver {
+                decider.on_action(self.last_answer.since(now));
             }
         }
     }
@@ -432,8 +434,8 @@ impl Flow {
     ) -> (ActionSlot, bool) {
         let is_carried_out = self.is_carried_out();
         let flags = if self.learns().is_some() { LEARNER } else { 0 };
-        let (slot, due, is_decision) = match &mut self.decides {
-            Decides::Policy(served, Carried::Net(decider)) => {
+        let (slot, due, is_decision) = match &mut self.driver {
+            Driver::Policy(served, FlowPolicy::Net(decider)) => {
                 let mut action = Action::Nothing;
                 let is_decision = decider.is_due(now);
                 if is_decision {
@@ -462,18 +464,18 @@ impl Flow {
                 };
                 (slot, decider.due(), is_decision)
             }
-            Decides::Policy(_, Carried::Rax(_)) if self.left.is_some() => {
+            Driver::Policy(_, FlowPolicy::Rax(_)) if self.left.is_some() => {
                 (ActionSlot::leave(), now + NOBODYS_PATIENCE, false)
             }
             // It has decided with the record that asks. One that diverged gives its flow to Cubic
             // meanwhile.
-            Decides::Policy(_, Carried::Rax(rax)) => match (rax.cwnd(now), shadow) {
+            Driver::Policy(_, FlowPolicy::Rax(rax)) => match (rax.cwnd(now), shadow) {
                 (None, _) => (ActionSlot::leave(), now + NOBODYS_PATIENCE, false),
                 (Some(_), Some(_)) => (ActionSlot::default(), now, true),
                 (Some(cwnd), None) => (ActionSlot::of_cwnd(cwnd), now, true),
             },
             // Said again with each answer: none is ever lost.
-            Decides::Tuner(names, values) => {
+            Driver::Tuner(names, values) => {
                 let action = Action::Settings(names, values);
                 (
                     ActionSlot::of(action, tunables),
@@ -481,15 +483,15 @@ impl Flow {
                     false,
                 )
             }
-            Decides::Nobody => (ActionSlot::leave(), now + NOBODYS_PATIENCE, false),
+            Driver::Nobody => (ActionSlot::leave(), now + NOBODYS_PATIENCE, false),
         };
-        self.due = due;
+        self.next_query = due;
         // A clock may have decided before the newest question, which has its answer with that all
         // the same.
-        self.decided = now.max(read);
+        self.answered_through = now.max(read);
         let slot = ActionSlot {
-            decided_ns: self.decided.as_nanos(),
-            expires_ns: (self.decided + EXPIRES_AFTER).as_nanos(),
+            decided_ns: self.answered_through.as_nanos(),
+            expires_ns: (self.answered_through + EXPIRES_AFTER).as_nanos(),
             due_ns: due.as_nanos(),
             flow: self.number,
             flags,
@@ -516,7 +518,7 @@ impl Flow {
 
     /// The same, told when it asks next.
     pub fn tune(&mut self, settings: &[(&str, f64)]) -> bool {
-        let Decides::Tuner(names, values) = &mut self.decides else {
+        let Driver::Tuner(names, values) = &mut self.driver else {
             return false;
         };
         for (name, value) in settings {
@@ -538,9 +540,9 @@ impl Flow {
     /// One line, if it cannot be had.
     pub fn policy_of(
         &self,
-        served: Arc<Served>,
+        served: Arc<PolicySpec>,
         learned: Option<&Experience>,
-    ) -> Result<Option<Decides>> {
+    ) -> Result<Option<Driver>> {
         // What it has learned since is more than what was kept.
         if served.is_learning() && self.has(&served) {
             return Ok(None);
@@ -549,8 +551,8 @@ impl Flow {
     }
 
     /// Is it of this model, told to decide in the same way?
-    fn has(&self, served: &Served) -> bool {
-        let Decides::Policy(before, _) = &self.decides else {
+    fn has(&self, served: &PolicySpec) -> bool {
+        let Driver::Policy(before, _) = &self.driver else {
             return false;
         };
         (before.spec(), before.model_id()) == (served.spec(), served.model_id())
@@ -558,33 +560,33 @@ impl Flow {
 
     /// Replaces the policy. The flow's observations stay if both policies observe the same
     /// features. Its count of decisions goes on if both are the same model.
-    pub fn take_policy(&mut self, mut next: Decides) {
-        if !matches!(&next, Decides::Policy(served, _) if self.has(served)) {
+    pub fn take_policy(&mut self, mut next: Driver) {
+        if !matches!(&next, Driver::Policy(served, _) if self.has(served)) {
             (self.decisions, self.quality) = (0, None);
             (self.watch, self.left) = (None, None);
             (self.outside, self.at_bound) = (0, 0);
         }
-        match (&mut self.decides, &mut next) {
+        match (&mut self.driver, &mut next) {
             (
-                Decides::Policy(before, Carried::Net(decider)),
-                Decides::Policy(served, Carried::Net(new)),
+                Driver::Policy(before, FlowPolicy::Net(decider)),
+                Driver::Policy(served, FlowPolicy::Net(new)),
             ) if before.agent() == served.agent() => {
                 swap(decider.policy_mut(), new.policy_mut());
                 swap(before, served);
             }
             // It begins with what comes: the flow's history is not its own.
-            _ => (self.decides, self.before, self.divergences) = (next, None, 0),
+            _ => (self.driver, self.before, self.divergences) = (next, None, 0),
         }
     }
 
     /// Does the flow carry out what its policy decides? In a shadow, outside a required range, and
     /// while the guard has the flow, Cubic controls it instead.
     fn is_carried_out(&self) -> bool {
-        !self.is_shadow && self.left.is_none() && !self.is_cubics()
+        !self.is_shadow && self.left.is_none() && !self.in_fallback()
     }
 
     /// Does Cubic decide? A verdict may have found no room in the ring: what is newer counts.
-    pub fn is_cubics(&self) -> bool {
+    pub fn in_fallback(&self) -> bool {
         match self.last.now_ns >= self.guard.at_ns {
             true => self.last.has(Record::TRIPPED),
             false => self.guard.reason != 0,
@@ -613,10 +615,10 @@ fn counted_before(first: &Record, setup: &Setup) -> Record {
     }
 }
 
-fn policy(served: Arc<Served>, setup: &Setup, learned: Option<&Experience>) -> Result<Decides> {
+fn policy(served: Arc<PolicySpec>, setup: &Setup, learned: Option<&Experience>) -> Result<Driver> {
     let carried = served.carried(setup, learned);
     let carried = carried.map_err(|e| Error::Failed(e.to_string()))?;
-    Ok(Decides::Policy(served, carried))
+    Ok(Driver::Policy(served, carried))
 }
 
 /// Where a flow goes.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use headway_policy::schemes::Served;
+use headway_policy::schemes::PolicySpec;
 
 /// Lets flows learn while there are few enough that do.
 #[derive(Debug)]
@@ -57,10 +57,10 @@ impl Learners {
     /// without that, or nothing where there is none: then nobody decides, and the flow is Cubic's.
     pub fn admit(
         &self,
-        served: Arc<Served>,
+        served: Arc<PolicySpec>,
         user: u32,
         learning: &[&Learning],
-    ) -> Option<Arc<Served>> {
+    ) -> Option<Arc<PolicySpec>> {
         let all: usize = learning.iter().map(|one| one.all).sum();
         let own = learning.iter().filter_map(|one| one.by_user.get(&user));
         let has_share = user == 0 || own.sum::<usize>() < self.most_of_user;
@@ -71,13 +71,13 @@ impl Learners {
     }
 
     /// Counts a flow that was to learn, once, and says so of the first.
-    pub fn count_refused(&mut self, wanted: &Served, has: Option<&Served>) {
+    pub fn count_refused(&mut self, wanted: &PolicySpec, has: Option<&PolicySpec>) {
         self.refused += 1;
         if self.refused == 1 {
             tracing::warn!(
                 most = self.most,
                 policy = wanted.spec(),
-                instead = has.map_or("Cubic", Served::spec),
+                instead = has.map_or("Cubic", PolicySpec::spec),
                 "no more flows learn at once; --learners says how many"
             );
         }
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn who_comes_too_late_has_the_frozen_model_or_nothing() {
-        let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
+        let served = |spec: &str| Arc::new(PolicySpec::read(spec).expect("a model of ours"));
         let learners = Learners::at_most(2, None);
         let spec = |spec: &str, count: u32| {
             let mut learning = Learning::default();
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn one_user_leaves_places_to_others() {
-        let rax = Arc::new(Served::read("rax").expect("a scheme of ours"));
+        let rax = Arc::new(PolicySpec::read("rax").expect("a scheme of ours"));
         let learners = Learners::at_most(4, Some(2));
         let mut learning = [Learning::default(), Learning::default()];
         let may = |user, learning: &[Learning; 2]| {

@@ -10,7 +10,6 @@ mod paths;
 mod policies;
 mod quality;
 mod range;
-mod rest;
 mod serve;
 mod shadow;
 mod shares;
@@ -18,6 +17,7 @@ mod statistics;
 mod store;
 mod timers;
 mod tuning;
+mod wait;
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -25,15 +25,15 @@ use std::sync::mpsc::SyncSender;
 use headway_cc::{Duration, Time};
 use headway_kernel::abi::{Known, Message, Open, Report, Verdict};
 use headway_policy::dqn::Step;
-use headway_policy::schemes::Served;
+use headway_policy::schemes::PolicySpec;
 
 pub use class::Class;
 pub use kernel::Kernel;
-pub use policies::{Frame, Policies};
-pub use rest::Wait;
+pub use policies::{AgentOptions, Policies};
 pub(crate) use serve::serve;
 pub use shadow::Shadow;
 pub use store::Store;
+pub use wait::Wait;
 
 use crate::error::{Error, Result};
 use crate::network::News;
@@ -41,11 +41,11 @@ use flow::Flow;
 use flows::Flows;
 use learners::{Learners, Learning};
 use paths::Paths;
-use rest::Rest;
 use shares::Shares;
 use statistics::Statistics;
-pub use timers::Place;
+pub use timers::FlowSlot;
 use timers::Timers;
+use wait::WaitPolicy;
 
 /// Everything that the agent keeps.
 pub struct Agent<K> {
@@ -55,11 +55,11 @@ pub struct Agent<K> {
     flows: Vec<Flows>,
     timers: Timers,
     shares: Shares,
-    rest: Rest,
+    rest: WaitPolicy,
     statistics: Statistics,
     shadow: Option<Shadow>,
     store: Store,
-    frame: Frame,
+    options: AgentOptions,
     learners: Learners,
     /// Who takes gradient steps; without it the agent does, between answers.
     gradients: Option<SyncSender<Step>>,
@@ -85,7 +85,7 @@ impl<K: Kernel> Agent<K> {
         programs: Vec<(K, Option<Policies>)>,
         shadow: Option<Shadow>,
         store: Store,
-        frame: Frame,
+        options: AgentOptions,
         learners: usize,
         now: Time,
     ) -> Agent<K> {
@@ -96,15 +96,15 @@ impl<K: Kernel> Agent<K> {
             policies,
             timers: Timers::default(),
             shares: Shares::default(),
-            rest: Rest::new(now),
+            rest: WaitPolicy::new(now),
             statistics: Statistics {
                 begun: now,
                 ..Statistics::default()
             },
             shadow,
             store,
-            frame,
-            learners: Learners::at_most(learners, frame.learners_of_user),
+            options,
+            learners: Learners::at_most(learners, options.learners_of_user),
             gradients: None,
             paths: Paths::default(),
             tuned: Vec::new(),
@@ -191,8 +191,8 @@ impl<K: Kernel> Agent<K> {
         flow.step_elsewhere(self.gradients.as_ref());
         flow.class = class;
         flow.is_refused = is_refused;
-        flow.requires_range = self.frame.requires_range;
-        flow.is_shadow = self.frame.is_shadow;
+        flow.requires_range = self.options.requires_range;
+        flow.is_shadow = self.options.is_shadow;
         flow.tune(&self.tuned);
         flow.on_network(&self.paths);
         tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "the flow began");
@@ -216,7 +216,7 @@ impl<K: Kernel> Agent<K> {
 
     /// Serves a flow of a user, who is charged for the time that it takes: with a report, or as its
     /// clock has run out.
-    fn work_for(&mut self, user: u32, place: Place, report: Option<&Report>) {
+    fn work_for(&mut self, user: u32, place: FlowSlot, report: Option<&Report>) {
         let program = usize::from(place.0);
         let begun = self.programs[program].now();
         match report {
@@ -241,7 +241,7 @@ impl<K: Kernel> Agent<K> {
             return;
         };
         let place = (program as u16, report.header.slot);
-        let (now, due) = (report.record.now(), flow.due());
+        let (now, due) = (report.record.now(), flow.next_query());
         // A clock that ran out before this record decides by those before, however late the agent
         // wakes (decision 35).
         if flow.has_clock() && due <= now && flow.is_due(due) {
@@ -263,7 +263,7 @@ impl<K: Kernel> Agent<K> {
     }
 
     /// A flow's learner has diverged with its newest record.
-    fn on_divergence(&mut self, place: Place) {
+    fn on_divergence(&mut self, place: FlowSlot) {
         let Some(flow) = self.flows[usize::from(place.0)].get(place.1) else {
             return;
         };
@@ -284,22 +284,22 @@ impl<K: Kernel> Agent<K> {
 
     /// Answers a flow, as of `now` and with what it had said until `read`, and sees to it that
     /// somebody is there when it asks next, or its clock decides.
-    fn answer(&mut self, place: Place, now: Time, read: Time) {
+    fn answer(&mut self, place: FlowSlot, now: Time, read: Time) {
         let program = usize::from(place.0);
         let Some(flow) = self.flows[program].at(place.1) else {
             return;
         };
-        let before = flow.due();
+        let before = flow.next_query();
         let (statistics, shadow) = (&mut self.statistics, self.shadow.as_mut());
         flow.answer(&self.programs[program], now, read, statistics, shadow);
-        let due = flow.due();
+        let due = flow.next_query();
         if flow.has_clock() {
-            self.rest.on_answer(flow.answered(), place, None);
+            self.rest.on_answer(flow.last_answer(), place, None);
             if due != before {
                 self.timers.set(place, due);
             }
         } else {
-            self.rest.on_answer(flow.answered(), place, Some(due));
+            self.rest.on_answer(flow.last_answer(), place, Some(due));
         }
     }
 
@@ -353,7 +353,8 @@ impl<K: Kernel> Agent<K> {
         while let Some((due, place)) = self.timers.due(now) {
             let flow = self.flows[usize::from(place.0)].get(place.1);
             // Another may have the slot by now, or have asked meanwhile.
-            let Some(flow) = flow.filter(|flow| flow.due() == due && flow.is_due(now)) else {
+            let Some(flow) = flow.filter(|flow| flow.next_query() == due && flow.is_due(now))
+            else {
                 continue;
             };
             let user = flow.user();
@@ -372,7 +373,7 @@ impl<K: Kernel> Agent<K> {
             self.keep_learned();
             self.store.save();
         }
-        let acknowledged = |place: Place, from| {
+        let acknowledged = |place: FlowSlot, from| {
             let flow = self.flows[usize::from(place.0)].get(place.1);
             flow.map_or(from, |flow| flow.acknowledged(from))
         };
@@ -393,11 +394,11 @@ impl<K: Kernel> Agent<K> {
         for (program, policies) in self.programs.iter().zip(&policies) {
             policies
                 .iter()
-                .try_for_each(|p| p.check(program.controller(), self.frame))?;
+                .try_for_each(|p| p.check(program.controller(), self.options))?;
         }
         for (program, policies) in self.programs.iter_mut().zip(&policies) {
             if let Some(policies) = policies {
-                policies.configure(program, self.frame)?;
+                policies.configure(program, self.options)?;
             }
         }
         self.policies = policies;
@@ -406,7 +407,7 @@ impl<K: Kernel> Agent<K> {
 
     /// Gives a few of the flows, from this place on, the policies that there are now. Returns where
     /// to go on.
-    pub fn renew(&mut self, from: Place) -> Option<Place> {
+    pub fn renew(&mut self, from: FlowSlot) -> Option<FlowSlot> {
         let (places, next) = self.places(from, RENEWED_AT_ONCE);
         // Who learns goes on, before others begin to.
         let mut learning = Learning::default();
@@ -441,11 +442,11 @@ impl<K: Kernel> Agent<K> {
                 self.learners.count_refused(&wanted, served.as_deref());
             }
             // What it has goes on where there is nothing for it, or nobody goes on deciding.
-            let mut decides = None;
+            let mut driver = None;
             if let Some(served) = served {
                 let learned = self.store.learned(&served, class);
                 match flow.policy_of(served, learned) {
-                    Ok(next) => decides = next,
+                    Ok(next) => driver = next,
                     Err(error) => {
                         tracing::error!(flow = flow.number(), %error, "the flow goes on with the policy that it has");
                     }
@@ -453,8 +454,8 @@ impl<K: Kernel> Agent<K> {
             }
             self.flows[program].change(slot, |flow| {
                 (flow.is_refused, flow.class) = (is_refused, class);
-                if let Some(decides) = decides {
-                    flow.take_policy(decides);
+                if let Some(driver) = driver {
+                    flow.take_policy(driver);
                     flow.step_elsewhere(self.gradients.as_ref());
                 }
             });
@@ -463,7 +464,7 @@ impl<K: Kernel> Agent<K> {
     }
 
     /// At most `most` flows, from this place on, and where those begin that follow.
-    fn places(&self, from: Place, most: usize) -> (Vec<Place>, Option<Place>) {
+    fn places(&self, from: FlowSlot, most: usize) -> (Vec<FlowSlot>, Option<FlowSlot>) {
         let programs = self.flows.iter().zip(0..);
         let mut all =
             programs.flat_map(|(flows, program)| flows.slots().map(move |slot| (program, slot)));
@@ -563,7 +564,7 @@ impl<K: Kernel> Agent<K> {
     }
 
     /// What is said of some of the flows, from this place on, and where to go on.
-    pub fn page(&self, from: Place, now: Time) -> (Vec<serde_json::Value>, Option<Place>) {
+    pub fn page(&self, from: FlowSlot, now: Time) -> (Vec<serde_json::Value>, Option<FlowSlot>) {
         let (places, next) = self.places(from, TOLD_AT_ONCE);
         let flows = places.into_iter().filter_map(|(program, slot)| {
             let program = usize::from(program);
@@ -593,8 +594,9 @@ fn will_learn(policies: Option<&Policies>, flow: &Flow) -> bool {
 }
 
 /// Was a flow to learn, and does what it has instead not?
-fn is_refused(wanted: Option<&Arc<Served>>, served: Option<&Arc<Served>>) -> bool {
-    let learns = |served: Option<&Arc<Served>>| served.is_some_and(|served| served.is_learning());
+fn is_refused(wanted: Option<&Arc<PolicySpec>>, served: Option<&Arc<PolicySpec>>) -> bool {
+    let learns =
+        |served: Option<&Arc<PolicySpec>>| served.is_some_and(|served| served.is_learning());
     learns(wanted) && !learns(served)
 }
 

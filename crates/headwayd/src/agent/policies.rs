@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use headway_fixed::Limits;
 use headway_kernel::abi::SettingValues;
-use headway_policy::schemes::Served;
+use headway_policy::schemes::PolicySpec;
 use ipnet::IpNet;
 
 use super::{Class, Kernel};
@@ -14,7 +14,7 @@ use crate::programs::Controller;
 
 /// What is set for flows whatever their policy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Frame {
+pub struct AgentOptions {
     /// How far apart records of a flow are; `None`: as the policy needs them.
     pub report_interval_us: Option<u32>,
     /// Does Cubic decide?
@@ -31,7 +31,7 @@ pub struct Frame {
     pub serves_loopback: bool,
 }
 
-impl Frame {
+impl AgentOptions {
     /// Of a policy that the program evaluates itself: enough to say what it does.
     const OWN_POLICY_INTERVAL_US: u32 = 100_000;
 
@@ -61,7 +61,7 @@ impl Frame {
 #[derive(Clone, Debug)]
 pub struct Policies {
     /// The longest prefixes first; the last is for all others.
-    by_prefix: Vec<(Option<IpNet>, Arc<Served>)>,
+    by_prefix: Vec<(Option<IpNet>, Arc<PolicySpec>)>,
 }
 
 impl Policies {
@@ -80,7 +80,8 @@ impl Policies {
                     "--policy: two policies for {which}; give one"
                 )));
             }
-            let served = Served::read(spec).map_err(|e| Error::Usage(format!("--policy: {e}")))?;
+            let served =
+                PolicySpec::read(spec).map_err(|e| Error::Usage(format!("--policy: {e}")))?;
             by_prefix.push((prefix, Arc::new(served)));
         }
         by_prefix.sort_by_key(|(prefix, _)| {
@@ -96,7 +97,7 @@ impl Policies {
 
     /// The same policies, read from their files again.
     pub fn read_anew(&self) -> Result<Policies> {
-        let text = |(prefix, served): &(Option<IpNet>, Arc<Served>)| match prefix {
+        let text = |(prefix, served): &(Option<IpNet>, Arc<PolicySpec>)| match prefix {
             Some(prefix) => format!("{prefix}={}", served.spec()),
             None => served.spec().to_owned(),
         };
@@ -114,21 +115,21 @@ impl Policies {
     ///
     /// # Errors
     /// One line.
-    pub fn check(&self, controller: Controller, frame: Frame) -> Result<()> {
+    pub fn check(&self, controller: Controller, options: AgentOptions) -> Result<()> {
         let mut all = self.by_prefix.iter();
         all.try_for_each(|(_, served)| controller.check(served.spec(), served.agent()))?;
-        if frame.requires_range && frame.is_shadow {
+        if options.requires_range && options.is_shadow {
             return Err(Error::Usage(
                 "--require-range gives flows to Cubic, which has them all with --shadow; give one of the two (status says which \
                  flows are outside, with either)"
                     .to_owned(),
             ));
         }
-        if frame.requires_range {
+        if options.requires_range {
             let mut all = self.by_prefix.iter();
             all.try_for_each(|(_, served)| check_range(served))?;
         }
-        let settings = |served: &Served| served.agent().map(SettingValues::of);
+        let settings = |served: &PolicySpec| served.agent().map(SettingValues::of);
         let common = settings(self.otherwise());
         let other = self.by_prefix.iter().find(|(_, s)| settings(s) != common);
         if let Some((_, other)) = other {
@@ -140,7 +141,7 @@ impl Policies {
             )));
         }
         let learner = self.by_prefix.iter().find(|(_, s)| s.agent().is_none());
-        if let (Some((_, learner)), true) = (learner, frame.is_written_down) {
+        if let (Some((_, learner)), true) = (learner, options.is_written_down) {
             return Err(Error::Usage(format!(
                 "--shadow FILE: '{}' learns what to do from what it does, and in a shadow does nothing; give --shadow without a file, \
                  or a policy that was trained before",
@@ -155,7 +156,7 @@ impl Policies {
                     .to_owned(),
             ));
         }
-        match frame.is_written_down {
+        match options.is_written_down {
             false => Ok(()),
             true => Err(Error::Usage(format!(
                 "--shadow FILE: int8 nets are evaluated in the kernel, which does not say what '{}' would have done; give --shadow \
@@ -173,7 +174,7 @@ impl Policies {
     }
 
     /// Those that go on learning in use, and the prefixes that they are for.
-    pub fn learners(&self) -> impl Iterator<Item = (Option<IpNet>, &Served)> {
+    pub fn learners(&self) -> impl Iterator<Item = (Option<IpNet>, &PolicySpec)> {
         let all = self.by_prefix.iter();
         all.filter(|(_, served)| served.is_learning())
             .map(|(prefix, served)| (*prefix, served.as_ref()))
@@ -183,26 +184,28 @@ impl Policies {
     ///
     /// # Errors
     /// One line: one of the guard's limits is beyond its range, and nothing is set.
-    pub fn configure(&self, program: &mut impl Kernel, frame: Frame) -> Result<()> {
-        program.configure(self.settings(frame), self.otherwise().int8())
+    pub fn configure(&self, program: &mut impl Kernel, options: AgentOptions) -> Result<()> {
+        program.configure(self.settings(options), self.otherwise().int8())
     }
 
-    fn settings(&self, frame: Frame) -> SettingValues {
+    fn settings(&self, options: AgentOptions) -> SettingValues {
         let served = self.otherwise();
-        let natural = served.int8().map_or(0, |_| Frame::OWN_POLICY_INTERVAL_US);
+        let natural = served
+            .int8()
+            .map_or(0, |_| AgentOptions::OWN_POLICY_INTERVAL_US);
         let mut settings = served.agent().map(SettingValues::of).unwrap_or_default();
-        settings.report_interval_us = frame.report_interval_us.unwrap_or(natural);
-        settings.is_shadow = frame.is_shadow.into();
-        frame.admitting(settings)
+        settings.report_interval_us = options.report_interval_us.unwrap_or(natural);
+        settings.is_shadow = options.is_shadow.into();
+        options.admitting(settings)
     }
 
     /// The policy for destinations of no prefix.
-    pub fn otherwise(&self) -> &Arc<Served> {
+    pub fn otherwise(&self) -> &Arc<PolicySpec> {
         &self.by_prefix[self.by_prefix.len() - 1].1
     }
 
     /// The policy of a flow to `remote`.
-    pub fn of(&self, remote: IpAddr) -> Arc<Served> {
+    pub fn of(&self, remote: IpAddr) -> Arc<PolicySpec> {
         Arc::clone(&self.found(remote).1)
     }
 
@@ -211,7 +214,7 @@ impl Policies {
         Class::of(remote, self.found(remote).0)
     }
 
-    fn found(&self, remote: IpAddr) -> &(Option<IpNet>, Arc<Served>) {
+    fn found(&self, remote: IpAddr) -> &(Option<IpNet>, Arc<PolicySpec>) {
         let holds = |prefix: &Option<IpNet>| prefix.is_none_or(|p| p.contains(&remote));
         let mut all = self.by_prefix.iter();
         // The last is for all others.
@@ -240,7 +243,7 @@ impl Policies {
 
 /// That the agent can tell whether a flow is in the policy's training range, and take the flow from
 /// it.
-fn check_range(served: &Served) -> Result<()> {
+fn check_range(served: &PolicySpec) -> Result<()> {
     let wrong = |why: &str| {
         Err(Error::Usage(format!(
             "--require-range: '{}' {why}",
@@ -334,7 +337,7 @@ mod tests {
             ["owl", "10.0.0.0/8=owl:online=true"],
         ] {
             let policies = Policies::read(specs).expect("policies");
-            let settings = policies.settings(Frame::default());
+            let settings = policies.settings(AgentOptions::default());
             let of = |limits: Limits| (limits.epochs, limits.long_epochs, limits.undoubled);
             assert_eq!(of(settings.limits), (5, 20, 0), "{specs:?}");
             assert_eq!(of(settings.learner_limits), (25, 100, 2), "{specs:?}");
@@ -345,7 +348,7 @@ mod tests {
     fn policies_of_one_controller_have_the_same_bounds() {
         let check = |specs: [&str; 2]| {
             let policies = Policies::read(specs).expect("policies");
-            policies.check(policies.controller(), Frame::default())
+            policies.check(policies.controller(), AgentOptions::default())
         };
         let error = check(["aurora", "10.0.0.0/8=aurora:model=v1"]);
         let error = error.expect_err("3 Mbit/s at first, not 2").to_string();
@@ -358,13 +361,13 @@ mod tests {
 
     #[test]
     fn a_range_is_required_only_of_policies_that_have_one() {
-        let frame = Frame {
+        let options = AgentOptions {
             requires_range: true,
-            ..Frame::default()
+            ..AgentOptions::default()
         };
         let check = |spec: &str| {
             let policies = Policies::read([spec]).expect("a policy of ours");
-            policies.check(policies.controller(), frame)
+            policies.check(policies.controller(), options)
         };
         assert!(check("owl").is_ok() && check("rax-pretrained").is_ok());
         for (spec, hint) in [
@@ -384,12 +387,12 @@ mod tests {
             (false, true, false),
             (true, true, true),
         ] {
-            let frame = Frame {
+            let options = AgentOptions {
                 is_shadow,
                 requires_range,
-                ..Frame::default()
+                ..AgentOptions::default()
             };
-            let error = policies.check(policies.controller(), frame).err();
+            let error = policies.check(policies.controller(), options).err();
             assert_eq!(error.is_some(), is_refused);
             for text in error.iter().map(ToString::to_string) {
                 assert!(text.contains("give one of the two"), "{text}");
@@ -400,10 +403,10 @@ mod tests {
 
     #[test]
     fn what_would_not_be_there_is_not_written_down() {
-        let shadow = |is_written_down| Frame {
+        let shadow = |is_written_down| AgentOptions {
             is_shadow: true,
             is_written_down,
-            ..Frame::default()
+            ..AgentOptions::default()
         };
         let own = Policies::read(["aurora:model=int8-v1"]).expect("a model of ours");
         assert!(own.check(Controller::Rate, shadow(false)).is_ok());

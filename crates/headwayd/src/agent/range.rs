@@ -92,10 +92,10 @@ impl PathWatch {
     }
 
     /// Takes the flow's state, and whether the policy has the flow or Cubic.
-    pub fn on_record(&mut self, record: &Record, is_policys: bool) {
+    pub fn on_record(&mut self, record: &Record, policy_acts: bool) {
         let now = record.now();
         self.is_excused |= record.flags & (Record::APP_LIMITED | Record::RWND_LIMITED) != 0;
-        if !is_policys {
+        if !policy_acts {
             self.fills_from = now + DRAINS;
         }
         if self.marks.back().is_some_and(|m| now.since(m.at) < SECOND) {
@@ -197,7 +197,7 @@ mod tests {
         record: Record,
         /// A hundredth of a packet.
         delivered: u64,
-        is_policys: bool,
+        policy_acts: bool,
     }
 
     impl Run {
@@ -211,7 +211,7 @@ mod tests {
                 watch: PathWatch::new(RANGE, &record),
                 record,
                 delivered: 0,
-                is_policys: true,
+                policy_acts: true,
             }
         }
 
@@ -238,7 +238,7 @@ mod tests {
                     flags,
                     ..self.record
                 };
-                self.watch.on_record(&self.record, self.is_policys);
+                self.watch.on_record(&self.record, self.policy_acts);
             }
             self.watch.outside(self.record.now())
         }
@@ -368,11 +368,11 @@ mod tests {
         let mut run = Run::new();
         assert_eq!(run.goes_on(2, 60, 50, 400), Some(Outside::Buffer));
         // Cubic has the flow and fills the queue all the time.
-        run.is_policys = false;
+        run.policy_acts = false;
         assert_eq!(run.goes_on(9, 60, 50, 400), Some(Outside::Buffer));
         assert_eq!(run.goes_on(60, 60, 50, 400), None);
         // The policy drains it.
-        run.is_policys = true;
+        run.policy_acts = true;
         assert_eq!(run.goes_on(9, 60, 50, 400), None);
         assert_eq!(run.goes_on(60, 60, 50, 200), None);
         // Or does not.

@@ -13,8 +13,8 @@ use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 
 use super::Agent;
-use super::rest::Wait;
-use crate::control::{Mailbox, Wish};
+use super::wait::Wait;
+use crate::control::{AgentCommand, Mailbox};
 use crate::error::{Error, Result};
 use crate::programs::Program;
 use crate::system::{clock, signals::Signals};
@@ -73,7 +73,7 @@ pub fn serve(
         is_awake = false;
         let is_ready = |wait: &PollFd<'_>| wait.any().unwrap_or(true);
         if is_ready(&waits[1]) {
-            mailbox.answer(|wish| fulfil(agent, wish));
+            mailbox.answer(|command| fulfil(agent, command));
         }
         if is_ready(&waits[2]) && signals.read(&reload) {
             return Ok(());
@@ -127,26 +127,26 @@ const MOST_MESSAGES: usize = 4096;
 /// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-fn fulfil(agent: &RefCell<Agent<Program>>, wish: Wish) -> serde_json::Value {
-    match wish {
-        Wish::Summary => agent.borrow().summary(clock::now()),
-        Wish::Flows(from) => {
+fn fulfil(agent: &RefCell<Agent<Program>>, command: AgentCommand) -> serde_json::Value {
+    match command {
+        AgentCommand::Summary => agent.borrow().summary(clock::now()),
+        AgentCommand::Flows(from) => {
             let (flows, next) = agent.borrow().page(from, clock::now());
             serde_json::json!({ "flows": flows, "next": next })
         }
-        Wish::Counters => agent.borrow().counters(clock::now()),
-        Wish::Set(number, settings) => match agent.borrow_mut().set(number, &settings) {
+        AgentCommand::Counters => agent.borrow().counters(clock::now()),
+        AgentCommand::Set(number, settings) => match agent.borrow_mut().set(number, &settings) {
             Ok(flows) => serde_json::json!({ "flows": flows }),
             Err(error) => serde_json::json!({ "error": error.to_string() }),
         },
-        Wish::Hear(news) => {
+        AgentCommand::Hear(news) => {
             agent.borrow_mut().on_network(news);
             serde_json::Value::Null
         }
-        Wish::Take(policies) => match agent.borrow_mut().take_policies(policies) {
+        AgentCommand::Take(policies) => match agent.borrow_mut().take_policies(policies) {
             Ok(()) => serde_json::json!({}),
             Err(error) => serde_json::json!({ "error": error.to_string() }),
         },
-        Wish::Renew(from) => serde_json::json!({ "next": agent.borrow_mut().renew(from) }),
+        AgentCommand::Renew(from) => serde_json::json!({ "next": agent.borrow_mut().renew(from) }),
     }
 }

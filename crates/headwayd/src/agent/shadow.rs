@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread;
 use std::time::Duration;
 
-use headway_policy::schemes::Served;
+use headway_policy::schemes::PolicySpec;
 use headway_policy::{Action, Record};
 use serde::Serialize;
 
@@ -119,7 +119,7 @@ impl Shadow {
     /// A decision that a policy would have taken.
     pub fn write(
         &mut self,
-        served: &Served,
+        served: &PolicySpec,
         flow: u32,
         remote: SocketAddr,
         record: &Record,
@@ -301,7 +301,7 @@ mod tests {
     }
 
     fn write(shadow: &mut Shadow, lines: u32) {
-        let served = Served::read("owl").expect("a model of ours");
+        let served = PolicySpec::read("owl").expect("a model of ours");
         let remote = SocketAddr::from(([192, 0, 2, 1], 443));
         for flow in 0..lines {
             shadow.write(&served, flow, remote, &Record::default(), Action::Nothing);

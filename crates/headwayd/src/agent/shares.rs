@@ -12,7 +12,7 @@ use headway_cc::Duration;
 use headway_kernel::abi::Report;
 use headway_policy::Record;
 
-use super::timers::Place;
+use super::timers::FlowSlot;
 
 /// Who has used how much of the turn, and what waits for the next.
 #[derive(Debug, Default)]
@@ -28,15 +28,15 @@ pub struct Shares {
 #[derive(Debug, Default)]
 struct Waiting {
     /// Reports, and flows whose clocks have run out: the oldest first.
-    queue: VecDeque<(Place, Option<Report>)>,
+    queue: VecDeque<(FlowSlot, Option<Report>)>,
     /// How many have left the queue.
     left: u64,
     /// Of each flow in the queue, how many came before its newest entry.
-    newest: HashMap<Place, u64>,
+    newest: HashMap<FlowSlot, u64>,
 }
 
 impl Waiting {
-    fn push(&mut self, place: Place, report: Option<&Report>) {
+    fn push(&mut self, place: FlowSlot, report: Option<&Report>) {
         let is_full = self.queue.len() >= Shares::MOST_WAITING;
         let newest = self.newest.get(&place).map(|at| (at - self.left) as usize);
         let before = newest.and_then(|at| self.queue.get_mut(at));
@@ -55,7 +55,7 @@ impl Waiting {
         }
     }
 
-    fn pop(&mut self) -> Option<(Place, Option<Report>)> {
+    fn pop(&mut self) -> Option<(FlowSlot, Option<Report>)> {
         let (place, report) = self.queue.pop_front()?;
         if self.newest.get(&place) == Some(&self.left) {
             self.newest.remove(&place);
@@ -91,13 +91,13 @@ impl Shares {
     }
 
     /// A user's flow has to wait: with a report, or as its clock has run out.
-    pub fn delay(&mut self, user: u32, place: Place, report: Option<&Report>) {
+    pub fn delay(&mut self, user: u32, place: FlowSlot, report: Option<&Report>) {
         self.delayed += 1;
         self.waiting.entry(user).or_default().push(place, report);
     }
 
     /// A flow that has waited, of a user who has time left, and what it waited with.
-    pub fn next(&mut self) -> Option<(u32, Place, Option<Report>)> {
+    pub fn next(&mut self) -> Option<(u32, FlowSlot, Option<Report>)> {
         let may = |(user, _): &(&u32, &Waiting)| self.has_time(**user);
         let user = *self.waiting.iter().find(may)?.0;
         let waiting = self.waiting.get_mut(&user)?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 
 use headway_policy::model::sha256;
-use headway_policy::schemes::{Experience, Served};
+use headway_policy::schemes::{Experience, PolicySpec};
 
 use super::{Class, Policies};
 use crate::error::{Error, Result};
@@ -117,7 +117,7 @@ impl Store {
 
     /// A file that an agent without classes has left was learned from flows to all destinations: it
     /// is of no class.
-    fn set_aside_unclassed(&mut self, served: &Served) {
+    fn set_aside_unclassed(&mut self, served: &PolicySpec) {
         let Some(folder) = &self.folder else { return };
         let file = folder.join(name_of(served, None));
         match set_aside(&file) {
@@ -139,7 +139,7 @@ impl Store {
     }
 
     /// What a new flow goes on from.
-    pub fn learned(&mut self, served: &Served, class: Class) -> Option<&Experience> {
+    pub fn learned(&mut self, served: &PolicySpec, class: Class) -> Option<&Experience> {
         if !served.is_learning() {
             return None;
         }
@@ -201,7 +201,7 @@ impl Store {
 
     /// Would it keep what was learned with this much experience? Not if another flow of the policy
     /// and class had more, even if this one ends later.
-    pub fn wants(&self, served: &Served, class: Class, experience: u64) -> bool {
+    pub fn wants(&self, served: &PolicySpec, class: Class, experience: u64) -> bool {
         let name = file_name(served, class);
         let known = self.learned.get(&name).and_then(Option::as_ref);
         let least = known.map_or(0, |known| known.experience);
@@ -211,7 +211,7 @@ impl Store {
     }
 
     /// A flow has learned this, which is [wanted](Self::wants).
-    pub fn keep(&mut self, served: &Served, class: Class, bytes: Vec<u8>, experience: u64) {
+    pub fn keep(&mut self, served: &PolicySpec, class: Class, bytes: Vec<u8>, experience: u64) {
         if !self.wants(served, class, experience) {
             return;
         }
@@ -229,7 +229,7 @@ impl Store {
 
     /// Deletes what was kept of this policy and class, and its file: a flow that starts from it may
     /// diverge.
-    pub fn forget(&mut self, served: &Served, class: Class) {
+    pub fn forget(&mut self, served: &PolicySpec, class: Class) {
         let name = file_name(served, class);
         let is_none = matches!(self.learned.get(&name), Some(None));
         if !self.is_kept() || is_none || self.read_only.contains(&name) {
@@ -353,7 +353,7 @@ fn set_aside(file: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// One line, if a flow cannot go on from it.
-fn understand(bytes: Vec<u8>, served: &Served) -> std::result::Result<Learned, String> {
+fn understand(bytes: Vec<u8>, served: &PolicySpec) -> std::result::Result<Learned, String> {
     let read = served.experience(&bytes).map_err(|e| e.to_string())?;
     Ok(Learned {
         bytes,
@@ -364,11 +364,11 @@ fn understand(bytes: Vec<u8>, served: &Served) -> std::result::Result<Learned, S
 
 /// The same model, told to learn in the same way, for the same class: the model's id and the class
 /// for people, and a hash of the id and the spec, which may be longer than a file's name.
-fn file_name(served: &Served, class: Class) -> String {
+fn file_name(served: &PolicySpec, class: Class) -> String {
     name_of(served, Some(class))
 }
 
-fn name_of(served: &Served, class: Option<Class>) -> String {
+fn name_of(served: &PolicySpec, class: Option<Class>) -> String {
     let (id, spec) = (served.model_id(), served.spec());
     let hash = sha256(format!("{id}\n{spec}").as_bytes());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';

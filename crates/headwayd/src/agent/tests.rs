@@ -10,7 +10,7 @@ fn agent(spec: &str, learners: usize) -> Agent<Program> {
         vec![],
         None,
         Store::default(),
-        Frame::default(),
+        AgentOptions::default(),
         learners,
         Time::ZERO,
     );

@@ -6,21 +6,21 @@ use std::collections::BinaryHeap;
 use headway_cc::Time;
 
 /// A flow: which program it is of, and its slot there.
-pub type Place = (u16, u16);
+pub type FlowSlot = (u16, u16);
 
 /// Times, the earliest first. Nothing is taken back: a flow whose time has come may have another
 /// one since.
 #[derive(Debug, Default)]
-pub struct Timers(BinaryHeap<Reverse<(Time, Place)>>);
+pub struct Timers(BinaryHeap<Reverse<(Time, FlowSlot)>>);
 
 impl Timers {
     /// A flow's next time.
-    pub fn set(&mut self, place: Place, due: Time) {
+    pub fn set(&mut self, place: FlowSlot, due: Time) {
         self.0.push(Reverse((due, place)));
     }
 
     /// A time that has come, and whose it was.
-    pub fn due(&mut self, now: Time) -> Option<(Time, Place)> {
+    pub fn due(&mut self, now: Time) -> Option<(Time, FlowSlot)> {
         if self.next() > now {
             return None;
         }

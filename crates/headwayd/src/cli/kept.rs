@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{At, Run, say};
 use crate::error::{Error, Result};
-use crate::programs::kept::{Folder, Place, Refusal, Version};
+use crate::programs::kept::{ControllerPins, Folder, Refusal, Version};
 use crate::programs::{Controller, KnownFlows, Options, Program, left_over};
 use crate::system::default_controller::set_back;
 use crate::system::kernel;
@@ -29,7 +29,7 @@ impl Kept {
 /// Where an agent's programs are pinned.
 pub enum Pinned {
     At {
-        place: Place,
+        place: ControllerPins,
         /// By an option.
         is_asked: bool,
     },

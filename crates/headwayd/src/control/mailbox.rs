@@ -9,47 +9,47 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde_json::Value;
 
 use super::patient::MOST_CLIENTS;
-use crate::agent::{Place, Policies};
+use crate::agent::{FlowSlot, Policies};
 use crate::error::{Error, Result};
 use crate::network::News;
 
 /// What somebody wants of the agent.
 #[derive(Clone, Debug)]
-pub enum Wish {
+pub enum AgentCommand {
     /// To know what happens, but for the flows: of no more work however many they are.
     Counters,
     /// The same, and what the network told.
     Summary,
     /// To know some of the flows, from a place on.
-    Flows(Place),
+    Flows(FlowSlot),
     /// That it takes these policies, for flows that begin.
     Take(Vec<Option<Policies>>),
     /// That it gives them to some of the flows that there are, from a place on.
-    Renew(Place),
+    Renew(FlowSlot),
     /// That it sets parameters of a flow, or of all.
     Set(Option<u32>, String),
     /// That it hears what the network tells of its paths.
     Hear(News),
 }
 
-type Letter = (Wish, SyncSender<Value>);
+type Request = (AgentCommand, SyncSender<Value>);
 
 /// The agent's end.
 #[derive(Debug)]
 pub struct Mailbox {
-    letters: Receiver<Letter>,
-    bell: Arc<EventFd>,
+    requests: Receiver<Request>,
+    wakeup: Arc<EventFd>,
 }
 
 /// The end of those who ask.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    letters: SyncSender<Letter>,
-    bell: Arc<EventFd>,
+    requests: SyncSender<Request>,
+    wakeup: Arc<EventFd>,
 }
 
 impl Mailbox {
-    /// Room for the letters of all who ask: clients of the socket, of the metrics, the network, and
+    /// Room for the requests of all who ask: clients of the socket, of the metrics, the network, and
     /// who reloads.
     const ROOM: usize = 2 * MOST_CLIENTS + 2;
 
@@ -59,27 +59,27 @@ impl Mailbox {
     /// If the system has no eventfd left.
     pub fn new() -> Result<(Mailbox, Sender)> {
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-        let bell =
+        let wakeup =
             EventFd::from_flags(flags).map_err(|e| Error::failed("cannot make an eventfd", e))?;
-        let bell = Arc::new(bell);
-        let (to, letters) = sync_channel(Mailbox::ROOM);
+        let wakeup = Arc::new(wakeup);
+        let (to, requests) = sync_channel(Mailbox::ROOM);
         let sender = Sender {
-            letters: to,
-            bell: Arc::clone(&bell),
+            requests: to,
+            wakeup: Arc::clone(&wakeup),
         };
-        Ok((Mailbox { letters, bell }, sender))
+        Ok((Mailbox { requests, wakeup }, sender))
     }
 
     pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.wakeup.as_fd()
     }
 
     /// Answers all that is there.
-    pub fn answer(&self, mut fulfil: impl FnMut(Wish) -> Value) {
-        let _ = self.bell.read();
-        for (wish, to) in self.letters.try_iter() {
+    pub fn answer(&self, mut fulfil: impl FnMut(AgentCommand) -> Value) {
+        let _ = self.wakeup.read();
+        for (command, to) in self.requests.try_iter() {
             // Who asked may have gone.
-            let _ = to.try_send(fulfil(wish));
+            let _ = to.try_send(fulfil(command));
         }
     }
 }
@@ -89,9 +89,9 @@ impl Sender {
     const PATIENCE: Duration = Duration::from_secs(5);
 
     /// Asks, and waits for the answer.
-    pub fn ask(&self, wish: Wish) -> Value {
+    pub fn ask(&self, command: AgentCommand) -> Value {
         let (to, from) = sync_channel(1);
-        let sent = self.letters.try_send((wish, to)).is_ok() && self.bell.write(1).is_ok();
+        let sent = self.requests.try_send((command, to)).is_ok() && self.wakeup.write(1).is_ok();
         match from.recv_timeout(Sender::PATIENCE) {
             Ok(answer) if sent => answer,
             // It may do it later.

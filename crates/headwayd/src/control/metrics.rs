@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Wish;
+use super::AgentCommand;
 use super::mailbox::Sender;
 use super::patient::{Patient, accepted, answered_apart};
 
@@ -27,7 +27,7 @@ pub fn serve(listener: &TcpListener, agent: &Sender) {
 fn answer(client: &TcpStream, agent: &Sender) -> std::io::Result<()> {
     let path = path(&mut Patient::new(client, PATIENCE))?;
     let (status, body) = match path.as_deref() {
-        Some("/metrics") => ("200 OK", page(&agent.ask(Wish::Counters))),
+        Some("/metrics") => ("200 OK", page(&agent.ask(AgentCommand::Counters))),
         Some(_) => ("404 Not Found", "there is /metrics\n".to_owned()),
         None => ("400 Bad Request", "GET /metrics\n".to_owned()),
     };

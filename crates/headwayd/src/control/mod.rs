@@ -13,7 +13,7 @@ mod table;
 mod whole;
 
 pub use client::ask;
-pub use mailbox::{Mailbox, Wish};
+pub use mailbox::{AgentCommand, Mailbox};
 pub use metrics::serve as serve_metrics;
 pub use socket::{Socket, serve as serve_socket};
 pub use table::text as table;

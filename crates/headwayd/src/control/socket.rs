@@ -11,7 +11,7 @@ use nix::sys::stat::{Mode, umask};
 use super::mailbox::Sender;
 use super::patient::{Patient, accepted, answered_apart};
 use super::whole::Reloads;
-use super::{Wish, whole};
+use super::{AgentCommand, whole};
 use crate::error::{Error, Result};
 use crate::programs::Listeners;
 
@@ -113,7 +113,7 @@ fn answer(
             Ok(()) => serde_json::json!({}),
             Err(error) => serde_json::json!({ "error": error.to_string() }),
         },
-        Some(Word::Set(number, settings)) => agent.ask(Wish::Set(number, settings)),
+        Some(Word::Set(number, settings)) => agent.ask(AgentCommand::Set(number, settings)),
         None => serde_json::json!({ "error": "unknown word; there are status, reload and set" }),
     };
     Patient::new(client, PATIENCE).write_all(format!("{said}\n").as_bytes())
@@ -158,8 +158,8 @@ mod tests {
     static ENDS: AtomicBool = AtomicBool::new(false);
     static RENEWS: AtomicBool = AtomicBool::new(false);
 
-    fn fulfil(wish: Wish) -> Value {
-        if !matches!(wish, Wish::Renew(_)) {
+    fn fulfil(command: AgentCommand) -> Value {
+        if !matches!(command, AgentCommand::Renew(_)) {
             return json!({});
         }
         RENEWS.store(true, Ordering::SeqCst);

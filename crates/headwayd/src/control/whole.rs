@@ -5,17 +5,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use serde_json::Value;
 
-use super::Wish;
+use super::AgentCommand;
 use super::mailbox::Sender;
-use crate::agent::{Place, Policies};
+use crate::agent::{FlowSlot, Policies};
 use crate::error::{Error, Result};
 use crate::system::capabilities;
 
 /// What `headwayd status` says: what happens, and each flow by its number.
 pub fn status(agent: &Sender) -> Value {
-    let mut status = agent.ask(Wish::Summary);
+    let mut status = agent.ask(AgentCommand::Summary);
     let mut flows = Vec::new();
-    let told = each_part(agent, Wish::Flows, |part| {
+    let told = each_part(agent, AgentCommand::Flows, |part| {
         if let Value::Array(some) = part["flows"].take() {
             flows.extend(some);
         }
@@ -78,8 +78,8 @@ impl Reloads {
         let read = |one: &Option<Policies>| one.as_ref().map(Policies::read_anew).transpose();
         let policies: Result<Vec<_>> = self.policies.iter().map(read).collect();
         let policies = policies.map_err(capabilities::explain)?;
-        refused(&self.agent.ask(Wish::Take(policies)))?;
-        each_part(&self.agent, Wish::Renew, |_| ())?;
+        refused(&self.agent.ask(AgentCommand::Take(policies)))?;
+        each_part(&self.agent, AgentCommand::Renew, |_| ())?;
         tracing::info!("policies read again");
         Ok(())
     }
@@ -87,12 +87,12 @@ impl Reloads {
 
 fn each_part(
     agent: &Sender,
-    wish: impl Fn(Place) -> Wish,
+    command: impl Fn(FlowSlot) -> AgentCommand,
     mut take: impl FnMut(&mut Value),
 ) -> Result<()> {
     let mut next = Some((0, 0));
     while let Some(from) = next {
-        let mut part = agent.ask(wish(from));
+        let mut part = agent.ask(command(from));
         refused(&part)?;
         next = serde_json::from_value(part["next"].take()).unwrap_or_default();
         take(&mut part);

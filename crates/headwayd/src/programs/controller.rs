@@ -2,7 +2,7 @@
 
 use headway_cc::Param;
 use headway_cc::schemes::bbr;
-use headway_policy::{ActionSpec, AgentSpec, BeneathSpec, Effect};
+use headway_policy::{ActionSpec, AgentSpec, BaseSpec, Effect};
 
 use crate::error::{Error, Result};
 
@@ -84,8 +84,8 @@ impl Controller {
         let Some(agent) = agent else {
             return Controller::Window;
         };
-        match (&agent.beneath, &agent.action) {
-            (BeneathSpec::Rate { .. }, _) => Controller::Rate,
+        match (&agent.base, &agent.action) {
+            (BaseSpec::Rate { .. }, _) => Controller::Rate,
             (_, ActionSpec::Settings { .. })
             | (
                 _,
@@ -94,7 +94,7 @@ impl Controller {
                     ..
                 },
             ) => Controller::Bbr,
-            (BeneathSpec::Scheme { .. }, _) => Controller::Owl,
+            (BaseSpec::Scheme { .. }, _) => Controller::Owl,
         }
     }
 

@@ -95,7 +95,7 @@ impl Folder {
 
     /// Takes the controller of that name for this process. In the usual place a bpffs is mounted if
     /// there is none.
-    pub fn claim(&self, name: &str) -> std::result::Result<Place, Refusal> {
+    pub fn claim(&self, name: &str) -> std::result::Result<ControllerPins, Refusal> {
         let unusable = |why: String| Refusal::Unusable(why);
         let failed = |path: &Path| {
             let path = path.display().to_string();
@@ -132,7 +132,7 @@ impl Folder {
         }
         let lock = File::open(&own).map_err(failed(&own))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Place {
+            Ok(()) => Ok(ControllerPins {
                 name: name.to_owned(),
                 folder: own,
                 _lock: lock,
@@ -249,13 +249,13 @@ fn name_of(file: &str) -> String {
 
 /// The pins of one controller, which this process has. Dropped, others may take it.
 #[derive(Debug)]
-pub struct Place {
+pub struct ControllerPins {
     name: String,
     folder: PathBuf,
     _lock: File,
 }
 
-impl Place {
+impl ControllerPins {
     /// What is kept, if an agent of this build can go on with it.
     pub fn find(&self, controller: Controller) -> Option<Pins> {
         let mut kept = versions(&self.folder).into_iter();
@@ -317,7 +317,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ControllerPins {
     fn drop(&mut self) {
         // Those that are not empty stay.
         let _ = fs::remove_dir(&self.folder);

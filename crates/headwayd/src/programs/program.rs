@@ -8,7 +8,7 @@ use libbpf_rs::{
     Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, libbpf_sys,
 };
 
-use super::kept::{Pins, Place, Version};
+use super::kept::{ControllerPins, Pins, Version};
 use super::map::OwnPolicy;
 use super::{Controller, Counters, KnownFlows, Listeners, Settings, Slots, layout, left_over};
 use crate::error::{Error, Result};
@@ -211,7 +211,7 @@ impl Program {
     ///
     /// # Errors
     /// One line. It ends with this process then.
-    pub fn keep(&mut self, place: &Place) -> Result<()> {
+    pub fn keep(&mut self, place: &ControllerPins) -> Result<()> {
         let version = Version::own(self.controller);
         match &mut self.link {
             Some(link) => place.keep(&version, &mut self.maps.0, link),

@@ -3,9 +3,9 @@
 use headway_cc::{CongestionControl, testing};
 use headway_fixed::Reason;
 use headway_kernel::Datapath;
-use headway_policy::schemes::Served;
+use headway_policy::schemes::PolicySpec;
 use headwayd::Controller;
-use headwayd::agent::{Agent, Frame, Policies, Store};
+use headwayd::agent::{Agent, AgentOptions, Policies, Store};
 
 use crate::host::{Case, Fault, Program, World, at, status};
 
@@ -113,7 +113,7 @@ fn the_next_agent_knows_what_the_guard_judged() {
 #[test]
 fn flows_that_came_and_went_meanwhile_are_told_apart() {
     let kernel = headway_kernel::FakeKernel::with_slots(1 << 10, 2);
-    let spec = Served::read("aurora").expect("a policy");
+    let spec = PolicySpec::read("aurora").expect("a policy");
     let spec = spec.agent().cloned().expect("an agent");
     let agent = || {
         let policies = Policies::read(["aurora"]).expect("a policy");
@@ -122,11 +122,11 @@ fn flows_that_came_and_went_meanwhile_are_told_apart() {
             kernel: kernel.clone(),
         };
         policies
-            .configure(&mut program, Frame::default())
+            .configure(&mut program, AgentOptions::default())
             .expect("limits in their ranges");
         let programs = vec![(program, Some(policies))];
-        let (store, frame) = (Store::default(), Frame::default());
-        Agent::new(programs, None, store, frame, 64, kernel.now())
+        let (store, options) = (Store::default(), AgentOptions::default());
+        Agent::new(programs, None, store, options, 64, kernel.now())
     };
     let serve = |agent: &mut Agent<Program>| {
         while let Some(message) = kernel.next_message() {

@@ -9,11 +9,11 @@ use headway_fixed::{Int8, Reason};
 use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
 use headway_kernel::{Datapath, FakeKernel};
 use headway_net::Packet;
-use headway_policy::schemes::Served;
+use headway_policy::schemes::PolicySpec;
 use headway_policy::{AgentSpec, Record};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Hold, Observer, Options, Simulation};
-use headwayd::agent::{Agent, Frame, Kernel, Policies, Shadow, Store, Wait};
+use headwayd::agent::{Agent, AgentOptions, Kernel, Policies, Shadow, Store, Wait};
 use headwayd::{Controller, Result};
 
 use crate::seen::{Seen, SharedSeen, Watched};
@@ -206,7 +206,7 @@ pub struct Case {
     pub ring_bytes: usize,
     pub seconds: u64,
     pub seed: u64,
-    pub frame: Frame,
+    pub options: AgentOptions,
     /// How many flows learn at once.
     pub learners: usize,
     pub state: Option<PathBuf>,
@@ -225,7 +225,7 @@ impl Case {
             ring_bytes: 4 << 20,
             seconds: 60,
             seed: 1,
-            frame: Frame::default(),
+            options: AgentOptions::default(),
             learners: 64,
             state: None,
             fault: Fault::None,
@@ -259,7 +259,7 @@ fn sent(message: &[u8]) -> Time {
 impl World {
     pub fn new(case: &Case) -> World {
         let controller = controller_of(case);
-        let spec = Served::read(case.policy.as_deref().unwrap_or("bbr-tuner-ppo"));
+        let spec = PolicySpec::read(case.policy.as_deref().unwrap_or("bbr-tuner-ppo"));
         let spec = spec.expect("a policy").agent().cloned();
         let kernel = FakeKernel::with_slots(case.ring_bytes, case.slots);
         let agent = agent(case, &kernel, Time::ZERO);
@@ -440,7 +440,7 @@ fn controller_of(case: &Case) -> Controller {
     };
     let policies = Policies::read([policy]).expect("a policy");
     let controller = case.controller.unwrap_or(policies.controller());
-    policies.check(controller, case.frame).expect("it fits");
+    policies.check(controller, case.options).expect("it fits");
     controller
 }
 
@@ -453,14 +453,14 @@ fn agent(case: &Case, kernel: &FakeKernel, now: Time) -> Agent<Program> {
     let policies = case.policy.as_deref();
     let policies = policies.map(|policy| Policies::read([policy]).expect("a policy"));
     match &policies {
-        Some(policies) => policies.configure(&mut program, case.frame),
-        None => program.configure(case.frame.without_policy(), None),
+        Some(policies) => policies.configure(&mut program, case.options),
+        None => program.configure(case.options.without_policy(), None),
     }
     .expect("limits in their ranges");
-    let shadow = case.frame.is_shadow.then(|| Shadow::into(None));
+    let shadow = case.options.is_shadow.then(|| Shadow::into(None));
     let store = Store::new(case.state.clone());
     let programs = vec![(program, policies)];
-    Agent::new(programs, shadow, store, case.frame, case.learners, now)
+    Agent::new(programs, shadow, store, case.options, case.learners, now)
 }
 
 /// A flow of a controller's program.

@@ -5,7 +5,7 @@ use headway_cc::{CongestionControl, Duration, Time};
 use headway_fixed::Reason;
 use headway_kernel::{Datapath, FakeKernel};
 use headwayd::Controller;
-use headwayd::agent::{Agent, Frame, Policies, Store};
+use headwayd::agent::{Agent, AgentOptions, Policies, Store};
 
 use crate::host::{Case, Fault, Program, World, at, ms};
 
@@ -132,7 +132,7 @@ fn each_probation_is_twice_as_long_as_the_last() {
 /// the learner's first three probations are equally long, and those of the other double.
 #[test]
 fn a_learner_has_other_limits_than_its_neighbour() {
-    let frame = Frame::default();
+    let options = AgentOptions::default();
     let policies = Policies::read(["owl", "2001:db8::/32=owl:online=true"]).expect("policies");
     let kernel = FakeKernel::new(1 << 20);
     let mut program = Program {
@@ -140,10 +140,10 @@ fn a_learner_has_other_limits_than_its_neighbour() {
         kernel: kernel.clone(),
     };
     policies
-        .configure(&mut program, frame)
+        .configure(&mut program, options)
         .expect("limits in their ranges");
     let programs = vec![(program, Some(policies))];
-    let mut agent = Agent::new(programs, None, Store::default(), frame, 64, Time::ZERO);
+    let mut agent = Agent::new(programs, None, Store::default(), options, 64, Time::ZERO);
     let mut flows = [
         [0; 16],
         [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],

@@ -3,9 +3,9 @@
 use std::fs;
 use std::thread::sleep;
 
-use headway_policy::schemes::{Experience, Served};
+use headway_policy::schemes::{Experience, PolicySpec};
 use headwayd::Controller;
-use headwayd::agent::{Class, Frame, Store};
+use headwayd::agent::{AgentOptions, Class, Store};
 
 use crate::host::{CUBIC, Case, Fault, HOLDS, LINK, World, at, ms, plain};
 use crate::models::{Folder, Layer};
@@ -100,7 +100,7 @@ fn cubic_controls_a_flow_outside_a_required_training_range() {
         let mut world = World::new(&Case {
             controller: Some(Controller::Window),
             link: "rate = \"20Mbps\", delay = \"400ms\", queue = \"2000pkt\"",
-            frame: requiring(requires_range),
+            options: requiring(requires_range),
             ..Case::of(&hold.policy())
         });
         world.run_until(at(500));
@@ -121,10 +121,10 @@ fn cubic_controls_a_flow_outside_a_required_training_range() {
     }
 }
 
-fn requiring(requires_range: bool) -> Frame {
-    Frame {
+fn requiring(requires_range: bool) -> AgentOptions {
+    AgentOptions {
         requires_range,
-        ..Frame::default()
+        ..AgentOptions::default()
     }
 }
 
@@ -165,7 +165,7 @@ fn the_policy_has_a_flow_again_whose_rate_is_of_the_training_again() {
             link,
             changes: "{ time = \"30s\", rate = \"6Mbps\" }",
             seconds: 70,
-            frame: requiring(true),
+            options: requiring(true),
             ..Case::of(&hold.policy())
         });
         let before = in_range_each_second(&mut world, 29);
@@ -196,7 +196,7 @@ fn the_policy_has_a_flow_again_whose_queue_was_too_long() {
     let mut world = World::new(&Case {
         controller: Some(Controller::Window),
         link: "rate = \"2Mbps\", delay = \"10ms\", queue = \"60pkt\"",
-        frame: requiring(true),
+        options: requiring(true),
         ..Case::of(&hold.policy())
     });
     let seen = in_range_each_second(&mut world, 60);
@@ -221,7 +221,7 @@ fn rax_leaves_a_flow_outside_a_required_range_and_has_it_again() {
             link: "rate = \"90Mbps\", delay = \"30ms\", queue = \"100pkt\"",
             changes: "{ time = \"30s\", rate = \"20Mbps\" }",
             seconds: 80,
-            frame: requiring(requires_range),
+            options: requiring(requires_range),
             ..Case::of("rax-pretrained")
         });
         let told = |world: &mut World, second: u64| {
@@ -259,9 +259,9 @@ fn what_a_shadow_would_have_done_does_not_count() {
         let mut world = World::new(&Case {
             controller: Some(Controller::Window),
             link: "rate = \"20Mbps\", delay = \"400ms\", queue = \"2000pkt\"",
-            frame: Frame {
+            options: AgentOptions {
                 is_shadow,
-                ..Frame::default()
+                ..AgentOptions::default()
             },
             ..Case::of(&grow.policy())
         });
@@ -287,9 +287,9 @@ fn a_shadow_is_asked_and_changes_nothing() {
         let world = World::finished(&Case {
             controller: Some(controller),
             seconds: 20,
-            frame: Frame {
+            options: AgentOptions {
                 is_shadow: true,
-                ..Frame::default()
+                ..AgentOptions::default()
             },
             ..Case::of(policy)
         });
@@ -478,7 +478,7 @@ fn what_was_learned_outlives_a_kill() {
     world.run_until(at(30_200));
     // Nothing is saved as it ends, but a thread may still be writing.
     drop(world);
-    let served = Served::read(policy).expect("a scheme of ours");
+    let served = PolicySpec::read(policy).expect("a scheme of ours");
     let kept = (0..60_000).find_map(|_| {
         sleep(std::time::Duration::from_millis(1));
         let mut store = Store::new(Some(folder.path().to_owned()));

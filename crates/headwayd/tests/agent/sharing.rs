@@ -10,9 +10,9 @@ use headway_cc::testing::setup;
 use headway_cc::{Duration, Time};
 use headway_fixed::Int8;
 use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
-use headway_kernel::{FakeKernel, Place};
+use headway_kernel::{FakeKernel, FlowSlot};
 use headway_policy::Record;
-use headwayd::agent::{Agent, Frame, Kernel, Policies, Store, Wait};
+use headwayd::agent::{Agent, AgentOptions, Kernel, Policies, Store, Wait};
 use headwayd::{Controller, Result};
 
 use crate::host::ms;
@@ -87,7 +87,7 @@ impl Kernel for Costly {
 /// A flow, as its program sees it.
 struct Flow {
     user: u32,
-    place: Place,
+    place: FlowSlot,
     acked: u32,
     /// A question that has no answer yet.
     asked: Option<Time>,
@@ -141,11 +141,11 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
         answers: Arc::clone(&answers),
     };
     policies
-        .configure(&mut program, Frame::default())
+        .configure(&mut program, AgentOptions::default())
         .expect("limits in their ranges");
     let programs = vec![(program, Some(policies))];
-    let (store, frame) = (Store::default(), Frame::default());
-    let mut agent = Agent::new(programs, None, store, frame, 64, Time::ZERO);
+    let (store, options) = (Store::default(), AgentOptions::default());
+    let mut agent = Agent::new(programs, None, store, options, 64, Time::ZERO);
     let mut flows = Vec::new();
     for (user, count, cost) in users.0 {
         kernel.set_user(*user);

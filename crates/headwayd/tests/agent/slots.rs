@@ -3,9 +3,9 @@
 use headway_cc::testing::{feedback, setup};
 use headway_cc::{CongestionControl, Duration, Time};
 use headway_kernel::{Datapath, FakeKernel};
-use headway_policy::schemes::Served;
+use headway_policy::schemes::PolicySpec;
 use headwayd::Controller;
-use headwayd::agent::{Agent, Frame, Policies, Store};
+use headwayd::agent::{Agent, AgentOptions, Policies, Store};
 
 use crate::host::{Program, at, ms};
 
@@ -14,7 +14,7 @@ use crate::host::{Program, at, ms};
 #[test]
 fn slots_are_used_again() {
     let policies = Policies::read(["aurora"]).expect("a policy");
-    let spec = Served::read("aurora")
+    let spec = PolicySpec::read("aurora")
         .expect("a policy")
         .agent()
         .cloned()
@@ -25,14 +25,14 @@ fn slots_are_used_again() {
         kernel: kernel.clone(),
     };
     policies
-        .configure(&mut program, Frame::default())
+        .configure(&mut program, AgentOptions::default())
         .expect("limits in their ranges");
     let programs = vec![(program, Some(policies))];
     let mut agent = Agent::new(
         programs,
         None,
         Store::default(),
-        Frame::default(),
+        AgentOptions::default(),
         64,
         Time::ZERO,
     );

@@ -7,7 +7,7 @@ use headway_cc::{
     CongestionControl, Control, Duration, Feedback, Need, NetworkView, Probe, Registry, Rto,
     Scheme, Selection, Sent, Setup, Stamp, Stream, Tag, Time, schemes,
 };
-use headway_policy::schemes::Served;
+use headway_policy::schemes::PolicySpec;
 use headway_policy::{ActionSpec, Answer, Interval, Learned, Limits, Policy};
 use headway_scenario::{Scenario, TraceSpec, TraceStore};
 use headway_sim::{Options, Simulation};
@@ -216,7 +216,7 @@ fn selection(name: &str, is_guarded: bool, seen: Arc<Mutex<Seen>>) -> Result<Sel
         _ => return Err(format!("{name}: bad policies are noise, up, down, frozen, slow").into()),
     }
     let agent = Arc::new(
-        Served::read(scheme)?
+        PolicySpec::read(scheme)?
             .agent()
             .cloned()
             .ok_or("it has no agent")?,

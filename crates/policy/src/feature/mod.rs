@@ -4,7 +4,7 @@ mod rounding;
 mod source;
 mod table;
 
-use crate::{Folds, Interval};
+use crate::{Interval, NeededStats};
 
 pub use rounding::Rounding;
 pub use source::Source;
@@ -44,8 +44,8 @@ impl Feature {
     }
 
     /// What has to be folded at every acknowledgement for it.
-    pub(crate) fn folds(&self) -> Folds {
-        Folds {
+    pub(crate) fn folds(&self) -> NeededStats {
+        NeededStats {
             averages: self.sources.contains(&Source::Averages),
         }
     }

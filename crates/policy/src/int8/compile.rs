@@ -6,7 +6,7 @@ use headway_fixed::{FEATURES, HISTORY, Int8, Mlp};
 
 use super::quantised::input;
 use crate::{
-    ActionSpec, AgentSpec, BeneathSpec, ClockSpec, Effect, FeatureUse, RttEstimator, SpecError,
+    ActionSpec, AgentSpec, BaseSpec, ClockSpec, Effect, FeatureUse, RttEstimator, SpecError,
 };
 
 /// What the kernel's program sees of an interval, and whether it takes the logarithm of 1 + x.
@@ -50,11 +50,11 @@ pub fn compile(agent: &AgentSpec, net: Mlp) -> Result<Int8, SpecError> {
         return Err(wrong("action", "of a limit below 16 and a delta below 1"));
     }
     (policy.limit, policy.delta) = (whole(limit * ONE), whole(delta * ONE));
-    let BeneathSpec::Rate {
+    let BaseSpec::Rate {
         initial_mbps,
         min_mbps,
         max_mbps,
-    } = agent.beneath
+    } = agent.base
     else {
         return Err(wrong("beneath", "a rate"));
     };

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use headway_cc::{
     CongestionControl, Control, Duration, Feedback, Probe, Rate, Rto, Sent, Setup, Tag, Time,
 };
-use headway_fixed::{Judgement, Limits, RateAgent};
+use headway_fixed::{Limits, RateAgent, Verdict};
 use zerocopy::transmute_ref;
 
 use super::Quantised;
-use crate::beneath::rate_of;
+use crate::base::rate_of;
 use crate::host::Host;
 use crate::{RateControl, Record};
 
@@ -19,7 +19,7 @@ use crate::{RateControl, Record};
 pub struct Int8Controller {
     policy: Arc<Quantised>,
     agent: RateAgent,
-    beneath: RateControl,
+    base: RateControl,
     host: Host<Rate>,
 }
 
@@ -28,7 +28,7 @@ impl Int8Controller {
     pub fn new(policy: Arc<Quantised>, setup: &Setup, latency: Duration) -> Int8Controller {
         let agent = RateAgent::new(policy.policy(), setup.start.as_nanos());
         Int8Controller {
-            beneath: RateControl::new(setup.mss, Rate::from_bps(agent.rate() * 8)),
+            base: RateControl::new(setup.mss, Rate::from_bps(agent.rate() * 8)),
             host: Host::new(setup, latency),
             policy,
             agent,
@@ -62,10 +62,10 @@ impl Int8Controller {
         match &mut self.host.guard {
             Some(guard) => {
                 if guard.answer(decided, answered, now) {
-                    self.beneath.set(guard.rate(rate));
+                    self.base.set(guard.rate(rate));
                 }
             }
-            None => self.beneath.set(rate),
+            None => self.base.set(rate),
         }
     }
 
@@ -82,30 +82,30 @@ impl Int8Controller {
         let Host { guard, rtt, .. } = &mut self.host;
         let Some(guard) = guard else { return };
         match guard.judge(record) {
-            Judgement::Policys => return,
-            Judgement::Cubics => {}
-            Judgement::Trips => guard.stand_in(guard.restart(record, &self.beneath.control())),
-            Judgement::Returns => {
+            Verdict::Policy => return,
+            Verdict::Fallback => {}
+            Verdict::Trip => guard.stand_in(guard.restart(record, &self.base.control())),
+            Verdict::Resume => {
                 let left = guard.stand_down();
                 if let Some(rate) = left.and_then(|cwnd| rate_of(cwnd, rtt)) {
-                    self.beneath.set(rate);
+                    self.base.set(rate);
                 }
             }
         }
         let cubics = guard.substitute().map(|cubic| cubic.control().cwnd);
         let rate = cubics.and_then(|cwnd| rate_of(cwnd, rtt));
         self.agent
-            .set_rate(rate.unwrap_or(self.beneath.rate()).as_bps() / 8);
+            .set_rate(rate.unwrap_or(self.base.rate()).as_bps() / 8);
     }
 }
 
 impl CongestionControl for Int8Controller {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
-        self.host.on_sent(&mut self.beneath, sent)
+        self.host.on_sent(&mut self.base, sent)
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        self.host.on_feedback(&mut self.beneath, feedback);
+        self.host.on_feedback(&mut self.base, feedback);
         self.carry_out_due(feedback.now);
         let control = self.control();
         let record = self.host.record(feedback, &control);
@@ -113,26 +113,24 @@ impl CongestionControl for Int8Controller {
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
-        let record = self.host.on_rto(&mut self.beneath, rto);
+        let record = self.host.on_rto(&mut self.base, rto);
         self.take(&record);
     }
 
     fn control(&self) -> Control {
-        self.host.controller(&self.beneath).control()
+        self.host.controller(&self.base).control()
     }
 
     fn on_idle(&mut self, now: Time, idle: Duration) {
-        (self.host).tell(&mut self.beneath, |controller| {
-            controller.on_idle(now, idle)
-        });
+        (self.host).tell(&mut self.base, |controller| controller.on_idle(now, idle));
     }
 
     fn owns_recovery(&self) -> bool {
-        self.host.controller(&self.beneath).owns_recovery()
+        self.host.controller(&self.base).owns_recovery()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        self.host.controller(&self.beneath).probe(probe);
+        self.host.controller(&self.base).probe(probe);
         self.host.probe_guard(probe);
         probe.value("decisions", self.agent.decisions().into());
     }

@@ -6,15 +6,15 @@ mod interval;
 mod learned;
 mod owl;
 mod owl_rule;
+mod policy_spec;
 pub(crate) mod rax;
 mod rax_pretrained;
 mod rax_records;
-mod served;
 
+pub use policy_spec::{Experience, FlowPolicy, PolicySpec};
 pub(crate) use rax::RaxCheckpoint;
 pub use rax::{Rax, RaxSpec};
 pub use rax_records::RaxOverRecords;
-pub use served::{Carried, Experience, Served};
 
 use std::path::Path;
 use std::sync::Arc;

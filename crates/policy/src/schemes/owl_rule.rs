@@ -8,7 +8,7 @@ use headway_cc::{CongestionControl, Family, Kind, Need, Param, Scheme, Setup, Va
 use super::GUARD;
 use super::owl::{LATENCY, guarded};
 use crate::{
-    ActionSpec, AgentSpec, Answer, BeneathSpec, ClockSpec, Effect, FeatureUse, Interval, Learned,
+    ActionSpec, AgentSpec, Answer, BaseSpec, ClockSpec, Effect, FeatureUse, Interval, Learned,
     ObservationSpec, Policy,
 };
 
@@ -61,7 +61,7 @@ static AGENT: LazyLock<Arc<AgentSpec>> = LazyLock::new(|| {
             effect: Effect::AddCwnd,
             choices: CHOICES.to_vec(),
         },
-        beneath: BeneathSpec::Scheme {
+        base: BaseSpec::Scheme {
             name: "cubic:hystart=classic".to_owned(),
             grows: false,
         },
@@ -174,8 +174,8 @@ mod tests {
         assert_eq!(guide("careful_above"), CAREFUL_ABOVE);
         let agent = &card.agent;
         assert_eq!(
-            (&agent.clock, &agent.action, &agent.beneath),
-            (&AGENT.clock, &AGENT.action, &AGENT.beneath)
+            (&agent.clock, &agent.action, &agent.base),
+            (&AGENT.clock, &AGENT.action, &AGENT.base)
         );
     }
 

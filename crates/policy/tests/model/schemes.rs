@@ -6,7 +6,7 @@ use headway_cc::testing::{drive, setup};
 use headway_cc::{Duration, Kind, Registry, Selection};
 use headway_net::trace::Trace;
 use headway_policy::model::shipped;
-use headway_policy::schemes::{Carried, SCHEMES, Served};
+use headway_policy::schemes::{FlowPolicy, PolicySpec, SCHEMES};
 use headway_policy::{ClockSpec, Record, RttEstimator};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Simulation};
@@ -194,8 +194,8 @@ fn the_interval_is_the_one_that_was_asked_for() {
         ("interval:rtt=jk:n=1", 150.0),           // 50 + 4 x 25
         ("interval:rtt=jk-printed:n=0.5", 100.0), // (50 + 4 x 3/4 x 50) / 2
     ] {
-        let served = Served::read(spec).expect("a scheme");
-        let Ok(Carried::Net(mut decider)) = served.carried(&setup(), None) else {
+        let served = PolicySpec::read(spec).expect("a scheme");
+        let Ok(FlowPolicy::Net(mut decider)) = served.carried(&setup(), None) else {
             panic!("a network decides")
         };
         decider.on_record(&Record {

@@ -13,7 +13,7 @@ from headway.reproduce.ablation import trainings
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import PERCENT, Aim, judge, text_of
 from headway.reproduce.figure import Figure, FigureResult
-from headway.reproduce.interval.found import DELAY, LETTERS, LOSS, THROUGHPUT, Found, earned, reward
+from headway.reproduce.interval.group_results import DELAY, LETTERS, LOSS, THROUGHPUT, GroupResults, earned, reward
 from headway.reproduce.interval.groups import BY_NAME, specs
 from headway.reproduce.interval.networks import NETWORKS
 from headway.reproduce.interval.scatter import LOOKS
@@ -61,7 +61,7 @@ def beyond(lab: Lab) -> FigureJob:
         # a pair.
         of_network[LEARNED] = replace(of_network[LEARNED], begun_from=FIXED)
     measured = yield [one for of_network in wanted.values() for one in of_network.values()]
-    found = {network: Found(measured, of_network) for network, of_network in wanted.items()}
+    found = {network: GroupResults(measured, of_network) for network, of_network in wanted.items()}
     rewards = {network: {name: own.mean(name, reward) for name in own.wanted} for network, own in found.items()}
     ranks = {network: ranked(of) for network, of in rewards.items()}
     best = {n.name: _over_the_best(own, LETTERS) for n, own in found.items()}
@@ -157,24 +157,24 @@ def _middle(ranks: list[str]) -> list[str]:
     return ranks[half - 1 : half + 1]
 
 
-def _less(found: Found, others: list[str]) -> Estimate:
+def _less(found: GroupResults, others: list[str]) -> Estimate:
     """The learned interval's reward minus the mean of the others', paired by seed."""
     return found.measured.less(found.wanted[LEARNED], [found.wanted[name] for name in others], reward)
 
 
-def _over_the_best(found: Found, rivals: Sequence[str]) -> Estimate:
+def _over_the_best(found: GroupResults, rivals: Sequence[str]) -> Estimate:
     """The learned interval's reward minus that of the best of some rivals, whichever that is, paired by seed."""
     return from_the_best([_less(found, [name]) for name in rivals], _margin(found), largest=True)
 
 
-def _margin(found: Found) -> float:
+def _margin(found: GroupResults) -> float:
     """A difference of rewards that counts as equal: 1% of what the throughput of the fastest group adds to them."""
     rate = found.mean(found.ranked(THROUGHPUT)[0], THROUGHPUT).mean or 0.0
     return PERCENT * earned(rate) / 100
 
 
 def _table(
-    found: Mapping[Network, Found],
+    found: Mapping[Network, GroupResults],
     rewards: Mapping[Network, Mapping[str, Estimate]],
     ranks: Mapping[Network, list[str]],
     best: Mapping[str, Estimate],
@@ -215,7 +215,7 @@ def _table(
     return rows
 
 
-def _said(found: Found, name: str) -> str:
+def _said(found: GroupResults, name: str) -> str:
     rate, delay, loss = (found.mean(name, q).mean or 0.0 for q in (THROUGHPUT, DELAY, LOSS))
     return f"{number(rate)} Mbit/s, {number(delay)} ms, {100 * loss:.2g} %"
 

@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from headway.reproduce.claim import PERCENT, POINTS, Aim, Zone, judge
-from headway.reproduce.interval.found import (
+from headway.reproduce.interval.group_results import (
     CLOSE,
     CLOSE_LOSS,
     DELAY,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from headway.reproduce.claim import Claim
-    from headway.reproduce.interval.found import Found
+    from headway.reproduce.interval.group_results import GroupResults
 
 HALF = (-65.0, -35.0)
 """"Almost half", ours: 35% to 65% less."""
@@ -37,7 +37,7 @@ NEAR = {
 OUR_LIMITS = f"our limits: {CLOSE:g}%, for loss {CLOSE_LOSS:g} point; threshold: all within them"
 
 
-def differ(figure: str, found: Found) -> Claim:
+def differ(figure: str, found: GroupResults) -> Claim:
     """That the configuration matters: Tables 3 to 9."""
     manova = found.manova
     verdicts = {
@@ -55,7 +55,7 @@ def differ(figure: str, found: Found) -> Claim:
     )
 
 
-def first(found: Found, name: str, groups: str, paper: str, quantity: str = THROUGHPUT) -> Claim:
+def first(found: GroupResults, name: str, groups: str, paper: str, quantity: str = THROUGHPUT) -> Claim:
     """That groups take the first places, as many as they are, or are as good as the last of these."""
     places = {1: "first", 2: "first two", 3: "first three"}[len(groups)]
     return judge(
@@ -67,7 +67,7 @@ def first(found: Found, name: str, groups: str, paper: str, quantity: str = THRO
     )
 
 
-def low(found: Found, name: str, groups: str, paper: str) -> Claim:
+def low(found: GroupResults, name: str, groups: str, paper: str) -> Claim:
     """That groups have low delay and loss: among the first as many as Table 10 names, three at least."""
     places = max(3, len(groups))
     return judge(
@@ -80,7 +80,7 @@ def low(found: Found, name: str, groups: str, paper: str) -> Claim:
 
 
 def over(
-    found: Found,
+    found: GroupResults,
     name: str,
     pairs: Sequence[tuple[str, str]],
     paper: str,
@@ -104,7 +104,9 @@ def over(
     )
 
 
-def near(found: Found, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]], paper: str, how: str) -> Claim:
+def near(
+    found: GroupResults, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]], paper: str, how: str
+) -> Claim:
     """That groups are close to others in quantities, each of which has its pairs, in either direction."""
     verdicts = {
         f"{a} to {b}, {SAID[quantity]}": (found.apart(a, b, quantity), NEAR[quantity])
@@ -114,12 +116,12 @@ def near(found: Found, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]]
     return judge(name, paper, f"{how}; {OUR_LIMITS}", verdicts)
 
 
-def default(found: Found, figure: str) -> list[Claim]:
+def default(found: GroupResults, figure: str) -> list[Claim]:
     """Figure 4."""
     return [first(found, f"{figure}.I-best", "I", "Group I reaches the highest throughput among others (4)")]
 
 
-def static(found: Found, figure: str) -> list[Claim]:
+def static(found: GroupResults, figure: str) -> list[Claim]:
     """Figure 5."""
     return [
         first(found, f"{figure}.K-leads", "K", "Group K leads the throughput performance (4)"),
@@ -135,7 +137,7 @@ def static(found: Found, figure: str) -> list[Claim]:
     ]
 
 
-def walking(found: Found, figure: str) -> list[Claim]:
+def walking(found: GroupResults, figure: str) -> list[Claim]:
     """Figure 6."""
     fast, balanced = "LFK", "HBC"
     return [
@@ -163,7 +165,7 @@ def walking(found: Found, figure: str) -> list[Claim]:
     ]
 
 
-def taxi(found: Found, figure: str) -> list[Claim]:
+def taxi(found: GroupResults, figure: str) -> list[Claim]:
     """Figure 7."""
     pairs = [("A", "J"), ("A", "K")]
     return [
@@ -191,7 +193,7 @@ def taxi(found: Found, figure: str) -> list[Claim]:
     ]
 
 
-def bus(found: Found, figure: str) -> list[Claim]:
+def bus(found: GroupResults, figure: str) -> list[Claim]:
     """Figure 8."""
     pairs = list(product("BC", "HJK"))
     return [
@@ -219,7 +221,7 @@ def bus(found: Found, figure: str) -> list[Claim]:
     ]
 
 
-def low_bdp(found: Found, figure: str) -> list[Claim]:
+def low_bdp(found: GroupResults, figure: str) -> list[Claim]:
     """Figure 9."""
     return [
         first(found, f"{figure}.J-K-lead", "KJ", "K and J are the first and second in throughput (4)"),
@@ -234,7 +236,7 @@ def low_bdp(found: Found, figure: str) -> list[Claim]:
     ]
 
 
-def high_bdp(found: Found, figure: str) -> list[Claim]:
+def high_bdp(found: GroupResults, figure: str) -> list[Claim]:
     """Figure 10, of which text and Table 10 do not say the same."""
     return [
         first(found, f"{figure}.K-Q-lead", "KQ", "Q and K become the top 2 in throughput (4, text)"),
@@ -254,7 +256,7 @@ def high_bdp(found: Found, figure: str) -> list[Claim]:
     ]
 
 
-OF_FIGURE: dict[int, Callable[[Found, str], list[Claim]]] = {
+OF_FIGURE: dict[int, Callable[[GroupResults, str], list[Claim]]] = {
     4: default,
     5: static,
     6: walking,

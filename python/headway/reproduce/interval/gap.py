@@ -15,7 +15,7 @@ from headway.gap.tables import pairs
 from headway.reproduce.claim import text_of
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.interval.beyond import LEARNED
-from headway.reproduce.interval.found import DELAY, THROUGHPUT
+from headway.reproduce.interval.group_results import DELAY, THROUGHPUT
 from headway.reproduce.lab import MissingError
 from headway.runs.store import NAME, Store
 from headway.stats.estimate import Estimate

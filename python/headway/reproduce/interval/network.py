@@ -15,7 +15,7 @@ from headway.reproduce.charts import titled
 from headway.reproduce.claim import text_of
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.interval.claims import OF_FIGURE, differ
-from headway.reproduce.interval.found import (
+from headway.reproduce.interval.group_results import (
     DELAY,
     LETTERS,
     LOSS,
@@ -23,7 +23,7 @@ from headway.reproduce.interval.found import (
     REWARD,
     SAID,
     THROUGHPUT,
-    Found,
+    GroupResults,
     kept_in,
     listed,
     percent_lost,
@@ -70,7 +70,7 @@ def of_network(network: Network, lab: Lab) -> FigureJob:
     judged = (network.scenario, READING)
     wanted = {scenario: wanted_on(lab, scenario, is_judged=scenario in judged) for scenario in network.scenarios}
     measured = yield [one for of_scenario in wanted.values() for one in of_scenario.values()]
-    found = {scenario: Found(measured, of_scenario) for scenario, of_scenario in wanted.items()}
+    found = {scenario: GroupResults(measured, of_scenario) for scenario, of_scenario in wanted.items()}
     main = found[network.scenario]
     panels = [panel for scenario, title in network.scenarios.items() for panel in _panels(title, found[scenario])]
     claims = [differ(figure, main), *OF_FIGURE[network.number](main, figure)]
@@ -91,7 +91,7 @@ def of_network(network: Network, lab: Lab) -> FigureJob:
     )
 
 
-def _panels(title: str, found: Found) -> list[tuple[str, Spec]]:
+def _panels(title: str, found: GroupResults) -> list[tuple[str, Spec]]:
     def each(of: Callable[[Run], float | None]) -> dict[str, Estimate]:
         return {name: found.within_seeds(name, of) for name in found.wanted}
 
@@ -108,7 +108,7 @@ def _panels(title: str, found: Found) -> list[tuple[str, Spec]]:
     ]
 
 
-def group_table(network: Network, found: Mapping[str, Found]) -> Rows:
+def group_table(network: Network, found: Mapping[str, GroupResults]) -> Rows:
     """Every group on every variant; the best of a column, and those not significantly different, are bold.
 
     A few runs tell nothing apart: none is bold then.
@@ -132,7 +132,7 @@ def _cell(metric: Estimate, bold: bool) -> str:
     return f"**{text}**" if bold else text
 
 
-def manova_table(found: Found, printed: Sequence[float] | None) -> Rows:
+def manova_table(found: GroupResults, printed: Sequence[float] | None) -> Rows:
     """The four statistics and the paper's, where it has them, and the sizes of the effects.
 
     They are of one training's runs, as the paper's are; then follow those of all trainings, which claims rest on.
@@ -165,7 +165,7 @@ def papers_effect(wilks: float) -> str:
     return f"{effect_of_wilks(wilks, len(QUANTITIES), len(LETTERS)):.3f}"
 
 
-def pair_table(found: Mapping[str, Found]) -> Rows:
+def pair_table(found: Mapping[str, GroupResults]) -> Rows:
     """Every pair of groups in every quantity: the difference of means, and p with Holm's correction."""
     rows = [["scenario", "quantity", "group", "other", "difference of means", "p, in pairs", "p, independent"]]
     for scenario, own in found.items():
@@ -188,12 +188,12 @@ def p_text(p: float) -> str:
     return "below 1e-300" if p == 0 else f"{p:.1e}" if p < 1e-3 else f"{p:.3f}"
 
 
-def _notes(title: str, found: Found) -> list[str]:
+def _notes(title: str, found: GroupResults) -> list[str]:
     if found.samples < 2:
         return [f"{title}: {found.samples} run of each group is not enough to compare groups."]
     pairs, apart = len(found.pairwise(THROUGHPUT).p), []
     for quantity in QUANTITIES:
-        counts = [found.pairwise(quantity, in_pairs=in_pairs).told_apart for in_pairs in (True, False)]
+        counts = [found.pairwise(quantity, in_pairs=in_pairs).differing_pairs for in_pairs in (True, False)]
         apart.append(f"{counts[0]} in {SAID[quantity]} (Welch: {counts[1]})")
     blocks = f", by means of blocks of {found.block} runs" if found.block > 1 else ""
     blocks = f", by the means of {found.trainings} trainings" if found.trainings > 1 else blocks

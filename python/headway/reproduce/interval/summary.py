@@ -10,7 +10,7 @@ from headway.reproduce.charts import ON_DARK_CELL, ON_PALE_CELL, cells_at, title
 from headway.reproduce.claim import PERCENT, POINTS, Aim, Zone, all_of, judge
 from headway.reproduce.engine import recorded
 from headway.reproduce.figure import Figure, FigureResult
-from headway.reproduce.interval.found import (
+from headway.reproduce.interval.group_results import (
     AS_PRINTED,
     DELAY,
     LETTERS,
@@ -19,7 +19,7 @@ from headway.reproduce.interval.found import (
     QUANTITIES,
     SAID,
     THROUGHPUT,
-    Found,
+    GroupResults,
     counted,
     kept_in,
     listed,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from headway.reproduce.measured import Measured
 
     Rows = list[list[str]]
-    Of = Mapping[Network, Found]
+    Of = Mapping[Network, GroupResults]
 
 PLACES = 3
 """Table 10 names up to this many groups in a cell."""
@@ -58,8 +58,8 @@ def table10(lab: Lab) -> FigureJob:
     need_statistics()
     wanted = {network: wanted_on(lab, network.scenario) for network in NETWORKS}
     measured = yield [one for of_network in wanted.values() for one in of_network.values()]
-    found = {network: Found(measured, of_network) for network, of_network in wanted.items()}
-    printed = {network: Found(measured, of_network, AS_PRINTED) for network, of_network in wanted.items()}
+    found = {network: GroupResults(measured, of_network) for network, of_network in wanted.items()}
+    printed = {network: GroupResults(measured, of_network, AS_PRINTED) for network, of_network in wanted.items()}
     chart = titled([(f"{SAID[q]}, {said}", grid(found, q)) for q, said in OVER_THE_BEST.items()], None, 1)
     claims = [*of_groups(found), *of_estimators(found), study_time(measured, wanted)]
     tables = {
@@ -181,12 +181,12 @@ def _counted(verdicts: Sequence[Zone]) -> str:
     return f"{counts[Zone.CLAIMED]} of {len(verdicts)}{unsure}"
 
 
-def _less_than_best(found: Found, group: str) -> tuple[Estimate, Aim]:
+def _less_than_best(found: GroupResults, group: str) -> tuple[Estimate, Aim]:
     """How far its throughput is above the highest of the others, in %, where it should be lower."""
     return found.from_best(group, THROUGHPUT), Aim(high=-PERCENT, small=PERCENT)
 
 
-def _low(found: Found, group: str) -> Callable[[float], Zone]:
+def _low(found: GroupResults, group: str) -> Callable[[float], Zone]:
     """In which zone it is in both quantities together, by the level."""
     return lambda level: all_of(found.among(group, quantity, PLACES, level) for quantity in (DELAY, LOSS))
 
@@ -327,7 +327,7 @@ def found_again(found: Of, printed: Of) -> Rows:
     return [*rows, ["all, of our first three", *totals]]
 
 
-def _among_first(found: Found, names: Sequence[str], quantities: Sequence[str], papers: str) -> str:
+def _among_first(found: GroupResults, names: Sequence[str], quantities: Sequence[str], papers: str) -> str:
     """Those of a cell's groups that are among our first in each of some quantities; `names` are ours for A to R."""
     called = dict(zip(names, LETTERS, strict=True))
     places = max(PLACES, len(papers))

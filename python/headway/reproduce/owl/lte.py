@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headway.report.series import Line
-    from headway.reproduce.claim import Claim, Found
+    from headway.reproduce.claim import Claim, Evidence
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
@@ -211,7 +211,7 @@ def fig5(lab: Lab) -> FigureJob:
     }
 
     def follows(ours: str) -> list[Claim]:
-        closer: dict[str, Found] = {
+        closer: dict[str, Evidence] = {
             rival: over_recordings(
                 measured.difference(each[rival], each[ours], _missed) for each in of_rates.values()
             )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headway.report.svg import Spec
-    from headway.reproduce.claim import Claim, Found
+    from headway.reproduce.claim import Claim, Evidence
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured, Of
@@ -124,7 +124,7 @@ def median_and_mean(measured: Measured, want: RunRequest, of: Of) -> dict[str, E
     return {"median": measured.median(want, of), "mean": measured.mean(want, of)}
 
 
-def times(measured: Measured, want: RunRequest, of: Callable[[Run], float]) -> dict[str, Found]:
+def times(measured: Measured, want: RunRequest, of: Callable[[Run], float]) -> dict[str, Evidence]:
     """Median and mean of a time until something happens; the mean is unclear where it did not in every run.
 
     Such a run counts as its length, so that its part of the mean is only a lower bound.

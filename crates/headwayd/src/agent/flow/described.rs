@@ -3,7 +3,7 @@
 use headway_cc::{Probe, Time};
 use headway_policy::Record;
 
-use super::{Decides, Flow};
+use super::{Driver, Flow};
 use crate::agent::range::Outside;
 use crate::agent::statistics;
 
@@ -31,9 +31,9 @@ impl Flow {
             f64::from(rate_delivered) * f64::from(mss) * 8.0 / f64::from(rate_interval_us.max(1));
         let mut told = Told::default();
         let mut settings = serde_json::Map::new();
-        match &self.decides {
-            Decides::Policy(_, carried) => carried.probe(&mut told),
-            Decides::Tuner(names, values) => {
+        match &self.driver {
+            Driver::Policy(_, carried) => carried.probe(&mut told),
+            Driver::Tuner(names, values) => {
                 settings.extend(
                     names
                         .iter()
@@ -41,7 +41,7 @@ impl Flow {
                         .zip(values.iter().map(|v| (*v).into())),
                 );
             }
-            Decides::Nobody => {}
+            Driver::Nobody => {}
         }
         // Of BBR alone.
         let known = |value: f64| (value > 0.0).then_some(value);
@@ -78,8 +78,8 @@ impl Flow {
             "updates": told.updates,
             "divergences": told.divergences,
             "forgotten_actions": told.forgotten,
-            "guard": if self.is_cubics() { "cubic" } else { "policy" },
-            "guard_reason": statistics::reason(if self.is_cubics() { self.guard.reason } else { 0 }),
+            "guard": if self.in_fallback() { "cubic" } else { "policy" },
+            "guard_reason": statistics::reason(if self.in_fallback() { self.guard.reason } else { 0 }),
             "guard_trips": self.guard.trips,
             "guard_judged_at_s": self.guard.at_ns as f64 * 1e-9,
         })

@@ -6,7 +6,7 @@ fn flow(spec: &str) -> Flow {
         initial_cwnd: 10,
         ..Open::default()
     };
-    let served = Served::read(spec).expect("a model of ours");
+    let served = PolicySpec::read(spec).expect("a model of ours");
     Flow::new(&open, Some(Arc::new(served)), None).expect("a flow")
 }
 
@@ -43,7 +43,7 @@ fn record(at: u64, flags: u32) -> Record {
 fn with_clock() -> (Flow, u64) {
     let mut flow = flow("aurora");
     flow.on_record(&record(1000, 0));
-    let Decides::Policy(_, Carried::Net(decider)) = &flow.decides else {
+    let Driver::Policy(_, FlowPolicy::Net(decider)) = &flow.driver else {
         panic!("it has a policy")
     };
     let due = decider.due().as_nanos() / 1000;
@@ -58,7 +58,7 @@ fn what_a_clock_decides_answers_the_record_that_came_after() {
     assert!(is_decision);
     // As the guard sees it: not older than the question.
     assert_eq!(slot.decided_ns, (due + 300) * 1000);
-    flow.answered = us(due + 350);
+    flow.last_answer = us(due + 350);
     assert!(!flow.on_record(&record(due + 300, Record::ASKS)));
     assert!(!flow.on_record(&record(due + 900, 0)));
 }
@@ -67,14 +67,14 @@ fn what_a_clock_decides_answers_the_record_that_came_after() {
 fn a_question_that_came_while_a_clock_answered_is_answered_after_that() {
     let (mut flow, due) = with_clock();
     flow.decide(&[], us(due), us(due), None);
-    flow.answered = us(due + 50);
+    flow.last_answer = us(due + 50);
     // The flow has not seen the answer yet: another would take its place.
     assert!(!flow.on_record(&record(due + 20, Record::ASKS)));
     assert!(flow.on_record(&record(due + 60, 0)));
     let (slot, is_decision) = flow.decide(&[], us(due + 60), us(due + 60), None);
     assert!(!is_decision);
     assert!(slot.decided_ns > (due + 20) * 1000);
-    flow.answered = us(due + 61);
+    flow.last_answer = us(due + 61);
     assert!(!flow.on_record(&record(due + 70, 0)));
 }
 
@@ -127,7 +127,7 @@ fn a_verdict_that_was_lost_is_seen_in_the_records() {
 #[test]
 fn another_policy_keeps_what_was_seen_if_it_sees_the_same() {
     let mut flow = flow("owl");
-    let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
+    let served = |spec: &str| Arc::new(PolicySpec::read(spec).expect("a model of ours"));
     let next = flow.policy_of(served("owl:online=true"), None);
     assert_eq!(flow.policy(), Some("owl"));
     flow.take_policy(next.expect("a policy").expect("another"));
@@ -163,14 +163,14 @@ fn taught() -> Flow {
 #[test]
 fn a_learner_of_the_same_model_goes_on_at_a_reload() {
     let flow = taught();
-    let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
+    let served = |spec: &str| Arc::new(PolicySpec::read(spec).expect("a model of ours"));
     let same = flow.policy_of(served("owl:online=true"), None);
     assert!(same.expect("a policy").is_none());
 }
 
 #[test]
 fn another_learner_counts_its_own_gradients_and_decisions() {
-    let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
+    let served = |spec: &str| Arc::new(PolicySpec::read(spec).expect("a model of ours"));
     for spec in ["owl:online=true:epsilon=0.02", "owl"] {
         let mut flow = taught();
         let next = flow.policy_of(served(spec), None).expect("a policy");
@@ -239,7 +239,7 @@ fn of_whom_nobody_decides_the_program_is_told() {
     );
     assert_eq!(slot.due_ns, 1_001_000_000);
     assert!(flow.policy().is_none() && !flow.has_clock());
-    let served = Arc::new(Served::read("rax").expect("rax"));
+    let served = Arc::new(PolicySpec::read("rax").expect("rax"));
     let next = flow.policy_of(served, None).expect("a policy");
     flow.take_policy(next.expect("another"));
     assert_eq!(flow.policy(), Some("rax"));
@@ -256,7 +256,7 @@ fn each_answer_says_whether_its_policy_learns() {
         assert_eq!(flags(&mut flow(spec), 1000), learner, "{spec}");
     }
     let mut flow = flow("owl:online=true");
-    let served = Arc::new(Served::read("owl").expect("a model of ours"));
+    let served = Arc::new(PolicySpec::read("owl").expect("a model of ours"));
     let next = flow.policy_of(served, None).expect("a policy");
     flow.take_policy(next.expect("another"));
     assert_eq!(flags(&mut flow, 2000), 0, "after a reload");
@@ -282,7 +282,7 @@ fn who_diverges_leaves_the_flow_at_once_and_has_it_again() {
     }
     assert!(flow.has_diverged());
     assert_eq!(told(&mut flow, 12), (headway_kernel::abi::LEAVE, false));
-    assert_eq!(flow.due(), us(1_000_012), "it is asked on");
+    assert_eq!(flow.next_query(), us(1_000_012), "it is asked on");
     let described = flow.describe("headway_window", us(99));
     assert_eq!(described["divergences"], 1);
     // Once is said once.
@@ -307,7 +307,7 @@ fn another_learner_does_not_see_the_flows_history() {
         (1..=3000).for_each(|at| {
             flow.on_record(&full(at, 40, 0));
         });
-        let served = Arc::new(Served::read("rax:alpha=2").expect("rax"));
+        let served = Arc::new(PolicySpec::read("rax:alpha=2").expect("rax"));
         let next = flow.policy_of(served, None).expect("a policy");
         flow.take_policy(next.expect("another"));
         flow.on_record(&full(3001, 40, Record::ASKS));

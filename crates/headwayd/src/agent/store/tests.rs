@@ -23,25 +23,25 @@ impl Drop for Folder {
     }
 }
 
-fn served() -> Served {
-    Served::read("owl:online=true").expect("a model of ours")
+fn served() -> PolicySpec {
+    PolicySpec::read("owl:online=true").expect("a model of ours")
 }
 
 /// What a flow has learned that has done nothing yet.
-fn learned(served: &Served) -> Vec<u8> {
+fn learned(served: &PolicySpec) -> Vec<u8> {
     let flow = served.carried(&Setup::new(Bytes::new(1500), 0), None);
     let flow = flow.expect("a flow");
     served.learned(&flow).expect("it learns")
 }
 
 /// How many gradients what is kept of a policy took.
-fn experience(store: &Store, served: &Served, class: Class) -> u64 {
+fn experience(store: &Store, served: &PolicySpec, class: Class) -> u64 {
     let kept = store.learned[&file_name(served, class)].as_ref();
     kept.expect("it is kept").experience
 }
 
 /// What the next flow goes on from, as that flow would say it, and how much experience that is.
-fn goes_on_from(store: &mut Store, served: &Served) -> Option<(Vec<u8>, u64)> {
+fn goes_on_from(store: &mut Store, served: &PolicySpec) -> Option<(Vec<u8>, u64)> {
     let learned = store.learned(served, PUBLIC)?;
     let flow = served.carried(&Setup::new(Bytes::new(1500), 0), Some(learned));
     let said = served.learned(&flow.expect("a flow")).expect("it learns");
@@ -92,7 +92,7 @@ fn what_is_kept_is_whole_and_its_owners() {
 #[test]
 fn what_was_learned_is_read_once_for_many_flows() {
     for spec in ["owl:online=true", "rax-pretrained"] {
-        let (folder, served) = (Folder::new("once"), Served::read(spec).expect(spec));
+        let (folder, served) = (Folder::new("once"), PolicySpec::read(spec).expect(spec));
         let mut store = Store::new(Some(folder.0.clone()));
         let bytes = learned(&served);
         store.keep(&served, PUBLIC, bytes.clone(), 1000);
@@ -212,7 +212,7 @@ fn without_privileges(work: impl FnOnce() + Send + 'static) {
 }
 
 /// A store after the policy's file was refused, and what it then kept.
-fn keeps_after_refusal(folder: &Folder, served: &Served) -> Store {
+fn keeps_after_refusal(folder: &Folder, served: &PolicySpec) -> Store {
     let mut store = Store::new(Some(folder.0.clone()));
     assert!(store.learned(served, PUBLIC).is_none());
     store.keep(served, PUBLIC, learned(served), 1000);
@@ -224,7 +224,7 @@ fn keeps_after_refusal(folder: &Folder, served: &Served) -> Store {
 #[test]
 fn a_refused_file_is_set_aside_and_never_written_over() {
     let owl = served();
-    let rax = Served::read("rax-pretrained").expect("a scheme of ours");
+    let rax = PolicySpec::read("rax-pretrained").expect("a scheme of ours");
     let newer = String::from_utf8(learned(&rax)).expect("text");
     let newer = newer.replacen("headway-learner 1", "headway-learner 2", 1);
     for (served, bytes) in [(&owl, vec![0; 7]), (&rax, newer.into_bytes())] {
@@ -259,7 +259,7 @@ fn a_file_from_before_there_were_classes_is_adopted_by_none() {
         let folder = Folder::new("unclassed");
         let prefix = "10.7.0.0/16";
         let policies = Policies::read([spec, &format!("{prefix}={spec}")]).expect("policies");
-        let served = Served::read(spec).expect("a scheme of ours");
+        let served = PolicySpec::read(spec).expect("a scheme of ours");
         // As agents named it until 27 November 2026.
         let digest = sha256(format!("{}\n{spec}", served.model_id()).as_bytes());
         let id = served.model_id().replace(['@', '.'], "-");
@@ -409,7 +409,7 @@ fn a_long_spec_has_a_short_file_name_of_its_own() {
     }
     let long = format!("owl:online=true:model={long}");
     let [long, short] =
-        [&long, "owl:online=true"].map(|spec| Served::read(spec).expect("a model of ours"));
+        [&long, "owl:online=true"].map(|spec| PolicySpec::read(spec).expect("a model of ours"));
     assert_eq!(long.model_id(), short.model_id());
     let [name, other] = [&long, &short].map(|served| file_name(served, PUBLIC));
     assert!(name != other && name.len() < 200, "{name} {other}");
@@ -436,7 +436,7 @@ fn a_wrong_file_is_said_in_one_line() {
     let newer = replaced(r#"{\"format\":1"#, r#"{\"format\":2"#);
     let other = replaced("owl-v1@", "owl-v2@");
     let policy = replaced(":online=true", ":online=tree");
-    let rax = Served::read("rax-pretrained").expect("a scheme of ours");
+    let rax = PolicySpec::read("rax-pretrained").expect("a scheme of ours");
     let whole = learned(&rax);
     let short = whole[..whole.len() / 2].to_vec();
     for (served, bytes, why) in [

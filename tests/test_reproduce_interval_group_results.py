@@ -8,7 +8,7 @@ from scipy import stats
 
 from headway._native import Scenario
 from headway.reproduce.claim import Zone
-from headway.reproduce.interval.found import LETTERS, REWARD, Found, reward
+from headway.reproduce.interval.group_results import LETTERS, REWARD, GroupResults, reward
 from headway.reproduce.interval.groups import EVERY, specs
 from headway.reproduce.lab import Lab, Settings
 from headway.reproduce.measured import Measured
@@ -29,7 +29,9 @@ def found_of(values, seeds=SEEDS):
         numbers = dict(zip(("throughput_mbps", "delay_p95_ms", "loss"), values(name, k), strict=True))
         return numbers | {"seed": k, "seconds": 60.0, "rtt_mean_ms": 100.0}
 
-    return Found(Measured({one: [run(one.label, k) for k in range(seeds)] for one in wanted.values()}), wanted)
+    return GroupResults(
+        Measured({one: [run(one.label, k) for k in range(seeds)] for one in wanted.values()}), wanted
+    )
 
 
 def test_a_group_is_among_the_first_if_all_others_are_surely_behind_or_close():
@@ -88,7 +90,7 @@ def test_each_training_is_one_sample():
             one: [run(one.label, k) | {"seed": seeds[k], "seconds": 60.0} for k in range(count)]
             for one in wanted.values()
         }
-        return Found(Measured(runs), wanted)
+        return GroupResults(Measured(runs), wanted)
 
     found = found_of_seeds(30)
     assert (found.samples, found.trainings, found.has_enough) == (5, 5, True)
@@ -153,7 +155,7 @@ def test_what_a_seed_does_to_all_groups_is_in_no_whisker():
     runs = {
         one: [{"seed": k, "seconds": 60.0, "x": rate(one.label, k)} for k in range(4)] for one in wanted.values()
     }
-    found = Found(Measured(runs), wanted)
+    found = GroupResults(Measured(runs), wanted)
     # The mean of 0, 10, 20 and 30, and always 1 more than the others.
     own = found.within_seeds("K", lambda run: run["x"])
     assert (own.mean, own.ci95) == (16.0, pytest.approx((16.0, 16.0)))
@@ -189,7 +191,7 @@ def zones_of(rates, spread, seeds, places=1):
             ]
             for name, rate in rates.items()
         }
-        counts[Found(Measured(runs), wanted, list(rates)).among("A", "throughput_mbps", places)] += 1
+        counts[GroupResults(Measured(runs), wanted, list(rates)).among("A", "throughput_mbps", places)] += 1
     return {zone: count / TRIALS for zone, count in counts.items()}
 
 

@@ -4,7 +4,7 @@
 
 use headway_cc::{Duration, Time};
 
-use super::timers::Place;
+use super::timers::FlowSlot;
 
 /// What to do until there may be something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Wait {
 /// A question that a flow is to ask with an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Expected {
-    place: Place,
+    place: FlowSlot,
     /// From then on it may.
     due: Time,
     /// When it is thought to.
@@ -31,7 +31,7 @@ struct Expected {
 
 /// Knows when questions come.
 #[derive(Debug)]
-pub struct Rest {
+pub struct WaitPolicy {
     /// How far apart answers are, on average.
     apart: Duration,
     answered: Time,
@@ -45,7 +45,7 @@ pub struct Rest {
     is_looking: bool,
 }
 
-impl Rest {
+impl WaitPolicy {
     /// Where answers are closer than this, on average, one nap serves some of them.
     const BUSY: Duration = Duration::from_micros(500);
     /// The shortest nap.
@@ -61,13 +61,13 @@ impl Rest {
     /// What it may have saved up of that.
     const MOST_SPARE: Duration = Duration::from_micros(500);
 
-    pub fn new(now: Time) -> Rest {
-        Rest {
-            apart: Rest::BUSY * 2,
+    pub fn new(now: Time) -> WaitPolicy {
+        WaitPolicy {
+            apart: WaitPolicy::BUSY * 2,
             answered: now,
-            expected: Vec::with_capacity(Rest::FEW),
+            expected: Vec::with_capacity(WaitPolicy::FEW),
             punctual: 1.0,
-            spare: Rest::MOST_SPARE,
+            spare: WaitPolicy::MOST_SPARE,
             seen: now,
             is_looking: false,
         }
@@ -75,11 +75,11 @@ impl Rest {
 
     /// A flow that was to ask from `due` on asked at `at`; by what was heard of it before that was
     /// `thought`.
-    pub fn on_question(&mut self, place: Place, due: Time, at: Time, thought: Time) {
+    pub fn on_question(&mut self, place: FlowSlot, due: Time, at: Time, thought: Time) {
         let is_it = |e: &Expected| (e.place, e.due) == (place, due);
         if let Some(found) = self.expected.iter().position(is_it) {
             self.expected.swap_remove(found);
-            self.learn(thought <= at + Rest::EARLY && at <= thought + Rest::LATE);
+            self.learn(thought <= at + WaitPolicy::EARLY && at <= thought + WaitPolicy::LATE);
         }
     }
 
@@ -89,12 +89,12 @@ impl Rest {
 
     /// An answer was given. The flow is to ask again from `due` on, with an acknowledgement, if at
     /// all.
-    pub fn on_answer(&mut self, now: Time, place: Place, due: Option<Time>) {
-        let since = now.since(self.answered).min(Rest::BUSY * 2);
+    pub fn on_answer(&mut self, now: Time, place: FlowSlot, due: Option<Time>) {
+        let since = now.since(self.answered).min(WaitPolicy::BUSY * 2);
         self.apart = (self.apart * 15 + since) / 16;
         self.answered = now;
         if let Some(due) = due
-            && self.expected.len() < Rest::FEW
+            && self.expected.len() < WaitPolicy::FEW
         {
             self.expected.push(Expected {
                 place,
@@ -111,22 +111,22 @@ impl Rest {
         &mut self,
         now: Time,
         timer: Time,
-        acknowledged: impl Fn(Place, Time) -> Time,
+        acknowledged: impl Fn(FlowSlot, Time) -> Time,
     ) -> Wait {
         let passed = now.since(self.seen);
         self.seen = now;
-        self.spare = (self.spare + passed / Rest::SHARE).min(Rest::MOST_SPARE);
-        let mut needed = Rest::EARLY + Rest::LATE;
+        self.spare = (self.spare + passed / WaitPolicy::SHARE).min(WaitPolicy::MOST_SPARE);
+        let mut needed = WaitPolicy::EARLY + WaitPolicy::LATE;
         if std::mem::take(&mut self.is_looking) {
             self.spare = self.spare.saturating_sub(passed);
             needed = Duration::ZERO;
         }
-        let early = (self.next_question(now, acknowledged)).saturating_sub(Rest::EARLY);
+        let early = (self.next_question(now, acknowledged)).saturating_sub(WaitPolicy::EARLY);
         // While nobody asks the mean stands still.
-        if self.apart.max(now.since(self.answered)) < Rest::BUSY {
-            return Wait::Nap(timer.since(now).clamp(Rest::NAP, Rest::BUSY));
+        if self.apart.max(now.since(self.answered)) < WaitPolicy::BUSY {
+            return Wait::Nap(timer.since(now).clamp(WaitPolicy::NAP, WaitPolicy::BUSY));
         }
-        let spare = self.spare + early.since(now) / Rest::SHARE;
+        let spare = self.spare + early.since(now) / WaitPolicy::SHARE;
         if self.punctual < 0.25 || spare <= needed {
             return Wait::Sleep(timer.since(now));
         }
@@ -138,15 +138,15 @@ impl Rest {
     }
 
     /// When the next question is expected.
-    fn next_question(&mut self, now: Time, acknowledged: impl Fn(Place, Time) -> Time) -> Time {
+    fn next_question(&mut self, now: Time, acknowledged: impl Fn(FlowSlot, Time) -> Time) -> Time {
         for e in &mut self.expected {
-            if !e.is_sure && now + Rest::EARLY >= e.at {
+            if !e.is_sure && now + WaitPolicy::EARLY >= e.at {
                 let at = acknowledged(e.place, e.due).max(e.due);
-                e.is_sure = at <= e.at + Rest::EARLY;
+                e.is_sure = at <= e.at + WaitPolicy::EARLY;
                 e.at = at;
             }
         }
-        while let Some(late) = (self.expected.iter()).position(|e| now > e.at + Rest::LATE) {
+        while let Some(late) = (self.expected.iter()).position(|e| now > e.at + WaitPolicy::LATE) {
             self.expected.swap_remove(late);
             self.learn(false);
         }
@@ -167,12 +167,12 @@ mod tests {
         Wait::Sleep(Duration::from_micros(us))
     }
 
-    const FLOW: Place = (0, 7);
+    const FLOW: FlowSlot = (0, 7);
 
     /// A flow is answered every 4 ms; with its first acknowledgement `late` us after that it asks
     /// again, which was `thought` to be so much after. Returns how long the agent looked, and of
     /// how many questions it had to be told.
-    fn serve(rest: &mut Rest, late: u64, thought: u64, questions: u64) -> (u64, u64) {
+    fn serve(rest: &mut WaitPolicy, late: u64, thought: u64, questions: u64) -> (u64, u64) {
         let (mut looked, mut woken) = (0, 0);
         for n in 0..questions {
             let (mut now, due) = (n * 4000, (n + 1) * 4000);
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_question_that_is_expected_wakes_nobody() {
         for (late, thought) in [(30, 0), (700, 700), (700, 720), (700, 640)] {
-            let mut rest = Rest::new(us(0));
+            let mut rest = WaitPolicy::new(us(0));
             let (looked, woken) = serve(&mut rest, late, thought, 1000);
             assert_eq!(
                 woken, 0,
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn who_looks_in_vain_sleeps() {
-        let mut rest = Rest::new(us(0));
+        let mut rest = WaitPolicy::new(us(0));
         let (looked, woken) = serve(&mut rest, 700, 200, 1000);
         assert_eq!(woken, 1000);
         // Until fewer than a quarter of the last were punctual.
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn looking_takes_a_bounded_share() {
-        let mut rest = Rest::new(us(0));
+        let mut rest = WaitPolicy::new(us(0));
         let mut looked = 0;
         for now in 0..1_000_000 {
             // Whatever is answered, somebody is to ask at once, and asks 100 us later.
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn many_questions_are_answered_from_nap_to_nap() {
-        let mut rest = Rest::new(us(0));
+        let mut rest = WaitPolicy::new(us(0));
         for now in 0..100 {
             rest.on_answer(us(now * 20), FLOW, None);
         }
@@ -259,8 +259,8 @@ mod tests {
 
     #[test]
     fn a_clock_is_slept_for_until_it_decides() {
-        let mut rest = Rest::new(us(0));
-        let wait = |rest: &mut Rest, now| rest.wait(us(now), us(10_000), |_, due| due);
+        let mut rest = WaitPolicy::new(us(0));
+        let wait = |rest: &mut WaitPolicy, now| rest.wait(us(now), us(10_000), |_, due| due);
         assert_eq!(wait(&mut rest, 0), sleep(10_000));
         rest.on_answer(us(0), FLOW, Some(us(4000)));
         assert_eq!(wait(&mut rest, 1000), sleep(4000 - 50 - 1000));

@@ -7,15 +7,15 @@ use crate::Record;
 /// Turns what a simulated or user-space transport tells into [`Record`]s. Packets are full ones: of
 /// data that does not fill its last packet, that packet is not counted.
 #[derive(Clone, Debug)]
-pub struct Reporter {
+pub struct RecordBuilder {
     mss: u64,
     latest: Record,
 }
 
-impl Reporter {
+impl RecordBuilder {
     /// For a flow of packets of `mss`.
-    pub fn new(mss: Bytes) -> Reporter {
-        Reporter {
+    pub fn new(mss: Bytes) -> RecordBuilder {
+        RecordBuilder {
             mss: mss.get().max(1),
             latest: Record {
                 mss: mss.get() as u32,

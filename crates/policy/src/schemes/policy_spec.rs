@@ -14,7 +14,7 @@ use crate::{AgentSpec, Decider, Policy, Record};
 
 /// A learned scheme whose flows somebody else carries: which agent, and who decides for a flow.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct PolicySpec {
     spec: String,
     model_id: String,
     content: Content,
@@ -35,7 +35,7 @@ struct Learning {
     epsilon: f64,
 }
 
-/// What a flow has learned ([`Carried::learned`]), read once for many flows to go on from.
+/// What a flow has learned ([`FlowPolicy::learned`]), read once for many flows to go on from.
 #[derive(Clone, Debug)]
 pub struct Experience(Learned);
 
@@ -57,26 +57,26 @@ impl Experience {
 
 /// Who decides for a flow that somebody else carries.
 #[derive(Debug)]
-pub enum Carried {
+pub enum FlowPolicy {
     /// A network, when its agent's clock says.
     Net(Box<Decider<Box<dyn Policy>>>),
     /// A learner, at each record.
     Rax(Box<RaxOverRecords>),
 }
 
-impl Served {
+impl PolicySpec {
     /// Reads a scheme as `headway bench --schemes` does: `owl`, `owl:online=true`,
     /// `learned:model=DIR`, `rax:alpha=2`; without what only a simulated flow has.
     ///
     /// # Errors
     /// [`SchemeError`]: no such learned scheme, no such model, or a parameter that the agent does
     /// not have.
-    pub fn read(spec: &str) -> Result<Served, SchemeError> {
+    pub fn read(spec: &str) -> Result<PolicySpec, SchemeError> {
         let selection = Registry::new(SCHEMES).select(spec)?;
         check(&selection)?;
         let Selection { scheme, values, .. } = selection;
         let param = |name: &str| scheme.params.iter().find(|p| p.name == name);
-        let served = |model_id: String, content| Served {
+        let served = |model_id: String, content| PolicySpec {
             spec: spec.to_owned(),
             model_id,
             content,
@@ -133,9 +133,9 @@ impl Served {
 
     /// The same without learning: the network as it was trained before. `None` for Rax, which has
     /// none that does not learn.
-    pub fn frozen(&self) -> Option<Served> {
+    pub fn frozen(&self) -> Option<PolicySpec> {
         match &self.content {
-            Content::Net(model, _) => Some(Served {
+            Content::Net(model, _) => Some(PolicySpec {
                 spec: self.spec.replace(":online=true", ":online=false"),
                 model_id: self.model_id.clone(),
                 content: Content::Net(Arc::clone(model), None),
@@ -147,15 +147,15 @@ impl Served {
     /// What a flow of this scheme has learned, as a file for another to go on from; `None` if it
     /// does not learn, or what it has learned is of no use. A network is a safetensors file, Rax's
     /// is text.
-    pub fn learned(&self, flow: &Carried) -> Option<Vec<u8>> {
+    pub fn learned(&self, flow: &FlowPolicy) -> Option<Vec<u8>> {
         match flow {
-            Carried::Net(decider) => {
+            FlowPolicy::Net(decider) => {
                 let (network, steps) = decider.policy().learned()?;
                 let is_sound = network.parameters().iter().all(|x| x.is_finite());
                 let write = || Taught::write(network, steps, self.model_id(), self.spec());
                 is_sound.then(write)
             }
-            Carried::Rax(rax) => rax.learned().map(String::into_bytes),
+            FlowPolicy::Rax(rax) => rax.learned().map(String::into_bytes),
         }
     }
 
@@ -189,7 +189,7 @@ impl Served {
         &self,
         setup: &Setup,
         experience: Option<&Experience>,
-    ) -> Result<Carried, SchemeError> {
+    ) -> Result<FlowPolicy, SchemeError> {
         let wrong = |e: &dyn std::fmt::Display| SchemeError(e.to_string());
         let other = || SchemeError("what was learned is another scheme's".to_owned());
         match &self.content {
@@ -205,7 +205,7 @@ impl Served {
                     (None, Some(learner)) => learner.flow(setup, spec.alpha),
                     (None, None) => Rax::new(setup, spec.clone()).map_err(|e| wrong(&e))?,
                 };
-                Ok(Carried::Rax(Box::new(RaxOverRecords::with(rax))))
+                Ok(FlowPolicy::Rax(Box::new(RaxOverRecords::with(rax))))
             }
             Content::Net(model, learning) => {
                 let policy: Box<dyn Policy> = match *learning {
@@ -224,18 +224,18 @@ impl Served {
                     }
                 };
                 let decider = Decider::new(&model.card().agent, setup.start, policy);
-                Ok(Carried::Net(Box::new(decider.map_err(|e| wrong(&e))?)))
+                Ok(FlowPolicy::Net(Box::new(decider.map_err(|e| wrong(&e))?)))
             }
         }
     }
 }
 
-impl Carried {
+impl FlowPolicy {
     /// Takes the flow's state.
     pub fn on_record(&mut self, record: &Record) {
         match self {
-            Carried::Net(decider) => decider.on_record(record),
-            Carried::Rax(rax) => rax.on_record(record),
+            FlowPolicy::Net(decider) => decider.on_record(record),
+            FlowPolicy::Rax(rax) => rax.on_record(record),
         }
     }
 
@@ -243,8 +243,8 @@ impl Carried {
     /// are part of each answer.
     pub fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
         match self {
-            Carried::Net(decider) => decider.policy_mut().step_elsewhere(thread),
-            Carried::Rax(_) => {}
+            FlowPolicy::Net(decider) => decider.policy_mut().step_elsewhere(thread),
+            FlowPolicy::Rax(_) => {}
         }
     }
 
@@ -252,16 +252,16 @@ impl Carried {
     /// learn.
     pub fn updates(&self) -> u64 {
         match self {
-            Carried::Net(decider) => decider.policy().learned().map_or(0, |(_, steps)| steps),
-            Carried::Rax(rax) => rax.updates(),
+            FlowPolicy::Net(decider) => decider.policy().learned().map_or(0, |(_, steps)| steps),
+            FlowPolicy::Rax(rax) => rax.updates(),
         }
     }
 
     /// Named values for recordings.
     pub fn probe(&self, probe: &mut dyn Probe) {
         match self {
-            Carried::Net(decider) => decider.policy().probe(probe),
-            Carried::Rax(rax) => rax.probe(probe),
+            FlowPolicy::Net(decider) => decider.policy().probe(probe),
+            FlowPolicy::Rax(rax) => rax.probe(probe),
         }
     }
 }
@@ -318,17 +318,17 @@ mod tests {
             ("aurora:guard=off", "leave 'guard=off' out"),
             ("batched-owl:interval=10ms", "the report interval"),
         ] {
-            let error = Served::read(spec).expect_err(spec).to_string();
+            let error = PolicySpec::read(spec).expect_err(spec).to_string();
             let is_line = error.contains(spec) && !error.contains('\n');
             assert!(is_line && error.contains(hint), "{error}");
         }
-        let frozen = Served::read("owl:online=true").expect("owl").frozen();
+        let frozen = PolicySpec::read("owl:online=true").expect("owl").frozen();
         let frozen = frozen.expect("a network that was trained before");
         assert!(!frozen.is_learning());
-        let read = Served::read(frozen.spec()).expect("a scheme");
+        let read = PolicySpec::read(frozen.spec()).expect("a scheme");
         assert!(!read.is_learning());
-        assert!(Served::read("rax").expect("rax").frozen().is_none());
-        let served = Served::read("owl:guard=on").expect("it is guarded");
+        assert!(PolicySpec::read("rax").expect("rax").frozen().is_none());
+        let served = PolicySpec::read("owl:guard=on").expect("it is guarded");
         assert_eq!(served.spec(), "owl:guard=on");
     }
 }

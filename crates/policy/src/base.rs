@@ -24,7 +24,7 @@ macro_rules! of_effect {
 /// What a learned controller steers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum BeneathSpec {
+pub enum BaseSpec {
     /// A sending rate (Aurora).
     Rate {
         /// Where it begins, in Mbit/s.
@@ -56,7 +56,7 @@ fn is_yes(flag: &bool) -> bool {
     *flag
 }
 
-impl BeneathSpec {
+impl BaseSpec {
     /// That it can be had, and that `action` means something to it.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl BeneathSpec {
     pub fn check(&self, action: &ActionSpec) -> Result<(), SpecError> {
         match (self, action) {
             (
-                BeneathSpec::Rate {
+                BaseSpec::Rate {
                     initial_mbps,
                     min_mbps,
                     max_mbps,
@@ -82,15 +82,15 @@ impl BeneathSpec {
                 })
             }
             (
-                BeneathSpec::Scheme { name, .. },
+                BaseSpec::Scheme { name, .. },
                 of_effect!(Effect::AddCwnd | Effect::ScaleCwnd { .. })
                 | ActionSpec::Steps { .. },
             ) => steered(name).map(|_| ()),
-            (BeneathSpec::Scheme { grows: false, .. }, _) => Err(SpecError(
+            (BaseSpec::Scheme { grows: false, .. }, _) => Err(SpecError(
                 "beneath: grows = false is for a window that is steered, by steps, add-cwnd or scale-cwnd"
                     .to_owned(),
             )),
-            (BeneathSpec::Scheme { name, .. }, ActionSpec::Settings { parameters, choices }) => {
+            (BaseSpec::Scheme { name, .. }, ActionSpec::Settings { parameters, choices }) => {
                 let tunables = tunable_named(name)?.0;
                 for (i, parameter) in parameters.iter().enumerate() {
                     let values = choices.iter().map(|choice| choice[i]);
@@ -99,7 +99,7 @@ impl BeneathSpec {
                 Ok(())
             }
             (
-                BeneathSpec::Scheme { name, .. },
+                BaseSpec::Scheme { name, .. },
                 ActionSpec::Discrete {
                     effect: Effect::Set { parameter },
                     choices,
@@ -180,7 +180,7 @@ fn check_parameter(
 
 /// What a learned controller steers, at work.
 #[derive(Debug)]
-pub enum Beneath {
+pub enum BaseController {
     /// A sending rate.
     Rate(RateControl),
     /// A controller whose window is steered.
@@ -189,19 +189,19 @@ pub enum Beneath {
     Tunable(Box<dyn Tunable>),
 }
 
-impl Beneath {
+impl BaseController {
     /// For one flow, as `action` will steer it.
     ///
     /// # Errors
     /// [`SpecError`] if there is no such controller.
     pub fn new(
-        spec: &BeneathSpec,
+        spec: &BaseSpec,
         action: &ActionSpec,
         setup: &Setup,
-    ) -> Result<Beneath, SpecError> {
+    ) -> Result<BaseController, SpecError> {
         match (spec, action) {
             (
-                BeneathSpec::Rate {
+                BaseSpec::Rate {
                     initial_mbps,
                     min_mbps,
                     max_mbps,
@@ -211,22 +211,22 @@ impl Beneath {
                 let [initial, min, max] =
                     [*initial_mbps, *min_mbps, *max_mbps].map(Rate::from_mbps);
                 let control = RateControl::new(setup.mss, initial);
-                Ok(Beneath::Rate(RateControl {
+                Ok(BaseController::Rate(RateControl {
                     min,
                     max,
                     ..control
                 }))
             }
             (
-                BeneathSpec::Scheme { name, .. },
+                BaseSpec::Scheme { name, .. },
                 ActionSpec::Settings { .. } | of_effect!(Effect::Set { .. }),
-            ) => Ok(Beneath::Tunable(tunable_named(name)?.1(setup))),
-            (BeneathSpec::Scheme { name, grows }, _) => {
+            ) => Ok(BaseController::Tunable(tunable_named(name)?.1(setup))),
+            (BaseSpec::Scheme { name, grows }, _) => {
                 let mut scheme = build_steered(name, setup)?;
                 if !grows {
                     scheme.hold();
                 }
-                Ok(Beneath::Base(scheme))
+                Ok(BaseController::Base(scheme))
             }
         }
     }
@@ -234,35 +234,35 @@ impl Beneath {
     /// The base controller.
     pub fn controller(&self) -> &dyn CongestionControl {
         match self {
-            Beneath::Rate(rate) => rate,
-            Beneath::Base(scheme) => scheme.as_ref(),
-            Beneath::Tunable(scheme) => scheme.as_ref(),
+            BaseController::Rate(rate) => rate,
+            BaseController::Base(scheme) => scheme.as_ref(),
+            BaseController::Tunable(scheme) => scheme.as_ref(),
         }
     }
 
     /// The base controller.
     pub fn controller_mut(&mut self) -> &mut dyn CongestionControl {
         match self {
-            Beneath::Rate(rate) => rate,
-            Beneath::Base(scheme) => scheme.as_mut(),
-            Beneath::Tunable(scheme) => scheme.as_mut(),
+            BaseController::Rate(rate) => rate,
+            BaseController::Base(scheme) => scheme.as_mut(),
+            BaseController::Tunable(scheme) => scheme.as_mut(),
         }
     }
 
     /// What the controller takes the path for, if its parameters are set.
     pub fn model(&self) -> Option<PathModel> {
         match self {
-            Beneath::Tunable(scheme) => Some(scheme.model()),
-            Beneath::Rate(_) | Beneath::Base(_) => None,
+            BaseController::Tunable(scheme) => Some(scheme.model()),
+            BaseController::Rate(_) | BaseController::Base(_) => None,
         }
     }
 
     /// A guard gives the flow back to its policy: a window as it is, a rate from the window that
     /// Cubic left.
-    pub fn return_to_policy(&mut self, spec: &BeneathSpec, left: Option<Bytes>, rtt: &RttStats) {
+    pub fn return_to_policy(&mut self, spec: &BaseSpec, left: Option<Bytes>, rtt: &RttStats) {
         match (self, spec) {
-            (Beneath::Base(scheme), BeneathSpec::Scheme { grows: false, .. }) => scheme.hold(),
-            (Beneath::Rate(control), _) => {
+            (BaseController::Base(scheme), BaseSpec::Scheme { grows: false, .. }) => scheme.hold(),
+            (BaseController::Rate(control), _) => {
                 if let Some(rate) = left.and_then(|cwnd| rate_of(cwnd, rtt)) {
                     control.set(rate);
                 }
@@ -274,8 +274,8 @@ impl Beneath {
     /// May a policy act now?
     pub fn may_act(&self) -> bool {
         match self {
-            Beneath::Rate(_) | Beneath::Tunable(_) => true,
-            Beneath::Base(scheme) => scheme.phase() == Phase::CongestionAvoidance,
+            BaseController::Rate(_) | BaseController::Tunable(_) => true,
+            BaseController::Base(scheme) => scheme.phase() == Phase::CongestionAvoidance,
         }
     }
 
@@ -292,22 +292,22 @@ impl Beneath {
         match (self, action) {
             // The base controller goes on as if there were nobody above it.
             (_, Action::AddCwnd(0.0) | Action::ScaleCwnd(1.0)) => {}
-            (Beneath::Rate(control), Action::ScaleRate(factor)) => {
+            (BaseController::Rate(control), Action::ScaleRate(factor)) => {
                 let wanted = control.within(control.rate.mul_f64(factor));
                 control.set(guard.map_or(wanted, |guard| guard.rate(wanted)));
             }
-            (Beneath::Base(scheme), Action::AddCwnd(packets)) => {
+            (BaseController::Base(scheme), Action::AddCwnd(packets)) => {
                 let cwnd = scheme.control().cwnd.as_f64() + packets * mss.as_f64();
                 scheme.set_cwnd(now, rtt.smoothed, within_window(cwnd, mss, guard));
             }
-            (Beneath::Base(scheme), Action::ScaleCwnd(factor)) => {
+            (BaseController::Base(scheme), Action::ScaleCwnd(factor)) => {
                 let cwnd = scheme.control().cwnd.as_f64() * factor;
                 scheme.set_cwnd(now, rtt.smoothed, within_window(cwnd, mss, guard));
             }
-            (Beneath::Tunable(scheme), Action::Set(parameter, value)) => {
+            (BaseController::Tunable(scheme), Action::Set(parameter, value)) => {
                 tune(scheme.as_mut(), parameter, value);
             }
-            (Beneath::Tunable(scheme), Action::Settings(parameters, values)) => {
+            (BaseController::Tunable(scheme), Action::Settings(parameters, values)) => {
                 for (parameter, value) in parameters.iter().zip(values) {
                     tune(scheme.as_mut(), parameter, *value);
                 }
@@ -419,19 +419,19 @@ mod tests {
             effect: Effect::ScaleCwnd { base: 4.0 },
             limit: 1.0,
         };
-        let spec = BeneathSpec::Scheme {
+        let spec = BaseSpec::Scheme {
             name: "newreno".to_owned(),
             grows: true,
         };
-        let mut beneath = Beneath::new(&spec, &action, &setup).unwrap();
+        let mut base = BaseController::new(&spec, &action, &setup).unwrap();
         for (action, packets) in [
             (Action::ScaleCwnd(1e300), 100_000),
             (Action::AddCwnd(1e300), 100_000),
             (Action::AddCwnd(-1e300), 1),
             (Action::ScaleCwnd(4.0), 4),
         ] {
-            beneath.act(Time::ZERO, mss, &RttStats::default(), action, None);
-            assert_eq!(beneath.controller().control().cwnd, mss * packets);
+            base.act(Time::ZERO, mss, &RttStats::default(), action, None);
+            assert_eq!(base.controller().control().cwnd, mss * packets);
         }
     }
 
@@ -442,11 +442,11 @@ mod tests {
             effect: Effect::AddCwnd,
             limit: 10.0,
         };
-        let spec = BeneathSpec::Scheme {
+        let spec = BaseSpec::Scheme {
             name: "cubic".to_owned(),
             grows: false,
         };
-        let mut held = Beneath::new(&spec, &action, &setup()).unwrap();
+        let mut held = BaseController::new(&spec, &action, &setup()).unwrap();
         let values = Values::defaults(cubic::SCHEME.params);
         let mut plain = cubic::Cubic::new(&setup(), &values);
         let packets = |cc: &dyn CongestionControl| cc.control().cwnd.as_f64() / MSS.as_f64();
@@ -493,17 +493,17 @@ mod tests {
     /// Acknowledgements 1 ms apart span half of the minimum RTT: Linux's HyStart ends slow start
     /// there, RFC 9406 does not.
     #[test]
-    fn parameters_reach_the_controller_beneath() {
+    fn parameters_reach_the_base_controller() {
         let action = ActionSpec::Continuous {
             effect: Effect::AddCwnd,
             limit: 10.0,
         };
         for (name, has_left) in [("cubic", false), ("cubic:hystart=classic", true)] {
-            let spec = BeneathSpec::Scheme {
+            let spec = BaseSpec::Scheme {
                 name: name.to_owned(),
                 grows: false,
             };
-            let mut beneath = Beneath::new(&spec, &action, &setup()).unwrap();
+            let mut base = BaseController::new(&spec, &action, &setup()).unwrap();
             for ms in 0..90 {
                 let acked = Feedback {
                     acked_bytes: MSS,
@@ -512,15 +512,15 @@ mod tests {
                     next_number: if ms < 20 { 1 } else { 2 },
                     ..feedback(at(ms))
                 };
-                beneath.controller_mut().on_feedback(&acked);
+                base.controller_mut().on_feedback(&acked);
             }
-            assert_eq!(beneath.may_act(), has_left, "{name}");
+            assert_eq!(base.may_act(), has_left, "{name}");
         }
     }
 
     #[test]
     fn only_a_window_can_be_held() {
-        let spec = BeneathSpec::Scheme {
+        let spec = BaseSpec::Scheme {
             name: "bbr".to_owned(),
             grows: false,
         };

@@ -43,7 +43,7 @@ RESOLUTION = {DELAY: 0.002}
 
 
 def counted(places: int, *quantities: str) -> str:
-    """When `Found.among` counts a group among the first `places` in each of the quantities."""
+    """When `GroupResults.among` counts a group among the first `places` in each of the quantities."""
     margins = dict.fromkeys(f"{POINTS:g} points" if q == LOSS else f"{PERCENT:g}%" for q in quantities)
     margin = " or ".join(margins)
     but, as_many = ("", "one") if places == 1 else (f" but {places - 1}", f"{places}")
@@ -94,7 +94,7 @@ def listed(quantities: Sequence[str]) -> str:
     return ", ".join(SAID[quantity] for quantity in quantities)
 
 
-class Found:
+class GroupResults:
     """Runs of groups on one network, by the groups' names."""
 
     def __init__(

@@ -130,6 +130,10 @@ def test_runs_that_figures_share_are_counted_once_with_the_time_they_took():
     # Without times nobody knows which are shared.
     assert circumstances([first, other]).startswith("120 runs in simulated time, which took 30 s of one core")
     assert circumstances([other]).startswith("60 runs in simulated time. ")
+    live = replace(first, real=50)
+    assert circumstances([live]).startswith("10 runs in simulated time, which took 30 s of one core")
+    assert " added up) and 50 runs in real time. " in circumstances([live])
+    assert circumstances([replace(live, real=60, took_s={})]).startswith("60 runs in real time. ")
 
 
 def test_short_tables_stand_under_their_titles(tmp_path):

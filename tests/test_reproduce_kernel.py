@@ -4,11 +4,12 @@ import pytest
 
 from headway._native import Scenario, canonical_scheme
 from headway.reproduce.claim import Verdict, judge
-from headway.reproduce.engine import UNFIT, command, fit, of_real_time, shows_unfit, unsure
+from headway.reproduce.engine import UNFIT, command, fit, of_real_time, shows_unfit, unsure, without_unfit
 from headway.reproduce.lab import FULL_KERNEL, QUICK_KERNEL, Lab, MissingError, family
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl import contenders
 from headway.reproduce.scenarios import of_text
+from headway.stats.estimate import NOTHING
 from test_reproduce import OWL
 from test_reproduce_claims import measured, metric
 
@@ -83,13 +84,35 @@ def test_where_no_run_of_a_point_is_fit_all_are_shown_and_that_is_said():
         "1 of 6 runs are unfit and left out. The first one's reason: it stood still."
     ]
     owl[1]["unfit"] = owl[2]["unfit"] = "it was late"
+    runs[wanted["cubic"]][0]["unfit"] = "it stood still"
     shown = fit(runs)
-    assert shown is runs
-    said, guard = of_real_time(runs, shown)
-    assert said.startswith("**3 of 6 runs are unfit but shown**")
-    assert "it stood still" in said
+    assert shown[wanted["owl"]] == owl
+    assert [run["throughput_mbps"] for run in shown[wanted["cubic"]]] == [20.0, 30.0]
+    left_out, said, guard = of_real_time(runs, shown)
+    assert left_out.startswith("4 of 6 runs are unfit and left out.")
+    assert said.startswith("**All runs of owl are unfit but shown**")
     assert "owl" in guard
     assert shows_unfit(shown)
+
+
+def test_claims_that_no_unfit_run_has_a_part_in_are_decided():
+    """Owl has no fit run. The claim about Cubic stays the same without Owl's runs, the others do not."""
+
+    def claims(owl, cubic):
+        less = metric(1.0, 0.5, 1.5) if owl else NOTHING
+        return [
+            judge("fig.cubic", "it says", "measured", metric(cubic, 1.0, 3.0), low=0.0),
+            judge("fig.owl-less-cubic", "it says", "measured", less, low=0.0),
+            judge("fig.best", "it says", "measured", metric(max(owl, cubic), 1.0, 30.0), low=0.0),
+        ]
+
+    shown, sure = claims(9.0, 2.0), claims(0.0, 2.0)
+    assert [one.verdict for one in shown] == [Verdict.HOLDS] * 3
+    assert sure[2].verdict is Verdict.HOLDS
+    found = without_unfit(shown, sure)
+    assert [one.verdict for one in found] == [Verdict.HOLDS, Verdict.OPEN, Verdict.OPEN]
+    assert [one.note for one in found[1:]] == [UNFIT, UNFIT]
+    assert [one.verdict for one in without_unfit(shown, [])] == [Verdict.OPEN] * 3
 
 
 def test_unfit_runs_decide_no_claim():

@@ -1,6 +1,6 @@
 //! The guard: limits, records, questions and answers of any bytes.
 
-use headway_fixed::{Guard, Verdict, Limits, Reason, RecordBytes};
+use headway_fixed::{Guard, Limits, Reason, RecordBytes, Verdict};
 use zerocopy::FromBytes;
 
 use super::Bytes;

@@ -1,12 +1,14 @@
-//! Times a decision of Owl's network (60-512-256-7) on one core, alone and with a gradient step of
-//! 32 transitions: prints microseconds as JSON, the fastest of many rounds.
+//! Times a decision of Owl's network (60-512-256-7): alone, with a gradient step of 32 transitions,
+//! and where another thread takes the steps. Prints microseconds as JSON: the mean of the fastest of
+//! many rounds, and of the longest decision the median over rounds.
 //!
 //! `cargo run --release -p headway-policy --example learning`
 
+use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use headway_cc::{Bytes, Setup, Stream};
-use headway_policy::dqn::{DqnPolicy, DqnSpec};
+use headway_policy::dqn::{DqnPolicy, DqnSpec, Step};
 use headway_policy::nn::{NetSpec, Network};
 use headway_policy::{Interval, Policy, Shaping, Utility};
 use serde_json::json;
@@ -25,9 +27,9 @@ fn network() -> Result<Network, Box<dyn std::error::Error>> {
     Ok(network)
 }
 
-/// The time of a decision in microseconds, where every so many learn.
+/// The time of a decision in microseconds, where every so many learn: on average, and the longest.
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
-fn decision_us(every: u64) -> Result<f64, Box<dyn std::error::Error>> {
+fn decision_us(every: u64, elsewhere: bool) -> Result<[f64; 2], Box<dyn std::error::Error>> {
     let spec = DqnSpec {
         warmup: 1,
         every,
@@ -40,6 +42,11 @@ fn decision_us(every: u64) -> Result<f64, Box<dyn std::error::Error>> {
     };
     let setup = Setup::new(Bytes::new(1500), 1);
     let mut policy = DqnPolicy::new(network()?, spec, utility, 0.01, &setup)?;
+    if elsewhere {
+        let (thread, steps) = sync_channel::<Step>(1);
+        std::thread::spawn(move || steps.iter().for_each(Step::take));
+        policy.step_elsewhere(&thread);
+    }
     let mut random = Stream::new(2, "observations");
     let mut observation = || {
         (0..60)
@@ -47,23 +54,37 @@ fn decision_us(every: u64) -> Result<f64, Box<dyn std::error::Error>> {
             .collect::<Vec<f32>>()
     };
     let observations: Vec<Vec<f32>> = (0..64).map(|_| observation()).collect();
-    let mut best = f64::INFINITY;
-    for _ in 0..10 {
-        let start = Instant::now();
+    let interval = Interval::default();
+    let (mut best, mut longest) = (f64::INFINITY, Vec::new());
+    for _ in 0..11 {
+        let (mut sum, mut most) = (0.0, 0.0_f64);
         for observation in &observations {
-            policy.decide(observation, &Interval::default());
+            let start = Instant::now();
+            policy.decide(observation, &interval);
+            let us = start.elapsed().as_secs_f64() * 1e6;
+            (sum, most) = (sum + us, most.max(us));
         }
-        best = best.min(start.elapsed().as_secs_f64() * 1e6 / observations.len() as f64);
+        best = best.min(sum / observations.len() as f64);
+        longest.push(most);
     }
-    Ok(best)
+    longest.sort_unstable_by(f64::total_cmp);
+    Ok([best, longest[longest.len() / 2]])
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let frozen = decision_us(u64::MAX)?;
     let every = DqnSpec::default().every;
+    let [frozen, each, usual] = [u64::MAX, 1, every].map(|every| decision_us(every, false));
+    let elsewhere = decision_us(every, true)?;
     println!(
         "{}",
-        json!({"frozen": frozen, "a step each": decision_us(1)?, "usual": decision_us(every)?, "every": every})
+        json!({
+            "every": every,
+            "columns": ["mean_us", "longest_us"],
+            "frozen": frozen?,
+            "a step each": each?,
+            "usual": usual?,
+            "steps on another thread": elsewhere,
+        })
     );
     Ok(())
 }

@@ -4,9 +4,9 @@
 //! A [`Learned`] controller is a `CongestionControl` like any other. It turns what its host tells
 //! it into [`Record`]s, the very records that the kernel gives; its [`Monitor`] folds them into an
 //! [`Interval`], from which the [`Feature`]s of its [`AgentSpec`] are computed; its [`Clock`] says
-//! when a [`Policy`] decides; and the action steers the [base controller](BaseController): a sending rate,
-//! or another controller. The same code runs in training ([`External`]), in the simulator, over
-//! real packets and in the kernel's agent.
+//! when a [`Policy`] decides; and the action steers the [base controller](BaseController): a
+//! sending rate, or another controller. The same code runs in training ([`External`]), in the
+//! simulator, over real packets and in the kernel's agent.
 
 mod action;
 mod answer;

@@ -295,8 +295,8 @@ fn the_same_seed_learns_the_same_to_the_bit() {
     assert_ne!(run(0.1), run(0.5));
 }
 
-/// Without random actions and with one transition, a step that another thread takes late is the step
-/// that the policy would have taken at once.
+/// Without random actions and with one transition, a step that another thread takes late is the
+/// step that the policy would have taken at once.
 #[test]
 fn a_step_on_another_thread_delays_no_answer_and_counts_once_it_is_done() {
     let spec = DqnSpec {

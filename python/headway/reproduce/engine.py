@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headway._native import Trace, code_version, schemes
 from headway.reproduce.claim import Verdict, with_replicates
 from headway.reproduce.lab import MissingError
-from headway.reproduce.measured import Measured
+from headway.reproduce.measured import Measured, NoRunsError, OnlyFit
 from headway.results import guarded
 from headway.runs.collect import begin as begin_run
 from headway.runs.collect import collect
@@ -70,6 +70,8 @@ class Outcome:
     failures: Sequence[str] = ()
     """Runs that failed, a line each."""
     runs: int = 0
+    real: int = 0
+    """How many of these were in real time."""
     took_s: Mapping[Any, float] = field(default_factory=dict)
     """How long each of those took that are in simulated time, by its key: figures may share runs."""
 
@@ -176,20 +178,15 @@ def make(
     if failures:
         return Outcome(begun.figure, failures=failures, notes=begun.lab.notes)
     found = {one: [run for task in one.tasks if (run := store.find(task))] for one in begun.wanted}
-    shown = fit(found)
-    try:
-        begun.making.send(Measured(shown))
-    except StopIteration as end:
-        drawn: FigureResult = end.value
-    else:
-        raise AssertionError(f"{begun.figure.name} asks for runs twice")
-    recordings = len(recorded(begun.wanted))
-    drawn = replace(drawn, claims=[_gated(claim, begun, recordings) for claim in drawn.claims])
+    shown, sure = fit(found), only_fit(found)
+    drawn = _draw(begun, begun.making, Measured(shown))
     if shows_unfit(shown):
-        drawn = replace(drawn, claims=[unsure(claim) for claim in drawn.claims])
-    elif left_out := len(_distinct(found)) - len(_distinct(shown)):
+        drawn = replace(drawn, claims=without_unfit(drawn.claims, _claims_of(begun, sure)))
+    if left_out := len(_distinct(found)) - len(_distinct(sure)):
         without = f"without {left_out} of {len(_distinct(found))} runs of the figure, which are unfit"
-        drawn = replace(drawn, claims=[claim.noted(without) for claim in drawn.claims])
+        claims = [claim if UNFIT in claim.note else claim.noted(without) for claim in drawn.claims]
+        drawn = replace(drawn, claims=claims)
+    recordings = len(recorded(begun.wanted))
     notes = [
         *drawn.notes,
         *few_recordings(recordings),
@@ -202,7 +199,52 @@ def make(
         for task in begun.tasks
         if task.world == SIM and (run := store.find(task)) and (seconds := run.get("took_s")) is not None
     }
-    return Outcome(begun.figure, drawn, notes, runs=len(begun.tasks), took_s=took_s)
+    real = sum(task.world != SIM for task in begun.tasks)
+    return Outcome(begun.figure, drawn, notes, runs=len(begun.tasks), real=real, took_s=took_s)
+
+
+def _draw(begun: StartedFigure, making: FigureJob, measured: Measured) -> FigureResult:
+    """The figure of these runs; its claims are open where learners have too few trainings."""
+    try:
+        making.send(measured)
+    except StopIteration as end:
+        drawn: FigureResult = end.value
+    else:
+        raise AssertionError(f"{begun.figure.name} asks for runs twice")
+    recordings = len(recorded(begun.wanted))
+    return replace(drawn, claims=[_gated(claim, begun, recordings) for claim in drawn.claims])
+
+
+def _claims_of(begun: StartedFigure, sure: Runs) -> Sequence[Claim]:
+    """The figure's claims by these runs alone; none if it needs a point that has no runs."""
+    again = begin([begun.figure], begun.lab)[0]
+    if not isinstance(again, StartedFigure):
+        return ()
+    # It asks for the same points in the same order.
+    runs = {new: sure[old] for old, new in zip(begun.wanted, again.wanted, strict=True)}
+    try:
+        return _draw(begun, again.making, OnlyFit(runs)).claims
+    except NoRunsError:
+        return ()
+
+
+def without_unfit(shown: Sequence[Claim], sure: Sequence[Claim]) -> list[Claim]:
+    """The claims of a figure that shows unfit runs, because some of its points have no others.
+
+    Args:
+        shown: The claims with these runs.
+        sure: The same without them.
+
+    Returns:
+        Those that are the same either way, because no unfit run has a part in them. The others are open.
+    """
+
+    def says(claim: Claim) -> object:
+        levels = [(level.name, level.ours.mean, level.ours.ci95, level.zone) for level in claim.levels]
+        return claim.verdict, claim.note, levels
+
+    without = {claim.id: says(claim) for claim in sure}
+    return [claim if without.get(claim.id) == says(claim) else unsure(claim) for claim in shown]
 
 
 def _begin_run(around: Mapping[str, Callable[[Running], Running]], task: Task, logs: Path | None = None) -> Running:
@@ -247,10 +289,14 @@ def trained_once(begun: StartedFigure) -> list[str]:
     ]
 
 
+def only_fit(found: Runs) -> Runs:
+    """The runs that the machine kept up with. Of some points there may be none."""
+    return {one: [run for run in runs if not run["unfit"]] for one, runs in found.items()}
+
+
 def fit(found: Runs) -> Runs:
-    """The runs that the machine kept up with; all of them where a point would be left without any."""
-    kept = {one: [run for run in runs if not run["unfit"]] for one, runs in found.items()}
-    return kept if all(kept.values()) else found
+    """The runs that the machine kept up with; all of a point that would be left without any."""
+    return {one: runs or found[one] for one, runs in only_fit(found).items()}
 
 
 def shows_unfit(shown: Runs) -> bool:
@@ -274,14 +320,15 @@ def of_real_time(found: Runs, shown: Runs) -> list[str]:
     unfit = [run["unfit"] for run in runs if run["unfit"]]
     versions = sorted({run["code_version"] for run in runs if "code_version" in run} - {code_version})
     notes = [f"Some of these runs were made by an earlier version: {', '.join(versions)}."] if versions else []
-    if unfit and shown is found:
-        notes.append(
-            f"**{len(unfit)} of {len(runs)} runs are unfit but shown**, because otherwise some "
-            f"points would have no run. The first one's reason: {unfit[0]}."
-        )
-    elif unfit:
+    if unfit:
         notes.append(
             f"{len(unfit)} of {len(runs)} runs are unfit and left out. The first one's reason: {unfit[0]}."
+        )
+    if starved := [one.label for one, of_one in shown.items() if any(run["unfit"] for run in of_one)]:
+        labels = ", ".join(dict.fromkeys(starved))
+        notes.append(
+            f"**All runs of {labels} are unfit but shown**, because the figure would have none of them "
+            "otherwise. They decide no claim."
         )
     for label in dict.fromkeys(one.label for one in shown):
         own = list({id(run): run for one, of_one in shown.items() if one.label == label for run in of_one}.values())
@@ -295,9 +342,9 @@ def circumstances(outcomes: Sequence[Outcome]) -> str:
     took_s = {key: seconds for outcome in outcomes for key, seconds in outcome.took_s.items()}
     shared = sum(len(outcome.took_s) for outcome in outcomes) - len(took_s)
     runs = sum(outcome.runs for outcome in outcomes) - shared
-    real = sum(outcome.runs for outcome in outcomes if outcome.figure.world != SIM)
+    real = sum(outcome.real for outcome in outcomes)
     parts = [(runs - real, "simulated"), (real, "real")]
     counts = [f"{count:,} runs in {time} time" for count, time in parts if count]
-    if took_s:
+    if took_s and counts:
         counts[0] += f", which took {sum(took_s.values()):.0f} s of one core or less (their durations added up)"
     return f"{' and '.join(counts) or 'No runs'}. {machine()}, Headway {code_version}."

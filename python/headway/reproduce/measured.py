@@ -47,11 +47,15 @@ class Measured:
 
     def plus(self, more: Mapping[RunRequest, Sequence[Run]]) -> Measured:
         """These runs, and others that were made of them."""
-        return Measured({**self._runs, **more})
+        return type(self)({**self._runs, **more})
 
     def runs(self, wanted: RunRequest) -> Sequence[Run]:
         """In the order of its seeds."""
         return self._runs[wanted]
+
+    def has_runs(self, wanted: RunRequest) -> bool:
+        """Whether there are any: of a point in real time all may be unfit."""
+        return bool(self._runs[wanted])
 
     def mean(self, wanted: RunRequest, of: Of) -> Estimate:
         """The mean over runs; a metric's interval ends where its range does."""
@@ -238,6 +242,20 @@ class Measured:
     def _begins(self, one: RunRequest) -> dict[str, Offsets]:
         starts = self._starts(one)
         return {one.scenario.name: starts} if starts else {}
+
+
+class NoRunsError(Exception):
+    """A figure cannot be drawn without runs of one of its points."""
+
+
+class OnlyFit(Measured):
+    """Fit runs alone: of some points there may be none."""
+
+    def runs(self, wanted: RunRequest) -> Sequence[Run]:
+        """In the order of its seeds. Raises NoRunsError where there are none."""
+        if not self.has_runs(wanted):
+            raise NoRunsError(wanted.label)
+        return super().runs(wanted)
 
 
 def mean_of(values: Sequence[float], block: int = 1) -> Estimate:

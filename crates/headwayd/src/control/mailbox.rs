@@ -49,8 +49,8 @@ pub struct Sender {
 }
 
 impl Mailbox {
-    /// Room for the requests of all who ask: clients of the socket, of the metrics, the network, and
-    /// who reloads.
+    /// Room for the requests of all who ask: clients of the socket, of the metrics, the network,
+    /// and who reloads.
     const ROOM: usize = 2 * MOST_CLIENTS + 2;
 
     /// Empty.

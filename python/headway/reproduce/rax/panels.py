@@ -40,7 +40,11 @@ def of_one_sender(
     """
     drawn_bands = {one: _bands(measured.runs(one)) for one in titles}
     others = {
-        one: {label: _bands(measured.runs(other)) for label, other in ((beside or {}).get(one) or {}).items()}
+        one: {
+            label: _bands(measured.runs(other))
+            for label, other in ((beside or {}).get(one) or {}).items()
+            if measured.has_runs(other)
+        }
         for one in titles
     }
     losses = [q for bands in drawn_bands.values() for *_, q in bands[LOSS]]

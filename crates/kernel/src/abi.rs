@@ -97,7 +97,7 @@ pub struct Report {
 /// `struct headway_verdict`
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct Verdict {
+pub struct VerdictMessage {
     /// What every message begins with.
     pub header: Header,
     /// When.
@@ -115,7 +115,7 @@ pub struct Known {
     /// How it began; of flow 0 where there is none.
     pub open: Open,
     /// What the guard judged last, if it is of the same flow.
-    pub verdict: Verdict,
+    pub verdict: VerdictMessage,
 }
 
 impl Known {
@@ -128,7 +128,7 @@ impl Known {
     }
 
     /// What the guard judged of it last, if it did.
-    pub fn judged(&self) -> Option<&Verdict> {
+    pub fn judged(&self) -> Option<&VerdictMessage> {
         (self.verdict.header.flow == self.open.header.flow).then_some(&self.verdict)
     }
 
@@ -207,7 +207,7 @@ pub enum Message {
     /// A flow ends, with its last state.
     Close(Report),
     /// The guard takes a flow, or gives it back.
-    Verdict(Verdict),
+    Verdict(VerdictMessage),
 }
 
 /// `struct headway_counters`
@@ -350,7 +350,7 @@ impl Message {
             REPORT => report().map(Message::Report),
             CLOSE => report().map(Message::Close),
             VERDICT => Ok(Message::Verdict(
-                Verdict::read_from_bytes(bytes).map_err(|_| wrong_size())?,
+                VerdictMessage::read_from_bytes(bytes).map_err(|_| wrong_size())?,
             )),
             kind => Err(AbiError::Kind(kind)),
         }

@@ -315,14 +315,14 @@ impl Datapath {
             return;
         }
         let is_nobodys = self.is_left || (self.in_fallback && self.guard().is_fine());
-        let judgement = match is_nobodys {
+        let verdict = match is_nobodys {
             true => self.leave(record.now()),
             false => {
                 self.guard.set_limits(self.limits(settings));
                 self.guard.judge(record)
             }
         };
-        match judgement {
+        match verdict {
             Verdict::Trip => {
                 self.in_fallback = true;
                 self.give_to_cubic(record);

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::abi::{
     ActionSlot, CLOSE, CounterValues, Header, Known, Message, OPEN, Open, REPORT, Report,
-    SettingValues, VERDICT, Verdict,
+    SettingValues, VERDICT, VerdictMessage,
 };
 use crate::{AbiError, Ring, TcpSock};
 
@@ -287,8 +287,8 @@ impl FakeKernel {
             _ => state.counters.trips[reason as usize & 7] += 1,
         }
         let Some(place) = place else { return };
-        let verdict = Verdict {
-            header: Header::of::<Verdict>(VERDICT, place.number, place.slot),
+        let verdict = VerdictMessage {
+            header: Header::of::<VerdictMessage>(VERDICT, place.number, place.slot),
             now_ns: TcpSock::now_ns(now),
             reason,
             trips,

@@ -8,7 +8,7 @@ use std::process::Command;
 use headway_cc::schemes::bbr;
 use headway_kernel::AbiError;
 use headway_kernel::abi::{
-    self, ActionSlot, CounterValues, Header, Message, Open, Report, Verdict,
+    self, ActionSlot, CounterValues, Header, Message, Open, Report, VerdictMessage,
 };
 use headway_policy::{Action, Record};
 use zerocopy::IntoBytes;
@@ -34,7 +34,7 @@ fn expressions() -> Vec<(String, u64)> {
         btlbw, rtprop_us, pacing_gain, cwnd_gain);
     layout!("headway_open", Open: header, start_ns, local_address, remote_address, local_port, remote_port, mss,
         initial_cwnd, user);
-    layout!("headway_verdict", Verdict: header, now_ns, reason, trips);
+    layout!("headway_verdict", VerdictMessage: header, now_ns, reason, trips);
     layout!("headway_report", Report: header, record);
     layout!("headway_counters", CounterValues: flows, slots_full, user_full, ring_dropped, returns, wakes, trips);
     layout!("headway_action", ActionSlot: decided_ns, answered_ns, expires_ns, due_ns, values, kind, flags, which, sequence, flow);

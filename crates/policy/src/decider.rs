@@ -22,7 +22,10 @@ impl<P: Policy> Decider<P> {
     /// [`SpecError`] if the observation cannot be computed.
     pub fn new(spec: &AgentSpec, start: Time, policy: P) -> Result<Decider<P>, SpecError> {
         Ok(Decider {
-            monitor: Monitor::new(start, spec.observation.folds().and(policy.folds())),
+            monitor: Monitor::new(
+                start,
+                spec.observation.needed_stats().and(policy.needed_stats()),
+            ),
             clock: Clock::new(&spec.clock, start),
             observation: Observation::new(&spec.observation)?,
             interval: Interval::default(),

@@ -40,7 +40,7 @@ pub trait Policy: Debug + Send + 'static {
 
     /// What its host reads of an interval beyond the observation, such as an environment's
     /// measurements.
-    fn folds(&self) -> NeededStats {
+    fn needed_stats(&self) -> NeededStats {
         NeededStats::default()
     }
 
@@ -65,8 +65,8 @@ impl Policy for Box<dyn Policy> {
         (**self).step_elsewhere(thread);
     }
 
-    fn folds(&self) -> NeededStats {
-        (**self).folds()
+    fn needed_stats(&self) -> NeededStats {
+        (**self).needed_stats()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -84,7 +84,7 @@ impl Policy for External {
     }
 
     /// Rewards may be of any feature.
-    fn folds(&self) -> NeededStats {
+    fn needed_stats(&self) -> NeededStats {
         NeededStats { averages: true }
     }
 }

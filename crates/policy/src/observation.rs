@@ -95,10 +95,10 @@ impl ObservationSpec {
     }
 
     /// What its features need folded at every acknowledgement.
-    pub fn folds(&self) -> NeededStats {
+    pub fn needed_stats(&self) -> NeededStats {
         let features = self.features.iter().filter_map(|f| Feature::find(&f.name));
         features.fold(NeededStats::default(), |all, feature| {
-            all.and(feature.folds())
+            all.and(feature.needed_stats())
         })
     }
 

@@ -1,10 +1,11 @@
 //! Learning in use: against PyTorch's step, against values worked by hand, and in the simulator.
 
 use crate::numbers::{network, numbers};
+use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 
 use headway_cc::testing::setup;
-use headway_cc::{Duration, Stream, Time};
+use headway_cc::{Duration, Probe, Stream, Time};
 use headway_policy::dqn::{DqnPolicy, DqnSpec, Learner, Replay, Step, TdLoss, Transition};
 use headway_policy::nn::{NetSpec, Network};
 use headway_policy::{ActionSpec, Interval, Policy, Record, RttSummary, Shaping, Utility};
@@ -326,8 +327,61 @@ fn a_step_on_another_thread_delays_no_answer_and_counts_once_it_is_done() {
     assert_eq!(answer(&mut waits), 1);
     assert_ne!(other.network().parameters(), begin);
     assert_eq!(waits.network().parameters(), other.network().parameters());
-    // With it came what followed those ten answers, and the next step is asked for.
-    assert!(format!("{:?}", steps.try_recv()).contains("actions"));
+    // What followed eight decisions waited for the trainer.
+    let step = steps.try_recv().expect("the next is asked for");
+    assert_eq!(step.transitions(), 1 + 8 + 1);
+    // Beyond 256 it keeps no more, and counts them.
+    (0..300).for_each(|_| _ = answer(&mut waits));
+    step.take();
+    answer(&mut waits);
+    let step = steps.try_recv().expect("the next is asked for");
+    assert_eq!(step.transitions(), 10 + 256 + 1);
+    let probed = probed(&waits);
+    assert_eq!(probed["dropped_transitions"], f64::from(300 - 256));
+    assert_eq!(probed["skipped_steps"], f64::from(8 + 300));
+}
+
+/// What the other thread computes may be of no use, too.
+#[test]
+fn a_loss_from_another_thread_that_is_not_finite_ends_the_learning() {
+    let spec = DqnSpec {
+        warmup: 1,
+        every: 1,
+        batch: 1,
+        capacity: 1,
+        ..DqnSpec::default()
+    };
+    let mut policy = learning(network(&net(&[1, 8, 3]), 0), spec, 0.0);
+    let (thread, steps) = sync_channel::<Step>(1);
+    policy.step_elsewhere(&thread);
+    let mut bad = second(100, 0, 40.0, 40);
+    bad.rtt.mean_us = f64::INFINITY;
+    for _ in 0..2 {
+        policy.decide(&[1.0], &bad).expect("it answers");
+    }
+    let before = policy.network().parameters().to_vec();
+    steps.try_recv().expect("a step").take();
+    assert!(policy.is_learning());
+    policy.decide(&[1.0], &bad).expect("it answers on");
+    assert!(!policy.is_learning());
+    assert_eq!(
+        (policy.network().parameters(), policy.steps()),
+        (&before[..], 0)
+    );
+}
+
+/// Its named values.
+fn probed(policy: &DqnPolicy) -> BTreeMap<&'static str, f64> {
+    #[derive(Default)]
+    struct Values(BTreeMap<&'static str, f64>);
+    impl Probe for Values {
+        fn value(&mut self, name: &'static str, value: f64) {
+            self.0.insert(name, value);
+        }
+    }
+    let mut values = Values::default();
+    policy.probe(&mut values);
+    values.0
 }
 
 #[test]
@@ -367,7 +421,7 @@ fn without_the_other_thread_it_decides_on() {
     drop(steps);
     for policy in &mut policies {
         (0..3).for_each(|_| _ = decide(policy));
-        assert!(decide(policy).is_finite());
+        assert!(decide(policy).is_finite() && !policy.is_learning());
     }
 }
 

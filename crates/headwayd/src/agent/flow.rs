@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use headway_cc::{Bytes, Duration, Param, Setup, Time};
-use headway_kernel::abi::{ActionSlot, LEARNER, Open, Verdict};
+use headway_kernel::abi::{ActionSlot, LEARNER, Open, VerdictMessage};
 use headway_policy::dqn::Step;
 use headway_policy::model::TrainingRange;
 use headway_policy::schemes::{Experience, FlowPolicy, PolicySpec};
@@ -183,7 +183,7 @@ impl Flow {
         self.user
     }
 
-    /// From when on it is to ask, by the newest answer.
+    /// From when on it may ask next, as the newest answer told it.
     pub fn next_query(&self) -> Time {
         self.next_query
     }
@@ -379,7 +379,7 @@ impl Flow {
         }
     }
 
-    pub fn on_verdict(&mut self, verdict: &Verdict) {
+    pub fn on_verdict(&mut self, verdict: &VerdictMessage) {
         self.guard = Guarded {
             reason: verdict.reason,
             trips: verdict.trips,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use headway_cc::{Duration, Time};
-use headway_kernel::abi::{Known, Message, Open, Report, Verdict};
+use headway_kernel::abi::{Known, Message, Open, Report, VerdictMessage};
 use headway_policy::dqn::Step;
 use headway_policy::schemes::PolicySpec;
 
@@ -55,7 +55,7 @@ pub struct Agent<K> {
     flows: Vec<Flows>,
     timers: Timers,
     shares: Shares,
-    rest: WaitPolicy,
+    wait_policy: WaitPolicy,
     statistics: Statistics,
     shadow: Option<Shadow>,
     store: Store,
@@ -96,7 +96,7 @@ impl<K: Kernel> Agent<K> {
             policies,
             timers: Timers::default(),
             shares: Shares::default(),
-            rest: WaitPolicy::new(now),
+            wait_policy: WaitPolicy::new(now),
             statistics: Statistics {
                 begun: now,
                 ..Statistics::default()
@@ -257,7 +257,7 @@ impl<K: Kernel> Agent<K> {
             self.on_divergence(place);
         }
         if is_asked {
-            self.rest.on_question(place, due, now, thought);
+            self.wait_policy.on_question(place, due, now, thought);
             self.answer(place, now, now);
         }
     }
@@ -294,12 +294,13 @@ impl<K: Kernel> Agent<K> {
         flow.answer(&self.programs[program], now, read, statistics, shadow);
         let due = flow.next_query();
         if flow.has_clock() {
-            self.rest.on_answer(flow.last_answer(), place, None);
+            self.wait_policy.on_answer(flow.last_answer(), place, None);
             if due != before {
                 self.timers.set(place, due);
             }
         } else {
-            self.rest.on_answer(flow.last_answer(), place, Some(due));
+            self.wait_policy
+                .on_answer(flow.last_answer(), place, Some(due));
         }
     }
 
@@ -320,7 +321,7 @@ impl<K: Kernel> Agent<K> {
         keep(&mut self.store, flow);
     }
 
-    fn on_verdict(&mut self, program: usize, verdict: &Verdict) {
+    fn on_verdict(&mut self, program: usize, verdict: &VerdictMessage) {
         let number = verdict.header.flow;
         let reason = statistics::reason(verdict.reason);
         if verdict.reason == 0 {
@@ -377,7 +378,7 @@ impl<K: Kernel> Agent<K> {
             let flow = self.flows[usize::from(place.0)].get(place.1);
             flow.map_or(from, |flow| flow.acknowledged(from))
         };
-        let wait = self.rest.wait(now, self.timers.next(), acknowledged);
+        let wait = self.wait_policy.wait(now, self.timers.next(), acknowledged);
         if waits {
             Wait::Nap(Duration::ZERO)
         } else {

@@ -182,21 +182,61 @@ fn how_many_learn_is_counted_as_they_come_and_go() {
     assert_eq!((counted(&agent, "learners"), walked(&agent)), (0, 0));
 }
 
-/// A thread that takes no step delays nobody: `teach` sees a thousand decisions.
+/// A thread that takes no step delays nobody: `teach_from` sees a thousand decisions.
 #[test]
 fn flows_that_begin_and_flows_that_are_renewed_leave_gradient_steps_to_the_thread() {
     let mut agent = agent("owl:online=true", 1);
     let (thread, steps) = std::sync::mpsc::sync_channel(1);
     agent.gradients = Some(thread);
     begin(&mut agent, 1);
-    for spec in ["owl:online=true", "owl:online=true:epsilon=0.02"] {
+    for (first, spec) in [
+        (1, "owl:online=true"),
+        (3001, "owl:online=true:epsilon=0.02"),
+    ] {
         reload(&mut agent, spec);
         assert_eq!(policies_of(&agent), [Some(spec)]);
-        agent.flows[0].change(1, flow::tests::teach);
+        agent.flows[0].change(1, |flow| flow::tests::teach_from(flow, first));
         let flow = agent.flows[0].get(1).expect("it is there");
         assert_eq!(flow.experience(), 0);
         assert!(steps.try_recv().is_ok() && steps.try_recv().is_err());
     }
+}
+
+#[test]
+fn the_thread_takes_gradient_steps_and_gives_way_to_all_others() {
+    let mut agent = agent("owl:online=true", 1);
+    agent.gradients = Some(gradients::start(1).expect("a thread"));
+    begin(&mut agent, 1);
+    // It takes a step as soon as it has a processor, which may be late.
+    let learned = |agent: &Agent<Program>| {
+        let flow = agent.flows[0].get(1).expect("it is there");
+        flow.experience() > 0
+    };
+    for turn in 0..600 {
+        agent.flows[0].change(1, |flow| flow::tests::teach_from(flow, 1 + 3000 * turn));
+        if learned(&agent) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert!(learned(&agent));
+    let read = |task: &std::path::Path, file| std::fs::read_to_string(task.join(file));
+    let tasks = std::fs::read_dir("/proc/self/task").expect("threads");
+    let policies: Vec<i32> = tasks
+        .map(|task| task.expect("a thread").path())
+        .filter(|task| read(task, "comm").is_ok_and(|name| name.trim_end() == gradients::NAME))
+        // proc_pid_stat(5): the 41st, and the second ends with the last bracket.
+        .map(|task| read(&task, "stat").expect("it lives"))
+        .filter_map(|stat| {
+            stat.rsplit(')')
+                .next()?
+                .split_whitespace()
+                .nth(38)?
+                .parse()
+                .ok()
+        })
+        .collect();
+    assert_eq!(policies, [libc::SCHED_IDLE]);
 }
 
 /// Who resumes what was learned and diverges would begin with it again, at each start: it is kept

@@ -258,7 +258,7 @@ impl OwnPolicy {
 /// Over maps of this kernel's.
 #[cfg(test)]
 mod tests {
-    use headway_kernel::abi::{self, Header, Open, Report, Verdict};
+    use headway_kernel::abi::{self, Header, Open, Report, VerdictMessage};
     use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
     use libbpf_rs::{ErrorKind, MapFlags, MapHandle, MapType};
     use zerocopy::IntoBytes;
@@ -360,8 +360,8 @@ mod tests {
             })
         };
         let verdict = |flow, slot| {
-            let header = Header::of::<Verdict>(abi::VERDICT, flow, slot);
-            Message::Verdict(Verdict {
+            let header = Header::of::<VerdictMessage>(abi::VERDICT, flow, slot);
+            Message::Verdict(VerdictMessage {
                 header,
                 now_ns: 1,
                 reason: 2,

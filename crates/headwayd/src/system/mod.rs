@@ -5,4 +5,5 @@ pub mod cgroup;
 pub mod clock;
 pub mod default_controller;
 pub mod kernel;
+pub mod priority;
 pub mod signals;

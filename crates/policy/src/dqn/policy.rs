@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 
 use headway_cc::{Probe, Setup, Stream};
 
-use super::trainer::{Done, Progress, Step, Trainer, UnderWay};
+use super::trainer::{Done, Progress, Refused, Step, Trainer, UnderWay};
 use super::{DqnSpec, Transition};
 use crate::action::largest;
 use crate::nn::{NetError, Network, State};
@@ -37,6 +37,10 @@ pub struct DqnPolicy {
     decisions: u64,
     refused: u64,
     loss: f32,
+    /// Gradient steps that were due while one was under way, and transitions that found no room
+    /// then: the other thread is too slow.
+    skipped_steps: u64,
+    dropped_transitions: u64,
     // Room to work in.
     state: State,
     values: Vec<f32>,
@@ -77,6 +81,8 @@ impl DqnPolicy {
             decisions: 0,
             refused: 0,
             loss: 0.0,
+            skipped_steps: 0,
+            dropped_transitions: 0,
             state: network.state(),
             values: vec![0.0; network.spec().outputs()],
             network,
@@ -150,14 +156,19 @@ impl DqnPolicy {
             reward: reward as f32,
             next: observation,
         };
+        let DqnSpec { every, warmup, .. } = self.spec;
+        let is_due = self.decisions.is_multiple_of(every);
         let trainer = match &mut self.training {
             Training::Here(trainer, _) => trainer,
-            Training::Elsewhere(step) => return step.push(transition),
+            Training::Elsewhere(step) => {
+                self.dropped_transitions += u64::from(!step.push(transition));
+                self.skipped_steps += u64::from(is_due);
+                return;
+            }
             Training::Ended => return,
         };
         trainer.push(transition);
-        let DqnSpec { every, warmup, .. } = self.spec;
-        if trainer.transitions() >= warmup && self.decisions.is_multiple_of(every) {
+        if trainer.transitions() >= warmup && is_due {
             trainer.draw(self.spec.batch, &mut self.random);
             self.step();
         }
@@ -174,7 +185,11 @@ impl DqnPolicy {
                 let spare = spare.unwrap_or_else(|| self.network.clone());
                 self.training = match UnderWay::send(thread, trainer, spare) {
                     Ok(step) => Training::Elsewhere(step),
-                    Err((trainer, spare)) => Training::Here(trainer, Some(spare)),
+                    Err(Refused::Busy(trainer, spare)) => {
+                        self.skipped_steps += 1;
+                        Training::Here(trainer, Some(spare))
+                    }
+                    Err(Refused::Gone) => Training::Ended,
                 };
             }
             None => {
@@ -240,5 +255,9 @@ impl Policy for DqnPolicy {
         probe.value("learning", f64::from(u8::from(self.is_learning())));
         probe.value("gradient_steps", self.steps as f64);
         probe.value("td_loss", f64::from(self.loss));
+        if self.elsewhere.is_some() {
+            probe.value("skipped_steps", self.skipped_steps as f64);
+            probe.value("dropped_transitions", self.dropped_transitions as f64);
+        }
     }
 }

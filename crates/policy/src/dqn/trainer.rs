@@ -1,6 +1,8 @@
 //! Gradient steps of a flow that learns in use, on its own thread or on another.
 
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 
 use headway_cc::Stream;
 
@@ -75,6 +77,8 @@ pub struct Step {
     /// Room for the parameters that come of it.
     network: Network,
     done: SyncSender<Done>,
+    /// Nobody waits for it any more.
+    is_abandoned: Arc<AtomicBool>,
 }
 
 /// A gradient step that was taken.
@@ -86,13 +90,22 @@ pub struct Done {
 }
 
 impl Step {
-    /// Takes it. What comes of it is dropped if its flow has ended.
+    /// How many transitions its trainer keeps.
+    pub fn transitions(&self) -> usize {
+        self.trainer.transitions()
+    }
+
+    /// Takes it, unless its flow has ended meanwhile.
     pub fn take(self) {
         let Step {
             mut trainer,
             mut network,
             done,
+            is_abandoned,
         } = self;
+        if is_abandoned.load(Ordering::Relaxed) {
+            return;
+        }
         let loss = trainer.step(&mut network);
         // There is room for one.
         let _ = done.try_send(Done {
@@ -107,8 +120,18 @@ impl Step {
 #[derive(Debug)]
 pub struct UnderWay {
     done: Receiver<Done>,
+    is_abandoned: Arc<AtomicBool>,
     /// What followed decisions meanwhile: state, action, reward, next state.
     waiting: Vec<(Vec<f32>, usize, f32, Vec<f32>)>,
+}
+
+/// Why another thread does not take a step; with what was to be sent there.
+#[derive(Debug)]
+pub enum Refused {
+    /// It has as many to take as it has room for.
+    Busy(Box<Trainer>, Network),
+    /// It has ended.
+    Gone,
 }
 
 /// What has become of a gradient step on another thread.
@@ -123,36 +146,40 @@ pub enum Progress {
 
 impl UnderWay {
     /// Transitions beyond these are not learned from.
-    const MOST_WAITING: usize = 256;
+    pub const MOST_WAITING: usize = 256;
 
-    /// Gives a step to another thread, or everything back if it takes none.
+    /// Gives a step to another thread.
+    ///
+    /// # Errors
+    /// [`Refused`], if it takes none.
     pub fn send(
         to: &SyncSender<Step>,
         trainer: Box<Trainer>,
         network: Network,
-    ) -> Result<UnderWay, (Box<Trainer>, Network)> {
+    ) -> Result<UnderWay, Refused> {
         let (sender, done) = sync_channel(1);
+        let is_abandoned = Arc::default();
         let step = Step {
             trainer,
             network,
             done: sender,
+            is_abandoned: Arc::clone(&is_abandoned),
         };
         match to.try_send(step) {
             Ok(()) => Ok(UnderWay {
                 done,
+                is_abandoned,
                 waiting: Vec::new(),
             }),
-            Err(refused) => {
-                let (std::sync::mpsc::TrySendError::Full(step)
-                | std::sync::mpsc::TrySendError::Disconnected(step)) = refused;
-                Err((step.trainer, step.network))
-            }
+            Err(TrySendError::Full(step)) => Err(Refused::Busy(step.trainer, step.network)),
+            Err(TrySendError::Disconnected(_)) => Err(Refused::Gone),
         }
     }
 
-    /// Keeps a transition until the trainer is back.
-    pub fn push(&mut self, transition: Transition<'_>) {
-        if self.waiting.len() < UnderWay::MOST_WAITING {
+    /// Keeps a transition until the trainer is back. Was there room?
+    pub fn push(&mut self, transition: Transition<'_>) -> bool {
+        let has_room = self.waiting.len() < UnderWay::MOST_WAITING;
+        if has_room {
             let Transition {
                 state,
                 action,
@@ -161,6 +188,7 @@ impl UnderWay {
             } = transition;
             (self.waiting).push((state.to_vec(), action, reward, next.to_vec()));
         }
+        has_room
     }
 
     /// Looks whether the step was taken. It does not wait.
@@ -180,5 +208,11 @@ impl UnderWay {
             Err(TryRecvError::Empty) => Progress::UnderWay,
             Err(TryRecvError::Disconnected) => Progress::Lost,
         }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
     }
 }

@@ -44,7 +44,7 @@ impl Feature {
     }
 
     /// What has to be folded at every acknowledgement for it.
-    pub(crate) fn folds(&self) -> NeededStats {
+    pub(crate) fn needed_stats(&self) -> NeededStats {
         NeededStats {
             averages: self.sources.contains(&Source::Averages),
         }

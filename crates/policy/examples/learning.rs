@@ -1,6 +1,6 @@
 //! Times a decision of Owl's network (60-512-256-7): alone, with a gradient step of 32 transitions,
-//! and where another thread takes the steps. Prints microseconds as JSON: the mean of the fastest of
-//! many rounds, and of the longest decision the median over rounds.
+//! and where another thread takes the steps. Prints microseconds as JSON: the mean of the fastest
+//! of many rounds, and of the longest decision the median over rounds.
 //!
 //! `cargo run --release -p headway-policy --example learning`
 

@@ -236,15 +236,20 @@ def without_unfit(shown: Sequence[Claim], sure: Sequence[Claim]) -> list[Claim]:
         sure: The same without them.
 
     Returns:
-        Those that are the same either way, because no unfit run has a part in them. The others are open.
+        Those that are the same either way: no unfit run has a part in them. The others are open. A
+        claim about the best of several points has to name each of them as a level: a rival that loses
+        only because its runs are unfit would not show otherwise.
     """
 
     def says(claim: Claim) -> object:
+        """None where levels are judged by more than their number, which nobody can compare."""
+        if any(level.aim is None for level in claim.levels):
+            return None
         levels = [(level.name, level.ours.mean, level.ours.ci95, level.zone) for level in claim.levels]
         return claim.verdict, claim.note, levels
 
-    without = {claim.id: says(claim) for claim in sure}
-    return [claim if without.get(claim.id) == says(claim) else unsure(claim) for claim in shown]
+    without = {claim.id: said for claim in sure if (said := says(claim)) is not None}
+    return [claim if claim.id in without and without[claim.id] == says(claim) else unsure(claim) for claim in shown]
 
 
 def _begin_run(around: Mapping[str, Callable[[Running], Running]], task: Task, logs: Path | None = None) -> Running:
@@ -317,19 +322,21 @@ def _distinct(found: Runs) -> list[Run]:
 def of_real_time(found: Runs, shown: Runs) -> list[str]:
     """What a reader is to know: of which code the runs are, how many were unfit, where the guard took over."""
     runs = _distinct(found)
-    unfit = [run["unfit"] for run in runs if run["unfit"]]
+    drawn = {id(run) for run in _distinct(shown)}
+    unfit = [run["unfit"] for run in runs if run["unfit"] and id(run) not in drawn]
     versions = sorted({run["code_version"] for run in runs if "code_version" in run} - {code_version})
     notes = [f"Some of these runs were made by an earlier version: {', '.join(versions)}."] if versions else []
     if unfit:
         notes.append(
             f"{len(unfit)} of {len(runs)} runs are unfit and left out. The first one's reason: {unfit[0]}."
         )
-    if starved := [one.label for one, of_one in shown.items() if any(run["unfit"] for run in of_one)]:
-        labels = ", ".join(dict.fromkeys(starved))
-        notes.append(
-            f"**All runs of {labels} are unfit but shown**, because the figure would have none of them "
-            "otherwise. They decide no claim."
-        )
+    for one, of_one in shown.items():
+        if any(run["unfit"] for run in of_one):
+            those = f"{len(of_one)} runs of {one.label} over {one.scenario.name}"
+            notes.append(
+                f"**All {those} are unfit but shown**, because the figure would have none otherwise. "
+                f"They decide no claim. The first one's reason: {of_one[0]['unfit']}."
+            )
     for label in dict.fromkeys(one.label for one in shown):
         own = list({id(run): run for one, of_one in shown.items() if one.label == label for run in of_one}.values())
         if trips := [count for run in own if (count := run.get("guard_trips"))]:

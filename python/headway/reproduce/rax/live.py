@@ -182,7 +182,8 @@ FIGURES = (
         "runs in headwayd, and the guard is on. The line is the median of ten runs and the "
         "shaded band goes from the first to the third quartile. The lines with symbols are medians "
         "of ten runs too: simulated, of the kernel's Cubic, and of 60 s of the shipped learner, "
-        "rax-pretrained: headway reproduce rax fig1 --world kernel.",
+        "rax-pretrained. A line is of the fit runs, or of all where none is fit: "
+        "headway reproduce rax fig1 --world kernel.",
         fig1,
         KERNEL,
     ),

@@ -19,25 +19,25 @@ kernel = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(kernel)
 
 VARIANTS = {
-    "cubic": {"title": "the kernel's Cubic", "options": (), "beneath": "", "is_held": False, "over": "cubic"},
+    "cubic": {"title": "the kernel's Cubic", "options": (), "base": "", "is_held": False, "over": "cubic"},
     "no-agent": {
         "title": "headway_owl, no agent",
         "options": ("--no-agent",),
-        "beneath": "",
+        "base": "",
         "is_held": False,
         "over": "cubic",
     },
     "still": {
         "title": "headway_owl, a net that holds the window",
         "options": ("--policy", "learned"),
-        "beneath": "no-agent",
+        "base": "no-agent",
         "is_held": True,
         "over": "cubic",
     },
     "shadow": {
         "title": "headway_owl, Owl asked in shadow",
         "options": ("--policy", "owl", "--shadow"),
-        "beneath": "no-agent",
+        "base": "no-agent",
         "is_held": True,
         "over": "cubic",
     },

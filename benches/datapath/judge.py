@@ -77,21 +77,21 @@ def _of_hooks(figures: Figures) -> Iterator[Figures]:
         variant = figures["variants"][row["variant"]]
         title = f"{variant['title']}, {row['path']}"
         if variant["is_held"]:
-            beneath = beneath_ns(figures, row)
-            note = "" if beneath is None else f"{run_ns(row):.0f} with {beneath:.0f} of the base controller"
+            base = base_ns(figures, row)
+            note = "" if base is None else f"{run_ns(row):.0f} with {base:.0f} of the base controller"
             yield _target(
                 f"Headway's ns of an ACK: {title}",
                 own_ns(figures, row),
                 "at most",
                 MOST_OF_ACK_NS,
                 note,
-                _void_of_hook(variant, row, beneath),
+                _void_of_hook(variant, row, base),
             )
         elif row["variant"] == "int8":
             yield _target(f"ns an ACK: {title}", run_ns(row), "at most", 2500, "Cubic's functions, guard and all")
 
 
-def _void_of_hook(variant: Figures, row: Figures, beneath: float | None) -> str:
+def _void_of_hook(variant: Figures, row: Figures, base: float | None) -> str:
     """Why a row says nothing of an acknowledgement with a record, an action and the guard; "" where it does."""
     if "--shadow" in variant["options"]:
         return "without the guard's part: a shadow's does not judge"
@@ -100,9 +100,9 @@ def _void_of_hook(variant: Figures, row: Figures, beneath: float | None) -> str:
     told = row["reports_a_second"] / row["acks_a_second"]
     if told < LEAST_TOLD:
         return f"records of {told:.0%} of the acknowledgements"
-    if beneath is None:
+    if base is None:
         return "the base controller was not measured"
-    return "the base controller alone took as long" if run_ns(row) <= beneath else ""
+    return "the base controller alone took as long" if run_ns(row) <= base else ""
 
 
 def _of_latency(figures: Figures) -> Iterator[Figures]:
@@ -141,11 +141,11 @@ def own_ns(figures: Figures, row: Figures) -> float:
         figures: All of them.
         row: One of those of the hooks.
     """
-    return run_ns(row) - (beneath_ns(figures, row) or 0.0)
+    return run_ns(row) - (base_ns(figures, row) or 0.0)
 
 
-def beneath_ns(figures: Figures, row: Figures) -> float | None:
+def base_ns(figures: Figures, row: Figures) -> float | None:
     """What the program takes an ACK without an agent, beyond its counting; None where nobody measured it."""
-    name = figures["variants"][row["variant"]]["beneath"] or row["variant"]
+    name = figures["variants"][row["variant"]]["base"] or row["variant"]
     same = (r for r in figures["hooks"] if (r["path"], r["variant"]) == (row["path"], name))
     return next(map(run_ns, same), None)

@@ -20,7 +20,7 @@ class Variant(NamedTuple):
     title: str
     options: tuple[str, ...]
     """Its daemon's; none where no daemon is needed."""
-    beneath: str = ""
+    base: str = ""
     """The same program without an agent, where it has one."""
     is_held: bool = False
     """Is it held to the targets? What it decides changes nothing, so that what it costs is the datapath's."""

@@ -71,8 +71,8 @@ fn next(last: &RecordBytes, input: &mut Bytes<'_>) -> RecordBytes {
 fn judge(guard: &mut Guard, limits: &Limits, record: &RecordBytes) -> Verdict {
     let trips = guard.trips();
     let judgement = guard.judge(limits, record);
-    let is_policys = matches!(judgement, Verdict::Policy | Verdict::Resume);
-    assert_eq!(guard.reason() == Reason::Fine, is_policys);
+    let policy_acts = matches!(judgement, Verdict::Policy | Verdict::Resume);
+    assert_eq!(guard.reason() == Reason::Fine, policy_acts);
     let is_counted = guard.trips() != trips;
     assert_eq!(is_counted, judgement == Verdict::Trip);
     assert!(guard.restart(limits, record) >= limits.least_ssthresh);

@@ -14,14 +14,14 @@ pub enum Driver {
     /// The kernel's controller of that name.
     Kernel(String),
     /// A controller that a daemon has given the kernel for a learned scheme.
-    PolicySpec(PolicySpec),
+    Agent(AgentDriver),
     /// A scheme of the registry.
     Udp(Selection),
 }
 
 /// A learned scheme that a daemon serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PolicySpec {
+pub struct AgentDriver {
     /// The scheme, as it was written.
     pub scheme: String,
     /// The name of its controller in the kernel.
@@ -86,7 +86,7 @@ impl Driver {
     pub fn model(&self) -> Option<&str> {
         match self {
             Driver::Kernel(_) => None,
-            Driver::PolicySpec(served) => Some(&served.model),
+            Driver::Agent(served) => Some(&served.model),
             Driver::Udp(selection) => selection.model(),
         }
     }
@@ -95,7 +95,7 @@ impl Driver {
     pub fn controller(&self) -> Option<&str> {
         match self {
             Driver::Kernel(name) => Some(name),
-            Driver::PolicySpec(served) => Some(&served.controller),
+            Driver::Agent(served) => Some(&served.controller),
             Driver::Udp(_) => None,
         }
     }
@@ -109,7 +109,7 @@ impl Driver {
                 let named = env::var_os(DAEMON).filter(|path| !path.is_empty());
                 named.map(PathBuf::from)
             }
-            Driver::PolicySpec(served) => Some(served.socket.clone()),
+            Driver::Agent(served) => Some(served.socket.clone()),
             Driver::Kernel(_) | Driver::Udp(_) => None,
         }
     }

@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 use headway_cc::SchemeError;
 use headway_world::FlowPlan;
 
-pub use driver::{Driver, PolicySpec};
+pub use driver::{AgentDriver, Driver};
 pub use report::{Completion, Failures, ReceiverReport, SenderReport};
 
 use crate::sys::Clock;
@@ -97,7 +97,7 @@ pub fn sender(
             return Ok(SenderEnd::Udp(Box::new(end)));
         }
         Driver::Kernel(name) => name,
-        Driver::PolicySpec(served) => &served.controller,
+        Driver::Agent(served) => &served.controller,
     };
     let end = tcp::Sender::new(plan, controller, driver.daemon(), local, remote)?;
     Ok(SenderEnd::Tcp(Box::new(end)))
@@ -115,7 +115,7 @@ pub fn receiver(
     remote: SocketAddr,
 ) -> Result<ReceiverEnd, HostError> {
     Ok(match driver {
-        Driver::Kernel(_) | Driver::PolicySpec(_) => {
+        Driver::Kernel(_) | Driver::Agent(_) => {
             ReceiverEnd::Tcp(Box::new(tcp::Receiver::new(plan, local)?))
         }
         Driver::Udp(scheme) => {

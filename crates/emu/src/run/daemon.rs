@@ -18,7 +18,7 @@ use nix::unistd::{AccessFlags, Pid, access, mkdtemp};
 use serde::Deserialize;
 
 use super::complaints::{complaints_of, last_line};
-use crate::host::PolicySpec;
+use crate::host::AgentDriver;
 use crate::sys::Clock;
 
 /// What the program is called, and which variable of the environment says where it is.
@@ -68,7 +68,7 @@ pub(super) struct Daemon {
     _stdin: Option<ChildStdin>,
     /// Nobody else's, with its socket in it.
     folder: PathBuf,
-    served: PolicySpec,
+    served: AgentDriver,
 }
 
 /// What a daemon says once it serves.
@@ -151,7 +151,7 @@ impl Daemon {
             process,
             _stdin: stdin,
             folder,
-            served: PolicySpec {
+            served: AgentDriver {
                 scheme: scheme.to_owned(),
                 controller: String::new(),
                 model: String::new(),
@@ -184,7 +184,7 @@ impl Daemon {
     }
 
     /// What it serves, and under which name.
-    pub fn served(&self) -> &PolicySpec {
+    pub fn served(&self) -> &AgentDriver {
         &self.served
     }
 

@@ -114,7 +114,7 @@ impl World for Emu {
     fn canonical(&self, scheme: &str) -> Result<String, SchemeError> {
         Ok(match Driver::parse(scheme, &self.registry)? {
             Driver::Kernel(name) => format!("kernel-{name}"),
-            Driver::PolicySpec(served) => served.scheme,
+            Driver::Agent(served) => served.scheme,
             Driver::Udp(selection) => format!("udp-{}", selection.canonical()),
         })
     }

@@ -5,7 +5,7 @@ use headway_world::{RunError, SetupError};
 use serde::{Deserialize, Serialize};
 
 use super::{EMU, KERNEL};
-use crate::host::{Driver, PolicySpec};
+use crate::host::{AgentDriver, Driver};
 
 /// Who carries the flows of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ pub(super) enum Hosting {
     /// else.
     Emu,
     /// World `kernel`: the kernel's TCP alone. Learned schemes are served by daemons, these.
-    Kernel(Vec<PolicySpec>),
+    Kernel(Vec<AgentDriver>),
 }
 
 impl Hosting {
@@ -35,7 +35,7 @@ impl Hosting {
             Hosting::Kernel(served) => served.as_slice(),
         };
         if let Some(served) = served.iter().find(|s| s.scheme == scheme) {
-            return Ok(Driver::PolicySpec(served.clone()));
+            return Ok(Driver::Agent(served.clone()));
         }
         let driver = Driver::parse(scheme, registry).map_err(SetupError::from)?;
         match (self, &driver) {
@@ -74,8 +74,8 @@ mod tests {
     }
 
     /// `owl` as a daemon serves it.
-    fn owl() -> PolicySpec {
-        PolicySpec {
+    fn owl() -> AgentDriver {
+        AgentDriver {
             scheme: "owl:online=true".to_owned(),
             controller: "hw_7_0".to_owned(),
             model: "owl-v1@0123456789ab".to_owned(),

@@ -176,7 +176,7 @@ impl World for Kernel {
     fn canonical(&self, scheme: &str) -> Result<String, SchemeError> {
         Ok(match Driver::parse(scheme, self.emu.registry())? {
             Driver::Kernel(name) => format!("kernel-{name}"),
-            Driver::PolicySpec(served) => served.scheme,
+            Driver::Agent(served) => served.scheme,
             // With every parameter and its model; what this world cannot run is refused when a run
             // is checked.
             Driver::Udp(selection) => selection.canonical(),

@@ -128,7 +128,7 @@ impl Plan {
 fn router_of_driver(driver: &Driver) -> Option<Router> {
     match driver {
         Driver::Udp(selection) => selection.scheme.router,
-        Driver::Kernel(_) | Driver::PolicySpec(_) => None,
+        Driver::Kernel(_) | Driver::Agent(_) => None,
     }
 }
 

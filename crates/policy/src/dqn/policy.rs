@@ -187,7 +187,7 @@ impl DqnPolicy {
                     Ok(step) => Training::Elsewhere(step),
                     Err(Refused::Busy(trainer, spare)) => {
                         self.skipped_steps += 1;
-                        Training::Here(trainer, Some(spare))
+                        Training::Here(trainer, Some(*spare))
                     }
                     Err(Refused::Gone) => Training::Ended,
                 };

@@ -129,7 +129,7 @@ pub struct UnderWay {
 #[derive(Debug)]
 pub enum Refused {
     /// It has as many to take as it has room for.
-    Busy(Box<Trainer>, Network),
+    Busy(Box<Trainer>, Box<Network>),
     /// It has ended.
     Gone,
 }
@@ -171,7 +171,9 @@ impl UnderWay {
                 is_abandoned,
                 waiting: Vec::new(),
             }),
-            Err(TrySendError::Full(step)) => Err(Refused::Busy(step.trainer, step.network)),
+            Err(TrySendError::Full(step)) => {
+                Err(Refused::Busy(step.trainer, Box::new(step.network)))
+            }
             Err(TrySendError::Disconnected(_)) => Err(Refused::Gone),
         }
     }

@@ -21,7 +21,7 @@ const ARRIVAL: usize = 4;
 /// The receiver's half: a report every `interval` while packets arrive, sooner if it would not fit
 /// into a packet.
 #[derive(Debug)]
-pub(super) struct RecordBuilder {
+pub(super) struct Reporter {
     interval: Duration,
     most_arrivals: usize,
     due: Time,
@@ -33,11 +33,11 @@ pub(super) struct RecordBuilder {
     is_due: bool,
 }
 
-impl RecordBuilder {
+impl Reporter {
     /// Reports fit into packets of `mss`.
-    pub(super) fn new(interval: Duration, mss: Bytes) -> RecordBuilder {
+    pub(super) fn new(interval: Duration, mss: Bytes) -> Reporter {
         let room = (mss.get() as usize).saturating_sub(HEADER) / ARRIVAL;
-        RecordBuilder {
+        Reporter {
             interval,
             most_arrivals: room.max(1),
             due: Time::NEVER,
@@ -49,7 +49,7 @@ impl RecordBuilder {
     }
 }
 
-impl Receiver for RecordBuilder {
+impl Receiver for Reporter {
     fn on_data(&mut self, arrival: &Arrival) {
         if self.arrived.is_empty() {
             let spaced = self.last_report.map_or(Time::ZERO, |t| t + self.interval);

@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use acked::AckedBitrate;
 use aimd::Aimd;
 use arrival::{InterArrival, ms};
-use feedback::{History, Report, RecordBuilder};
+use feedback::{History, Report, Reporter};
 use loss::LossBased;
 use probe::{ProbeEstimator, Prober};
 use trendline::{Trendline, Usage};
@@ -97,7 +97,7 @@ pub const SCHEME: Scheme = Scheme {
     params: &[START_BITRATE, MIN_BITRATE, MAX_BITRATE, FEEDBACK_INTERVAL],
     build: |setup, values| Box::new(Gcc::new(setup, values)),
     receiver: Some(|setup, values| {
-        Box::new(RecordBuilder::new(values.time(&FEEDBACK_INTERVAL), setup.mss))
+        Box::new(Reporter::new(values.time(&FEEDBACK_INTERVAL), setup.mss))
     }),
     router: None,
 };

@@ -339,12 +339,12 @@ fn sent(number: u64, now: Time) -> Sent {
 /// undelivered report told is not.
 #[test]
 fn reports_tell_of_arrivals_and_gaps() {
-    let mut reporter = RecordBuilder::new(Duration::from_millis(50), MSS);
+    let mut reporter = Reporter::new(Duration::from_millis(50), MSS);
     let mut history = History::default();
     (0..20).for_each(|i| history.on_sent(&sent(i, at(i)), None));
     let mut report = Report::default();
     let mut message = Vec::new();
-    let next = |reporter: &mut RecordBuilder, numbers: &[u64], ms: u64, out: &mut Vec<u8>| {
+    let next = |reporter: &mut Reporter, numbers: &[u64], ms: u64, out: &mut Vec<u8>| {
         numbers
             .iter()
             .for_each(|&n| reporter.on_data(&arrival(n, at(ms))));
@@ -388,7 +388,7 @@ fn reports_tell_of_arrivals_and_gaps() {
 #[test]
 fn what_is_in_flight_is_remembered() {
     let mut history = History::default();
-    let mut reporter = RecordBuilder::new(Duration::from_millis(50), MSS);
+    let mut reporter = Reporter::new(Duration::from_millis(50), MSS);
     let mut report = Report::default();
     let mut message = Vec::new();
     let mut known = 0;
@@ -419,7 +419,7 @@ fn an_overuse_at_the_start_halves_the_rate() {
     while gcc.prober.rate().is_some() {
         gcc.prober.on_sent(MSS); // there are no probes in that test
     }
-    let mut reporter = RecordBuilder::new(Duration::from_millis(5), MSS);
+    let mut reporter = Reporter::new(Duration::from_millis(5), MSS);
     let mut message = Vec::new();
     for i in 0..30 {
         // A packet every 11 ms that takes 16.5 ms to arrive.

@@ -121,8 +121,8 @@ def table(sample: Sample) -> str:
     ]
     bad = [
         f"{sample.title}, bad policies, seeds {sample.bad_seeds}: runs that tripped; seconds to the first trip; "
-        "the flow's throughput over the next 5 s as a share of plain Cubic's in the same seconds (over the run if it "
-        "does not trip), the median and the smallest; in bold below 0.9.",
+        "the flow's throughput over the next 5 s as a share of plain Cubic's in the same seconds (over the run if "
+        "it does not trip), the median and the smallest; in bold below 0.9.",
         "",
         f"| policy | {' | '.join(sample.bad_scenarios)} |",
         "|---|" + "---|" * len(sample.bad_scenarios),

@@ -26,7 +26,8 @@ NAMED = 3
 def beyond(scenarios: Sequence[Scenario], schemes: Sequence[str]) -> list[str]:
     """A line for each scheme whose model is a folder, if scenarios lie beyond the range that its card has.
 
-    Rates and RTTs are compared. Models that come with Headway are left out: docs/training.md says where they work.
+    Rates and RTTs are compared. Models that come with Headway are left out:
+    docs/shipped-models.md says where they work.
     """
     found = []
     trained_on = {spec: _trained(spec) for spec in schemes}

@@ -1,4 +1,5 @@
-# From nothing but git, make, Python and Rust: `make run`, `make test`. Everything stays inside this folder.
+# From nothing but git, make, Python and Rust: `make run`, `make test`. Everything stays inside this
+# folder.
 
 UV_VERSION := 0.13.9
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
@@ -11,11 +12,12 @@ BIN := .venv/bin
 # What the agent for the kernel's flows is made of.
 AGENT := Cargo.toml Cargo.lock $(wildcard models/*/* crates/kernel/bpf/*.h crates/kernel/bpf/objects/*) \
 	$(shell find crates/headwayd crates/kernel crates/fixed crates/policy crates/cc -name '*.rs' -o -name 'Cargo.toml' -o -name '*.c')
-# What the compiled core is made of: when any of it changes, it is built anew.
+# What the compiled core is made of: when any of it changes, it is built again.
 CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.toml models/*/* crates/kernel/bpf/*.h) \
 	$(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.c' -not -name '*.bpf.c')
 
-# How the core and headwayd are compiled: `release` for use, `gate` (faster to compile) where only tests use them.
+# How the core and headwayd are compiled: `release` for use, `gate` (faster to compile) where only
+# tests use them.
 PROFILE ?= release
 # Its tests' build makes headwayd too, with the features that they have: it need not compile twice.
 ifeq ($(PROFILE),gate)
@@ -56,7 +58,8 @@ test-train: .venv/core.stamp build/train.stamp ## run the tests that need PyTorc
 	@echo "make: testing what needs PyTorch"
 	@PYTHONPATH="$(CURDIR)/python" build/train/bin/python scripts/train_tests.py $(ONLY)
 
-# PyTorch is 3 GB: the gate brings it only where what these tests cover has changed since they passed.
+# PyTorch is 3 GB: the gate brings it only where what these tests cover has changed since they
+# passed.
 test-train-if-changed: .venv/dev.stamp
 	@if $(BIN)/python scripts/train_tests.py --have-passed; then \
 		echo "make: what the tests of training cover is as it was when they passed (tests/train/passed.txt)"; \
@@ -114,7 +117,8 @@ bench-kernel: .venv/core.stamp .venv/dev.stamp ## measure what the kernel's flow
 	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then $(MAKE) --no-print-directory headwayd; fi
 	@PYTHONPATH=scripts $(BIN)/python benches/kernel.py $(OPTIONS)
 
-# maturin takes what is in this folder along. It is there only meanwhile: `maturin develop` would install it too.
+# maturin takes what is in this folder along. It is there only meanwhile: `maturin develop` would
+# install it too.
 ALONG := headway._native.data
 WHEEL_OUT ?= build/wheel
 wheel: archives .venv/deps.stamp ## build what pip installs, with headwayd in it: build/wheel/*.whl (needs libelf)
@@ -126,12 +130,13 @@ wheel: archives .venv/deps.stamp ## build what pip installs, with headwayd in it
 docs: .venv/core.stamp ## write the generated pages: docs/{schemes,features,cli,columns}.md
 	@$(BIN)/python scripts/make_docs.py
 
-# The theme's support ends in May 2027; its successor, Zensical, reads mkdocs.yml too. The variable hides that notice.
+# The theme's support ends in May 2027; its successor, Zensical, reads mkdocs.yml too. The variable
+# hides that notice.
 site: build/site-tools.stamp ## make a site of the documents, build/site/index.html
 	@NO_MKDOCS_2_WARNING=1 build/site-tools/bin/mkdocs build --quiet
 	@echo "make: open build/site/index.html; for its search: python3 -m http.server -b 127.0.0.1 -d build/site"
 
-# What is found lands in fuzz/artifacts; an input that was mended moves to fuzz/regressions/TARGET.
+# What is found lands in fuzz/artifacts; an input that was fixed moves to fuzz/regressions/TARGET.
 FUZZ_SECONDS ?= 30
 FUZZ_ROUNDS ?= 10
 FUZZ_PYTHON := tests/test_stats.py tests/test_traces_random.py tests/test_tune_messages.py
@@ -212,7 +217,7 @@ build/site-tools.stamp: pyproject.toml uv.lock | tools $(UV)
 		--only-group site --python "$(PYTHON)"
 	@touch $@
 
-# Holds the profile that the core and headwayd were built with last: another one builds them anew.
+# Holds the profile that the core and headwayd were built with last: another one builds them again.
 build/profile: FORCE
 	@mkdir -p build; echo $(PROFILE) | cmp -s - $@ || echo $(PROFILE) >$@
 FORCE:

@@ -1,6 +1,7 @@
 #!/bin/busybox sh
-# The first process of a virtual machine that scripts/kernels.py boots. It tries each controller, and writes what it finds
-# to the second serial port, a line each: which controller, what, and the value, with tabs between.
+# The first process of a virtual machine that scripts/kernels.py boots. It tries each controller,
+# and writes what it finds to the second serial port, a line each: which controller, what, and the
+# value, with tabs between.
 export PATH=/usr/bin:/bin
 SECONDS_OF_FLOW=8
 PATIENCE=40
@@ -53,7 +54,8 @@ start_agent() {
 	return 1
 }
 
-# What is tried is called $1, its controller $2, in a flow chosen by $3; the rest are options for headwayd.
+# What is tried is called $1, its controller $2, in a flow chosen by $3; the rest are options for
+# headwayd.
 try() {
 	what=$1 name=$2 choice=$3
 	shift 3

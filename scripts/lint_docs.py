@@ -51,10 +51,14 @@ RUST_PROSE = re.compile(
     r"//[^\n]*|/\*.*?\*/|\bb?r(#*)\".*?\"\1|\"(?:\\.|[^\"\\])*\"|'(?:\\[^\n']+|[^\n'\\])'", re.DOTALL
 )
 """Comments, strings and characters of Rust; a character can be a quotation mark."""
-FOLDERS = ("benches", "crates", "examples", "fuzz", "python", "scripts", "tests")
+HASH_PROSE = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|(?<!\S)#[^\n]*")
+"""Comments and strings of TOML, of shell and of a Makefile."""
+FOLDERS = ("benches", "crates", "examples", "fuzz", "python", "scenarios", "scripts", "tests")
 """Folders of code whose words are checked."""
-UNCHECKED = ("scripts/lint_docs.py", "tests/test_lint_docs.py")
-"""The files with the private words themselves."""
+KINDS = ("*.py", "*.rs", "*.toml", "*.sh", "Makefile")
+"""The files of them that are checked."""
+UNCHECKED = ("scripts/lint_docs.py", "tests/test_lint_docs.py", "python/headway/models/trainings")
+"""The files with the private words themselves, and cards of models, which say what was said then."""
 COMMENT = re.compile(r"(\s*(?:///?|//!|#)) (?!\s*(?:noqa|type:|fmt:|ruff:|SPDX))")
 """A line that is a comment, and its sign. Directives are none."""
 WORD = re.compile(r"(?:`[^`]*`|\S)+")
@@ -80,8 +84,9 @@ def documents() -> list[Path]:
 
 
 def sources() -> list[Path]:
-    """The Python and Rust files of FOLDERS, without those in UNCHECKED."""
-    files = [file for folder in FOLDERS for kind in ("*.py", "*.rs") for file in (ROOT / folder).rglob(kind)]
+    """The code and configuration of FOLDERS and of the root, without what is in UNCHECKED."""
+    files = [file for folder in FOLDERS for kind in KINDS for file in (ROOT / folder).rglob(kind)]
+    files += [file for kind in KINDS for file in ROOT.glob(kind)]
     return sorted(file for file in files if not any(file.is_relative_to(ROOT / one) for one in UNCHECKED))
 
 
@@ -92,9 +97,9 @@ def are_long(lines: Sequence[str]) -> list[int]:
 
 
 def code_faults(file: Path) -> list[str]:
-    """One line for each private word in the comments and strings of a Python or Rust file."""
+    """One line for each private word in the comments and strings of a file of code."""
     name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
-    prose = (python_prose if file.suffix == ".py" else rust_prose)(file.read_text())
+    prose = {".py": python_prose, ".rs": rust_prose}.get(file.suffix, hash_prose)(file.read_text())
     return [f"{name}:{number}: {fault}" for number, fault in private_words(prose)]
 
 
@@ -124,6 +129,11 @@ def python_prose(text: str) -> str:
 def rust_prose(text: str) -> str:
     """The comments and strings of Rust, where they stand; the rest is blank, and so are names."""
     return _only(text, [found.span() for found in RUST_PROSE.finditer(text)])
+
+
+def hash_prose(text: str) -> str:
+    """The comments and strings of TOML, of shell or of a Makefile, where they stand."""
+    return _only(text, [found.span() for found in HASH_PROSE.finditer(text)])
 
 
 def _only(text: str, spans: list[tuple[int, int]]) -> str:

@@ -28,9 +28,9 @@ def test_where_it_serves_nothing_is_refused(headwayd):
     [
         "cannot register hw_try_1: not permitted: this user has no CAP_BPF; run it as root (sudo)",
         "headway_owl needs Linux 6.1 or newer; this is 5.15.2",
-        "this kernel tells nothing of its types (no /sys/kernel/btf/vmlinux); use one with CONFIG_DEBUG_INFO_BTF",
+        "this kernel has no type information, BTF (no /sys/kernel/btf/vmlinux); use one with CONFIG_DEBUG_INFO_BTF",
         "cannot register hw_try_1: this kernel has no bpf(); use one with CONFIG_BPF_SYSCALL",
-        "cannot register hw_try_1: BPF programs are not compiled here (net.core.bpf_jit_enable=0); let them be",
+        "cannot register hw_try_1: the BPF compiler is off (net.core.bpf_jit_enable=0); turn it on",
     ],
 )
 def test_what_a_machine_lacks_skips(headwayd, said):

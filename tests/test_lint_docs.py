@@ -75,7 +75,7 @@ def test_what_nobody_writes_by_hand_has_no_fault(page, text):
         ("a.rs", "let q = '\"'; // lost by chance\n", 1),
         ("a.rs", 'let x = r#"a "word", lost by chance"#;\n', 1),
         ("a.rs", "/* one\nlost by chance */\n", 2),
-        ("a.toml", 'x = 1\ny = 2  # lost by chance\n', 2),
+        ("a.toml", "x = 1\ny = 2  # lost by chance\n", 2),
         ("a.toml", "# Lost by\n# chance.\n", 1),
         ("a.toml", 'description = "lost by chance"\n', 1),
         ("Makefile", "all: ## packets lost by chance\n", 1),

@@ -246,7 +246,7 @@ def test_a_user_needs_no_root(scenarios):
         )
 
     if as_user("unshare", "--user", "--net", "true").returncode:
-        needs.skip("users", "users may not make user namespaces here")
+        needs.skip("users", "users are not allowed to make user namespaces here")
     if as_user(python, "-c", "import headway").returncode:
         needs.skip("users", "a user may not read Headway here")
     with tempfile.TemporaryDirectory() as folder:

@@ -265,7 +265,7 @@ AGENTS = {
     ),
     "the root of a user namespace": (
         lambda: as_user_root("true"),
-        "cannot register headway_owl: not permitted: BPF takes the machine's root, and this is a user namespace; "
+        "cannot register headway_owl: not permitted: BPF needs the machine's root, and this is a user namespace; "
         "run it outside, as root (sudo): without 'unshare -r', and in no rootless container",
     ),
     "a filter of system calls": (
@@ -275,7 +275,7 @@ AGENTS = {
     ),
     "a kernel without types": (
         lambda: mounted("mount -t tmpfs tmpfs /sys/kernel"),
-        "this kernel tells nothing of its types (no /sys/kernel/btf/vmlinux); use one with CONFIG_DEBUG_INFO_BTF",
+        "this kernel has no type information, BTF (no /sys/kernel/btf/vmlinux); use one with CONFIG_DEBUG_INFO_BTF",
     ),
     "no /sys": (
         lambda: mounted("mount -t tmpfs tmpfs /sys"),

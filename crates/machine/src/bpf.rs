@@ -19,7 +19,7 @@ impl Machine {
         }
         Some(match self.path("/sys/kernel").exists() {
             true => line(
-                format_args!("this kernel tells nothing of its types (no {TYPES})"),
+                format_args!("this kernel has no type information, BTF (no {TYPES})"),
                 "use one with CONFIG_DEBUG_INFO_BTF",
             ),
             false => line(
@@ -35,7 +35,7 @@ impl Machine {
         let is_own = !map.is_empty() && !map.split_whitespace().eq(ALL_USERS);
         if is_own {
             return line(
-                "BPF takes the machine's root, and this is a user namespace",
+                "BPF needs the machine's root, and this is a user namespace",
                 "run it outside, as root (sudo): without 'unshare -r', and in no rootless \
                  container",
             );
@@ -77,15 +77,15 @@ impl Machine {
         }
         if self.is_set("net.core.bpf_jit_enable", "0") {
             return Some(line(
-                "BPF programs are not compiled here (net.core.bpf_jit_enable=0)",
-                "let them be: 'sudo sysctl net.core.bpf_jit_enable=1'",
+                "the BPF compiler is off (net.core.bpf_jit_enable=0)",
+                "turn it on: 'sudo sysctl net.core.bpf_jit_enable=1'",
             ));
         }
         let types = fs::read(self.path(TYPES)).ok()?;
         let mut parts = types.windows(CONTROLLERS.len());
         (!parts.any(|part| part == CONTROLLERS)).then(|| {
             line(
-                "this kernel takes no BPF program for a congestion controller (struct_ops)",
+                "this kernel accepts no BPF program as a congestion controller (struct_ops)",
                 "use one with CONFIG_BPF_JIT and CONFIG_BPF_SYSCALL",
             )
         })

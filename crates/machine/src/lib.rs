@@ -57,7 +57,7 @@ impl Machine {
                 "start the container with --privileged, or with --security-opt \
                  apparmor=unconfined",
             ),
-            Some(libc::EACCES | libc::EPERM) => line("it is root's to write", AS_ROOT),
+            Some(libc::EACCES | libc::EPERM) => line("only root may write it", AS_ROOT),
             _ if !self.path(file).exists() => line(
                 "there is no such setting",
                 "mount the whole of /proc ('sudo mount -t proc proc /proc'), or use a newer kernel",
@@ -84,7 +84,7 @@ impl Machine {
     pub fn said_by_ip(&self, said: &str, status: ExitStatus) -> String {
         match said.trim() {
             "" => line(
-                format!("'ip -batch' said nothing, {status}"),
+                format!("'ip -batch' printed nothing, {status}"),
                 "see whether 'ip link' works, and what is first on the PATH: 'command -v ip'",
             ),
             _ if said.contains("BusyBox") => line("the 'ip' on the PATH is BusyBox's", INSTALL_IP),
@@ -128,7 +128,7 @@ impl Machine {
 const AS_ROOT: &str = "run it as root (sudo)";
 const UNFILTERED: &str =
     "start the container with --privileged, or with --security-opt seccomp=unconfined";
-const IN_ITS_LOG: &str = "its log says which rule: 'sudo dmesg', 'sudo ausearch -m avc'";
+const IN_ITS_LOG: &str = "the module's log says which rule: 'sudo dmesg', 'sudo ausearch -m avc'";
 const INSTALL_IP: &str = "install iproute2 (sudo apt-get install -y iproute2)";
 
 /// The value of a field of /proc/PID/status.

@@ -33,13 +33,13 @@ const LIMITS: [Rule; 2] = [
 /// What the kernel refuses by EPERM.
 const RULES: [Rule; 2] = [
     Rule {
-        what: "users may not make user namespaces",
+        what: "users are not allowed to make user namespaces",
         name: "kernel.unprivileged_userns_clone",
         forbids: "0",
         permits: "1",
     },
     Rule {
-        what: "AppArmor keeps users from user namespaces",
+        what: "AppArmor forbids user namespaces to users",
         name: "kernel.apparmor_restrict_unprivileged_userns",
         forbids: "1",
         permits: "0",
@@ -65,7 +65,7 @@ impl Machine {
                 self.forbidden_by(&RULES)
                     .or_else(|| match (self.is_chroot(), self.is_filtered()) {
                         (true, _) => self.cured(
-                            "in a chroot the kernel makes no user namespaces",
+                            "the kernel makes no user namespaces in a chroot",
                             "start it outside of the chroot",
                         ),
                         (_, true) => self.cured(
@@ -148,7 +148,7 @@ impl Machine {
                 ))
             }),
             Some(libc::EINVAL) => Some(line(
-                "it is no network namespace",
+                "it is not a network namespace",
                 "'ip netns list' shows those that have names",
             )),
             Some(libc::ENOENT) => Some(line(

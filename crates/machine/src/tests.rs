@@ -91,7 +91,7 @@ fn a_tun_device_that_cannot_be_opened() {
     );
     documented(
         &refused(libc::EACCES),
-        "a security module, such as SELinux, forbids it; its log says which rule: 'sudo dmesg', \
+        "a security module, such as SELinux, forbids it; the module's log says which rule: 'sudo dmesg', \
          'sudo ausearch -m avc'",
     );
     assert_eq!(refused(libc::EMFILE), error(libc::EMFILE).to_string());
@@ -127,7 +127,7 @@ fn a_tun_device_that_cannot_be_made() {
     );
     documented(
         &place.machine(0, ALL).tun_device(&error(libc::EBUSY)),
-        "there is one of that name already; end what made it: 'ip link' shows it, and 'headway \
+        "a device of that name exists already; end what made it: 'ip link' shows it, and 'headway \
          shell --list' the shells",
     );
 }
@@ -162,14 +162,14 @@ fn settings_that_forbid_user_namespaces() {
     let clone = "/proc/sys/kernel/unprivileged_userns_clone";
     documented(
         &as_user(&[MOUNTS, (clone, "0\n")], libc::EPERM),
-        "users may not make user namespaces (kernel.unprivileged_userns_clone=0); permit them: \
+        "users are not allowed to make user namespaces (kernel.unprivileged_userns_clone=0); permit them: \
          'sudo sysctl kernel.unprivileged_userns_clone=1', or run it as root",
     );
     let apparmor = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
     for number in [libc::EPERM, libc::EACCES] {
         documented(
             &as_user(&[MOUNTS, (clone, "1\n"), (apparmor, "1\n")], number),
-            "AppArmor keeps users from user namespaces \
+            "AppArmor forbids user namespaces to users \
              (kernel.apparmor_restrict_unprivileged_userns=1); permit them: 'sudo sysctl \
              kernel.apparmor_restrict_unprivileged_userns=0', or run it as root",
         );
@@ -193,7 +193,7 @@ fn places_without_user_namespaces() {
     );
     documented(
         &as_user(&[mounts("none /proc proc rw 0 0\n"), filtered], libc::EPERM),
-        "in a chroot the kernel makes no user namespaces; start it outside of the chroot, or run \
+        "the kernel makes no user namespaces in a chroot; start it outside of the chroot, or run \
          it as root",
     );
     documented(
@@ -274,7 +274,7 @@ fn network_namespaces() {
     );
     documented(
         &able.entry(&error(libc::EINVAL)),
-        "it is no network namespace; 'ip netns list' shows those that have names",
+        "it is not a network namespace; 'ip netns list' shows those that have names",
     );
 }
 
@@ -295,7 +295,7 @@ fn settings_of_the_kernel() {
     );
     documented(
         &refused(USER, libc::EACCES),
-        "it is root's to write; run it as root (sudo)",
+        "only root may write it; run it as root (sudo)",
     );
     documented(
         &Place::new(&[])
@@ -334,7 +334,7 @@ fn the_program_ip() {
     );
     documented(
         &here.said_by_ip(" \n", failed),
-        "'ip -batch' said nothing, exit status: 2; see whether 'ip link' works, and what is first on \
+        "'ip -batch' printed nothing, exit status: 2; see whether 'ip link' works, and what is first on \
          the PATH: 'command -v ip'",
     );
 }
@@ -356,7 +356,7 @@ fn rights_to_bpf() {
     );
     documented(
         &refused(&[("/proc/self/uid_map", "0 1000 1\n")], 0, ALL),
-        "BPF takes the machine's root, and this is a user namespace; run it outside, as root \
+        "BPF needs the machine's root, and this is a user namespace; run it outside, as root \
          (sudo): without 'unshare -r', and in no rootless container",
     );
     let locked = |state| ("/sys/kernel/security/lockdown", state);
@@ -382,7 +382,7 @@ fn rights_to_bpf() {
     // Older container runtimes know no CAP_BPF, and CAP_SYS_ADMIN has its rights.
     documented(
         &refused(&[ROOT], 0, 1 << Capability::SysAdmin as u32),
-        "a security module forbids it; its log says which rule: 'sudo dmesg', 'sudo ausearch -m \
+        "a security module forbids it; the module's log says which rule: 'sudo dmesg', 'sudo ausearch -m \
          avc'",
     );
 }
@@ -395,7 +395,7 @@ fn kernels_without_what_bpf_needs() {
     let types = |files: &[(&str, &str)]| of(files).machine(0, ALL).types();
     documented(
         &types(&[("/sys/kernel/uevent_seqnum", "1")]).unwrap(),
-        "this kernel tells nothing of its types (no /sys/kernel/btf/vmlinux); use one with \
+        "this kernel has no type information, BTF (no /sys/kernel/btf/vmlinux); use one with \
          CONFIG_DEBUG_INFO_BTF",
     );
     documented(
@@ -412,12 +412,12 @@ fn kernels_without_what_bpf_needs() {
     );
     documented(
         &missing(&[CALL, ("/proc/sys/net/core/bpf_jit_enable", "0\n")]).unwrap(),
-        "BPF programs are not compiled here (net.core.bpf_jit_enable=0); let them be: 'sudo \
+        "the BPF compiler is off (net.core.bpf_jit_enable=0); turn it on: 'sudo \
          sysctl net.core.bpf_jit_enable=1'",
     );
     documented(
         &missing(&[CALL, (TYPES, "tcp_congestion_ops")]).unwrap(),
-        "this kernel takes no BPF program for a congestion controller (struct_ops); use one with \
+        "this kernel accepts no BPF program as a congestion controller (struct_ops); use one with \
          CONFIG_BPF_JIT and CONFIG_BPF_SYSCALL",
     );
     assert_eq!(

@@ -43,7 +43,7 @@ impl Machine {
                 match found {
                     _ if is_on_nodev => line(
                         "it is on a mount with the option 'nodev'",
-                        "mount that without it ('sudo mount -o remount,dev'); start a container \
+                        "mount it again without that option ('sudo mount -o remount,dev'); start a container \
                          with --device /dev/net/tun",
                     ),
                     Ok(found) if found.mode() & 0o006 != 0o006 => line(
@@ -68,7 +68,7 @@ impl Machine {
         match error.raw_os_error() {
             Some(libc::EPERM) => self.lacks(&[Capability::NetAdmin]),
             Some(libc::EBUSY) => Some(line(
-                "there is one of that name already",
+                "a device of that name exists already",
                 "end what made it: 'ip link' shows it, and 'headway shell --list' the shells",
             )),
             _ => None,

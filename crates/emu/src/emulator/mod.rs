@@ -3,8 +3,10 @@
 //! It is a simulation that keeps pace with the clock. Within it everything happens at the time at
 //! which it is due, one event after another; only what crosses its border, the reading and the
 //! writing of packets, takes place when the machine comes to it. How late that is, is measured.
+//! Its clock may be told to run on where it was after a stall, and then faster ([`Pace`]).
 
 mod links;
+mod pace;
 mod slab;
 mod watch;
 mod way;
@@ -24,6 +26,7 @@ use slab::{Handle, Slab};
 use way::Ways;
 
 pub use links::Links;
+use pace::Pace;
 pub use watch::Watch;
 pub use way::Way;
 
@@ -36,6 +39,7 @@ const UDP_HEADER: usize = 8;
 #[derive(Debug)]
 pub struct Emulator<W> {
     clock: Clock,
+    pace: Pace,
     waiter: Waiter,
     ports: Vec<Tun>,
     ways: Ways,
@@ -71,7 +75,8 @@ pub struct Report {
     /// The longest time for which nothing was read or written though it might have been: from when
     /// it wanted to wake up to when it did, or between two waits.
     pub longest_stall: Duration,
-    /// All of these times.
+    /// Those of these times after which packets came in a burst: all for which the clock did not
+    /// make up, and those during which hosts sent.
     pub stalls: LogHistogram,
     /// Processor time that it took.
     pub cpu: Duration,
@@ -108,6 +113,7 @@ impl<W: Watch> Emulator<W> {
         }
         Ok(Emulator {
             clock,
+            pace: Pace::default(),
             waiter,
             held: vec![VecDeque::new(); ways.len()],
             ports,
@@ -122,6 +128,13 @@ impl<W: Watch> Emulator<W> {
         })
     }
 
+    /// Makes up for stalls ([`Pace`]). To be used where all hosts' programs answer what they get,
+    /// and send nothing by clocks of their own.
+    pub fn make_up_for_stalls(mut self) -> Emulator<W> {
+        self.pace.makes_up = true;
+        self
+    }
+
     /// Runs until `end`, or until `stop` says so, which it notices within a tenth of a second.
     ///
     /// # Errors
@@ -133,13 +146,13 @@ impl<W: Watch> Emulator<W> {
         self.end = end;
         let mut awake = begin;
         loop {
-            let now = self.clock.now().min(end);
+            let now = self.now().min(end);
             self.catch_up(now);
             self.tell_events(now);
             if now == end || stop.load(Ordering::Relaxed) {
                 break;
             }
-            let due = self.next().min(end);
+            let due = self.pace.clock_at(self.next().min(end));
             // A timer is about as late as this anyway; the rest is spun away.
             let early = due.saturating_sub(Self::TIMER_LATENESS);
             let before = self.clock.now();
@@ -148,11 +161,13 @@ impl<W: Watch> Emulator<W> {
             let wake = early.max(before + Self::GRAIN);
             ready.clear();
             ready.extend_from_slice(self.waiter.wait(wake)?);
-            let wanted = wake.min(before + Waiter::LONGEST);
+            let planned = wake.min(before + Waiter::LONGEST);
             let after = self.clock.now();
-            let stall = before.since(awake).max(after.since(wanted));
-            self.report.longest_stall = self.report.longest_stall.max(stall);
-            self.report.stalls.add(stall);
+            let (at_work, asleep) = (before.since(awake), after.since(planned));
+            self.report.longest_stall = self.report.longest_stall.max(at_work.max(asleep));
+            let is_made_up = self.pace.resume(planned, after) && ready.is_empty();
+            let burst = at_work.max(if is_made_up { Duration::ZERO } else { asleep });
+            self.report.stalls.add(burst);
             awake = after;
             for &port in &ready {
                 self.read(port)?;
@@ -184,6 +199,11 @@ impl<W: Watch> Emulator<W> {
     /// Its parts, once it has run.
     pub fn into_parts(self) -> (Vec<Tun>, Links, W, Report) {
         (self.ports, self.links, self.watch, self.report)
+    }
+
+    /// The emulator's own time.
+    fn now(&self) -> Time {
+        self.pace.own_time(self.clock.now())
     }
 
     /// Waits for `due` without sleeping, if it is near.
@@ -280,7 +300,7 @@ impl<W: Watch> Emulator<W> {
                 break;
             };
             slot.len = len as u16;
-            let now = self.clock.now();
+            let now = self.now();
             if now > self.end {
                 // It entered after the run.
                 self.slab.free(handle);

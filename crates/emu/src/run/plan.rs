@@ -115,6 +115,12 @@ impl Plan {
         drivers.any(|driver| driver.controller().is_some())
     }
 
+    /// Does our own transport carry any of them, over UDP?
+    pub(super) fn has_udp_flows(&self) -> bool {
+        let mut drivers = self.flows.iter().map(|flow| &flow.driver);
+        drivers.any(|driver| driver.controller().is_none())
+    }
+
     /// The nodes at which a flow begins or ends, in order.
     pub(super) fn hosts(&self) -> Vec<usize> {
         let ends = self.network.flows.iter().flat_map(|f| [f.from, f.to]);

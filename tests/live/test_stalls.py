@@ -1,0 +1,70 @@
+"""An emulator that stands still makes up for it: the kernel's Cubic hardly notices."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+from test_emu_bench import BENCH
+
+pytestmark = pytest.mark.live
+
+SECONDS = 25
+EVERY_S = 0.5
+STALL_S = 0.012
+"""Twice as long as rax-1's queue takes to drain."""
+
+
+@contextlib.contextmanager
+def stalls(bench):
+    """Stops the processes in which emulators of this bench run, again and again."""
+    over = threading.Event()
+
+    def stop_and_go():
+        while not over.wait(EVERY_S):
+            workers = children(bench.pid)
+            for signal_, wait_s in ((signal.SIGSTOP, STALL_S), (signal.SIGCONT, 0)):
+                for pid in workers:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal_)
+                time.sleep(wait_s)
+
+    thread = threading.Thread(target=stop_and_go)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as listed:
+        return [int(child) for child in listed.read().split()]
+
+
+def bench(out, has_stalls):
+    """The run of Cubic over 20 Mbit/s and a queue of 10 packets."""
+    words = ["--schemes", "kernel-cubic", "--scenario", "rax-1", "--runs", "1", "--jobs", "1", "--warmup", "10"]
+    command = [*BENCH, *words, "--seconds", str(SECONDS), "--out", str(out)]
+    with (
+        subprocess.Popen(command, stdout=subprocess.DEVNULL) as running,
+        stalls(running) if has_stalls else contextlib.nullcontext(),
+    ):
+        assert running.wait(timeout=300) == 0
+    (run,) = (row for row in pq.read_table(out / "results.parquet").to_pylist() if row["flow"] == -1)
+    print(f"{run['throughput_mbps']:.2f} Mbit/s, loss {run['loss']:.3%}, stall {run['longest_stall_ms']:.1f} ms")
+    return run
+
+
+@pytest.mark.needs(gap_ms=None, stood_still=None)
+def test_stalls_cost_cubic_little(tmp_path):
+    """Before the emulator made up for stalls, Cubic had a fifth of its throughput with these."""
+    quiet, stalled = bench(tmp_path / "quiet", False), bench(tmp_path / "stalled", True)
+    assert stalled["longest_stall_ms"] > 1e3 * STALL_S
+    assert stalled["throughput_mbps"] > 0.6 * quiet["throughput_mbps"]

@@ -14,6 +14,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import checks
 
@@ -41,16 +42,25 @@ PARTS = ("image", "binary", "modules")
 """What Debian puts a kernel into: one package, or three."""
 FLOORS = {"headway_owl": (6, 1), "headway_rate": (6, 1), "headway_window": (6, 10), "headway_bbr": (6, 10)}
 """By controller, the oldest kernel that it is for (docs/kernel.md)."""
+LINKS = (6, 4)
+"""The oldest kernel that registers a controller by a link, which can be pinned."""
+PIN = re.compile(r"/sys/fs/bpf/headway/headway_owl/headway_owl-\d+-[0-9a-f]+/link\b")
+"""The pin that keeps headway_owl registered."""
+UNPINNED = re.compile(r'because they cannot be pinned why="(.*? since 6\.4)"')
+"""In the log of an agent that pins nothing before `LINKS`."""
 NO_BBR = "the kernel has no BBR to call; 'modprobe tcp_bbr' may help"
 WANTED = 0.02
 """Of Cubic's throughput there: less is a flow that stalls. Emulated machines are too slow to ask for more."""
 ACCELERATORS = (("kvm", 30), ("tcg", 120))
 """Of qemu, each with the seconds in which a kernel has begun to say something."""
 LIMIT_S = 600
-"""For a kernel's trials, which take about 100 s, emulated too."""
+"""For a kernel's trials, which take about 200 s, emulated too."""
 
 Said = dict[str, dict[str, str]]
 """What the virtual machine has written: by what was tried, by what it is."""
+
+Wrong = dict[str, bool]
+"""What may be wrong with a controller, and whether it is."""
 
 
 @dataclass(frozen=True)
@@ -265,23 +275,37 @@ def judged(said: Said) -> list[Row]:
 def verdict(what: str, trial: dict[str, str], release: str, cubic: float) -> tuple[str, str]:
     """Whether a controller did what it should under a kernel, and what was seen."""
     controller, _, how = what.partition(", ")
+    version = tuple(numbers(release)[:2])
     refusal = None
-    if tuple(numbers(release)[:2]) < (floor := FLOORS[controller]):
+    if version < (floor := FLOORS[controller]):
         refusal = f"headwayd: {controller} needs Linux {floor[0]}.{floor[1]} or newer; this is {release}"
     elif how == "no tcp_bbr":
         refusal = f"headwayd: cannot register {controller}: {NO_BBR}"
     if refusal or "refused" in trial:
         said = trial.get("refused", "is not refused")
         return ("refused" if said == refusal else "FAILS"), said
+    if how == "pinned":
+        wrong, seen = outlived(controller, trial, version, cubic)
+    else:
+        wrong, seen = served(controller, how, trial, version, cubic)
+    found = [said for said, is_so in wrong.items() if is_so]
+    return ("FAILS" if found else "works"), "; ".join([*found, seen])
+
+
+def served(
+    controller: str, how: str, trial: dict[str, str], version: tuple[int, ...], cubic: float
+) -> tuple[Wrong, str]:
+    """A controller that ends with its agent, and what was seen."""
     early, status = json.loads(trial["early"]), json.loads(trial["status"])
-    served = [flow for flow in early["flows"] + status["flows"] if flow["controller"] == controller]
+    flows = [flow for flow in early["flows"] + status["flows"] if flow["controller"] == controller]
     decisions, trips = status["counters"]["actions"], status["counters"]["guard_trips"]
     rate, after = mbps(trial["flow"]), mbps(trial["flow_of_killed"])
+    outlives = controller in trial["after_kill"]
     wrong = {
-        "serves no flow": not served,
+        "serves no flow": not flows,
         # What the kernel evaluates itself nobody counts.
         "decides nothing": how != "int8" and controller != "headway_bbr" and not decisions,
-        "its rate stays": how == "int8" and len({flow["pacing_rate_mbps"] for flow in served}) < 2,
+        "its rate stays": how == "int8" and len({flow["pacing_rate_mbps"] for flow in flows}) < 2,
         # With an RTprop window of 0.5 s it has come to PROBE_RTT, so to 4 packets; with BBR's own
         # that takes 10 s.
         "its windows are not set": controller == "headway_bbr" and least_cwnd(trial["flow"]) > 4,
@@ -290,13 +314,64 @@ def verdict(what: str, trial: dict[str, str], release: str, cubic: float) -> tup
         f"lets another take its name: {trial['another']}": "another headwayd running" not in trial["another"],
         f"ended with {trial['ended']}": trial["ended"] != "0",
         "stays registered after its end": controller in trial["after_term"] + trial["after_again"],
+        "stays registered once its agent was killed": outlives and version >= LINKS,
+        "is gone once its agent was killed": not outlives and version < LINKS,
         f"does not begin again: {trial['again']}": '"ready"' not in trial["again"],
     }
     seen = f"{rate:.1f} Mbit/s, {decisions} decisions, {trips} trips; agent killed: {after:.1f} (Cubic {cubic:.1f})"
-    if controller in trial["after_kill"]:
+    if outlives:
         seen += ", registered until the next agent"
-    found = [said for said, is_so in wrong.items() if is_so]
-    return ("FAILS" if found else "works"), "; ".join([*found, seen])
+    return wrong, seen
+
+
+def outlived(controller: str, trial: dict[str, str], version: tuple[int, ...], cubic: float) -> tuple[Wrong, str]:
+    """A controller that is pinned where the kernel can do that, and what was seen."""
+    before, after = (steered(json.loads(trial[key]), controller) for key in ("served", "adopted"))
+    rate, why = mbps(trial["flow"]), UNPINNED.search(trial["log"])
+    stays = controller in trial["available term"]
+    wrong = {
+        "serves no flow": not before,
+        "is gone once its agent was killed": controller not in trial["available kill"],
+        f"does not begin again: {trial['again']}": '"ready"' not in trial["again"],
+        "stalls": rate < WANTED * cubic,
+        f"ended with {trial['ended']}": trial["ended"] != "0",
+    }
+    seen = f"{rate:.1f} Mbit/s (Cubic {cubic:.1f}); "
+    unloaded = f"{controller} is unloaded"
+    if version >= LINKS:
+        taken, after_term = f"another headwayd serves {controller}", unloaded
+        wrong |= {
+            f"pins no link, but {trial['pins kill']}": not PIN.search(trial["pins kill"]),
+            "is not adopted": "goes on with the programs of an earlier agent" not in trial["again"],
+            "does not decide again for the flow of the killed agent": not before.keys() <= after.keys(),
+            "is gone after its end": not stays,
+            f"pins no link after its end, but {trial['pins term']}": not PIN.search(trial["pins term"]),
+        }
+        decisions = (max(flows.values(), default=0) for flows in (before, after))
+        seen += "{} decisions, {} once adopted; unloaded".format(*decisions)
+    else:
+        taken, after_term = "another headwayd running", "no controller of headwayd's is registered"
+        pins = trial["pins kill"] + trial["pins term"]
+        wrong |= {
+            f"does not say why it pins nothing: {trial['log']}": not why,
+            f"pins {pins}": bool(pins),
+            "decides again for the flow of the killed agent": bool(after),
+            "stays registered after its end": stays,
+        }
+        seen += f"{why[1] if why else 'nothing is pinned'}; unloaded"
+    wrong[f"lets another take its name: {trial['another']}"] = taken not in trial["another"]
+    for end, says in (("term", after_term), ("kill", unloaded)):
+        said, left = trial[f"unload {end}"], trial[f"pins unload {end}"]
+        wrong[f"unload ({end}) ends with {said}"] = said != f"0 {says}"
+        wrong[f"unload ({end}) leaves the controller"] = controller in trial[f"available unload {end}"]
+        wrong[f"unload ({end}) leaves {left}"] = bool(left)
+    return wrong, seen
+
+
+def steered(status: dict[str, Any], controller: str) -> dict[tuple[int, str], int]:
+    """By number and port, the flows that the policy controls, each with its decisions."""
+    flows = [flow for flow in status["flows"] if flow["controller"] == controller and flow["guard"] == "policy"]
+    return {(flow["flow"], flow["local"]): flow["decisions"] for flow in flows if flow["decisions"]}
 
 
 def least_cwnd(flow: str) -> float:

@@ -4,7 +4,12 @@
 # value, with tabs between.
 export PATH=/usr/bin:/bin
 SECONDS_OF_FLOW=8
+# The guard may trip on a slow machine, and has the flow for 10 s then, or for 20 s.
+SECONDS_OF_LONG_FLOW=45
 PATIENCE=40
+# In an agent's status: a flow, and one that the policy controls and has decided for.
+HAS_FLOW='"local":'
+DECIDES='"decisions":[1-9].*"guard":"policy"'
 AVAILABLE=/proc/sys/net/ipv4/tcp_available_congestion_control
 
 /bin/busybox --install -s /bin
@@ -32,6 +37,12 @@ say_available() {
 	say "$1" "$(cat $AVAILABLE)"
 }
 
+# What outlives its agent: the controller, and the pins.
+say_left() {
+	say_available "available $1"
+	say "pins $1" "$(echo $(find /sys/fs/bpf/headway))"
+}
+
 # A connection over the path, in a cgroup, whose figures go to /tmp/flow.
 start_flow() {
 	(
@@ -54,16 +65,42 @@ start_agent() {
 	return 1
 }
 
+# Whether an agent with these options serves; if not, that it is refused is all there is to say.
+is_accepted() {
+	start_agent "$@" && return 0
+	say refused "$(cat /tmp/log)"
+	kill -9 $agent 2>/dev/null
+	return 1
+}
+
+end_agent() {
+	kill $agent
+	wait $agent
+}
+
+kill_agent() {
+	kill -9 $agent
+	wait $agent
+}
+
+# Asks the agent until it says what matches, or the flow has ended. What it says is in /tmp/status.
+await() {
+	while :; do
+		headwayd status --json >/tmp/status
+		grep -q "$1" /tmp/status && break
+		kill -0 $flow || break
+		sleep 0.5
+	done
+}
+
 # What is tried is called $1, its controller $2, in a flow chosen by $3; the rest are options for
 # headwayd.
 try() {
 	what=$1 name=$2 choice=$3
 	shift 3
-	if ! start_agent "$@"; then
-		say refused "$(cat /tmp/log)"
-		kill -9 $agent 2>/dev/null
-		return
-	fi
+	# Else the controller outlives its agent, and the next trial meets it.
+	set -- --no-keep "$@"
+	is_accepted "$@" || return
 	start_flow $choice
 	sleep 0.5
 	say early "$(headwayd status --json)"
@@ -74,31 +111,69 @@ try() {
 	say another "$(cat /tmp/log)"
 	wait $flow
 	say flow "$(cat /tmp/flow)"
-	kill $agent
-	wait $agent
+	end_agent
 	say ended $?
 	say_available after_term
 
 	# Killed amid a flow, and another one in its place.
 	start_agent "$@"
 	start_flow $choice
+	await "$HAS_FLOW"
 	sleep 1
-	kill -9 $agent
-	wait $agent
-	sleep 0.5
+	kill_agent
+	# Since Linux 6.4 the kernel closes its link, in the background.
+	for i in $(seq 30); do
+		grep -qw $name $AVAILABLE || break
+		sleep 0.1
+	done
 	say_available after_kill
 	start_agent "$@"
 	say again "$(cat /tmp/ready /tmp/log)"
 	wait $flow
 	say flow_of_killed "$(cat /tmp/flow)"
-	kill $agent
-	wait $agent
+	end_agent
 	say_available after_again
+}
+
+# The exit code, and what it prints.
+say_unload() {
+	said=$(headwayd unload 2>&1)
+	say "unload $1" "$? $said"
+	say_left "unload $1"
+}
+
+# The programs outlive an agent that is killed amid a flow; the next one goes on with them, and
+# `headwayd unload` takes them away. Before Linux 6.4 nothing is pinned.
+try_pinned() {
+	what="headway_owl, pinned"
+	is_accepted --policy owl || return
+	say log "$(cat /tmp/log)"
+	start_flow -C headway_owl -t $SECONDS_OF_LONG_FLOW
+	await "$DECIDES"
+	say served "$(cat /tmp/status)"
+	headwayd run --socket /tmp/another --policy owl 2>/tmp/log
+	say another "$(cat /tmp/log)"
+	kill_agent
+	say_left kill
+	start_agent --policy owl
+	say again "$(cat /tmp/ready /tmp/log)"
+	await "$DECIDES"
+	say adopted "$(cat /tmp/status)"
+	wait $flow
+	say flow "$(cat /tmp/flow)"
+	end_agent
+	say ended $?
+	say_left term
+	say_unload term
+
+	start_agent --policy owl
+	kill_agent
+	say_unload kill
 }
 
 if ! grep -qw bbr $AVAILABLE; then
 	what="headway_bbr, no tcp_bbr"
-	start_agent --controllers headway_bbr && kill $agent
+	start_agent --no-keep --controllers headway_bbr && kill $agent
 	say refused "$(cat /tmp/log)"
 fi
 for module in /modules/*; do
@@ -127,6 +202,7 @@ try headway_rate headway_rate "-C headway_rate" --policy aurora
 try "headway_rate, int8" headway_rate "-C headway_rate" --policy learned:model=/model
 try headway_window headway_window "-C headway_window" --policy owl --controllers headway_window
 try headway_bbr headway_bbr "-C headway_bbr" --controllers headway_bbr
+try_pinned
 what=kernel
 say complaints "$(dmesg | grep -E 'WARNING:|BUG:|Oops:')"
 say end ""

@@ -14,7 +14,7 @@ pub(crate) struct BaseDelay {
 impl BaseDelay {
     const MINUTE: u64 = 60_000_000_000;
 
-    /// A history of so many minutes, one at least.
+    /// A history of this number of minutes, at least one.
     pub fn new(minutes: usize) -> BaseDelay {
         BaseDelay {
             minima: vec![i64::MAX; minutes.max(1)],

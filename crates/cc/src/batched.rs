@@ -15,7 +15,7 @@ use crate::{
 pub enum DigestInterval {
     /// So long.
     Period(Duration),
-    /// So many smoothed RTTs.
+    /// A number of smoothed RTTs.
     Rtts(f64),
 }
 

@@ -30,7 +30,7 @@ pub struct EnvSpec {
     pub agent: Arc<AgentSpec>,
     /// One is drawn for each episode. Their flows without a scheme learn.
     pub tasks: Vec<Task>,
-    /// An episode is cut off after so many answers of a flow; `None` for no such limit.
+    /// The number of answers of a flow after which an episode is cut off; `None` for no limit.
     pub steps: Option<u32>,
     /// An episode lasts so long; `None` takes each scenario's own length.
     pub length: Option<Duration>,

@@ -42,7 +42,8 @@ pub enum ActionSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "does", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
-    /// Adds so many packets to the window, rounded to whole ones as the kernel's are (Owl, Rax).
+    /// Adds this number of packets to the window, rounded to whole ones as the kernel's are (Owl,
+    /// Rax).
     AddCwnd,
     /// Multiplies the window by `base` to the power of the value (Orca: 4).
     ScaleCwnd {
@@ -67,7 +68,7 @@ pub enum Effect {
 pub enum Action<'a> {
     /// Leave everything as it is.
     Nothing,
-    /// Add so many packets to the window.
+    /// Add this number of packets to the window.
     AddCwnd(f64),
     /// Multiply the window.
     ScaleCwnd(f64),

@@ -322,7 +322,7 @@ impl BaseController {
 /// where it stops is no choice of its training.
 const MOST_PACKETS: u64 = 100_000;
 
-/// A window of so many bytes, kept from one packet to [`MOST_PACKETS`], or as a guard says.
+/// A window of this number of bytes, kept from one packet to [`MOST_PACKETS`], or as a guard says.
 fn within_window(cwnd: f64, mss: Bytes, guard: Option<&mut Guarding>) -> Bytes {
     match guard {
         Some(guard) => guard.cwnd(cwnd),

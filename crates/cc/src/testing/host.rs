@@ -62,7 +62,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// So many of the packets that were taken for lost are remembered.
+    /// The number of packets taken for lost that are remembered.
     const MOST_LATE: usize = 256;
 
     /// A host at time zero that sends packets of `mss`.

@@ -85,7 +85,7 @@ pub struct Report {
 }
 
 impl<W: Watch> Emulator<W> {
-    /// So many packets are read from a port before others have their turn.
+    /// The number of packets that are read from a port before others have their turn.
     const BURST: usize = 32;
     /// It does not sleep for less.
     const GRAIN: Duration = Duration::from_micros(25);

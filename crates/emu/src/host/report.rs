@@ -85,7 +85,7 @@ impl SenderReport {
         }
     }
 
-    /// The bytes that the sender has taken for lost are now so many.
+    /// The sender has now taken this number of bytes for lost.
     pub(super) fn note_lost(&mut self, now: Time, lost: Bytes) {
         if let Some(grid) = &mut self.grid
             && lost > self.lost

@@ -20,7 +20,7 @@ impl Limits {
         bytes: u64::MAX,
     };
 
-    /// At most so many packets and bytes; `None` for no limit.
+    /// Limits of packets and of bytes; `None` for no limit.
     pub fn new(packets: Option<u64>, bytes: Option<Bytes>) -> Limits {
         Limits {
             packets: packets.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX)),

@@ -22,7 +22,8 @@ impl DropTail {
         }
     }
 
-    /// Every packet counts so many bytes more: mahimahi's queues count the header of its tunnel.
+    /// Bytes that are added to each packet's size: mahimahi's queues count the header of its
+    /// tunnel.
     pub fn with_overhead(self, overhead: u32) -> DropTail {
         DropTail {
             backlog: Backlog::new(overhead),

@@ -90,7 +90,7 @@ impl Red {
                 let packets = self.backlog.waiting().packets as f64;
                 self.average += weight * (packets - self.average);
             }
-            // As if so many small packets had found it empty.
+            // As if this number of small packets had found it empty.
             Some(since) => {
                 let idle_packets =
                     now.since(since).as_secs_f64() / self.params.packet_time.as_secs_f64();

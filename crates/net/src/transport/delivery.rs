@@ -61,7 +61,7 @@ impl Delivery {
         self.delivered < self.app_limited_until
     }
 
-    /// So many bytes were acknowledged now.
+    /// This number of bytes was acknowledged now.
     #[inline]
     pub(super) fn advance(&mut self, now: Time, bytes: u64) {
         self.delivered += bytes;

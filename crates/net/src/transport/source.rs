@@ -7,7 +7,7 @@ use headway_cc::{Bytes, Duration, Rate, Stream, Time};
 pub enum Source {
     /// Always more.
     Bulk,
-    /// So many bytes.
+    /// A number of bytes.
     Finite {
         /// Bytes not handed out yet.
         left: Bytes,

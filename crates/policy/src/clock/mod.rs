@@ -22,8 +22,8 @@ pub enum ClockSpec {
         /// Ticks a second.
         hz: f64,
     },
-    /// Every so many milliseconds of the flow, whether anything was heard or not (Orca, the BBR
-    /// tuner).
+    /// At a fixed number of milliseconds of the flow, whether anything was heard or not (Orca, the
+    /// BBR tuner).
     Period {
         /// How long.
         ms: f64,
@@ -39,7 +39,7 @@ pub enum ClockSpec {
         /// Which estimate.
         estimator: RttEstimator,
     },
-    /// Every so many times an estimate of the RTT as the policy's last answer says (the interval
+    /// At a multiple of an estimate of the RTT as the policy's last answer says (the interval
     /// study's future work): an interval of -1 is the `least`, one of 1 the `most`, and what lies
     /// between is spaced by its logarithm.
     Chosen {

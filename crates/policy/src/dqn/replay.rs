@@ -29,7 +29,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// For so many transitions of observations of so many numbers. Room is taken as it fills.
+    /// A memory of this number of transitions, whose observations have this number of values. Room
+    /// is taken as it fills.
     pub fn new(capacity: usize, width: usize) -> Replay {
         Replay {
             width,
@@ -92,7 +93,7 @@ impl Replay {
         }
     }
 
-    /// The indices of so many of them at random, any more than once; none if there is none.
+    /// The indices of this number of them at random, with repetition; none if there is none.
     pub fn draw(&self, count: usize, random: &mut Stream) -> impl Iterator<Item = usize> {
         let count = if self.is_empty() { 0 } else { count };
         (0..count).map(|_| random.below(self.len() as u64) as usize)

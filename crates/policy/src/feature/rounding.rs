@@ -9,13 +9,13 @@ use crate::Interval;
 pub enum Rounding {
     /// Not at all.
     Exact,
-    /// So many microseconds, of a feature in milliseconds.
+    /// A number of microseconds, for a feature in milliseconds.
     Micros(u32),
-    /// So many microseconds in the flow's minimum RTT, as a share of the value.
+    /// A number of microseconds in the flow's minimum RTT, as a share of the value.
     MicrosOfRtt(u32),
-    /// So many microseconds over the interval's length.
+    /// A number of microseconds over the interval's length.
     MicrosOverInterval(u32),
-    /// What comes in so many microseconds at the peak rate, in packets.
+    /// What comes in this number of microseconds at the peak rate, in packets.
     AtPeak(u32),
     /// Any: which of samples that round to one is the least decides.
     OfEqualSamples,

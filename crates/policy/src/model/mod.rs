@@ -310,7 +310,7 @@ fn check_hash(bytes: &[u8], wanted: &str) -> Result<(), String> {
     ))
 }
 
-/// A file of at most so many bytes.
+/// A file of at most this number of bytes.
 fn read(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, ModelError> {
     let path = folder.join(name);
     let wrong = |what: String| ModelError::new(&path.display().to_string(), what);

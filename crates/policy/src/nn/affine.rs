@@ -2,8 +2,8 @@
 
 use pulp::{Scalar, Simd};
 
-/// So many outputs are summed side by side, in registers. Tried with Owl's network: 16 and 64 are
-/// slower.
+/// The number of outputs that are summed at the same time, in registers. Tried with Owl's network:
+/// 16 and 64 are slower.
 const PANEL: usize = 32;
 
 type Panel = [f32; PANEL];
@@ -104,7 +104,7 @@ impl Affine {
     }
 }
 
-/// The sums of one panel, kept in so many registers.
+/// The sums of one panel, kept in this number of registers.
 #[inline(always)]
 fn panel_sums<S: Simd, const REGISTERS: usize>(
     simd: S,

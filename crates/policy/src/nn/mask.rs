@@ -34,7 +34,7 @@ pub struct MaskSpec {
 }
 
 impl MaskSpec {
-    /// That it fits a network of so many inputs.
+    /// Checks that it fits a network of this number of inputs.
     pub(super) fn check(&self, inputs: usize) -> Result<(), NetError> {
         let MaskSpec {
             features,

@@ -134,7 +134,7 @@ impl TryFrom<Unchecked> for Optimizer {
 }
 
 impl Optimizer {
-    /// For so many parameters.
+    /// For this number of parameters.
     ///
     /// # Errors
     /// [`NetError`], one line, if a setting is out of range.

@@ -57,7 +57,7 @@ impl<const N: usize> Checkpoint<N> {
         format!("{FORMAT}{}\n{body}\n", sha256(body.as_bytes()))
     }
 
-    /// Reads what [`write`](Self::write) wrote, for observations of so many `inputs` and critics of
+    /// Reads what [`write`](Self::write) wrote, for observations of `inputs` numbers and critics of
     /// these `groups` of rewards.
     ///
     /// # Errors

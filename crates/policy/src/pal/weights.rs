@@ -39,7 +39,7 @@ pub(super) struct Moments {
 pub struct Diverged;
 
 impl<const N: usize> Weights<N> {
-    /// Random weights, for observations of so many `inputs`. `groups` says how many rewards each
+    /// Random weights, for observations of `inputs` numbers. `groups` says how many rewards each
     /// critic predicts, in their order.
     ///
     /// # Errors

@@ -98,9 +98,9 @@ const CRITICS: [usize; 2] = [2, 1];
 pub(crate) type RaxCheckpoint = Checkpoint<REWARDS>;
 /// The gains of the averages (§3.2).
 const GAINS: [f32; 2] = [1.0 / 8.0, 1.0 / 256.0];
-/// A window of so many times what the path returns in a round trip has run away: an action changes
-/// nothing any more, and beyond twice as many feedback would come for segments that are forgotten
-/// ([`PalSpec::most_awaited`]).
+/// A window of this many times what the path returns in a round trip has run away: an action
+/// changes nothing any more, and beyond twice as many feedback would come for segments that are
+/// forgotten ([`PalSpec::most_awaited`]).
 const RUNAWAY: f32 = 32.0;
 /// What a path returns at least, in packets, as far as that goes: a flow that begins has not seen
 /// it yet.
@@ -315,7 +315,7 @@ impl Rax {
         size.get() as f32 / self.setup.mss.get() as f32
     }
 
-    /// So many packets go out by the last action: what its feedback names them by.
+    /// The number of packets that went out by the last action. Its feedback names them by it.
     pub(super) fn sent(&mut self, packets: f32) -> Tag {
         if self.fallback.is_some() || !self.state.is_known {
             return Tag::NONE;

@@ -32,8 +32,8 @@ impl RaxOverRecords {
     /// two on one more brings nothing, and a flow that begins below learns to stay there (BBR's
     /// least window is four for the same reason).
     const LEAST_WINDOW: f32 = 4.0;
-    /// So many packets of an acknowledgement act: receivers acknowledge two at once, and a host
-    /// that puts more together leaves no time between them that an action could count in.
+    /// The number of packets of an acknowledgement that act: receivers acknowledge two at once, and
+    /// a host that puts more together leaves no time between them that an action could count in.
     const MOST_ACTS: usize = 4;
 
     /// A flow that knows nothing yet, or goes on from what another has learned

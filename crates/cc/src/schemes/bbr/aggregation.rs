@@ -9,7 +9,7 @@ use crate::{Bytes, Duration, Feedback, Rate, Time};
 const HALF: u32 = 5;
 /// No burst is believed to be longer.
 const MAX_BURST: Duration = Duration::from_millis(100);
-/// An epoch ends after so many packets at the latest.
+/// The largest number of packets of an epoch.
 const MAX_EPOCH: u64 = 1 << 20;
 
 /// The largest excess of the last five to ten rounds.

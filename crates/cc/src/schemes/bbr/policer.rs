@@ -8,7 +8,7 @@
 
 use crate::{Bytes, Duration, Rate, Time};
 
-/// An interval lasts so many rounds at least, and four times as many at most.
+/// The smallest number of rounds of an interval; the largest is four times that.
 const MIN_ROUNDS: u32 = 4;
 const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
 /// Lost bytes to delivered ones, in 256ths, from which an interval is heavy with loss.

@@ -4,7 +4,7 @@
 use super::{Bbr3, State};
 use crate::{Rate, Recovery};
 
-/// The pipe is full when the rate grew by less than this in so many rounds (§5.3.1.2).
+/// The pipe is full when the rate grew by less than this in this number of rounds (§5.3.1.2).
 const GROWTH: f64 = 1.25;
 const ROUNDS: u32 = 3;
 /// BBRStartupFullLossCnt: ranges lost in a round that end Startup (§5.3.1.3).

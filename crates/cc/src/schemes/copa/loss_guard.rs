@@ -17,9 +17,9 @@ impl LossGuard {
     pub(super) const DECREASE: f64 = 0.7;
     /// Over this share of the packets (genericCC).
     const SHARE: f64 = 0.3;
-    /// Of at least so many (genericCC).
+    /// The smallest number of packets that counts (genericCC).
     const PACKETS: f64 = 20.0;
-    /// In so many round trips (genericCC).
+    /// The number of round trips that are counted (genericCC).
     const ROUNDS: u32 = 2;
 
     /// Packets newly acknowledged and lost. Is the window to shrink?

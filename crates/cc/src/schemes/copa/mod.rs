@@ -77,8 +77,8 @@ struct Velocity {
 }
 
 impl Velocity {
-    /// v doubles once the direction has stayed for so many round trips: in equilibrium it stays for
-    /// 2.5.
+    /// v doubles once the direction has stayed for this number of round trips: in equilibrium it
+    /// stays for 2.5.
     const PATIENCE: u32 = 3;
 
     fn new(cwnd: f64) -> Velocity {

@@ -106,7 +106,7 @@ pub const SCHEME: Scheme = Scheme {
 const PROCESS_INTERVAL: Duration = Duration::from_millis(25);
 /// Time without reports after which the detector starts again (`kStreamTimeOut`).
 const STREAM_TIMEOUT: Duration = Duration::from_secs(2);
-/// The RTT is a mean over so many reports (`kMaxFeedbackRttWindow`).
+/// The number of reports over which the RTT is averaged (`kMaxFeedbackRttWindow`).
 const RTT_WINDOW: usize = 32;
 
 /// The state of one GCC flow.

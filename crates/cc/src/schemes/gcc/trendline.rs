@@ -8,7 +8,7 @@ use super::arrival::Deltas;
 const WINDOW: usize = 20;
 const SMOOTHING: f64 = 0.9;
 const GAIN: f64 = 4.0;
-/// The slope weighs the more the more groups there were, up to so many.
+/// The slope's weight grows with the number of groups, up to this number.
 const MOST_DELTAS: u32 = 60;
 const OVERUSE_TIME_MS: f64 = 10.0;
 

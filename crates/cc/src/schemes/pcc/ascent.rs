@@ -40,7 +40,7 @@ enum State {
     Starting(Starting),
     Probing {
         pairs: [Pair; MAX_PAIRS],
-        /// So many of them.
+        /// Their number.
         wanted: usize,
         /// Trials begun and trials known.
         begun: usize,

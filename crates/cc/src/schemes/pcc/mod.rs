@@ -87,7 +87,7 @@ enum Verdict {
 struct Pace {
     /// Round trips, uniform in this range.
     rtts: (f64, f64),
-    /// At least so many packets.
+    /// The smallest number of packets.
     packets: u64,
 }
 

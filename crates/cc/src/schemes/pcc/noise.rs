@@ -19,7 +19,8 @@ pub(super) struct Bursts {
 }
 
 impl Bursts {
-    /// A burst begins where two intervals differ by so many times as much as usual (PCC-Uspace).
+    /// A burst begins where two intervals differ by this many times the usual difference
+    /// (PCC-Uspace).
     const FACTOR: f64 = 50.0;
     const GAIN: f64 = 0.1;
 
@@ -92,9 +93,9 @@ pub(super) struct Signal {
 impl Trends {
     /// Trials in the history (§5; `kRttHistoryLen`).
     const TRIALS: usize = 6;
-    /// So many standard deviations from the usual trend is a trend (G1) ..
+    /// This number of standard deviations from the usual trend is a trend (G1).
     const TREND: f64 = 2.0;
-    /// .. and so many above the usual fluctuation is competition (G2).
+    /// This number above the usual fluctuation is competition (G2).
     const FLUCTUATION: f64 = 4.0;
     /// A standard deviation below this is noise (PCC-Uspace: 1 ms).
     const LEAST_DEVIATION_S: f64 = 1e-3;

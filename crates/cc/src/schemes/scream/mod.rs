@@ -98,7 +98,7 @@ const INITIAL_PACE: Rate = Rate::from_bps(1_000_000);
 const PACKET_OVERHEAD: f64 = 20.0;
 /// Below what window and RTT say, so that nothing waits at the sender ("Media Rate Control").
 const RATE_DOWNSCALE: f64 = 1.2;
-/// So many round trips at half the bitrate empty a queue that stands ("Clock drift").
+/// The number of round trips at half the bitrate that empty a standing queue ("Clock drift").
 const DRAIN_RTTS: u64 = 5;
 const MIN_DRAIN: Duration = Duration::from_millis(200);
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::model::{BINS, Belief, Model, dot, support};
 
-/// So many ticks are forecast: 160 ms.
+/// The number of ticks of a forecast: 160 ms.
 pub const TICKS: usize = 8;
 /// Cumulative packets by the end of each tick.
 pub type Forecast = [u32; TICKS];

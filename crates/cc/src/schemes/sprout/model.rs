@@ -19,7 +19,7 @@ const OUTAGE_ESCAPE: f64 = 1.0;
 const DEVIATIONS: f64 = 5.0;
 /// A probability below this is none at all: it is far less than what a step that is cut off loses.
 const NEGLIGIBLE: f32 = 1e-12;
-/// So many rates are worked out together.
+/// The number of rates that are computed together.
 const LANES: usize = 16;
 
 /// How the belief moves from tick to tick.
@@ -29,7 +29,7 @@ pub struct Model {
     pub means: [f64; BINS],
     /// Their logarithms; that of zero is never used.
     log_means: [f64; BINS],
-    /// The probability of a step so many bins up, and as many down.
+    /// The probability of a step of this number of bins up, and of one down.
     steps: Vec<f32>,
     /// The probability of a step from each bin to the lowest, and to the highest.
     to_lowest: Belief,
@@ -47,7 +47,8 @@ impl Model {
         let width = max_rate / (BINS - 1) as f64;
         let deviation = step_deviation(sigma);
         let reach = ((DEVIATIONS * deviation / width) as usize + 1).min(BINS - 1);
-        // A Brownian step of at most so many bins. Rates beyond either end are taken for the end.
+        // A Brownian step of at most this number of bins. Rates beyond either end are taken for the
+        // end.
         let at_most = |bins: f64| {
             0.5 * libm::erfc(-bins * width / deviation * std::f64::consts::FRAC_1_SQRT_2)
         };

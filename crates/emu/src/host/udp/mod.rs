@@ -12,7 +12,7 @@ pub use receiver::Receiver;
 pub use sender::Sender;
 use socket::FlowSocket;
 
-/// So many datagrams are read, or sent, before an end looks at what else there is to do.
+/// The number of datagrams that an end reads, or sends, before it looks for other work.
 const BATCH: usize = 64;
 
 /// Waits for a flow's datagrams or a time.

@@ -27,7 +27,7 @@ use crate::sys::{BbrInfo, Clock, TcpInfo, bbr_info, clamp_window, limit_receive_
 const LIMIT_WINDOW: &str = "limit a TCP receive window";
 /// What iperf3 writes and reads at a time.
 const BLOCK: usize = 128 * 1024;
-/// The number of bytes that an end writes before it looks for other work.
+/// The number of blocks that an end writes before it looks for other work.
 const BLOCKS_AT_ONCE: usize = 64;
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
 /// No wait is longer, so that an end sees when it is over.

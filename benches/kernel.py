@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import enclosure
 import performance
-from datapath import agent, built, cost, in_bpf, judge, many, measures, others, page, place, variants
+from datapath import agent, backlog, built, cost, in_bpf, judge, many, measures, others, page, place, variants
 from datapath.progress import Progress
 from headway import UsageError
 
@@ -31,7 +31,7 @@ PAGE = ROOT / "docs" / "kernel-performance.md"
 ABI = ROOT / "crates" / "kernel" / "bpf" / "abi.h"
 TOOLS = {"iperf3": "iperf3", "ip": "iproute2", "tc": "iproute2", "taskset": "util-linux", "cc": "build-essential"}
 SCHEMA = 3
-STAGES = ("cost", "hooks", "latency", "flows", "answers", "int8")
+STAGES = ("cost", "hooks", "latency", "flows", "backlog", "answers", "int8")
 TESTED = "HEADWAY_BENCH_PROGRAMS"
 """In the environment: what was built for this, by name."""
 
@@ -107,6 +107,7 @@ def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
         "hooks": (rounds, 3 * (len(counted) * (seconds + 0.8) + 2 * variants.SETTLE_S)),
         "latency": (rounds, 12 * (2 * seconds + 0.8)),
         "flows": (rounds, 6 * (2 * seconds + (args.flows + many.FEW) * 1e-3 + 15)),
+        "backlog": (rounds, len(backlog.POLICIES) * (backlog.GATHERS_S + 10)),
         "answers": (rounds, 3.0),
         "int8": (rounds, 1.0),
     }
@@ -116,6 +117,7 @@ def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
         "hooks": lambda: measures.hook_times(progress, counted, seconds),
         "latency": lambda: measures.latencies(progress, models, 2 * seconds),
         "flows": lambda: many.measure(progress, models, many_flows(), 2 * seconds, args.flows),
+        "backlog": lambda: backlog.measure(progress, many_flows()),
         "answers": lambda: many.answers(progress, tested.get("answers"), OUT),
         "int8": lambda: in_bpf.measure(progress, tested["int8"]) if "int8" in tested else None,
     }

@@ -171,6 +171,12 @@ class Daemon:
         """Processor seconds of it so far."""
         return used_s(self.process.pid)
 
+    def memory_mib(self) -> dict[str, float]:
+        """Resident, now and at most."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        kib = {line.partition(":")[0]: int(line.split()[1]) for line in lines if line.startswith("Vm")}
+        return {"now": kib["VmRSS"] / 1024, "most": kib["VmHWM"] / 1024}
+
     def signal(self, number: int) -> None:
         """Sends it one."""
         self.process.send_signal(number)

@@ -2,7 +2,6 @@
 
 import json
 import socket
-from pathlib import Path
 from typing import Any
 
 from daemon import PATIENCE_S, Daemon
@@ -31,12 +30,6 @@ class Agent(Daemon):
             client.shutdown(socket.SHUT_WR)
             found: dict[str, Any] = json.loads(b"".join(iter(lambda: client.recv(1 << 16), b"")))
         return found
-
-    def memory_mib(self) -> dict[str, float]:
-        """Resident, now and at most."""
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        kib = {line.partition(":")[0]: int(line.split()[1]) for line in lines if line.startswith("Vm")}
-        return {"now": kib["VmRSS"] / 1024, "most": kib["VmHWM"] / 1024}
 
 
 def steered(status: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,6 +6,8 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from select import select
@@ -99,8 +101,12 @@ def measure(progress: Progress, models: Path, program: Path, seconds: float, flo
     ]
 
 
-def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -> dict[str, float]:
-    lasts = SETTLE_S + seconds + 2
+@contextmanager
+def sending(
+    program: Path, options: tuple[str, ...], flows: int, seconds: float
+) -> Iterator[tuple[Agent, "subprocess.Popen[str]"]]:
+    """An agent with these options, and the sender of so many flows, which have settled and send for so long."""
+    lasts = SETTLE_S + seconds
     receive = [str(program), "receive", str(PORT)]
     send = [str(program), "send", place.FAR_ADDRESS, str(PORT), place.CONTROLLER, str(flows), f"{lasts:g}"]
     with (
@@ -110,20 +116,25 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
         place.running(place.FAR, *receive),
     ):
         place.wait_for_server(PORT)
-        with place.running(place.NEAR, *send) as sending:
-            _wait_until_open(sending, flows)
+        with place.running(place.NEAR, *send) as sender:
+            _wait_until_open(sender, flows)
             time.sleep(SETTLE_S)
-            # Before anybody asks for the status, whose text is as long as there are flows.
-            resident = agent.memory_mib()["now"]
-            before, used, start = agent.status()["counters"], place.used_s(agent.pid), time.monotonic()
-            time.sleep(seconds)
-            cpu, wall = place.used_s(agent.pid) - used, time.monotonic() - start
-            status = agent.status()
-            out, _ = sending.communicate(timeout=60)
+            yield agent, sender
+
+
+def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -> dict[str, float]:
+    with sending(program, options, flows, seconds + 2) as (agent, sender):
+        # Before anybody asks for the status, whose text is as long as there are flows.
+        resident = agent.memory_mib()["now"]
+        before, used, start = agent.status()["counters"], place.used_s(agent.pid), time.monotonic()
+        time.sleep(seconds)
+        cpu, wall = place.used_s(agent.pid) - used, time.monotonic() - start
+        status = agent.status()
+        out, _ = sender.communicate(timeout=60)
         memory = agent.memory_mib()
-    sender = json.loads(out or "{}")
-    if not sender or sender["failed"]:
-        raise RuntimeError(f"{flows} flows: {sender.get('failed', 'all')} of them failed")
+    sent = json.loads(out or "{}")
+    if not sent or sent["failed"]:
+        raise RuntimeError(f"{flows} flows: {sent.get('failed', 'all')} of them failed")
     now, found = status["counters"], steered(status)
     decisions = now["actions"] - before["actions"]
     if not found or not decisions:
@@ -145,7 +156,7 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
         "latency_us_p99": status["latency_us"]["p99"],
         "memory_mib": memory["most"],
         "resident_mib": resident,
-        "mbps": sender["bytes"] * 8e-6 / lasts,
+        "mbps": sent["bytes"] * 8e-6 / (SETTLE_S + seconds + 2),
     }
 
 

@@ -1,8 +1,13 @@
-"""A thousand flows at once: each is served, none stands still when its agent does, none is left at the end."""
+"""Many flows at once.
+
+A thousand: each is served, none stands still when its agent does, none is left at the end. And what learners take.
+"""
 
 import json
+import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +21,9 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 SECONDS = 24
 """In the second half the agent is stopped."""
 DRAINS_S = 40
+LEARNERS = 64
+"""As many as learn at once unless told (`--learners`)."""
+UNIT = Path(__file__).parents[2] / "crates" / "headwayd" / "systemd" / "headwayd.service"
 
 
 def delivering(agent):
@@ -49,3 +57,41 @@ def test_a_thousand_flows(many_flows):
     assert sent["failed"] == sent["silent"] == 0
     assert sent["bytes"] * 8e-6 / SECONDS > 0.7 * 200
     assert left == []
+
+
+def resident_mib(many_flows, policy, controller, learners, seconds):
+    """What the agent has after so long, and how many flows learn."""
+    with (
+        daemon.Daemon("--policy", policy, "--learners", str(learners)) as agent,
+        sending(many_flows, seconds + 60, 0, controller, LEARNERS) as shell,
+    ):
+        time.sleep(seconds)
+        mib = agent.memory_mib()["now"]
+        flows = delivering(agent)
+        shell.terminate()
+    assert len(flows) == LEARNERS
+    learning = [flow for flow in flows if flow["policy"] == policy]
+    decisions = sum(flow["decisions"] for flow in flows) / LEARNERS
+    updates = [flow["updates"] for flow in learning]
+    print(f"{len(learning)} learn: {mib:.1f} MiB, {decisions:.0f} decisions a flow, updates {updates[:4]}")
+    return mib, len(learning)
+
+
+@pytest.mark.parametrize(
+    ("policy", "controller", "seconds", "most_mib"),
+    [
+        ("rax-pretrained", "headway_window", 30, 2),
+        # By then each remembers as many decisions as it ever does, 10,000.
+        ("owl:online=true", "headway_owl", 120, 12),
+    ],
+)
+def test_what_learners_take(many_flows, policy, controller, seconds, most_mib):
+    """Beside as many flows that do not learn."""
+    without, none = resident_mib(many_flows, policy, controller, 0, 10)
+    with_them, all_ = resident_mib(many_flows, policy, controller, LEARNERS, seconds)
+    each_mib = (with_them - without) / LEARNERS
+    print(f"{each_mib:.2f} MiB a learner after {seconds} s")
+    assert (none, all_) == (0, LEARNERS)
+    assert each_mib < most_mib
+    (gib,) = re.findall(r"^MemoryMax=(\d+)G$", UNIT.read_text(), re.MULTILINE)
+    assert with_them < 1024 * int(gib)

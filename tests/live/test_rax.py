@@ -8,6 +8,7 @@ import pytest
 
 import daemon
 from kernel import judge, path
+from kernel.agents import seen
 from kernel.models import change_learner, diverge, run_away
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
@@ -105,9 +106,13 @@ def test_what_has_converged_goes_on_after_a_crash_and_a_restart(tmp_path, state)
 
 @pytest.mark.parametrize("end", ["stopped", "killed"])
 def test_the_flow_goes_on_without_the_agent_while_it_explores(tmp_path, end):
-    with daemon.Daemon("--policy", "rax") as agent, path.flow(tmp_path, "headway_window", 16, **LINK) as flow:
+    with (
+        daemon.Daemon("--policy", "rax") as agent,
+        path.flow(tmp_path, "headway_window", path.LASTS_S, **LINK) as flow,
+    ):
         flow.wait(5)
         assert sending(agent.status())["guard"] == "policy", agent.log
+        since = time.monotonic()
         if end == "stopped":
             agent.signal(signal.SIGSTOP)
         else:
@@ -123,6 +128,11 @@ def test_the_flow_goes_on_without_the_agent_while_it_explores(tmp_path, end):
             flow.wait(14.5)
             one = sending(agent.status())
             assert (one["guard"], one["guard_reason"]) == ("cubic", "stale")
+            one = seen(agent, lambda one: one["guard"] == "policy")
+            took_s = time.monotonic() - since
+            print(f"the learner has it back {took_s:.2f} s after the agent was stopped")
+            assert one["guard_trips"] == agent.status()["counters"]["guard_returns"] == 1
+            assert took_s < 13, "the guard's first probation is ten seconds"
 
 
 def test_it_goes_on_from_what_a_learner_learned(tmp_path, state):

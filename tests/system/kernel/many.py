@@ -1,4 +1,4 @@
-"""A thousand flows from one process to one other, for tests of the agent that serves them."""
+"""Many flows from one process to one other, for tests of the agent that serves them."""
 
 import subprocess
 import sys
@@ -23,12 +23,14 @@ def many_flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def sending(program: Path, seconds: int, drains_s: int) -> Iterator["subprocess.Popen[str]"]:
+def sending(
+    program: Path, seconds: int, drains_s: int, controller: str = "headway_owl", flows: int = FLOWS
+) -> Iterator["subprocess.Popen[str]"]:
     """A shell in which they send for `seconds` from when all are open; then it prints what was sent, as JSON.
 
     The network stays for `drains_s` more, while what the flows have buffered goes out.
     """
-    send = f"{program} send $HEADWAY_PEER 5309 headway_owl {FLOWS} {seconds}"
+    send = f"{program} send $HEADWAY_PEER 5309 {controller} {flows} {seconds}"
     command = [sys.executable, "-m", "headway", "shell", *LINK, "--peer", f"{program} receive 5309", "--"]
     command += ["sh", "-c", f"{send}; sleep {drains_s}"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as shell:

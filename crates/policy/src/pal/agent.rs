@@ -19,7 +19,7 @@ pub struct Agent<T, const N: usize> {
     scratch: Memories,
     /// The oldest first; the last is the one under way.
     segments: VecDeque<Segment<N>>,
-    /// To be used again.
+    /// To be used again; those with little room alone.
     spare: Vec<Segment<N>>,
     /// The number of the next partial action.
     next: u64,
@@ -137,7 +137,9 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
 
     /// Forgets all that is under way and all that was remembered.
     pub fn reset(&mut self) {
-        self.spare.extend(self.segments.drain(..));
+        while let Some(segment) = self.segments.pop_front() {
+            self.spare(segment);
+        }
         self.memories.reset();
     }
 
@@ -174,10 +176,18 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         while self.segments.front().is_some_and(Segment::is_rewarded) {
             let mut segment = self.segments.pop_front().expect("it is there");
             let learned = weights.learn(&self.task, &mut segment);
-            self.spare.push(segment);
+            self.spare(segment);
             learned?;
         }
         Ok(())
+    }
+
+    /// Keeps a segment to be used again. What a long one took is given back: any of them may become
+    /// long once, and all together would have room for many times what is ever awaited.
+    fn spare(&mut self, segment: Segment<N>) {
+        if segment.is_small() {
+            self.spare.push(segment);
+        }
     }
 
     /// Ends the segment under way if it is time (Algorithm 3). What its own weights expect of the
@@ -204,7 +214,7 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
             && let Some(segment) = self.segments.pop_front()
         {
             self.forgotten += segment.steps.len() as u64;
-            self.spare.push(segment);
+            self.spare(segment);
         }
         let spare = self.spare.pop();
         let mut segment = spare.unwrap_or_else(|| Segment::new(&weights.nets));

@@ -6,6 +6,9 @@ use crate::nn::{Network, Trace};
 /// Stands instead of a step's number.
 const ANSWERED: u32 = u32::MAX;
 
+/// Room for more steps, or for eight times as many partial actions, is not kept.
+const SMALL: usize = 128;
+
 /// One action.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step<const N: usize> {
@@ -65,6 +68,11 @@ impl<const N: usize> Segment<N> {
         self.parts.clear();
         (self.first, self.units, self.awaited) = (first, units, 0);
         self.continuation = None;
+    }
+
+    /// Has it only room for a few steps?
+    pub fn is_small(&self) -> bool {
+        self.steps.capacity() <= SMALL && self.parts.capacity() <= 8 * SMALL
     }
 
     /// All outputs for an observation: mean and standard deviation, then the critics'. Adds to the

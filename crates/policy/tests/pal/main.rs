@@ -1,7 +1,8 @@
-//! Partial Action Learning, without congestion control.
+//! Partial Action Learning, without congestion control, and the memory that it takes.
 
 mod a2c;
 mod algorithms;
 mod checkpoint;
+mod memory;
 mod order;
 mod task;

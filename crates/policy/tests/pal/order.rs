@@ -155,6 +155,36 @@ fn feedback_that_never_comes_is_given_up() {
     assert_eq!(cost.count_total, 0);
 }
 
+/// A flow whose window was large once would keep that memory for as long as it lasts.
+#[test]
+fn what_long_segments_took_is_given_back() {
+    let mut spec = plain(10);
+    spec.longest = 1000;
+    let mut weights = weights(spec);
+    let mut agent = agent(&weights);
+    let mut run = |window: f32| {
+        let mut numbers = Vec::with_capacity(16 * 1000);
+        for step in 0..16 * window as usize {
+            agent
+                .act(&mut weights, &observation(step, 0.0), window, window, [1.0])
+                .expect("finite");
+            numbers.push(agent.partial_action(1.0));
+        }
+        for number in numbers {
+            agent.feedback(number, &[1.0]);
+        }
+    };
+    run(20.0);
+    let cost = allocation_counter::measure(|| {
+        run(1000.0);
+        run(20.0);
+    });
+    let most = cost.bytes_max as f64 / 1e6;
+    let left = cost.bytes_current as f64 / 1e6;
+    assert!(most > 4.0, "{most} MB were taken");
+    assert!(left < 1.0, "{left} of {most} MB are left");
+}
+
 #[test]
 fn agents_may_share_their_weights() {
     let mut weights = weights(plain(10));

@@ -6,13 +6,14 @@ import subprocess
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import daemon
 from kernel.agents import seen
-from kernel.models import HOLD, always, auroras, write_model
+from kernel.models import HOLD, always, auroras, tuners, write_model
 from packets.flow import CWR, Flow
 from packets.scripts import NO_PROBES, PLENTY, SLOW_RTT, reduced
 from waiting import until
@@ -21,6 +22,8 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 
 GROW = 6
 """Owl's choice of ten packets more."""
+NO_SSTHRESH = Path("/proc/sys/net/ipv4/tcp_no_ssthresh_metrics_save")
+"""With 1 a connection does not begin with its route's ssthresh."""
 
 
 @contextmanager
@@ -30,7 +33,7 @@ def serving(folder, controller, action):
     if controller == "headway_rate":
         write_model(folder, np.zeros((1, 50)), np.zeros(1), auroras())
     else:
-        write_model(folder, *always(action))
+        write_model(folder, *always(action), tuners() if controller == "headway_bbr" else None)
     options = ("--policy", f"learned:model={folder}", "--controllers", controller, "--loopback")
     with daemon.Daemon(*options) as agent:
         yield agent
@@ -63,6 +66,10 @@ def marked(agent, controller, of):
     slowly = {"rtt": SLOW_RTT, "late_s": SLOW_RTT / 8, "judges_time": False, "sysctls": NO_PROBES}
     for _ in range(20):
         with Flow(controller, ecn=True, **slowly) as flow:
+            if controller == "headway_owl":
+                # Its policy decides from the end of slow start on, which a mark brings.
+                flow.write(10)
+                flow.ack(flow.flight(), ece=True)
             flight = of_the_policy(agent, flow)
             flow.since, flow.late_in_all = time.monotonic(), 0.0
             found = [of(flow)]
@@ -93,16 +100,32 @@ def test_a_rate_answers_marks_once_a_round_trip(tmp_path):
     assert after == pytest.approx([0.7 * before, 0.7 * before, 0.49 * before], rel=0.001)
 
 
+def test_owls_window_answers_marks_as_cubic_does(tmp_path):
+    """By ssthresh at once; the window follows until the end of the round trip."""
+    with serving(tmp_path / "model", "headway_owl", HOLD) as agent:
+        before, *after = marked(agent, "headway_owl", lambda flow: (flow.info().cwnd, flow.info().ssthresh))
+    first = reduced(before[0])
+    assert [ssthresh for _, ssthresh in after] == [first, first, reduced(first)]
+    assert after[1] == (first, first)
+
+
 @contextmanager
 def limited(cwnd):
-    """Connections to 127.8.0.1 have at most this window. The first one has it not: it makes the kernel's entry."""
+    """Connections to 127.8.0.1 have at most this window, and begin in congestion avoidance, where Owl decides.
+
+    The first one has it not: it makes the kernel's entry.
+    """
     words = ["local", "127.8.0.0/16", "dev", "lo"]
-    subprocess.run(["ip", "route", "add", *words, "cwnd", "lock", str(cwnd)], check=True)
+    limits = ["cwnd", "lock", str(cwnd), "ssthresh", "lock", str(cwnd - 2)]
+    before = NO_SSTHRESH.read_text()
+    subprocess.run(["ip", "route", "add", *words, *limits], check=True)
+    NO_SSTHRESH.write_text("0")
     try:
         with connected("127.8.0.1", "cubic") as sender:
             sender.sendall(bytes(1000))
         yield
     finally:
+        NO_SSTHRESH.write_text(before)
         subprocess.run(["ip", "route", "del", *words], check=True)
         subprocess.run(["ip", "tcp_metrics", "flush", "127.8.0.1"], check=False, capture_output=True)
 
@@ -126,8 +149,10 @@ def connected(address, controller):
         reader.join()
 
 
-@pytest.mark.parametrize("controller", ["headway_window", "headway_rate"])
-def test_no_window_is_above_the_routes_limit(tmp_path, controller):
+@pytest.mark.parametrize("controller", ["headway_owl", "headway_window", "headway_rate", "headway_bbr"])
+def test_no_window_is_above_the_routes_limit(tmp_path, controller, request):
+    if controller == "headway_bbr":
+        request.getfixturevalue("bbr")
     cwnds = set()
     with (
         serving(tmp_path / "model", controller, GROW) as agent,

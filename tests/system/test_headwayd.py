@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -21,7 +20,7 @@ import daemon
 import needs
 from headway._native import find_headwayd
 from headway.models import folder as model_folder
-from kernel import path
+from kernel import attacks, path
 from kernel.agents import counted, seen, sending
 from kernel.models import HOLD, always, put_model, write_model
 from waiting import until
@@ -235,33 +234,14 @@ def test_what_the_guard_did_is_seen_though_the_ring_was_full(tmp_path):
         seen(agent, lambda one: one["guard_trips"] >= 1)
 
 
-STORM = """
-import socket
-listener = socket.create_server(("127.0.0.1", 0))
-with socket.create_connection(listener.getsockname()) as s, listener.accept()[0] as far:
-    while True:
-        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"headway_owl")
-        s.sendall(b"x")
-        far.sendall(far.recv(1))
-        s.recv(1)
-        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
-"""
-"""Takes the controller for a packet, whose acknowledgement the answer brings."""
-
-
-def test_a_storm_of_opens_holds_up_nobody():
-    with daemon.Daemon("--policy", "owl:online=true", "--loopback") as agent:
-        storms = [subprocess.Popen([sys.executable, "-c", STORM]) for _ in range(4)]
-        try:
-            counted(agent, "flows_opened", 10_000)
-            assert agent.status()["counters"]["flows"] <= 4
-            agent.signal(signal.SIGTERM)
-            assert agent.process.wait(120) == 0
-            assert agent.log.count("\n") < 100
-        finally:
-            for storm in storms:
-                storm.kill()
-                storm.wait()
+def test_an_agent_ends_while_flows_storm_it():
+    served = daemon.Daemon("--policy", "owl:online=true", *attacks.OPTIONS)
+    with served as agent, attacks.under_way("storm", "headway_owl", agent.socket):
+        counted(agent, "flows_opened", 10_000)
+        assert agent.status()["counters"]["flows"] <= attacks.FLOWS
+        agent.signal(signal.SIGTERM)
+        assert agent.process.wait(120) == 0
+        assert agent.log.count("\n") < 100
 
 
 def test_the_thread_that_learns_gives_way_to_all_others():

@@ -2,17 +2,14 @@
 
 import socket
 import struct
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 
 import pytest
 
 import daemon
-from kernel import path
+from kernel import attacks, path
 from kernel.agents import counted
-from kernel.flood import flood
 from waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
@@ -204,44 +201,6 @@ def test_who_may_not_learn_is_cubics_without_a_trip():
         until(learns_now, lambda: agent.log)
 
 
-AS_NOBODY = """
-import os, socket, sys, time
-
-os.setgroups([])
-os.setresgid(65534, 65534, 65534)
-os.setresuid(65534, 65534, 65534)
-listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-pairs = []
-for _ in range(int(sys.argv[2])):
-    near = socket.socket()
-    near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, sys.argv[1].encode())
-    near.connect(listener.getsockname())
-    far, _ = listener.accept()
-    near.sendall(b"x")
-    assert far.recv(1) == b"x"
-    pairs.append((near, far))
-print("sent", flush=True)
-# Each acknowledgement of one without a slot is a look for one, at most once a second.
-while True:
-    time.sleep(0.05)
-    for near, far in pairs:
-        near.sendall(b"x")
-        far.recv(1)
-"""
-"""A user without privileges who takes as many slots as he can get."""
-
-
-@contextmanager
-def nobody(controller, count):
-    command = [sys.executable, "-c", AS_NOBODY, controller, str(count)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout.readline() == "sent\n"
-            yield
-        finally:
-            process.kill()
-
-
 @pytest.mark.parametrize(
     ("policy", "controller"),
     [
@@ -255,17 +214,17 @@ def test_one_user_takes_no_more_than_a_share(policy, controller, request):
     """Others are served meanwhile, and get answers; his places are free again once he has gone."""
     if controller == "headway_bbr":
         request.getfixturevalue("bbr")
-    options = ["--policy", policy, "--controllers", controller, "--flows", "8", "--learners", "8", "--loopback"]
+    options = ["--policy", policy, "--controllers", controller, "--flows", "8", "--learners", "8", *attacks.OPTIONS]
     with daemon.Daemon(*options) as agent:
         for opened in (0, 8):
-            with nobody(controller, 30), pairs(controller, 4) as own:
+            with attacks.under_way("slots", controller, agent.socket), pairs(controller, 4) as own:
                 until(lambda: agent.status()["counters"]["user_full"] > 0, agent.status)
 
                 def all_are_served(own=own):
                     for pair in own:
                         pair.send()
                     users = [one["user"] for one in agent.status()["flows"]]
-                    return sorted(users) == [0] * 4 + [65534] * 4
+                    return sorted(users) == [0] * 4 + [attacks.USER] * 4
 
                 until(all_are_served, agent.status)
                 status = agent.status()
@@ -286,17 +245,3 @@ def test_loopback_is_served_only_if_that_is_asked_for(host):
                 if flows:
                     until(lambda flows=flows: len(agent.status()["flows"]) == flows, agent.status)
             assert opened_and_full(agent) == (flows, 0)
-
-
-def test_a_user_whose_flows_ask_for_too_much_waits_and_others_are_answered():
-    options = ["--policy", "rax", "--controllers", "headway_window", "--loopback"]
-    with daemon.Daemon(*options) as agent, flood("headway_window", 32), pairs("headway_window", 1) as (own,):
-
-        def is_answered_meanwhile():
-            own.send()
-            status = agent.status()
-            flows = [one for one in status["flows"] if one["user"] == 0]
-            answers = sum(one["decisions"] for one in flows)
-            return status["counters"]["delayed"] > 1000 and answers > 20
-
-        until(is_answered_meanwhile, agent.status)

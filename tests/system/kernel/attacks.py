@@ -1,0 +1,147 @@
+"""Attacks on an agent by a user without privileges. Run as a program, this file is that user."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+USER = 65534
+FLOWS = 40
+"""Of an attack."""
+METRICS = ("127.0.0.1", 19465)
+"""Where the agent has them: any user can ask."""
+OPTIONS = ("--loopback", "--metrics", f"{METRICS[0]}:{METRICS[1]}")
+"""Of the agent: what its attackers can reach."""
+
+Pairs = list[tuple[socket.socket, socket.socket]]
+
+
+def choose(near: socket.socket, controller: str) -> None:
+    near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
+
+
+def connected() -> Pairs:
+    """Connections over loopback, both ends of each. Small packets have more acknowledgements."""
+    made = []
+    with socket.create_server(("127.0.0.1", 0), backlog=FLOWS) as listener:
+        for _ in range(FLOWS):
+            near = socket.socket()
+            near.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 200)
+            near.connect(listener.getsockname())
+            made.append((near, listener.accept()[0]))
+    return made
+
+
+def storm(controller: str, _socket: str, begun: Callable[[], None]) -> None:
+    """Flows begin, have one acknowledgement and end: an OPEN, a report and a CLOSE of each."""
+    pairs = connected()
+    begun()
+    while True:
+        for near, _ in pairs:
+            choose(near, controller)
+            near.sendall(b"x")
+        for near, far in pairs:
+            # The answer brings the acknowledgement.
+            far.sendall(far.recv(1))
+            near.recv(1)
+        for near, _ in pairs:
+            choose(near, "reno")
+
+
+def slots(controller: str, _socket: str, begun: Callable[[], None]) -> None:
+    """Flows that stay, and send just enough to look for a slot whenever they may: once a second."""
+    pairs = connected()
+    for near, _ in pairs:
+        choose(near, controller)
+    begun()
+    while True:
+        for near, far in pairs:
+            near.sendall(b"x")
+            far.recv(1)
+        time.sleep(0.05)
+
+
+def decisions(controller: str, _socket: str, begun: Callable[[], None]) -> None:
+    """Flows that send all the time, each of whose acknowledgements asks for a decision."""
+    pairs = connected()
+    for near, far in pairs:
+        choose(near, controller)
+        near.setblocking(False)
+        far.setblocking(False)
+    begun()
+    while True:
+        for near, far in pairs:
+            for do in (lambda near=near: near.send(bytes(4000)), lambda far=far: far.recv(65536)):
+                with suppress(BlockingIOError):
+                    do()
+
+
+def clients(_controller: str, control: str, begun: Callable[[], None]) -> None:
+    """Clients of the metrics that say nothing, or nonsense, or ask again. The control socket refuses them."""
+    with socket.socket(socket.AF_UNIX) as one:
+        try:
+            one.connect(control)
+        except PermissionError:
+            pass
+        else:
+            raise AssertionError("anybody may use the control socket")
+    asked = {b"": b"", b"nonsense\r\n\r\n": b"HTTP/1.1 400", b"GET /metrics HTTP/1.1\r\n\r\n": b"HTTP/1.1 200"}
+
+    def ask(word: bytes, answer: bytes) -> None:
+        with socket.socket() as one:
+            one.connect(METRICS)
+            one.sendall(word)
+            said = b"".join(iter(lambda: one.recv(1 << 16), b""))
+        assert said.startswith(answer), said
+
+    def always(word: bytes, answer: bytes) -> None:
+        while True:
+            ask(word, answer)
+
+    for one in asked.items():
+        ask(*one)
+        for _ in range(4):
+            threading.Thread(target=always, args=one).start()
+    begun()
+
+
+ATTACKS = {attack.__name__: attack for attack in (storm, slots, decisions, clients)}
+REFUSED = {
+    "storm": {"flows_opened": 1000, "user_full": 1},
+    "slots": {"user_full": 1},
+    "decisions": {"user_full": 1, "delayed": 1000},
+    "clients": {},
+}
+"""What shows that an attack is under way, and what it was not given: counts of the agent, at least."""
+
+
+def has_effect(attack: str, counters: dict[str, int]) -> bool:
+    """Whether the agent's counters show the attack."""
+    return all(counters[name] >= least for name, least in REFUSED[attack].items())
+
+
+@contextmanager
+def under_way(attack: str, controller: str, control: str) -> Iterator["subprocess.Popen[str]"]:
+    """A process of that user that attacks the agent of this control socket, with flows of this controller."""
+    # The socket's own mode is to refuse its clients, and not its folder's.
+    Path(control).parent.chmod(0o711)
+    command = [sys.executable, __file__, attack, controller, control]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == "begun\n"
+            yield process
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    os.setgroups([])
+    os.setresgid(USER, USER, USER)
+    os.setresuid(USER, USER, USER)
+    ATTACKS[sys.argv[1]](sys.argv[2], sys.argv[3], lambda: print("begun", flush=True))

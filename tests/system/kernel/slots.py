@@ -1,0 +1,53 @@
+"""When an agent answered a flow, as the flow sees it: in the map that both share."""
+
+import ctypes
+import mmap
+import os
+import platform
+import struct
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+ACTION = struct.Struct("=8Q2H3I")
+"""struct headway_action of crates/kernel/bpf/abi.h."""
+BPF_OBJ_GET = 7
+BPF = {"x86_64": 321, "aarch64": 280}[platform.machine()]
+"""The number of bpf(2)."""
+
+
+class ObjectGet(ctypes.Structure):
+    """Of union bpf_attr (linux/bpf.h)."""
+
+    _fields_ = (("pathname", ctypes.c_uint64), ("bpf_fd", ctypes.c_uint32), ("file_flags", ctypes.c_uint32))
+
+
+class Slots:
+    """The slots of an agent with these pins, and so many flows at most."""
+
+    def __init__(self, pins: Path, flows: int) -> None:
+        (pin,) = pins.rglob("actions")
+        name = ctypes.create_string_buffer(bytes(pin))
+        attr = ObjectGet(pathname=ctypes.addressof(name))
+        libc = ctypes.CDLL(None, use_errno=True)
+        fd = libc.syscall(BPF, BPF_OBJ_GET, ctypes.byref(attr), ctypes.sizeof(attr))
+        if fd < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(pin))
+        try:
+            self.memory = mmap.mmap(fd, ACTION.size * flows, prot=mmap.PROT_READ)
+        finally:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.memory.close()
+
+    def answer(self, flow: int) -> tuple[int, int] | None:
+        """Of the newest answer: when the acknowledgement arrived that it answers, and when it was there, in ns."""
+        for decided_ns, answered_ns, *_, sequence, number in ACTION.iter_unpack(self.memory[:]):
+            # An odd sequence: it is being written.
+            if number == flow and sequence % 2 == 0:
+                return decided_ns, answered_ns
+        return None

@@ -36,7 +36,7 @@ struct flow {
 	__u32 srtt_us;       /* times 8, as the kernel keeps it */
 	__u32 mdev_us;       /* times 4 */
 	__u32 min_rtt_us;
-	bool is_cubics;      /* by the guard, or as nobody decides */
+	bool is_cubics;      /* by the guard, for HEADWAY_LEAVE, or under --shadow */
 	bool is_left;        /* nobody decides: HEADWAY_LEAVE */
 	bool is_pending;     /* an acknowledgement that no record tells of yet */
 	bool is_asked;       /* and has not answered */
@@ -461,12 +461,12 @@ static __always_inline void carry_out(struct flow *f, int judgement, __u64 now_n
 	say_verdict(f, now_ns, f->is_cubics ? reason : 0);
 }
 
-/* Nobody decides for the flow, or somebody does again: that is no trip, and the agent knows. */
-static __always_inline int leave(struct sock *sk, struct flow *f, __u64 now_ns)
+/* Cubic has the flow although no guard took it, or does not any more: that is no trip, and the agent knows. */
+static __always_inline int leave(struct sock *sk, struct flow *f, bool is_left, __u64 now_ns)
 {
-	if (f->is_left == f->is_cubics)
+	if (is_left == f->is_cubics)
 		return HEADWAY_CUBICS;
-	f->is_cubics = f->is_left;
+	f->is_cubics = is_left;
 	headway_guard_forget(&f->guard);
 	if (f->is_cubics)
 		return HEADWAY_TRIPS;
@@ -478,12 +478,12 @@ static __always_inline int leave(struct sock *sk, struct flow *f, __u64 now_ns)
 static __always_inline int judgement_of(struct sock *sk, struct flow *f, const struct headway_settings *set,
 					const struct headway_record *r)
 {
+	/* A shadow may follow an agent whose policy had the flow. */
+	bool is_left = f->is_left || set->is_shadow;
 	int judgement;
 
-	if (set->is_shadow)
-		return HEADWAY_CUBICS;
-	if (f->is_left || (f->is_cubics && !f->guard.reason))
-		return leave(sk, f, r->now_ns);
+	if (is_left || (f->is_cubics && !f->guard.reason))
+		return leave(sk, f, is_left, r->now_ns);
 	judgement = judge(&f->guard, limits_of(f, set), r);
 	carry_out(f, judgement, r->now_ns);
 	return judgement;

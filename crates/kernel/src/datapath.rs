@@ -311,12 +311,10 @@ impl Datapath {
 
     /// Whose the flow is: `judgement_of()`.
     fn judge(&mut self, record: &Record, settings: &SettingValues) {
-        if settings.is_shadow != 0 {
-            return;
-        }
-        let is_nobodys = self.is_left || (self.in_fallback && self.guard().is_fine());
-        let verdict = match is_nobodys {
-            true => self.leave(record.now()),
+        let is_left = self.is_left || settings.is_shadow != 0;
+        let is_unjudged = is_left || (self.in_fallback && self.guard().is_fine());
+        let verdict = match is_unjudged {
+            true => self.leave(is_left, record.now()),
             false => {
                 self.guard.set_limits(self.limits(settings));
                 self.guard.judge(record)
@@ -333,19 +331,19 @@ impl Datapath {
             }
             Verdict::Policy | Verdict::Fallback => return,
         }
-        if !is_nobodys {
+        if !is_unjudged {
             let (reason, trips) = (self.guard().reason() as u32, self.guard().trips());
             self.kernel.judged(self.place, record.now(), reason, trips);
         }
     }
 
     /// `leave()`
-    fn leave(&mut self, now: Time) -> Verdict {
-        if self.is_left == self.in_fallback {
+    fn leave(&mut self, is_left: bool, now: Time) -> Verdict {
+        if is_left == self.in_fallback {
             return Verdict::Fallback;
         }
         self.guard.forget();
-        if self.is_left {
+        if is_left {
             return Verdict::Trip;
         }
         self.guard.begin_anew(now, self.control().cwnd);

@@ -7,7 +7,7 @@ use headway_policy::schemes::PolicySpec;
 use headwayd::Controller;
 use headwayd::agent::{Agent, AgentOptions, Policies, Store};
 
-use crate::host::{Case, Fault, Program, World, at, status};
+use crate::host::{Case, Fault, HOLDS, Program, World, at, status};
 
 const POLICIES: [(Controller, &str); 4] = [
     (Controller::Owl, "owl"),
@@ -86,6 +86,55 @@ fn a_flow_comes_back_to_an_agent_that_is_late() {
         );
         assert_eq!(world.trips(Reason::Stale), 1, "{controller:?}");
         assert_eq!(world.count("reports_of_unknown_flows"), 0);
+    }
+}
+
+/// Cubic controls every flow under `--shadow`, also those that a policy had before. The policy has
+/// them again as soon as the next agent is no shadow.
+#[test]
+fn a_shadow_takes_over_flows_that_a_policy_had() {
+    for (controller, policy) in POLICIES {
+        let normal = Case {
+            controller: Some(controller),
+            seconds: 40,
+            ..Case::of(policy)
+        };
+        let shadow = Case {
+            options: AgentOptions {
+                is_shadow: true,
+                ..AgentOptions::default()
+            },
+            ..normal.clone()
+        };
+        let mut world = World::new(&normal);
+        world.run_until(at(6000));
+        world.restart(&shadow);
+        world.run_until(at(6500));
+        let guard = world.status()["flows"][0]["guard"].clone();
+        assert_eq!(guard, "cubic", "{controller:?}");
+        world.run_until(at(24_000));
+        // Cubic fills the queue until packets are lost, and keeps seven tenths of its window.
+        let windows: Vec<f64> = {
+            let seen = world.seen();
+            let states = seen.from(0, at(12_000)).iter();
+            let open = states.filter(|state| !state.is_repairing);
+            open.map(|state| state.cwnd).collect()
+        };
+        let most = windows.iter().copied().fold(0.0, f64::max);
+        let least = windows.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(
+            (0.95..1.1).contains(&(most / HOLDS)),
+            "{controller:?}: {most}"
+        );
+        assert!(
+            (0.65..0.75).contains(&(least / most)),
+            "{controller:?}: {least} of {most}"
+        );
+        assert_eq!(world.kernel.counters().trips, [0; 8], "{controller:?}");
+        world.restart(&normal);
+        world.run_until(at(26_000));
+        let guard = world.status()["flows"][0]["guard"].clone();
+        assert_eq!(guard, "policy", "{controller:?}");
     }
 }
 

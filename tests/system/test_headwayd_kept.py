@@ -168,6 +168,35 @@ def test_a_policy_in_the_kernel_goes_on_without_an_agent(tmp_path, keep):
             assert second.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
 
 
+def test_a_shadow_takes_the_flows_of_the_agent_before_it(tmp_path, keep):
+    """Of a policy in the kernel: what the agent decides, the guard may have taken meanwhile."""
+    policy = "aurora:model=int8-v1"
+    with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
+        number = seen(agent, lambda told: told["guard"] == "policy")["flow"]
+        end(agent, signal.SIGKILL)
+        with serves(policy, keep, "--shadow") as shadow:
+            told = seen(shadow, lambda told: told["guard"] == "cubic")
+            assert (told["flow"], told["guard_trips"]) == (number, 0)
+            flow.goes_on()
+
+
+def test_a_start_that_fails_changes_nothing_that_is_kept(tmp_path, keep, cgroup):
+    policy = "aurora:model=int8-v1"
+    with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
+        number = seen(agent)["flow"]
+        end(agent, signal.SIGKILL)
+        # With another policy, for which flows would ask an agent. The cgroup is refused after the programs are adopted.
+        options = ["--policy", "aurora", "--name", NAME, "--loopback", "--cgroup", str(cgroup)]
+        without = ["setpriv", "--bounding-set=-net_admin,-sys_admin"]
+        with pytest.raises(RuntimeError, match="--cgroup"), daemon.Daemon(*options, within=without, keep=keep):
+            pass
+        # Longer than the guard waits for an answer.
+        flow.outlasts(1.0)
+        with serves(policy, keep) as second:
+            assert seen(second)["flow"] == number
+            assert second.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
+
+
 def test_unload_takes_everything_away(tmp_path, keep):
     """And who asks nobody is told what is pinned."""
     with serves("owl", keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:

@@ -207,9 +207,10 @@ def test_who_may_not_learn_is_cubics_without_a_trip():
 AS_NOBODY = """
 import os, socket, sys, time
 
+user = int(sys.argv[3])
 os.setgroups([])
-os.setresgid(65534, 65534, 65534)
-os.setresuid(65534, 65534, 65534)
+os.setresgid(user, user, user)
+os.setresuid(user, user, user)
 listener = socket.create_server(("127.0.0.1", 0), backlog=64)
 pairs = []
 for _ in range(int(sys.argv[2])):
@@ -232,8 +233,8 @@ while True:
 
 
 @contextmanager
-def nobody(controller, count):
-    command = [sys.executable, "-c", AS_NOBODY, controller, str(count)]
+def nobody(controller, count, user=65534):
+    command = [sys.executable, "-c", AS_NOBODY, controller, str(count), str(user)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "sent\n"
@@ -273,6 +274,19 @@ def test_one_user_takes_no_more_than_a_share(policy, controller, request):
                 assert [one["policy"] for one in served] == [policy] * 4
                 assert status["counters"]["flows_opened"] == opened + 8
             until(lambda: not agent.status()["flows"], agent.status)
+
+
+def test_the_same_user_of_two_containers_is_two_users():
+    """/etc/subuid gives each owner a block of 65,536 numbers: root of their containers has the first of each."""
+    first, second = 100_000, 100_000 + 65_536
+    options = ["--policy", "owl", "--flows", "8", "--loopback"]
+    with daemon.Daemon(*options) as agent, nobody("headway_owl", 6, first):
+        until(lambda: len(agent.status()["flows"]) == 4, agent.status)
+        with nobody("headway_owl", 6, second):
+            until(
+                lambda: sorted(one["user"] for one in agent.status()["flows"]) == [first] * 4 + [second] * 4,
+                agent.status,
+            )
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1"])

@@ -17,7 +17,7 @@
 /* A flow that found no slot looks again so much later. */
 #define HEADWAY_LOOK_AGAIN_NS 1000000000ull
 
-/* Users whose numbers agree in the lowest 16 bits share a share: an array needs no clean-up, and has no races. */
+/* An array needs no clean-up, and has no races. Users who are far apart may have the same element: then they share. */
 #define HEADWAY_USERS 65536
 
 #define HEADWAY_NO_SLOT 0xffffffffu
@@ -273,10 +273,13 @@ static __always_inline void open_guard(struct sock *sk, struct flow *f, __u64 no
 	headway_guard_open(&f->guard, now_ns, tp->snd_cwnd, tp->snd_ssthresh < TCP_INFINITE_SSTHRESH ? tp->snd_ssthresh : 0);
 }
 
-/* How many slots a user's flows have; nothing for root, who may do anything anyway. */
+/*
+ * How many slots a user's flows have; nothing for root, who may do anything anyway. 2^32 divided by the golden ratio
+ * spreads numbers that are close, and those that differ by a multiple of 65,536: /etc/subuid has such blocks.
+ */
 static __always_inline __u32 *slots_of(__u32 user)
 {
-	__u32 index = user % HEADWAY_USERS;
+	__u32 index = (user * 0x9e3779b1u) >> 16;
 
 	return user ? bpf_map_lookup_elem(&slots_of_users, &index) : 0;
 }

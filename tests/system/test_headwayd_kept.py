@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,6 +154,22 @@ def test_flows_and_listening_sockets_outlive_a_crash(tmp_path, keep):
 
 def test_flows_and_listening_sockets_outlive_an_upgrade(tmp_path, keep):
     outlives(tmp_path, keep, ["owl"], signal.SIGTERM)
+
+
+@pytest.mark.parametrize("policy", ["owl", "aurora", "rax-pretrained"])
+def test_a_flow_that_begins_while_nobody_serves_is_cubics(tmp_path, keep, policy):
+    """Not only once the guard has noticed: it takes no slot, and the first acknowledgement with an agent takes one."""
+    with serves(policy, keep) as agent:
+        end(agent, signal.SIGKILL)
+        # Longer than an agent says that it serves.
+        time.sleep(1.0)
+        with path.flow(tmp_path, NAME, path.LASTS_S) as flow:
+            flow.outlasts(1.0)
+            with serves(policy, keep) as second:
+                told = seen(second, lambda told: told["decisions"] > 3 and told["guard"] == "policy")
+                assert (told["flow"], told["guard_trips"]) == (1, 0)
+                assert second.status()["counters"]["flows_opened"] == 1
+                assert set(second.status()["counters"]["guard_trips_by_reason"].values()) == {0}
 
 
 def test_a_policy_in_the_kernel_goes_on_without_an_agent(tmp_path, keep):

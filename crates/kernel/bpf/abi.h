@@ -25,7 +25,7 @@ typedef uint64_t __u64;
 #endif
 
 #define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
-#define HEADWAY_VERSION 9
+#define HEADWAY_VERSION 10
 
 /* Kinds of messages from the kernel, through a ring buffer. */
 enum headway_kind {

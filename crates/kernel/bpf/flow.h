@@ -345,6 +345,7 @@ static __attribute__((noinline)) int enter(struct sock *sk, struct flow *f)
 static __always_inline bool is_served(struct sock *sk, struct flow *f, const struct headway_settings *set, bool is_own)
 {
 	bool is_apart = f->slot >= HEADWAY_FLOWS && !set->serves_loopback && is_loopback(sk);
+	__u64 now_ns = tcp_sk(sk)->tcp_clock_cache;
 
 	if (is_apart)
 		is_own = 0;
@@ -352,7 +353,10 @@ static __always_inline bool is_served(struct sock *sk, struct flow *f, const str
 		f->is_own = 0;
 		headway_guard_forget(&f->guard);
 	}
-	if (f->slot < HEADWAY_FLOWS || (!is_apart && tcp_sk(sk)->tcp_clock_cache >= f->due_ns && enter(sk, f)))
+	if (f->slot < HEADWAY_FLOWS)
+		return 1;
+	/* Without an agent a slot is of no use: nobody would be asked, and the guard would have to notice. */
+	if (!is_apart && now_ns >= f->due_ns && now_ns < VOLATILE(set->served_until_ns) && enter(sk, f))
 		return 1;
 	f->is_own = is_own;
 	f->is_new &= is_own;

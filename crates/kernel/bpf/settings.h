@@ -9,6 +9,7 @@ struct headway_settings {
 	__u64 initial_rate;       /* headway_rate: bytes a second on the wire */
 	__u64 min_rate;
 	__u64 max_rate;
+	__u64 served_until_ns;    /* by bpf_ktime_get_ns(), and moved on by an agent that runs: then no flow takes a slot any more */
 	__u32 report_interval_us; /* the least time between two records of a flow, unless it asks; 0: one record for each acknowledgement */
 	__u32 grows;              /* headway_owl: does Cubic's window grow where the policy may act? */
 	__u32 is_shadow;          /* Cubic decides, and the agent is asked what it would have done */

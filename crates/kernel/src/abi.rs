@@ -10,7 +10,7 @@ pub const MAGIC: u32 = 0x5957_4448;
 /// `HEADWAY_VERSION`. It stands for the meaning of all maps that programs and agents share,
 /// [`SettingValues`] and [`Known`] among them: an agent goes on with pinned programs of this
 /// version.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
 
 /// `HEADWAY_OPEN`
 pub const OPEN: u16 = 1;
@@ -243,6 +243,8 @@ pub struct SettingValues {
     pub min_rate: u64,
     /// The most.
     pub max_rate: u64,
+    /// On the programs' clock. From then on no flow takes a slot: an agent that runs moves it on.
+    pub served_until_ns: u64,
     /// The least time between two records of a flow, unless it asks; 0: one record for each
     /// acknowledgement.
     pub report_interval_us: u32,
@@ -268,6 +270,7 @@ impl Default for SettingValues {
             initial_rate: 0,
             min_rate: 0,
             max_rate: 0,
+            served_until_ns: 0,
             report_interval_us: 0,
             grows: 0,
             is_shadow: 0,

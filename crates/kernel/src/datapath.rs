@@ -215,7 +215,10 @@ impl Datapath {
             self.is_own = false;
             self.guard.forget();
         }
-        if self.place.is_some() || (now >= self.due && self.enter(now)) {
+        if self.place.is_some() {
+            return true;
+        }
+        if now >= self.due && now < self.kernel.served_until() && self.enter(now) {
             return true;
         }
         self.is_own = is_own;

@@ -167,12 +167,25 @@ impl FakeKernel {
         settings.check()?;
         let mut state = self.state();
         let generation = state.own_policy.generation.wrapping_add(2);
-        state.settings = settings;
+        state.settings = SettingValues {
+            served_until_ns: state.settings.served_until_ns,
+            ..settings
+        };
         state.own_policy = Int8 {
             generation: own_policy.map_or(0, |_| generation),
             ..own_policy.cloned().unwrap_or_default()
         };
         Ok(())
+    }
+
+    /// An agent serves flows until then, unless it says so again. At first nobody does.
+    pub fn set_served_until(&self, until: Time) {
+        self.state().settings.served_until_ns = TcpSock::now_ns(until);
+    }
+
+    /// Until when an agent serves flows.
+    pub fn served_until(&self) -> Time {
+        Time::from_nanos(self.state().settings.served_until_ns)
     }
 
     /// Says whether messages are being read: if not, a question wakes the agent.

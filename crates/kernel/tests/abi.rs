@@ -135,7 +135,7 @@ fn what_is_no_message_is_refused_in_one_line() {
     );
     refused(
         |r| r.header.version = 3,
-        "speak version 3 of the ABI and this agent version 9",
+        "speak version 3 of the ABI and this agent version 10",
     );
     refused(|r| r.header.kind = 9, "no message of kind 9");
     refused(

@@ -1,7 +1,7 @@
 //! Programs that outlive their agent: what is pinned in a bpffs, and which agent has it.
 //!
 //! `FOLDER/NAME` belongs to the controller of that name, and its agent has it locked. In it is one
-//! folder with the pins, whose name says what they are: `headway_owl-8-1a2b3c4d5e6f` is the
+//! folder with the pins, whose name says what they are: `headway_owl-10-1a2b3c4d5e6f` is the
 //! program, the ABI, and the digest of the object (decision 48).
 
 use std::fs::{self, DirBuilder, File, TryLockError};
@@ -368,7 +368,7 @@ mod tests {
     fn a_folder_of_pins_says_what_they_are() {
         let own = Version::own(Controller::Owl);
         let folder = own.folder();
-        assert!(folder.starts_with("headway_owl-9-"), "{folder}");
+        assert!(folder.starts_with("headway_owl-10-"), "{folder}");
         assert_eq!(Version::read(&folder), Some(own.clone()));
         assert!(own.fits(Controller::Owl) && !own.fits(Controller::Rate));
         let newer = Version {
@@ -382,7 +382,7 @@ mod tests {
             ..own
         };
         assert!(other.fits(Controller::Owl));
-        for nonsense in ["", "headway_owl", "headway_owl-x-1", "8-1", "tc-8-1"] {
+        for nonsense in ["", "headway_owl", "headway_owl-x-1", "10-1", "tc-10-1"] {
             assert_eq!(Version::read(nonsense), None, "{nonsense}");
         }
     }
@@ -397,10 +397,10 @@ mod tests {
     fn what_others_have_pinned_is_not_ours() {
         let all = std::env::temp_dir().join(format!("headwayd-kept-{}", std::process::id()));
         for folder in [
-            "owl/headway_owl-8-0",
+            "owl/headway_owl-10-0",
             "empty",
-            "cilium/tc-8-0",
-            "mixed/headway_owl-8-0",
+            "cilium/tc-10-0",
+            "mixed/headway_owl-10-0",
         ] {
             fs::create_dir_all(all.join(folder)).expect("a folder");
         }

@@ -1,5 +1,6 @@
 //! A program, loaded and registered.
 
+use headway_cc::Time;
 use headway_fixed::Int8;
 use headway_kernel::abi::{Known, SettingValues};
 use headway_machine::Machine;
@@ -230,6 +231,11 @@ impl Program {
             place.write(own_policy);
         }
         Ok(())
+    }
+
+    /// Tells the program that flows may take slots until then.
+    pub fn set_served_until(&self, until: Time) {
+        self.settings.set_served_until(until);
     }
 
     /// Tells the program whether the agent is reading its messages. If not, a flow's request wakes

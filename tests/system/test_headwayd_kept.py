@@ -202,7 +202,8 @@ def test_a_start_that_fails_changes_nothing_that_is_kept(tmp_path, keep, cgroup)
     with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
         number = seen(agent)["flow"]
         end(agent, signal.SIGKILL)
-        # With another policy, for which flows would ask an agent. The cgroup is refused after the programs are adopted.
+        # With another policy, for which flows would ask an agent. The cgroup is refused after the
+        # programs are adopted.
         options = ["--policy", "aurora", "--name", NAME, "--loopback", "--cgroup", str(cgroup)]
         without = ["setpriv", "--bounding-set=-net_admin,-sys_admin"]
         with pytest.raises(RuntimeError, match="--cgroup"), daemon.Daemon(*options, within=without, keep=keep):

@@ -216,8 +216,8 @@ fn a_flow_has_a_slot_from_its_first_acknowledgement_on() {
     assert_eq!(messages(&kernel), [(OPEN, 0), (REPORT, 0), (CLOSE, 0)]);
 }
 
-/// Its controller has it, and nothing is counted. The first acknowledgement that finds an agent takes
-/// a slot.
+/// Its controller has it, and nothing is counted. The first acknowledgement that finds an agent
+/// takes a slot.
 #[test]
 fn a_flow_takes_no_slot_while_nobody_serves() {
     let kernel = FakeKernel::new(1 << 16);

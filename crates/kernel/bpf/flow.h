@@ -197,14 +197,21 @@ static __always_inline void write_header(struct headway_header *header, const st
 	header->size = size;
 }
 
-/* To the agent, which is not woken: has it room? */
-static __always_inline bool send(void *message, __u16 size)
+/* To the agent, which it may wake: has it room? */
+static __always_inline bool send_with(void *message, __u16 size, __u64 flags)
 {
-	bool is_sent = !bpf_ringbuf_output(&messages, message, size, BPF_RB_NO_WAKEUP);
+	bool is_sent = !bpf_ringbuf_output(&messages, message, size, flags);
 
 	if (!is_sent)
 		COUNT(ring_dropped);
+	else if (flags == BPF_RB_FORCE_WAKEUP)
+		COUNT(wakes);
 	return is_sent;
+}
+
+static __always_inline bool send(void *message, __u16 size)
+{
+	return send_with(message, size, BPF_RB_NO_WAKEUP);
 }
 
 static __always_inline void map_address(__u8 *to, __u32 address)
@@ -436,22 +443,27 @@ static __always_inline void say_verdict(const struct flow *f, __u64 now_ns, __u3
 }
 
 /*
- * The agent is to read its messages soon. To wake it takes tens of microseconds where its processor sleeps: much more
- * than all the rest of an acknowledgement. So it says whether it is awake. Before it sleeps it says that it is not,
- * and reads once more; here the question was sent before this is read, and sending is a full barrier: one of both sees
- * the other. A message that is none wakes it.
+ * A question, which the agent is to read soon. To wake it takes tens of microseconds where its processor sleeps: much
+ * more than all the rest of an acknowledgement. So it says whether it is awake. Before it sleeps it says that it is not,
+ * and reads once more. Here that is read again once the question was sent, and sending is a full barrier: one of both
+ * sees the other. Then a record that is discarded wakes it.
  */
-static __always_inline void wake(const struct headway_settings *set)
+static __always_inline bool ask(const struct headway_settings *set, void *question, __u16 size)
 {
-	void *none;
+	void *discarded;
 
+	if (!VOLATILE(set->is_awake))
+		return send_with(question, size, BPF_RB_FORCE_WAKEUP);
+	if (!send(question, size))
+		return 0;
 	if (VOLATILE(set->is_awake))
-		return;
-	none = bpf_ringbuf_reserve(&messages, 8, 0);
-	if (!none)
-		return;
-	COUNT(wakes);
-	bpf_ringbuf_discard(none, BPF_RB_FORCE_WAKEUP);
+		return 1;
+	discarded = bpf_ringbuf_reserve(&messages, 8, 0);
+	if (discarded) {
+		COUNT(wakes);
+		bpf_ringbuf_discard(discarded, BPF_RB_FORCE_WAKEUP);
+	}
+	return 1;
 }
 
 /* What the guard has decided. */
@@ -535,10 +547,8 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 	if (!f->is_open)
 		say_open(sk, f, now_ns);
 	write_header(&told->header, f, HEADWAY_REPORT, sizeof(*told));
-	if (!send(told, sizeof(*told)))
-		f->is_asked = 0; /* the next acknowledgement asks anew; the guard counts from this one */
-	else if (asks)
-		wake(set);
+	if (!(asks ? ask(set, told, sizeof(*told)) : send(told, sizeof(*told))))
+		f->is_asked = 0; /* the next acknowledgement asks again; the guard counts from this one */
 	return judgement;
 }
 

@@ -309,10 +309,10 @@ impl FakeKernel {
         state.ring.push(verdict.as_bytes());
     }
 
-    /// A question was sent: an agent that sleeps is woken, if there is room for what wakes it.
+    /// A question was sent: an agent that sleeps is woken.
     pub fn wake(&self) {
         let mut state = self.state();
-        if state.settings.is_awake == 0 && state.ring.has_room(8) {
+        if state.settings.is_awake == 0 {
             state.counters.wakes += 1;
             state.is_woken = true;
         }

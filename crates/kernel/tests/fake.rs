@@ -233,6 +233,21 @@ fn a_flow_takes_no_slot_while_nobody_serves() {
     assert_eq!(messages(&kernel), [(OPEN, 0), (REPORT, 0)]);
 }
 
+/// It needs no further record to wake the agent.
+#[test]
+fn a_question_that_fills_the_ring_wakes_the_agent() {
+    // OPEN, with 8 bytes before it, and two reports.
+    let kernel = FakeKernel::new(80 + 2 * 120);
+    kernel.set_served_until(Time::NEVER);
+    let mut flow = flow(&kernel);
+    assert!(!kernel.is_woken(), "it cannot be steered yet");
+    after(&kernel, &mut flow, 3, None);
+    assert!(kernel.is_woken());
+    assert_eq!((kernel.counters().wakes, kernel.dropped()), (1, 0));
+    after(&kernel, &mut flow, 4, None);
+    assert_eq!(kernel.dropped(), 1, "there is no room for more");
+}
+
 #[test]
 fn who_finds_no_slot_looks_again_each_second() {
     let kernel = served(1);

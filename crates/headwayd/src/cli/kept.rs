@@ -151,8 +151,9 @@ fn without_agent(folder: &Folder) -> Vec<String> {
     let names = folder.names().unwrap_or_default().into_iter();
     let kept = names.filter_map(|name| {
         let Version { digest, abi, .. } = folder.find(&name)?;
-        let _free = folder.claim(&name).ok()?;
-        Some(format!("{name} (program {digest}, ABI {abi})"))
+        folder
+            .is_left(&name)
+            .then(|| format!("{name} (program {digest}, ABI {abi})"))
     });
     kept.collect()
 }

@@ -330,6 +330,23 @@ def test_unload_sets_the_default_back(keep):
         DEFAULT.write_text(before)
 
 
+def test_unload_sets_the_default_back_where_nothing_is_kept(keep):
+    before = DEFAULT.read_text()
+    DEFAULT.write_text("reno")
+    try:
+        with daemon.Daemon("--policy", "owl", "--name", NAME, "--no-keep", "--default") as agent:
+            words = ["unload", "--name", NAME, "--socket", agent.socket]
+            assert "is not kept" in run(keep, *words)
+            assert DEFAULT.read_text() == f"{NAME}\n", "an agent serves it"
+            agent.kill()
+            until(lambda: NAME not in daemon.registered())
+            assert DEFAULT.read_text() == f"{NAME}\n"
+            assert "is not kept" in run(keep, *words)
+            assert DEFAULT.read_text() == "reno\n"
+    finally:
+        DEFAULT.write_text(before)
+
+
 def test_a_folder_that_others_may_write_is_refused(bpffs, tmp_path):
     """So is one outside a bpffs."""
     (bpffs / "open").mkdir()

@@ -27,6 +27,15 @@ typedef uint64_t __u64;
 #define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
 #define HEADWAY_VERSION 10
 
+/* As many as the agent asks for, up to this: each has a slot. */
+#define HEADWAY_FLOWS 16384
+/* However far ahead an answer says that the next is due: without one for this time the agent is asked again. */
+#define HEADWAY_LATEST_DUE_NS 1000000000ull
+/* A question may have been dropped by an agent that ended. */
+#define HEADWAY_ASK_AGAIN_NS 100000000ull
+/* A flow that found no slot looks again so much later. */
+#define HEADWAY_LOOK_AGAIN_NS 1000000000ull
+
 /* Kinds of messages from the kernel, through a ring buffer. */
 enum headway_kind {
 	HEADWAY_OPEN = 1,   /* struct headway_open: a flow begins */

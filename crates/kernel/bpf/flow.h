@@ -7,15 +7,7 @@
 #include "abi.h"
 #include "settings.h"
 
-/* As many as the agent asks for, up to this: each has a slot. */
-#define HEADWAY_FLOWS 16384
 #define HEADWAY_RING (1 << 22)
-/* However far ahead an answer says that the next is due: without one for this time the agent is asked again. */
-#define HEADWAY_LATEST_DUE_NS 1000000000ull
-/* A question may have been dropped by an agent that ended. */
-#define HEADWAY_ASK_AGAIN_NS 100000000ull
-/* A flow that found no slot looks again so much later. */
-#define HEADWAY_LOOK_AGAIN_NS 1000000000ull
 
 /* An array needs no clean-up, and has no races. Users who are far apart may have the same element: then they share. */
 #define HEADWAY_USERS 65536
@@ -169,7 +161,10 @@ static __always_inline __u32 ip_header(struct sock *sk)
 	return is_ipv6(sk) ? 40 : 20;
 }
 
-/* Does a flow end where it begins? Every address of a host's is reached from that address itself; so is ::1. */
+/*
+ * Does a flow end where it begins? Every address of a host's, and so ::1, is reached from that address itself, unless
+ * the program binds another of them: such a flow is as any other.
+ */
 static __always_inline bool is_loopback(struct sock *sk)
 {
 	const __u32 *remote = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32;

@@ -1,6 +1,6 @@
-//! `bpf/abi.h` in Rust. `tests/abi.rs` compares both, byte by byte.
+//! `bpf/abi.h` and `bpf/settings.h` in Rust. `tests/abi.rs` compares sizes, offsets and constants.
 
-use headway_cc::{Kind, Param};
+use headway_cc::{Duration, Kind, Param};
 use headway_fixed::{LimitError, Limits};
 use headway_policy::{Action, AgentSpec, BaseSpec, Record};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -11,6 +11,15 @@ pub const MAGIC: u32 = 0x5957_4448;
 /// [`SettingValues`] and [`Known`] among them: an agent goes on with pinned programs of this
 /// version.
 pub const VERSION: u16 = 10;
+
+/// `HEADWAY_FLOWS`
+pub const FLOWS: u32 = 16384;
+/// `HEADWAY_LATEST_DUE_NS`
+pub const LATEST_DUE: Duration = Duration::from_secs(1);
+/// `HEADWAY_ASK_AGAIN_NS`
+pub const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// `HEADWAY_LOOK_AGAIN_NS`
+pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// `HEADWAY_OPEN`
 pub const OPEN: u16 = 1;

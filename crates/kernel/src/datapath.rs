@@ -11,17 +11,13 @@ use headway_fixed::{Int8, Limits, RateAgent, Verdict};
 use headway_policy::{Action, AgentSpec, BaseController, BaseSpec, Guarding, Record, SpecError};
 use zerocopy::transmute_ref;
 
-use crate::abi::{ActionSlot, LEARNER, LEAVE, SET_CWND, SettingValues};
+use crate::abi::{
+    ASK_AGAIN, ActionSlot, LATEST_DUE, LEARNER, LEAVE, LOOK_AGAIN, SET_CWND, SettingValues,
+};
 use crate::fake::FlowSlot;
 use crate::window::{Window, kernels_cubic};
 use crate::{FakeKernel, TcpSock};
 
-/// `HEADWAY_LATEST_DUE_NS`
-const LATEST_DUE: Duration = Duration::from_secs(1);
-/// `HEADWAY_ASK_AGAIN_NS`
-const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// `HEADWAY_LOOK_AGAIN_NS`
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A record has the time at which its acknowledgement arrived, and the program looks for an answer
 /// so much later.
 const PROCESSING: Duration = Duration::from_micros(5);

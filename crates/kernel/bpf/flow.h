@@ -29,7 +29,7 @@ struct flow {
 	__u32 mdev_us;       /* times 4 */
 	__u32 min_rtt_us;
 	bool is_cubics;      /* by the guard, for HEADWAY_LEAVE, or under --shadow */
-	bool is_left;        /* nobody decides: HEADWAY_LEAVE */
+	bool is_left;        /* no policy decides: HEADWAY_LEAVE */
 	bool is_pending;     /* an acknowledgement that no record tells of yet */
 	bool is_asked;       /* and has not answered */
 	bool is_open;        /* the agent knows of it */
@@ -357,7 +357,7 @@ static __always_inline bool is_served(struct sock *sk, struct flow *f, const str
 	}
 	if (f->slot < HEADWAY_FLOWS)
 		return 1;
-	/* Without an agent a slot is of no use: nobody would be asked, and the guard would have to notice. */
+	/* Without an agent a slot is of no use: no question would be answered, and the guard would have to notice. */
 	if (!is_apart && now_ns >= f->due_ns && now_ns < VOLATILE(set->served_until_ns) && enter(sk, f))
 		return 1;
 	f->is_own = is_own;
@@ -439,9 +439,9 @@ static __always_inline void say_verdict(const struct flow *f, __u64 now_ns, __u3
 
 /*
  * A question, which the agent is to read soon. To wake it takes tens of microseconds where its processor sleeps: much
- * more than all the rest of an acknowledgement. So it says whether it is awake. Before it sleeps it says that it is not,
- * and reads once more. Here that is read again once the question was sent, and sending is a full barrier: one of both
- * sees the other. Then a record that is discarded wakes it.
+ * more than all the rest of an acknowledgement. So it says whether it is awake. Before it sleeps it says that it is
+ * not, and reads once more. Here that is read again once the question was sent, and sending is a full barrier: one of
+ * both sees the other. Then a record that is discarded wakes it.
  */
 static __always_inline bool ask(const struct headway_settings *set, void *question, __u16 size)
 {
@@ -504,7 +504,7 @@ static __always_inline int judgement_of(struct sock *sk, struct flow *f, const s
 }
 
 /*
- * The flow's state after an acknowledgement (acks 1) or a time-out (0), which goes into `told`: the guard judges it,
+ * The flow's state after an acknowledgement (acks 1) or a timeout (0), which goes into `told`: the guard judges it,
  * and the agent is told. `is_steerable` where an action would be carried out. Returns enum headway_judgement.
  */
 static __always_inline int report(struct sock *sk, struct flow *f, const struct headway_settings *set,
@@ -534,7 +534,7 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 		return judgement;
 	if (asks)
 		r->flags |= HEADWAY_ASKS;
-	/* A time-out stands for none: the next report counts those that came before it. */
+	/* A timeout stands for no acknowledgement: the next report counts those that came before it. */
 	r->acks = acks ? f->acks : 0;
 	f->acks -= r->acks;
 	f->reported_ns = now_ns;

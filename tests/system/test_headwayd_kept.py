@@ -158,7 +158,7 @@ def test_flows_and_listening_sockets_outlive_an_upgrade(tmp_path, keep):
 
 @pytest.mark.parametrize("policy", ["owl", "aurora", "rax-pretrained"])
 def test_a_flow_that_begins_while_nobody_serves_is_cubics(tmp_path, keep, policy):
-    """Not only once the guard has noticed: it takes no slot, and the first acknowledgement with an agent takes one."""
+    """Not only once the guard has noticed. The first acknowledgement with an agent takes a slot."""
     with serves(policy, keep) as agent:
         end(agent, signal.SIGKILL)
         # Longer than an agent says that it serves.

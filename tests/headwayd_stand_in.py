@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument("command", choices=["run", "status"])
     for option in ("--policy", "--name", "--socket", "--user-share"):
         parser.add_argument(option)
-    for option in ("--until-stdin-closes", "--json"):
+    for option in ("--until-stdin-closes", "--no-keep", "--json"):
         parser.add_argument(option, action="store_true")
     given = parser.parse_args()
     counts = Path(f"{given.socket}.counts")

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,6 +156,22 @@ def test_flows_and_listening_sockets_outlive_an_upgrade(tmp_path, keep):
     outlives(tmp_path, keep, ["owl"], signal.SIGTERM)
 
 
+@pytest.mark.parametrize("policy", ["owl", "aurora", "rax-pretrained"])
+def test_a_flow_that_begins_while_nobody_serves_is_cubics(tmp_path, keep, policy):
+    """Not only once the guard has noticed. The first acknowledgement with an agent takes a slot."""
+    with serves(policy, keep) as agent:
+        end(agent, signal.SIGKILL)
+        # Longer than an agent says that it serves.
+        time.sleep(1.0)
+        with path.flow(tmp_path, NAME, path.LASTS_S) as flow:
+            flow.outlasts(1.0)
+            with serves(policy, keep) as second:
+                told = seen(second, lambda told: told["decisions"] > 3 and told["guard"] == "policy")
+                assert (told["flow"], told["guard_trips"]) == (1, 0)
+                assert second.status()["counters"]["flows_opened"] == 1
+                assert set(second.status()["counters"]["guard_trips_by_reason"].values()) == {0}
+
+
 def test_a_policy_in_the_kernel_goes_on_without_an_agent(tmp_path, keep):
     policy = "aurora:model=int8-v1"
     with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
@@ -165,6 +182,36 @@ def test_a_policy_in_the_kernel_goes_on_without_an_agent(tmp_path, keep):
         with serves(policy, keep) as second:
             assert seen(second)["flow"] == number
             # The counters are those of the programs.
+            assert second.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
+
+
+def test_a_shadow_takes_the_flows_of_the_agent_before_it(tmp_path, keep):
+    """Of a policy in the kernel: what the agent decides, the guard may have taken meanwhile."""
+    policy = "aurora:model=int8-v1"
+    with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
+        number = seen(agent, lambda told: told["guard"] == "policy")["flow"]
+        end(agent, signal.SIGKILL)
+        with serves(policy, keep, "--shadow") as shadow:
+            told = seen(shadow, lambda told: told["guard"] == "cubic")
+            assert (told["flow"], told["guard_trips"]) == (number, 0)
+            flow.goes_on()
+
+
+def test_a_start_that_fails_changes_nothing_that_is_kept(tmp_path, keep, cgroup):
+    policy = "aurora:model=int8-v1"
+    with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
+        number = seen(agent)["flow"]
+        end(agent, signal.SIGKILL)
+        # With another policy, for which flows would ask an agent. The cgroup is refused after the
+        # programs are adopted.
+        options = ["--policy", "aurora", "--name", NAME, "--loopback", "--cgroup", str(cgroup)]
+        without = ["setpriv", "--bounding-set=-net_admin,-sys_admin"]
+        with pytest.raises(RuntimeError, match="--cgroup"), daemon.Daemon(*options, within=without, keep=keep):
+            pass
+        # Longer than the guard waits for an answer.
+        flow.outlasts(1.0)
+        with serves(policy, keep) as second:
+            assert seen(second)["flow"] == number
             assert second.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
 
 
@@ -278,6 +325,23 @@ def test_unload_sets_the_default_back(keep):
             end(agent, signal.SIGKILL)
             assert DEFAULT.read_text() == f"{NAME}\n"
             assert "unloaded" in run(keep, "unload", "--socket", agent.socket)
+            assert DEFAULT.read_text() == "reno\n"
+    finally:
+        DEFAULT.write_text(before)
+
+
+def test_unload_sets_the_default_back_where_nothing_is_kept(keep):
+    before = DEFAULT.read_text()
+    DEFAULT.write_text("reno")
+    try:
+        with daemon.Daemon("--policy", "owl", "--name", NAME, "--no-keep", "--default") as agent:
+            words = ["unload", "--name", NAME, "--socket", agent.socket]
+            assert "is not kept" in run(keep, *words)
+            assert DEFAULT.read_text() == f"{NAME}\n", "an agent serves it"
+            agent.kill()
+            until(lambda: NAME not in daemon.registered())
+            assert DEFAULT.read_text() == f"{NAME}\n"
+            assert "is not kept" in run(keep, *words)
             assert DEFAULT.read_text() == "reno\n"
     finally:
         DEFAULT.write_text(before)

@@ -234,6 +234,23 @@ def test_one_user_takes_no_more_than_a_share(policy, controller, request):
             until(lambda: not agent.status()["flows"], agent.status)
 
 
+def slots_of(user, agent):
+    return attacks.under_way("slots", "headway_owl", agent.socket, user)
+
+
+def test_the_same_user_of_two_containers_is_two_users():
+    """/etc/subuid gives each owner a block of 65,536 numbers: root of their containers has the first of each."""
+    first, second = 100_000, 100_000 + 65_536
+    options = ["--policy", "owl", "--flows", "8", "--loopback"]
+    with daemon.Daemon(*options) as agent, slots_of(first, agent):
+        until(lambda: len(agent.status()["flows"]) == 4, agent.status)
+        with slots_of(second, agent):
+            until(
+                lambda: sorted(one["user"] for one in agent.status()["flows"]) == [first] * 4 + [second] * 4,
+                agent.status,
+            )
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1"])
 def test_loopback_is_served_only_if_that_is_asked_for(host):
     for options, flows in (([], 0), (["--loopback"], 2)):

@@ -217,7 +217,9 @@ def headwayd():
 
 
 @pytest.mark.usefixtures("headwayd")
-def test_owl_runs_in_the_kernel_and_leaves_no_controller(tmp_path):
+def test_owl_runs_in_the_kernel_and_leaves_no_controller(tmp_path, bpffs, monkeypatch):
+    """Also where the environment says where programs are kept that are to outlive their agent."""
+    monkeypatch.setenv("HEADWAYD_KEEP", str(bpffs / "headway"))
     before = registered()
     done = bench(
         *("--schemes", "owl,cubic", "--scenario", "pantheon-default", "--runs", "1", "--seconds", "3", "--json"),
@@ -229,3 +231,4 @@ def test_owl_runs_in_the_kernel_and_leaves_no_controller(tmp_path):
     assert all(row["utilisation"]["mean"] > 0 for row in (owl, cubic))
     # Another part of the gate may load a module with a controller of the kernel's.
     assert until(lambda: not {name for name in registered() - before if name.startswith("h")})
+    assert not (bpffs / "headway").exists()

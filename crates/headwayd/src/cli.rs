@@ -188,8 +188,11 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let shadow = run.shadow.is_some().then(|| Shadow::into(file));
     let name = program.name.clone();
     let gradients = gradients::start(run.learners)?;
-    // From here on it serves: a start that fails leaves nothing.
+    // From here on it serves: a start that fails before leaves all as it was.
     pinned.keep(&mut program)?;
+    if program.is_adopted() {
+        configure(run, &mut program, policies.as_ref())?;
+    }
     let agent = Agent::new(
         vec![(program, policies)],
         shadow,
@@ -324,15 +327,21 @@ fn load(
         has_agent: !run.no_agent,
         is_kept: matches!(pinned, Pinned::At { .. }),
     };
-    let mut program = match pinned.adopted(controller, options)? {
-        Some(program) => program,
-        None => Program::load(controller, options)?,
-    };
-    match policies {
-        Some(policies) => policies.configure(&mut program, agent_options(run))?,
-        None => program.configure(agent_options(run).without_policy(), None)?,
+    if let Some(program) = pinned.adopted(controller, options)? {
+        // With the settings of the agent before: this one may yet fail to start.
+        return Ok(program);
     }
+    let mut program = Program::load(controller, options)?;
+    configure(run, &mut program, policies)?;
     Ok(program)
+}
+
+fn configure(run: &Run, program: &mut Program, policies: Option<&Policies>) -> Result<()> {
+    let options = agent_options(run);
+    match policies {
+        Some(policies) => policies.configure(program, options),
+        None => program.configure(options.without_policy(), None),
+    }
 }
 
 fn agent_options(run: &Run) -> AgentOptions {

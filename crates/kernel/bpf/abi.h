@@ -25,12 +25,21 @@ typedef uint64_t __u64;
 #endif
 
 #define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
-#define HEADWAY_VERSION 9
+#define HEADWAY_VERSION 10
+
+/* As many as the agent asks for, up to this: each has a slot. */
+#define HEADWAY_FLOWS 16384
+/* However far ahead an answer says that the next is due: without one for this time the agent is asked again. */
+#define HEADWAY_LATEST_DUE_NS 1000000000ull
+/* A question may have been dropped by an agent that ended. */
+#define HEADWAY_ASK_AGAIN_NS 100000000ull
+/* A flow that found no slot looks again so much later. */
+#define HEADWAY_LOOK_AGAIN_NS 1000000000ull
 
 /* Kinds of messages from the kernel, through a ring buffer. */
 enum headway_kind {
 	HEADWAY_OPEN = 1,   /* struct headway_open: a flow begins */
-	HEADWAY_REPORT = 2, /* struct headway_report: an acknowledgement, a digest, or a time-out */
+	HEADWAY_REPORT = 2, /* struct headway_report: an acknowledgement, a digest, or a timeout */
 	HEADWAY_CLOSE = 3,  /* struct headway_report: a flow ends, with its last record */
 	HEADWAY_VERDICT = 4, /* struct headway_verdict: the guard takes a flow from its policy, or gives it back */
 };
@@ -44,7 +53,7 @@ enum headway_action_kind {
 	HEADWAY_SET = 4,        /* values[i] for each parameter i whose bit of which is on: a time in nanoseconds,
 	                         * a rate in bytes a second, a count, or any other number times 65536 */
 	HEADWAY_SET_CWND = 5,   /* values[0]: packets */
-	HEADWAY_LEAVE = 6,      /* nobody decides: the flow is Cubic's until another action comes, and nothing is judged */
+	HEADWAY_LEAVE = 6,      /* no policy decides: the flow is Cubic's until another action comes, and nothing is judged */
 };
 
 #define HEADWAY_PARAMETERS 4 /* as many as one action may set */
@@ -57,7 +66,7 @@ enum headway_action_kind {
 #define HEADWAY_CWND_LIMITED 2u /* tp->is_cwnd_limited */
 #define HEADWAY_RECOVERING 4u   /* icsk->icsk_ca_state >= TCP_CA_Recovery */
 #define HEADWAY_STEERABLE 8u    /* the base controller would apply an action now */
-#define HEADWAY_TRIPPED 16u     /* the guard has the flow: its policy is asked on, and what it answers is not done */
+#define HEADWAY_TRIPPED 16u     /* Cubic has it: by the guard, HEADWAY_LEAVE or --shadow; answers are not carried out */
 #define HEADWAY_ASKS 32u        /* an answer is waited for, if only one that does nothing: the guard counts its age */
 #define HEADWAY_RWND_LIMITED 64u /* tp->chrono_type == TCP_CHRONO_RWND_LIMITED: the receiver has room for no more */
 
@@ -74,7 +83,7 @@ struct headway_header {
 /*
  * A flow's state at an acknowledgement, after loss detection and the rate sample (cong_avoid, cong_control);
  * where cong_avoid is not called (Recovery, CWR) before them (pkts_acked), so that losses and rates come with
- * the next; at a time-out from set_state(TCP_CA_Loss), with acks zero. Counts are of packets and wrap.
+ * the next; at a timeout from set_state(TCP_CA_Loss), with acks zero. Counts are of packets and wrap.
  */
 struct headway_record {
 	__u64 now_ns;           /* tp->tcp_clock_cache: when it arrived, by bpf_ktime_get_ns() */
@@ -94,7 +103,7 @@ struct headway_record {
 	__u32 min_rtt_us;       /* kept by the program: tp->rtt_min forgets after 300 s */
 	__u32 rate_delivered;   /* tp->rate_delivered */
 	__u32 rate_interval_us; /* tp->rate_interval_us; 0 before the first sample */
-	__u32 acks;             /* acknowledgements that this stands for; 0 at a time-out */
+	__u32 acks;             /* acknowledgements that this stands for; 0 at a timeout */
 	__u32 flags;            /* HEADWAY_APP_LIMITED and so on */
 	__u64 btlbw;            /* of headway_bbr, while BBR has the flow: bbr->bw in bytes a second, else 0 */
 	__u32 rtprop_us;        /* as btlbw: bbr->min_rtt_us */

@@ -165,7 +165,7 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 	if (set)
 		ssthresh = headway_guard_restart(&f->guard, limits_of(f, set), &now);
 	cubictcp_init(sk);
-	/* During recovery PRR leads to ssthresh. After a time-out slow start does. */
+	/* During recovery PRR leads to ssthresh. After a timeout slow start does. */
 	f->prr_delivered = tp->prr_out;
 	if (state >= TCP_CA_CWR) {
 		/* ssthresh is seven tenths of the policy's window, which may have been far too large. BBR sets none. */

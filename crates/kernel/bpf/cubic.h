@@ -76,7 +76,7 @@ static inline void headway_cubic_lose(struct headway_cubic *c, __u64 now_ns, __u
 	headway_cubic_begin_epoch(c, now_ns);
 }
 
-/* Section 4.8: a time-out. The next epoch begins at its plateau. Only the first of an episode lowers ssthresh. */
+/* Section 4.8: a timeout. The next epoch begins at its plateau. Only the first of an episode lowers ssthresh. */
 static inline void headway_cubic_time_out(struct headway_cubic *c, __u64 now_ns, int is_recovering)
 {
 	if (!is_recovering) {

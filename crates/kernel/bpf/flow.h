@@ -7,17 +7,9 @@
 #include "abi.h"
 #include "settings.h"
 
-/* As many as the agent asks for, up to this: each has a slot. */
-#define HEADWAY_FLOWS 16384
 #define HEADWAY_RING (1 << 22)
-/* However far ahead an answer says that the next is due: without one for this time the agent is asked again. */
-#define HEADWAY_LATEST_DUE_NS 1000000000ull
-/* A question may have been dropped by an agent that ended. */
-#define HEADWAY_ASK_AGAIN_NS 100000000ull
-/* A flow that found no slot looks again so much later. */
-#define HEADWAY_LOOK_AGAIN_NS 1000000000ull
 
-/* Users whose numbers agree in the lowest 16 bits share a share: an array needs no clean-up, and has no races. */
+/* An array needs no clean-up, and has no races. Users who are far apart may have the same element: then they share. */
 #define HEADWAY_USERS 65536
 
 #define HEADWAY_NO_SLOT 0xffffffffu
@@ -36,8 +28,8 @@ struct flow {
 	__u32 srtt_us;       /* times 8, as the kernel keeps it */
 	__u32 mdev_us;       /* times 4 */
 	__u32 min_rtt_us;
-	bool is_cubics;      /* by the guard, or as nobody decides */
-	bool is_left;        /* nobody decides: HEADWAY_LEAVE */
+	bool is_cubics;      /* by the guard, for HEADWAY_LEAVE, or under --shadow */
+	bool is_left;        /* no policy decides: HEADWAY_LEAVE */
 	bool is_pending;     /* an acknowledgement that no record tells of yet */
 	bool is_asked;       /* and has not answered */
 	bool is_open;        /* the agent knows of it */
@@ -169,7 +161,10 @@ static __always_inline __u32 ip_header(struct sock *sk)
 	return is_ipv6(sk) ? 40 : 20;
 }
 
-/* Does a flow end where it begins? Every address of a host's is reached from that address itself; so is ::1. */
+/*
+ * Does a flow end where it begins? Every address of a host's, and so ::1, is reached from that address itself, unless
+ * the program binds another of them: such a flow is as any other.
+ */
 static __always_inline bool is_loopback(struct sock *sk)
 {
 	const __u32 *remote = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32;
@@ -197,14 +192,21 @@ static __always_inline void write_header(struct headway_header *header, const st
 	header->size = size;
 }
 
-/* To the agent, which is not woken: has it room? */
-static __always_inline bool send(void *message, __u16 size)
+/* To the agent, which it may wake: has it room? */
+static __always_inline bool send_with(void *message, __u16 size, __u64 flags)
 {
-	bool is_sent = !bpf_ringbuf_output(&messages, message, size, BPF_RB_NO_WAKEUP);
+	bool is_sent = !bpf_ringbuf_output(&messages, message, size, flags);
 
 	if (!is_sent)
 		COUNT(ring_dropped);
+	else if (flags == BPF_RB_FORCE_WAKEUP)
+		COUNT(wakes);
 	return is_sent;
+}
+
+static __always_inline bool send(void *message, __u16 size)
+{
+	return send_with(message, size, BPF_RB_NO_WAKEUP);
 }
 
 static __always_inline void map_address(__u8 *to, __u32 address)
@@ -273,10 +275,13 @@ static __always_inline void open_guard(struct sock *sk, struct flow *f, __u64 no
 	headway_guard_open(&f->guard, now_ns, tp->snd_cwnd, tp->snd_ssthresh < TCP_INFINITE_SSTHRESH ? tp->snd_ssthresh : 0);
 }
 
-/* How many slots a user's flows have; nothing for root, who may do anything anyway. */
+/*
+ * How many slots a user's flows have; nothing for root, who may do anything anyway. 2^32 divided by the golden ratio
+ * spreads numbers that are close, and those that differ by a multiple of 65,536: /etc/subuid has such blocks.
+ */
 static __always_inline __u32 *slots_of(__u32 user)
 {
-	__u32 index = user % HEADWAY_USERS;
+	__u32 index = (user * 0x9e3779b1u) >> 16;
 
 	return user ? bpf_map_lookup_elem(&slots_of_users, &index) : 0;
 }
@@ -342,6 +347,7 @@ static __attribute__((noinline)) int enter(struct sock *sk, struct flow *f)
 static __always_inline bool is_served(struct sock *sk, struct flow *f, const struct headway_settings *set, bool is_own)
 {
 	bool is_apart = f->slot >= HEADWAY_FLOWS && !set->serves_loopback && is_loopback(sk);
+	__u64 now_ns = tcp_sk(sk)->tcp_clock_cache;
 
 	if (is_apart)
 		is_own = 0;
@@ -349,7 +355,10 @@ static __always_inline bool is_served(struct sock *sk, struct flow *f, const str
 		f->is_own = 0;
 		headway_guard_forget(&f->guard);
 	}
-	if (f->slot < HEADWAY_FLOWS || (!is_apart && tcp_sk(sk)->tcp_clock_cache >= f->due_ns && enter(sk, f)))
+	if (f->slot < HEADWAY_FLOWS)
+		return 1;
+	/* Without an agent a slot is of no use: no question would be answered, and the guard would have to notice. */
+	if (!is_apart && now_ns >= f->due_ns && now_ns < VOLATILE(set->served_until_ns) && enter(sk, f))
 		return 1;
 	f->is_own = is_own;
 	f->is_new &= is_own;
@@ -429,22 +438,27 @@ static __always_inline void say_verdict(const struct flow *f, __u64 now_ns, __u3
 }
 
 /*
- * The agent is to read its messages soon. To wake it takes tens of microseconds where its processor sleeps: much more
- * than all the rest of an acknowledgement. So it says whether it is awake. Before it sleeps it says that it is not,
- * and reads once more; here the question was sent before this is read, and sending is a full barrier: one of both sees
- * the other. A message that is none wakes it.
+ * A question, which the agent is to read soon. To wake it takes tens of microseconds where its processor sleeps: much
+ * more than all the rest of an acknowledgement. So it says whether it is awake. Before it sleeps it says that it is
+ * not, and reads once more. Here that is read again once the question was sent, and sending is a full barrier: one of
+ * both sees the other. Then a record that is discarded wakes it.
  */
-static __always_inline void wake(const struct headway_settings *set)
+static __always_inline bool ask(const struct headway_settings *set, void *question, __u16 size)
 {
-	void *none;
+	void *discarded;
 
+	if (!VOLATILE(set->is_awake))
+		return send_with(question, size, BPF_RB_FORCE_WAKEUP);
+	if (!send(question, size))
+		return 0;
 	if (VOLATILE(set->is_awake))
-		return;
-	none = bpf_ringbuf_reserve(&messages, 8, 0);
-	if (!none)
-		return;
-	COUNT(wakes);
-	bpf_ringbuf_discard(none, BPF_RB_FORCE_WAKEUP);
+		return 1;
+	discarded = bpf_ringbuf_reserve(&messages, 8, 0);
+	if (discarded) {
+		COUNT(wakes);
+		bpf_ringbuf_discard(discarded, BPF_RB_FORCE_WAKEUP);
+	}
+	return 1;
 }
 
 /* What the guard has decided. */
@@ -461,12 +475,12 @@ static __always_inline void carry_out(struct flow *f, int judgement, __u64 now_n
 	say_verdict(f, now_ns, f->is_cubics ? reason : 0);
 }
 
-/* Nobody decides for the flow, or somebody does again: that is no trip, and the agent knows. */
-static __always_inline int leave(struct sock *sk, struct flow *f, __u64 now_ns)
+/* Cubic has the flow although no guard took it, or does not any more: that is no trip, and the agent knows. */
+static __always_inline int leave(struct sock *sk, struct flow *f, bool is_left, __u64 now_ns)
 {
-	if (f->is_left == f->is_cubics)
+	if (is_left == f->is_cubics)
 		return HEADWAY_CUBICS;
-	f->is_cubics = f->is_left;
+	f->is_cubics = is_left;
 	headway_guard_forget(&f->guard);
 	if (f->is_cubics)
 		return HEADWAY_TRIPS;
@@ -478,19 +492,19 @@ static __always_inline int leave(struct sock *sk, struct flow *f, __u64 now_ns)
 static __always_inline int judgement_of(struct sock *sk, struct flow *f, const struct headway_settings *set,
 					const struct headway_record *r)
 {
+	/* A shadow may follow an agent whose policy had the flow. */
+	bool is_left = f->is_left || set->is_shadow;
 	int judgement;
 
-	if (set->is_shadow)
-		return HEADWAY_CUBICS;
-	if (f->is_left || (f->is_cubics && !f->guard.reason))
-		return leave(sk, f, r->now_ns);
+	if (is_left || (f->is_cubics && !f->guard.reason))
+		return leave(sk, f, is_left, r->now_ns);
 	judgement = judge(&f->guard, limits_of(f, set), r);
 	carry_out(f, judgement, r->now_ns);
 	return judgement;
 }
 
 /*
- * The flow's state after an acknowledgement (acks 1) or a time-out (0), which goes into `told`: the guard judges it,
+ * The flow's state after an acknowledgement (acks 1) or a timeout (0), which goes into `told`: the guard judges it,
  * and the agent is told. `is_steerable` where an action would be carried out. Returns enum headway_judgement.
  */
 static __always_inline int report(struct sock *sk, struct flow *f, const struct headway_settings *set,
@@ -520,7 +534,7 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 		return judgement;
 	if (asks)
 		r->flags |= HEADWAY_ASKS;
-	/* A time-out stands for none: the next report counts those that came before it. */
+	/* A timeout stands for no acknowledgement: the next report counts those that came before it. */
 	r->acks = acks ? f->acks : 0;
 	f->acks -= r->acks;
 	f->reported_ns = now_ns;
@@ -528,10 +542,8 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 	if (!f->is_open)
 		say_open(sk, f, now_ns);
 	write_header(&told->header, f, HEADWAY_REPORT, sizeof(*told));
-	if (!send(told, sizeof(*told)))
-		f->is_asked = 0; /* the next acknowledgement asks anew; the guard counts from this one */
-	else if (asks)
-		wake(set);
+	if (!(asks ? ask(set, told, sizeof(*told)) : send(told, sizeof(*told))))
+		f->is_asked = 0; /* the next acknowledgement asks again; the guard counts from this one */
 	return judgement;
 }
 

@@ -28,7 +28,7 @@ struct headway_guard {
 /* Where nothing was lost yet: TCP_INFINITE_SSTHRESH. */
 #define HEADWAY_NO_SSTHRESH 0x7fffffffu
 
-/* A flow that begins, or that has sent before: where it is, a Cubic would be. ssthresh is 0 where there is none. */
+/* A flow that begins, or that has sent before: where it is, a Cubic would be. ssthresh is 0 where none is set. */
 static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns, __u32 cwnd, __u32 ssthresh)
 {
 	g->since_ns = g->path.peak_ns = now_ns;
@@ -115,7 +115,7 @@ static inline __u64 headway_guard_rate(struct headway_guard *g, const struct hea
 
 /*
  * Where Cubic takes over: the ssthresh in packets. After a policy that sent too much that is near what the path
- * carries. After one that sent too little nobody knows that: it is where the shadow Cubic is, if not more.
+ * carries. After one that sent too little that is not known: it is where the shadow Cubic is, if not more.
  * Who leaves a flow (HEADWAY_LEAVE) does not say which: its window does, beside the shadow Cubic's.
  */
 static inline __u32 headway_guard_restart(const struct headway_guard *g, const struct headway_limits *l,
@@ -137,7 +137,7 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g, const s
 		return r->cwnd > l->least_ssthresh ? r->cwnd : l->least_ssthresh;
 	if (!is_too_large && bdp < r->cwnd)
 		bdp = r->cwnd;
-	/* Beside others Cubic holds more than the path alone needs. */
+	/* With other flows Cubic holds more than the path alone needs. */
 	if (bdp < cubic->cwnd / HEADWAY_CUBIC_ONE)
 		bdp = cubic->cwnd / HEADWAY_CUBIC_ONE;
 	if (is_too_large && bdp > r->cwnd)
@@ -210,7 +210,7 @@ static inline int headway_guard_decide(struct headway_guard *g, const struct hea
 }
 
 /*
- * The flow's state at an acknowledgement or a time-out, after the base controller. Returns enum headway_judgement.
+ * The flow's state at an acknowledgement or a timeout, after the base controller. Returns enum headway_judgement.
  */
 static inline int headway_guard_judge(struct headway_guard *g, const struct headway_limits *l,
 				      const struct headway_record *r)

@@ -62,7 +62,7 @@ static inline int headway_age_answer(struct headway_age *a, const struct headway
 	return 1;
 }
 
-/* At an acknowledgement or a time-out while the policy has the flow: `stale`, no answer comes, or each is late. */
+/* At an acknowledgement or a timeout while the policy has the flow: `stale`, no answer comes, or each is late. */
 static inline int headway_age_is_stale(struct headway_age *a, const struct headway_limits *l,
 				       const struct headway_record *r)
 {

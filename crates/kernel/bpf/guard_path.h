@@ -24,7 +24,7 @@ struct headway_path {
 	__u64 mean;             /* the mean rate of epochs */
 	__u64 capacity;         /* the mean rate of epochs that had a queue throughout: what the path carries; 0 if unknown */
 	__u32 rate_delivered;   /* the newest rate sample: packets, ... */
-	__u32 rate_interval_us; /* in this time; 0 if there is none */
+	__u32 rate_interval_us; /* in this time; 0 before the first sample */
 	__u32 delivered;        /* the flow's counters as of the last record ... */
 	__u32 delivered_ce;
 	__u32 lost;
@@ -32,7 +32,7 @@ struct headway_path {
 	__u32 epoch_lost;
 	__u32 max_rtt_us;       /* the largest smoothed RTT of the flow */
 	__u32 full_rtt_us;      /* the smoothed RTT where packets were lost or marked last */
-	__u32 epoch_rtt_us;     /* the least RTT sample of the epoch; 0 for none */
+	__u32 epoch_rtt_us;     /* the minimum RTT sample of the epoch; 0 without one */
 	__u32 mean_rtt_us;      /* the mean smoothed RTT of epochs */
 	__u32 mss;
 	__u16 most_in_flight;   /* in this epoch, 65535 at most */
@@ -95,7 +95,7 @@ static inline void headway_path_run_cubic(struct headway_path *p, const struct h
 		headway_cubic_leave_slow_start(&p->cubic);
 }
 
-/* The means begin with the first full epoch: what slow start had before is nobody's fault. */
+/* The means begin with the first full epoch: what slow start had before is not the policy's fault. */
 static inline void headway_path_average(struct headway_path *p, const struct headway_limits *l, __u64 rate,
 					__u32 srtt_us, int is_full)
 {
@@ -176,7 +176,7 @@ static inline __u64 headway_path_epoch_ns(const struct headway_limits *l, const 
 	return epoch_ns < of_smoothed_ns ? of_smoothed_ns : epoch_ns;
 }
 
-/* An acknowledgement or a time-out. Has an epoch ended with it? */
+/* An acknowledgement or a timeout. Has an epoch ended with it? */
 static inline int headway_path_observe(struct headway_path *p, const struct headway_limits *l,
 				       const struct headway_record *r, struct headway_epoch *epoch)
 {

@@ -60,9 +60,12 @@ static __always_inline bool is_cubics(struct sock *sk)
 	return f && f->is_cubics;
 }
 
+/* Over Cubic's state, which is in the same place. There are no windows where memory was short. */
 static __always_inline void begin(struct sock *sk, struct windows *w)
 {
 	bbr_init(sk);
+	if (!w)
+		return;
 	w->rounds = 0;
 	w->true_stamp = w->shown_stamp = bbr_of(sk)->min_rtt_stamp;
 }
@@ -101,7 +104,7 @@ static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks, __
 	if (judgement == HEADWAY_TRIPS) {
 		give_to_cubic(sk, f, state);
 		stop_pacing(sk);
-	} else if (judgement == HEADWAY_RETURNS && w) {
+	} else if (judgement == HEADWAY_RETURNS) {
 		begin(sk, w);
 	}
 }
@@ -154,13 +157,10 @@ void tuned_init(__u64 *ctx)
 		w->rtprop_ms = BBR_RTPROP_S * 1000;
 		w->btlbw_rounds = BBR_BTLBW_ROUNDS;
 	}
-	/* Both keep their state in the same place. */
 	if (f && f->is_cubics)
 		cubictcp_init(sk);
-	else if (w)
-		begin(sk, w);
 	else
-		bbr_init(sk);
+		begin(sk, w);
 }
 
 SEC("struct_ops")

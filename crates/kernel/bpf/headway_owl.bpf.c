@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The policy's window in congestion avoidance; slow start, ssthresh, recovery and time-outs are the kernel's Cubic
+ * The policy's window in congestion avoidance; slow start, ssthresh, recovery and timeouts are the kernel's Cubic
  * (Owl, section VI; Orca). Without an agent all is Cubic's.
  */
 #include "kernel.h"

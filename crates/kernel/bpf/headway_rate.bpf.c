@@ -68,7 +68,7 @@ static __always_inline __u64 rate_of(struct sock *sk, const struct headway_setti
 	return within(set, srtt_us ? (__u64)cwnd * wire_mss(sk) * 1000000 / srtt_us : set->initial_rate);
 }
 
-/* What the window that Cubic leaves brings; a time-out has just taken that. */
+/* What the window that Cubic leaves brings; a timeout has just taken that. */
 static __always_inline __u64 cubics_rate(struct sock *sk, const struct flow *f, const struct headway_settings *set,
 					 __u8 state)
 {
@@ -121,7 +121,7 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 	struct headway_report told;
 	int judgement;
 
-	/* At a time-out, before an acknowledgement has found that its own policy is gone: nobody is there to be asked. */
+	/* At a timeout, before an acknowledgement has found that its own policy is gone: there is no agent to be asked. */
 	if (!net && f->slot >= HEADWAY_FLOWS)
 		return;
 	judgement = report(sk, f, set, &told, acks, !net, state);

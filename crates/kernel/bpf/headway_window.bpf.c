@@ -18,7 +18,7 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 }
 
 /*
- * Nobody reduces the policy's window packet by packet in recovery (PRR): all that a burst of losses leaves free would go
+ * The policy's window is not reduced packet by packet in recovery (PRR): all that a burst of losses leaves free would go
  * out at once, and most of that be lost again. Paced at 1.2 windows a round trip what is free is spread. Only then:
  * pacing has its price.
  */

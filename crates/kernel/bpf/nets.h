@@ -42,8 +42,8 @@ struct headway_mlp_values {
 };
 
 /*
- * In BPF loops of known length are written out. A sum is finished product by product, and what it is made of is
- * read anew for each unit: what the compiler would rather keep for later would fill the stack.
+ * In BPF loops of known length are written out. A sum is finished term by term, and what it is made of is
+ * read again for each unit: what the compiler would rather keep for later would fill the stack.
  */
 #if defined(__bpf__)
 #define HEADWAY_UNROLL _Pragma("unroll")
@@ -53,7 +53,7 @@ struct headway_mlp_values {
 #define HEADWAY_IN_ORDER(sum)
 #endif
 
-/* At most 32 products of 255 * 128: below 2^20. */
+/* At most 32 terms of 255 * 128: below 2^20. */
 #define HEADWAY_DOT(sum, weights, values, length)                   \
 	do {                                                        \
 		HEADWAY_UNROLL                                      \

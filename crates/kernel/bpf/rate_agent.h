@@ -4,7 +4,7 @@
  * numbers and helper-free: BPF programs include it, and crates/fixed compiles it natively, so that what a
  * simulated flow does is what the kernel's would, bit for bit. docs/int8.md
  *
- * Nothing overflows, whatever the records and the policy say: each product's bound stands beside it.
+ * Nothing overflows, whatever the records and the policy say: the bound of each multiplication stands beside it.
  */
 #ifndef HEADWAY_RATE_AGENT_H
 #define HEADWAY_RATE_AGENT_H
@@ -16,7 +16,7 @@
 /* What it sees of an interval, in this order. */
 enum headway_rate_feature {
 	HEADWAY_RTT_SLOPE = 0, /* rise of the RTT, least squares, in 1/65536 */
-	HEADWAY_RTT_RATIO,     /* log2(1 + mean RTT / the flow's least), in 1/65536 */
+	HEADWAY_RTT_RATIO,     /* log2(1 + mean RTT / minimum RTT), in 1/65536 */
 	HEADWAY_SEND_RATIO,    /* log2(1 + sent / delivered), in 1/65536 */
 	HEADWAY_LOSS,          /* lost / (lost + delivered), in 1/65536 */
 	HEADWAY_DELIVERED,     /* log2(1 + delivered packets), in 1/65536 */
@@ -27,8 +27,8 @@ enum headway_rate_feature {
 #define HEADWAY_RATE_HISTORY (HEADWAY_MLP_INPUTS / HEADWAY_RATE_FEATURES)
 
 /*
- * A policy: in an array map that user space maps into its memory, to be replaced while flows run. Whoever
- * replaces it makes generation odd, writes the rest, and makes it even and larger. While it is odd nothing is
+ * A policy: in an array map that user space maps into its memory, to be replaced while flows run. The agent
+ * makes generation odd, writes the rest, and makes it even and larger. While it is odd nothing is
  * decided; where it changes during a decision, that one is forgotten.
  */
 struct headway_int8 {
@@ -78,8 +78,8 @@ struct headway_rate_agent {
 };
 
 /*
- * Further samples of an interval do not count. With times and rises of 15 bits, sums of products are
- * then below 2^45, and sums times samples below 2^60.
+ * Further samples of an interval do not count. With times and rises of 15 bits, sums of a time times
+ * a rise are then below 2^45, and such sums times samples below 2^60.
  */
 #define HEADWAY_MOST_SAMPLES 32767
 #define HEADWAY_MOST_TIME 32767
@@ -270,7 +270,7 @@ static inline void headway_rate_agent_open(struct headway_rate_agent *a, const s
 }
 
 /*
- * A policy takes a flow that another had, or nobody: it goes on from its rate, and sees nothing of what was before. What
+ * A policy takes a flow that another had, or none: it goes on from its rate, and sees nothing of what was before. What
  * that one saw has other scales, intervals of other lengths, and its own doing in it.
  */
 static inline void headway_rate_agent_take_over(struct headway_rate_agent *a, const struct headway_int8 *net,
@@ -302,7 +302,7 @@ static inline void headway_rate_agent_decide(struct headway_rate_agent *a, const
 }
 
 /*
- * The flow's state at an acknowledgement or a time-out, in the order of their times. The pacing rate in bytes a
+ * The flow's state at an acknowledgement or a timeout, in the order of their times. The pacing rate in bytes a
  * second that holds from now on; 0 where there has been no policy yet.
  *
  * There is no timer here. Where one would have gone off since the last record, the decision is made up for, of the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The hooks beside cong_control, the same in each program that has it: where the policy has the flow Cubic's state is
- * kept, and where Cubic has it, or nobody, all of Cubic is done. Each program has a tell() of its own.
+ * kept, and where Cubic has it, or no policy does, all of Cubic is done. Each program has a tell() of its own.
  */
 #ifndef HEADWAY_WITH_CONG_CONTROL_H
 #define HEADWAY_WITH_CONG_CONTROL_H
@@ -9,7 +9,7 @@
 #include "base.h"
 
 /*
- * The flow's state at a time-out (acks 0) or after an acknowledgement (1): to the guard, and to who decides. `state` is
+ * The flow's state at a timeout (acks 0) or after an acknowledgement (1): to the guard, and to who decides. `state` is
  * what the kernel is in, or enters.
  */
 static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,

@@ -1,6 +1,6 @@
-//! `bpf/abi.h` in Rust. `tests/abi.rs` compares both, byte by byte.
+//! `bpf/abi.h` and `bpf/settings.h` in Rust. `tests/abi.rs` compares sizes, offsets and constants.
 
-use headway_cc::{Kind, Param};
+use headway_cc::{Duration, Kind, Param};
 use headway_fixed::{LimitError, Limits};
 use headway_policy::{Action, AgentSpec, BaseSpec, Record};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -10,7 +10,16 @@ pub const MAGIC: u32 = 0x5957_4448;
 /// `HEADWAY_VERSION`. It stands for the meaning of all maps that programs and agents share,
 /// [`SettingValues`] and [`Known`] among them: an agent goes on with pinned programs of this
 /// version.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
+
+/// `HEADWAY_FLOWS`
+pub const FLOWS: u32 = 16384;
+/// `HEADWAY_LATEST_DUE_NS`
+pub const LATEST_DUE: Duration = Duration::from_secs(1);
+/// `HEADWAY_ASK_AGAIN_NS`
+pub const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// `HEADWAY_LOOK_AGAIN_NS`
+pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// `HEADWAY_OPEN`
 pub const OPEN: u16 = 1;
@@ -243,6 +252,8 @@ pub struct SettingValues {
     pub min_rate: u64,
     /// The most.
     pub max_rate: u64,
+    /// On the programs' clock. From then on no flow takes a slot: an agent that runs moves it on.
+    pub served_until_ns: u64,
     /// The least time between two records of a flow, unless it asks; 0: one record for each
     /// acknowledgement.
     pub report_interval_us: u32,
@@ -268,6 +279,7 @@ impl Default for SettingValues {
             initial_rate: 0,
             min_rate: 0,
             max_rate: 0,
+            served_until_ns: 0,
             report_interval_us: 0,
             grows: 0,
             is_shadow: 0,

@@ -11,17 +11,13 @@ use headway_fixed::{Int8, Limits, RateAgent, Verdict};
 use headway_policy::{Action, AgentSpec, BaseController, BaseSpec, Guarding, Record, SpecError};
 use zerocopy::transmute_ref;
 
-use crate::abi::{ActionSlot, LEARNER, LEAVE, SET_CWND, SettingValues};
+use crate::abi::{
+    ASK_AGAIN, ActionSlot, LATEST_DUE, LEARNER, LEAVE, LOOK_AGAIN, SET_CWND, SettingValues,
+};
 use crate::fake::FlowSlot;
 use crate::window::{Window, kernels_cubic};
 use crate::{FakeKernel, TcpSock};
 
-/// `HEADWAY_LATEST_DUE_NS`
-const LATEST_DUE: Duration = Duration::from_secs(1);
-/// `HEADWAY_ASK_AGAIN_NS`
-const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// `HEADWAY_LOOK_AGAIN_NS`
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A record has the time at which its acknowledgement arrived, and the program looks for an answer
 /// so much later.
 const PROCESSING: Duration = Duration::from_micros(5);
@@ -215,7 +211,10 @@ impl Datapath {
             self.is_own = false;
             self.guard.forget();
         }
-        if self.place.is_some() || (now >= self.due && self.enter(now)) {
+        if self.place.is_some() {
+            return true;
+        }
+        if now >= self.due && now < self.kernel.served_until() && self.enter(now) {
             return true;
         }
         self.is_own = is_own;
@@ -311,12 +310,10 @@ impl Datapath {
 
     /// Whose the flow is: `judgement_of()`.
     fn judge(&mut self, record: &Record, settings: &SettingValues) {
-        if settings.is_shadow != 0 {
-            return;
-        }
-        let is_nobodys = self.is_left || (self.in_fallback && self.guard().is_fine());
-        let verdict = match is_nobodys {
-            true => self.leave(record.now()),
+        let is_left = self.is_left || settings.is_shadow != 0;
+        let is_unjudged = is_left || (self.in_fallback && self.guard().is_fine());
+        let verdict = match is_unjudged {
+            true => self.leave(is_left, record.now()),
             false => {
                 self.guard.set_limits(self.limits(settings));
                 self.guard.judge(record)
@@ -333,19 +330,19 @@ impl Datapath {
             }
             Verdict::Policy | Verdict::Fallback => return,
         }
-        if !is_nobodys {
+        if !is_unjudged {
             let (reason, trips) = (self.guard().reason() as u32, self.guard().trips());
             self.kernel.judged(self.place, record.now(), reason, trips);
         }
     }
 
     /// `leave()`
-    fn leave(&mut self, now: Time) -> Verdict {
-        if self.is_left == self.in_fallback {
+    fn leave(&mut self, is_left: bool, now: Time) -> Verdict {
+        if is_left == self.in_fallback {
             return Verdict::Fallback;
         }
         self.guard.forget();
-        if self.is_left {
+        if is_left {
             return Verdict::Trip;
         }
         self.guard.begin_anew(now, self.control().cwnd);

@@ -167,12 +167,25 @@ impl FakeKernel {
         settings.check()?;
         let mut state = self.state();
         let generation = state.own_policy.generation.wrapping_add(2);
-        state.settings = settings;
+        state.settings = SettingValues {
+            served_until_ns: state.settings.served_until_ns,
+            ..settings
+        };
         state.own_policy = Int8 {
             generation: own_policy.map_or(0, |_| generation),
             ..own_policy.cloned().unwrap_or_default()
         };
         Ok(())
+    }
+
+    /// An agent serves flows until then, unless it says so again. At first nobody does.
+    pub fn set_served_until(&self, until: Time) {
+        self.state().settings.served_until_ns = TcpSock::now_ns(until);
+    }
+
+    /// Until when an agent serves flows.
+    pub fn served_until(&self) -> Time {
+        Time::from_nanos(self.state().settings.served_until_ns)
     }
 
     /// Says whether messages are being read: if not, a question wakes the agent.
@@ -296,10 +309,10 @@ impl FakeKernel {
         state.ring.push(verdict.as_bytes());
     }
 
-    /// A question was sent: an agent that sleeps is woken, if there is room for what wakes it.
+    /// A question was sent: an agent that sleeps is woken.
     pub fn wake(&self) {
         let mut state = self.state();
-        if state.settings.is_awake == 0 && state.ring.has_room(8) {
+        if state.settings.is_awake == 0 {
             state.counters.wakes += 1;
             state.is_woken = true;
         }

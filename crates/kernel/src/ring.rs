@@ -40,7 +40,7 @@ impl Ring {
     }
 
     /// Is there room for a message of this size?
-    pub fn has_room(&self, bytes: usize) -> bool {
+    fn has_room(&self, bytes: usize) -> bool {
         self.used + Ring::room_of(bytes) <= self.capacity
     }
 

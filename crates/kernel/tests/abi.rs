@@ -1,4 +1,4 @@
-//! `bpf/abi.h` as a C compiler lays it out, against the Rust types.
+//! `bpf/abi.h` and `bpf/settings.h` as a C compiler lays them out, against the Rust types.
 
 use std::fmt::Write;
 use std::mem::{offset_of, size_of};
@@ -8,7 +8,7 @@ use std::process::Command;
 use headway_cc::schemes::bbr;
 use headway_kernel::AbiError;
 use headway_kernel::abi::{
-    self, ActionSlot, CounterValues, Header, Message, Open, Report, VerdictMessage,
+    self, ActionSlot, CounterValues, Header, Message, Open, Report, SettingValues, VerdictMessage,
 };
 use headway_policy::{Action, Record};
 use zerocopy::IntoBytes;
@@ -38,7 +38,17 @@ fn expressions() -> Vec<(String, u64)> {
     layout!("headway_report", Report: header, record);
     layout!("headway_counters", CounterValues: flows, slots_full, user_full, ring_dropped, returns, wakes, trips);
     layout!("headway_action", ActionSlot: decided_ns, answered_ns, expires_ns, due_ns, values, kind, flags, which, sequence, flow);
+    layout!("headway_settings", SettingValues: initial_rate, min_rate, max_rate, served_until_ns, report_interval_us,
+        grows, is_shadow, is_awake, flows_of_user, serves_loopback, limits, learner_limits);
     for (c, rust) in [
+        ("HEADWAY_LATEST_DUE_NS", abi::LATEST_DUE),
+        ("HEADWAY_ASK_AGAIN_NS", abi::ASK_AGAIN),
+        ("HEADWAY_LOOK_AGAIN_NS", abi::LOOK_AGAIN),
+    ] {
+        all.push((c.to_owned(), rust.as_nanos()));
+    }
+    for (c, rust) in [
+        ("HEADWAY_FLOWS", abi::FLOWS),
         ("HEADWAY_MAGIC", abi::MAGIC),
         ("HEADWAY_VERSION", abi::VERSION.into()),
         ("HEADWAY_OPEN", abi::OPEN.into()),
@@ -72,7 +82,7 @@ fn the_c_compiler_lays_it_out_as_rust_does() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (source, program) = (folder.join("abi.c"), folder.join("abi"));
-    let mut c = "#include <stdio.h>\n#include <stddef.h>\n#include \"abi.h\"\nint main(void) {\n"
+    let mut c = "#include <stdio.h>\n#include <stddef.h>\n#include \"abi.h\"\n#include \"settings.h\"\nint main(void) {\n"
         .to_owned();
     for (expression, _) in expressions() {
         writeln!(
@@ -135,7 +145,7 @@ fn what_is_no_message_is_refused_in_one_line() {
     );
     refused(
         |r| r.header.version = 3,
-        "speak version 3 of the ABI and this agent version 9",
+        "speak version 3 of the ABI and this agent version 10",
     );
     refused(|r| r.header.kind = 9, "no message of kind 9");
     refused(

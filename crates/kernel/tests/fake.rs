@@ -2,7 +2,9 @@
 
 use headway_cc::testing::{MSS, feedback, rto, setup};
 use headway_cc::{CongestionControl, Duration, Time};
-use headway_kernel::abi::{ActionSlot, CLOSE, Message, OPEN, REPORT, SettingValues, VERDICT};
+use headway_kernel::abi::{
+    ActionSlot, CLOSE, CounterValues, Message, OPEN, REPORT, SettingValues, VERDICT,
+};
 use headway_kernel::{Datapath, FakeKernel, Ring, TcpSock};
 use headway_policy::{Action, AgentSpec, Record};
 use zerocopy::IntoBytes;
@@ -123,6 +125,13 @@ fn owl() -> AgentSpec {
     AgentSpec::read(table).expect("a spec")
 }
 
+/// A kernel with an agent, whatever the time is.
+fn served(slots: u16) -> FakeKernel {
+    let kernel = FakeKernel::with_slots(1 << 16, slots);
+    kernel.set_served_until(Time::NEVER);
+    kernel
+}
+
 /// A flow of NewReno's that has lost a packet: out of slow start, and in recovery.
 fn flow(kernel: &FakeKernel) -> Datapath {
     let mut flow = Datapath::new(kernel, &owl(), &setup()).expect("NewReno");
@@ -152,7 +161,7 @@ fn after(kernel: &FakeKernel, flow: &mut Datapath, ms: u64, action: Option<Actio
 
 #[test]
 fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
-    let kernel = FakeKernel::new(1 << 16);
+    let kernel = served(FakeKernel::SLOTS);
     let action = |sequence, expires| ActionSlot {
         sequence,
         expires_ns: at(expires).as_nanos(),
@@ -170,7 +179,7 @@ fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
     );
     assert!(kernel.write_bytes(1, &[0; 39]).is_err());
 
-    let kernel = FakeKernel::new(1 << 16);
+    let kernel = served(FakeKernel::SLOTS);
     let mut flow = flow(&kernel);
     let mut after = |ms, action| after(&kernel, &mut flow, ms, action);
     assert_eq!(after(3, None), 0, "none is there");
@@ -200,16 +209,48 @@ fn messages(kernel: &FakeKernel) -> Vec<(u16, u16)> {
 
 #[test]
 fn a_flow_has_a_slot_from_its_first_acknowledgement_on() {
-    let kernel = FakeKernel::new(1 << 16);
+    let kernel = served(FakeKernel::SLOTS);
     drop(Datapath::new(&kernel, &owl(), &setup()).expect("NewReno"));
     assert_eq!(messages(&kernel), []);
     drop(flow(&kernel));
     assert_eq!(messages(&kernel), [(OPEN, 0), (REPORT, 0), (CLOSE, 0)]);
 }
 
+/// Its controller has it, and nothing is counted. The first acknowledgement that finds an agent
+/// takes a slot.
+#[test]
+fn a_flow_takes_no_slot_while_nobody_serves() {
+    let kernel = FakeKernel::new(1 << 16);
+    let mut flow = flow(&kernel);
+    kernel.set_served_until(at(1000));
+    for ms in [1000, 2000] {
+        after(&kernel, &mut flow, ms, None);
+        assert_eq!((messages(&kernel), flow.flow()), (vec![], None));
+    }
+    assert_eq!(kernel.counters(), CounterValues::default());
+    kernel.set_served_until(at(3000));
+    after(&kernel, &mut flow, 2001, None);
+    assert_eq!(messages(&kernel), [(OPEN, 0), (REPORT, 0)]);
+}
+
+/// It needs no further record to wake the agent.
+#[test]
+fn a_question_that_fills_the_ring_wakes_the_agent() {
+    // OPEN, with 8 bytes before it, and two reports.
+    let kernel = FakeKernel::new(80 + 2 * 120);
+    kernel.set_served_until(Time::NEVER);
+    let mut flow = flow(&kernel);
+    assert!(!kernel.is_woken(), "it cannot be steered yet");
+    after(&kernel, &mut flow, 3, None);
+    assert!(kernel.is_woken());
+    assert_eq!((kernel.counters().wakes, kernel.dropped()), (1, 0));
+    after(&kernel, &mut flow, 4, None);
+    assert_eq!(kernel.dropped(), 1, "there is no room for more");
+}
+
 #[test]
 fn who_finds_no_slot_looks_again_each_second() {
-    let kernel = FakeKernel::with_slots(1 << 16, 1);
+    let kernel = served(1);
     let first = flow(&kernel);
     let mut second = flow(&kernel);
     messages(&kernel);
@@ -227,7 +268,7 @@ fn who_finds_no_slot_looks_again_each_second() {
 /// Of four slots a user may have two, and root all that are left.
 #[test]
 fn one_user_leaves_slots_to_others() {
-    let kernel = FakeKernel::with_slots(1 << 16, 4);
+    let kernel = served(4);
     let settings = SettingValues {
         flows_of_user: 2,
         ..SettingValues::default()
@@ -260,7 +301,7 @@ fn one_user_leaves_slots_to_others() {
 #[test]
 #[should_panic(expected = "slot 0 is freed twice")]
 fn a_slot_that_is_freed_twice_is_found() {
-    let kernel = FakeKernel::new(1 << 16);
+    let kernel = served(FakeKernel::SLOTS);
     drop(flow(&kernel));
     kernel.free_slot(0);
 }
@@ -268,7 +309,7 @@ fn a_slot_that_is_freed_twice_is_found() {
 /// Of 100 ms: two acknowledgements have to find the answer overdue.
 #[test]
 fn the_guard_takes_a_flow_that_nobody_answers() {
-    let kernel = FakeKernel::new(1 << 16);
+    let kernel = served(FakeKernel::SLOTS);
     let mut flow = flow(&kernel);
     after(&kernel, &mut flow, 3, None);
     let mut in_fallback = |ms| {
@@ -289,7 +330,7 @@ fn the_guard_takes_a_flow_that_nobody_answers() {
 /// them.
 #[test]
 fn each_acknowledgement_is_counted_also_where_a_timeout_comes_between() {
-    let kernel = FakeKernel::new(1 << 16);
+    let kernel = served(FakeKernel::SLOTS);
     let settings = SettingValues {
         report_interval_us: 50_000,
         ..kernel.settings()

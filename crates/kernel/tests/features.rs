@@ -65,6 +65,7 @@ struct Tap {
 impl Tap {
     fn new(spec: &AgentSpec, setup: &Setup, interval: Duration, finds: &Finds) -> Tap {
         let kernel = FakeKernel::new(1 << 20);
+        kernel.set_served_until(Time::NEVER);
         kernel
             .configure(nobody_is_missed(), None)
             .expect("limits in their ranges");

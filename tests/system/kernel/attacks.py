@@ -126,11 +126,13 @@ def has_effect(attack: str, counters: dict[str, int]) -> bool:
 
 
 @contextmanager
-def under_way(attack: str, controller: str, control: str) -> Iterator["subprocess.Popen[str]"]:
-    """A process of that user that attacks the agent of this control socket, with flows of this controller."""
+def under_way(
+    attack: str, controller: str, control: str, user: int = USER
+) -> Iterator["subprocess.Popen[str]"]:
+    """A process of this user that attacks the agent of this control socket, with flows of this controller."""
     # The socket's own mode is to refuse its clients, and not its folder's.
     Path(control).parent.chmod(0o711)
-    command = [sys.executable, __file__, attack, controller, control]
+    command = [sys.executable, __file__, attack, controller, control, str(user)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
@@ -141,7 +143,8 @@ def under_way(attack: str, controller: str, control: str) -> Iterator["subproces
 
 
 if __name__ == "__main__":
+    user = int(sys.argv[4])
     os.setgroups([])
-    os.setresgid(USER, USER, USER)
-    os.setresuid(USER, USER, USER)
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
     ATTACKS[sys.argv[1]](sys.argv[2], sys.argv[3], lambda: print("begun", flush=True))

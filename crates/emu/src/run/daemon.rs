@@ -135,6 +135,8 @@ impl Daemon {
             .arg(&socket)
             // All its flows are one user's.
             .args(["--user-share", "100", "--until-stdin-closes"])
+            // HEADWAYD_KEEP is for agents that are to leave something behind.
+            .arg("--no-keep")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -14,7 +14,7 @@
 
 static __u64 state = 1;
 
-/* xorshift64* (Vigna 2016), whose product wraps on purpose. */
+/* xorshift64* (Vigna 2016), whose multiplication wraps on purpose. */
 __attribute__((no_sanitize("unsigned-integer-overflow"))) static __u64 draw(void)
 {
 	state ^= state >> 12;

@@ -83,7 +83,7 @@ int main(void)
 			judgement = headway_guard_judge(&guard, &l, &record);
 			check(judgement >= HEADWAY_POLICYS && judgement <= HEADWAY_RETURNS, "no judgement");
 			check((guard.reason == HEADWAY_FINE) == (judgement == HEADWAY_POLICYS || judgement == HEADWAY_RETURNS),
-			      "a reason that is none");
+			      "not a reason");
 			check(guard.reason < HEADWAY_REASONS, "an unknown reason");
 			check((guard.trips != before) == (judgement == HEADWAY_TRIPS), "a trip that is not counted");
 			check(headway_guard_restart(&guard, &l, &record) >= l.least_ssthresh, "too small a window to begin with");

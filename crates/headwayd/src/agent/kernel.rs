@@ -41,6 +41,9 @@ pub trait Kernel {
     /// One line: one of the guard's limits is beyond its range, and nothing is set.
     fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) -> Result<()>;
 
+    /// Tells it that flows may take slots until then, by its own clock.
+    fn set_served_until(&self, until: Time);
+
     /// Says to it whether its messages are being read: if not, a question wakes the agent.
     fn set_awake(&self, is_awake: bool);
 }
@@ -82,6 +85,10 @@ impl Kernel for Program {
 
     fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) -> Result<()> {
         self.configure(settings, own_policy)
+    }
+
+    fn set_served_until(&self, until: Time) {
+        self.set_served_until(until);
     }
 
     fn set_awake(&self, is_awake: bool) {

@@ -67,6 +67,8 @@ pub struct Agent<K> {
     /// What was set of all flows of a tuner: those that begin later have it too.
     tuned: Vec<(&'static str, f64)>,
     begun: Time,
+    /// As the programs know it.
+    served_until: Time,
     /// When what was learned is saved next.
     saves: Time,
 }
@@ -75,6 +77,8 @@ pub struct Agent<K> {
 /// either takes a millisecond or so, and an answer may take a hundred.
 const RENEWED_AT_ONCE: usize = 8;
 const TOLD_AT_ONCE: usize = 64;
+/// A turn begins at least each 100 ms. Once it has not for so long, flows that begin are Cubic's.
+const SERVES_FOR: Duration = Duration::from_millis(500);
 /// How much of what was learned a crash may cost.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
@@ -90,7 +94,7 @@ impl<K: Kernel> Agent<K> {
         now: Time,
     ) -> Agent<K> {
         let (programs, policies): (Vec<_>, Vec<_>) = programs.into_iter().unzip();
-        Agent {
+        let mut agent = Agent {
             flows: programs.iter().map(known_flows).collect(),
             programs,
             policies,
@@ -109,8 +113,11 @@ impl<K: Kernel> Agent<K> {
             paths: Paths::default(),
             tuned: Vec::new(),
             begun: now,
+            served_until: Time::ZERO,
             saves: now + SAVE_EVERY,
-        }
+        };
+        agent.say_served(now);
+        agent
     }
 
     /// With a thread that takes the gradient steps of flows that learn, so that no answer waits for
@@ -351,6 +358,7 @@ impl<K: Kernel> Agent<K> {
     /// Decides where a clock, not an acknowledgement, says when, and serves those who have waited.
     /// That ends a turn. Returns how to wait for what comes next.
     pub fn on_timers(&mut self, now: Time) -> Wait {
+        self.say_served(now);
         while let Some((due, place)) = self.timers.due(now) {
             let flow = self.flows[usize::from(place.0)].get(place.1);
             // Another may have the slot by now, or have asked meanwhile.
@@ -383,6 +391,18 @@ impl<K: Kernel> Agent<K> {
             Wait::Nap(Duration::ZERO)
         } else {
             wait
+        }
+    }
+
+    /// Tells the programs that the agent is there, but not at each turn: each flow that sends a
+    /// message reads what else is in that cache line.
+    fn say_served(&mut self, now: Time) {
+        if self.served_until >= now + SERVES_FOR / 2 {
+            return;
+        }
+        self.served_until = now + SERVES_FOR;
+        for program in &self.programs {
+            program.set_served_until(self.served_until);
         }
     }
 

@@ -151,8 +151,9 @@ fn without_agent(folder: &Folder) -> Vec<String> {
     let names = folder.names().unwrap_or_default().into_iter();
     let kept = names.filter_map(|name| {
         let Version { digest, abi, .. } = folder.find(&name)?;
-        let _free = folder.claim(&name).ok()?;
-        Some(format!("{name} (program {digest}, ABI {abi})"))
+        folder
+            .is_left(&name)
+            .then(|| format!("{name} (program {digest}, ABI {abi})"))
     });
     kept.collect()
 }
@@ -182,6 +183,7 @@ pub fn unload(at: &At, folder: &Folder, name: Option<&str>) -> Result<()> {
         .filter(|one| name.is_none_or(|name| name == *one))
         .collect();
     if names.is_empty() {
+        set_killed_back(at, name)?;
         let what = name.unwrap_or("nothing");
         let is = if name.is_some() { "is not" } else { "is" };
         return say(&format!(
@@ -198,6 +200,17 @@ pub fn unload(at: &At, folder: &Folder, name: Option<&str>) -> Result<()> {
         }
     }
     done
+}
+
+/// The default that an agent whose programs were not pinned has left, as it was killed.
+fn set_killed_back(at: &At, name: Option<&str>) -> Result<()> {
+    let all = Controller::ALL.map(Controller::name);
+    let names = name.map_or(all.to_vec(), |name| vec![name]);
+    // One that is registered is served.
+    let mut gone = names
+        .into_iter()
+        .filter(|name| !kernel::has_controller(name));
+    gone.try_for_each(|name| set_back(name, &at.default()))
 }
 
 fn unload_one(at: &At, folder: &Folder, name: &str) -> Result<()> {

@@ -1,10 +1,10 @@
 //! Programs that outlive their agent: what is pinned in a bpffs, and which agent has it.
 //!
 //! `FOLDER/NAME` belongs to the controller of that name, and its agent has it locked. In it is one
-//! folder with the pins, whose name says what they are: `headway_owl-8-1a2b3c4d5e6f` is the
+//! folder with the pins, whose name says what they are: `headway_owl-10-1a2b3c4d5e6f` is the
 //! program, the ABI, and the digest of the object (decision 48).
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,9 @@ use crate::system::{clock, kernel};
 const LINK: &str = "link";
 /// The kernel closes a link that is not pinned any more in the background.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
+/// `headwayd status` has a controller's folder for a moment, to tell whether an agent has it.
+const TRIES_FOR: Duration = Duration::from_secs(1);
+const LOOKS_EACH: time::Duration = time::Duration::from_millis(5);
 
 /// The digest of an object, in a few letters.
 pub fn digest(object: &[u8]) -> String {
@@ -96,51 +99,89 @@ impl Folder {
     /// Takes the controller of that name for this process. In the usual place a bpffs is mounted if
     /// there is none.
     pub fn claim(&self, name: &str) -> std::result::Result<ControllerPins, Refusal> {
-        let unusable = |why: String| Refusal::Unusable(why);
-        let failed = |path: &Path| {
-            let path = path.display().to_string();
-            move |error: io::Error| unusable(format!("{path}: {error}"))
-        };
         if !kernel::has_links() {
             let why = "Linux has links of controllers, which can be pinned, since 6.4";
-            return Err(unusable(why.to_owned()));
+            return Err(Refusal::Unusable(why.to_owned()));
         }
         if !self.is_in_bpffs() && self.0 == Path::new(Folder::USUAL) {
             mount_bpffs();
         }
         if !self.is_in_bpffs() {
-            return Err(unusable(format!(
+            return Err(Refusal::Unusable(format!(
                 "{} is not in a bpffs; mount one: mount -t bpf bpf /sys/fs/bpf",
                 self.0.display()
             )));
         }
+        self.take(name)
+    }
+
+    /// Is something kept of it, and has no agent it?
+    pub fn is_left(&self, name: &str) -> bool {
+        self.find(name).is_some() && matches!(self.try_take(name), Ok(Some(_)))
+    }
+
+    /// Takes the folder of that name. Only an agent has it for long.
+    fn take(&self, name: &str) -> std::result::Result<ControllerPins, Refusal> {
+        let until = clock::now() + TRIES_FOR;
+        loop {
+            if let Some(pins) = self.try_take(name)? {
+                return Ok(pins);
+            }
+            if clock::now() > until {
+                return Err(Refusal::Taken);
+            }
+            sleep(LOOKS_EACH);
+        }
+    }
+
+    /// None if another process has it, or has just taken it away.
+    fn try_take(&self, name: &str) -> std::result::Result<Option<ControllerPins>, Refusal> {
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |error: io::Error| Refusal::Unusable(format!("{path}: {error}"))
+        };
         let own = self.0.join(file_name(name));
         for folder in [&self.0, &own] {
             match DirBuilder::new().mode(0o700).create(folder) {
+                Err(error) if is_gone(&error) && *folder == own => return Ok(None),
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(failed(folder)(error));
                 }
                 _ => {}
             }
-            let is = fs::symlink_metadata(folder).map_err(failed(folder))?;
+            let is = match fs::symlink_metadata(folder) {
+                Err(error) if is_gone(&error) => return Ok(None),
+                is => is.map_err(failed(folder))?,
+            };
             if !is.is_dir() || is.uid() != geteuid().as_raw() || is.mode() & 0o022 != 0 {
-                return Err(unusable(format!(
+                return Err(Refusal::Unusable(format!(
                     "{} must be a folder of this user that nobody else may write",
                     folder.display()
                 )));
             }
         }
-        let lock = File::open(&own).map_err(failed(&own))?;
+        let lock = match File::open(&own) {
+            Err(error) if is_gone(&error) => return Ok(None),
+            lock => lock.map_err(failed(&own))?,
+        };
         match lock.try_lock() {
-            Ok(()) => Ok(ControllerPins {
-                name: name.to_owned(),
-                folder: own,
-                _lock: lock,
-            }),
-            Err(TryLockError::WouldBlock) => Err(Refusal::Taken),
-            Err(TryLockError::Error(error)) => Err(failed(&own)(error)),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(failed(&own)(error)),
         }
+        // Who had it may have removed the folder before this process had the lock.
+        let inode = |is: io::Result<Metadata>| is.map(|is| is.ino()).ok();
+        let is_there = inode(lock.metadata()) == inode(fs::symlink_metadata(&own));
+        Ok(is_there.then(|| ControllerPins {
+            name: name.to_owned(),
+            folder: own,
+            _lock: lock,
+        }))
     }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
 }
 
 fn is_of(path: &Path, kind: FsType) -> bool {
@@ -311,7 +352,7 @@ impl ControllerPins {
                     self.name
                 )));
             }
-            sleep(time::Duration::from_millis(5));
+            sleep(LOOKS_EACH);
         }
         Ok(!all.is_empty())
     }
@@ -368,7 +409,7 @@ mod tests {
     fn a_folder_of_pins_says_what_they_are() {
         let own = Version::own(Controller::Owl);
         let folder = own.folder();
-        assert!(folder.starts_with("headway_owl-9-"), "{folder}");
+        assert!(folder.starts_with("headway_owl-10-"), "{folder}");
         assert_eq!(Version::read(&folder), Some(own.clone()));
         assert!(own.fits(Controller::Owl) && !own.fits(Controller::Rate));
         let newer = Version {
@@ -382,7 +423,7 @@ mod tests {
             ..own
         };
         assert!(other.fits(Controller::Owl));
-        for nonsense in ["", "headway_owl", "headway_owl-x-1", "8-1", "tc-8-1"] {
+        for nonsense in ["", "headway_owl", "headway_owl-x-1", "10-1", "tc-10-1"] {
             assert_eq!(Version::read(nonsense), None, "{nonsense}");
         }
     }
@@ -397,10 +438,10 @@ mod tests {
     fn what_others_have_pinned_is_not_ours() {
         let all = std::env::temp_dir().join(format!("headwayd-kept-{}", std::process::id()));
         for folder in [
-            "owl/headway_owl-8-0",
+            "owl/headway_owl-10-0",
             "empty",
-            "cilium/tc-8-0",
-            "mixed/headway_owl-8-0",
+            "cilium/tc-10-0",
+            "mixed/headway_owl-10-0",
         ] {
             fs::create_dir_all(all.join(folder)).expect("a folder");
         }
@@ -409,6 +450,26 @@ mod tests {
         let names = Folder::new(&all).names().expect("it can be read");
         fs::remove_dir_all(&all).expect("it is ours");
         assert_eq!(names, ["empty", "owl"]);
+    }
+
+    /// Who has the folder for a moment may also remove it.
+    #[test]
+    fn a_folder_that_another_has_for_a_moment_is_waited_for() {
+        let all = std::env::temp_dir().join(format!("headwayd-lock-{}", std::process::id()));
+        let folder = Folder::new(&all);
+        let other = folder.take("owl").expect("nobody has it");
+        let leaves = std::thread::spawn(move || {
+            sleep(LOOKS_EACH * 4);
+            drop(other);
+        });
+        let own = folder.take("owl").expect("the other leaves");
+        leaves.join().expect("no panic");
+        assert!(all.join("owl").exists());
+        let Err(Refusal::Taken) = folder.take("owl") else {
+            panic!("it has two")
+        };
+        drop(own);
+        assert!(!all.exists());
     }
 
     #[test]

@@ -4,8 +4,9 @@
 use std::mem::{offset_of, size_of};
 use std::num::NonZeroUsize;
 use std::ptr::{NonNull, addr_of_mut, read_volatile, write_volatile};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+use headway_cc::Time;
 use headway_fixed::Int8;
 use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
 use libbpf_rs::MapCore;
@@ -184,10 +185,26 @@ impl Settings {
         Ok(Settings(Shared::new(map)?))
     }
 
+    /// But until when flows are served: that stays.
     pub fn write(&self, values: SettingValues) {
+        let served_until_ns = self.served_until().load(Ordering::Relaxed);
+        let values = SettingValues {
+            served_until_ns,
+            ..values
+        };
         // SAFETY: within the mapping. A flow that reads while it changes has some of the old values
         // once.
         unsafe { write_volatile(self.0.first.as_ptr(), values) }
+    }
+
+    pub fn set_served_until(&self, until: Time) {
+        self.served_until()
+            .store(until.as_nanos(), Ordering::Relaxed);
+    }
+
+    fn served_until(&self) -> &AtomicU64 {
+        // SAFETY: within the mapping, aligned.
+        unsafe { AtomicU64::from_ptr(addr_of_mut!((*self.0.first.as_ptr()).served_until_ns)) }
     }
 
     /// Says whether messages are being read. What is read after `false` is all that came before it.

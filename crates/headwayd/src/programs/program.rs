@@ -1,7 +1,8 @@
 //! A program, loaded and registered.
 
+use headway_cc::Time;
 use headway_fixed::Int8;
-use headway_kernel::abi::{Known, SettingValues};
+use headway_kernel::abi::{self, Known, SettingValues};
 use headway_machine::Machine;
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
 use libbpf_rs::{
@@ -85,8 +86,7 @@ impl Maps {
 impl Program {
     /// The longest name that the kernel takes.
     pub const LONGEST_NAME: usize = 15;
-    /// `HEADWAY_FLOWS`
-    pub const MOST_FLOWS: u32 = 16384;
+    pub const MOST_FLOWS: u32 = abi::FLOWS;
 
     /// Loads a controller's program.
     ///
@@ -230,6 +230,11 @@ impl Program {
             place.write(own_policy);
         }
         Ok(())
+    }
+
+    /// Tells the program that flows may take slots until then.
+    pub fn set_served_until(&self, until: Time) {
+        self.settings.set_served_until(until);
     }
 
     /// Tells the program whether the agent is reading its messages. If not, a flow's request wakes

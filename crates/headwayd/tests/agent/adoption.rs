@@ -3,11 +3,13 @@
 use headway_cc::{CongestionControl, testing};
 use headway_fixed::Reason;
 use headway_kernel::Datapath;
+use headway_kernel::abi::CounterValues;
 use headway_policy::schemes::PolicySpec;
 use headwayd::Controller;
 use headwayd::agent::{Agent, AgentOptions, Policies, Store};
 
-use crate::host::{Case, Fault, Program, World, at, status};
+use crate::host::{CUBIC, Case, Fault, HOLDS, Program, World, at, plain, status};
+use crate::seen::State;
 
 const POLICIES: [(Controller, &str); 4] = [
     (Controller::Owl, "owl"),
@@ -89,6 +91,88 @@ fn a_flow_comes_back_to_an_agent_that_is_late() {
     }
 }
 
+/// Cubic controls every flow under `--shadow`, also those that a policy had before. The policy has
+/// them again as soon as the next agent is no shadow.
+#[test]
+fn a_shadow_takes_over_flows_that_a_policy_had() {
+    for (controller, policy) in POLICIES {
+        let normal = Case {
+            controller: Some(controller),
+            seconds: 40,
+            ..Case::of(policy)
+        };
+        let shadow = Case {
+            options: AgentOptions {
+                is_shadow: true,
+                ..AgentOptions::default()
+            },
+            ..normal.clone()
+        };
+        let mut world = World::new(&normal);
+        world.run_until(at(6000));
+        world.restart(&shadow);
+        world.run_until(at(6500));
+        let guard = world.status()["flows"][0]["guard"].clone();
+        assert_eq!(guard, "cubic", "{controller:?}");
+        world.run_until(at(24_000));
+        // Cubic fills the queue until packets are lost, and keeps seven tenths of its window.
+        let windows: Vec<f64> = {
+            let seen = world.seen();
+            let states = seen.from(0, at(12_000)).iter();
+            let open = states.filter(|state| !state.is_repairing);
+            open.map(|state| state.cwnd).collect()
+        };
+        let most = windows.iter().copied().fold(0.0, f64::max);
+        let least = windows.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(
+            (0.95..1.1).contains(&(most / HOLDS)),
+            "{controller:?}: {most}"
+        );
+        assert!(
+            (0.65..0.75).contains(&(least / most)),
+            "{controller:?}: {least} of {most}"
+        );
+        assert_eq!(world.kernel.counters().trips, [0; 8], "{controller:?}");
+        world.restart(&normal);
+        world.run_until(at(26_000));
+        let guard = world.status()["flows"][0]["guard"].clone();
+        assert_eq!(guard, "policy", "{controller:?}");
+    }
+}
+
+/// While no agent runs, flows that begin are plain Cubic's, or BBR's, from the first packet on.
+#[test]
+fn a_flow_that_begins_while_nobody_serves_is_no_policys() {
+    for (controller, policy) in POLICIES {
+        let case = Case {
+            controller: Some(controller),
+            seconds: 12,
+            fault: Fault::Killed(at(0)),
+            ..Case::of(policy)
+        };
+        let mut world = World::new(&case);
+        world.kernel.set_served_until(at(0));
+        world.run_until(at(6000));
+        let scheme = match controller {
+            Controller::Bbr => "bbr",
+            _ => CUBIC,
+        };
+        let alone = plain(scheme, case.link, 6, case.seed);
+        let windows = |states: &[State]| -> Vec<_> {
+            states.iter().map(|state| (state.at, state.cwnd)).collect()
+        };
+        let served = windows(&world.seen().states[0]);
+        assert_eq!(served, windows(&alone.states[0]), "{controller:?}");
+        assert_eq!(world.kernel.counters(), CounterValues::default());
+        world.restart(&case);
+        world.run_until(at(12_000));
+        let flow = world.status()["flows"][0].clone();
+        assert_eq!(flow["guard"], "policy", "{controller:?}: {flow}");
+        assert!(flow["decisions"].as_u64() > Some(4), "{controller:?}");
+        assert_eq!(world.kernel.counters().trips, [0; 8], "{controller:?}");
+    }
+}
+
 /// What the guard judged the first agent has read, and left to the next.
 #[test]
 fn the_next_agent_knows_what_the_guard_judged() {
@@ -162,7 +246,7 @@ fn flows_that_came_and_went_meanwhile_are_told_apart() {
     assert!(kernel.dropped() > 0);
     drop(ends);
     let mut comes = flow();
-    acknowledge(&mut comes, 500);
+    acknowledge(&mut comes, 450);
     assert_eq!(comes.flow(), Some(3), "it has the slot of the second");
     let mut second = agent();
     serve(&mut second);

@@ -79,6 +79,10 @@ impl Kernel for Costly {
         Ok(self.kernel.configure(settings, own_policy)?)
     }
 
+    fn set_served_until(&self, until: Time) {
+        self.kernel.set_served_until(until);
+    }
+
     fn set_awake(&self, is_awake: bool) {
         self.kernel.set_awake(is_awake);
     }

@@ -24,7 +24,7 @@ const WAKES_IN: Duration = Duration::from_micros(30);
 const LOOKS_IN: Duration = Duration::from_micros(20);
 /// As in the agent's own loop (serve.rs).
 const MOST_MESSAGES: usize = 4096;
-const LONGEST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)

@@ -17,6 +17,7 @@ mod statistics;
 mod store;
 mod timers;
 mod tuning;
+mod turn;
 mod wait;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub use policies::{AgentOptions, Policies};
 pub(crate) use serve::serve;
 pub use shadow::Shadow;
 pub use store::Store;
+pub use turn::turn;
 pub use wait::Wait;
 
 use crate::error::{Error, Result};
@@ -56,6 +58,8 @@ pub struct Agent<K> {
     timers: Timers,
     shares: Shares,
     wait_policy: WaitPolicy,
+    /// Do the programs know that their messages are being read?
+    is_awake: bool,
     statistics: Statistics,
     shadow: Option<Shadow>,
     store: Store,
@@ -97,6 +101,7 @@ impl<K: Kernel> Agent<K> {
             timers: Timers::default(),
             shares: Shares::default(),
             wait_policy: WaitPolicy::new(now),
+            is_awake: false,
             statistics: Statistics {
                 begun: now,
                 ..Statistics::default()
@@ -343,9 +348,23 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Says to the programs whether their messages are being read.
-    pub fn set_awake(&self, is_awake: bool) {
-        self.programs.iter().for_each(|p| p.set_awake(is_awake));
+    /// Says to the programs whether their messages are being read, if they do not know: each flow
+    /// that sends a message reads that.
+    fn set_awake(&mut self, is_awake: bool) {
+        if self.is_awake != is_awake {
+            self.programs.iter().for_each(|p| p.set_awake(is_awake));
+            self.is_awake = is_awake;
+        }
+    }
+
+    /// It is awake all the time from now on.
+    pub(crate) fn poll_busily(&mut self) {
+        self.wait_policy.is_busy = true;
+    }
+
+    /// The time by the programs' clock.
+    fn now(&self) -> Time {
+        self.programs[0].now()
     }
 
     /// Decides where a clock, not an acknowledgement, says when, and serves those who have waited.
@@ -397,6 +416,8 @@ impl<K: Kernel> Agent<K> {
                 .iter()
                 .try_for_each(|p| p.check(program.controller(), self.options))?;
         }
+        // New settings do not say that it is.
+        self.is_awake = false;
         for (program, policies) in self.programs.iter_mut().zip(&policies) {
             if let Some(policies) = policies {
                 policies.configure(program, self.options)?;

@@ -6,15 +6,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-use headway_cc::Duration;
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 
-use super::Agent;
 use super::wait::Wait;
+use super::{Agent, turn};
 use crate::control::{AgentCommand, Mailbox};
 use crate::error::{Error, Result};
 use crate::programs::Program;
@@ -39,34 +38,18 @@ pub fn serve(
     let maps = message_maps(agent)?;
     let others = [mailbox.as_fd(), signals.as_fd()].into_iter().chain(until);
     let mut sources = Sources::new(others, &maps);
-    let mut is_awake = false;
+    if is_busy {
+        agent.borrow_mut().poll_busily();
+    }
     loop {
-        // Not at each look: each flow that sends a message reads this.
-        if !is_awake {
-            agent.borrow().set_awake(true);
-            is_awake = true;
-        }
-        let mut wait = look(agent, &ring)?;
-        if matches!(wait, Wait::Sleep(_)) && !is_busy {
-            // Who has asked meanwhile has woken nobody: it looks once more before it sleeps.
-            agent.borrow().set_awake(false);
-            is_awake = false;
-            wait = look(agent, &ring)?;
-        }
-        if matches!(wait, Wait::Look) && !is_busy {
+        let wait = turn(agent, |most| read(&ring, most))?;
+        if wait == Wait::Look {
             spin_loop();
             continue;
         }
-        let wait = if is_busy {
-            Wait::Nap(Duration::ZERO)
-        } else {
-            wait
-        };
         if !sources.wait(wait)? {
             continue;
         }
-        // New policies bring new settings, which do not say so.
-        is_awake = false;
         if sources.is_ready(0) {
             mailbox.answer(|command| fulfil(agent, command));
         }
@@ -90,7 +73,7 @@ struct Sources<'a> {
 impl<'a> Sources<'a> {
     /// A ring is asked itself, and not the epoll of libbpf. That one knows only of records that
     /// woke it. A record that did not, behind one that was still being written at the last look,
-    /// would wait for [`LONGEST_WAIT`].
+    /// would wait until the sleep ends.
     fn new(others: impl Iterator<Item = BorrowedFd<'a>>, rings: &'a [OwnedFd]) -> Sources<'a> {
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut fds: Vec<_> = others.map(readable).collect();
@@ -106,7 +89,7 @@ impl<'a> Sources<'a> {
             Wait::Nap(time) => (self.others, time),
             Wait::Sleep(time) => (self.fds.len(), time),
         };
-        let time = TimeSpec::new(0, time.min(LONGEST_WAIT).as_nanos() as i64);
+        let time = TimeSpec::new(0, time.as_nanos() as i64);
         match ppoll(&mut self.fds[..count], Some(time), None) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::EINTR) => Ok(false),
@@ -146,28 +129,14 @@ fn ring(agent: &Rc<RefCell<Agent<Program>>>) -> Result<RingBuffer<'static>> {
     builder.build().map_err(failed)
 }
 
-/// Serves what there is now; how to wait for more.
-fn look(agent: &RefCell<Agent<Program>>, ring: &RingBuffer<'_>) -> Result<Wait> {
-    let read = ring.consume_raw_n(MOST_MESSAGES);
-    let Ok(read) = usize::try_from(read) else {
+/// Gives the agent so many messages at most. Returns how many there were.
+fn read(ring: &RingBuffer<'_>, most: usize) -> Result<usize> {
+    let read = ring.consume_raw_n(most);
+    usize::try_from(read).map_err(|_| {
         let why = Errno::from_raw(-read);
-        return Err(Error::failed("cannot read the programs' messages", why));
-    };
-    let wait = agent.borrow_mut().on_timers(clock::now());
-    Ok(match read < MOST_MESSAGES {
-        true => wait,
-        false => Wait::Nap(Duration::ZERO),
+        Error::failed("cannot read the programs' messages", why)
     })
 }
-
-/// Read in one turn: messages may come faster than they are read, and clocks, signals and the
-/// mailbox have their turn. So many take less than a millisecond, beside the time that each user
-/// has of the turn.
-const MOST_MESSAGES: usize = 4096;
-/// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
-/// So is a question whose wake-up found no room in the ring, in half of the time that the guard
-/// grants.
-const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 fn fulfil(agent: &RefCell<Agent<Program>>, command: AgentCommand) -> serde_json::Value {
     match command {
@@ -200,6 +169,7 @@ mod tests {
     use std::ptr;
     use std::time::Instant;
 
+    use headway_cc::Duration;
     use libbpf_rs::libbpf_sys::bpf_map_create_opts;
     use libbpf_rs::{ErrorKind, MapHandle, MapType};
     use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};

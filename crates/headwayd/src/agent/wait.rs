@@ -43,6 +43,8 @@ pub struct WaitPolicy {
     spare: Duration,
     seen: Time,
     is_looking: bool,
+    /// It never sleeps.
+    pub is_busy: bool,
 }
 
 impl WaitPolicy {
@@ -70,6 +72,7 @@ impl WaitPolicy {
             spare: WaitPolicy::MOST_SPARE,
             seen: now,
             is_looking: false,
+            is_busy: false,
         }
     }
 
@@ -122,6 +125,9 @@ impl WaitPolicy {
             needed = Duration::ZERO;
         }
         let early = (self.next_question(now, acknowledged)).saturating_sub(WaitPolicy::EARLY);
+        if self.is_busy {
+            return Wait::Nap(Duration::ZERO);
+        }
         // While nobody asks the mean stands still.
         if self.apart.max(now.since(self.answered)) < WaitPolicy::BUSY {
             return Wait::Nap(timer.since(now).clamp(WaitPolicy::NAP, WaitPolicy::BUSY));

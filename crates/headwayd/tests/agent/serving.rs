@@ -397,7 +397,10 @@ fn windows_of_bbr_that_are_set_stay_set_without_the_agent() {
             ..Case::of("")
         });
         world.run_until(at(4000));
-        let set = world.agent.set(Some(1), "btlbw_window=4 rtprop_window=2s");
+        let set = world
+            .agent
+            .get_mut()
+            .set(Some(1), "btlbw_window=4 rtprop_window=2s");
         assert_eq!(set.expect("flow 1"), 1);
         world.run_until(at(20_000));
         assert_eq!((world.count("guard_trips"), world.count("actions")), (0, 0));

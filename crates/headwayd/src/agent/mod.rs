@@ -373,10 +373,14 @@ impl<K: Kernel> Agent<K> {
         while let Some((due, place)) = self.timers.due(now) {
             let flow = self.flows[usize::from(place.0)].get(place.1);
             // Another may have the slot by now, or have asked meanwhile.
-            let Some(flow) = flow.filter(|flow| flow.next_query() == due && flow.is_due(now))
-            else {
+            let Some(flow) = flow.filter(|flow| flow.next_query() == due) else {
                 continue;
             };
+            // Nothing was heard of it since its last decision: its next acknowledgement asks.
+            if !flow.is_due(now) {
+                self.wait_policy.expect(place, due);
+                continue;
+            }
             let user = flow.user();
             if self.shares.is_next(user) {
                 self.work_for(user, place, None);

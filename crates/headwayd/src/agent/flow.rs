@@ -196,7 +196,7 @@ impl Flow {
     /// When its first acknowledgement from a time on is to be expected, by the newest.
     pub fn acknowledged(&self, from: Time) -> Time {
         let (last, apart) = (self.last.now(), self.apart.as_nanos().max(1));
-        last + self.apart * from.since(last).as_nanos().div_ceil(apart)
+        last + self.apart * from.since(last).as_nanos().div_ceil(apart).max(1)
     }
 
     /// Does its policy's clock decide then, whether it asks or not?

@@ -17,6 +17,7 @@ mod statistics;
 mod store;
 mod timers;
 mod tuning;
+mod turn;
 mod wait;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub use policies::{AgentOptions, Policies};
 pub(crate) use serve::serve;
 pub use shadow::Shadow;
 pub use store::Store;
+pub use turn::turn;
 pub use wait::Wait;
 
 use crate::error::{Error, Result};
@@ -56,6 +58,8 @@ pub struct Agent<K> {
     timers: Timers,
     shares: Shares,
     wait_policy: WaitPolicy,
+    /// Do the programs know that their messages are being read?
+    is_awake: bool,
     statistics: Statistics,
     shadow: Option<Shadow>,
     store: Store,
@@ -101,6 +105,7 @@ impl<K: Kernel> Agent<K> {
             timers: Timers::default(),
             shares: Shares::default(),
             wait_policy: WaitPolicy::new(now),
+            is_awake: false,
             statistics: Statistics {
                 begun: now,
                 ..Statistics::default()
@@ -350,9 +355,23 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Says to the programs whether their messages are being read.
-    pub fn set_awake(&self, is_awake: bool) {
-        self.programs.iter().for_each(|p| p.set_awake(is_awake));
+    /// Says to the programs whether their messages are being read, if they do not know: each flow
+    /// that sends a message reads that.
+    fn set_awake(&mut self, is_awake: bool) {
+        if self.is_awake != is_awake {
+            self.programs.iter().for_each(|p| p.set_awake(is_awake));
+            self.is_awake = is_awake;
+        }
+    }
+
+    /// It is awake all the time from now on.
+    pub(crate) fn poll_busily(&mut self) {
+        self.wait_policy.is_busy = true;
+    }
+
+    /// The time by the programs' clock.
+    fn now(&self) -> Time {
+        self.programs[0].now()
     }
 
     /// Decides where a clock, not an acknowledgement, says when, and serves those who have waited.
@@ -362,10 +381,14 @@ impl<K: Kernel> Agent<K> {
         while let Some((due, place)) = self.timers.due(now) {
             let flow = self.flows[usize::from(place.0)].get(place.1);
             // Another may have the slot by now, or have asked meanwhile.
-            let Some(flow) = flow.filter(|flow| flow.next_query() == due && flow.is_due(now))
-            else {
+            let Some(flow) = flow.filter(|flow| flow.next_query() == due) else {
                 continue;
             };
+            // Nothing was heard of it since its last decision: its next acknowledgement asks.
+            if !flow.is_due(now) {
+                self.wait_policy.expect(place, due);
+                continue;
+            }
             let user = flow.user();
             if self.shares.is_next(user) {
                 self.work_for(user, place, None);
@@ -417,6 +440,8 @@ impl<K: Kernel> Agent<K> {
                 .iter()
                 .try_for_each(|p| p.check(program.controller(), self.options))?;
         }
+        // New settings do not say that it is.
+        self.is_awake = false;
         for (program, policies) in self.programs.iter_mut().zip(&policies) {
             if let Some(policies) = policies {
                 policies.configure(program, self.options)?;

@@ -2,18 +2,18 @@
 
 use std::cell::RefCell;
 use std::hint::spin_loop;
-use std::os::fd::BorrowedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-use headway_cc::Duration;
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 
-use super::Agent;
 use super::wait::Wait;
+use super::{Agent, turn};
 use crate::control::{AgentCommand, Mailbox};
 use crate::error::{Error, Result};
 use crate::programs::Program;
@@ -35,53 +35,82 @@ pub fn serve(
     // Else the kernel may let each wait last 50 us longer.
     set_timerslack(1).map_err(|e| Error::failed("cannot have exact timers", e))?;
     let ring = ring(agent)?;
-    let fds = [ring_fd(&ring), mailbox.as_fd(), signals.as_fd()];
-    let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
-    let mut waits: Vec<PollFd<'_>> = fds.into_iter().chain(until).map(readable).collect();
-    let mut is_awake = false;
+    let maps = message_maps(agent)?;
+    let others = [mailbox.as_fd(), signals.as_fd()].into_iter().chain(until);
+    let mut sources = Sources::new(others, &maps);
+    if is_busy {
+        agent.borrow_mut().poll_busily();
+    }
     loop {
-        // Not at each look: each flow that sends a message reads this.
-        if !is_awake {
-            agent.borrow().set_awake(true);
-            is_awake = true;
+        let wait = turn(agent, |most| read(&ring, most))?;
+        if wait == Wait::Look {
+            spin_loop();
+            continue;
         }
-        let mut wait = look(agent, &ring)?;
-        if matches!(wait, Wait::Sleep(_)) && !is_busy {
-            // Who has asked meanwhile has woken nobody: it looks once more before it sleeps.
-            agent.borrow().set_awake(false);
-            is_awake = false;
-            wait = look(agent, &ring)?;
+        if !sources.wait(wait)? {
+            continue;
         }
-        let time = match wait {
-            _ if is_busy => Duration::ZERO,
-            Wait::Look => {
-                spin_loop();
-                continue;
-            }
-            Wait::Nap(time) | Wait::Sleep(time) => time.min(LONGEST_WAIT),
-        };
-        match ppoll(
-            &mut waits,
-            Some(TimeSpec::new(0, time.as_nanos() as i64)),
-            None,
-        ) {
-            Ok(0) | Err(Errno::EINTR) => continue,
-            Ok(_) => {}
-            Err(e) => return Err(Error::failed("cannot wait", e)),
-        }
-        // New policies bring new settings, which do not say so.
-        is_awake = false;
-        let is_ready = |wait: &PollFd<'_>| wait.any().unwrap_or(true);
-        if is_ready(&waits[1]) {
+        if sources.is_ready(0) {
             mailbox.answer(|command| fulfil(agent, command));
         }
-        if is_ready(&waits[2]) && signals.read(&reload) {
+        if sources.is_ready(1) && signals.read(&reload) {
             return Ok(());
         }
-        if waits.get(3).is_some_and(is_ready) {
+        if sources.is_ready(2) {
             return Ok(());
         }
     }
+}
+
+/// What may end a wait.
+struct Sources<'a> {
+    /// The rings of messages come last.
+    fds: Vec<PollFd<'a>>,
+    /// How many others there are.
+    others: usize,
+}
+
+impl<'a> Sources<'a> {
+    /// A ring is asked itself, and not the epoll of libbpf. That one knows only of records that
+    /// woke it. A record that did not, behind one that was still being written at the last look,
+    /// would wait until the sleep ends.
+    fn new(others: impl Iterator<Item = BorrowedFd<'a>>, rings: &'a [OwnedFd]) -> Sources<'a> {
+        let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut fds: Vec<_> = others.map(readable).collect();
+        let others = fds.len();
+        fds.extend(rings.iter().map(|ring| readable(ring.as_fd())));
+        Sources { fds, others }
+    }
+
+    /// Waits. Is anything ready? No ring ends a nap: there nearly always is a record.
+    fn wait(&mut self, wait: Wait) -> Result<bool> {
+        let (count, time) = match wait {
+            Wait::Look => return Ok(false),
+            Wait::Nap(time) => (self.others, time),
+            Wait::Sleep(time) => (self.fds.len(), time),
+        };
+        let time = TimeSpec::new(0, time.as_nanos() as i64);
+        match ppoll(&mut self.fds[..count], Some(time), None) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::EINTR) => Ok(false),
+            Err(e) => Err(Error::failed("cannot wait", e)),
+        }
+    }
+
+    /// Is one of the others ready, by the last wait?
+    fn is_ready(&self, other: usize) -> bool {
+        let found = self.fds[..self.others].get(other);
+        found.is_some_and(|fd| fd.any().unwrap_or(true))
+    }
+}
+
+/// Where messages come from: descriptors of their own, as the agent is borrowed to be changed.
+fn message_maps(agent: &RefCell<Agent<Program>>) -> Result<Vec<OwnedFd>> {
+    let borrowed = agent.borrow();
+    let maps = borrowed.programs.iter().map(|p| p.messages().as_fd());
+    let maps = maps.map(|map| map.try_clone_to_owned());
+    maps.collect::<io::Result<_>>()
+        .map_err(|e| Error::failed("cannot read the programs' messages", e))
 }
 
 fn ring(agent: &Rc<RefCell<Agent<Program>>>) -> Result<RingBuffer<'static>> {
@@ -100,32 +129,14 @@ fn ring(agent: &Rc<RefCell<Agent<Program>>>) -> Result<RingBuffer<'static>> {
     builder.build().map_err(failed)
 }
 
-/// Serves what there is now; how to wait for more.
-fn look(agent: &RefCell<Agent<Program>>, ring: &RingBuffer<'_>) -> Result<Wait> {
-    let read = ring.consume_raw_n(MOST_MESSAGES);
-    let Ok(read) = usize::try_from(read) else {
+/// Gives the agent so many messages at most. Returns how many there were.
+fn read(ring: &RingBuffer<'_>, most: usize) -> Result<usize> {
+    let read = ring.consume_raw_n(most);
+    usize::try_from(read).map_err(|_| {
         let why = Errno::from_raw(-read);
-        return Err(Error::failed("cannot read the programs' messages", why));
-    };
-    let wait = agent.borrow_mut().on_timers(clock::now());
-    Ok(match read < MOST_MESSAGES {
-        true => wait,
-        false => Wait::Nap(Duration::ZERO),
+        Error::failed("cannot read the programs' messages", why)
     })
 }
-
-#[allow(unsafe_code, reason = "libbpf-rs gives a number")]
-fn ring_fd<'a>(ring: &'a RingBuffer<'_>) -> BorrowedFd<'a> {
-    // SAFETY: open as long as the ring is.
-    unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) }
-}
-
-/// Read in one turn: messages may come faster than they are read, and clocks, signals and the
-/// mailbox have their turn. So many take less than a millisecond, beside the time that each user
-/// has of the turn.
-const MOST_MESSAGES: usize = 4096;
-/// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
-const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 fn fulfil(agent: &RefCell<Agent<Program>>, command: AgentCommand) -> serde_json::Value {
     match command {
@@ -148,5 +159,66 @@ fn fulfil(agent: &RefCell<Agent<Program>>, command: AgentCommand) -> serde_json:
             Err(error) => serde_json::json!({ "error": error.to_string() }),
         },
         AgentCommand::Renew(from) => serde_json::json!({ "next": agent.borrow_mut().renew(from) }),
+    }
+}
+
+/// Over maps of this kernel's.
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+    use std::ptr;
+    use std::time::Instant;
+
+    use headway_cc::Duration;
+    use libbpf_rs::libbpf_sys::bpf_map_create_opts;
+    use libbpf_rs::{ErrorKind, MapHandle, MapType};
+    use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+
+    use super::*;
+
+    const PAGE: u32 = 4096;
+
+    /// A ring with a record of 8 bytes that woke nobody: the reader's place in its first page is
+    /// put so far back. None where BPF is not permitted.
+    #[allow(unsafe_code, reason = "memory that is shared with the kernel")]
+    fn ring_with_record() -> Option<OwnedFd> {
+        let options = bpf_map_create_opts {
+            sz: size_of::<bpf_map_create_opts>() as _,
+            ..Default::default()
+        };
+        let map = MapHandle::create(MapType::RingBuf, Some("hw_test"), 0, 0, PAGE, &options);
+        let map = match map {
+            Ok(map) => map.as_fd().try_clone_to_owned().expect("a descriptor"),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                println!("skipped: BPF maps are not permitted here");
+                return None;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let (page, write) = (PAGE as usize, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE);
+        let bytes = NonZeroUsize::new(page).expect("a page");
+        // SAFETY: a new mapping, and nothing else points into it.
+        unsafe {
+            let place = mmap(None, bytes, write, MapFlags::MAP_SHARED, &map, 0).expect("a page");
+            ptr::write_volatile(place.cast::<i64>().as_ptr(), -16);
+            munmap(place, page).expect("ours");
+        }
+        Some(map)
+    }
+
+    #[test]
+    #[ignore = "needs root: make test-system"]
+    fn a_record_that_woke_nobody_ends_a_sleep_and_no_nap() {
+        let Some(ring) = ring_with_record() else {
+            return;
+        };
+        let rings = [ring];
+        let mut sources = Sources::new(std::iter::empty(), &rings);
+        let mut wait = |wait| sources.wait(wait).expect("it can wait");
+        assert!(wait(Wait::Sleep(Duration::ZERO)));
+        let (begun, nap) = (Instant::now(), Duration::from_millis(5));
+        assert!(!wait(Wait::Nap(nap)));
+        assert!(begun.elapsed().as_nanos() >= nap.as_nanos().into());
+        assert!(!sources.is_ready(0));
     }
 }

@@ -1,6 +1,7 @@
 //! Simulated flows, the agent that serves them as one more timer, and what may become of that
 //! agent.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
 
@@ -13,7 +14,7 @@ use headway_policy::schemes::PolicySpec;
 use headway_policy::{AgentSpec, Record};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Hold, Observer, Options, Simulation};
-use headwayd::agent::{Agent, AgentOptions, Kernel, Policies, Shadow, Store, Wait};
+use headwayd::agent::{Agent, AgentOptions, Kernel, Policies, Shadow, Store, Wait, turn};
 use headwayd::{Controller, Result};
 
 use crate::seen::{Seen, SharedSeen, Watched};
@@ -22,9 +23,6 @@ use crate::seen::{Seen, SharedSeen, Watched};
 const WAKES_IN: Duration = Duration::from_micros(30);
 /// An agent that is awake looks for messages so often.
 const LOOKS_IN: Duration = Duration::from_micros(20);
-/// As in the agent's own loop (serve.rs).
-const MOST_MESSAGES: usize = 4096;
-const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -64,6 +62,14 @@ impl Fault {
                 }
             }
             _ => wanted,
+        }
+    }
+
+    /// How long a message waits until the agent reads it.
+    fn late(self, now: Time) -> Duration {
+        match self {
+            Fault::Late(from, late) if now >= from => late,
+            _ => Duration::ZERO,
         }
     }
 }
@@ -240,7 +246,7 @@ impl Case {
 /// A run under way.
 pub struct World {
     pub kernel: FakeKernel,
-    pub agent: Agent<Program>,
+    pub agent: RefCell<Agent<Program>>,
     simulation: Simulation<Watch>,
     seen: SharedSeen,
     pub fault: Fault,
@@ -260,13 +266,24 @@ fn sent(message: &[u8]) -> Time {
     }
 }
 
+/// Writes down when a flow asked.
+fn note(seen: &SharedSeen, message: &[u8]) {
+    if let Ok(Message::Report(report)) = Message::read(message)
+        && report.record.has(Record::ASKS)
+    {
+        let mut seen = seen.lock().expect("no panic");
+        let asked = seen.asked.entry(report.header.flow).or_default();
+        asked.push(report.record.now());
+    }
+}
+
 impl World {
     pub fn new(case: &Case) -> World {
         let controller = controller_of(case);
         let spec = PolicySpec::read(case.policy.as_deref().unwrap_or("bbr-tuner-ppo"));
         let spec = spec.expect("a policy").agent().cloned();
         let kernel = FakeKernel::with_slots(case.ring_bytes, case.slots);
-        let agent = agent(case, &kernel, Time::ZERO);
+        let agent = RefCell::new(agent(case, &kernel, Time::ZERO));
         let seen = SharedSeen::default();
         let (told, of_flows) = (Arc::clone(&seen), kernel.clone());
         let selection = SERVED.built_by(move |setup| {
@@ -300,7 +317,7 @@ impl World {
     pub fn restart(&mut self, case: &Case) {
         let now = self.now();
         self.kernel.set_now(now);
-        self.agent = agent(case, &self.kernel, now);
+        self.agent = RefCell::new(agent(case, &self.kernel, now));
         self.fault = Fault::None;
         self.unread = None;
         self.next = now;
@@ -327,7 +344,7 @@ impl World {
             self.simulation.run_until(looks.min(end)).expect("a run");
             let now = self.simulation.now();
             if !self.simulation.held().is_empty() {
-                self.next = self.next.min(now + self.late(now).max(WAKES_IN));
+                self.next = self.next.min(now + self.fault.late(now).max(WAKES_IN));
                 self.kernel.hear_wake();
                 self.simulation.release();
             } else if now >= looks {
@@ -338,58 +355,36 @@ impl World {
         }
     }
 
-    /// The agent runs: one turn of its loop (serve.rs).
+    /// The agent runs: a turn of its loop.
     fn look(&mut self, now: Time) {
         self.looks += 1;
         self.kernel.set_now(now);
-        let is_late = !self.late(now).is_zero();
-        self.kernel.set_awake(!is_late);
-        let mut wait = self.read(now);
-        if matches!(wait, Wait::Sleep(_)) {
-            self.kernel.set_awake(false);
-            wait = self.read(now);
-        }
+        let late = self.fault.late(now);
+        let wait = turn(&self.agent, |most| {
+            let mut count = 0;
+            while count < most {
+                let message = self.unread.take().or_else(|| self.kernel.next_message());
+                let Some(message) = message else { break };
+                if sent(&message) + late > now {
+                    self.unread = Some(message);
+                    break;
+                }
+                note(&self.seen, &message);
+                self.agent.borrow_mut().on_message(0, &message);
+                count += 1;
+            }
+            Ok(count)
+        });
+        let wait = wait.expect("messages can be read");
+        let sleeps = matches!(wait, Wait::Sleep(_));
+        assert_eq!(self.kernel.settings().is_awake == 0, sleeps, "{wait:?}");
         self.next = now
             + match wait {
-                _ if is_late => LONGEST_WAIT,
                 Wait::Look => LOOKS_IN,
-                Wait::Nap(time) | Wait::Sleep(time) => time.clamp(LOOKS_IN, LONGEST_WAIT),
+                Wait::Nap(time) | Wait::Sleep(time) => time.max(LOOKS_IN),
             };
         if let Some(unread) = &self.unread {
-            self.next = self.next.min(sent(unread) + self.late(now));
-        }
-    }
-
-    fn read(&mut self, now: Time) -> Wait {
-        for _ in 0..MOST_MESSAGES {
-            let message = self.unread.take().or_else(|| self.kernel.next_message());
-            let Some(message) = message else { break };
-            if sent(&message) + self.late(now) > now {
-                self.unread = Some(message);
-                break;
-            }
-            self.note(&message);
-            self.agent.on_message(0, &message);
-        }
-        self.agent.on_timers(now)
-    }
-
-    /// How long a message waits until the agent reads it.
-    fn late(&self, now: Time) -> Duration {
-        match self.fault {
-            Fault::Late(from, late) if now >= from => late,
-            _ => Duration::ZERO,
-        }
-    }
-
-    /// Writes down when a flow asked.
-    fn note(&self, message: &[u8]) {
-        if let Ok(Message::Report(report)) = Message::read(message)
-            && report.record.has(Record::ASKS)
-        {
-            let mut seen = self.seen();
-            let asked = seen.asked.entry(report.header.flow).or_default();
-            asked.push(report.record.now());
+            self.next = self.next.min(sent(unread) + late);
         }
     }
 
@@ -397,24 +392,24 @@ impl World {
     pub fn reload(&mut self, policy: &str) {
         self.kernel.set_now(self.now());
         let policies = Policies::read([policy]).expect("a policy");
-        let taken = self.agent.take_policies(vec![Some(policies)]);
+        let agent = self.agent.get_mut();
+        let taken = agent.take_policies(vec![Some(policies)]);
         taken.expect("they fit");
         let mut next = Some((0, 0));
         while let Some(from) = next {
-            next = self.agent.renew(from);
+            next = agent.renew(from);
         }
-        self.kernel.set_awake(true);
         self.next = self.now();
     }
 
     /// What `headwayd status` prints now.
     pub fn status(&self) -> serde_json::Value {
-        status(&self.agent, self.now())
+        status(&self.agent.borrow(), self.now())
     }
 
     /// One of the agent's counters.
     pub fn count(&self, name: &str) -> u64 {
-        let counters = self.agent.counters(self.now());
+        let counters = self.agent.borrow().counters(self.now());
         counters["counters"][name].as_u64().expect(name)
     }
 

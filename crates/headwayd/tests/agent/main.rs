@@ -15,3 +15,4 @@ mod serving;
 mod sharing;
 mod slots;
 mod takeover;
+mod turns;

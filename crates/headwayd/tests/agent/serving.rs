@@ -16,13 +16,12 @@ use crate::seen::{Seen, State};
 fn owl_decides_250_times_a_second() {
     let mut world = World::new(&Case::of("owl"));
     world.run_until(at(4000));
-    let before = (world.count("actions"), world.looks);
+    let counts = |world: &World| [world.count("actions"), world.count("wakes"), world.looks];
+    let before = counts(&world);
     world.run_until(at(14_000));
-    let (decisions, looks) = (world.count("actions") - before.0, world.looks - before.1);
-    println!(
-        "{decisions} decisions, {looks} looks, {} wakes",
-        world.count("wakes")
-    );
+    let after = counts(&world);
+    let [decisions, wakes, looks] = [0, 1, 2].map(|which| after[which] - before[which]);
+    println!("{decisions} decisions, {looks} looks, {wakes} wakes");
     assert!(
         (2000..=2500).contains(&decisions),
         "{decisions} in ten seconds"
@@ -33,11 +32,7 @@ fn owl_decides_250_times_a_second() {
     let status = world.status();
     assert_eq!(status["flows"][0]["guard"], "policy");
     // It is up when a question is expected: few of them have to wake it.
-    assert!(
-        world.count("wakes") < decisions / 2,
-        "{} wakes",
-        world.count("wakes")
-    );
+    assert!(wakes < decisions / 10, "{wakes} wakes");
 }
 
 /// The policy is evaluated in the kernel.
@@ -49,9 +44,9 @@ fn an_agent_that_nobody_asks_sleeps() {
     world.run_until(at(14_000));
     assert_eq!((world.count("actions"), world.count("wakes")), (0, 0));
     assert_eq!(world.count("guard_trips"), 0);
-    // Ten in a second: LONGEST_WAIT.
+    // Twenty in a second: LONGEST_WAIT.
     assert!(
-        world.looks - before <= 101,
+        world.looks - before <= 201,
         "{} looks",
         world.looks - before
     );
@@ -397,7 +392,10 @@ fn windows_of_bbr_that_are_set_stay_set_without_the_agent() {
             ..Case::of("")
         });
         world.run_until(at(4000));
-        let set = world.agent.set(Some(1), "btlbw_window=4 rtprop_window=2s");
+        let set = world
+            .agent
+            .get_mut()
+            .set(Some(1), "btlbw_window=4 rtprop_window=2s");
         assert_eq!(set.expect("flow 1"), 1);
         world.run_until(at(20_000));
         assert_eq!((world.count("guard_trips"), world.count("actions")), (0, 0));

@@ -3,7 +3,9 @@
 //!
 //! The agent's clock is one that only its own answers move: each takes as long as the test says.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::iter;
 use std::sync::{Arc, Mutex};
 
 use headway_cc::testing::setup;
@@ -12,15 +14,13 @@ use headway_fixed::Int8;
 use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
 use headway_kernel::{FakeKernel, FlowSlot};
 use headway_policy::Record;
-use headwayd::agent::{Agent, AgentOptions, Kernel, Policies, Store, Wait};
+use headwayd::agent::{Agent, AgentOptions, Kernel, Policies, Store, Wait, turn};
 use headwayd::{Controller, Result};
 
 use crate::host::ms;
 
 /// The time of a user in each turn (`Shares::OF_TURN`).
 const OF_TURN: Duration = Duration::from_millis(1);
-/// As in the agent's own loop (serve.rs).
-const MOST_MESSAGES: usize = 4096;
 /// An agent that is awake looks for messages so often.
 const LOOKS_IN: Duration = Duration::from_micros(20);
 /// Acknowledgements of a flow are so far apart.
@@ -149,7 +149,8 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
         .expect("limits in their ranges");
     let programs = vec![(program, Some(policies))];
     let (store, options) = (Store::default(), AgentOptions::default());
-    let mut agent = Agent::new(programs, None, store, options, 64, Time::ZERO);
+    let agent = Agent::new(programs, None, store, options, 64, Time::ZERO);
+    let agent = RefCell::new(agent);
     let mut flows = Vec::new();
     for (user, count, cost) in users.0 {
         kernel.set_user(*user);
@@ -174,9 +175,12 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
             (flows.iter_mut()).for_each(|flow| flow.acknowledge(next, &kernel));
             next += APART;
         }
-        let messages = std::iter::from_fn(|| kernel.next_message());
-        (messages.take(MOST_MESSAGES)).for_each(|message| agent.on_message(0, &message));
-        let wait = agent.on_timers(kernel.now());
+        let wait = turn(&agent, |most| {
+            let messages = iter::from_fn(|| kernel.next_message()).take(most);
+            let read = messages.map(|message| agent.borrow_mut().on_message(0, &message));
+            Ok(read.count())
+        });
+        let wait = wait.expect("messages can be read");
         for (now, slot, action) in answers.lock().expect("no panic").drain(..) {
             let flow = &mut flows[usize::from(slot)];
             let due = flow.asked.take().unwrap_or(flow.due);
@@ -191,7 +195,7 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
         };
         kernel.set_now(kernel.now().max((kernel.now() + rests).min(next)));
     }
-    let counters = agent.counters(kernel.now())["counters"].clone();
+    let counters = agent.borrow().counters(kernel.now())["counters"].clone();
     (flows, counters["delayed"].as_u64().expect("a count"))
 }
 

@@ -1,0 +1,211 @@
+//! Who wakes the agent: what it tells the programs before it sleeps, and what it looks for then.
+
+use std::cell::{Cell, RefCell};
+
+use headway_cc::testing::{feedback, setup};
+use headway_cc::{CongestionControl, Duration, Time};
+use headway_kernel::{Datapath, FakeKernel};
+use headway_policy::Record;
+use headwayd::agent::{Agent, AgentOptions, Policies, Store, Wait, turn};
+
+use crate::host::{Program, at, ms};
+
+fn agent(policy: &str, kernel: &FakeKernel) -> RefCell<Agent<Program>> {
+    let policies = Policies::read([policy]).expect("a policy");
+    let mut program = Program {
+        controller: policies.controller(),
+        kernel: kernel.clone(),
+    };
+    let options = AgentOptions::default();
+    let configured = policies.configure(&mut program, options);
+    configured.expect("limits in their ranges");
+    let programs = vec![(program, Some(policies))];
+    let agent = Agent::new(programs, None, Store::default(), options, 64, Time::ZERO);
+    RefCell::new(agent)
+}
+
+fn count(agent: &RefCell<Agent<Program>>, what: &str) -> u64 {
+    let counters = agent.borrow().counters(Time::ZERO);
+    counters["counters"][what].as_u64().expect("a count")
+}
+
+/// An agent, and a flow that asks it.
+struct Asked {
+    kernel: FakeKernel,
+    agent: RefCell<Agent<Program>>,
+    flow: RefCell<Datapath>,
+}
+
+impl Asked {
+    fn new() -> Asked {
+        let kernel = FakeKernel::new(1 << 20);
+        let flow = Datapath::of_window(&kernel, &setup());
+        Asked {
+            agent: agent("owl", &kernel),
+            kernel,
+            flow: RefCell::new(flow),
+        }
+    }
+
+    /// One that has been answered, at 2 ms: the flow asks again from 6 ms on.
+    fn answered() -> Asked {
+        let asked = Asked::new();
+        asked.acknowledge(at(2));
+        asked.kernel.hear_wake();
+        asked.turn(|_| {});
+        asked
+    }
+
+    fn acknowledge(&self, now: Time) {
+        self.kernel.set_now(now);
+        self.flow.borrow_mut().on_feedback(&feedback(now));
+    }
+
+    /// A turn, in which something happens after each reading, whose number is told.
+    fn turn(&self, happens: impl Fn(u32)) -> Wait {
+        let readings = Cell::new(0);
+        let wait = turn(&self.agent, |_| {
+            let mut count = 0;
+            while let Some(message) = self.kernel.next_message() {
+                self.agent.borrow_mut().on_message(0, &message);
+                count += 1;
+            }
+            happens(readings.replace(readings.get() + 1));
+            Ok(count)
+        });
+        wait.expect("messages can be read")
+    }
+
+    /// A turn, which ends with a nap: as many messages as it may read come just before it sleeps.
+    fn much_at_second_look(&self) -> Wait {
+        let readings = Cell::new(0);
+        let wait = turn(&self.agent, |most| {
+            let is_second = readings.replace(readings.get() + 1) == 1;
+            Ok(if is_second { most } else { 0 })
+        });
+        wait.expect("messages can be read")
+    }
+}
+
+/// It reads that the agent is awake, and wakes nobody.
+#[test]
+fn who_asks_between_two_looks_is_answered_before_the_agent_sleeps() {
+    let asked = Asked::answered();
+    let before = count(&asked.agent, "actions");
+    asked.turn(|reading| {
+        if reading == 0 {
+            asked.acknowledge(at(8));
+        }
+    });
+    assert!(!asked.kernel.is_woken());
+    assert_eq!(count(&asked.agent, "actions"), before + 1);
+}
+
+#[test]
+fn who_asks_a_sleeping_agent_wakes_it() {
+    let asked = Asked::answered();
+    assert!(matches!(asked.turn(|_| {}), Wait::Sleep(_)));
+    asked.acknowledge(at(8));
+    assert!(asked.kernel.is_woken());
+}
+
+/// It is up again soon, and nobody has to wake it until then.
+#[test]
+fn an_agent_that_finds_much_to_do_as_it_goes_to_sleep_naps_and_says_that_it_is_awake() {
+    let asked = Asked::answered();
+    let wait = asked.much_at_second_look();
+    assert!(matches!(wait, Wait::Nap(_)), "{wait:?}");
+    asked.acknowledge(at(8));
+    assert!(!asked.kernel.is_woken());
+}
+
+/// New settings do not say that it is.
+#[test]
+fn an_agent_with_new_policies_says_that_it_is_awake() {
+    let asked = Asked::answered();
+    asked.much_at_second_look();
+    let policies = Policies::read(["owl"]).expect("a policy");
+    let taken = asked.agent.borrow_mut().take_policies(vec![Some(policies)]);
+    taken.expect("they fit");
+    asked.turn(|reading| {
+        if reading == 0 {
+            assert_eq!(asked.kernel.settings().is_awake, 1);
+        }
+    });
+}
+
+/// The acknowledgements of a flow come regularly. The agent has its turns when it wants them, or
+/// when a hook has woken it. Returns its decisions, and how often it was woken.
+fn served_regularly(policy: &str, every: Duration, rtt: Duration) -> (u64, u64) {
+    let kernel = FakeKernel::new(1 << 20);
+    let agent = agent(policy, &kernel);
+    let place = kernel.take_slot().expect("a slot");
+    assert!(kernel.open(place, &setup()), "room in the ring");
+    let (mut turns, mut asked) = (Time::ZERO, None);
+    for acked in 1..=2000_u32 {
+        let now = Time::ZERO + every * u64::from(acked);
+        while turns < now {
+            kernel.set_now(turns);
+            let wait = turn(&agent, |_| {
+                let messages = std::iter::from_fn(|| kernel.next_message());
+                let read = messages.map(|message| agent.borrow_mut().on_message(0, &message));
+                Ok(read.count())
+            });
+            turns = turns
+                + match wait.expect("messages can be read") {
+                    Wait::Look => Duration::from_micros(10),
+                    Wait::Nap(time) | Wait::Sleep(time) => time.max(Duration::from_micros(6)),
+                };
+        }
+        let action = kernel.action(place.slot, 0).unwrap_or_default();
+        let is_answered = asked.is_none_or(|asked: Time| action.answered_ns >= asked.as_nanos());
+        let asks = is_answered && now.as_nanos() >= action.due_ns;
+        let rtt_us = (rtt.as_nanos() / 1000) as u32;
+        let record = Record {
+            now_ns: now.as_nanos(),
+            sent: acked + 10,
+            delivered: acked,
+            in_flight: 10,
+            cwnd: 10,
+            mss: 1500,
+            rtt_us,
+            srtt_us: rtt_us,
+            rttvar_us: 10,
+            min_rtt_us: rtt_us,
+            rate_delivered: 10,
+            rate_interval_us: rtt_us,
+            acks: 1,
+            flags: Record::STEERABLE | if asks { Record::ASKS } else { 0 },
+            ..Record::default()
+        };
+        kernel.set_now(now);
+        assert!(kernel.report(place, record), "room in the ring");
+        if asks {
+            asked = Some(now);
+            kernel.wake();
+        }
+        if kernel.is_woken() {
+            kernel.hear_wake();
+            turns = turns.min(now + Duration::from_micros(30));
+        }
+    }
+    (count(&agent, "actions"), count(&agent, "wakes"))
+}
+
+/// Aurora's clock runs out each half of a round trip, while nothing is heard.
+#[test]
+fn a_clock_that_ran_out_without_news_wakes_nobody_with_the_next_acknowledgement() {
+    let (decisions, wakes) = served_regularly("aurora", ms(4), ms(2));
+    assert!(decisions >= 1900, "{decisions}");
+    // Until the spacing is known.
+    assert!(wakes <= 40, "{wakes} wakes");
+}
+
+/// Rax decides with each acknowledgement.
+#[test]
+fn who_asks_with_each_acknowledgement_is_expected_with_the_next() {
+    let (decisions, wakes) = served_regularly("rax-pretrained", ms(4), ms(20));
+    assert!(decisions >= 1900, "{decisions}");
+    // Until the spacing is known.
+    assert!(wakes <= 40, "{wakes} wakes");
+}

@@ -8,6 +8,8 @@ use super::{Capability, IN_ITS_LOG, Machine, UNFILTERED, line};
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 /// The type that it has if BPF programs can be congestion controllers.
 const CONTROLLERS: &[u8] = b"bpf_struct_ops_tcp_congestion_ops";
+/// The field of sockets that it has with IPv6. The programs read it.
+const IPV6: &[u8] = b"skc_v6_daddr";
 /// What /proc/self/uid_map says in the machine's own user namespace.
 const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
@@ -81,14 +83,21 @@ impl Machine {
                 "turn it on: 'sudo sysctl net.core.bpf_jit_enable=1'",
             ));
         }
+        if !self.path("/proc/self/ns/net").exists() {
+            return Some(line(
+                "this kernel has no network namespaces",
+                "use one with CONFIG_NET_NS",
+            ));
+        }
         let types = fs::read(self.path(TYPES)).ok()?;
-        let mut parts = types.windows(CONTROLLERS.len());
-        (!parts.any(|part| part == CONTROLLERS)).then(|| {
-            line(
+        let has = |name: &[u8]| types.windows(name.len()).any(|part| part == name);
+        if !has(CONTROLLERS) {
+            return Some(line(
                 "this kernel accepts no BPF program as a congestion controller (struct_ops)",
                 "use one with CONFIG_BPF_JIT and CONFIG_BPF_SYSCALL",
-            )
-        })
+            ));
+        }
+        (!has(IPV6)).then(|| line("this kernel has no IPv6", "use one with CONFIG_IPV6"))
     }
 
     /// Why a program may not be attached to a cgroup, if it was refused with EPERM.

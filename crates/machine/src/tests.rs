@@ -390,6 +390,7 @@ fn rights_to_bpf() {
 #[test]
 fn kernels_without_what_bpf_needs() {
     const CALL: (&str, &str) = ("/proc/sys/kernel/unprivileged_bpf_disabled", "2\n");
+    const NETWORK: (&str, &str) = ("/proc/self/ns/net", "");
     const TYPES: &str = "/sys/kernel/btf/vmlinux";
     let of = |files: &[(&str, &str)]| Place::new(files);
     let types = |files: &[(&str, &str)]| of(files).machine(0, ALL).types();
@@ -416,14 +417,21 @@ fn kernels_without_what_bpf_needs() {
          sysctl net.core.bpf_jit_enable=1'",
     );
     documented(
-        &missing(&[CALL, (TYPES, "tcp_congestion_ops")]).unwrap(),
+        &missing(&[CALL]).unwrap(),
+        "this kernel has no network namespaces; use one with CONFIG_NET_NS",
+    );
+    documented(
+        &missing(&[CALL, NETWORK, (TYPES, "tcp_congestion_ops")]).unwrap(),
         "this kernel accepts no BPF program as a congestion controller (struct_ops); use one with \
          CONFIG_BPF_JIT and CONFIG_BPF_SYSCALL",
     );
-    assert_eq!(
-        missing(&[CALL, (TYPES, "\0bpf_struct_ops_tcp_congestion_ops\0")]),
-        None
+    let controllers = "\0bpf_struct_ops_tcp_congestion_ops\0";
+    documented(
+        &missing(&[CALL, NETWORK, (TYPES, controllers)]).unwrap(),
+        "this kernel has no IPv6; use one with CONFIG_IPV6",
     );
+    let both = format!("{controllers}skc_v6_daddr\0");
+    assert_eq!(missing(&[CALL, NETWORK, (TYPES, &both)]), None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-"""An emulator that stands still makes up for it: the kernel's Cubic hardly notices."""
+"""An emulator's own time stands still while its process does: the kernel's Cubic hardly notices."""
 
 import contextlib
 import os
@@ -64,7 +64,7 @@ def bench(out, has_stalls):
 
 @pytest.mark.needs(gap_ms=None, stood_still=None)
 def test_stalls_cost_cubic_little(tmp_path):
-    """Before the emulator made up for stalls, Cubic had a fifth of its throughput with these."""
+    """Where own time was the clock's, Cubic had a fifth of its throughput with these."""
     quiet, stalled = bench(tmp_path / "quiet", False), bench(tmp_path / "stalled", True)
     assert stalled["longest_stall_ms"] > 1e3 * STALL_S
-    assert stalled["throughput_mbps"] > 0.6 * quiet["throughput_mbps"]
+    assert stalled["throughput_mbps"] > 0.8 * quiet["throughput_mbps"]

@@ -94,6 +94,8 @@ const USUALLY_LATE: f64 = 0.2;
 /// this. After two RTTs of silence TCP sends a probe, and at the earliest an RTT and 200 ms after a
 /// packet it takes it for lost.
 const LONGEST_STALL: Duration = Duration::from_millis(200);
+/// Own time may leave out this share of the run: by so much hosts see a rate that is lower.
+const LEFT_OUT: f64 = 0.01;
 /// With less of the CPUs idle in the busiest tenth of the seconds, the kernel's own work for TCP
 /// may have waited (`ksoftirqd` runs as any program), which nothing counts: Cubic on `high-bdp` had
 /// 5.5 to 10 Mbit/s beside compilers for 9.9 on an idle machine, with no more lateness.
@@ -125,6 +127,7 @@ pub fn judge(
     };
     let why = loss(path, report, vanished)
         .or_else(|| lateness(path, &fitness))
+        .or_else(|| left_out(report))
         .or_else(|| no_rest(strain))
         .map(|why| format!("{why}; {}", help(&fitness)));
     fitness.unfit = why.or_else(|| log_failure.map(|why| format!("its log is incomplete: {why}")));
@@ -213,6 +216,16 @@ fn lateness(path: &Path, fitness: &Fitness) -> Option<String> {
         Some(format!(
             "{who} {value:.3} ms {how}, and a base RTT of {rtt_ms:.3} ms allows {limit:.3} ms"
         ))
+    })
+}
+
+fn left_out(report: &Report) -> Option<String> {
+    let (left_out, of) = (report.left_out.as_secs_f64(), report.elapsed.as_secs_f64());
+    (left_out > LEFT_OUT * of).then(|| {
+        format!(
+            "the emulator's own time left out stalls of {left_out:.3} s in {of:.0} s, and may leave out {:.0}%",
+            100.0 * LEFT_OUT
+        )
     })
 }
 
@@ -315,6 +328,19 @@ mod tests {
             both.contains("3 at hosts' full devices, ") && both.contains(" in bursts after"),
             "{both}"
         );
+    }
+
+    #[test]
+    fn own_time_leaves_out_a_hundredth_at_most() {
+        let of = |left_out_ms| {
+            let report = Report {
+                left_out: Duration::from_millis(left_out_ms),
+                ..report(0, 0)
+            };
+            unfit(&path(), &report, &Vanished::default(), 0.5)
+        };
+        assert_eq!(of(20), None, "of 2 s");
+        assert!(of(21).unwrap().contains("0.021 s in 2 s"));
     }
 
     #[test]

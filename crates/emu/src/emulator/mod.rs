@@ -3,10 +3,10 @@
 //! It is a simulation that keeps pace with the clock. Within it everything happens at the time at
 //! which it is due, one event after another; only what crosses its border, the reading and the
 //! writing of packets, takes place when the machine comes to it. How late that is, is measured.
-//! Its clock may be told to run on where it was after a stall, and then faster ([`Pace`]).
+//! Its own time may stand still while the machine does ([`OwnTime`]).
 
 mod links;
-mod pace;
+mod own_time;
 mod slab;
 mod watch;
 mod way;
@@ -26,7 +26,7 @@ use slab::{Handle, Slab};
 use way::Ways;
 
 pub use links::Links;
-use pace::Pace;
+use own_time::OwnTime;
 pub use watch::Watch;
 pub use way::Way;
 
@@ -39,7 +39,7 @@ const UDP_HEADER: usize = 8;
 #[derive(Debug)]
 pub struct Emulator<W> {
     clock: Clock,
-    pace: Pace,
+    time: OwnTime,
     waiter: Waiter,
     ports: Vec<Tun>,
     ways: Ways,
@@ -75,9 +75,11 @@ pub struct Report {
     /// The longest time for which nothing was read or written though it might have been: from when
     /// it wanted to wake up to when it did, or between two waits.
     pub longest_stall: Duration,
-    /// Those of these times after which packets came in a burst: all for which the clock did not
-    /// make up, and those during which hosts sent.
+    /// Those of these times after which packets came in a burst: those that own time has not left
+    /// out, and those during which hosts sent.
     pub stalls: LogHistogram,
+    /// The sum of the stalls that own time has left out.
+    pub left_out: Duration,
     /// Processor time that it took.
     pub cpu: Duration,
     /// From the first look at the clock to the last.
@@ -113,7 +115,7 @@ impl<W: Watch> Emulator<W> {
         }
         Ok(Emulator {
             clock,
-            pace: Pace::default(),
+            time: OwnTime::default(),
             waiter,
             held: vec![VecDeque::new(); ways.len()],
             ports,
@@ -128,10 +130,10 @@ impl<W: Watch> Emulator<W> {
         })
     }
 
-    /// Makes up for stalls ([`Pace`]). To be used where all hosts' programs answer what they get,
-    /// and send nothing by clocks of their own.
-    pub fn make_up_for_stalls(mut self) -> Emulator<W> {
-        self.pace.makes_up = true;
+    /// Its own time leaves stalls of the machine out. To be used where hosts' programs answer what
+    /// they get, and send nothing by clocks of their own.
+    pub fn without_stalls(mut self) -> Emulator<W> {
+        self.time.leaves_out_stalls = true;
         self
     }
 
@@ -152,7 +154,7 @@ impl<W: Watch> Emulator<W> {
             if now == end || stop.load(Ordering::Relaxed) {
                 break;
             }
-            let due = self.pace.clock_at(self.next().min(end));
+            let due = self.time.clock_at(self.next().min(end));
             // A timer is about as late as this anyway; the rest is spun away.
             let early = due.saturating_sub(Self::TIMER_LATENESS);
             let before = self.clock.now();
@@ -165,8 +167,8 @@ impl<W: Watch> Emulator<W> {
             let after = self.clock.now();
             let (at_work, asleep) = (before.since(awake), after.since(planned));
             self.report.longest_stall = self.report.longest_stall.max(at_work.max(asleep));
-            let is_made_up = self.pace.resume(planned, after) && ready.is_empty();
-            let burst = at_work.max(if is_made_up { Duration::ZERO } else { asleep });
+            let is_left_out = self.time.resume(planned, after) && ready.is_empty();
+            let burst = at_work.max(if is_left_out { Duration::ZERO } else { asleep });
             self.report.stalls.add(burst);
             awake = after;
             for &port in &ready {
@@ -178,6 +180,7 @@ impl<W: Watch> Emulator<W> {
         }
         self.report.cpu += cpu_time().saturating_sub(cpu_before);
         self.report.elapsed += self.clock.now().since(begin);
+        self.report.left_out = self.time.left_out();
         Ok(())
     }
 
@@ -203,7 +206,7 @@ impl<W: Watch> Emulator<W> {
 
     /// The emulator's own time.
     fn now(&self) -> Time {
-        self.pace.own_time(self.clock.now())
+        self.time.at(self.clock.now())
     }
 
     /// Waits for `due` without sleeping, if it is near.
@@ -361,6 +364,7 @@ impl<W: Watch> Emulator<W> {
         let Body::Data(segment) = &packet.body else {
             return;
         };
+        let now = self.now();
         let slot = self.slab.get_mut(segment.number);
         let way = slot.way as usize;
         ip::set_ecn(slot.packet_mut(), packet.ecn);
@@ -368,7 +372,6 @@ impl<W: Watch> Emulator<W> {
             let udp = usize::from(slot.udp);
             wire::set_header_field(&mut slot.packet_mut()[udp..], segment.header);
         }
-        let now = self.clock.now();
         self.report.lateness.add(now.since(due));
         match self.ports[self.ways.all[way].port].write(slot.packet()) {
             Ok(()) => {

@@ -73,7 +73,7 @@ pub(super) fn play_logged(
     let mut emulator = emulator.map_err(|e| format!("cannot emulate: {e}"))?;
     // Our own senders go by clocks of their own.
     if !plan.has_udp_flows() {
-        emulator = emulator.make_up_for_stalls();
+        emulator = emulator.without_stalls();
     }
     let mut stage = Stage {
         clock,

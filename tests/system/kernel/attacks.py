@@ -126,9 +126,7 @@ def has_effect(attack: str, counters: dict[str, int]) -> bool:
 
 
 @contextmanager
-def under_way(
-    attack: str, controller: str, control: str, user: int = USER
-) -> Iterator["subprocess.Popen[str]"]:
+def under_way(attack: str, controller: str, control: str, user: int = USER) -> Iterator["subprocess.Popen[str]"]:
     """A process of this user that attacks the agent of this control socket, with flows of this controller."""
     # The socket's own mode is to refuse its clients, and not its folder's.
     Path(control).parent.chmod(0o711)

@@ -544,9 +544,7 @@ impl<K: Kernel> Agent<K> {
     /// Saves what flows have learned, and ends.
     pub fn save(&mut self) {
         self.keep_learned();
-        self.store.finish();
-        self.store.save();
-        self.store.finish();
+        self.store.end();
         if let Some(shadow) = &mut self.shadow {
             shadow.finish();
         }

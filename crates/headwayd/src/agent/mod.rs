@@ -396,6 +396,9 @@ impl<K: Kernel> Agent<K> {
             self.saves = now + SAVE_EVERY;
             self.keep_learned();
             self.store.save();
+            for flows in &mut self.flows {
+                flows.let_go_of_silent_learners(now);
+            }
         }
         let acknowledged = |place: FlowSlot, from| {
             let flow = self.flows[usize::from(place.0)].get(place.1);

@@ -40,7 +40,7 @@ def test_an_agent_that_nobody_asks_sleeps():
         agent.status()
         before, began = slept(agent), time.monotonic()
         time.sleep(2)
-        assert slept(agent) - before < 15 * (time.monotonic() - began)
+        assert slept(agent) - before < 25 * (time.monotonic() - began)
 
 
 @pytest.mark.parametrize(("policy", "controller"), [("owl", "headway_owl"), ("aurora", "headway_rate")])

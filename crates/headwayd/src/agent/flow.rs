@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use headway_cc::{Bytes, Duration, Param, Setup, Time};
-use headway_kernel::abi::{ActionSlot, LEARNER, Open, VerdictMessage};
+use headway_kernel::abi::{ActionSlot, Known, LEARNER, Message, Open, VerdictMessage};
 use headway_policy::dqn::Step;
 use headway_policy::model::TrainingRange;
 use headway_policy::schemes::{Experience, FlowPolicy, PolicySpec};
@@ -32,7 +32,7 @@ const NOBODYS_PATIENCE: Duration = Duration::from_secs(1);
 /// Records that are further apart say nothing of when the next comes.
 const PAUSE: Duration = Duration::from_millis(10);
 /// A flow that has said nothing for this time may have ended, and what said so found no room in the
-/// ring: its clock stands still until it says something.
+/// ring: its clock stands still until it says something, and another may learn in its place.
 const SILENT_AFTER: Duration = Duration::from_secs(300);
 
 /// Who says what a flow is to do.
@@ -51,6 +51,7 @@ pub enum Driver {
 pub struct Flow {
     driver: Driver,
     setup: Setup,
+    known: Known,
     number: u32,
     slot: u16,
     /// Whose socket it is.
@@ -139,6 +140,7 @@ impl Flow {
         Flow {
             driver: Driver::Nobody,
             setup,
+            known: Known::of(*open),
             number: open.header.flow,
             slot: open.header.slot,
             user: open.user,
@@ -371,15 +373,24 @@ impl Flow {
     pub fn is_due(&self, now: Time) -> bool {
         match &self.driver {
             Driver::Policy(_, FlowPolicy::Net(decider)) => {
-                self.last.has(Record::STEERABLE)
-                    && now.since(self.last.now()) < SILENT_AFTER
-                    && decider.is_due(now)
+                self.last.has(Record::STEERABLE) && !self.is_silent(now) && decider.is_due(now)
             }
             Driver::Policy(_, FlowPolicy::Rax(_)) | Driver::Tuner(..) | Driver::Nobody => false,
         }
     }
 
+    /// Has it said nothing for long? It may have ended.
+    pub fn is_silent(&self, now: Time) -> bool {
+        now.since(self.last.now()) >= SILENT_AFTER
+    }
+
+    /// How it opened, and what the guard judged last.
+    pub fn known(&self) -> Known {
+        self.known
+    }
+
     pub fn on_verdict(&mut self, verdict: &VerdictMessage) {
+        self.known.take(&Message::Verdict(*verdict));
         self.guard = Guarded {
             reason: verdict.reason,
             trips: verdict.trips,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use headway_cc::Time;
 use headway_kernel::abi::{Header, Known};
 
 use super::flow::Flow;
@@ -23,6 +24,20 @@ impl Flows {
         let slot = known.open.header.slot;
         self.opened.insert(slot, known);
         self.empty(slot)
+    }
+
+    /// Learners that have been silent for long give their places to others. Each begins again with
+    /// its next report.
+    pub fn let_go_of_silent_learners(&mut self, now: Time) {
+        let silent = |flow: &&Flow| flow.learns().is_some() && flow.is_silent(now);
+        let silent: Vec<Known> = self.iter().filter(silent).map(Flow::known).collect();
+        for known in silent {
+            tracing::debug!(
+                flow = known.open.header.flow,
+                "the flow learns no more: it is silent"
+            );
+            self.put(known);
+        }
     }
 
     fn empty(&mut self, slot: u16) -> Option<Box<Flow>> {

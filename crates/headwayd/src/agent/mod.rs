@@ -404,6 +404,9 @@ impl<K: Kernel> Agent<K> {
             self.saves = now + SAVE_EVERY;
             self.keep_learned();
             self.store.save();
+            for flows in &mut self.flows {
+                flows.let_go_of_silent_learners(now);
+            }
         }
         let acknowledged = |place: FlowSlot, from| {
             let flow = self.flows[usize::from(place.0)].get(place.1);
@@ -564,9 +567,7 @@ impl<K: Kernel> Agent<K> {
     /// Saves what flows have learned, and ends.
     pub fn save(&mut self) {
         self.keep_learned();
-        self.store.finish();
-        self.store.save();
-        self.store.finish();
+        self.store.end();
         if let Some(shadow) = &mut self.shadow {
             shadow.finish();
         }

@@ -5,7 +5,9 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::thread::{Builder, JoinHandle};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::Builder;
+use std::time::Duration;
 
 use headway_policy::model::sha256;
 use headway_policy::schemes::{Experience, PolicySpec};
@@ -30,8 +32,9 @@ pub struct Store {
     changed: Vec<String>,
     /// What is being written now.
     writing: Vec<String>,
-    /// Who writes it: a disk may take longer than a flow can wait. It says whether that went well.
-    writes: Option<JoinHandle<bool>>,
+    /// A thread writes it: a disk may take longer than a flow can wait. It says whether that went
+    /// well.
+    writes: Option<Receiver<bool>>,
     failed: bool,
 }
 
@@ -44,6 +47,8 @@ struct Learned {
     experience: u64,
 }
 
+/// A disk may never answer: the agent ends without it.
+const END_WITHIN: Duration = Duration::from_secs(5);
 /// A flow with fewer gradients of its own has learned too little to be handed on.
 const LEAST_EXPERIENCE: u64 = 100;
 
@@ -244,10 +249,9 @@ impl Store {
 
     /// Begins to write what has changed. What cannot be written is said once, and tried again.
     pub fn save(&mut self) {
-        if self.writes.as_ref().is_some_and(|w| !w.is_finished()) {
+        if !self.is_written_within(Duration::ZERO) {
             return;
         }
-        self.finish();
         let Some(folder) = &self.folder else { return };
         let files: Vec<(PathBuf, Option<Vec<u8>>)> = (self.changed.iter())
             .map(|name| {
@@ -261,8 +265,13 @@ impl Store {
         }
         self.writing = std::mem::take(&mut self.changed);
         let failed = self.failed;
-        match Builder::new().spawn(move || write_all(&files, failed)) {
-            Ok(writes) => self.writes = Some(writes),
+        let (says, writes) = channel();
+        let write = move || {
+            // Nobody may listen any more.
+            let _ = says.send(write_all(&files, failed));
+        };
+        match Builder::new().spawn(write) {
+            Ok(_) => self.writes = Some(writes),
             Err(error) => {
                 if !failed {
                     tracing::error!(%error, "cannot keep what was learned: no thread can be begun");
@@ -272,14 +281,45 @@ impl Store {
         }
     }
 
-    /// Waits until all is written.
-    pub fn finish(&mut self) {
-        if let Some(writes) = self.writes.take() {
-            match writes.join() {
-                Ok(true) => self.failed = false,
-                _ => self.fail(),
-            }
+    /// Writes what has changed, and waits until all is written, but not for long.
+    pub fn end(&mut self) {
+        self.end_within(END_WITHIN);
+    }
+
+    fn end_within(&mut self, most: Duration) {
+        // What has changed is written after what is being written.
+        let mut is_done = self.is_written_within(most);
+        if is_done {
+            self.save();
+            is_done = self.is_written_within(most);
         }
+        if !is_done {
+            tracing::error!("the disk is too slow: not all that was learned is saved");
+        }
+    }
+
+    /// Waits for what is being written, for so long at most.
+    fn is_written_within(&mut self, most: Duration) -> bool {
+        let Some(writes) = &self.writes else {
+            return true;
+        };
+        let said = writes.recv_timeout(most);
+        if said == Err(RecvTimeoutError::Timeout) {
+            return false;
+        }
+        self.writes = None;
+        match said {
+            Ok(true) => self.failed = false,
+            _ => self.fail(),
+        }
+        true
+    }
+
+    /// Waits until all is written.
+    #[cfg(test)]
+    pub fn finish(&mut self) {
+        let is_written = self.is_written_within(Duration::from_secs(600));
+        assert!(is_written, "a disk that stands still");
     }
 
     /// What was to be written is still to be.

@@ -104,6 +104,38 @@ fn who_may_not_learn_and_has_nothing_else_is_known_and_nobody_decides() {
     assert_eq!(counted(&agent, "learners"), 1);
 }
 
+/// It may have ended, and what said so found no room in the ring.
+#[test]
+fn a_learner_that_is_silent_gives_its_place_to_another_and_begins_again_with_its_next_report() {
+    let mut agent = agent("rax", 1);
+    begin(&mut agent, 1);
+    report_second(&mut agent, 1, 100, 0);
+    let header = Header::of::<VerdictMessage>(headway_kernel::abi::VERDICT, 1, 1);
+    let verdict = VerdictMessage {
+        header,
+        reason: 2,
+        trips: 3,
+        ..VerdictMessage::default()
+    };
+    agent.on_verdict(0, &verdict);
+    let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+    agent.on_timers(at(350));
+    begin(&mut agent, 2);
+    assert_eq!(policies_of(&agent), [Some("rax"), None]);
+    agent.on_timers(at(401));
+    begin(&mut agent, 3);
+    // Who decides for the second stays.
+    assert_eq!(policies_of(&agent), [None, Some("rax")]);
+    assert_eq!(counted(&agent, "learners"), 1);
+    // It had not ended.
+    report_second(&mut agent, 1, 402, 0);
+    assert_eq!(policies_of(&agent), [None, None, Some("rax")]);
+    assert_eq!(agent.flows[0].iter().count(), 3);
+    let verdict = agent.flows[0].get(1).map(|flow| flow.known().verdict.trips);
+    assert_eq!(verdict, Some(3));
+    assert_eq!(counted(&agent, "reports_of_unknown_flows"), 0);
+}
+
 #[test]
 fn a_reload_admits_none_beside_those_that_go_on_learning() {
     let mut agent = agent("owl:online=true", 2);

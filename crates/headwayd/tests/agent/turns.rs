@@ -151,11 +151,10 @@ fn served_regularly(policy: &str, every: Duration, rtt: Duration) -> (u64, u64) 
                 let read = messages.map(|message| agent.borrow_mut().on_message(0, &message));
                 Ok(read.count())
             });
-            turns = turns
-                + match wait.expect("messages can be read") {
-                    Wait::Look => Duration::from_micros(10),
-                    Wait::Nap(time) | Wait::Sleep(time) => time.max(Duration::from_micros(6)),
-                };
+            turns += match wait.expect("messages can be read") {
+                Wait::Look => Duration::from_micros(10),
+                Wait::Nap(time) | Wait::Sleep(time) => time.max(Duration::from_micros(6)),
+            };
         }
         let action = kernel.action(place.slot, 0).unwrap_or_default();
         let is_answered = asked.is_none_or(|asked: Time| action.answered_ns >= asked.as_nanos());

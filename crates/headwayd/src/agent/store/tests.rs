@@ -1,6 +1,8 @@
 use std::os::unix::fs::PermissionsExt;
 
 use headway_cc::{Bytes, Setup};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 
 use super::*;
 
@@ -86,6 +88,34 @@ fn what_is_kept_is_whole_and_its_owners() {
             Some((learned.clone(), 1000))
         );
     }
+}
+
+/// Nobody reads from the pipe that is in the file's place.
+#[test]
+fn a_disk_that_never_answers_is_not_waited_for() {
+    let (folder, served) = (Folder::new("stuck"), served());
+    let mut store = Store::new(Some(folder.0.clone()));
+    store.keep(&served, PUBLIC, learned(&served), 1000);
+    let file = folder.0.join(file_name(&served, PUBLIC));
+    mkfifo(&file.with_extension("learned.part"), Mode::S_IRWXU).expect("a pipe");
+    store.save();
+    store.end_within(Duration::from_millis(50));
+    assert!(store.writes.is_some());
+    assert!(!file.exists());
+}
+
+/// The newer one is written after the older.
+#[test]
+fn what_has_changed_while_another_was_written_is_written_at_the_end() {
+    let (folder, served) = (Folder::new("end"), served());
+    let mut store = Store::new(Some(folder.0.clone()));
+    store.keep(&served, PUBLIC, vec![1], 1000);
+    store.save();
+    let newest = learned(&served);
+    store.keep(&served, PUBLIC, newest.clone(), 2000);
+    store.end_within(Duration::from_secs(600));
+    let file = folder.0.join(file_name(&served, PUBLIC));
+    assert_eq!(fs::read(file).expect("it is written"), newest);
 }
 
 /// Rax's is 83 kB of JSON. A flow that begins does not read it again.

@@ -59,7 +59,8 @@ def test_who_asks_while_the_agent_sleeps_is_answered(tmp_path):
     # 20 Mbit/s are 1,667 packets a second, of which every second is acknowledged: nearly each 4 ms
     # have one.
     assert decisions > 0.8 * 4 * 250
-    assert after["wakes"] - before["wakes"] <= decisions
+    # It is awake when it expects one.
+    assert after["wakes"] - before["wakes"] < 0.5 * decisions
     # Each takes some tens of microseconds; looking for questions a thirty-second of the time.
     assert used < 0.06 * 4
 

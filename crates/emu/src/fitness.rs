@@ -94,7 +94,7 @@ const USUALLY_LATE: f64 = 0.2;
 /// this. After two RTTs of silence TCP sends a probe, and at the earliest an RTT and 200 ms after a
 /// packet it takes it for lost.
 const LONGEST_STALL: Duration = Duration::from_millis(200);
-/// Own time may leave out this share of the run: by so much hosts see a rate that is lower.
+/// The clock may leave out this share of the run: by so much hosts see a rate that is lower.
 const LEFT_OUT: f64 = 0.01;
 /// With less of the CPUs idle in the busiest tenth of the seconds, the kernel's own work for TCP
 /// may have waited (`ksoftirqd` runs as any program), which nothing counts: Cubic on `high-bdp` had
@@ -163,7 +163,8 @@ fn loss(path: &Path, report: &Report, vanished: &Vanished) -> Option<String> {
 
 /// How many packets the bottleneck's queue may have dropped because the emulator stood still. What
 /// arrived meanwhile comes at once. By then the queue has sent what it held, and has room for no
-/// more than that.
+/// more than that. Of stalls that the clock leaves out, only what hosts sent meanwhile comes at
+/// once, and the queue has sent nothing.
 fn overflow(path: &Path, report: &Report) -> u64 {
     let Some(queue_time) = path.queue_time else {
         return 0;
@@ -171,7 +172,7 @@ fn overflow(path: &Path, report: &Report) -> u64 {
     // A queue has room for the packet that is being sent, too.
     let room = queue_time.max(path.packet_time);
     let packet_ms = path.packet_time.as_millis_f64();
-    (report.stalls.excess_ms(room) / packet_ms).ceil() as u64
+    report.waited + (report.stalls.excess_ms(room) / packet_ms).ceil() as u64
 }
 
 fn lateness(path: &Path, fitness: &Fitness) -> Option<String> {
@@ -223,7 +224,7 @@ fn left_out(report: &Report) -> Option<String> {
     let (left_out, of) = (report.left_out.as_secs_f64(), report.elapsed.as_secs_f64());
     (left_out > LEFT_OUT * of).then(|| {
         format!(
-            "the emulator's own time left out stalls of {left_out:.3} s in {of:.0} s, and may leave out {:.0}%",
+            "the clock left out stalls of {left_out:.3} s in {of:.0} s, and may leave out {:.0}%",
             100.0 * LEFT_OUT
         )
     })
@@ -331,7 +332,26 @@ mod tests {
     }
 
     #[test]
-    fn own_time_leaves_out_a_hundredth_at_most() {
+    fn of_stalls_that_are_left_out_only_what_hosts_sent_comes_at_once() {
+        let of = |waited| {
+            let report = Report {
+                longest_stall: Duration::from_millis(15),
+                left_out: Duration::from_millis(15),
+                waited,
+                ..report(0, 0)
+            };
+            let short = Path {
+                queue_time: Some(Duration::from_millis(10)),
+                ..path()
+            };
+            unfit(&short, &report, &Vanished::default(), 0.5)
+        };
+        assert_eq!(of(2), None, "of 100");
+        assert!(of(3).unwrap().contains("up to 3 packets"));
+    }
+
+    #[test]
+    fn the_clock_leaves_out_a_hundredth_at_most() {
         let of = |left_out_ms| {
             let report = Report {
                 left_out: Duration::from_millis(left_out_ms),

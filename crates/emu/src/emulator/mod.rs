@@ -3,10 +3,10 @@
 //! It is a simulation that keeps pace with the clock. Within it everything happens at the time at
 //! which it is due, one event after another; only what crosses its border, the reading and the
 //! writing of packets, takes place when the machine comes to it. How late that is, is measured.
-//! Its own time may stand still while the machine does ([`OwnTime`]).
+//! The clock of a run may stand still while the machine does ([`Looks`]).
 
 mod links;
-mod own_time;
+mod looks;
 mod slab;
 mod watch;
 mod way;
@@ -26,7 +26,7 @@ use slab::{Handle, Slab};
 use way::Ways;
 
 pub use links::Links;
-use own_time::OwnTime;
+use looks::Looks;
 pub use watch::Watch;
 pub use way::Way;
 
@@ -39,7 +39,7 @@ const UDP_HEADER: usize = 8;
 #[derive(Debug)]
 pub struct Emulator<W> {
     clock: Clock,
-    time: OwnTime,
+    looks: Looks,
     waiter: Waiter,
     ports: Vec<Tun>,
     ways: Ways,
@@ -75,11 +75,13 @@ pub struct Report {
     /// The longest time for which nothing was read or written though it might have been: from when
     /// it wanted to wake up to when it did, or between two waits.
     pub longest_stall: Duration,
-    /// Those of these times after which packets came in a burst: those that own time has not left
-    /// out, and those during which hosts sent.
+    /// All of these times that the clock has not left out.
     pub stalls: LogHistogram,
-    /// The sum of the stalls that own time has left out.
+    /// The sum of the stalls that it has left out.
     pub left_out: Duration,
+    /// Packets that hosts sent during a stall that was left out, and that came at once. Two of each
+    /// stall are not counted: an acknowledgement releases as many.
+    pub waited: u64,
     /// Processor time that it took.
     pub cpu: Duration,
     /// From the first look at the clock to the last.
@@ -115,7 +117,7 @@ impl<W: Watch> Emulator<W> {
         }
         Ok(Emulator {
             clock,
-            time: OwnTime::default(),
+            looks: Looks::default(),
             waiter,
             held: vec![VecDeque::new(); ways.len()],
             ports,
@@ -130,10 +132,11 @@ impl<W: Watch> Emulator<W> {
         })
     }
 
-    /// Its own time leaves stalls of the machine out. To be used where hosts' programs answer what
-    /// they get, and send nothing by clocks of their own.
+    /// Its clock, which has to be that of a [run](Clock::of_run), leaves stalls of the machine out.
+    /// To be used where hosts' programs answer what they get, and send nothing by timers of their
+    /// own.
     pub fn without_stalls(mut self) -> Emulator<W> {
-        self.time.leaves_out_stalls = true;
+        self.looks.leave_out_stalls = true;
         self
     }
 
@@ -144,6 +147,7 @@ impl<W: Watch> Emulator<W> {
     pub fn run(&mut self, end: Time, stop: &AtomicBool) -> io::Result<()> {
         let _awake = stay_awake();
         let (begin, cpu_before) = (self.clock.now(), cpu_time());
+        self.looks.expect(begin);
         let mut ready: Vec<usize> = Vec::with_capacity(self.ports.len());
         self.end = end;
         let mut awake = begin;
@@ -154,25 +158,29 @@ impl<W: Watch> Emulator<W> {
             if now == end || stop.load(Ordering::Relaxed) {
                 break;
             }
-            let due = self.time.clock_at(self.next().min(end));
+            let due = self.next().min(end);
             // A timer is about as late as this anyway; the rest is spun away.
             let early = due.saturating_sub(Self::TIMER_LATENESS);
-            let before = self.clock.now();
+            let before = self.now();
             // What is due in quick succession leaves together: to set a timer costs as much as to
             // write a packet.
             let wake = early.max(before + Self::GRAIN);
+            let planned = wake.min(before + Waiter::LONGEST);
+            self.looks.expect(planned);
             ready.clear();
             ready.extend_from_slice(self.waiter.wait(wake)?);
-            let planned = wake.min(before + Waiter::LONGEST);
-            let after = self.clock.now();
-            let (at_work, asleep) = (before.since(awake), after.since(planned));
-            self.report.longest_stall = self.report.longest_stall.max(at_work.max(asleep));
-            let is_left_out = self.time.resume(planned, after) && ready.is_empty();
-            let burst = at_work.max(if is_left_out { Duration::ZERO } else { asleep });
-            self.report.stalls.add(burst);
+            let left_out = self.report.left_out;
+            let after = self.now();
+            let stall = before.since(awake).max(after.since(planned));
+            self.report.longest_stall = self.report.longest_stall.max(stall);
+            self.report.stalls.add(stall);
             awake = after;
+            let read_before = self.report.read;
             for &port in &ready {
                 self.read(port)?;
+            }
+            if self.report.left_out > left_out {
+                self.report.waited += (self.report.read - read_before).saturating_sub(2);
             }
             if ready.is_empty() {
                 self.spin_until(due);
@@ -180,7 +188,6 @@ impl<W: Watch> Emulator<W> {
         }
         self.report.cpu += cpu_time().saturating_sub(cpu_before);
         self.report.elapsed += self.clock.now().since(begin);
-        self.report.left_out = self.time.left_out();
         Ok(())
     }
 
@@ -204,9 +211,16 @@ impl<W: Watch> Emulator<W> {
         (self.ports, self.links, self.watch, self.report)
     }
 
-    /// The emulator's own time.
-    fn now(&self) -> Time {
-        self.time.at(self.clock.now())
+    /// The time of the clock, which leaves out a stall that this look shows.
+    fn now(&mut self) -> Time {
+        let now = self.clock.now();
+        let Some(stall) = self.looks.stall(now) else {
+            return now;
+        };
+        self.clock.leave_out(stall);
+        self.report.left_out += stall;
+        self.report.longest_stall = self.report.longest_stall.max(stall);
+        now.saturating_sub(stall)
     }
 
     /// Waits for `due` without sleeping, if it is near.

@@ -67,7 +67,7 @@ pub(super) fn play_logged(
         log,
     );
 
-    let clock = Clock::start_in(head_start(plan));
+    let clock = Clock::of_run(head_start(plan));
     let links = Links::new(links, plan.cross.clone());
     let emulator = Emulator::new(clock, ports, bed.ways(plan), links, meter);
     let mut emulator = emulator.map_err(|e| format!("cannot emulate: {e}"))?;

@@ -1,5 +1,7 @@
 //! The time of a run.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use headway_cc::{Duration, Time};
 use nix::errno::Errno;
 use nix::sys::time::TimeSpec;
@@ -9,27 +11,45 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch_ns: u64,
+    left_out_ns: &'static AtomicU64,
 }
 
+/// What clocks leave out that are no run's.
+static NOTHING: AtomicU64 = AtomicU64::new(0);
+
 impl Clock {
-    /// The epoch is now.
+    /// The epoch is now, and nothing can be left out.
     pub fn start() -> Clock {
         Clock {
             epoch_ns: monotonic_ns(),
+            left_out_ns: &NOTHING,
         }
     }
 
-    /// The epoch is `delay` from now; [`now`](Self::now) is zero till then.
-    pub fn start_in(delay: Duration) -> Clock {
+    /// The epoch is `delay` from now; [`now`](Self::now) is zero till then. The clock of a run:
+    /// the few bytes that its copies share are never given back.
+    pub fn of_run(delay: Duration) -> Clock {
         Clock {
             epoch_ns: monotonic_ns() + delay.as_nanos(),
+            left_out_ns: Box::leak(Box::default()),
         }
     }
 
-    /// Time since the epoch.
+    /// Goes back by this, with all copies: the machine stood still meanwhile.
+    pub(crate) fn leave_out(&self, stall: Duration) {
+        self.left_out_ns
+            .fetch_add(stall.as_nanos(), Ordering::Relaxed);
+    }
+
+    fn left_out_ns(&self) -> u64 {
+        self.left_out_ns.load(Ordering::Relaxed)
+    }
+
+    /// Time since the epoch, without what was left out.
     #[inline]
     pub fn now(&self) -> Time {
-        Time::from_nanos(monotonic_ns().saturating_sub(self.epoch_ns))
+        let left_out = self.epoch_ns + self.left_out_ns();
+        Time::from_nanos(monotonic_ns().saturating_sub(left_out))
     }
 
     /// Waits for the epoch.
@@ -42,7 +62,7 @@ impl Clock {
 
     /// `at` on `CLOCK_MONOTONIC`, ns.
     pub(crate) fn monotonic_ns(&self, at: Time) -> u64 {
-        self.epoch_ns.saturating_add(at.as_nanos())
+        (self.epoch_ns + self.left_out_ns()).saturating_add(at.as_nanos())
     }
 }
 
@@ -52,5 +72,25 @@ fn monotonic_ns() -> u64 {
         Ok(at) => at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64,
         // Linux always has this clock.
         Err(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_a_runs_clock_leave_out_the_same() {
+        let run = Clock::of_run(Duration::ZERO);
+        let (copy, other) = (run, Clock::of_run(Duration::ZERO));
+        let (at, due) = (run.now(), copy.monotonic_ns(Time::from_millis(7)));
+        run.leave_out(Duration::from_millis(3_600_000));
+        assert!(copy.now() < at + Duration::from_millis(1_800_000));
+        assert_eq!(copy.now(), Time::ZERO, "it began less than an hour ago");
+        assert_eq!(
+            copy.monotonic_ns(Time::from_millis(7)),
+            due + 3_600_000_000_000
+        );
+        assert!(other.now() >= at);
     }
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use headway_cc::Time;
+use headway_cc::{Duration, Time};
 use headway_emu::emulator::{Emulator, Links, PRIORITY, Report, Watch, Way};
 use headway_emu::sys::{Clock, Namespace, Tun, become_able, real_time};
 use headway_net::{Link, LinkEvent, Packet};
@@ -71,7 +71,7 @@ impl<W: Watch + Send> Bed<W> {
         };
         let to_far = [FAR.into(), FAR6.into()].map(|to| way(0, to));
         let to_near = [NEAR.into(), NEAR6.into()].map(|to| way(1, to));
-        let clock = Clock::start();
+        let clock = Clock::of_run(Duration::ZERO);
         let links = Links::new(vec![there.observed(), back.observed()], vec![]);
         let ways = [to_far, to_near].concat();
         let ports = vec![near_tun, far_tun];
@@ -81,6 +81,14 @@ impl<W: Watch + Send> Bed<W> {
             far,
             clock,
             emulator,
+        }
+    }
+
+    /// Its clock leaves stalls out.
+    pub fn without_stalls(self) -> Bed<W> {
+        Bed {
+            emulator: self.emulator.without_stalls(),
+            ..self
         }
     }
 

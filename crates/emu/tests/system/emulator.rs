@@ -4,9 +4,10 @@ use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::Duration as Wait;
+use std::time::{Duration as Wait, Instant};
 
 use headway_cc::{Bytes, Duration, Rate, Stream, Time};
+use headway_emu::emulator::{Links, Watch};
 use headway_emu::sys::Namespace;
 use headway_net::queue::{Discipline, Limits, StepParams};
 use headway_net::trace::Trace;
@@ -108,6 +109,69 @@ fn packets_take_their_time() {
         // The router solicitations of IPv6 may be among what was read.
         assert_eq!(report.written, 100, "{report:?}");
         assert!(notes.deliveries.iter().all(|&(at, due, _)| at >= due));
+    }
+}
+
+/// Notes deliveries, and holds the emulator up once, in the middle of its work.
+#[derive(Default)]
+struct StandsStill {
+    is_done: bool,
+    taken: Vec<Duration>,
+}
+
+impl StandsStill {
+    const AT: Time = Time::from_millis(100);
+    const FOR_MS: u64 = 30;
+}
+
+impl Watch for StandsStill {
+    fn on_delivery(&mut self, at: Time, _: Time, way: usize, packet: &Packet, _: &[u8]) {
+        if let (0, Body::Data(segment)) = (way, &packet.body) {
+            self.taken.push(at.since(segment.sent));
+        }
+    }
+
+    fn next_call(&self) -> Time {
+        if self.is_done { Time::NEVER } else { Self::AT }
+    }
+
+    fn on_call(&mut self, _: Time, _: &mut Links) {
+        self.is_done = true;
+        std::thread::sleep(Wait::from_millis(Self::FOR_MS));
+    }
+}
+
+/// The clock leaves out a stall, no packet takes less time than the link's, and without a clock
+/// that leaves stalls out nothing is left out.
+#[test]
+#[ignore = "needs root or user namespaces; make test-system runs it"]
+fn the_clock_leaves_out_that_the_emulator_stood_still() {
+    for leaves_out in [true, false] {
+        let link = Link::wire(MS * 20);
+        let bed = Bed::watched(link, wire(), StandsStill::default());
+        let bed = if leaves_out {
+            bed.without_stalls()
+        } else {
+            bed
+        };
+        let (missing_ns, watch, report) = bed.run(|near, far, clock| {
+            let (near, far) = (socket(near, NEAR), socket(far, FAR));
+            let (began, began_by_clock) = (Instant::now(), clock.now());
+            send(&near, FAR, 100, 100, Wait::from_millis(2));
+            assert_eq!(receive(&far, 100, || clock.now()).len(), 100);
+            let by_clock = clock.now().since(began_by_clock);
+            began.elapsed().as_nanos() as u64 - by_clock.as_nanos()
+        });
+        let least = watch.taken.iter().min().copied();
+        assert!(least >= Some(MS * 20), "{least:?}");
+        let stall = MS * StandsStill::FOR_MS;
+        assert!(report.longest_stall >= stall);
+        if leaves_out {
+            assert!(report.left_out >= stall, "{:?}", report.left_out);
+            assert!(missing_ns >= stall.as_nanos(), "{missing_ns}");
+        } else {
+            assert_eq!(report.left_out, Duration::ZERO);
+        }
     }
 }
 

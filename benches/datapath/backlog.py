@@ -19,7 +19,7 @@ POLICIES = {"Owl": "owl", "Aurora": "aurora"}
 """Asked in shadow, by their own clocks."""
 FLOWS = 1000
 RING_KIB = 1 << 18
-"""Of 112 bytes a record: 2.4 million, 25 s or more of what the flows send."""
+"""A record takes 120 bytes: 2.2 million, 25 s or more of what the flows send."""
 GATHERS_S = 20.0
 LOOKS_S = 0.02
 BUSY = 0.8

@@ -25,10 +25,11 @@ PATIENCE_MS = 100.0
 def answers_ms(agent, slots, own):
     """From each acknowledgement to its answer."""
     (flow,) = until(lambda: own.send() or [one["flow"] for one in agent.status()["flows"] if one["user"] == 0])
-    seen, times = slots.answer(flow), []
+    seen, times = until(lambda: slots.answer(flow)), []
     for _ in range(PACKETS):
         own.send()
-        before, seen = seen, slots.answer(flow)
+        # While one is written there is none.
+        before, seen = seen, slots.answer(flow) or seen
         times.append((seen[1] - seen[0]) / 1e6 if seen != before else PATIENCE_MS)
     return np.array(times)
 

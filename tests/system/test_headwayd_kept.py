@@ -167,9 +167,8 @@ def test_a_flow_that_begins_while_nobody_serves_is_cubics(tmp_path, keep, policy
             flow.outlasts(1.0)
             with serves(policy, keep) as second:
                 told = seen(second, lambda told: told["decisions"] > 3 and told["guard"] == "policy")
-                assert (told["flow"], told["guard_trips"]) == (1, 0)
+                assert told["flow"] == 1
                 assert second.status()["counters"]["flows_opened"] == 1
-                assert set(second.status()["counters"]["guard_trips_by_reason"].values()) == {0}
 
 
 def test_a_policy_in_the_kernel_goes_on_without_an_agent(tmp_path, keep):

@@ -100,8 +100,12 @@ def clients(_controller: str, control: str, begun: Callable[[], None]) -> None:
         assert said.startswith(answer), said
 
     def always(word: bytes, answer: bytes) -> None:
-        while True:
-            ask(word, answer)
+        try:
+            while True:
+                ask(word, answer)
+        finally:
+            # A wrong answer in one of the threads ends the attack, so that its test fails.
+            os._exit(1)
 
     for one in asked.items():
         ask(*one)

@@ -398,6 +398,11 @@ impl Flow {
         };
     }
 
+    /// Decisions so far.
+    pub fn decisions(&self) -> u64 {
+        self.decisions
+    }
+
     /// Decides if it is time, and answers in any case, with what it had said until `read`.
     pub fn answer(
         &mut self,

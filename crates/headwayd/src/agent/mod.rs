@@ -81,7 +81,8 @@ pub struct Agent<K> {
 /// either takes a millisecond or so, and an answer may take a hundred.
 const RENEWED_AT_ONCE: usize = 8;
 const TOLD_AT_ONCE: usize = 64;
-/// A turn begins at least each 100 ms. Once it has not for so long, flows that begin are Cubic's.
+/// A turn usually takes a few milliseconds, and a sleep 50 ms. An agent that has not renewed this
+/// for so long is taken for gone: flows that begin are Cubic's until it has.
 const SERVES_FOR: Duration = Duration::from_millis(500);
 /// How much of what was learned a crash may cost.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
@@ -301,7 +302,7 @@ impl<K: Kernel> Agent<K> {
         let Some(flow) = self.flows[program].at(place.1) else {
             return;
         };
-        let before = flow.next_query();
+        let (before, decisions) = (flow.next_query(), flow.decisions());
         let (statistics, shadow) = (&mut self.statistics, self.shadow.as_mut());
         flow.answer(&self.programs[program], now, read, statistics, shadow);
         let due = flow.next_query();
@@ -311,8 +312,10 @@ impl<K: Kernel> Agent<K> {
                 self.timers.set(place, due);
             }
         } else {
+            // What nobody decides for asks too, but once a second, and would fill the list.
+            let expected = (flow.decisions() > decisions).then_some(due);
             self.wait_policy
-                .on_answer(flow.last_answer(), place, Some(due));
+                .on_answer(flow.last_answer(), place, expected);
         }
     }
 

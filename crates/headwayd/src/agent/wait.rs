@@ -89,7 +89,7 @@ impl WaitPolicy {
     const FEW: usize = 16;
     /// Looks and naps take at most this fraction of the processor: 1 / SHARE.
     const SHARE: u64 = 32;
-    /// It does not look with less than that: one question may take so many naps.
+    /// It does not look with less than this left: the naps for one question take as much.
     const FOR_NAPS: Duration = Duration::from_micros(30);
     /// What it may have saved up of that.
     const MOST_SPARE: Duration = Duration::from_micros(500);

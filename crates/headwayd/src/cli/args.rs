@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use headway_kernel::abi;
 
 use super::kept::Kept;
 use crate::error::{Error, Result};
@@ -150,7 +151,7 @@ pub struct Run {
     #[arg(long)]
     pub loopback: bool,
     /// How many flows are served at once; the base controller serves the others.
-    #[arg(long, default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
+    #[arg(long, default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=i64::from(abi::FLOWS)))]
     pub flows: u32,
     /// Send at most one record of a flow in this time, in microseconds; a question is sent at once.
     /// Default: one record for each acknowledgement.

@@ -182,8 +182,8 @@ pub fn unload(at: &At, folder: &Folder, name: Option<&str>) -> Result<()> {
     let names: Vec<&str> = (all.iter().map(String::as_str))
         .filter(|one| name.is_none_or(|name| name == *one))
         .collect();
+    set_killed_back(at, name)?;
     if names.is_empty() {
-        set_killed_back(at, name)?;
         let what = name.unwrap_or("nothing");
         let is = if name.is_some() { "is not" } else { "is" };
         return say(&format!(

@@ -185,7 +185,7 @@ impl Settings {
         Ok(Settings(Shared::new(map)?))
     }
 
-    /// But until when flows are served: that stays.
+    /// Writes all of them but `served_until_ns`, which the agent renews by itself.
     pub fn write(&self, values: SettingValues) {
         let served_until_ns = self.served_until().load(Ordering::Relaxed);
         let values = SettingValues {

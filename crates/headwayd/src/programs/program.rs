@@ -2,7 +2,7 @@
 
 use headway_cc::Time;
 use headway_fixed::Int8;
-use headway_kernel::abi::{self, Known, SettingValues};
+use headway_kernel::abi::{Known, SettingValues};
 use headway_machine::Machine;
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
 use libbpf_rs::{
@@ -86,7 +86,6 @@ impl Maps {
 impl Program {
     /// The longest name that the kernel takes.
     pub const LONGEST_NAME: usize = 15;
-    pub const MOST_FLOWS: u32 = abi::FLOWS;
 
     /// Loads a controller's program.
     ///

@@ -19,7 +19,7 @@ pub struct Agent<T, const N: usize> {
     scratch: Memories,
     /// The oldest first; the last is the one under way.
     segments: VecDeque<Segment<N>>,
-    /// To be used again. Segments with much room are not kept.
+    /// To be used again; those with little room alone.
     spare: Vec<Segment<N>>,
     /// The number of the next partial action.
     next: u64,

@@ -45,11 +45,12 @@ def stalls(bench):
 
 
 def children(pid):
-    try:
-        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    except FileNotFoundError:
-        return []
-    return [int(child) for child in listed.split()]
+    """Processes that any thread of this one has started."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError):
+            found += [int(child) for child in task.read_text().split()]
+    return found
 
 
 def bench(out, has_stalls):

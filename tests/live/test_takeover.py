@@ -36,7 +36,8 @@ def law(states):
     windows = [cwnd]
     for before, now in pairwise(states):
         delivered = now.delivered - before.delivered
-        slow_start = min(delivered, max(0.0, before.ssthresh - cwnd))
+        # HyStart may have ended slow start between the two, at the ssthresh that it set.
+        slow_start = min(delivered, max(0.0, min(before.ssthresh, now.ssthresh) - cwnd))
         cwnd += slow_start + (delivered - slow_start) / STARTS_AT_20
         windows.append(cwnd)
     return windows

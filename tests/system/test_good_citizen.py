@@ -166,7 +166,8 @@ def test_no_window_is_above_the_routes_limit(tmp_path, controller, request):
                 info = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
                 cwnds.add(struct.unpack("8B24I", info)[8 + 18])
             flows = agent.status()["flows"]
-            return flows and flows[0]["decisions"] > 100
+            # So small a window is too little, and the guard gives the flow to Cubic soon.
+            return flows and flows[0]["decisions"] > 20
 
         until(decides)
     assert max(cwnds) == 7

@@ -99,8 +99,8 @@ MACHINES = {
     ),
     "a TUN device on a mount without devices": (
         lambda: tun("mknod -m 666 /dev/net/tun c 10 200", "-o nodev"),
-        "cannot open /dev/net/tun: it is on a mount with the option 'nodev'; mount that without it ('sudo mount -o "
-        "remount,dev'); start a container with --device /dev/net/tun",
+        "cannot open /dev/net/tun: it is on a mount with the option 'nodev'; mount it again without that "
+        "option ('sudo mount -o remount,dev'); start a container with --device /dev/net/tun",
     ),
     "no user namespaces": (
         lambda: as_user_root("echo 0 > /proc/sys/user/max_user_namespaces"),

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headway_policy::model::sha256;
 use headway_policy::schemes::{Experience, PolicySpec};
@@ -249,7 +249,7 @@ impl Store {
 
     /// Begins to write what has changed. What cannot be written is said once, and tried again.
     pub fn save(&mut self) {
-        if !self.is_written_until(Instant::now()) {
+        if !self.is_written_within(Duration::ZERO) {
             return;
         }
         let Some(folder) = &self.folder else { return };
@@ -288,23 +288,22 @@ impl Store {
 
     fn end_within(&mut self, most: Duration) {
         // What has changed is written after what is being written.
-        let until = Instant::now() + most;
-        let mut is_done = self.is_written_until(until);
+        let mut is_done = self.is_written_within(most / 2);
         if is_done {
             self.save();
-            is_done = self.is_written_until(until);
+            is_done = self.is_written_within(most / 2);
         }
         if !is_done {
             tracing::error!("the disk is too slow: not all that was learned is saved");
         }
     }
 
-    /// Waits for what is being written, until then at most.
-    fn is_written_until(&mut self, until: Instant) -> bool {
+    /// Waits for what is being written, for so long at most.
+    fn is_written_within(&mut self, most: Duration) -> bool {
         let Some(writes) = &self.writes else {
             return true;
         };
-        let said = writes.recv_timeout(until.saturating_duration_since(Instant::now()));
+        let said = writes.recv_timeout(most);
         if said == Err(RecvTimeoutError::Timeout) {
             return false;
         }
@@ -319,7 +318,7 @@ impl Store {
     /// Waits until all is written.
     #[cfg(test)]
     pub fn finish(&mut self) {
-        let is_written = self.is_written_until(Instant::now() + Duration::from_secs(600));
+        let is_written = self.is_written_within(Duration::from_secs(600));
         assert!(is_written, "a disk that stands still");
     }
 

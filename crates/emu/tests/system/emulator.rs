@@ -4,11 +4,11 @@ use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::{Duration as Wait, Instant};
+use std::time::Duration as Wait;
 
 use headway_cc::{Bytes, Duration, Rate, Stream, Time};
 use headway_emu::emulator::{Links, Watch};
-use headway_emu::sys::Namespace;
+use headway_emu::sys::{Clock, Namespace};
 use headway_net::queue::{Discipline, Limits, StepParams};
 use headway_net::trace::Trace;
 use headway_net::{Body, Link, LinkEventKind, Loss, LossProcess, Packet, Server};
@@ -156,11 +156,11 @@ fn the_clock_leaves_out_that_the_emulator_stood_still() {
         };
         let (missing_ns, watch, report) = bed.run(|near, far, clock| {
             let (near, far) = (socket(near, NEAR), socket(far, FAR));
-            let (began, began_by_clock) = (Instant::now(), clock.now());
+            let (real, began_by_clock) = (Clock::start(), clock.now());
             send(&near, FAR, 100, 100, Wait::from_millis(2));
             assert_eq!(receive(&far, 100, || clock.now()).len(), 100);
             let by_clock = clock.now().since(began_by_clock);
-            began.elapsed().as_nanos() as u64 - by_clock.as_nanos()
+            real.now().as_nanos() - by_clock.as_nanos()
         });
         let least = watch.taken.iter().min().copied();
         assert!(least >= Some(MS * 20), "{least:?}");

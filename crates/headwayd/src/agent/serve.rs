@@ -129,7 +129,7 @@ fn ring(agent: &Rc<RefCell<Agent<Program>>>) -> Result<RingBuffer<'static>> {
     builder.build().map_err(failed)
 }
 
-/// Gives the agent so many messages at most. Returns how many there were.
+/// Gives the agent at most this number of messages. Returns how many there were.
 fn read(ring: &RingBuffer<'_>, most: usize) -> Result<usize> {
     let read = ring.consume_raw_n(most);
     usize::try_from(read).map_err(|_| {

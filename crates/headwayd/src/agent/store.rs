@@ -298,7 +298,7 @@ impl Store {
         }
     }
 
-    /// Waits for what is being written, for so long at most.
+    /// Waits for what is being written, for `most` at the longest.
     fn is_written_within(&mut self, most: Duration) -> bool {
         let Some(writes) = &self.writes else {
             return true;

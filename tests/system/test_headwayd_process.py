@@ -1,6 +1,7 @@
 """headwayd as a process: its logs, what it may do, and what it sets back."""
 
 import configparser
+import contextlib
 import json
 import os
 import re
@@ -9,7 +10,6 @@ import signal
 import socket
 import subprocess
 import urllib.request
-from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
 @pytest.mark.parametrize("metrics", [False, True])
 def test_clients_that_ask_nothing_hold_up_no_other(metrics):
     """The agent gives up on each of them after two seconds, which is not waited for."""
-    with daemon.Daemon("--policy", "owl", "--metrics", "127.0.0.1:19467") as agent, ExitStack() as stack:
+    with daemon.Daemon("--policy", "owl", "--metrics", "127.0.0.1:19467") as agent, contextlib.ExitStack() as stack:
 
         def silent():
             family, address = (socket.AF_UNIX, agent.socket)
@@ -115,9 +115,13 @@ def test_metrics_say_how_long_answers_took(tmp_path):
 
 
 def capabilities(pid):
-    """Of each of its threads: what it has by set, as in /proc/PID/status."""
-    threads = list(Path(f"/proc/{pid}/task").iterdir())
-    return [dict(re.findall(r"(Cap\w+):\s*([0-9a-f]+)", (thread / "status").read_text())) for thread in threads]
+    """Of each of its threads that has not ended meanwhile: what it has by set, as in /proc/PID/status."""
+    found = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        # FileNotFoundError when the thread has ended before it is opened, ProcessLookupError after that.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found.append(dict(re.findall(r"(Cap\w+):\s*([0-9a-f]+)", (thread / "status").read_text())))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -217,8 +221,9 @@ def test_what_the_unit_permits_is_enough(tmp_path, unit, more, kept):
     agent = daemon.Daemon(*options_of(service, more), within=within, environment=environment)
     with agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
         seen(agent, lambda one: one["decisions"] > 20)
-        assert {t["CapEff"] for t in capabilities(agent.process.pid)} == {f"{BPF | PERFMON | kept:016x}"}
-        assert {t["CapBnd"] for t in capabilities(agent.process.pid)} == {f"{BPF | PERFMON | kept:016x}"}
+        threads = capabilities(agent.process.pid)
+        assert {t["CapEff"] for t in threads} == {f"{BPF | PERFMON | kept:016x}"}
+        assert {t["CapBnd"] for t in threads} == {f"{BPF | PERFMON | kept:016x}"}
         assert agent.ask("reload").returncode == 0
 
 

@@ -150,6 +150,8 @@ pub enum Phase {
 pub trait Base: CongestionControl {
     /// Where it is now.
     fn phase(&self) -> Phase;
+    /// Where slow start ends; `Bytes::MAX` if nothing has set it yet.
+    fn ssthresh(&self) -> Bytes;
     /// Takes over a window chosen above and goes on from there.
     fn set_cwnd(&mut self, now: Time, rtt: Duration, cwnd: Bytes);
     /// From now on the window does not grow by itself at or above ssthresh: its caller does that.

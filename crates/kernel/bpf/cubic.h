@@ -91,10 +91,15 @@ static inline void headway_cubic_time_out(struct headway_cubic *c, __u64 now_ns,
 	c->epoch_ns = 0;
 }
 
+static inline int headway_cubic_is_in_slow_start(const struct headway_cubic *c)
+{
+	return !c->ssthresh || c->cwnd < c->ssthresh;
+}
+
 /* Slow start is over where the delay says so (HyStart). */
 static inline void headway_cubic_leave_slow_start(struct headway_cubic *c)
 {
-	if (!c->ssthresh || c->cwnd < c->ssthresh)
+	if (headway_cubic_is_in_slow_start(c))
 		c->ssthresh = c->cwnd;
 }
 
@@ -112,7 +117,7 @@ static inline void headway_cubic_acked(struct headway_cubic *c, __u32 packets, _
 {
 	__u64 elapsed, off, cube, delta, target, most;
 
-	if (!c->ssthresh || c->cwnd < c->ssthresh) {
+	if (headway_cubic_is_in_slow_start(c)) {
 		c->cwnd += (__u64)packets * HEADWAY_CUBIC_ONE;
 		if (c->ssthresh && c->cwnd > c->ssthresh)
 			c->cwnd = c->ssthresh;

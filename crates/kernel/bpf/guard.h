@@ -116,7 +116,8 @@ static inline __u64 headway_guard_rate(struct headway_guard *g, const struct hea
 /*
  * Where Cubic takes over: the ssthresh in packets. After a policy that sent too much that is near what the path
  * carries. After one that sent too little that is not known: it is where the shadow Cubic is, if not more.
- * Who leaves a flow (HEADWAY_LEAVE) does not say which: its window does, beside the shadow Cubic's.
+ * Who leaves a flow (HEADWAY_LEAVE) does not say which: its window does, beside the shadow Cubic's. It stays if that
+ * Cubic is past slow start.
  */
 static inline __u32 headway_guard_restart(const struct headway_guard *g, const struct headway_limits *l,
 					  const struct headway_record *r)
@@ -131,7 +132,7 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g, const s
 
 	if (!g->reason)
 		is_too_large = (__u64)r->cwnd * HEADWAY_CUBIC_ONE > l->ahead * cubic->cwnd;
-	if (!is_too_large && !cubic->reduced_ns)
+	if (!is_too_large && !cubic->reduced_ns && (g->reason || headway_cubic_is_in_slow_start(cubic)))
 		return HEADWAY_NO_SSTHRESH;
 	if (!peak || !rtt_us)
 		return r->cwnd > l->least_ssthresh ? r->cwnd : l->least_ssthresh;

@@ -189,11 +189,21 @@ impl Datapath {
         }
     }
 
+    /// `open_guard()`
+    fn open_guard(&mut self, now: Time) {
+        let ssthresh = match (&self.cubic, &self.base) {
+            (Some(cubic), _) => cubic.ssthresh(),
+            (None, BaseController::Base(scheme)) => scheme.ssthresh(),
+            (None, BaseController::Rate(_) | BaseController::Tunable(_)) => Bytes::MAX,
+        };
+        (self.guard).begin_anew(now, self.control().cwnd, ssthresh);
+    }
+
     /// `enter()`
     fn enter(&mut self, now: Time) -> bool {
         if !self.is_judged {
             self.is_judged = true;
-            self.guard.begin_anew(now, self.control().cwnd);
+            self.open_guard(now);
         }
         self.place = self.kernel.take_slot();
         let Some(place) = self.place else {
@@ -345,7 +355,7 @@ impl Datapath {
         if is_left {
             return Verdict::Trip;
         }
-        self.guard.begin_anew(now, self.control().cwnd);
+        self.open_guard(now);
         Verdict::Resume
     }
 
@@ -416,7 +426,9 @@ impl CongestionControl for Datapath {
         self.sock.on_feedback(feedback, self.setup.mss);
         let own_policy = self.own_policy();
         let is_served = self.is_served(now, own_policy.is_some());
-        if is_served && !self.in_fallback && !self.is_steered {
+        // A shadow's flow keeps the window that it has.
+        let has_policy = is_served && self.kernel.settings().is_shadow == 0;
+        if has_policy && !self.in_fallback && !self.is_steered {
             self.give_to_policy();
         } else if !is_served && self.is_steered && matches!(self.base, BaseController::Rate(_)) {
             // Its own policy is gone.

@@ -80,6 +80,10 @@ impl Base for Window {
         Phase::CongestionAvoidance
     }
 
+    fn ssthresh(&self) -> Bytes {
+        self.cubic.ssthresh()
+    }
+
     fn set_cwnd(&mut self, _: Time, _: Duration, cwnd: Bytes) {
         self.cwnd = self.cwnd.map(|_| cwnd);
     }

@@ -41,10 +41,15 @@ impl Guarding {
         self.guard.acquit();
     }
 
-    /// Another policy begins with the flow, at such a window.
-    pub fn begin_anew(&mut self, now: Time, cwnd: Bytes) {
-        let packets = (cwnd.get() / self.setup.mss.get().max(1)) as u32;
-        self.guard.begin_anew(now.as_nanos(), packets, 0);
+    /// Another policy begins with the flow, at such a window and such an ssthresh, which is
+    /// `Bytes::MAX` where none is set.
+    pub fn begin_anew(&mut self, now: Time, cwnd: Bytes, ssthresh: Bytes) {
+        let packets = |bytes: Bytes| (bytes.get() / self.setup.mss.get().max(1)) as u32;
+        let ssthresh = match ssthresh {
+            Bytes::MAX => 0,
+            known => packets(known),
+        };
+        (self.guard).begin_anew(now.as_nanos(), packets(cwnd), ssthresh);
     }
 
     /// Nobody decides for the flow any more.

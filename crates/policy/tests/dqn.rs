@@ -338,7 +338,7 @@ fn a_step_on_another_thread_delays_no_answer_and_counts_once_it_is_done() {
     assert_eq!(step.transitions(), 10 + 256 + 1);
     let probed = probed(&waits);
     assert_eq!(probed["dropped_transitions"], f64::from(300 - 256));
-    assert_eq!(probed["skipped_steps"], f64::from(8 + 300));
+    assert_eq!(probed["skipped_updates"], f64::from(8 + 300));
 }
 
 /// What the other thread computes may be of no use, too.

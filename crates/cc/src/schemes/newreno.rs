@@ -149,6 +149,10 @@ impl Base for NewReno {
         }
     }
 
+    fn ssthresh(&self) -> Bytes {
+        self.ssthresh
+    }
+
     /// Congestion avoidance is not left: slow start would undo a choice to go down.
     fn set_cwnd(&mut self, _: Time, _: Duration, cwnd: Bytes) {
         let chosen = cwnd.max(self.mss);

@@ -82,11 +82,26 @@ fn who_leaves_a_flow_hands_no_runaway_window_over() {
     // 100 packets a round trip of 100 ms.
     let trip = follow(&mut guard, &mut flow, 300, |_, f| f.delivered += 10);
     assert_eq!(trip, None);
-    assert_eq!(
-        guard.restart(&Limits::default(), &flow.record()),
-        Guard::NO_SSTHRESH
-    );
-    flow.cwnd = 4000;
-    let ssthresh = guard.restart(&Limits::default(), &flow.record());
-    assert!((100..=250).contains(&ssthresh), "{ssthresh}");
+    // Whatever its window was: the shadow Cubic is past slow start.
+    for cwnd in [100, 4000] {
+        flow.cwnd = cwnd;
+        let ssthresh = guard.restart(&Limits::default(), &flow.record());
+        assert!((100..=250).contains(&ssthresh), "{cwnd}: {ssthresh}");
+    }
+}
+
+/// A flow that was Cubic's begins where Cubic had it. Whether that is past slow start decides.
+#[test]
+fn who_leaves_a_flow_past_slow_start_keeps_its_window() {
+    let restart = |ssthresh, cwnd| {
+        let (mut guard, flow) = (Guard::new(0, 100, ssthresh), Flow { cwnd, ..FLOW });
+        guard.forget();
+        guard.restart(&Limits::default(), &flow.record())
+    };
+    for below in [0, 200] {
+        assert_eq!(restart(below, 100), Guard::NO_SSTHRESH, "{below}");
+    }
+    for past in [50, 100] {
+        assert_eq!(restart(past, 100), 100, "{past}");
+    }
 }

@@ -173,6 +173,45 @@ fn a_flow_that_begins_while_nobody_serves_is_no_policys() {
     }
 }
 
+/// Cubic has left slow start by the delay (HyStart) and lost nothing, so its window is known.
+#[test]
+fn a_shadow_sends_no_flow_of_cubic_into_slow_start_again() {
+    for (controller, policy) in POLICIES {
+        if controller == Controller::Bbr {
+            continue;
+        }
+        let normal = Case {
+            controller: Some(controller),
+            link: "rate = \"20Mbps\", delay = \"30ms\", queue = \"2000pkt\"",
+            seconds: 8,
+            fault: Fault::Killed(at(0)),
+            ..Case::of(policy)
+        };
+        let shadow = Case {
+            options: AgentOptions {
+                is_shadow: true,
+                ..AgentOptions::default()
+            },
+            ..normal.clone()
+        };
+        let mut world = World::new(&normal);
+        world.kernel.set_served_until(at(0));
+        world.run_until(at(1500));
+        let window = |world: &World| world.seen().states[0].last().expect("a state").cwnd;
+        let before = window(&world);
+        world.restart(&shadow);
+        world.run_until(at(1900));
+        let flow = world.status()["flows"][0].clone();
+        assert_eq!(flow["guard"], "cubic", "{controller:?}: {flow}");
+        assert_eq!(flow["lost_packets"], 0, "{controller:?}: {flow}");
+        let after = window(&world);
+        assert!(
+            (before..1.2 * before).contains(&after),
+            "{controller:?}: {before}, {after}"
+        );
+    }
+}
+
 /// What the guard judged the first agent has read, and left to the next.
 #[test]
 fn the_next_agent_knows_what_the_guard_judged() {

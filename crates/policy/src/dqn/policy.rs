@@ -253,10 +253,10 @@ impl Policy for DqnPolicy {
     fn probe(&self, probe: &mut dyn Probe) {
         probe.value("refused_decisions", self.refused as f64);
         probe.value("learning", f64::from(u8::from(self.is_learning())));
-        probe.value("gradient_steps", self.steps as f64);
+        probe.value("updates", self.steps as f64);
         probe.value("td_loss", f64::from(self.loss));
         if self.elsewhere.is_some() {
-            probe.value("skipped_steps", self.skipped_steps as f64);
+            probe.value("skipped_updates", self.skipped_steps as f64);
             probe.value("dropped_transitions", self.dropped_transitions as f64);
         }
     }

@@ -347,6 +347,13 @@ impl Base for Cubic {
         }
     }
 
+    fn ssthresh(&self) -> Bytes {
+        match self.window.ssthresh {
+            packets if packets.is_finite() => Bytes::new((packets * self.mss).round() as u64),
+            _ => Bytes::MAX,
+        }
+    }
+
     /// A new epoch begins at the chosen window. Congestion avoidance is not left for it: slow
     /// start would undo a choice to go down.
     fn set_cwnd(&mut self, _: Time, _: Duration, cwnd: Bytes) {

@@ -76,6 +76,8 @@ impl Flow {
             "decisions_at_bound": self.at_bound,
             "refused_decisions": told.refused,
             "updates": told.updates,
+            "skipped_updates": told.skipped,
+            "dropped_transitions": told.dropped,
             "divergences": told.divergences,
             "forgotten_actions": told.forgotten,
             "guard": if self.in_fallback() { "cubic" } else { "policy" },
@@ -93,6 +95,10 @@ struct Told {
     refused: u64,
     /// Gradients of a learner, those of the flows before among them.
     updates: u64,
+    /// Gradient steps that were due, and transitions that found no room, while the thread that
+    /// learns was busy.
+    skipped: u64,
+    dropped: u64,
     divergences: u64,
     /// Actions that a learner gave up, since nothing came of them in time.
     forgotten: u64,
@@ -103,6 +109,8 @@ impl Probe for Told {
         match name {
             "refused_decisions" => self.refused = value as u64,
             "updates" => self.updates = value as u64,
+            "skipped_updates" => self.skipped = value as u64,
+            "dropped_transitions" => self.dropped = value as u64,
             "divergences" => self.divergences = value as u64,
             "forgotten_actions" => self.forgotten = value as u64,
             _ => {}

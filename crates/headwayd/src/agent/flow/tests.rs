@@ -157,6 +157,8 @@ fn taught() -> Flow {
     teach_from(&mut flow, 1);
     assert_ne!(flow.learned().expect("it learns").1, begins);
     assert!(flow.experience() > 0);
+    let told = flow.describe("headway_owl", us(1));
+    assert_eq!(told["updates"], flow.experience());
     flow
 }
 

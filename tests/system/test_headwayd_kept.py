@@ -250,7 +250,10 @@ def test_what_an_agent_of_another_abi_has_left_is_replaced(tmp_path, keep):
         end(agent, signal.SIGTERM)
         folder = version(keep)
         program, abi, digest = folder.name.rsplit("-", 2)
-        folder.rename(folder.with_name(f"{program}-{int(abi) + 1}-{digest}"))
+        other = folder.rename(folder.with_name(f"{program}-{int(abi) + 1}-{digest}"))
+        with pytest.raises(RuntimeError, match="No such file"):
+            stack.enter_context(serves("owl", keep, f"--shadow={tmp_path}/nowhere/records"))
+        assert (version(keep), NAME in daemon.registered()) == (other, True)
         agent = stack.enter_context(serves("owl", keep))
         assert "the programs of an earlier agent are replaced" in agent.log
         assert version(keep) == folder

@@ -156,13 +156,6 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let mut program = load(run, controller, policies.as_ref(), &pinned)?;
     let file = run.shadow.as_ref().and_then(Option::as_deref);
     let file = file.map(Shadow::create).transpose()?;
-    program.register()?;
-    let ready = match &policies {
-        Some(policies) => policies.describe(&program.name),
-        None => serde_json::json!({ "name": program.name }),
-    };
-    let listeners = listeners(&program);
-    let choice = Choice::make(run, &program.name)?;
     let mut store = Store::new(run.state.clone());
     if let Some(policies) = policies.as_ref().filter(|policies| policies.learn()) {
         // With what it may still do from now on.
@@ -171,11 +164,21 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     }
 
     let (mailbox, sender) = Mailbox::new()?;
+    let listener = socket.listener()?;
+    let gradients = gradients::start(run.learners)?;
+    // Until here a start that fails has left all as it was.
+    pinned.make_room(&program)?;
+    program.register()?;
+    let ready = match &policies {
+        Some(policies) => policies.describe(&program.name),
+        None => serde_json::json!({ "name": program.name }),
+    };
+    let listeners = listeners(&program);
+    let choice = Choice::make(run, &program.name)?;
     if let Some(source) = network {
         let hears = sender.clone();
         thread::spawn(move || source.listen(|news| drop(hears.ask(AgentCommand::Hear(news)))));
     }
-    let listener = socket.listener()?;
     let asks = sender.clone();
     let reloads = Arc::new(Reloads::new(vec![policies.clone()], sender.clone()));
     let reload = by_signal(Arc::clone(&reloads));
@@ -187,8 +190,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     }
     let shadow = run.shadow.is_some().then(|| Shadow::into(file));
     let name = program.name.clone();
-    let gradients = gradients::start(run.learners)?;
-    // From here on it serves: a start that fails before leaves all as it was.
+    // From here on it serves.
     pinned.keep(&mut program)?;
     if program.is_adopted() {
         configure(run, &mut program, policies.as_ref())?;
@@ -327,7 +329,7 @@ fn load(
         has_agent: !run.no_agent,
         is_kept: matches!(pinned, Pinned::At { .. }),
     };
-    if let Some(program) = pinned.adopted(controller, options)? {
+    if let Some(program) = pinned.adopted(controller, options) {
         // With the settings of the agent before: this one may yet fail to start.
         return Ok(program);
     }

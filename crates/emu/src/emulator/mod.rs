@@ -150,7 +150,7 @@ impl<W: Watch> Emulator<W> {
         self.looks.expect(begin);
         let mut ready: Vec<usize> = Vec::with_capacity(self.ports.len());
         self.end = end;
-        let mut awake = begin;
+        let (mut awake, mut left_out) = (begin, self.report.left_out);
         loop {
             let now = self.now().min(end);
             self.catch_up(now);
@@ -169,7 +169,6 @@ impl<W: Watch> Emulator<W> {
             self.looks.expect(planned);
             ready.clear();
             ready.extend_from_slice(self.waiter.wait(wake)?);
-            let left_out = self.report.left_out;
             let after = self.now();
             let stall = before.since(awake).max(after.since(planned));
             self.report.longest_stall = self.report.longest_stall.max(stall);
@@ -179,9 +178,11 @@ impl<W: Watch> Emulator<W> {
             for &port in &ready {
                 self.read(port)?;
             }
+            // It stood still since it read the last time, while it waited or worked.
             if self.report.left_out > left_out {
                 self.report.waited += (self.report.read - read_before).saturating_sub(2);
             }
+            left_out = self.report.left_out;
             if ready.is_empty() {
                 self.spin_until(due);
             }

@@ -2,7 +2,7 @@
 
 use headway_cc::{Registry, Router, Stream};
 use headway_net::Link;
-use headway_scenario::Network;
+use headway_scenario::{Network, Source};
 use headway_world::{
     Changes, CrossTraffic, Options, RunError, SetupError, TraceSource, Way, Ways, build_links,
     check_scheme, router_of_run,
@@ -115,10 +115,14 @@ impl Plan {
         drivers.any(|driver| driver.controller().is_some())
     }
 
-    /// Does our own transport carry any of them, over UDP?
-    pub(super) fn has_udp_flows(&self) -> bool {
-        let mut drivers = self.flows.iter().map(|flow| &flow.driver);
-        drivers.any(|driver| driver.controller().is_none())
+    /// Do acknowledgements alone clock every flow? Our own transport, over UDP, has timers, and so
+    /// has an application that sends at a rate or at times.
+    pub(super) fn is_clocked_by_acks(&self) -> bool {
+        let mut flows = self.flows.iter().zip(&self.network.flows);
+        flows.all(|(flow, spec)| {
+            let is_always_ready = matches!(spec.source, Source::Bulk | Source::Finite(_));
+            flow.driver.controller().is_some() && is_always_ready
+        })
     }
 
     /// The nodes at which a flow begins or ends, in order.

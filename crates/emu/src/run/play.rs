@@ -71,8 +71,7 @@ pub(super) fn play_logged(
     let links = Links::new(links, plan.cross.clone());
     let emulator = Emulator::new(clock, ports, bed.ways(plan), links, meter);
     let mut emulator = emulator.map_err(|e| format!("cannot emulate: {e}"))?;
-    // Our own senders go by clocks of their own.
-    if !plan.has_udp_flows() {
+    if plan.is_clocked_by_acks() {
         emulator = emulator.without_stalls();
     }
     let mut stage = Stage {

@@ -65,31 +65,35 @@ pub fn place(run: &Run, name: &str) -> Result<Pinned> {
 }
 
 impl Pinned {
-    /// What an earlier agent has left, if this one can go on with it. What it cannot use is taken
-    /// away.
+    /// What an earlier agent has left, if this one can go on with it.
+    pub fn adopted(&self, controller: Controller, options: Options<'_>) -> Option<Program> {
+        let Pinned::At { place, .. } = self else {
+            return None;
+        };
+        let (name, pins) = (options.name, place.find(controller)?);
+        let adopted = Program::adopt(controller, options, &pins);
+        if let Err(error) = &adopted {
+            tracing::warn!(name, %error, "what an earlier agent has left cannot be used");
+        }
+        adopted.ok()
+    }
+
+    /// Takes away what an earlier agent has left under the program's name, unless that is the
+    /// program.
     ///
     /// # Errors
     /// One line, if it cannot be taken away.
-    pub fn adopted(&self, controller: Controller, options: Options<'_>) -> Result<Option<Program>> {
+    pub fn make_room(&self, program: &Program) -> Result<()> {
         let Pinned::At { place, .. } = self else {
-            return Ok(None);
+            return Ok(());
         };
-        let name = options.name;
-        if let Some(pins) = place.find(controller) {
-            match Program::adopt(controller, options, &pins) {
-                Ok(program) => return Ok(Some(program)),
-                Err(error) => {
-                    tracing::warn!(name, %error, "what an earlier agent has left cannot be used");
-                }
-            }
-        }
-        if place.clear()? {
+        if !program.is_adopted() && place.clear()? {
             tracing::warn!(
-                name,
+                name = program.name,
                 "the programs of an earlier agent are replaced: the flows that have them stay with Cubic, or BBR"
             );
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Pins a program that serves from now on, and says what becomes of it.

@@ -165,7 +165,6 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
 
     let (mailbox, sender) = Mailbox::new()?;
     let listener = socket.listener()?;
-    let gradients = gradients::start(run.learners)?;
     // Until here a start that fails has left all as it was.
     pinned.make_room(&program)?;
     program.register()?;
@@ -175,6 +174,8 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     };
     let listeners = listeners(&program);
     let choice = Choice::make(run, &program.name)?;
+    // Threads begin with the rights that it keeps.
+    let gradients = gradients::start(run.learners)?;
     if let Some(source) = network {
         let hears = sender.clone();
         thread::spawn(move || source.listen(|news| drop(hears.ask(AgentCommand::Hear(news)))));

@@ -74,6 +74,7 @@ def resident_mib(many_flows, policy, controller, learners, seconds):
     decisions = sum(flow["decisions"] for flow in flows) / LEARNERS
     updates = [flow["updates"] for flow in learning]
     print(f"{len(learning)} learn: {mib:.1f} MiB, {decisions:.0f} decisions a flow, updates {updates[:4]}")
+    assert all(updates)
     return mib, len(learning)
 
 

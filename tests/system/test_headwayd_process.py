@@ -242,6 +242,21 @@ def test_what_the_unit_permits_is_enough_to_keep_the_programs(unit, bpffs):
     assert name not in daemon.registered()
 
 
+def map_bytes(flows):
+    """The kernel's memory for the agent's maps, as /proc/PID/fdinfo has it."""
+    with daemon.Daemon("--policy", "owl", "--flows", str(flows)) as agent:
+        texts = [file.read_text() for file in Path(f"/proc/{agent.process.pid}/fdinfo").iterdir()]
+    maps = [dict(re.findall(r"(map_id|memlock):\s*(\d+)", text)) for text in texts if "map_type" in text]
+    return sum({one["map_id"]: int(one["memlock"]) for one in maps}.values())
+
+
+def test_a_flows_place_takes_a_hundred_bytes_of_the_kernels_memory():
+    """docs/kernel.md, Many flows. What does not depend on `--flows` is mostly the ring of 4 MiB."""
+    few, many = map_bytes(2), map_bytes(16_384)
+    assert 4 << 20 < few < 5 << 20
+    assert 80 < (many - few) / (16_384 - 2) < 100
+
+
 @pytest.mark.parametrize("without", ["CAP_BPF", "CAP_PERFMON"])
 def test_what_the_unit_permits_is_needed(unit, without):
     _, service = unit

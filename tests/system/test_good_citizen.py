@@ -180,3 +180,29 @@ def test_a_window_that_is_not_used_does_not_grow(tmp_path):
             flow.ack(flow.flight())
         seen(agent, lambda one: one["decisions"] > 2)
         assert flow.info().cwnd <= 10
+
+
+def test_a_window_leaves_over_a_round_trip_after_an_idle_period(tmp_path):
+    """As BBR does it. Before that it leaves at once."""
+    slowly = {"rtt": SLOW_RTT, "late_s": SLOW_RTT / 8, "judges_time": False, "sysctls": NO_PROBES}
+    with serving(tmp_path / "model", "headway_window", HOLD) as agent:
+        for _ in range(20):
+            with Flow("headway_window", **slowly) as flow:
+                cwnd = flow.info().cwnd
+                at_once, in_all = [], []
+                flow.since, flow.late_in_all = time.monotonic(), 0.0
+                # One RTO and a half, and then a pause that is shorter than one.
+                for pause in (0, 1.5, 0.1):
+                    flow.wait(time.monotonic() + pause * flow.info().rto_ms / 1000)
+                    at_once.append(len(flow.write(cwnd)))
+                    flight = flow.flight()
+                    in_all.append(len(flight))
+                    flow.ack(flight)
+                    seen(agent, lambda one: one["decisions"] > 0)
+                if not (flow.is_late or agent.status()["flows"][0]["guard_trips"]):
+                    break
+        else:
+            raise AssertionError("none of 20 flows was played in time and kept by the policy")
+    assert in_all == [cwnd] * 3
+    assert at_once[0] == at_once[2] == cwnd
+    assert at_once[1] <= cwnd / 2

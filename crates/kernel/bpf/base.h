@@ -104,17 +104,32 @@ static __always_inline void cubic_state(struct sock *sk, __u8 state)
 		set_cwnd(tp, tp->snd_ssthresh);
 }
 
+/* For how long it has sent nothing, in jiffies. */
+static __always_inline __u32 idle_of(struct tcp_sock *tp)
+{
+	return (__u32)bpf_jiffies64() - tp->lsndtime;
+}
+
+/* Has it sent before, and nothing for an RTO since? The administrator may say that this does not matter. */
+static __always_inline bool is_after_idle(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct net *net = sk->__sk_common.skc_net.net;
+	__u32 rto = tp->inet_conn.icsk_rto;
+
+	return tp->data_segs_out && rto && idle_of(tp) > rto && net->ipv4.sysctl_tcp_slow_start_after_idle;
+}
+
 /* tcp_cwnd_restart(): half the window for each RTO of idleness, down to the initial one. */
 static __always_inline void restart_after_idle(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 rto = tp->inet_conn.icsk_rto, idle = (__u32)bpf_jiffies64() - tp->lsndtime, cwnd = tp->snd_cwnd;
-	struct net *net = sk->__sk_common.skc_net.net;
+	__u32 rto = tp->inet_conn.icsk_rto, idle = idle_of(tp), cwnd = tp->snd_cwnd;
 	struct flow *f = kept_of(sk);
 	__u32 initial_cwnd = f ? f->initial_cwnd : TCP_INIT_CWND;
 
 	/* A flow that has sent nothing keeps its initial window. */
-	if (!tp->data_segs_out || !rto || idle <= rto || !net->ipv4.sysctl_tcp_slow_start_after_idle)
+	if (!is_after_idle(sk))
 		return;
 	if (tp->snd_ssthresh < (cwnd >> 1) + (cwnd >> 2))
 		tp->snd_ssthresh = (cwnd >> 1) + (cwnd >> 2);

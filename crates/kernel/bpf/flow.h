@@ -43,6 +43,7 @@ struct flow {
 	__u64 reported_ns;   /* the last record */
 	__u64 pacing_rate;   /* headway_rate: bytes a second on the wire */
 	__u64 asked_ns;      /* when it was asked last */
+	__u64 paced_ns;      /* headway_window: until then the policy's window is paced after an idle period */
 	__u64 btlbw;         /* headway_bbr: what BBR takes the path for, as a record has it */
 	__u32 rtprop_us;
 	__u16 pacing_gain;

@@ -137,6 +137,11 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 		apply_rate(sk, f);
 }
 
+/* A rate is paced anyway. */
+static __always_inline void resume(struct sock *sk, struct flow *f)
+{
+}
+
 static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set)
 {
 	if (f->pacing_rate)

@@ -17,18 +17,33 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 	}
 }
 
-/*
- * The policy's window is not reduced packet by packet in recovery (PRR): all that a burst of losses leaves free would go
- * out at once, and most of that be lost again. Paced at 1.2 windows a round trip what is free is spread. Only then:
- * pacing has its price.
- */
-static __always_inline void pace_policy(struct sock *sk)
+static __always_inline void start_pacing(struct sock *sk)
 {
-	if (ca_state(sk) < TCP_CA_CWR)
-		stop_pacing(sk);
-	else if (sk->sk_pacing_status == SK_PACING_NONE)
+	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	pace_window(sk, 120);
+}
+
+/*
+ * The policy's window is not reduced packet by packet in recovery (PRR): all that a burst of losses leaves free would go
+ * out at once, and most of that be lost again. Paced at 1.2 windows a round trip what is free is spread. Only then, and
+ * for a round trip after an idle period: pacing has its price.
+ */
+static __always_inline void pace_policy(struct sock *sk, struct flow *f)
+{
+	if (ca_state(sk) < TCP_CA_CWR && tcp_sk(sk)->tcp_clock_cache >= f->paced_ns)
+		stop_pacing(sk);
+	else
+		start_pacing(sk);
+}
+
+/* After an idle period no acknowledgements clock the window out, so it would leave as one burst. */
+static __always_inline void resume(struct sock *sk, struct flow *f)
+{
+	if (!is_after_idle(sk))
+		return;
+	f->paced_ns = bpf_ktime_get_ns() + (f->srtt_us >> 3) * 1000ull;
+	start_pacing(sk);
 }
 
 static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set)
@@ -68,7 +83,7 @@ void window_cong_control(__u64 *ctx)
 	if (f->is_cubics)
 		cubic_control(sk, ack, rs);
 	else
-		pace_policy(sk);
+		pace_policy(sk, f);
 	tell(sk, f, set, 1, ca_state(sk));
 }
 

@@ -24,6 +24,9 @@ static __always_inline __u64 after_marks(__u64 before)
 /* A round trip has brought marks. */
 static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set);
 
+/* A policy's flow sends again after a pause, however short. */
+static __always_inline void resume(struct sock *sk, struct flow *f);
+
 SEC("struct_ops")
 void cc_release(__u64 *ctx)
 {
@@ -59,10 +62,12 @@ static __always_inline void tx_start(struct sock *sk)
 {
 	struct flow *f = flow_of(sk);
 
-	if (!f || f->is_cubics)
+	if (!f || f->is_cubics) {
 		cubic_restart(sk);
-	else
-		cubic_tx_start(sk);
+		return;
+	}
+	cubic_tx_start(sk);
+	resume(sk, f);
 }
 
 SEC("struct_ops")

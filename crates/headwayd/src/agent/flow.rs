@@ -19,6 +19,7 @@ use super::paths::Paths;
 use super::quality::Quality;
 use super::range::{Outside, PathWatch};
 use super::statistics::Statistics;
+use super::store::Version;
 use super::{Kernel, Shadow};
 use crate::error::{Error, Result};
 
@@ -106,6 +107,8 @@ pub struct Flow {
     pub is_refused: bool,
     /// The class of its destination.
     pub class: Class,
+    /// What was kept of that class as its learner started from it.
+    pub started_from: Option<Version>,
 }
 
 impl Flow {
@@ -170,6 +173,7 @@ impl Flow {
             last_news: Time::ZERO,
             is_refused: false,
             class: Class::Public,
+            started_from: None,
         }
     }
 

@@ -187,6 +187,9 @@ impl<K: Kernel> Agent<K> {
         if let (Some(wanted), true) = (&wanted, is_refused) {
             self.learners.count_refused(wanted, served.as_deref());
         }
+        let started_from = served
+            .as_ref()
+            .and_then(|served| self.store.version(served, class));
         let learned = served
             .as_ref()
             .and_then(|served| self.store.learned(served, class));
@@ -203,6 +206,7 @@ impl<K: Kernel> Agent<K> {
         }
         flow.step_elsewhere(self.gradients.as_ref());
         flow.class = class;
+        flow.started_from = started_from;
         flow.is_refused = is_refused;
         flow.requires_range = self.options.requires_range;
         flow.is_shadow = self.options.is_shadow;
@@ -281,12 +285,11 @@ impl<K: Kernel> Agent<K> {
             return;
         };
         self.statistics.divergences += 1;
-        // It may have gone on from what is kept, or that is of its own last seconds. What it
-        // diverged from later is its own.
+        // What it diverged from later is its own.
         if flow.divergences() == 1
             && let Some(served) = flow.learns()
         {
-            self.store.forget(served, flow.class);
+            (self.store).forget(served, flow.class, flow.number(), flow.started_from);
         }
         tracing::warn!(
             flow = flow.number(),
@@ -495,7 +498,9 @@ impl<K: Kernel> Agent<K> {
             }
             // What it has goes on where there is nothing for it, or nobody goes on deciding.
             let mut driver = None;
+            let mut started_from = None;
             if let Some(served) = served {
+                started_from = self.store.version(&served, class);
                 let learned = self.store.learned(&served, class);
                 match flow.policy_of(served, learned) {
                     Ok(next) => driver = next,
@@ -508,6 +513,7 @@ impl<K: Kernel> Agent<K> {
                 (flow.is_refused, flow.class) = (is_refused, class);
                 if let Some(driver) = driver {
                     flow.take_policy(driver);
+                    flow.started_from = started_from;
                     flow.step_elsewhere(self.gradients.as_ref());
                 }
             });
@@ -658,7 +664,13 @@ fn keep(store: &mut Store, flow: &Flow) {
         && store.wants(served, flow.class, flow.experience())
         && let Some((served, learned)) = flow.learned()
     {
-        store.keep(served, flow.class, learned, flow.experience());
+        store.keep(
+            served,
+            flow.class,
+            learned,
+            flow.experience(),
+            flow.number(),
+        );
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Store {
     /// well.
     writes: Option<Receiver<bool>>,
     failed: bool,
+    /// How many there have been.
+    versions: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -45,7 +47,14 @@ struct Learned {
     read: Option<Experience>,
     /// How many gradients that took.
     experience: u64,
+    /// The number of the flow that learned it; 0 if a file has it from an earlier agent.
+    flow: u32,
+    version: Version,
 }
+
+/// Tells what was learned apart from what replaces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version(u64);
 
 /// A disk may never answer: the agent ends without it.
 const END_WITHIN: Duration = Duration::from_secs(5);
@@ -152,8 +161,10 @@ impl Store {
         let name = file_name(served, class);
         if !self.learned.contains_key(&name) {
             let file = folder.join(&name);
+            self.versions += 1;
+            let version = Version(self.versions);
             let read = match fs::read(&file) {
-                Ok(bytes) => understand(bytes, served).map(Some),
+                Ok(bytes) => understand(bytes, served, version).map(Some),
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(error.to_string()),
                 // As of a process that has too many files open: the next flow may be able to.
@@ -215,16 +226,26 @@ impl Store {
             && experience >= least.saturating_add(LEAST_EXPERIENCE)
     }
 
-    /// A flow has learned this, which is [wanted](Self::wants).
-    pub fn keep(&mut self, served: &PolicySpec, class: Class, bytes: Vec<u8>, experience: u64) {
+    /// The flow of that number has learned this, which is [wanted](Self::wants).
+    pub fn keep(
+        &mut self,
+        served: &PolicySpec,
+        class: Class,
+        bytes: Vec<u8>,
+        experience: u64,
+        flow: u32,
+    ) {
         if !self.wants(served, class, experience) {
             return;
         }
         let name = file_name(served, class);
+        self.versions += 1;
         let learned = Learned {
             bytes,
             read: None,
             experience,
+            flow,
+            version: Version(self.versions),
         };
         self.learned.insert(name.clone(), Some(learned));
         if !self.changed.contains(&name) {
@@ -232,12 +253,28 @@ impl Store {
         }
     }
 
-    /// Deletes what was kept of this policy and class, and its file: a flow that starts from it may
-    /// diverge.
-    pub fn forget(&mut self, served: &PolicySpec, class: Class) {
+    /// The version of what a new flow goes on from.
+    pub fn version(&mut self, served: &PolicySpec, class: Class) -> Option<Version> {
+        self.learned(served, class)?;
+        let known = self.learned.get(&file_name(served, class))?.as_ref()?;
+        Some(known.version)
+    }
+
+    /// The flow of that number, which started from this version, has diverged. Deletes what is kept
+    /// of its policy and class, and the file, if that is this version or the flow's own: another
+    /// flow that starts from it may diverge.
+    pub fn forget(
+        &mut self,
+        served: &PolicySpec,
+        class: Class,
+        flow: u32,
+        started_from: Option<Version>,
+    ) {
         let name = file_name(served, class);
-        let is_none = matches!(self.learned.get(&name), Some(None));
-        if !self.is_kept() || is_none || self.read_only.contains(&name) {
+        let Some(Some(known)) = self.learned.get(&name) else {
+            return;
+        };
+        if known.flow != flow && Some(known.version) != started_from {
             return;
         }
         self.learned.insert(name.clone(), None);
@@ -393,12 +430,18 @@ fn set_aside(file: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// One line, if a flow cannot go on from it.
-fn understand(bytes: Vec<u8>, served: &PolicySpec) -> std::result::Result<Learned, String> {
+fn understand(
+    bytes: Vec<u8>,
+    served: &PolicySpec,
+    version: Version,
+) -> std::result::Result<Learned, String> {
     let read = served.experience(&bytes).map_err(|e| e.to_string())?;
     Ok(Learned {
         bytes,
         experience: read.updates(),
         read: Some(read),
+        flow: 0,
+        version,
     })
 }
 

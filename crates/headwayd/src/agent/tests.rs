@@ -271,35 +271,44 @@ fn the_thread_takes_gradient_steps_and_gives_way_to_all_others() {
     assert_eq!(policies, [libc::SCHED_IDLE]);
 }
 
-/// Who resumes what was learned and diverges would begin with it again, at each start: it is kept
-/// no longer.
+/// A flow that resumes what was learned and diverges would begin with it again, at each start: it is
+/// kept no longer. A flow that began without it says nothing of it.
 #[test]
-fn a_divergence_is_counted_and_what_was_kept_is_forgotten() {
+fn what_a_flow_that_diverges_started_from_is_forgotten() {
     let folder = std::env::temp_dir().join(format!("headwayd-diverged-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let mut agent = agent("rax-pretrained", 3);
+    let mut agent = agent("rax-pretrained", 5);
     agent.store = Store::new(Some(folder.clone()));
     let files = || std::fs::read_dir(&folder).expect("it is there").count();
-    (1..=3).for_each(|number| begin(&mut agent, number));
-    for second in 1..=11 {
-        (2..=3).for_each(|number| report_second(&mut agent, number, second, 0));
-    }
+    let is_good = |agent: &mut Agent<Program>, number| {
+        (1..=11).for_each(|second| report_second(agent, number, second, 0));
+    };
+    (1..=4).for_each(|number| begin(&mut agent, number));
+    (2..=4).for_each(|number| is_good(&mut agent, number));
     agent.keep_learned();
     agent.store.save();
     agent.store.finish();
     assert_eq!(files(), 1, "what the model knows");
+    begin(&mut agent, 5);
     report_divergence(&mut agent, 1);
     agent.store.finish();
-    assert_eq!((counted(&agent, "divergences"), files()), (1, 0));
+    assert_eq!((counted(&agent, "divergences"), files()), (1, 1));
+    report_divergence(&mut agent, 5);
+    agent.store.finish();
+    assert_eq!((counted(&agent, "divergences"), files()), (2, 0));
     // What Cubic's flow knows is not kept, and is as good as the others' otherwise.
     end(&mut agent, 1);
     agent.store.save();
     agent.store.finish();
     assert_eq!(files(), 0);
-    end(&mut agent, 2);
+    // What a flow has left is no longer used once that flow diverges.
+    agent.keep_learned();
     agent.store.save();
     agent.store.finish();
     assert_eq!(files(), 1);
+    (2..=4).for_each(|number| report_divergence(&mut agent, number));
+    agent.store.finish();
+    assert_eq!(files(), 0);
     std::fs::remove_dir_all(&folder).expect("it is there");
 }
 

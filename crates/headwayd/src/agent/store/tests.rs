@@ -53,7 +53,7 @@ fn goes_on_from(store: &mut Store, served: &PolicySpec) -> Option<(Vec<u8>, u64)
 #[test]
 fn without_a_folder_each_flow_begins_with_the_model() {
     let (mut store, served) = (Store::new(None), served());
-    store.keep(&served, PUBLIC, learned(&served), 1000);
+    store.keep(&served, PUBLIC, learned(&served), 1000, 1);
     assert!(store.learned(&served, PUBLIC).is_none());
 }
 
@@ -63,7 +63,7 @@ fn what_is_kept_is_whole_and_its_owners() {
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
     assert!(store.learned(&served, PUBLIC).is_none());
-    store.keep(&served, PUBLIC, learned.clone(), 1000);
+    store.keep(&served, PUBLIC, learned.clone(), 1000, 1);
     store.save();
     store.finish();
     let files: Vec<_> = fs::read_dir(&folder.0).expect("it is there").collect();
@@ -79,7 +79,7 @@ fn what_is_kept_is_whole_and_its_owners() {
     // Nothing new: nothing is written. So with a flow that ends late and has learned little.
     fs::remove_file(&file).expect("it is there");
     for experience in [1000, 1] {
-        store.keep(&served, PUBLIC, vec![1], experience);
+        store.keep(&served, PUBLIC, vec![1], experience, 1);
         store.save();
         store.finish();
         assert!(!file.exists());
@@ -95,7 +95,7 @@ fn what_is_kept_is_whole_and_its_owners() {
 fn a_disk_that_never_answers_is_not_waited_for() {
     let (folder, served) = (Folder::new("stuck"), served());
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, PUBLIC, learned(&served), 1000);
+    store.keep(&served, PUBLIC, learned(&served), 1000, 1);
     let file = folder.0.join(file_name(&served, PUBLIC));
     mkfifo(&file.with_extension("learned.part"), Mode::S_IRWXU).expect("a pipe");
     store.save();
@@ -109,10 +109,10 @@ fn a_disk_that_never_answers_is_not_waited_for() {
 fn what_has_changed_while_another_was_written_is_written_at_the_end() {
     let (folder, served) = (Folder::new("end"), served());
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, PUBLIC, vec![1], 1000);
+    store.keep(&served, PUBLIC, vec![1], 1000, 1);
     store.save();
     let newest = learned(&served);
-    store.keep(&served, PUBLIC, newest.clone(), 2000);
+    store.keep(&served, PUBLIC, newest.clone(), 2000, 1);
     store.end_within(Duration::from_secs(600));
     let file = folder.0.join(file_name(&served, PUBLIC));
     assert_eq!(fs::read(file).expect("it is written"), newest);
@@ -125,7 +125,7 @@ fn what_was_learned_is_read_once_for_many_flows() {
         let (folder, served) = (Folder::new("once"), PolicySpec::read(spec).expect(spec));
         let mut store = Store::new(Some(folder.0.clone()));
         let bytes = learned(&served);
-        store.keep(&served, PUBLIC, bytes.clone(), 1000);
+        store.keep(&served, PUBLIC, bytes.clone(), 1000, 1);
         assert_eq!(
             goes_on_from(&mut store, &served),
             Some((bytes.clone(), 1000))
@@ -140,7 +140,7 @@ fn what_was_learned_is_read_once_for_many_flows() {
             Some((bytes.clone(), 1000))
         );
         // What comes later is read again.
-        store.keep(&served, PUBLIC, bytes, 2000);
+        store.keep(&served, PUBLIC, bytes, 2000, 1);
         assert_eq!(
             goes_on_from(&mut store, &served).map(|(_, count)| count),
             Some(2000)
@@ -155,12 +155,12 @@ fn what_flows_to_one_class_learn_is_not_handed_on_to_another() {
     let learned = learned(&served);
     let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, Class::Private, learned.clone(), 100_000);
+    store.keep(&served, Class::Private, learned.clone(), 100_000, 1);
     assert!(store.learned(&served, PUBLIC).is_none());
     assert!(store.learned(&served, prefix).is_none());
     // A flow of another class that learned more takes no place of theirs.
-    store.keep(&served, PUBLIC, learned.clone(), 100);
-    store.keep(&served, prefix, learned.clone(), 200);
+    store.keep(&served, PUBLIC, learned.clone(), 100, 1);
+    store.keep(&served, prefix, learned.clone(), 200, 1);
     store.save();
     store.finish();
     assert_eq!(files(&folder).len(), 3);
@@ -169,7 +169,7 @@ fn what_flows_to_one_class_learn_is_not_handed_on_to_another() {
         assert_eq!(experience(&store, &served, class), gradients);
     }
     // A learner that diverges on one says nothing of the others.
-    store.forget(&served, Class::Private);
+    store.forget(&served, Class::Private, 1, None);
     store.finish();
     assert_eq!(files(&folder).len(), 2);
     // The next agent finds them by their names.
@@ -183,16 +183,16 @@ fn what_is_forgotten_is_replaced_by_whatever_comes() {
     let (folder, served) = (Folder::new("forgotten"), served());
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, PUBLIC, learned.clone(), 100_000);
+    store.keep(&served, PUBLIC, learned.clone(), 100_000, 1);
     store.save();
     store.finish();
     let file = folder.0.join(file_name(&served, PUBLIC));
     assert!(file.exists());
-    store.forget(&served, PUBLIC);
+    store.forget(&served, PUBLIC, 1, None);
     store.finish();
     assert!(!file.exists());
     assert!(store.learned(&served, PUBLIC).is_none());
-    store.keep(&served, PUBLIC, learned.clone(), 100);
+    store.keep(&served, PUBLIC, learned.clone(), 100, 1);
     assert_eq!(
         goes_on_from(&mut store, &served),
         Some((learned.clone(), 100))
@@ -204,7 +204,7 @@ fn what_could_not_be_written_is_written_later() {
     let (folder, served) = (Folder::new("later"), served());
     let place = folder.0.join("state");
     let mut store = Store::new(Some(place.clone()));
-    store.keep(&served, PUBLIC, learned(&served), 1000);
+    store.keep(&served, PUBLIC, learned(&served), 1000, 1);
     store.save();
     store.finish();
     fs::create_dir(&place).expect("a folder");
@@ -245,7 +245,7 @@ fn without_privileges(work: impl FnOnce() + Send + 'static) {
 fn keeps_after_refusal(folder: &Folder, served: &PolicySpec) -> Store {
     let mut store = Store::new(Some(folder.0.clone()));
     assert!(store.learned(served, PUBLIC).is_none());
-    store.keep(served, PUBLIC, learned(served), 1000);
+    store.keep(served, PUBLIC, learned(served), 1000, 1);
     store.save();
     store.finish();
     store
@@ -361,8 +361,8 @@ fn a_refused_file_that_cannot_be_renamed_is_not_written_over_nor_removed() {
         assert!(!store.wants(&served, PUBLIC, u64::MAX));
         // Not even where one may write there later.
         set_mode(&folder.0, 0o700);
-        store.keep(&served, PUBLIC, learned(&served), 1_000_000);
-        store.forget(&served, PUBLIC);
+        store.keep(&served, PUBLIC, learned(&served), 1_000_000, 1);
+        store.forget(&served, PUBLIC, 1, None);
         store.save();
         store.finish();
         assert_eq!(files(&folder).len(), 1);
@@ -415,7 +415,7 @@ fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     std::os::unix::fs::symlink(&file, &file).expect("room");
     let mut store = keeps_after_refusal(&folder, &served);
     assert!(!store.wants(&served, PUBLIC, u64::MAX));
-    store.forget(&served, PUBLIC);
+    store.forget(&served, PUBLIC, 1, None);
     store.finish();
     assert_eq!(files(&folder), [file_name(&served, PUBLIC)]);
     assert!(file.is_symlink(), "nothing is written over it");
@@ -486,14 +486,14 @@ fn a_wrong_file_is_said_in_one_line() {
         ),
         (&rax, short, ""),
     ] {
-        let said = understand(bytes, served).expect_err("it is wrong");
+        let said = understand(bytes, served, Version(1)).expect_err("it is wrong");
         assert!(
             said.contains(why) && !said.is_empty() && !said.contains('\n'),
             "{said}"
         );
     }
     for (served, right) in [(&owl, right), (&rax, whole)] {
-        let found = understand(right.clone(), served).expect("it is right");
+        let found = understand(right.clone(), served, Version(1)).expect("it is right");
         assert_eq!(found.bytes, right);
         assert_eq!(
             found.experience > 200,

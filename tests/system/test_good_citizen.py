@@ -94,6 +94,35 @@ def test_a_window_answers_marks_once_a_round_trip(tmp_path):
     assert after == [reduced(before), reduced(before), reduced(reduced(before))]
 
 
+def test_rax_answers_marks_although_its_answers_are_windows():
+    """Those that it gave before the mark do not raise the window again."""
+    slowly = {"rtt": SLOW_RTT, "late_s": SLOW_RTT / 8, "judges_time": False, "sysctls": NO_PROBES}
+    with daemon.Daemon("--policy", "rax-pretrained", "--loopback") as agent:
+        for _ in range(20):
+            with Flow("headway_window", ecn=True, **slowly) as flow:
+                flight = of_the_policy(agent, flow)
+                for _ in range(40):
+                    if flow.info().cwnd >= 20:
+                        break
+                    flow.ack(flight)
+                    flight = flow.flight()
+                flow.since, flow.late_in_all = time.monotonic(), 0.0
+                before = flow.info().cwnd
+                after = []
+                for packet in flight[:3]:
+                    decided = agent.status()["flows"][0]["decisions"]
+                    flow.ack([packet], ece=True)
+                    after.append(flow.info().cwnd)
+                    # Its answer is there at the next acknowledgement.
+                    seen(agent, lambda one, decided=decided: one["decisions"] > decided)
+                if not (flow.is_late or agent.status()["flows"][0]["guard_trips"]):
+                    break
+        else:
+            raise AssertionError("none of 20 flows was played in time and kept by the policy")
+    assert before >= 20
+    assert max(after) <= reduced(before) + 2
+
+
 def test_a_rate_answers_marks_once_a_round_trip(tmp_path):
     with serving(tmp_path / "model", "headway_rate", HOLD) as agent:
         before, *after = marked(agent, "headway_rate", pacing_rate)

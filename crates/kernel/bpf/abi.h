@@ -142,7 +142,8 @@ struct headway_verdict {
  * What the agent wants of a flow: a slot for each in an array map that the agent maps into its memory. The
  * agent makes sequence odd, writes the rest, and makes it even and larger: the program takes an action whose
  * sequence is even, new, and the same after reading as before. It is applied at the flow's next
- * acknowledgement outside Recovery, unless it has expired or is another flow's: slots are used again.
+ * acknowledgement, unless it has expired or is another flow's: slots are used again. headway_owl drops what it
+ * finds while losses are repaired.
  */
 struct headway_action {
 	__u64 decided_ns;  /* now_ns of the record that it answers, or when a clock decided */

@@ -54,6 +54,9 @@ static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f, cons
 
 		wanted = (cwnd * factor + (1 << 15)) >> 16;
 	} else if (action->kind == HEADWAY_SET_CWND) {
+		/* What was decided before an ECN mark arrived does not raise the window that the mark has left. */
+		if (value > cwnd && action->decided_ns < f->marked_ns)
+			return;
 		wanted = value;
 	} else {
 		return;

@@ -162,6 +162,15 @@ static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 	return cubictcp_recalc_ssthresh(sk);
 }
 
+/* The window as it was before a reduction that was wrong. What the guard took from a policy stays taken. */
+static __always_inline __u32 cubic_undo_cwnd(struct sock *sk)
+{
+	struct flow *f = kept_of(sk);
+	__u32 cwnd = tcp_reno_undo_cwnd(sk);
+
+	return f && f->is_cubics && f->undo_most && cwnd > f->undo_most ? f->undo_most : cwnd;
+}
+
 /*
  * Cubic takes over, near what the path carries. If the policy's window was smaller, slow start leads there. In set_state
  * `state` is the one that the kernel enters.
@@ -186,6 +195,7 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 		/* ssthresh is seven tenths of the policy's window, which may have been far too large. BBR sets none. */
 		if (tp->snd_ssthresh > ssthresh)
 			tp->snd_ssthresh = ssthresh;
+		f->undo_most = ssthresh;
 		return;
 	}
 	tp->snd_ssthresh = ssthresh;

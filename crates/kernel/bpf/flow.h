@@ -39,10 +39,12 @@ struct flow {
 	__u32 initial_cwnd;  /* the route's, in packets */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */
 	__u32 prr_delivered; /* where this program does what tcp_cwnd_reduction() would */
+	__u32 undo_most;     /* an undo gives Cubic no more of the policy's window, in packets; 0: it may have all */
 	__u64 due_ns;        /* when the agent is to be asked next; without a slot, when one is looked for next */
 	__u64 reported_ns;   /* the last record */
 	__u64 pacing_rate;   /* headway_rate: bytes a second on the wire */
 	__u64 asked_ns;      /* when it was asked last */
+	__u64 marked_ns;     /* the acknowledgement with the newest ECN mark that its policy's window answered */
 	__u64 paced_ns;      /* headway_window: until then the policy's window is paced after an idle period */
 	__u64 btlbw;         /* headway_bbr: what BBR takes the path for, as a record has it */
 	__u32 rtprop_us;
@@ -358,8 +360,12 @@ static __always_inline bool is_served(struct sock *sk, struct flow *f, const str
 	}
 	if (f->slot < HEADWAY_FLOWS)
 		return 1;
-	/* Without an agent a slot is of no use: no question would be answered, and the guard would have to notice. */
-	if (!is_apart && now_ns >= f->due_ns && now_ns < VOLATILE(set->served_until_ns) && enter(sk, f))
+	/*
+	 * Without an agent a slot is of no use: no question would be answered, and the guard would have to notice. During
+	 * a reduction the window is not one to begin with.
+	 */
+	if (!is_apart && now_ns >= f->due_ns && now_ns < VOLATILE(set->served_until_ns) && ca_state(sk) < TCP_CA_CWR &&
+	    enter(sk, f))
 		return 1;
 	f->is_own = is_own;
 	f->is_new &= is_own;
@@ -504,6 +510,16 @@ static __always_inline int judgement_of(struct sock *sk, struct flow *f, const s
 	return judgement;
 }
 
+/* The losses are repaired that were under way as the guard took the flow: the kernel may have undone the reduction. */
+static __always_inline void end_undo(struct sock *sk, struct flow *f)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (f->is_cubics && tp->snd_ssthresh > f->undo_most)
+		tp->snd_ssthresh = f->undo_most;
+	f->undo_most = 0;
+}
+
 /*
  * The flow's state after an acknowledgement (acks 1) or a timeout (0), which goes into `told`: the guard judges it,
  * and the agent is told. `is_steerable` where an action would be carried out. Returns enum headway_judgement.
@@ -518,6 +534,8 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 
 	f->is_pending = 0;
 	f->acks += acks;
+	if (f->undo_most && state < TCP_CA_CWR)
+		end_undo(sk, f);
 	write_record(sk, f, r, now_ns, acks, is_steerable ? HEADWAY_STEERABLE : 0, state);
 	if (is_steerable && now_ns >= f->due_ns && (!f->is_asked || now_ns - f->asked_ns > HEADWAY_ASK_AGAIN_NS)) {
 		/* Whether there is room for the message or not: no answer is no answer. */

@@ -264,7 +264,7 @@ __u32 tuned_undo_cwnd(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 
-	return is_cubics(sk) ? tcp_reno_undo_cwnd(sk) : bbr_undo_cwnd(sk);
+	return is_cubics(sk) ? cubic_undo_cwnd(sk) : bbr_undo_cwnd(sk);
 }
 
 SEC("struct_ops")

@@ -126,7 +126,7 @@ __u32 owl_ssthresh(__u64 *ctx)
 SEC("struct_ops")
 __u32 owl_undo_cwnd(__u64 *ctx)
 {
-	return tcp_reno_undo_cwnd((void *)ctx[0]);
+	return cubic_undo_cwnd((void *)ctx[0]);
 }
 
 SEC(".struct_ops.link")

@@ -68,13 +68,13 @@ static __always_inline __u64 rate_of(struct sock *sk, const struct headway_setti
 	return within(set, srtt_us ? (__u64)cwnd * wire_mss(sk) * 1000000 / srtt_us : set->initial_rate);
 }
 
-/* What the window that Cubic leaves brings; a timeout has just taken that. */
+/* What the window that Cubic leaves brings. During a reduction, and after a timeout, that is ssthresh. */
 static __always_inline __u64 cubics_rate(struct sock *sk, const struct flow *f, const struct headway_settings *set,
 					 __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	return rate_of(sk, set, state == TCP_CA_Loss ? tp->snd_ssthresh : tp->snd_cwnd, f->srtt_us >> 3);
+	return rate_of(sk, set, state >= TCP_CA_CWR ? tp->snd_ssthresh : tp->snd_cwnd, f->srtt_us >> 3);
 }
 
 /* The policy that is evaluated here takes a record, and may change the rate. */
@@ -152,9 +152,13 @@ SEC("struct_ops")
 void rate_init(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
+	struct headway_rate_agent *agent = bpf_sk_storage_get(&rate_agents, sk, 0, 0);
 
 	cubictcp_init(sk);
 	open_flow(sk);
+	/* A socket may come here again. What it did under another controller was not this policy's. */
+	if (agent)
+		agent->generation = 0;
 }
 
 SEC("struct_ops")

@@ -10,10 +10,14 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 				 __u8 state)
 {
 	struct headway_report told;
+	int judgement = report(sk, f, set, &told, acks, 1, state);
 
-	if (report(sk, f, set, &told, acks, 1, state) == HEADWAY_TRIPS) {
+	if (judgement == HEADWAY_TRIPS) {
 		give_to_cubic(sk, f, state);
 		stop_pacing(sk);
+	} else if (judgement == HEADWAY_RETURNS && (state == TCP_CA_CWR || state == TCP_CA_Recovery)) {
+		/* The window is PRR's until the reduction ends, as in tcp_end_cwnd_reduction(). */
+		set_cwnd(tcp_sk(sk), tcp_sk(sk)->snd_ssthresh);
 	}
 }
 

@@ -21,7 +21,7 @@ static __always_inline __u64 after_marks(__u64 before)
 	return before * 7 / 10;
 }
 
-/* A round trip has brought marks. */
+/* A round trip has brought marks, or a queue of this host was full: the kernel enters TCP_CA_CWR for both. */
 static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set);
 
 /* A policy's flow sends again after a pause, however short. */
@@ -52,8 +52,10 @@ void cc_set_state(__u64 *ctx)
 	else
 		cubictcp_state(sk, state);
 	/* The kernel enters this state once a round trip, and tells the receiver that the sender has slowed down. */
-	if (f && set && !f->is_cubics && state == TCP_CA_CWR && tcp_sk(sk)->ecn_flags & TCP_ECN_OK)
+	if (f && set && !f->is_cubics && state == TCP_CA_CWR && tcp_sk(sk)->ecn_flags & TCP_ECN_OK) {
+		f->marked_ns = tcp_sk(sk)->tcp_clock_cache;
 		answer_marks(sk, f, set);
+	}
 	if (f && set && state == TCP_CA_Loss)
 		tell(sk, f, set, 0, state);
 }
@@ -92,7 +94,7 @@ __u32 cc_ssthresh(__u64 *ctx)
 SEC("struct_ops")
 __u32 cc_undo_cwnd(__u64 *ctx)
 {
-	return tcp_reno_undo_cwnd((void *)ctx[0]);
+	return cubic_undo_cwnd((void *)ctx[0]);
 }
 
 /* Of its tcp_congestion_ops. */

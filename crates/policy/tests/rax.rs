@@ -270,28 +270,62 @@ fn over_records(spec: &RaxSpec, in_flight: u32) -> (RaxOverRecords, Record) {
     (rax, record)
 }
 
+/// A flow of 50 packets in flight after so many records, with marks and losses at these: the window,
+/// and what it says of itself. The 50 records from the 300th and the 900th on have these flags.
+fn with_marks(
+    records: u32,
+    marks: &[u32],
+    losses: &[u32],
+    flags: u32,
+) -> (Option<u32>, Vec<(&'static str, f64)>) {
+    let (mut rax, mut record) = over_records(&RaxSpec::default(), 50);
+    for n in 1..=records {
+        record.now_ns += 1_000_000;
+        record.flags = if (300..350).contains(&n) || (900..950).contains(&n) {
+            flags
+        } else {
+            0
+        };
+        record.sent = 50 + n;
+        record.delivered_ce += u32::from(marks.contains(&n));
+        record.lost += u32::from(losses.contains(&n));
+        record.delivered += u32::from(!losses.contains(&n));
+        rax.on_record(&record);
+    }
+    let mut probed = Values::default();
+    rax.probe(&mut probed);
+    (rax.cwnd(record.now()), probed.values)
+}
+
 /// A round trip's first mark counts as a loss, and the others that the receiver repeats as nothing.
+/// The flow is Cubic's while they come, so that no window depends on them at once.
 #[test]
-fn over_records_marks_of_ecn_count_as_one_loss_a_round_trip() {
-    let after = |marks: &[u32], losses: &[u32]| {
-        let (mut rax, mut record) = over_records(&RaxSpec::default(), 50);
-        for n in 1..2000 {
-            record.now_ns += 1_000_000;
-            record.sent = 50 + n;
-            record.delivered_ce += u32::from(marks.contains(&n));
-            record.lost += u32::from(losses.contains(&n));
-            record.delivered += u32::from(!losses.contains(&n));
-            rax.on_record(&record);
-        }
-        let mut probed = Values::default();
-        rax.probe(&mut probed);
-        (rax.cwnd(record.now()), probed.values)
-    };
+fn over_records_it_learns_from_a_mark_as_from_a_loss() {
+    let after = |marks: &[u32], losses: &[u32]| with_marks(2000, marks, losses, Record::TRIPPED);
     let repeated: Vec<u32> = (300..350).chain(900..950).collect();
     let once = after(&[300, 900], &[]);
     assert_eq!(once, after(&[], &[300, 900]));
     assert_eq!(after(&repeated, &[]), once);
     assert_ne!(after(&[], &[]), once);
+}
+
+/// RFC 3168, 6.1.2: once a round trip. What it learns from a loss lowers no window at once.
+#[test]
+fn over_records_a_mark_lowers_the_window_to_seven_tenths() {
+    let window = |records, marks: &[u32], losses: &[u32]| {
+        let (window, _) = with_marks(records, marks, losses, 0);
+        f64::from(window.expect("it has the flow"))
+    };
+    let before = window(299, &[], &[]);
+    let marked = window(300, &[300], &[]);
+    assert!((marked - 0.7 * before).abs() <= 2.0, "{before}, {marked}");
+    assert!((window(300, &[], &[300]) - before).abs() <= 2.0);
+    let repeated: Vec<u32> = (300..350).collect();
+    assert_eq!(
+        window(349, &repeated, &[]),
+        window(349, &[300], &[]),
+        "once"
+    );
 }
 
 /// What begins with random weights again is nothing for other flows to go on from, until it has

@@ -32,6 +32,8 @@ impl RaxOverRecords {
     /// two on one more brings nothing, and a flow that begins below learns to stay there (BBR's
     /// least window is four for the same reason).
     const LEAST_WINDOW: f32 = 4.0;
+    /// What a mark leaves of the window, as a loss of Cubic's does (RFC 9438, 4.6).
+    const AFTER_MARKS: f32 = 0.7;
     /// The number of packets of an acknowledgement that act: receivers acknowledge two at once, and
     /// a host that puts more together leaves no time between them that an action could count in.
     const MOST_ACTS: usize = 4;
@@ -84,6 +86,11 @@ impl RaxOverRecords {
             // It was delivered, and says what a loss says (RFC 3168, 6.1.2).
             delivered -= 1;
             lost += 1;
+            if acts {
+                // The kernel may have lowered its window already, and that may have been smaller.
+                let left = self.rax.window() * Self::AFTER_MARKS;
+                self.rax.follow(left.min(record.cwnd as f32));
+            }
         }
         for _ in 0..lost.min(self.flying.len()) {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);

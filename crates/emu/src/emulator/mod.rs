@@ -175,14 +175,17 @@ impl<W: Watch> Emulator<W> {
             self.report.stalls.add(stall);
             awake = after;
             let read_before = self.report.read;
+            let mut has_more = false;
             for &port in &ready {
-                self.read(port)?;
+                has_more |= self.read(port)?;
             }
             // It stood still since it read the last time, while it waited or worked.
             if self.report.left_out > left_out {
                 self.report.waited += (self.report.read - read_before).saturating_sub(2);
             }
-            left_out = self.report.left_out;
+            if !has_more {
+                left_out = self.report.left_out;
+            }
             if ready.is_empty() {
                 self.spin_until(due);
             }
@@ -300,14 +303,14 @@ impl<W: Watch> Emulator<W> {
         }
     }
 
-    /// Reads what a port has.
-    fn read(&mut self, port: usize) -> io::Result<()> {
+    /// Reads what a port has, a burst at most. May it have more?
+    fn read(&mut self, port: usize) -> io::Result<bool> {
         for _ in 0..Self::BURST {
             let Some(handle) = self.slab.take() else {
                 // Reads it all the same: a port that is not read would be ready for ever.
                 let mut nowhere = [0; Tun::MTU];
                 if self.ports[port].read(&mut nowhere)?.is_none() {
-                    break;
+                    return Ok(false);
                 }
                 self.report.no_room += 1;
                 continue;
@@ -315,14 +318,14 @@ impl<W: Watch> Emulator<W> {
             let slot = self.slab.get_mut(handle);
             let Some(len) = self.ports[port].read(&mut slot.bytes)? else {
                 self.slab.free(handle);
-                break;
+                return Ok(false);
             };
             slot.len = len as u16;
             let now = self.now();
             if now > self.end {
                 // It entered after the run.
                 self.slab.free(handle);
-                break;
+                return Ok(false);
             }
             self.report.read += 1;
             if !self.arrive(now, port, handle) {
@@ -330,7 +333,7 @@ impl<W: Watch> Emulator<W> {
                 self.slab.free(handle);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// A packet has been read. Returns whether it has a way.

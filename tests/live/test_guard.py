@@ -153,4 +153,5 @@ def test_a_learner_has_limits_of_its_own(tmp_path):
             back = wait("policy", trips)
             took = {policy: back[policy] - tripped[policy] for policy in back}
             print(took)
-            assert took == pytest.approx(probations, abs=0.5)
+            # An acknowledgement may come late, and none comes early.
+            assert all(0 <= took[policy] - probations[policy] < 5 for policy in took)

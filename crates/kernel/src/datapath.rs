@@ -266,6 +266,12 @@ impl Datapath {
             actions.push(Action::AddCwnd(slot.values[0] as f64 - packets as f64));
         }
         for action in actions {
+            // steer_cwnd(): a window that is not filled does not grow.
+            let grows = matches!(action, Action::AddCwnd(n) if n > 0.0)
+                || matches!(action, Action::ScaleCwnd(factor) if factor > 1.0);
+            if grows && !self.sock.is_cwnd_limited {
+                continue;
+            }
             let (mss, guard) = (self.setup.mss, Some(&mut self.guard));
             self.base.act(now, mss, &self.rtt, action, guard);
         }

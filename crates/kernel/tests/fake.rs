@@ -152,10 +152,7 @@ fn after(kernel: &FakeKernel, flow: &mut Datapath, ms: u64, action: Option<Actio
         kernel.write_bytes(0, action.as_bytes()).expect("a slot");
     }
     let before = flow.control().cwnd;
-    flow.on_feedback(&headway_cc::Feedback {
-        cwnd_limited: false,
-        ..feedback(at(ms))
-    });
+    flow.on_feedback(&feedback(at(ms)));
     (flow.control().cwnd - before).get() / MSS.get()
 }
 
@@ -171,10 +168,9 @@ fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
     let mut flow_in_slow_start = Datapath::new(&kernel, &owl(), &setup()).expect("NewReno");
     let mut after_in_slow_start =
         |ms, action| after(&kernel, &mut flow_in_slow_start, ms, Some(action));
-    assert_eq!(after_in_slow_start(1, action(1, 1000)), 0);
-    assert_eq!(
-        after_in_slow_start(2, action(2, 1000)),
-        0,
+    assert!(after_in_slow_start(1, action(1, 1000)) < 10);
+    assert!(
+        after_in_slow_start(2, action(2, 1000)) < 10,
         "slow start is the controller's"
     );
     assert!(kernel.write_bytes(1, &[0; 39]).is_err());
@@ -193,6 +189,30 @@ fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
         ..action(10, 1000)
     };
     assert_eq!(after(9, Some(another)), 0, "another flow's");
+}
+
+/// RFC 7661: it is not known whether the path could carry more.
+#[test]
+fn a_window_that_is_not_filled_does_not_grow_and_may_shrink() {
+    for (packets, is_filled, by) in [(10.0, true, 10), (10.0, false, 0), (-3.0, false, -3)] {
+        let kernel = served(FakeKernel::SLOTS);
+        let mut flow = flow(&kernel);
+        after(&kernel, &mut flow, 3, None);
+        let action = ActionSlot {
+            sequence: 2,
+            expires_ns: at(1000).as_nanos(),
+            flow: 1,
+            ..ActionSlot::of(Action::AddCwnd(packets), &[])
+        };
+        (kernel.write_bytes(0, action.as_bytes())).expect("a slot");
+        let before = flow.control().cwnd.get() as i64;
+        flow.on_feedback(&headway_cc::Feedback {
+            cwnd_limited: is_filled,
+            ..feedback(at(4))
+        });
+        let grown = flow.control().cwnd.get() as i64 - before;
+        assert_eq!(grown / MSS.get() as i64, by, "{packets}, {is_filled}");
+    }
 }
 
 /// Which messages there are, by their kinds and the slots of their flows.

@@ -38,6 +38,12 @@ pub trait Policy: Debug + Send + 'static {
     /// Lets another thread take its gradient steps, if it takes any.
     fn step_elsewhere(&mut self, _: &SyncSender<Step>) {}
 
+    /// Did it learn, and goes on for good with what it had learned? So it is after a loss that is
+    /// not finite, or when the thread that learns has ended.
+    fn has_ended_learning(&self) -> bool {
+        false
+    }
+
     /// What its host reads of an interval beyond the observation, such as an environment's
     /// measurements.
     fn needed_stats(&self) -> NeededStats {
@@ -63,6 +69,10 @@ impl Policy for Box<dyn Policy> {
 
     fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
         (**self).step_elsewhere(thread);
+    }
+
+    fn has_ended_learning(&self) -> bool {
+        (**self).has_ended_learning()
     }
 
     fn needed_stats(&self) -> NeededStats {

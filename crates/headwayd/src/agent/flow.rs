@@ -99,6 +99,8 @@ pub struct Flow {
     has_diverged: bool,
     /// How often it did, under this policy.
     divergences: u64,
+    /// Its learner has ended, and its policy goes on with what it had learned.
+    has_ended_learning: bool,
     /// The path that it takes, as the network calls it; empty where nobody tells of it.
     path: String,
     /// When that was told of last.
@@ -173,6 +175,7 @@ impl Flow {
             last_news: Time::ZERO,
             is_refused: false,
             class: Class::Public,
+            has_ended_learning: false,
             started_from: None,
         }
     }
@@ -269,6 +272,13 @@ impl Flow {
         if let (Driver::Policy(_, carried), Some(thread)) = (&mut self.driver, thread) {
             carried.step_elsewhere(thread);
         }
+    }
+
+    /// Has its learner ended for good since this was asked last?
+    pub fn stops_learning(&mut self) -> bool {
+        let has_ended =
+            matches!(&self.driver, Driver::Policy(_, policy) if policy.has_ended_learning());
+        has_ended && !std::mem::replace(&mut self.has_ended_learning, true)
     }
 
     /// Takes its state. Is an answer waited for?
@@ -583,6 +593,7 @@ impl Flow {
     pub fn take_policy(&mut self, mut next: Driver) {
         if !matches!(&next, Driver::Policy(served, _) if self.has(served)) {
             (self.decisions, self.quality) = (0, None);
+            self.has_ended_learning = false;
             (self.watch, self.left) = (None, None);
             (self.outside, self.at_bound) = (0, 0);
         }

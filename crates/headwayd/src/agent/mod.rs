@@ -270,6 +270,13 @@ impl<K: Kernel> Agent<K> {
         let thought = flow.acknowledged(due);
         let is_asked = flow.on_record(&report.record);
         flow.tell_range();
+        if flow.stops_learning() {
+            tracing::warn!(
+                flow = flow.number(),
+                policy = flow.policy(),
+                "the flow goes on with what it had learned: a gradient step failed, and it takes no more"
+            );
+        }
         if flow.has_diverged() {
             self.on_divergence(place);
         }

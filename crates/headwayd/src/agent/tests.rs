@@ -234,6 +234,27 @@ fn flows_that_begin_and_flows_that_are_renewed_leave_gradient_steps_to_the_threa
     }
 }
 
+/// The thread has ended: the flow goes on with what it has, and says so once.
+#[test]
+fn a_flow_without_the_thread_that_learns_says_so() {
+    let mut agent = agent("owl:online=true", 1);
+    let (thread, steps) = std::sync::mpsc::sync_channel(1);
+    agent.gradients = Some(thread);
+    begin(&mut agent, 1);
+    let said = |agent: &mut Agent<Program>| {
+        let mut said = false;
+        agent.flows[0].change(1, |flow| said = flow.stops_learning());
+        said
+    };
+    assert!(!said(&mut agent));
+    drop(steps);
+    agent.flows[0].change(1, |flow| flow::tests::teach_from(flow, 1));
+    assert!(said(&mut agent) && !said(&mut agent));
+    let flow = agent.flows[0].get(1).expect("it is there");
+    let told = flow.describe("headway_owl", headway_cc::Time::ZERO);
+    assert_eq!(told["has_ended_learning"], true);
+}
+
 #[test]
 fn the_thread_takes_gradient_steps_and_gives_way_to_all_others() {
     let mut agent = agent("owl:online=true", 1);

@@ -250,6 +250,10 @@ impl Policy for DqnPolicy {
         self.elsewhere = Some(thread.clone());
     }
 
+    fn has_ended_learning(&self) -> bool {
+        !self.is_learning()
+    }
+
     fn probe(&self, probe: &mut dyn Probe) {
         probe.value("refused_decisions", self.refused as f64);
         probe.value("learning", f64::from(u8::from(self.is_learning())));

@@ -248,6 +248,14 @@ impl FlowPolicy {
         }
     }
 
+    /// Did it learn, and goes on for good with what it had learned? Rax starts again instead.
+    pub fn has_ended_learning(&self) -> bool {
+        match self {
+            FlowPolicy::Net(decider) => decider.policy().has_ended_learning(),
+            FlowPolicy::Rax(_) => false,
+        }
+    }
+
     /// How many gradients it has learned from, with those that it goes on from; 0 if it does not
     /// learn.
     pub fn updates(&self) -> u64 {

@@ -76,6 +76,7 @@ impl Flow {
             "decisions_at_bound": self.at_bound,
             "refused_decisions": told.refused,
             "updates": told.updates,
+            "has_ended_learning": self.has_ended_learning,
             "skipped_updates": told.skipped,
             "dropped_transitions": told.dropped,
             "divergences": told.divergences,

@@ -82,7 +82,7 @@ def resident_mib(many_flows, policy, controller, learners, seconds):
     ("policy", "controller", "seconds", "most_mib"),
     [
         ("rax-pretrained", "headway_window", 30, 2),
-        # By then each remembers as many decisions as it ever does, 10,000.
+        # By then each has decided some 3,000 times. It remembers 10,000 decisions at most, in 9 MB.
         ("owl:online=true", "headway_owl", 120, 12),
     ],
 )

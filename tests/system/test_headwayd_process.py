@@ -118,7 +118,8 @@ def capabilities(pid):
     """Of each of its threads that has not ended meanwhile: what it has by set, as in /proc/PID/status."""
     found = []
     for thread in Path(f"/proc/{pid}/task").iterdir():
-        # FileNotFoundError when the thread has ended before it is opened, ProcessLookupError after that.
+        # FileNotFoundError when the thread has ended before it is opened, ProcessLookupError after
+        # that.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             found.append(dict(re.findall(r"(Cap\w+):\s*([0-9a-f]+)", (thread / "status").read_text())))
     return found

@@ -292,8 +292,8 @@ fn the_thread_takes_gradient_steps_and_gives_way_to_all_others() {
     assert_eq!(policies, [libc::SCHED_IDLE]);
 }
 
-/// A flow that resumes what was learned and diverges would begin with it again, at each start: it is
-/// kept no longer. A flow that began without it says nothing of it.
+/// A flow that resumes what was learned and diverges would begin with it again, at each start: it
+/// is kept no longer. A flow that began without it says nothing of it.
 #[test]
 fn what_a_flow_that_diverges_started_from_is_forgotten() {
     let folder = std::env::temp_dir().join(format!("headwayd-diverged-{}", std::process::id()));

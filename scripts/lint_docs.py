@@ -1,4 +1,7 @@
-"""`make lint`: private words and long lines in documents and comments; broken links and missing files."""
+"""`make lint`: private words and long lines in documents and comments, and broken links.
+
+It also finds missing files.
+"""
 
 import io
 import re
@@ -42,8 +45,8 @@ ALLOWED = re.compile(
     r"|\{\w+\}|beneath\\?\"?\s*[:=]",
     re.IGNORECASE,
 )
-"""The field's own phrases, code, links, a random stream's name (it decides a run's draws), names of variables in
-braces, and the name of an agent's table where it is given."""
+"""The field's own phrases, code, links, a random stream's name (it decides a run's draws), names of
+variables in braces, and the name of an agent's table where it is given."""
 PRIVATE = re.compile(rf"\b({'|'.join(WORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE)
 STRING_PARTS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 """Tokens of Python that a person reads; since Python 3.12 an f-string is in parts."""
@@ -58,7 +61,8 @@ FOLDERS = ("benches", "crates", "examples", "fuzz", "python", "scenarios", "scri
 KINDS = ("*.py", "*.rs", "*.toml", "*.sh", "Makefile")
 """The files of them that are checked."""
 UNCHECKED = ("scripts/lint_docs.py", "tests/test_lint_docs.py", "python/headway/models/trainings")
-"""The files with the private words themselves, and cards of models, which say what was said then."""
+"""The files with the private words themselves, and cards of models, which say what was said
+then."""
 COMMENT = re.compile(r"(\s*(?:///?|//!|#)) (?!\s*(?:noqa|type:|fmt:|ruff:|SPDX))")
 """A line that is a comment, and its sign. Directives are none."""
 WORD = re.compile(r"(?:`[^`]*`|\S)+")
@@ -91,7 +95,10 @@ def sources() -> list[Path]:
 
 
 def are_long(lines: Sequence[str]) -> list[int]:
-    """The numbers of the comments among these lines that are too long, from 0 on, unless they are a single word."""
+    """The numbers of the comments among these lines that are too long, from 0 on.
+
+    A single word may be too long.
+    """
     long = [(k, COMMENT.match(line)) for k, line in enumerate(lines) if len(line) > WIDTH]
     return [k for k, comment in long if comment and len(WORD.findall(lines[k][comment.end() :])) > 1]
 
@@ -137,9 +144,10 @@ def hash_prose(text: str) -> str:
 
 
 def _only(text: str, spans: list[tuple[int, int]]) -> str:
-    """These parts of a text. A phrase may go on in the next line, behind quotation marks or a comment's sign.
+    """These parts of a text.
 
-    A part without a space is a name, such as a key, and no prose.
+    A phrase may go on in the next line, behind quotation marks or a comment's sign. A part without
+    a space is a name, such as a key, and no prose.
     """
     kept, end = [], 0
     for start, stop in spans:
@@ -170,7 +178,10 @@ def faults(page: Path) -> list[str]:
 
 
 def private_words(text: str) -> Iterator[tuple[int, str]]:
-    """The private words, each with its line and what the field says; one may go on in the next line."""
+    """The private words, each with its line and what the field says.
+
+    One may go on in the next line.
+    """
     prose = ALLOWED.sub(lambda allowed: _blank(allowed[0]), text)
     for said in PRIVATE.finditer(prose):
         word = " ".join(said[0].split())
@@ -179,7 +190,10 @@ def private_words(text: str) -> Iterator[tuple[int, str]]:
 
 
 def written(text: str) -> str:
-    """What a person writes; empty lines for generated parts, code, and headings of generated figures."""
+    """What a person writes.
+
+    Generated parts, code, and headings of generated figures become empty lines.
+    """
     lines = text.splitlines()
     if any("Written by" in line for line in lines[:4]):
         return ""

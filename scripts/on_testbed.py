@@ -1,4 +1,7 @@
-"""One flow of the kernel's TCP over the path of a testbed, and what netwatch and headwayd say meanwhile."""
+"""One flow of the kernel's TCP over the path of a testbed.
+
+Also what netwatch and headwayd say meanwhile.
+"""
 
 import socket
 import struct

@@ -1,9 +1,12 @@
-"""Runs `headway shell` for long, with flows coming and going, and watches whether anything grows or stays.
+"""Runs `headway shell` for long, with flows coming and going.
+
+It watches whether anything grows or stays.
 
     .venv/bin/python scripts/soak.py --minutes 30
 
-Then kills another one with SIGKILL in the middle: what does it leave, and what does `headway shell --clean` remove?
-Prints a summary as JSON; exit code 1 if it has problems to tell. Runs in a place of its own (scripts/enclosure.py).
+Then kills another one with SIGKILL in the middle: what does it leave, and what does
+`headway shell --clean` remove? Prints a summary as JSON; exit code 1 if it has problems to tell.
+Runs in a place of its own (scripts/enclosure.py).
 """
 
 import argparse
@@ -154,7 +157,10 @@ def grown(values: list[float]) -> Facts:
 
 
 def killed(mbps: int) -> Facts:
-    """A shell killed in the middle: what it leaves, what --clean says that it removes, what is there then."""
+    """A shell killed in the middle.
+
+    It says what the shell leaves, what --clean says that it removes, and what is there then.
+    """
     before = enclosure.Census.take()
     # The flows are grandchildren, which nobody ends when their shell is killed.
     inner = " ".join([*FLOWS, "load", "--seconds", "600"])

@@ -1,4 +1,7 @@
-"""`make lint` finds private words in documents and code, and long lines, broken links and missing files."""
+"""`make lint` finds private words in documents and code, and long lines.
+
+It also finds broken links and missing files.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The figures as tables, for the terminal and for docs/kernel-performance.md, which is written from them."""
+"""The figures as tables, for the terminal and for docs/kernel-performance.md."""
 
 from typing import Any
 
@@ -232,7 +232,10 @@ def about(figures: Figures) -> str:
 
 
 def versions(figures: Figures) -> str:
-    """Of which commit the figures of each part are, and which ABI its programs and its agent had."""
+    """Of which commit the figures of each part are.
+
+    It also names the ABI that its programs and its agent had.
+    """
     of: dict[tuple[str, int], list[str]] = {}
     for stage, made in figures["made"].items():
         of.setdefault((made["version"], made["abi"]), []).append(stage)

@@ -1,6 +1,7 @@
 """Many flows at once.
 
-A thousand: each is served, none stands still when its agent does, none is left at the end. And what learners take.
+A thousand: each is served, none stands still when its agent does, none is left at the end. And what
+learners take.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Agents that go on learning where they work: alone, with neighbours over ZeroMQ, and after a kill."""
+"""Agents that go on learning where they work.
+
+They work alone, with neighbours over ZeroMQ, and after a kill.
+"""
 
 import asyncio
 import os

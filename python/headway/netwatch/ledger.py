@@ -1,4 +1,7 @@
-"""What of a switch's counters can be believed: wraps are counted on, resets start again, lies are kept out."""
+"""What of a switch's counters can be believed.
+
+Wraps are counted on, resets start again, and lies are kept out.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,10 @@ class Ledger:
     """The readings of one switch."""
 
     def __init__(self, line_rates: Mapping[str, int], longest_s: float) -> None:
-        """`line_rates` in bit/s by port: what counters say beyond is a lie. An interval is at most `longest_s`."""
+        """`line_rates` in bit/s by port: what counters say beyond is a lie.
+
+        An interval is at most `longest_s`.
+        """
         self._line_rates, self._longest_s = line_rates, longest_s
         self._last: Reading | None = None
         self._anchor: Reading | None = None

@@ -1,4 +1,7 @@
-"""What is watched: switches, links, paths, from a TOML file or from a scenario (docs/netwatch.md)."""
+"""What is watched: switches, links and paths (docs/netwatch.md).
+
+They come from a TOML file or from a scenario.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,10 @@ class Path:
 
 @dataclass(frozen=True)
 class OpenFlow:
-    """Where switches come to; with a key and certificates they come by TLS and have to show theirs."""
+    """Where switches come to.
+
+    With a key and certificates they come by TLS and have to show theirs.
+    """
 
     listen: str = LISTEN
     key: str | None = None

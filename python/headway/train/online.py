@@ -1,4 +1,7 @@
-"""Learners: what flows of Rax learn on simulated links, one after another, for others to begin with."""
+"""Learners: what flows of Rax learn on simulated links, for others to begin with.
+
+The links come one after another.
+"""
 
 from __future__ import annotations
 

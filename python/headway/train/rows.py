@@ -1,4 +1,7 @@
-"""The rows that a training keeps of its validations. At run time each is a plain dict, as checkpoints need."""
+"""The rows that a training keeps of its validations.
+
+At run time each is a plain dict, as checkpoints need.
+"""
 
 from __future__ import annotations
 

@@ -296,7 +296,10 @@ def failures(failed: Sequence[Failed], count: int, found: Sequence[Trained], fol
 
 
 def learn_each(base: Path, seeds: Sequence[int], say: Callable[[str], None]) -> list[tuple[Path, str]]:
-    """`learn` with each seed, each in a folder of its own in `base`. One that is there already is kept."""
+    """`learn` with each seed, each in a folder of its own in `base`.
+
+    One that is there already is kept.
+    """
     from headway.models.learner import load_learner
     from headway.train import online
 

@@ -57,7 +57,10 @@ ACTUAL = "the path"
 
 
 def fig3(lab: Lab) -> FigureJob:
-    """Estimates of the RTT and throughput of the first run, and their distributions over all runs."""
+    """Estimates of the RTT and throughput of the first run.
+
+    Their distributions are over all runs.
+    """
     wanted = want(lab, schemes(lab, tuned=(PPO, DQN, A2C)), "bbr-epochs")
     measured = yield list(wanted.values())
     looks = chosen({ACTUAL: ("black", "square"), **{label: LOOKS[label] for label in wanted}})
@@ -202,7 +205,10 @@ def quantile(share: float) -> Callable[[Run], float]:
 
 
 def percent_soon(run: Run) -> float | None:
-    """The share of increases of the rate after which a whole second within 2 s is full, of those that last 2 s."""
+    """The share of increases of the rate after which a whole second within 2 s is full.
+
+    Only increases that last 2 s count.
+    """
     times, seconds = ends_s(run), means(run["series"]["throughput_mbps"])
     changes = [*changes_s(run), (run["seconds"], 0.0, 0.0)]
     found = []

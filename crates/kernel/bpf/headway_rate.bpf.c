@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The policy's pacing rate (Aurora), with a window that only bounds what an outage can pile up. The policy is the
- * agent's, or one in whole numbers that is evaluated here. Without either, and where the guard has a flow, all is Cubic's.
+ * The policy's pacing rate (Aurora), with a window that only bounds what an outage can pile up. The
+ * policy is the agent's, or one in whole numbers that is evaluated here. Without either, and where
+ * the guard has a flow, all is Cubic's.
  */
 #include "kernel.h"
 #include "actions.h"
@@ -87,7 +88,10 @@ static __always_inline void decide(struct sock *sk, struct flow *f, const struct
 
 	if (!agent)
 		return;
-	/* All that it sent is this policy's doing. Where it is not, the policy takes over what others began. */
+	/*
+	 * All that a new flow sends is this policy's doing. In any other flow the policy takes over
+	 * what others began.
+	 */
 	if (f->is_new) {
 		__builtin_memset(agent, 0, sizeof(*agent));
 		headway_rate_agent_open(agent, net, r->now_ns);
@@ -121,7 +125,10 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 	struct headway_report told;
 	int judgement;
 
-	/* At a timeout, before an acknowledgement has found that its own policy is gone: there is no agent to be asked. */
+	/*
+	 * This is a timeout before an acknowledgement has found that its own policy is gone. There
+	 * is no agent to be asked.
+	 */
 	if (!net && f->slot >= HEADWAY_FLOWS)
 		return;
 	judgement = report(sk, f, set, &told, acks, !net, state);
@@ -169,7 +176,7 @@ void rate_cong_control(__u64 *ctx)
 	if (f)
 		sample_rtt(f, rs->rtt_us);
 	if (!f || !set || !is_served(sk, f, set, the_int8() != 0)) {
-		/* The policy was evaluated here, and another has taken its place, which is the agent's. */
+		/* The policy was evaluated here. Another, the agent's, has taken its place. */
 		if (f && f->pacing_rate)
 			give_up(sk, f, ca_state(sk));
 		cubic_control(sk, tcp_sk(sk)->snd_una, rs);

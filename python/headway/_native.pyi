@@ -69,8 +69,8 @@ class RunError(RuntimeError):
 def schemes() -> list[dict[str, Any]]:
     """Every scheme.
 
-    Each has name, family, summary, source, deviations, needs, worlds, params (name, help, kind,
-    default, required).
+    Each has name, family, summary, source, `deviations`, needs, worlds, params (name, help,
+    kind, default, required).
     """
 
 def features() -> list[dict[str, Any]]:
@@ -354,7 +354,8 @@ class Trace:
         """Reads a file.
 
         It takes the seconds for "training" or "evaluation" by split.toml, or the "whole" of it.
-        There is no default: whoever trains says so, and is kept from the seconds for evaluation.
+        There is no default: a caller who trains says so, and is kept from the seconds for
+        evaluation.
 
         Raises UsageError that names the line, or says that the split withholds the trace.
         """

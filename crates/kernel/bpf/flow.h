@@ -324,8 +324,8 @@ static __always_inline void free_slot(struct flow *f)
 
 	f->slot = HEADWAY_NO_SLOT;
 	/*
-	 * Since Linux 6.15 locks are resilient. Its lock may be refused once, and the slot would be
-	 * gone for good.
+	 * Since Linux 6.15 the map's locks are resilient. One may be refused once, and the slot
+	 * would be gone for good.
 	 */
 	for (int i = 0; i < FREE_SLOT_TRIES && bpf_map_push_elem(&free_slots, &slot, 0); i++)
 		;

@@ -43,7 +43,7 @@ def check(needed: int, what: str, cure: str) -> None:
 def available() -> int | None:
     """Bytes that this process may still take.
 
-    They are the machine's and its control groups' limits; None if nobody says.
+    They are what the machine and its control groups still have; None if nobody says.
     """
     known = [*_of_machine(), *_of_groups()]
     return min(known) if known else None

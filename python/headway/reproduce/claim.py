@@ -115,7 +115,7 @@ class Aim:
     def __post_init__(self) -> None:
         """Raises ValueError where nothing says what a small difference is.
 
-        Samples that are alike would decide otherwise.
+        Without that, samples that are alike would decide.
         """
         if not (self.margin or self.small or self.relative):
             raise ValueError("an aim without a margin needs `small` or `relative`")

@@ -1,6 +1,6 @@
-"""Learners: what flows of Rax learn on simulated links, for others to begin with.
+"""Learners: what flows of Rax learn on simulated links, one after another.
 
-The links come one after another.
+Others begin with it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ IDS = {
 def config_of(config: str | Path | EnvConfig) -> EnvConfig:
     """A configuration.
 
-    `which` may be one that is loaded, a TOML file, or the name or id of one that comes with
+    `config` may be one that is loaded, a TOML file, or the name or id of one that comes with
     Headway. What begins with headway/ is an id. Anything else that ends in .toml or has a slash is
     a file. Raises UsageError.
     """

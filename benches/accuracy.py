@@ -1,4 +1,7 @@
-"""How right the simulator is: the validation tests' checks, which hold its figures against the outside."""
+"""How right the simulator is.
+
+The validation tests' checks compare its figures with outside ones.
+"""
 
 import re
 import subprocess
@@ -17,7 +20,8 @@ def measure(root: Path) -> Figures:
     """Runs the validation tests and the controllers' own.
 
     Returns:
-        checks (of `checks.read`), suites (did each pass, and how many tests) and skipped (tests that lack a trace).
+        checks (of `checks.read`), suites (did each pass, and how many tests) and skipped (tests
+        that lack a trace).
     """
     suites, found, skipped = {}, [], []
     for name, command in SUITES.items():

@@ -1,6 +1,7 @@
-"""What schemes earn by Aurora's reward in a bench: the mean of a run, and paired with a scheme run by run.
+"""What schemes earn by Aurora's reward in a bench.
 
-usage: aurora_reward.py FOLDER [SCHEME]
+It gives the mean of a run, and the difference from a scheme, paired run by run. usage:
+aurora_reward.py FOLDER [SCHEME]
 """
 
 import sys
@@ -13,7 +14,10 @@ PACKET_BITS = 1500 * 8
 
 
 def reward(run: dict[str, float]) -> float:
-    """PCC-RL's (network_sim.py). It is linear: a run's means give the mean of its intervals, weighted by time."""
+    """PCC-RL's (network_sim.py).
+
+    It is linear: a run's means give the mean of its intervals, weighted by time.
+    """
     packets_per_s = run["throughput_mbps"] * 1e6 / PACKET_BITS
     return 0.001 * (10 * packets_per_s - 1000 * run["rtt_mean_ms"] * 1e-3 - 2000 * run["loss"])
 

@@ -1,10 +1,12 @@
-"""How fast the vector environment is: steps and simulated packets a CPU second, observations delivered to NumPy.
+"""How fast the vector environment is.
+
+It counts steps and simulated packets a CPU second, with observations delivered to NumPy.
 
     python benches/environments.py [--seconds S] [--json FILE] [--write-doc]
 
-Aurora's observation (30 numbers), random actions, Aurora's training distribution; and the same with decisions so
-often that a step has 13 packets, as in Genet's simulator. CPU time is the process's own, of all its threads. The
-machine's load is printed beside it.
+Aurora's observation (30 numbers), random actions, Aurora's training distribution; and the same with
+decisions so often that a step has 13 packets, as in Genet's simulator. CPU time is the process's
+own, of all its threads. The machine's load is printed beside it.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ REACH = {"aurora": ("packets_per_cpu_s", 3e6), "13 packets": ("steps_per_cpu_s",
 
 
 def measure(clock: str, count: int, threads: int, seconds: float) -> dict[str, Any]:
-    """Steps until so many CPU seconds have gone, after every flow is past its start."""
+    """Steps until this many CPU seconds have gone, after every flow is past its start."""
     config = EnvConfig.named("aurora-v1")
     agent = dict(config.agent) | {"clock": {"kind": "rtt", "n": CLOCKS[clock], "estimator": "mean"}}
     environments = HeadwayVectorEnv(replace(config, agent=agent), count, threads=threads, copy=False)
@@ -84,7 +86,10 @@ def write(rows: list[dict[str, Any]]) -> None:
 
 
 def drawing(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Packets at the left, steps at the right, a second of wall time, over simulations side by side."""
+    """Packets at the left, steps at the right, a second of wall time.
+
+    The x axis is the number of simulations side by side.
+    """
     return {
         "title": {
             "text": "The vector environment",

@@ -1,4 +1,7 @@
-"""One answer of Aurora's and Owl's networks, beside ONNX Runtime and PyTorch where they are installed."""
+"""One answer of Aurora's and Owl's networks.
+
+ONNX Runtime and PyTorch are measured beside them where they are installed.
+"""
 
 import itertools
 import json
@@ -21,7 +24,10 @@ PEERS = {"ONNX Runtime": "onnxruntime", "PyTorch": "torch"}
 
 
 def pythons() -> dict[str, str]:
-    """The Python that has each peer: this one, or that of `make test-train`; peers that none has are left out."""
+    """The Python that has each peer: this one, or that of `make test-train`.
+
+    Peers that none has are left out.
+    """
     found = {}
     for peer, module in PEERS.items():
         for python in (sys.executable, str(HERE.parent / "build/train/bin/python")):
@@ -54,7 +60,10 @@ def cases(folder: Path) -> list[Path]:
 
 
 def measure(progress: Progress, example: Path, peers: dict[str, str], folder: Path) -> list[Figures]:
-    """Microseconds an answer takes here, by instruction set, and in the peers; their times over ours, by round."""
+    """Microseconds an answer takes here, by instruction set, and in the peers.
+
+    The peers' times over ours are given by round.
+    """
     files = [str(path) for path in cases(folder)]
     commands = {"Headway": [str(example), *files]} | {
         peer: [python, str(HERE / "peers.py"), PEERS[peer], *files] for peer, python in peers.items()

@@ -14,9 +14,11 @@ PARTS = (
     ("controller", r"cc/"),
     ("metrics", r"record/"),
 )
-"""A part of Headway and the source files that it is, below `crates/`; the first that matches counts."""
+"""A part of Headway and the source files that it is, below `crates/`; the first that matches
+counts."""
 LIBRARY = "library code"
-"""Whatever no file of Headway's asked for in line: the allocator, memcpy, containers that were not inlined."""
+"""Whatever no file of Headway's asked for in line: the allocator, memcpy, containers that were not
+inlined."""
 
 SHARED = ("cc/src/units.rs", "net/src/ring.rs")
 """Arithmetic on times and rates, and the ring: they count for the code that calls them."""
@@ -46,8 +48,9 @@ def profile(program: Path, args: list[str], out: Path) -> tuple[int, Counter[str
 def by_address(text: str, name: str) -> Counter[int | None]:
     """Instructions at each address of the program called `name`; None collects all other objects.
 
-    `text` is a profile in callgrind's format ("Callgrind Format Specification", Valgrind manual): a name
-    is spelled out once and a number from then on, an address is often given relative to the last one.
+    `text` is a profile in callgrind's format ("Callgrind Format Specification", Valgrind manual): a
+    name is spelled out once and a number from then on, an address is often given relative to the
+    last one.
     """
     names: dict[str, str] = {}
     counts: Counter[int | None] = Counter()
@@ -75,7 +78,10 @@ def by_address(text: str, name: str) -> Counter[int | None]:
 
 
 def parts(program: Path, addresses: list[int]) -> dict[int, str]:
-    """The part that each address belongs to: of the functions inlined there, the innermost of Headway's."""
+    """The part that each address belongs to.
+
+    Of the functions inlined there, the innermost of Headway's counts.
+    """
     asked = "\n".join(f"{address:#x}" for address in addresses)
     command = ["addr2line", "--inlines", "--addresses", f"--exe={program}"]
     answer = subprocess.run(command, input=asked, check=True, capture_output=True, text=True).stdout

@@ -1,7 +1,8 @@
-"""`make bench-kernel`: what the Linux datapath costs beside the kernel's own Cubic, and how soon the agent answers.
+"""`make bench-kernel`: what the Linux datapath costs beside the kernel's own Cubic.
 
-Needs root and a kernel that takes BPF controllers. All it makes is in network, mount and process namespaces of its
-own, which end with it. docs/kernel-performance.md
+It also measures how soon the agent answers. Needs root and a kernel that takes BPF controllers. All
+it makes is in network, mount and process namespaces of its own, which end with it.
+docs/kernel-performance.md
 """
 
 import argparse
@@ -86,7 +87,10 @@ def kept() -> dict[str, Any] | None:
 
 
 def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
-    """Runs every stage that is asked for and keeps what it finds; others are the last measurement's."""
+    """Runs every stage that is asked for and keeps what it finds.
+
+    The figures of other stages are the last measurement's.
+    """
     figures = kept() or {}
     figures |= {
         "schema": SCHEMA,
@@ -169,7 +173,10 @@ def enter(stages: list[str]) -> int:
 
 
 def main() -> int:
-    """Measures, keeps, shows; 0 even where a target is missed, for this is a measurement and not a test."""
+    """Measures, keeps and shows.
+
+    Returns 0 even where a target is missed, because this is a measurement and not a test.
+    """
     # The program that started this may ignore the signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     args = arguments()

@@ -1,6 +1,7 @@
-"""The measurements of docs/performance.md. Each takes its budget from `progress` and returns what it found.
+"""The measurements of docs/performance.md.
 
-A curve is walked forth and back, so that a machine that grows slower meanwhile does not bend it.
+Each takes its budget from `progress` and returns what it found. A curve is walked forth and back,
+so that a machine that grows slower meanwhile does not bend it.
 """
 
 import json
@@ -54,7 +55,10 @@ stagger = "{stagger}us"
 
 
 def against_ns3(progress: Progress, speed: Path, rax_link: Path) -> Figures:
-    """Packets a CPU second beside stock ns-3: each of its three topologies runs right before one of ours."""
+    """Packets a CPU second beside stock ns-3.
+
+    Each of its three topologies runs right before one of ours.
+    """
     ours: list[float] = []
     theirs: dict[int, list[float]] = defaultdict(list)
     ratios: dict[int, list[float]] = defaultdict(list)
@@ -111,7 +115,10 @@ def schemes() -> list[str]:
 
 
 def instructions_a_packet(progress: Progress, speed: Path, folder: Path) -> Figures:
-    """Instructions a delivered packet, by part: the difference of two run lengths, so that start-up cancels."""
+    """Instructions a delivered packet, by part.
+
+    They are the difference of two run lengths, so that start-up cancels.
+    """
     found = {}
     start = time.monotonic()
     for scheme in schemes():
@@ -159,7 +166,10 @@ def over_seconds(progress: Progress, speed: Path, folder: Path) -> list[Figures]
 
 
 def two_cores(progress: Progress, folder: Path) -> Figures:
-    """The same batch on one core and on two, in turn; and how much of two cores the machine gave."""
+    """The same batch on one core and on two, in turn.
+
+    It also says how much of two cores the machine gave.
+    """
     scenario = _scenario(1, folder)
     walls: dict[int, list[float]] = defaultdict(list)
     cpus: dict[int, list[float]] = defaultdict(list)
@@ -182,7 +192,10 @@ def _ratios(above: list[float], below: list[float]) -> list[float]:
 
 
 def emulated(progress: Progress, emulator: Path, folder: Path) -> list[Figures]:
-    """What the emulator carries of a kernel Cubic flow, logged, what that costs, and how exact its delays are."""
+    """What the emulator carries of a kernel Cubic flow, with a log.
+
+    It also says what that costs, and how exact the emulator's delays are.
+    """
     log = folder / "emulated"
     runs: dict[str, list[Figures]] = defaultdict(list)
     for _ in progress.rounds("emulator", "the emulator, with real packets", most=5):
@@ -229,7 +242,10 @@ def _batch(scenarios: list[Scenario], seconds: float, jobs: int) -> tuple[float,
 
 
 def _memory(speed: Path, flows: int, seconds: float, base: float) -> Figures:
-    """Peak memory, and what of it is over the base, a packet that the path holds (at least a page in all)."""
+    """Peak memory, and how much of it is over the base, for a packet that the path holds.
+
+    The part over the base is at least a page in all.
+    """
     peak = _peak_bytes(speed, flows, seconds)
     return {"peak_bytes": peak, "bytes_a_packet": max(peak - base, PAGE) / (PATH_PACKETS * flows)}
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How many requests a second `headway netwatch` answers, and what a flood does to its snapshots.
 
-A simulation of NSFNET is the source. Clients keep their connections, in a process of their own on another core.
+A simulation of NSFNET is the source. Clients keep their connections, in a process of their own on
+another core.
 """
 
 from __future__ import annotations
@@ -66,7 +67,10 @@ def load(port: int, path: str, clients: int, seconds: float, core: int | None, t
 def loaded(
     port: int, path: str, clients: int, seconds: float, core: int | None
 ) -> tuple[float, list[float], dict[int, int]]:
-    """The same from a process of its own: how long it took, how long each answer, how many had which status."""
+    """The same from a process of its own.
+
+    It says how long it took, how long each answer took, and how many answers had which status.
+    """
     told: Queue = multiprocessing.Queue()
     process = multiprocessing.Process(target=load, args=(port, path, clients, seconds, core, told))
     process.start()
@@ -134,7 +138,10 @@ def answers(clients: int, seconds: float, cores: tuple[int | None, int | None], 
 
 
 def flood(clients: int, seconds: float, cores: tuple[int | None, int | None]) -> dict:
-    """With its limits on: what of a flood is answered, and how far apart snapshots come meanwhile."""
+    """What of a flood is answered with the limits on.
+
+    It also says how far apart snapshots come meanwhile.
+    """
     served = Served(cores[0])
     gaps: list[float] = []
     client = Client(served.url)

@@ -1,6 +1,7 @@
 """Times one answer of networks in a peer, on one thread: `peers.py onnxruntime|torch CASE.json...`.
 
-The cases are those of `crates/policy/examples/inference.rs`. Prints `{case: {"ns": median, "output": [...]}}`.
+The cases are those of `crates/policy/examples/inference.rs`. Prints
+`{case: {"ns": median, "output": [...]}}`.
 """
 
 import itertools

@@ -1,4 +1,7 @@
-"""`make bench`: how right Headway is, and how fast, each speed a ratio or a count taken in one run."""
+"""`make bench`: how right Headway is, and how fast.
+
+Each speed is a ratio or a count taken in one run.
+"""
 
 import argparse
 import datetime
@@ -117,7 +120,10 @@ def machine() -> Figures:
 
 
 def main() -> int:
-    """Measures, shows, keeps; 0 even where a target is missed, for this is a measurement and not a test."""
+    """Measures, shows and keeps.
+
+    Returns 0 even where a target is missed, because this is a measurement and not a test.
+    """
     parser = argparse.ArgumentParser(prog="benches/run", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print build/bench/bench.json instead of tables")
     parser.add_argument("--write-doc", action="store_true", help="put the figures into docs/performance.md")

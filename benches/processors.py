@@ -2,9 +2,10 @@
 
 `sudo PYTHONPATH=scripts .venv/bin/python benches/processors.py` (a minute)
 
-Each flow has a processor, with both of its ends. Packets have 1500 bytes, without offloads. Three rows take
-turns: one flow alone, two flows whose records one agent reads, and two flows with an agent each. If the lock of
-a ring that two processors write into costs anything, the second row has more nanoseconds than the third.
+Each flow has a processor, with both of its ends. Packets have 1500 bytes, without offloads. Three
+rows take turns: one flow alone, two flows whose records one agent reads, and two flows with an
+agent each. If the lock of a ring that two processors write into costs anything, the second row has
+more nanoseconds than the third.
 """
 
 import argparse

@@ -1,4 +1,7 @@
-"""Repeated measurements on a machine that others use: interleaved, bounded in time, told by their spread."""
+"""Repeated measurements on a machine that others use.
+
+They are interleaved and bounded in time, and their spread is told.
+"""
 
 import statistics
 import sys

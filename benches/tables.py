@@ -1,4 +1,7 @@
-"""The figures as tables, for the terminal and for docs/performance.md, and what each target says of them."""
+"""The figures as tables, and what each target says of them.
+
+The tables are for the terminal and for docs/performance.md.
+"""
 
 from typing import NamedTuple
 
@@ -27,7 +30,10 @@ class Table(NamedTuple):
 
 
 def judge(figures: Figures) -> list[Figures]:
-    """Each target beside its figure: name, value, target, sense ("at least" or "at most"), met, note."""
+    """Each target beside its figure.
+
+    A row has name, value, target, sense ("at least" or "at most"), met, note.
+    """
     found = []
 
     def target(name: str, value: float, sense: str, limit: float, note: str = "") -> None:
@@ -204,7 +210,10 @@ def emulator(figures: Figures) -> Table:
 
 
 def inference(figures: Figures) -> Table:
-    """Microseconds an answer of each network: ours by instruction set, and others' over our best."""
+    """Microseconds an answer of each network.
+
+    Ours are given by instruction set, and others' over our best.
+    """
     rows = []
     for net in figures["inference"]:
         for who, us in net["us"].items():

@@ -60,7 +60,10 @@ def train(iterations: int, runners: int, seed: int) -> dict[str, Array]:
 
 
 def layers_of(weights: dict[str, Array], limit: float) -> list[tuple[Array, Array]]:
-    """Weight and bias of each layer from an observation to the mean action, which is from -limit to limit."""
+    """Weight and bias of each layer from an observation to the mean action.
+
+    The mean action is from -limit to limit.
+    """
     names = [f"encoder.actor_encoder.net.mlp.{2 * layer}" for layer in range(len(HIDDEN))]
     layers = [(weights[f"{name}.weight"], weights[f"{name}.bias"]) for name in names]
     # The last layer gives means, then logarithms of standard deviations. RLlib scales actions from

@@ -19,7 +19,8 @@ from headway.models import from_sb3
 def reward(m):
     """The share of the link that is used, less the delay in queues, less what is lost.
 
-    Each column of `m` is an array with one value for each environment. So is what the function returns.
+    Each column of `m` is an array with one value for each environment. So is what the function
+    returns.
     """
     share = m["throughput_mbps"] / m["path_mbps"]
     queueing = np.clip(m["rtt_ms"] / m["base_rtt_ms"] - 1, 0, 4)

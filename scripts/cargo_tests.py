@@ -21,7 +21,8 @@ FAILED = 101
 OF_NETWORKS = ("emu", "system")
 """The crate and the target of the program whose tests all make network namespaces."""
 LIVE = "live::"
-"""So begin the names of those that judge real time: `make test-live` runs them, nothing else does."""
+"""So begin the names of those that judge real time: `make test-live` runs them, nothing else
+does."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,10 @@ def built() -> list[Program]:
 
 
 def names_of_failed(printed: str) -> list[str]:
-    """The tests that failed, by the list at the end: what tests print may split the lines before."""
+    """The tests that failed, by the list at the end.
+
+    What tests print may split the lines before.
+    """
     lists = re.findall(r"^failures:\n((?: {4}\S+\n)+)", printed, re.M)
     return sorted(set(lists[-1].split())) if lists else []
 

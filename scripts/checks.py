@@ -15,7 +15,8 @@ LIBRARIES = ["libelf", "zlib"]
 COMMAND = [*CARGO, "-p", "headway-sim", "--test", "validation", "--", "--show-output"]
 
 Check = dict[str, Any]
-"""scheme, what, unit, source, outside, ours, off (beyond 1 or -1: missed), missed (why; empty where it holds)."""
+"""scheme, what, unit, source, outside, ours, off (beyond 1 or -1: missed), missed (why; empty where
+it holds)."""
 
 
 def read(output: str) -> list[Check]:
@@ -65,7 +66,8 @@ def keep(checks: list[Check]) -> None:
 def drifted(checks: list[Check], is_whole: bool) -> list[str]:
     """What docs/checks.json says otherwise than these checks.
 
-    Figures, rows that are not there and, if these are all that there are, rows that nothing measures.
+    Figures, rows that are not there and, if these are all that there are, rows that nothing
+    measures.
     """
 
     def named(of: list[Check]) -> dict[str, Check]:

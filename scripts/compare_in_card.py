@@ -1,8 +1,12 @@
-"""Writes another model's evaluation into a card: what the paper's own settings came to, beside what is shipped.
+r"""Writes another model's evaluation into a card.
 
-    .venv/bin/python scripts/compare_in_card.py models/owl-v1 out/train/owl-paper-v1-seed-1/owl-paper-v1
+It shows what the paper's own settings came to, beside what is shipped.
 
-Both must have been validated on the same scenarios, runs and seconds; weights and hashes stay as they are.
+    .venv/bin/python scripts/compare_in_card.py models/owl-v1 \
+        out/train/owl-paper-v1-seed-1/owl-paper-v1
+
+Both must have been validated on the same scenarios, runs and seconds; weights and hashes stay as
+they are.
 """
 
 import sys

@@ -21,7 +21,7 @@ AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 PATIENCE_S = 120.0
 """Whatever takes longer hangs."""
 GONE_S = 20.0
-"""The kernel may keep a controller for so long after its agent has ended."""
+"""The kernel may keep a controller for this time after its agent has ended."""
 WANTING = ("not permitted:", " needs Linux ", "no /sys/kernel/btf/vmlinux", "CONFIG_BPF", "bpf_jit_enable=0")
 """What headwayd says where a machine cannot have BPF controllers (crates/machine/src/bpf.rs)."""
 
@@ -30,8 +30,8 @@ def refusal() -> str | None:
     """Why BPF controllers cannot be had here; None where they can.
 
     Raises:
-        RuntimeError: If headwayd fails for any other reason, such as a verifier that refuses our program: to skip
-            tests for that would hide it.
+        RuntimeError: If headwayd fails for any other reason, such as a verifier that refuses our
+            program: to skip tests for that would hide it.
     """
     try:
         found = find_headwayd()
@@ -59,7 +59,10 @@ def refusal() -> str | None:
 
 
 def used_s(pid: int) -> float:
-    """Processor seconds of a process and its threads, or of children that it waited for: see proc(5)."""
+    """Processor seconds of a process and its threads, or of children that it waited for.
+
+    See proc(5).
+    """
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -82,11 +85,12 @@ def _ahead() -> Iterator[None]:
 
 
 class Daemon:
-    """`headwayd run` with these options; at the end it is asked to go, and its controllers have to be gone too.
+    """`headwayd run` with these options.
 
-    Raises RuntimeError where it does not serve, or leaves a controller behind. `within` is a command that runs it,
-    such as taskset, and `environment` what it has on top of ours. `keep` is a folder of a bpffs: what it pins there
-    stays when it ends, registered, until `headwayd unload`.
+    At the end it is asked to go, and its controllers have to be gone too. Raises RuntimeError where
+    it does not serve, or leaves a controller behind. `within` is a command that runs it, such as
+    taskset, and `environment` what it has on top of ours. `keep` is a folder of a bpffs: what it
+    pins there stays when it ends, registered, until `headwayd unload`.
     """
 
     is_ahead = False

@@ -1,9 +1,10 @@
-"""A place of its own for whatever makes network namespaces: nothing of it stays, nothing of others is touched.
+"""A place of its own for whatever makes network namespaces.
 
-Network, mount and process namespaces of their own, and an empty /run. What is left over in there can be counted,
-whatever else goes on at the machine, and ends with the first process. Congestion controllers alone are the whole
-machine's: one that somebody registers meanwhile is counted too. HyStart is the machine's as well: `enter` puts it
-back as it was.
+Nothing of it stays, and nothing of others is touched. Network, mount and process namespaces of
+their own, and an empty /run. What is left over in there can be counted, whatever else goes on at
+the machine, and ends with the first process. Congestion controllers alone are the whole machine's:
+one that somebody registers meanwhile is counted too. HyStart is the machine's as well: `enter` puts
+it back as it was.
 """
 
 import os
@@ -25,7 +26,8 @@ OWN_TUN = "mkdir -p /dev/net && mount -t tmpfs tmpfs /dev/net && mknod /dev/net/
 """Where the machine has no such device, and root may make one."""
 PREPARE = f"mount -t tmpfs tmpfs /run && ip link set lo up && {{ test -c /dev/net/tun || {{ {OWN_TUN}; }}; }}"
 RUN = f'{PREPARE} && "$@"; exit $?'
-"""The first process is a shell that waits for another one, and buries whatever orphans end meanwhile."""
+"""The first process is a shell that waits for another one, and buries whatever orphans end
+meanwhile."""
 TRY = "ip tuntap add dev headway-try mode tun"
 
 REGISTRY = Path("/run/headway")
@@ -42,13 +44,19 @@ GRACE_S = 30.0
 
 
 def command(*inner: str) -> list[str]:
-    """The command that runs another one in such a place: as root, else as the root of a user namespace."""
+    """The command that runs another one in such a place.
+
+    It runs as root, else as the root of a user namespace.
+    """
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     return ["unshare", *user, *OWN, "sh", "-c", RUN, "sh", *inner]
 
 
 def refusal() -> str | None:
-    """Why namespaces and TUN devices are not available here, and what would help; None where they are."""
+    """Why namespaces and TUN devices are not available here, and what would help.
+
+    None where they are available.
+    """
     try:
         done = subprocess.run(command(*TRY.split()), capture_output=True, text=True, check=False)
     except FileNotFoundError:

@@ -1,12 +1,14 @@
-"""Figure 6 of Owl with real switches: kernel Owl over the testbed's NSFNET, of which it knows 0, 20, 50 and 100%.
+"""Figure 6 of Owl with real switches.
+
+Kernel Owl runs over the testbed's NSFNET, of which it knows 0, 20, 50 and 100%.
 
     sudo .venv/bin/python scripts/fig6_testbed.py            # 10 seeds, 60 s a run: about an hour
     sudo .venv/bin/python scripts/fig6_testbed.py --quick    # a run of 10 s each: does it work?
-    sudo .venv/bin/python scripts/fig6_testbed.py --probe    # what reaches the policy, level by level
+    sudo .venv/bin/python scripts/fig6_testbed.py --probe    # what reaches the policy at each level
 
-Beside it are the simulator's runs of the same path, at the paper's 100 Mbit/s and at the testbed's 10 Mbit/s.
-Finished runs are kept in out/fig6-testbed. The same command goes on with a measurement that was interrupted, and
-runs again what was unfit.
+Beside it are the simulator's runs of the same path, at the paper's 100 Mbit/s and at the testbed's
+10 Mbit/s. Finished runs are kept in out/fig6-testbed. The same command goes on with a measurement
+that was interrupted, and runs again what was unfit.
 """
 
 import argparse
@@ -50,7 +52,8 @@ LATE_US = 1000
 PERIOD_US = 4000
 """Owl decides every 4 ms. A run is unfit if more than 1% of headwayd's answers took longer."""
 SOON_S = 2.5
-"""A policy observes counters that came at most this long ago: two periods, and what a busy machine adds."""
+"""A policy observes counters that came at most this long ago: two periods, and what a busy machine
+adds."""
 Run = dict[str, Any]
 METRICS = ("throughput_mbps", "rtt_ms")
 
@@ -108,7 +111,10 @@ def testbed(known: float, seed: int) -> Iterator[tuple[bed.Bed, dict[str, int]]]
 
 
 class Agent(Daemon):
-    """A headwayd at the source that hears from netwatch. It has real-time priority, as the switches have."""
+    """A headwayd at the source that hears from netwatch.
+
+    It has real-time priority, as the switches have.
+    """
 
     is_ahead = True
 
@@ -118,7 +124,10 @@ class Agent(Daemon):
 
 
 def on_the_testbed(seeds: int, seconds: float) -> list[Run]:
-    """The runs of Owl at each level and of Cubic; those that are there already are not run again."""
+    """The runs of Owl at each level and of Cubic.
+
+    Those that are there already are not run again.
+    """
     OUT.mkdir(parents=True, exist_ok=True)
     file = OUT / "runs.jsonl"
     model = model_of(OWL, KERNEL)
@@ -327,7 +336,10 @@ def shown(one: Estimate, form: str = ".2f") -> str:
 
 
 def probe(seconds: float) -> int:
-    """Runs policies that tell what they observe, one for each feature, and compares it with what netwatch said."""
+    """Runs policies that tell what they observe, one for each feature.
+
+    It compares this with what netwatch said.
+    """
     print("| switches known | feature | netwatch said | the policy observed | decisions | the same |")
     print("|---|---|---|---|---|---|")
     wrong = 0
@@ -347,7 +359,10 @@ def spread(values: Sequence[float]) -> str:
 
 
 def probed(known: float, seconds: float, folder: Path) -> dict[str, tuple[list[float], list[float], int]]:
-    """Of each feature what netwatch said, what the policy observed, and how many decisions are of the last news."""
+    """Of each feature what netwatch said, and what the policy observed.
+
+    It also says how many decisions are of the last news.
+    """
     views: dict[str, Callable[[Any], float]] = {
         "network_known": lambda state: state.known,
         "pna": lambda state: state.pna,

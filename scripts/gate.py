@@ -2,8 +2,8 @@
 
 A part that fails ends nothing: the others run too, unless they need what it should have made. The
 last lines say how long each part took, which tests were FLAKY, and what failed. Exit code 0 if
-everything passed, 75 if the network did not give what the parts need, else 1. SIGTERM and Ctrl-C end
-all that it has started.
+everything passed, 75 if the network did not give what the parts need, else 1. SIGTERM and Ctrl-C
+end all that it has started.
 """
 
 import argparse
@@ -40,11 +40,13 @@ PAUSE_S = 10
 NETWORK_FAILED = 75
 """EX_TEMPFAIL of sysexits.h."""
 OWN_FAULTS = re.compile(r"--locked|lockfile .* needs to be updated|failed to parse|\*\*\* (?!\[)")
-"""What cargo, uv and make say where the tree is wrong, and not the network. `*** [` ends any recipe that failed."""
+"""What cargo, uv and make say where the tree is wrong, and not the network. `*** [` ends any recipe
+that failed."""
 HANGS_S = 2400.0
 """A part that takes longer hangs, and is ended. No part needs half of it on a busy machine."""
 AT_A_TIME = str(2 * (os.cpu_count() or 1))
-"""Compilers and tests: beside other work a gate that runs two for each CPU has more of the machine than one."""
+"""Compilers and tests: beside other work a gate that runs two for each CPU has more of the machine
+than one."""
 ENVIRONMENT = {
     "CI": "true",
     "CARGO_BUILD_JOBS": AT_A_TIME,
@@ -117,7 +119,8 @@ class Part:
     is_needed: bool = False
     """By those after it."""
     is_beside: bool = False
-    """It runs beside those after it, for it mostly waits. What it prints comes once it has ended."""
+    """It runs beside those after it, for it mostly waits. What it prints comes once it has
+    ended."""
 
 
 PARTS = [

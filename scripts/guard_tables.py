@@ -1,7 +1,9 @@
-"""Writes the tables of docs/guard.md: how often the guard trips good policies, and what it makes of bad ones.
+"""Writes the tables of docs/guard.md.
 
-`nice .venv/bin/python scripts/guard_tables.py` (minutes of an idle core; what is already in `target/guard` is not
-run again: remove it after a change of the guard). `--tables` writes them of what there is.
+They say how often the guard trips good policies, and what it makes of bad ones.
+`nice .venv/bin/python scripts/guard_tables.py` (minutes of an idle core; what is already in
+`target/guard` is not run again: remove it after a change of the guard). `--tables` writes them of
+what there is.
 """
 
 import argparse
@@ -151,7 +153,10 @@ def good_row(sample: Sample, name: str) -> str:
 
 
 def is_deserved(trip: Line) -> bool:
-    """Is the flow better off than in the same run without a guard? docs/guard.md says when it is."""
+    """Is the flow better off than in the same run without a guard?
+
+    docs/guard.md says when it is.
+    """
     spans = [trip[span] for span in ("after", "later") if span in trip]
 
     def mean(who: str, what: str) -> float:

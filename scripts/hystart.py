@@ -30,7 +30,10 @@ def switched(*, on: bool) -> Iterator[None]:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Leaves it as it was, even where what switched it was killed before it could switch it back."""
+    """Leaves it as it was.
+
+    This holds even where what switched it was killed before it could switch it back.
+    """
     if not PARAMETER.exists():
         yield
         return

@@ -1,7 +1,8 @@
-"""`make test-kernels`: boots Debian's kernels in virtual machines, and tries each controller on each of them.
+"""`make test-kernels`: boots Debian's kernels in virtual machines.
 
-Takes the newest of each version that apt offers for a cloud's machines, and others that are given. Nothing is
-installed; what is downloaded and built lies in build/kernels.
+It tries each controller on each of them. Takes the newest of each version that apt offers for a
+cloud's machines, and others that are given. Nothing is installed; what is downloaded and built lies
+in build/kernels.
 """
 
 import argparse
@@ -50,7 +51,8 @@ UNPINNED = re.compile(r'because they cannot be pinned why="(.*? since 6\.4)"')
 """In the log of an agent that pins nothing before `LINKS`."""
 NO_BBR = "the kernel has no BBR to call; 'modprobe tcp_bbr' may help"
 WANTED = 0.02
-"""Of Cubic's throughput there: less is a flow that stalls. Emulated machines are too slow to ask for more."""
+"""Of Cubic's throughput there: less is a flow that stalls. Emulated machines are too slow to ask
+for more."""
 ACCELERATORS = (("kvm", 30), ("tcg", 120))
 """Of qemu, each with the seconds in which a kernel has begun to say something."""
 LIMIT_S = 600
@@ -192,7 +194,10 @@ def boot(root: Path) -> Said:
 
 
 def runs(command: list[str], results: Path, begin_s: float) -> bool:
-    """Runs a virtual machine until it ends, or LIMIT_S; not longer than `begin_s` if it says nothing by then."""
+    """Runs a virtual machine until it ends, or LIMIT_S.
+
+    It runs no longer than `begin_s` if it says nothing by then.
+    """
     results.write_text("")
     # It ends also if this here is killed.
     limited = ["timeout", "--kill-after=5", str(LIMIT_S), *command]
@@ -240,7 +245,10 @@ def modules(root: Path) -> dict[str, bytes]:
 
 
 def archive(files: dict[str, bytes]) -> bytes:
-    """An archive as the kernel unpacks it (Documentation/driver-api/early-userspace/buffer-format.rst)."""
+    """An archive as the kernel unpacks it.
+
+    See Documentation/driver-api/early-userspace/buffer-format.rst.
+    """
     folders = {str(folder) for path in files for folder in Path(path).parents if folder.name}
     folder_mode, file_mode = 0o040755, 0o100755
     entries = [(path, folder_mode, b"") for path in sorted(folders)]

@@ -1,5 +1,9 @@
-"""`make lint`: private words and long lines in documents and comments; broken links and missing files."""
+"""`make lint`: private words and long lines in documents, comments and docstrings.
 
+It also finds broken links and missing files.
+"""
+
+import ast
 import io
 import re
 import sys
@@ -42,23 +46,31 @@ ALLOWED = re.compile(
     r"|\{\w+\}|beneath\\?\"?\s*[:=]",
     re.IGNORECASE,
 )
-"""The field's own phrases, code, links, a random stream's name (it decides a run's draws), names of variables in
-braces, and the name of an agent's table where it is given."""
+"""The field's own phrases, code, links, a random stream's name (it decides a run's draws), names of
+variables in braces, and the name of an agent's table where it is given."""
 PRIVATE = re.compile(rf"\b({'|'.join(WORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE)
 STRING_PARTS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 """Tokens of Python that a person reads; since Python 3.12 an f-string is in parts."""
-RUST_PROSE = re.compile(
+SLASH_PROSE = re.compile(
     r"//[^\n]*|/\*.*?\*/|\bb?r(#*)\".*?\"\1|\"(?:\\.|[^\"\\])*\"|'(?:\\[^\n']+|[^\n'\\])'", re.DOTALL
 )
-"""Comments, strings and characters of Rust; a character can be a quotation mark."""
+"""Comments, strings and characters of Rust and C; a character can be a quotation mark."""
+BLOCK_COMMENT = re.compile(r"^[ \t]*/\*.*?\*/", re.DOTALL | re.MULTILINE)
+"""A comment of C that begins a line. One behind code is a line of code."""
+BLOCK_SIGN = re.compile(r"\s*(?:/?\*+(?!/))?\s*")
+"""What a line of such a comment, or of a docstring, may begin with."""
 HASH_PROSE = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|(?<!\S)#[^\n]*")
 """Comments and strings of TOML, of shell and of a Makefile."""
 FOLDERS = ("benches", "crates", "examples", "fuzz", "python", "scenarios", "scripts", "tests")
 """Folders of code whose words are checked."""
-KINDS = ("*.py", "*.rs", "*.toml", "*.sh", "Makefile")
+PYTHON_SUFFIXES = (".py", ".pyi")
+C_SUFFIXES = (".c", ".cc", ".h")
+SUFFIXES = (*PYTHON_SUFFIXES, ".rs", ".toml", ".sh", *C_SUFFIXES)
+KINDS = (*(f"*{suffix}" for suffix in SUFFIXES), "Makefile")
 """The files of them that are checked."""
 UNCHECKED = ("scripts/lint_docs.py", "tests/test_lint_docs.py", "python/headway/models/trainings")
-"""The files with the private words themselves, and cards of models, which say what was said then."""
+"""The files with the private words themselves, and cards of models, which say what was said
+then."""
 COMMENT = re.compile(r"(\s*(?:///?|//!|#)) (?!\s*(?:noqa|type:|fmt:|ruff:|SPDX))")
 """A line that is a comment, and its sign. Directives are none."""
 WORD = re.compile(r"(?:`[^`]*`|\S)+")
@@ -71,7 +83,7 @@ FILE = re.compile(r"`((?:benches|crates|docs|models|python|scenarios|scripts|tes
 def main() -> int:
     """Checks all documents and the code's prose; 1 if one has a fault."""
     found = [fault for page in documents() for fault in faults(page)]
-    found += [fault for file in sources() for fault in (*code_faults(file), *long_comments(file))]
+    found += [fault for file in sources() for fault in (*code_faults(file), *long_prose(file))]
     for fault in found:
         print(fault, file=sys.stderr)
     return 1 if found else 0
@@ -91,26 +103,57 @@ def sources() -> list[Path]:
 
 
 def are_long(lines: Sequence[str]) -> list[int]:
-    """The numbers of the comments among these lines that are too long, from 0 on, unless they are a single word."""
-    long = [(k, COMMENT.match(line)) for k, line in enumerate(lines) if len(line) > WIDTH]
-    return [k for k, comment in long if comment and len(WORD.findall(lines[k][comment.end() :])) > 1]
+    """The numbers of the comments among these lines that are too long, from 0 on."""
+    return [k for k, line in enumerate(lines) if (sign := COMMENT.match(line)) and _is_long(line, sign.end())]
+
+
+def _is_long(line: str, start: int) -> bool:
+    """Is the line too long, although its prose from `start` on is more than a single word?"""
+    return _columns(line) > WIDTH and len(WORD.findall(line[start:])) > 1
+
+
+def _columns(line: str) -> int:
+    """How wide the line is, with tabs to every eighth column."""
+    return len(line.expandtabs(8))
 
 
 def code_faults(file: Path) -> list[str]:
     """One line for each private word in the comments and strings of a file of code."""
     name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
-    prose = {".py": python_prose, ".rs": rust_prose}.get(file.suffix, hash_prose)(file.read_text())
+    is_python, has_slashes = file.suffix in PYTHON_SUFFIXES, file.suffix in (".rs", *C_SUFFIXES)
+    prose = (python_prose if is_python else slash_prose if has_slashes else hash_prose)(file.read_text())
     return [f"{name}:{number}: {fault}" for number, fault in private_words(prose)]
 
 
-def long_comments(file: Path) -> list[str]:
-    """One line for each comment over WIDTH columns."""
+def long_prose(file: Path) -> list[str]:
+    """One line for each line of a comment or a docstring over WIDTH columns."""
     name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
-    lines = file.read_text().split("\n")
+    text = file.read_text()
+    lines = text.split("\n")
+    # The program that wraps lines knows only those that each begin with a comment's sign.
+    hints = dict.fromkeys(are_long(lines), ": scripts/wrap_docs.py")
+    is_python, is_c = file.suffix in PYTHON_SUFFIXES, file.suffix in C_SUFFIXES
+    for k in docstrings(text) if is_python else block_comments(text) if is_c else ():
+        if _is_long(lines[k], BLOCK_SIGN.match(lines[k]).end()):
+            hints.setdefault(k, "")
     return [
-        f"{name}:{k + 1}: {len(lines[k])} columns; wrap it at {WIDTH}: scripts/wrap_docs.py"
-        for k in are_long(lines)
+        f"{name}:{k + 1}: {_columns(lines[k])} columns; wrap it at {WIDTH}{hint}"
+        for k, hint in sorted(hints.items())
     ]
+
+
+def docstrings(text: str) -> Iterator[int]:
+    """The numbers of the lines of docstrings of Python, from 0 on; those of attributes count."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str):
+            yield from range(node.lineno - 1, node.end_lineno)
+
+
+def block_comments(text: str) -> Iterator[int]:
+    """The numbers of the lines of comments of C that begin a line, from 0 on."""
+    for comment in BLOCK_COMMENT.finditer(text):
+        first = text.count("\n", 0, comment.start())
+        yield from range(first, first + comment[0].count("\n") + 1)
 
 
 def python_prose(text: str) -> str:
@@ -126,9 +169,9 @@ def python_prose(text: str) -> str:
     return _only(text, spans)
 
 
-def rust_prose(text: str) -> str:
-    """The comments and strings of Rust, where they stand; the rest is blank, and so are names."""
-    return _only(text, [found.span() for found in RUST_PROSE.finditer(text)])
+def slash_prose(text: str) -> str:
+    """The comments and strings of Rust or C, where they stand; the rest is blank, and so are names."""
+    return _only(text, [found.span() for found in SLASH_PROSE.finditer(text)])
 
 
 def hash_prose(text: str) -> str:
@@ -137,9 +180,10 @@ def hash_prose(text: str) -> str:
 
 
 def _only(text: str, spans: list[tuple[int, int]]) -> str:
-    """These parts of a text. A phrase may go on in the next line, behind quotation marks or a comment's sign.
+    """These parts of a text.
 
-    A part without a space is a name, such as a key, and no prose.
+    A phrase may go on in the next line, behind quotation marks or a comment's sign. A part without
+    a space is a name, such as a key, and no prose.
     """
     kept, end = [], 0
     for start, stop in spans:
@@ -147,7 +191,9 @@ def _only(text: str, spans: list[tuple[int, int]]) -> str:
             continue
         kept += [_blank(text[end:start]), text[start:stop]]
         end = stop
-    return re.sub(r"(?m)^ *(//[/!]?|#|f?\"+)|\"+,? *$", lambda sign: " " * len(sign[0]), "".join(kept))
+    return re.sub(
+        r"(?m)^[ \t]*(//[/!]?|/?\*+(?!/)|#|f?\"+)|\"+,? *$", lambda sign: " " * len(sign[0]), "".join(kept)
+    )
 
 
 def _blank(text: str) -> str:
@@ -170,7 +216,10 @@ def faults(page: Path) -> list[str]:
 
 
 def private_words(text: str) -> Iterator[tuple[int, str]]:
-    """The private words, each with its line and what the field says; one may go on in the next line."""
+    """The private words, each with its line and what the field says.
+
+    One may go on in the next line.
+    """
     prose = ALLOWED.sub(lambda allowed: _blank(allowed[0]), text)
     for said in PRIVATE.finditer(prose):
         word = " ".join(said[0].split())
@@ -179,7 +228,10 @@ def private_words(text: str) -> Iterator[tuple[int, str]]:
 
 
 def written(text: str) -> str:
-    """What a person writes; empty lines for generated parts, code, and headings of generated figures."""
+    """What a person writes.
+
+    Generated parts, code, and headings of generated figures become empty lines.
+    """
     lines = text.splitlines()
     if any("Written by" in line for line in lines[:4]):
         return ""

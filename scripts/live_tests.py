@@ -54,11 +54,11 @@ NOT_MEASURED = re.compile(r"^needs: [^\n]*$|^thread '.*", re.M | re.S)
 HANGS_S = 900.0
 """A test that takes longer is ended, and is wrong."""
 QUIET_S = 5.0
-"""Before a test runs again, the machine has to be quiet for so long."""
+"""Before a test runs again, the machine has to be quiet for this time."""
 WAIT_S = 60.0
-"""It is waited for at most so long."""
+"""It is waited for at most this long."""
 MOST_LINES = 20
-"""So many of the last lines that a test printed are kept."""
+"""This many of the last lines that a test printed are kept."""
 COLLECTED = {0, 5}
 """pytest's exit codes where it found tests, and where there is none."""
 INCONCLUSIVE, STOPPED = 75, 130

@@ -1,4 +1,7 @@
-"""`make docs`: writes the generated pages of docs from what the program and its tests say of themselves."""
+"""`make docs`: writes the generated pages of docs.
+
+They say what the program and its tests say of themselves.
+"""
 
 import subprocess
 import sys
@@ -176,7 +179,10 @@ def verdict(found: list[Check]) -> str:
 
 
 def schemes_page() -> str:
-    """Every scheme with its source, its needs, its departures, parameters and checks; every scenario or family."""
+    """Every scheme, and every scenario or family.
+
+    A scheme has its source, its needs, its departures, parameters and checks.
+    """
     checks_of: dict[str, list[Check]] = {}
     for check in checks.kept():
         checks_of.setdefault(check["scheme"].partition(":")[0], []).append(check)
@@ -216,7 +222,10 @@ def schemes_page() -> str:
 
 
 def features_page() -> str:
-    """What a learned controller may observe, where both worlds have it from, and what else a reward may use."""
+    """What a learned controller may observe, and where both worlds have it from.
+
+    Also what else a reward may use.
+    """
     rows = [
         [
             f"`{f['name']}`",

@@ -1,9 +1,9 @@
 """Makes the synthetic-* traces that the package ships, for machines without a recorded trace.
 
 The rate follows a log-normal autoregressive process in steps of 100 ms, interrupted by outages (a
-two-state Markov chain); packets come in bursts of geometric size, Poisson in time. Its parameters are
-statistics of recorded LTE traces (mahimahi's Verizon-LTE-short, TMobile-LTE-short, ATT-LTE-driving:
-numbers measured from them, none of their data). Same seed, same files.
+two-state Markov chain); packets come in bursts of geometric size, Poisson in time. Its parameters
+are statistics of recorded LTE traces (mahimahi's Verizon-LTE-short, TMobile-LTE-short,
+ATT-LTE-driving: numbers measured from them, none of their data). Same seed, same files.
 
 Usage: python scripts/make_synthetic_traces.py [FOLDER]   (default: python/headway/data/traces)
 """
@@ -50,7 +50,8 @@ LINKS = {
     "synthetic-att.down": Link(5.17, 0.56, 0.92, 0.045, 1.0, 1.7, 60),
     "synthetic-att.up": Link(0.83, 0.49, 0.84, 0.020, 1.0, 1.3, 60),
 }
-"""Measured in November 2026. The one outage of 78 s in ATT-LTE-driving.up is left out of its share."""
+"""Measured in November 2026. The one outage of 78 s in ATT-LTE-driving.up is left out of its
+share."""
 
 
 def rates(link: Link, draw: random.Random) -> list[float]:

@@ -1,6 +1,7 @@
-"""Writes the model that tests use, `tiny-v1`: a network of three units whose weights are chosen by hand.
+"""Writes the model that tests use, `tiny-v1`.
 
-It raises the rate while the RTT is less than a quarter above the least, and lowers it beyond, or at losses.
+It is a network of three units whose weights are chosen by hand. It raises the rate while the RTT is
+less than a quarter above the least, and lowers it beyond, or at losses.
 """
 
 import sys

@@ -1,5 +1,6 @@
-"""Writes docs/digests.md: what digests in place of each acknowledgement cost each scheme, run by run.
+"""Writes docs/digests.md.
 
+It says what digests in place of each acknowledgement cost each scheme, run by run.
 `.venv/bin/python scripts/measure_digests.py` (some seconds).
 """
 
@@ -31,7 +32,10 @@ and 95% interval (Student); none where the seed varies nothing.
 
 
 def batched() -> list[str]:
-    """The schemes that can do with digests and need no model; those that hear no acknowledgements are left out."""
+    """The schemes that can do with digests and need no model.
+
+    Those that hear no acknowledgements are left out.
+    """
     names = []
     for scheme in schemes():
         if scheme["family"] == "fixed":

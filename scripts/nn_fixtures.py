@@ -1,6 +1,7 @@
-"""What PyTorch makes of small networks and optimisers: `crates/policy/tests/fixtures/nn.json`, for `cargo test`.
+"""What PyTorch makes of small networks and optimisers, for `cargo test`.
 
-Needs PyTorch. `tests/train` checks that the file is what PyTorch says today.
+It is written to `crates/policy/tests/fixtures/nn.json`. Needs PyTorch. `tests/train` checks that
+the file is what PyTorch says today.
 """
 
 import json
@@ -99,7 +100,10 @@ def numbers(seed: int, *shape: int, scale: float = 1.0) -> torch.Tensor:
 
 
 class Mask(torch.nn.Module):
-    """Weighs some features of each interval by how much of the network is known (Owl, section IV-A)."""
+    """Weighs some features of each interval by how much of the network is known.
+
+    See Owl, section IV-A.
+    """
 
     def __init__(self, features: int, known: int, masked: list[int]):
         super().__init__()
@@ -136,7 +140,10 @@ class Net(torch.nn.Module):
         self.activations = [ACTIVATIONS[name]() for name in spec.get("activations", [])]
 
     def forward(self, x: torch.Tensor, before: torch.Tensor | None = None) -> torch.Tensor:
-        """Outputs [steps, outputs] for inputs [steps, inputs]; of `before` only the state remembers."""
+        """Outputs [steps, outputs] for inputs [steps, inputs].
+
+        Of `before` only the state remembers.
+        """
         if self.mask is not None:
             x = self.mask(x)
         if self.recurrent is not None:
@@ -202,9 +209,10 @@ def run_optimizer(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_dqn(settings: dict[str, Any]) -> dict[str, Any]:
-    """Losses of four gradient steps on one batch of eight, and the parameters after them (Mnih et al., 2015).
+    """Losses of four gradient steps on one batch of eight, and the parameters after them.
 
-    The rewards are such that no parameter's gradient is zero but for rounding: Adam would scale that up.
+    See Mnih et al., 2015. The rewards are such that no parameter's gradient is zero but for
+    rounding: Adam would scale that up.
     """
     batch, (inputs, _, actions) = 8, Q_NET["layers"]
     net, target = seeded(Q_NET), seeded(Q_NET)

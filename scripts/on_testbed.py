@@ -1,4 +1,7 @@
-"""One flow of the kernel's TCP over the path of a testbed, and what netwatch and headwayd say meanwhile."""
+"""One flow of the kernel's TCP over the path of a testbed.
+
+Also what netwatch and headwayd say meanwhile.
+"""
 
 import socket
 import struct
@@ -52,7 +55,7 @@ class Flow:
         return TCP_INFO.unpack(self._sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size))
 
     def measure(self, seconds: float) -> dict[str, float]:
-        """What came of it in so many seconds from now on, headers included, and its RTT."""
+        """What came of it in this many seconds from now on, headers included, and its RTT."""
         begun, received, before = time.monotonic(), self.received, self.info()
         rtts = []
         while (elapsed := time.monotonic() - begun) < seconds:

@@ -1,6 +1,7 @@
-"""What PyTorch's autograd makes of Rax's losses: `crates/policy/tests/fixtures/pal.json`, for `cargo test`.
+"""What PyTorch's autograd makes of Rax's losses, for `cargo test`.
 
-Needs PyTorch. `tests/train` checks that the file is what PyTorch says today.
+It is written to `crates/policy/tests/fixtures/pal.json`. Needs PyTorch. `tests/train` checks that
+the file is what PyTorch says today.
 """
 
 import math

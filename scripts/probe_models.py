@@ -1,7 +1,7 @@
-"""Models that only tell what they observe: a feature times a factor is what they would add to the window.
+"""Models that only tell what they observe.
 
-`headwayd run --shadow FILE` writes each decision down, so the file shows what reached the policy. Meanwhile Cubic
-controls the flow.
+A feature times a factor is what they would add to the window. `headwayd run --shadow FILE` writes
+each decision down, so the file shows what reached the policy. Meanwhile Cubic controls the flow.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """`make run`: compares congestion controllers on three operators' LTE links.
 
-Takes recorded traces where it finds them, else the generated ones that come with Headway, and says which.
-Of recorded ones only the seconds that no controller was trained on.
+Takes recorded traces where it finds them, else the generated ones that come with Headway, and says
+which. Of recorded ones only the seconds that no controller was trained on.
 """
 
 import subprocess

@@ -1,4 +1,7 @@
-"""What `make site` adds to the documents: the README as home page, Python modules, and no links out of docs."""
+"""What `make site` adds to the documents.
+
+The README is the home page, Python modules are added, and no links lead out of docs.
+"""
 
 import re
 from pathlib import Path
@@ -35,7 +38,10 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Writes a link that leaves docs as the file's path in the repository: the site does not hold the file."""
+    """Writes a link that leaves docs as the file's path in the repository.
+
+    The site does not hold the file.
+    """
     folder = (ROOT / "docs" / page.file.src_path).parent
 
     def named(link: re.Match[str]) -> str:

@@ -1,9 +1,12 @@
-"""Runs `headway shell` for long, with flows coming and going, and watches whether anything grows or stays.
+"""Runs `headway shell` for long, with flows coming and going.
+
+It watches whether anything grows or stays.
 
     .venv/bin/python scripts/soak.py --minutes 30
 
-Then kills another one with SIGKILL in the middle: what does it leave, and what does `headway shell --clean` remove?
-Prints a summary as JSON; exit code 1 if it has problems to tell. Runs in a place of its own (scripts/enclosure.py).
+Then kills another one with SIGKILL in the middle: what does it leave, and what does
+`headway shell --clean` remove? Prints a summary as JSON; exit code 1 if it has problems to tell.
+Runs in a place of its own (scripts/enclosure.py).
 """
 
 import argparse
@@ -97,7 +100,7 @@ def wait_for_device(shell: subprocess.Popen[Any], before: enclosure.Census) -> N
 
 
 def long_run(seconds: float, told: Path, mbps: int) -> Facts:
-    """A shell whose flows come and go for so long; what was seen of it meanwhile."""
+    """A shell whose flows come and go for this time; what was seen of it meanwhile."""
     before = enclosure.Census.take()
     flows = [*FLOWS, "load", "--seconds", f"{seconds:g}", "--out", str(told)]
     shell = subprocess.Popen([*SHELL, *link(mbps), "--json", "--", *flows], stdout=subprocess.PIPE, text=True)
@@ -154,7 +157,10 @@ def grown(values: list[float]) -> Facts:
 
 
 def killed(mbps: int) -> Facts:
-    """A shell killed in the middle: what it leaves, what --clean says that it removes, what is there then."""
+    """A shell killed in the middle.
+
+    It says what the shell leaves, what --clean says that it removes, and what is there then.
+    """
     before = enclosure.Census.take()
     # The flows are grandchildren, which nobody ends when their shell is killed.
     inner = " ".join([*FLOWS, "load", "--seconds", "600"])

@@ -1,4 +1,7 @@
-"""The flows of scripts/soak.py: a server outside, and clients inside that begin and end TCP flows at random."""
+"""The flows of scripts/soak.py.
+
+A server is outside, and clients inside begin and end TCP flows at random.
+"""
 
 import argparse
 import json
@@ -61,7 +64,10 @@ def answer(connection: socket.socket) -> None:
 
 
 def load(seconds: float) -> dict[str, object]:
-    """Some flows each way at any time, each with a controller, an IP version and a length of its own."""
+    """Some flows each way at any time.
+
+    Each has a controller, an IP version and a length of its own.
+    """
     until = time.monotonic() + seconds
     peers = [peer for name in ("HEADWAY_PEER", "HEADWAY_PEER6") if (peer := os.environ.get(name))]
     controllers = CONTROLLERS.read_text().split() if CONTROLLERS.exists() else ["cubic"]

@@ -10,7 +10,8 @@ FIXED_SEED = {"PROPTEST_RNG_SEED": "1", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": 
 RANDOM = "HEADWAY_RANDOM_TESTS"
 """Where this is set in the environment, property tests draw new inputs in each run."""
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""Tests run several at a time. NumPy's threads wait for each other in loops, which takes CPU time."""
+"""Tests run several at a time. NumPy's threads wait for each other in loops, which takes CPU
+time."""
 COLOURS = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "CLICOLOR_FORCE", "COLUMNS")
 CHOICES = (
     "LANGUAGE",
@@ -38,7 +39,8 @@ OWN = {
 Other variables of this kind are defaults of commands, such as HEADWAY_SECONDS.
 """
 SETTINGS = ("HEADWAY_", "PROPTEST_")
-"""So begin the defaults of commands and of property tests: PROPTEST_CASES=1 would make these weaker."""
+"""So begin the defaults of commands and of property tests: PROPTEST_CASES=1 would make these
+weaker."""
 LONGEST_TMPDIR = 30
 NO_PROXY = ("no_proxy", "NO_PROXY")
 LOOPBACK = "localhost,127.0.0.1,::1"

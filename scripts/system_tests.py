@@ -70,7 +70,10 @@ def main() -> int:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """While no other run of these tests goes on, of any folder: both would register the same controllers."""
+    """While no other run of these tests goes on, of any folder.
+
+    Both would register the same controllers.
+    """
     try:
         lock = os.open(LOCK, os.O_RDONLY | os.O_CREAT, 0o644)
     except PermissionError:

@@ -93,7 +93,10 @@ def difference(row: Mapping[str, Any]) -> str:
 
 
 def single(links: Sequence[tuple[Link, Link]]) -> list[str]:
-    """How throughput and delay differ on single links: the medians, and how many links are worse."""
+    """How throughput and delay differ on single links.
+
+    It gives the medians, and how many links are worse.
+    """
     throughput, delay = ([own[k] / other[k] - 1 for own, other in links] for k in (0, 1))
     return [
         f"{short(100 * median(throughput))}%, {short(100 * median(delay))}%",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from witness import Evidence
 
 TRIES = 3
-"""At most so many attempts of one test."""
+"""At most this many attempts of one test."""
 WRONG_TWICE = 2
 
 Outcome = Literal["right", "wrong", "unsure", "skipped"]

@@ -32,9 +32,9 @@ BEAT_S = 0.1
 """A watcher writes a line at least that often, and so says that it has seen all up to then."""
 SAMPLE_S = 0.25
 PATIENCE_S = 5.0
-"""A watcher that says nothing for so long has itself been kept from running."""
+"""A watcher that says nothing for this time has itself been kept from running."""
 WORST = 5
-"""So many stalls are told one by one."""
+"""This many stalls are told one by one."""
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 PRODUCT = re.compile(rb"(?:^|[/\0])(headwayd?|system(?=-[0-9a-f]{16}))(?:-[0-9a-f]+)?(?:\0|$)")
 """In a command line: the agent, the emulator, or the Rust tests' program, which emulates too."""

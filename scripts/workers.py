@@ -1,7 +1,8 @@
-"""Of pytest's worker processes: one that died has not run all of its tests, and so the run has not passed.
+"""Hooks of pytest's worker processes.
 
-By itself xdist starts another worker, which waits for tests that it is never given: with --dist loadfile
-the run hangs (seen with pytest-xdist 3.8). So python_tests.py lets it start none.
+One that died has not run all of its tests, and so the run has not passed. By itself xdist starts
+another worker, which waits for tests that it is never given: with --dist loadfile the run hangs
+(seen with pytest-xdist 3.8). So python_tests.py lets it start none.
 """
 
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 
 NOT_ALL_RAN = 8
-"""pytest's exit code where one has died. To run the failed tests again would not show the others."""
+"""pytest's exit code where one has died. To run the failed tests again would not show the
+others."""
 DIED = pytest.StashKey[bool]()
 
 

@@ -12,7 +12,10 @@ MARK = re.compile(r"(?:[-+*>]|#+|\d+[.)])")
 
 
 def main() -> None:
-    """Wraps each file that needs it, and names it. With folders or files: comments of their code only."""
+    """Wraps each file that needs it, and names it.
+
+    With folders or files: comments of their code only.
+    """
     chosen = [Path(name).resolve() for name in sys.argv[1:]]
     files = [file for file in sources() if any(file.is_relative_to(one) for one in chosen)]
     for file in files if chosen else [*documents(), *sources()]:

@@ -42,7 +42,8 @@ class Server:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self.hangs_s = self.lingers_s = HANGS_S
-        """How long a command may take, and how long what it has started may run on after its end."""
+        """How long a command may take, and how long what it has started may run on after its
+        end."""
         self._start()
 
     def _start(self) -> None:

@@ -32,7 +32,10 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @pytest.fixture(autouse=True)
 def signals_as_before() -> Iterator[None]:
-    """Each test begins with the same handlers, and no signal has come: a command leaves both in its process."""
+    """Each test begins with the same handlers, and no signal has come.
+
+    A command leaves both in its process.
+    """
     before = {one: signal.getsignal(one) for one in ENDING}
     yield
     ending._came.clear()
@@ -83,7 +86,10 @@ def run(drawing_run: Run) -> Run:
 
 @pytest.fixture(scope="session")
 def small_bench(drawing_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a bench of two schemes on two scenarios, whose seed varies something, three runs each."""
+    """The folder of a bench of two schemes on two scenarios, three runs each.
+
+    Their seed varies something.
+    """
     out = tmp_path_factory.mktemp("bench")
     done = drawing_run(
         *("bench", "--schemes", "newreno,cubic", "--scenario", "pantheon-default,synthetic-att"),
@@ -106,8 +112,8 @@ def recorded_traces() -> dict[str, str]:
 def browser() -> Iterator[Browser]:
     """A headless Chromium; the test is skipped where none is installed.
 
-    While it runs Playwright has an event loop running in this thread, where nobody else can have one: it ends with
-    its module.
+    While it runs Playwright has an event loop running in this thread, where nobody else can have
+    one: it ends with its module.
     """
     path = next(
         (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None

@@ -1,7 +1,7 @@
 """A cluster in this process: the few functions of Ray that `headway.runs.many_machines` calls.
 
-It shows what we ask of Ray, and what we do with its answers. What Ray itself does, tests/ray_on_two_nodes.py
-shows where it is installed.
+It shows what we ask of Ray, and what we do with its answers. What Ray itself does,
+tests/ray_on_two_nodes.py shows where it is installed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ class RaySystemError(RayError):
 
 
 class FakeRay:
-    """Nodes, with the number of cores of each. A task is carried out when somebody waits, the last one first."""
+    """Nodes, with the number of cores of each.
+
+    A task is carried out when somebody waits, the last one first.
+    """
 
     exceptions = SimpleNamespace(
         RayError=RayError,

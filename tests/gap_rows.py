@@ -32,7 +32,10 @@ def finished(task, throughput=10.0, delay=100.0, **more):
 
 
 def compared(values, settings, scenario=NETWORK, scheme="cubic"):
-    """The row of a scheme whose `values` are (simulator, emulator) keywords of `finished` for each pair."""
+    """The row of a scheme.
+
+    Its `values` are (simulator, emulator) keywords of `finished` for each pair.
+    """
     assert len(values) >= settings.runs
     by_key = {}
     for seed, pair in zip(plan.all_seeds(settings), values, strict=False):

@@ -1,7 +1,8 @@
-"""Speaks as headwayd does, for tests of who asks it: registers nothing, and names a controller that any Linux has.
+"""Speaks as headwayd does, for tests of who asks it.
 
-A learned scheme that it "serves" is in truth the kernel's Cubic. What it counts is made up: one more flow each time
-it is asked, and of the guard as many trips as STAND_IN_TRIPS says.
+It registers nothing, and names a controller that any Linux has. A learned scheme that it "serves"
+is in truth the kernel's Cubic. What it counts is made up: one more flow each time it is asked, and
+of the guard as many trips as STAND_IN_TRIPS says.
 """
 
 import argparse

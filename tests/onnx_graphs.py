@@ -6,7 +6,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 def card_of(net, name="mine"):
-    """A card for observations of two or three features and outputs that choose among so many windows."""
+    """A card for observations of two or three features.
+
+    Its outputs choose among so many windows.
+    """
     action = {
         "kind": "discrete",
         "choices": [float(n) for n in range(net["layers"][-1])],

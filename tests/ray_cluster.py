@@ -46,7 +46,10 @@ def wait_for(beginning: str, among: set[int] | None = None) -> int:
 
 
 def start(temporary: str, *options: str) -> None:
-    """Starts a node with one core. On a busy machine Ray gives up after some seconds: it is told again."""
+    """Starts a node with one core.
+
+    On a busy machine Ray gives up after some seconds: it is told again.
+    """
     ray = [sys.executable, "-c", "from ray.scripts.scripts import main; main()"]
     node = [*ray, "start", "--num-cpus=1", "--disable-usage-stats", *options]
     log = Path(temporary, "start.log")

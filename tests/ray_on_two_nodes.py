@@ -43,7 +43,10 @@ def headway(*arguments):
 
 
 def on_cluster(kill, output, *arguments):
-    """What it prints on standard output and on standard error, and the processes that were killed."""
+    """What it prints on standard output and on standard error.
+
+    Also the processes that were killed.
+    """
     command = [*NAMESPACES, *as_root(), sys.executable, CLUSTER, kill, output, *arguments]
     done = subprocess.run([*map(str, command)], check=False, capture_output=True, text=True, timeout=HANGS_S)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,7 @@
-"""Whether two folders have the same results, but for when, where and in which time they were made."""
+"""Whether two folders have the same results.
+
+When, where and in which time they were made may differ.
+"""
 
 import json
 

@@ -42,7 +42,7 @@ def emulated(tmp_path, monkeypatch):
 
 @pytest.fixture
 def failing(monkeypatch):
-    """A function that makes every run fail but the first so many, with an error."""
+    """A function that makes every run fail but the first this many, with an error."""
 
     def fail(after, error):
         begun = []

@@ -15,7 +15,10 @@ WIDTHS = (1400, 800, 390)
 
 @pytest.fixture
 def open_report(browser):
-    """Opens a file in a window of its own; a complaint on the console or an attempt to fetch fails the test."""
+    """Opens a file in a window of its own.
+
+    A complaint on the console or an attempt to fetch fails the test.
+    """
     contexts, complaints = [], []
 
     def call(path, fragment="", **options):
@@ -291,7 +294,10 @@ MOST_ELEMENTS = 30_000
 
 @pytest.fixture(scope="session")
 def twenty_schemes(fair_bench, tmp_path_factory):
-    """The page of a real bench, its schemes repeated under other names and its flows doubled twice."""
+    """The page of a real bench.
+
+    Its schemes are repeated under other names, and its flows are doubled twice.
+    """
     bench = read_bench(fair_bench.parent)
     facts = bench.facts | {"scenarios": []}
     runs, series = [], []

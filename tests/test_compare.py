@@ -205,7 +205,10 @@ THROUGHPUT_ALONE = {"delay_p95_ms": None, "loss": None}
 
 
 def zones_of_throughput(runs, ahead, spread):
-    """How often a scheme that is ahead by so much on average lies in each zone, of TRIALS samples of runs."""
+    """How often a scheme that is ahead by so much on average lies in each zone.
+
+    There are TRIALS samples of runs.
+    """
     random = np.random.default_rng(7)
     counts = dict.fromkeys(Zone, 0)
     for _ in range(TRIALS):
@@ -218,7 +221,10 @@ def zones_of_throughput(runs, ahead, spread):
 
 @pytest.mark.parametrize("ahead", [0.01, -0.01])
 def test_a_scheme_that_is_ahead_by_the_margin_is_called_better_in_a_fortieth_of_all_cases(ahead):
-    """The worst case: by less than the margin the two are equal. The interval's other side is as often wrong."""
+    """The worst case: by less than the margin the two are equal.
+
+    The interval's other side is as often wrong.
+    """
     found = zones_of_throughput(30, ahead, 0.02)
     said = Zone.BETTER if ahead > 0 else Zone.WORSE
     assert found[said] == pytest.approx(0.025, abs=0.01)
@@ -226,7 +232,10 @@ def test_a_scheme_that_is_ahead_by_the_margin_is_called_better_in_a_fortieth_of_
 
 
 def test_what_is_equal_by_definition_is_not_called_better():
-    """0.8% ahead, which each of 80% of samples shows to be more than 0: within the margin it counts as equal."""
+    """0.8% ahead, which each of 80% of samples shows to be more than 0.
+
+    Within the margin it counts as equal.
+    """
     found = zones_of_throughput(30, 0.008, 0.015)
     assert found[Zone.BETTER] <= 0.025
     assert found[Zone.NOT_WORSE] + found[Zone.EQUAL] >= 0.975
@@ -240,7 +249,10 @@ def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_equal():
 @pytest.mark.parametrize("runs", [12, 30])
 @pytest.mark.parametrize(("ahead", "wrong"), [(-0.0101, Zone.NOT_WORSE), (0.0101, Zone.NOT_BETTER)])
 def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_not_worse_or_not_better(ahead, wrong, runs):
-    """Just beyond the margin, and so varied that hardly any interval lies within it: it would be called equal."""
+    """Just beyond the margin, and so varied that hardly any interval lies within it.
+
+    It would be called equal.
+    """
     found = zones_of_throughput(runs, ahead, 0.05)
     assert found[Zone.EQUAL] == 0
     assert found[wrong] == pytest.approx(0.025, abs=0.01)
@@ -248,7 +260,10 @@ def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_not_worse
 
 @pytest.mark.parametrize("schemes", [5, 10])
 def test_schemes_that_are_behind_by_the_margin_are_seldom_called_worse_than_the_best(schemes):
-    """All but the best are 1% behind, which counts as equal: in a twentieth of all trials one is called worse."""
+    """All but the best are 1% behind, which counts as equal.
+
+    In a twentieth of all trials one is called worse.
+    """
     random = np.random.default_rng(8)
     wrong = 0
     for _ in range(TRIALS):

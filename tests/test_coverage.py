@@ -44,7 +44,10 @@ def test_a_share_of_all_runs_has_an_interval():
 
 @pytest.mark.parametrize(("share", "runs"), [(0.3, 40), (0.02, 50), (0.98, 50), (0.9, 50), (0.95, 20)])
 def test_each_side_of_a_shares_interval_is_seldom_wrong_near_0_and_1_too(share, runs):
-    """Of all counts, by their probabilities. Wilson's interval of 20 runs at 0.95 is too low in 7.6%."""
+    """Of all counts, by their probabilities.
+
+    Wilson's interval of 20 runs at 0.95 is too low in 7.6%.
+    """
     counts = np.arange(runs + 1)
     likely = binom.pmf(counts, runs, share)
     low, high = np.transpose([share_interval(int(count), runs) for count in counts])
@@ -98,7 +101,10 @@ def test_a_mean_with_a_long_tail_is_covered_less_often_than_the_interval_in_use_
 
 @pytest.mark.parametrize(("n", "share"), [(20, 0.08), (30, 0.04), (50, 0.04), (50, 0.15)])
 def test_a_mean_with_rare_runaways_is_covered_only_once_one_was_met(n, share):
-    """A few runs lose 10 to 30%, all others 0.1%. Samples without a runaway cannot know: they are missed."""
+    """A few runs lose 10 to 30%, all others 0.1%.
+
+    Samples without a runaway cannot know: they are missed.
+    """
     random = np.random.default_rng(8)
     truth = (1 - share) * 0.1 + share * 20
     met, hits = 0, 0
@@ -113,7 +119,10 @@ def test_a_mean_with_rare_runaways_is_covered_only_once_one_was_met(n, share):
 
 
 def blocks_of_five(blocks):
-    """Draws independent blocks of five runs, which see the same: one normal number a block, and noise a run."""
+    """Draws independent blocks of five runs, which see the same.
+
+    There is one normal number a block, and noise a run.
+    """
 
     def draw(random):
         return list(np.repeat(random.normal(2, 1, blocks), 5) + random.normal(0, 0.3, 5 * blocks))
@@ -132,7 +141,10 @@ def test_runs_that_are_alike_in_blocks_are_seldom_covered_as_independent_ones():
 
 
 def test_runs_without_a_value_in_a_row_make_no_interval_narrower():
-    """Blocks of ten runs that see the same. Half of 200 runs in a row have a value: ten blocks of them."""
+    """Blocks of ten runs that see the same.
+
+    Half of 200 runs in a row have a value: ten blocks of them.
+    """
 
     def draw(random):
         return list(np.repeat(random.normal(2, 1, 10), 10) + random.normal(0, 0.3, 100))
@@ -152,10 +164,11 @@ def test_the_wide_intervals_of_many_comparisons_are_as_wide_as_they_say():
 
 
 def test_random_offsets_of_one_recording_cover_its_own_mean():
-    """Of a recording, runs at random offsets cover the mean over all of its offsets, at least as often as said.
+    """Runs at random offsets of a recording cover the mean over all of its offsets.
 
-    A recording of 140 s whose rate is alike for seconds, and 30 runs of 100 s in it, which overlap. The truth is
-    the mean over all offsets: what the interval says nothing of is another recording.
+    They do so at least as often as said. A recording of 140 s whose rate is alike for seconds, and
+    30 runs of 100 s in it, which overlap. The truth is the mean over all offsets: what the interval
+    says nothing of is another recording.
     """
     random = np.random.default_rng(3)
     rate = np.zeros(140)
@@ -171,7 +184,10 @@ def test_random_offsets_of_one_recording_cover_its_own_mean():
 
 @pytest.mark.parametrize("n", [3, 5, 10, 30])
 def test_a_ratio_of_means_is_covered_as_often_as_it_says(n):
-    """Pairs on networks that differ a lot: the second of each has 1.5 times the first, and noise."""
+    """Pairs on networks that differ a lot.
+
+    The second of each has 1.5 times the first, and noise.
+    """
 
     def draw(random):
         first = random.uniform(5, 20, n)
@@ -220,7 +236,10 @@ def test_trainings_and_recordings_are_the_samples():
 
 @pytest.mark.parametrize(("of_recordings", "of_trainings"), [(1.0, 0.1), (1.0, 1.0), (0.1, 1.0)])
 def test_a_mean_over_recordings_covers_what_recordings_and_trainings_add(of_recordings, of_trainings):
-    """Five recordings meet the same five trainings. Where both differ the interval is wider than needed."""
+    """Five recordings meet the same five trainings.
+
+    Where both differ the interval is wider than needed.
+    """
 
     def draw(random):
         recording, training = random.normal(0, of_recordings, (5, 1)), random.normal(0, of_trainings, 5)
@@ -321,7 +340,10 @@ def of_runs(values):
 
 @pytest.mark.parametrize(("levels", "least"), [(1, None), (12, None), (12, 8)])
 def test_a_claim_that_is_true_at_its_bound_seldom_fails(levels, least):
-    """The worst case of the first kind of error: every level is exactly what it has to be at least."""
+    """The worst case of the first kind of error.
+
+    Every level is exactly what it has to be at least.
+    """
     random = np.random.default_rng(11)
     failed = 0
     for _ in range(TRIALS):
@@ -334,7 +356,10 @@ def test_a_claim_that_is_true_at_its_bound_seldom_fails(levels, least):
 
 @pytest.mark.parametrize(("levels", "least"), [(1, None), (4, None), (4, 1), (6, 3)])
 def test_a_claim_that_is_false_seldom_holds(levels, least):
-    """The worst case of the second: too few levels are true, by far, and all others lie exactly at the bound."""
+    """The worst case of the second: too few levels are true, by far.
+
+    All others lie exactly at the bound.
+    """
     random = np.random.default_rng(12)
     true = (levels if least is None else least) - 1
     held = 0
@@ -347,7 +372,10 @@ def test_a_claim_that_is_false_seldom_holds(levels, least):
 
 @pytest.mark.parametrize("samples", [5, 10])
 def test_a_claim_of_more_seldom_holds_where_each_level_is_at_the_margin(samples):
-    """None is more by the margin, and one that is taken for more is enough, for the others do no harm beside it."""
+    """None is more by the margin, and one that is taken for more is enough.
+
+    The others do no harm beside it.
+    """
     random = np.random.default_rng(14)
     held = 0
     for _ in range(TRIALS):
@@ -376,11 +404,14 @@ def test_runs_that_seldom_differ_are_seldom_taken_for_certain(samples):
 
 @pytest.mark.parametrize("samples", [5, 30])
 def test_values_that_differ_by_a_hair_are_no_more_certain_than_equal_ones(samples):
-    """No cliff: a run that is off by less than a hundredth of the margin, or one that is off by more."""
+    """No cliff.
+
+    A run is off by less than a hundredth of the margin, or one is off by more.
+    """
     for off in (0.0, 1e-9, 1e-6, 1e-4, 0.002, 0.05):
         values = [0.0] * (samples - 1) + [off]
         ours = Estimate.of(lambda level, v=values: mean(v, level=level), values)
-        # Equal runs leave open up to so many points; here a tenth of that is asked for.
+        # Equal runs leave open up to this many points; here a tenth of that is asked for.
         bound = 0.1 * may_differ(samples, 0.95)
         assert judge("x", "", "", ours, "points", high=bound).verdict is Verdict.OPEN, off
 
@@ -396,7 +427,10 @@ def test_values_most_of_which_differ_are_judged_by_their_interval_alone():
 
 
 def test_the_group_of_two_that_leaves_more_open_counts():
-    """Five trainings that are all the same beside ten that vary: the five may hide one in two or so."""
+    """Five trainings that are all the same beside ten that vary.
+
+    The five may hide one in two or so.
+    """
     equal, varied = [1.0] * 5, [float(k) for k in range(10)]
     assert reach([varied, equal], 0.1, 0.95) == pytest.approx(1 - 0.05 ** (1 / 5))
     assert reach([[1.0] * 50, equal], 0.1, 0.95) == pytest.approx(1 - 0.05 ** (1 / 5))
@@ -415,7 +449,10 @@ def test_a_claim_that_equal_schemes_differ_fails():
 
 @pytest.mark.parametrize("least", [None, 11])
 def test_a_claim_of_more_seldom_fails_where_all_levels_but_one_are_more_by_exactly_the_margin(least):
-    """One level is more by far, so that not all are equal; levels at the margin are no more and no less."""
+    """One level is more by far, so that not all are equal.
+
+    Levels at the margin are no more and no less.
+    """
     random = np.random.default_rng(16)
     failed = 0
     for _ in range(TRIALS):
@@ -426,9 +463,10 @@ def test_a_claim_of_more_seldom_fails_where_all_levels_but_one_are_more_by_exact
 
 
 def verdicts_beside_the_rule(ours, rule):
-    """How often a claim about Owl gets each verdict, whose levels have these means for Owl and for the rule.
+    """How often a claim about Owl gets each verdict.
 
-    Each of them has to be at least 0. It has ten runs with a standard deviation of 1.
+    Its levels have these means for Owl and for the rule. Each of them has to be at least 0. It has
+    ten runs with a standard deviation of 1.
     """
     random = np.random.default_rng(17)
 

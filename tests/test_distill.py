@@ -1,4 +1,7 @@
-"""Distilling: whole numbers as the C of `nets.h` computes them, gradients, and a whole distillation."""
+"""Distilling.
+
+It tests whole numbers as the C of `nets.h` computes them, gradients, and a whole distillation.
+"""
 
 import json
 from itertools import pairwise
@@ -32,7 +35,10 @@ def random_tensors(random):
 
 
 def model(folder, tensors, change=0, wrong=None):
-    """A folder whose golden outputs NumPy computed, one off by `change` in 1/65536; `wrong` tensors instead."""
+    """A folder whose golden outputs NumPy computed, one off by `change` in 1/65536.
+
+    `wrong` tensors may stand instead.
+    """
     agent = dict(load("aurora-v2").card["agent"])
     agent["observation"] = agent["observation"] | {"history": 6}
     inputs = np.random.default_rng(7).integers(0, 256, (512, 30)).astype(np.uint8)

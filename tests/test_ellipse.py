@@ -25,7 +25,10 @@ def with_moments(n, mean, covariance):
 
 
 def test_the_published_example():
-    """Johnson and Wichern, example 5.3: 42 microwave ovens; T-squared of (0.562, 0.589) is 1.30 against 6.62."""
+    """Johnson and Wichern, example 5.3: 42 microwave ovens.
+
+    T-squared of (0.562, 0.589) is 1.30 against 6.62.
+    """
     inverse = np.array([[203.018, -163.391], [-163.391, 200.228]])
     ellipse = mean_ellipse(*with_moments(42, (0.564, 0.603), np.linalg.inv(inverse)))
     covariance = np.array([[ellipse.xx, ellipse.xy], [ellipse.xy, ellipse.yy]])
@@ -55,7 +58,10 @@ def test_it_covers_the_true_means_as_often_as_it_says():
 
 @pytest.mark.parametrize(("blocks", "runs"), [(12, 60), (7, 38)])
 def test_an_ellipse_of_blocks_covers_the_true_means_as_often_as_it_says(blocks, runs):
-    """Five or six neighbours see the same. As independent runs they would cover the means in fewer than 60%."""
+    """Five or six neighbours see the same.
+
+    As independent runs they would cover the means in fewer than 60%.
+    """
     random_ = np.random.default_rng(9)
     trials, plain, blocked = 2000, 0, 0
     ends = np.cumsum([len(part) for part in np.array_split(range(runs), blocks)])

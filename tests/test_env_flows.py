@@ -23,7 +23,10 @@ queue = "1bdp"
 
 @pytest.fixture
 def config(tmp_path):
-    """A configuration over one bottleneck that three learning flows share, the last of which joins later."""
+    """A configuration over one bottleneck that three learning flows share.
+
+    The last of them joins later.
+    """
     path = tmp_path / "shared.toml"
     path.write_text(SHARED + "[[flow]]\ncount = 2\n[[flow]]\nstart = '1s'\n[[flow]]\nscheme = 'cubic'\n")
 

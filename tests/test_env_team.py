@@ -1,4 +1,7 @@
-"""Flows that are tuned together: who sees what, who is rewarded for what, and flows that come and go."""
+"""Flows that are tuned together.
+
+It tests who sees what, who is rewarded for what, and flows that come and go.
+"""
 
 import copy
 import warnings

@@ -160,7 +160,10 @@ def test_a_reset_mask_resets_only_those():
 
 
 def test_measurements_are_those_of_the_network(short):
-    """Conservation over an episode: what was delivered fits the link, and the RTT is no less than the way's."""
+    """Conservation over an episode.
+
+    What was delivered fits the link, and the RTT is no less than the way's.
+    """
     environments = HeadwayVectorEnv(EnvConfig.of(table(scenarios=[short], initial_rate=[3.0, 3.0])), 4)
     environments.reset(seed=2)
     sums = np.zeros((4, 4))

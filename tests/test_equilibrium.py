@@ -1,4 +1,7 @@
-"""Senders that follow the gradient of section V's utility settle on owl-nash where Eq. 9 and Eq. 10 say."""
+"""Senders that follow the gradient of section V's utility settle where Eq. 9 and Eq. 10 say.
+
+The scenario is owl-nash.
+"""
 
 import pytest
 

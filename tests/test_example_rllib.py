@@ -1,4 +1,7 @@
-"""`examples/train_rllib.py` writes what RLlib trained as a model folder. It runs here without Ray."""
+"""`examples/train_rllib.py` writes what RLlib trained as a model folder.
+
+It runs here without Ray.
+"""
 
 import importlib.util
 from pathlib import Path
@@ -22,7 +25,10 @@ def example():
 
 @pytest.fixture
 def weights():
-    """As RLlib 2.60 names those of a policy with layers of 32 and 16: mean and log of the standard deviation."""
+    """Names of weights as RLlib 2.60 has them, of a policy with layers of 32 and 16.
+
+    The outputs are mean and log of the standard deviation.
+    """
     random = np.random.default_rng(1)
     shapes = {f"{HIDDEN}.0": (32, 30), f"{HIDDEN}.2": (16, 32), "pi.net.mlp.0": (2, 16)}
     named = {f"{name}.weight": random.normal(0, 0.3, shape) for name, shape in shapes.items()}

@@ -1,4 +1,7 @@
-"""`examples/train_sb3.py` and its page, as far as they go without PyTorch; tests/train runs the rest."""
+"""`examples/train_sb3.py` and its page, as far as they go without PyTorch.
+
+tests/train runs the rest.
+"""
 
 import ast
 import importlib.util

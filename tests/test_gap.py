@@ -33,7 +33,10 @@ def test_a_constant_difference_has_an_interval_of_no_width():
 
 
 def test_the_interval_is_that_of_the_differences_of_pairs():
-    """Networks differ a lot from seed to seed, worlds little: only pairs show it. Scipy's BCa says the same."""
+    """Networks differ a lot from seed to seed, worlds little: only pairs show it.
+
+    Scipy's BCa says the same.
+    """
     draw = random.Random(5)
     values = [(t := draw.uniform(2, 20), t * (1 + draw.gauss(0.02, 0.01))) for _ in range(30)]
     row = compared([({"throughput": s}, {"throughput": e}) for s, e in values], Settings(runs=30))
@@ -195,7 +198,10 @@ ASKED = ("gap", "--schemes", "cubic,udp-cubic", "--scenario", "pantheon-default"
 
 @pytest.fixture
 def emulated(tmp_path):
-    """A folder in which the emulated runs of ASKED have finished: the first with kernel Cubic was unfit."""
+    """A folder in which the emulated runs of ASKED have finished.
+
+    The first with kernel Cubic was unfit.
+    """
     kept = store.Store(tmp_path / "out")
     for number, task in enumerate(plan.tasks(EMU, [NETWORK], ["cubic", "udp-cubic"], Settings(3, 4.0))):
         unfit = "the emulator was 3 ms late; fewer --jobs" if number == 0 else None

@@ -12,7 +12,10 @@ from headway.report.svg import standalone
 
 
 def in_three(triples, scenario=NETWORK, scheme="owl", runs=None):
-    """The row of a learned scheme, of (simulator, emulator, kernel) keywords of `finished` for each seed."""
+    """The row of a learned scheme.
+
+    It is of (simulator, emulator, kernel) keywords of `finished` for each seed.
+    """
     settings = Settings(runs=runs or len(triples))
     by_key = {}
     for seed, values in zip(plan.all_seeds(settings), triples, strict=False):

@@ -143,7 +143,10 @@ def test_files_that_tests_make_can_be_read_by_others_whatever_the_starter_hides(
 
 
 def test_the_starters_settings_are_not_those_of_tests():
-    """What chooses tests, what commands take for defaults, and a proxy that knows no server here."""
+    """What chooses tests, what commands take for defaults, and a proxy.
+
+    The proxy knows no server here.
+    """
     given = {
         "PYTEST_ADDOPTS": "-k nothing",
         "PYTHONOPTIMIZE": "1",
@@ -181,7 +184,10 @@ def test_training_covers_the_crates_and_not_their_tests():
 
 
 def test_training_covers_what_its_files_import():
-    """A change there asks for the tests of training too: such a file belongs in IMPORTED, and no other."""
+    """A change there asks for the tests of training too.
+
+    Such a file belongs in IMPORTED, and no other.
+    """
     names = set(train_tests.covered(train_tests.COVERED))
     found = modules_of(ROOT / "python" / "headway")
     modules = {module: file.relative_to(ROOT).as_posix() for module, file in found.items()}

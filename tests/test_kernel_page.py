@@ -45,7 +45,7 @@ VARIANTS = {
 
 
 def hook(variant, ns, **others):
-    """An acknowledgement that takes so long, 40 ns of which its counting takes."""
+    """An acknowledgement that takes this long, 40 ns of which its counting takes."""
     row = {"variant": variant, "path": "unshaped, TSO", "ns_an_ack": ns, "counting_ns": 40.0}
     return row | {"guard_trips_a_second": 0.0, "reports_a_second": 99.0, "acks_a_second": 100.0} | others
 

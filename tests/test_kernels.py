@@ -1,4 +1,7 @@
-"""What `make test-kernels` says of a kernel, on what a virtual machine may have written: no kernel boots here."""
+"""What `make test-kernels` says of a kernel, on what a virtual machine may have written.
+
+No kernel boots here.
+"""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""The packages of `headway` have an order: each imports only lower ones, and no modules form a cycle."""
+"""The packages of `headway` have an order.
+
+Each imports only lower ones, and no modules form a cycle.
+"""
 
 import ast
 import re
@@ -39,7 +42,10 @@ def imports(module: str, file: Path) -> list[tuple[str, list[str]]]:
 
 
 def imports_of(module: str, modules: dict[str, Path]) -> set[str]:
-    """Those of `modules` that the module imports. A name that is no module belongs to where it is taken from."""
+    """Those of `modules` that the module imports.
+
+    A name that is no module belongs to where it is taken from.
+    """
     found = set()
     for base, names in imports(module, modules[module]):
         found.update({name if name in modules else base for name in names} or {base})

@@ -1,4 +1,7 @@
-"""Learners: what a flow of Rax has learned, made, read back, listed, and refused where it is not whole."""
+"""Learners: what a flow of Rax has learned.
+
+It is made, read back, listed, and refused where it is not whole.
+"""
 
 import json
 import shutil

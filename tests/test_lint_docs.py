@@ -1,8 +1,11 @@
-"""`make lint` finds private words in documents and code, and long lines, broken links and missing files."""
+"""`make lint` finds private words and long lines in documents and code.
+
+It also finds broken links and missing files.
+"""
 
 import pytest
 
-from lint_docs import ROOT, UNCHECKED, code_faults, faults, long_comments, main, sources
+from lint_docs import ROOT, UNCHECKED, code_faults, faults, long_prose, main, sources
 from wrap_docs import with_wrapped_comments, wrapped
 
 
@@ -75,6 +78,8 @@ def test_what_nobody_writes_by_hand_has_no_fault(page, text):
         ("a.rs", "let q = '\"'; // lost by chance\n", 1),
         ("a.rs", 'let x = r#"a "word", lost by chance"#;\n', 1),
         ("a.rs", "/* one\nlost by chance */\n", 2),
+        ("a.h", "/*\n * Packets lost by\n * chance.\n */\n", 2),
+        ("a.c", 'int x;\n\nchar *s = "lost by chance"; /* fine */\n', 3),
         ("a.toml", "x = 1\ny = 2  # lost by chance\n", 2),
         ("a.toml", "# Lost by\n# chance.\n", 1),
         ("a.toml", 'description = "lost by chance"\n', 1),
@@ -139,7 +144,40 @@ def test_prose_is_wrapped_and_nothing_else(text, better):
 def test_a_long_comment_is_a_fault_and_long_code_is_none(tmp_path):
     file = tmp_path / "a.rs"
     file.write_text(f"// fine\nlet x = y; // {WORDS}and more\n    // {WORDS}\n// https://{'x' * 100}\n")
-    assert long_comments(file) == [f"{file}:3: 102 columns; wrap it at 100: scripts/wrap_docs.py"]
+    assert long_prose(file) == [f"{file}:3: 102 columns; wrap it at 100: scripts/wrap_docs.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("a.py", f'"""{WORDS}and more"""\n', "1: 109 columns"),
+        ("a.py", f'def f():\n    """One.\n\n    {WORDS}more.\n    """\n', "4: 104 columns"),
+        ("a.py", f'class A:\n    x: int\n    r"""{WORDS}more"""\n', "3: 110 columns"),
+        ("a.c", f"/* {WORDS}more */\n", "1: 105 columns"),
+        ("a.h", f"/*\n * One.\n * {WORDS}more\n */\n", "3: 102 columns"),
+        ("a.cc", f"\t\t/* {WORDS[15:]}more */\n", "1: 106 columns"),
+    ],
+)
+def test_a_long_line_of_a_docstring_or_of_a_block_comment_is_a_fault(tmp_path, name, text, fault):
+    file = tmp_path / name
+    file.write_text(text)
+    assert long_prose(file) == [f"{file}:{fault}; wrap it at 100"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", f'x = """\n{WORDS}and more\n"""\n'),
+        ("a.py", f'print("{WORDS}and more")\n'),
+        ("a.py", f'"""Where:\n\n    https://{"x" * 100}\n"""\n'),
+        ("a.c", f"int x; /* {WORDS}more */\n"),
+        ("a.c", f"/*\n * https://{'x' * 100}\n */\n"),
+        ("a.c", f'/* One. */\nchar *x = "{WORDS}more";\n/* Two. */\n'),
+    ],
+)
+def test_a_long_line_of_code_or_a_long_word_is_none(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert long_prose(tmp_path / name) == []
 
 
 @pytest.mark.parametrize(

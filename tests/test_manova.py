@@ -163,7 +163,10 @@ def test_where_no_pair_of_runs_differs_from_another_a_small_difference_tells_not
 
 @pytest.mark.parametrize("in_pairs", [True, False])
 def test_one_run_that_is_off_by_a_hair_makes_no_small_difference_certain(in_pairs):
-    """Of 30 runs that are equal but for a millionth, up to 9.5% may differ by 10%, as of equal ones."""
+    """Of 30 runs that are equal but for a millionth, up to 9.5% may differ by 10%.
+
+    The same holds of equal ones.
+    """
     a, b = [100.0] * 29 + [100.0001], [100.9] * 30
     assert not Pairwise({"a": a, "b": b}, in_pairs=in_pairs).differ("a", "b")
     # Nor does one that is really off: of 29 equal runs up to 9.8% may differ.
@@ -260,7 +263,10 @@ def test_groups_that_are_alike_are_seldom_told_apart():
 
 
 def test_runs_of_one_place_are_blocks_as_in_a_formula_with_both_factors():
-    """statsmodels' own formula, "quantities ~ group + block", on groups whose runs share what their places are."""
+    """statsmodels' own formula, "quantities ~ group + block".
+
+    It is on groups whose runs share what their places are.
+    """
     import pandas
     from statsmodels.multivariate.manova import MANOVA
 
@@ -279,9 +285,10 @@ def test_runs_of_one_place_are_blocks_as_in_a_formula_with_both_factors():
 
 
 def p_values(rows, in_blocks):
-    """Of Wilks, Pillai, Hotelling and Lawley, and Roy, of many trials at once: Rencher, section 6.1.
+    """The statistics of Wilks, Pillai, Hotelling and Lawley, and Roy, of many trials at once.
 
-    `rows` has an axis each for trials, groups, runs (or blocks) and quantities. The result is of shape (trials, 4).
+    See Rencher, section 6.1. `rows` has an axis each for trials, groups, runs (or blocks) and
+    quantities. The result is of shape (trials, 4).
     """
     _, groups, runs, p = rows.shape
     whole = rows - rows.mean(axis=(1, 2), keepdims=True)
@@ -319,10 +326,11 @@ def p_values(rows, in_blocks):
     ids=["independent runs", "trainings", "runs of one seed, which share something"],
 )
 def test_a_claim_that_groups_differ_which_do_not_seldom_holds(runs, shared, in_blocks, least):
-    """It needs all four statistics, of which Pillai's has the largest p near 0.05: it holds in 5% or somewhat less.
+    """It needs all four statistics, of which Pillai's has the largest p near 0.05.
 
-    Runs of one seed meet the same network, which the test does not know of unless they are trainings. Then groups
-    seem more alike than they are, and the claim holds in fewer trials.
+    It holds in 5% or somewhat less. Runs of one seed meet the same network, which the test does not
+    know of unless they are trainings. Then groups seem more alike than they are, and the claim
+    holds in fewer trials.
     """
     random = np.random.default_rng(24)
     shape = (2000, 18, runs, 3)

@@ -1,4 +1,7 @@
-"""Model folders: written whole or not at all, shown, and as ONNX; ONNX Runtime is the outside world."""
+"""Model folders: written whole or not at all, shown, and as ONNX.
+
+ONNX Runtime is the outside world.
+"""
 
 import itertools
 import json
@@ -58,7 +61,10 @@ def masked(mask, tensors, x):
 
 
 def by_hand(net, tensors, observations):
-    """The outputs for one flow's observations, in double precision, by the formulas of PyTorch's documentation."""
+    """The outputs for one flow's observations, in double precision.
+
+    They are by the formulas of PyTorch's documentation.
+    """
     t = {name: tensor.astype(float) for name, tensor in tensors.items()}
     kind, recurrent = net["kind"], 0 if net["kind"] == "mlp" else net.get("recurrent_layers", 1)
     hidden = [np.zeros(units) for units in net["layers"][1 : 1 + recurrent]]
@@ -330,7 +336,10 @@ def test_a_graph_is_not_written_over_the_model_that_it_is_of(run, tmp_path, name
 
 @pytest.mark.parametrize(("limit", "layers"), [(1e9, 2), (0.7, 3)])
 def test_observations_are_normalised_within_the_network_as_vec_normalize_does(limit, layers):
-    """Stable-Baselines3's formula: (x - mean) / sqrt(var + epsilon), clipped. The last input never varied."""
+    """Stable-Baselines3's formula: (x - mean) / sqrt(var + epsilon), clipped.
+
+    The last input never varied.
+    """
     rng = np.random.default_rng(1)
     mean, var = np.array([3.0, -2.0, 0.5, 7.0]), np.array([4.0, 0.25, 1e-3, 0.0])
     statistics = SimpleNamespace(mean=mean, var=var, count=1e6)

@@ -14,7 +14,7 @@ LOW, HIGH = np.full(3, -100.0), np.full(3, 100.0)
 
 
 def normaliser_of(mean, std):
-    """Statistics after so many samples, which began with 0.0001 of mean 0 and variance 1."""
+    """Statistics after this many samples, which began with 0.0001 of mean 0 and variance 1."""
     mean, count = np.asarray(mean), SAMPLES + 1e-4
     var = (np.asarray(std) ** 2 * SAMPLES + 1e-4 + mean**2 * 1e-4 * SAMPLES / count) / count
     return SimpleNamespace(obs_rms=SimpleNamespace(mean=mean, var=var, count=count), epsilon=1e-8, clip_obs=10.0)

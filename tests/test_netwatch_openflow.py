@@ -1,4 +1,7 @@
-"""The OpenFlow source against switches that are made up: their messages are written down from OpenFlow 1.3.5."""
+"""The OpenFlow source against switches that are made up.
+
+Their messages are written down from OpenFlow 1.3.5.
+"""
 
 import asyncio
 import json
@@ -100,7 +103,10 @@ class FakeSwitch:
                     self.say(MULTIPART_REPLY, xid, struct.pack("!HH4x", asked, 0))
 
     def answer_role(self, xid, role, generation):
-        """As 6.3.6 has it: a generation older than the last is refused, and NOCHANGE changes neither."""
+        """As 6.3.6 has it.
+
+        A generation older than the last is refused, and NOCHANGE changes neither.
+        """
         now = self.elections.pop(0) if len(self.elections) > 1 else self.elections[0]
         self.roles.append((role, generation))
         if now is None:
@@ -121,8 +127,8 @@ class FakeSwitch:
 def honest(packets_a_second=100, pace=1.0):
     """Two ports and the switch's own, in two parts: a tenth of what comes in stays.
 
-    Its clock counts tenths of a second, so each interval has whole packets, however long it was. It runs `pace`
-    times as fast as ours.
+    Its clock counts tenths of a second, so each interval has whole packets, however long it was. It
+    runs `pace` times as fast as ours.
     """
     begun = time.monotonic()
 

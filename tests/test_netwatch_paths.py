@@ -1,4 +1,8 @@
-"""Paths from ledgers: by vectors worked out by hand, and as the simulator's own senders are told."""
+"""Paths from ledgers.
+
+They are compared with vectors worked out by hand, and with what the simulator's own senders are
+told.
+"""
 
 import asyncio
 import codecs
@@ -64,7 +68,10 @@ def chain(text=CHAIN):
 
 
 def read(watch, clock, switch, *ports):
-    """Each port: rx_packets, rx_bytes, tx_packets, tx_bytes; by the switch's clock it is 500 s earlier."""
+    """Each port: rx_packets, rx_bytes, tx_packets, tx_bytes.
+
+    By the switch's clock it is 500 s earlier.
+    """
     at_ns = round((clock.now - 500) * 1e9)
     counters = {str(n): PortReading(Counters(*port, at_ns)) for n, port in enumerate(ports, 1)}
     watch.reading(Reading(switch, clock.now, counters))

@@ -1,4 +1,7 @@
-"""Streams and connections of the API: each ends, is dropped or is refused without harm to others."""
+"""Streams and connections of the API.
+
+Each ends, is dropped or is refused without harm to others.
+"""
 
 import http.client
 import re

@@ -1,4 +1,7 @@
-"""A dependency of the core and of the tests compiles once: its features are the same in both builds."""
+"""A dependency of the core and of the tests compiles once.
+
+Its features are the same in both builds.
+"""
 
 import subprocess
 from collections import defaultdict

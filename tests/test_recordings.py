@@ -1,4 +1,7 @@
-"""Recordings, as the programs that they are for read them: tshark, the qlog drafts' schema, mm-throughput-graph."""
+"""Recordings, as the programs that they are for read them.
+
+These are tshark, the qlog drafts' schema, mm-throughput-graph.
+"""
 
 import json
 import random
@@ -254,13 +257,19 @@ def conforms(rule: str, value: object) -> None:
 
 
 def keys(rule: str) -> set[str]:
-    """The keys of a map in the schema. (The schema lets other data ride along, so a misspelt key conforms.)"""
+    """The keys of a map in the schema.
+
+    (The schema lets other data ride along, so a misspelt key conforms.)
+    """
     body = re.search(rf"^{rule} = {{\n(.*?)^}}", CDDL, re.MULTILINE | re.DOTALL)
     return set(re.findall(r"^ +\??\s*(\w+):", body[1], re.MULTILINE))
 
 
 def check_qlog(path: Path) -> list[dict]:
-    """Validates one event of each set of keys and of values that are words, and some fifty of each name."""
+    """Validates one event of each set of keys and of values that are words.
+
+    It also validates some fifty of each name.
+    """
     head, *log = events(path)
     conforms("QlogFileSeq", head)
     assert head["qlog_version"] == "0.3"  # of those that qvis knows
@@ -338,10 +347,11 @@ once = true
     ("window", "mbps", "queue", "signal", "late"), [(20, 3.34, 96, 278, 6), (100, 5.02, 517, 1056, 54)]
 )
 def test_logs_give_the_published_figures(tmp_path, window, mbps, queue, signal, late):
-    """A model of mahimahi's rules that published runs confirm: 3.31 Mbit/s, 96 and 277 ms; 5.03, -, 1055.
+    """A model of mahimahi's rules that published runs confirm.
 
-    The signal is later than theirs, for our sender is silent longer in the one outage of three seconds:
-    docs/validation.md says why. `cellular::fixed_windows_over_the_transport` has the same bounds.
+    They are 3.31 Mbit/s, 96 and 277 ms; 5.03, -, 1055. The signal is later than theirs, for our
+    sender is silent longer in the one outage of three seconds: docs/validation.md says why.
+    `cellular::fixed_windows_over_the_transport` has the same bounds.
     """
     row, folder = record(tmp_path, VERIZON, f"fixed-window:window={window}", seconds=140)
     graph = mahimahi_log.read(folder / "run-0.bottleneck.log")

@@ -1,6 +1,7 @@
 """A paper's figures: what is run, and what is published.
 
-When a claim holds is in test_reproduce_claims.py, what each figure of Owl judges in test_reproduce_owl.py.
+When a claim holds is in test_reproduce_claims.py, what each figure of Owl judges in
+test_reproduce_owl.py.
 """
 
 import json

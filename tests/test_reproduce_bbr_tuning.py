@@ -31,7 +31,10 @@ SEED = 1
 
 
 def a_run(scenario, of, flows=0):
-    """A run of bins of 0.1 s; `of` gives rtprop, btlbw, throughput and RTT at a time, of flow n with `flows`."""
+    """A run of bins of 0.1 s.
+
+    `of` gives rtprop, btlbw, throughput and RTT at a time, of flow n with `flows`.
+    """
     seconds = Scenario.load(scenario).seconds
     times = [0.1 * k for k in range(round(10 * seconds))]
 
@@ -214,7 +217,10 @@ def test_figure_3_takes_trainings_for_samples_and_counts_those_that_a_claim_is_a
     shares = {"PPO": (62, 64, 66, 68, 70), "DQN": (40, 55, 70), "A2C": (76, 77)}
 
     def run_of(one, seed):
-        """RTprop is right for so much of the time; the rate follows at once in all runs of PPO and never else."""
+        """RTprop is right for so much of the time.
+
+        The rate follows at once in all runs of PPO and never else.
+        """
         scenario = Scenario.load("bbr-epochs")
         share = shares[one.label][of_number(one, seed)] if one.label in shares else 40
         at, rates, rtts = zip(*scenario.path(seed, 60.0), strict=True)
@@ -262,7 +268,10 @@ def test_figure_4_takes_trainings_for_samples(trainings):
         return a_run("bbr-join-leave", joined, flows=5)
 
     def run_of(one, seed):
-        """The second training of PPO converges in none of its runs, the others in all; vanilla in all."""
+        """The second training of PPO converges in none of its runs, the others in all.
+
+        Vanilla converges in all.
+        """
         if one.label != "PPO":
             return run_on(450.0, 41.0) | {"seed": seed}
         number = of_number(one, seed)
@@ -397,7 +406,10 @@ def test_runs_of_two_chains_do_not_overlap(monkeypatch, tmp_path):
 
 
 def test_runs_of_two_chains_at_a_time_end_in_a_line_and_no_chain_is_kept(monkeypatch, tmp_path):
-    """The second cannot start. The first is given up, and neither is waited for that never began."""
+    """The second cannot start.
+
+    The first is given up, and neither is waited for that never began.
+    """
 
     class Long(FakeRun):
         is_over = False
@@ -443,7 +455,10 @@ def test_a_fixed_pair_of_windows_that_does_better_is_found(monkeypatch):
 
     @cache
     def run_on(scenario, is_good):
-        """A good pair converges 5 s after the fifth flow with a low peak, and recovers 2 s after the step."""
+        """A good pair converges 5 s after the fifth flow with a low peak.
+
+        It recovers 2 s after the step.
+        """
 
         def joined(t, n):
             rate = 2.0 if t > (22.0 if is_good else 42.0) else 2.0 + 0.6 * (n - 2)

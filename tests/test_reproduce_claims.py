@@ -92,7 +92,10 @@ def test_equal_levels_do_no_harm_beside_one_that_is_more():
 
 
 def test_many_levels_widen_what_counts_against_a_claim():
-    """2.1 standard errors below: 3.6% of the time at random in one level, and 36% in one of twelve."""
+    """2.1 standard errors below.
+
+    That is 3.6% of the time at random in one level, and 36% in one of twelve.
+    """
     off, fine = normal(-2.1, 1.0), normal(4.0, 1.0)
     assert judge("x", "", "", off, low=0).verdict is FAILS
     many = {"off": off} | {str(k): fine for k in range(11)}
@@ -239,7 +242,10 @@ def test_a_number_that_does_not_vary_decides_and_has_no_interval():
 
 
 def test_runs_that_do_not_differ_leave_what_three_over_n_of_them_may_do():
-    """Of 30 runs 9.5% of all may differ, by ten margins: of loss 0.95 x 0.1 points, of a rate 0.95%."""
+    """Of 30 runs 9.5% of all may differ, by ten margins.
+
+    Of loss that is 0.95 x 0.1 points, of a rate 0.95%.
+    """
 
     def same(value, runs):
         found, wanted = measured(seeds=runs, x=[value] * runs)
@@ -344,7 +350,10 @@ def test_a_run_without_a_value_says_nothing():
 
 
 def test_a_scheme_of_several_models_has_a_model_as_its_sample():
-    """Ten runs, two models in turns: 11 and 21 beside 10. Their difference is 6 on average, over two samples."""
+    """Ten runs, two models in turns: 11 and 21 beside 10.
+
+    Their difference is 6 on average, over two samples.
+    """
     lab = Lab(Settings(runs=10))
     scenario = Scenario.load("owl-geni:count=2")
     several = lab.want("owl", "learned:model=a:model=b", scenario)

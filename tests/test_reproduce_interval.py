@@ -1,4 +1,7 @@
-"""What each figure of the interval study judges, on runs that are made up and numbers worked out by hand."""
+"""What each figure of the interval study judges.
+
+Runs are made up, and numbers are worked out by hand.
+"""
 
 import json
 from pathlib import Path
@@ -56,7 +59,10 @@ def verdicts(found: FigureResult):
 
 
 def by_the_paper(wanted, k, sign=1.0):
-    """A run as sections 4 and Table 10 describe it: throughput and delay of its group, with noise of its own."""
+    """A run as sections 4 and Table 10 describe it.
+
+    It has throughput and delay of its group, with noise of its own.
+    """
     network = next(n for n in NETWORKS if wanted.scenario.name in n.scenarios)
     group = wanted.label
     letter = group if group in LETTERS else "A"
@@ -216,7 +222,10 @@ def test_the_seven_networks_together():
 
 
 def test_a_claim_of_all_networks_is_decided_by_those_that_are_no_recordings():
-    """Three networks have a fixed rate, and five recordings could not make up for them; four say nothing alone."""
+    """Three networks have a fixed rate, and five recordings could not make up for them.
+
+    Four say nothing alone.
+    """
     fixed = {network.name for network in NETWORKS if not network.scenario.startswith("cellular")}
     assert len(fixed) == 3
 
@@ -333,7 +342,10 @@ BY_HAND = [
 
 @pytest.mark.parametrize(("file", "name", "samples", "right"), BY_HAND)
 def test_estimates_are_those_of_the_program(file, name, samples, right):
-    """What the program's own tests have by hand: who changes it there learns that there is another copy here."""
+    """What the program's own tests have by hand.
+
+    Who changes it there learns that there is another copy here.
+    """
     assert str(right) in (RUST / file).read_text()
     times = [0.01 * k for k in range(len(samples))]
     assert estimates(times, samples)[name] == pytest.approx(right, abs=1e-5)
@@ -401,7 +413,10 @@ def test_figure_11_with_a_queue_that_only_grows_is_above_the_mean():
 
 
 def test_figure_11_with_a_queue_that_jumps_is_far_below_jk():
-    """Half of the samples are 120 ms and half 1120: mean 620, standard deviation 500, and jk about 2620."""
+    """Half of the samples are 120 ms and half 1120.
+
+    The mean is 620, the standard deviation 500, and jk about 2620.
+    """
 
     def jumps(_wanted, k):
         queue = [1000.0 * ((t + k) % 2) for t in range(800)]

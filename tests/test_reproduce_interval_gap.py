@@ -1,4 +1,7 @@
-"""How far real packets are from the simulator: read from what `headway gap` has kept, made up here."""
+"""How far real packets are from the simulator.
+
+It is read from what `headway gap` has kept, made up here.
+"""
 
 from pathlib import Path
 
@@ -30,7 +33,10 @@ def _here(tmp_path, monkeypatch):
 
 
 def keep(networks=STEADY, worlds=(SIM, EMU, KERNEL), seconds=gap.SECONDS, warmup=0.0, **more):
-    """Keeps two runs of both agents: 10 Mbit/s in the simulator, 11 in the emulator, 9 in the kernel."""
+    """Keeps two runs of both agents.
+
+    They have 10 Mbit/s in the simulator, 11 in the emulator, 9 in the kernel.
+    """
     kept = store.Store(gap.KEPT)
     for network in networks:
         scenario = Scenario.load(network)

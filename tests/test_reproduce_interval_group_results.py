@@ -36,7 +36,10 @@ def found_of(values, seeds=SEEDS):
 
 def test_a_group_is_among_the_first_if_all_others_are_surely_behind_or_close():
     def values(name, k):
-        """A is the best; B and C have 0.4% less and vary, C so much that it may have far less; D hardly."""
+        """A is the best.
+
+        B and C have 0.4% less and vary, C so much that it may have far less; D varies hardly.
+        """
         swing = 1 if k % 2 else -1
         rates = {"A": 10.0, "B": 9.96 + 0.07 * swing, "C": 9.96 + 4 * swing, "D": 9.96 + 8e-4 * (k % 7)}
         # Shares lost: 0.2 points and 0.05 points more than the least, in the same way.
@@ -60,7 +63,10 @@ def test_a_group_is_among_the_first_if_all_others_are_surely_behind_or_close():
 
 
 def test_rewards_near_0_are_close_by_what_the_throughput_adds_to_them():
-    """Of 0.12 Mbit/s the throughput earns 100, and 100 ms of RTT take it: 1% of 100 is 1. C's loss costs more."""
+    """Of 0.12 Mbit/s the throughput earns 100, and 100 ms of RTT take it: 1% of 100 is 1.
+
+    C's loss costs more.
+    """
 
     def values(name, k):
         swing = 1e-5 * (1 if k % 2 else -1)
@@ -73,7 +79,10 @@ def test_rewards_near_0_are_close_by_what_the_throughput_adds_to_them():
 
 
 def test_each_training_is_one_sample():
-    """Five models of six runs each: what thirty runs would tell, one contrary training of five does not."""
+    """Five models of six runs each.
+
+    Thirty runs would tell a difference. One contrary training of five hides it.
+    """
     models = ":model=".join(["aurora", "v1", "v2", "v1", "v2", "v1"])
     lab = Lab(Settings(runs=30), stand_ins={"interval": models})
     wanted = lab.each(specs(lab), Scenario.load("pantheon-default"))
@@ -167,9 +176,10 @@ TRIALS = 2000
 
 
 def zones_of(rates, spread, seeds, places=1):
-    """How often group A lies in each zone of the first `places` of groups whose mean rates are given.
+    """How often group A lies in each zone of the first `places` of groups.
 
-    `spread` is the standard deviation of a group's runs, or one for each.
+    The groups' mean rates are given. `spread` is the standard deviation of a group's runs, or one
+    for each.
     """
     spreads = spread if isinstance(spread, dict) else dict.fromkeys(rates, spread)
     random = np.random.default_rng(21)
@@ -212,9 +222,10 @@ def test_groups_that_are_alike_have_no_first_place():
 
 
 def test_a_noisy_rival_opens_no_place():
-    """A and D are alike, with 1.2% less than B and C. C varies widely, so that D is often second by its mean.
+    """A and D are alike, with 1.2% less than B and C.
 
-    To be close to D then does not put A among the first two, for D's own place is unclear.
+    C varies widely, so that D is often second by its mean. To be close to D then does not put A
+    among the first two, for D's own place is unclear.
     """
     spread = {"A": 0.06, "B": 0.06, "C": 1.2, "D": 0.06}
     found = zones_of({"A": 19.76, "B": 20.0, "C": 20.0, "D": 19.76}, spread, 12, places=2)
@@ -229,14 +240,20 @@ def test_a_group_that_is_surely_close_is_not_called_behind():
 
 @pytest.mark.parametrize("places", [1, 3])
 def test_many_rivals_at_the_bound_make_neither_verdict_more_frequent(places):
-    """Seven groups are ahead of A by exactly what is equal, each of which may seem nearer or further."""
+    """Seven groups are ahead of A by exactly what is equal.
+
+    Each of them may seem nearer or further.
+    """
     found = zones_of({"A": 19.8} | dict.fromkeys("BCDEFGH", 20.0), 0.1, 12, places)
     assert found[AMONG] <= 0.025 + 0.008
     assert found[NOT] <= 0.025 + 0.008
 
 
 def test_a_group_that_is_surely_first_is_surely_among_the_first_three():
-    """Of many groups that are nearly alike. The interval of the difference does not widen with the places."""
+    """Of many groups that are nearly alike.
+
+    The interval of the difference does not widen with the places.
+    """
     random = np.random.default_rng(5)
     near = {"A": 20.0} | dict.fromkeys("BCDEFGH", 19.95)
     noise = random.normal(0, 0.05, (SEEDS, len(LETTERS)))

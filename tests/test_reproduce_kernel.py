@@ -59,7 +59,10 @@ def test_every_controller_of_the_kernel_is_a_contender(monkeypatch, tmp_path):
 
 
 def test_unfit_runs_are_left_out_pair_by_pair():
-    """The second of Owl's is unfit: its seed says nothing of the difference, and neither does Cubic's run of it."""
+    """The second of Owl's is unfit.
+
+    Its seed says nothing of the difference, and neither does Cubic's run of it.
+    """
     found, wanted = measured(owl=[11.0, 99.0, 31.0], cubic=[10.0, 20.0, 30.0])
     runs = {one: list(found.runs(one)) for one in wanted.values()}
     del runs[wanted["owl"]][1]
@@ -97,7 +100,10 @@ def test_where_no_run_of_a_point_is_fit_all_are_shown_and_that_is_said():
 
 
 def test_claims_that_no_unfit_run_has_a_part_in_are_decided():
-    """Owl has no fit run. The claim about Cubic stays the same without Owl's runs, the others do not."""
+    """Owl has no fit run.
+
+    The claim about Cubic stays the same without Owl's runs, the others do not.
+    """
 
     def claims(owl, cubic):
         less = metric(1.0, 0.5, 1.5) if owl else NOTHING

@@ -46,7 +46,10 @@ ALONE = dict.fromkeys(METRICS, 1.0) | {"throughput_mbps": 10.0, "rtt_mean_ms": 4
 
 
 def drawn(figure, lab, run_of):
-    """A figure of made-up runs: `run_of` gives what a run has besides ALONE, from a request and a number."""
+    """A figure of made-up runs.
+
+    `run_of` gives what a run has besides ALONE, from a request and a number.
+    """
     making = figure(lab)
     about = {"scenario": "any", "scenario_hash": "any", "world": "sim", "flow": ALL_FLOWS, "seconds": 50.0}
     runs = {
@@ -165,7 +168,10 @@ def senders(rates, losses):
 
 
 def test_senders_at_the_equilibrium_in_the_mean_alone_are_not_there(tmp_path):
-    """Two at delta 0.5: 66.7 Mbit/s and 25% each, which 50 and 83.3, 10% and 40% have on average."""
+    """Two at delta 0.5: 66.7 Mbit/s and 25% each.
+
+    50 and 83.3, 10% and 40% have these on average.
+    """
 
     def right(wanted):
         n = int(wanted.scenario.name[-1])
@@ -219,7 +225,10 @@ def test_owls_power_is_judged_in_every_buffer():
 
 
 def test_what_masking_does_is_told_from_what_training_does(tmp_path):
-    """With half known 80 Mbit/s without masking, and 88 with it; Owl, trained for longer, has 95."""
+    """With half known 80 Mbit/s without masking, and 88 with it.
+
+    Owl, trained for longer, has 95.
+    """
     rates = {"owl-no-mask": 80.0, "owl-as-it-is": 88.0, "owl": 95.0}
     one = trained(tmp_path, "no-mask", "as-it-is")
 
@@ -248,7 +257,10 @@ def test_without_its_counterpart_masking_is_not_judged(tmp_path):
 
 @pytest.fixture
 def of_fig4(monkeypatch):
-    """What figure 4 judges, of runs whose power and utility are given by (scenario, label), else 1."""
+    """What figure 4 judges, of made-up runs.
+
+    Their power and utility are given by (scenario, label), else 1.
+    """
     # A generated trace in place of one that not every machine has.
     monkeypatch.setitem(RECORDINGS, "AT&T 2016", "synthetic-att")
     return _of_fig4
@@ -326,7 +338,10 @@ def test_how_close_a_sender_is_to_the_capacity_is_judged_by_what_it_sends():
 
 
 def test_a_bin_that_loses_everything_counts():
-    """Of 8 Mbit/s at half a loss nothing is gained; 1 Mbit/s as all is lost costs 0.5 / 0.001 = 500."""
+    """Of 8 Mbit/s at half a loss nothing is gained.
+
+    1 Mbit/s as all is lost costs 0.5 / 0.001 = 500.
+    """
     run = {"series": {"time_s": [0.5, 1.0, 1.5], "throughput_mbps": [8.0, 1.0, 0.0], "loss": [0.5, 1.0, 1.0]}}
     assert [value for _, value in _utilities(run)] == pytest.approx([0.0, 1 - 500, 0.0])
     assert _utility_over_time(run) == pytest.approx(-499 / 3)
@@ -358,7 +373,10 @@ def test_what_the_network_says_is_held_against_an_even_share():
 
 
 def test_what_each_feature_weighs_is_a_mean_over_trainings():
-    """Of four features 25% is even. 35 and 45% are 15 points more on average, and Student's factor is 12.71."""
+    """Of four features 25% is even.
+
+    35 and 45% are 15 points more on average, and Student's factor is 12.71.
+    """
     even = {"a": 0.35, "b": 0.25, "c": 0.2, "d": 0.2}
     above = over_trainings([even, even | {"a": 0.45}], above_even)["a"]
     assert above.mean == pytest.approx(15.0)
@@ -366,7 +384,10 @@ def test_what_each_feature_weighs_is_a_mean_over_trainings():
 
 
 def test_the_weights_of_the_papers_features_are_judged_over_trainings(tmp_path, monkeypatch):
-    """The four signals have 20% each of the weights, PNC and PNA 4% and more with more known; even is 8.3%."""
+    """The four signals have 20% each of the weights.
+
+    PNC and PNA have 4% and more with more known; even is 8.3%.
+    """
     one = trained(tmp_path, "state-4")
     heavy = 0.2
 

@@ -39,7 +39,10 @@ BINS = 100
 
 
 def series_of(rates, losses):
-    """Bins of a second, of what each sends the given share is lost and the rest arrives at these rates."""
+    """Bins of a second, of what each sends.
+
+    The given share is lost and the rest arrives at these rates.
+    """
     sent = [rate / (1 - loss) for rate, loss in zip(rates, losses, strict=True)]
     lost = [left * loss for left, loss in zip(sent, losses, strict=True)]
     return {"sent_mbps": sent, "lost_mbps": lost, "throughput_mbps": rates, "loss": losses}
@@ -65,7 +68,10 @@ ONE_MODEL = Lab(Settings(runs=SEEDS), stand_ins={"rax-pretrained": "rax"})
 
 
 def claims(figure, run_of, lab=ONE_MODEL):
-    """The figure's claims by id, of made-up runs: `run_of` gives one from a request and a number."""
+    """The figure's claims by id, of made-up runs.
+
+    `run_of` gives one from a request and a number.
+    """
     making = figure(lab)
     runs = {one: [run_of(one, k) | {"seed": seed} for k, seed in enumerate(one.seeds)] for one in next(making)}
     with pytest.raises(StopIteration) as end:
@@ -87,7 +93,10 @@ def shared(seed, wanted, rates, losses):
 
 
 def good(wanted, seed, alpha_lost=lambda alpha: 0.4 / alpha):
-    """Hardly anything at first and many losses, then the link; a run twice as long is good from its middle."""
+    """Hardly anything at first and many losses, then the link.
+
+    A run twice as long is good from its middle.
+    """
     spec = wanted.spec
     fraction = 0.004
     if spec.startswith("rax") and "alpha" in spec:
@@ -195,7 +204,10 @@ def test_shares_and_fluctuations():
 
 
 def test_the_interval_of_a_median_is_of_order_statistics():
-    """Ranks from tables of the sign test: 18 and 33 of 50, 2 and 9 of 10, the ends of 6; five are too few."""
+    """Ranks from tables of the sign test: 18 and 33 of 50, 2 and 9 of 10, the ends of 6.
+
+    Five are too few.
+    """
     assert median_interval([float(k) for k in range(1, 51)]) == (18.0, 33.0)
     assert median_interval([float(k) for k in range(10, 0, -1)]) == (2.0, 9.0)
     assert median_interval([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]) == (1.0, 6.0)
@@ -281,7 +293,10 @@ def test_figure_5_goes_by_how_alpha_changes_spike_loss_and_time():
 
 
 def test_figure_7_judges_the_shipped_learner_by_its_trainings():
-    """Three bad ones of five: 60% of all runs, and yet it is open what another training would be like."""
+    """Three bad ones of five: 60% of all runs.
+
+    And yet it is open what another training would be like.
+    """
     five = Lab(Settings(runs=SEEDS), trained=paper("rax").trained)
 
     def verdicts(bad):

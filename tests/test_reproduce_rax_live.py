@@ -1,4 +1,7 @@
-"""Rax's figure over the kernel's TCP: what it judges, on runs that are made up and numbers worked out by hand."""
+"""Rax's figure over the kernel's TCP: what it judges.
+
+Runs are made up, and numbers are worked out by hand.
+"""
 
 import pytest
 
@@ -46,7 +49,10 @@ def learns(number):
 
 
 def made(lab=KERNELS, **flows):
-    """The figure's claims, of made-up flows: each of `flows` gives the options of `flow` of a run's number."""
+    """The figure's claims, of made-up flows.
+
+    Each of `flows` gives the options of `flow` of a run's number.
+    """
     given = {"live": learns} | flows
 
     def run_of(wanted, number):

@@ -59,7 +59,10 @@ def test_a_file_that_another_tool_has_written_again_is_read(parquet_only, small_
 
 
 def test_offsets_make_the_same_blocks_as_the_scenario(small_bench):
-    """The intervals of bench.json come from where runs began in the trace, which the footer keeps."""
+    """The intervals of bench.json come from where runs began in the trace.
+
+    The footer keeps where they began.
+    """
     bench = read_bench(small_bench)
     (offsets,) = bench.offsets.values()
     scenario = Scenario.load("synthetic-att")

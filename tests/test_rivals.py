@@ -1,4 +1,7 @@
-"""The difference from the best of several rivals, where the runs do not tell which rival is the best."""
+"""The difference from the best of several rivals.
+
+The runs do not tell which rival is the best.
+"""
 
 import numpy as np
 import pytest
@@ -73,7 +76,10 @@ def test_what_was_not_measured_leaves_nothing_to_say():
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("means", [[0.0] * 18, [0.0] + [3.0] * 17, [0.0, 0.3] + [5.0] * 16])
 def test_an_interval_of_95_percent_has_the_true_difference_in_it(means, largest):
-    """The truth is known from how samples are drawn. The best by its mean alone misses it far more often."""
+    """The truth is known from how samples are drawn.
+
+    The best by its mean alone misses it far more often.
+    """
     rng = np.random.default_rng(RNG_SEED)
     sign = 1 if largest else -1
     draws, missed, alone_missed = 300, 0, 0

@@ -50,7 +50,10 @@ def test_one_run_has_no_interval_and_a_metric_that_does_not_apply_no_mean():
 
 
 def test_of_several_models_each_is_one_sample_of_the_confidence_region():
-    """Thirty runs of six models have the region of six points: the means of each model's five runs."""
+    """Thirty runs of six models have the region of six points.
+
+    The points are the means of each model's five runs.
+    """
     delays = [20.0, 23.0, 21.0, 26.0, 22.0, 25.0]
     rates = [5.0, 6.0, 5.5, 7.5, 6.0, 6.5]
     runs = [
@@ -84,7 +87,10 @@ def test_a_metric_that_few_runs_have_still_has_an_interval():
 
 
 def test_overlapping_runs_are_drawn_in_blocks():
-    """Rates that change slowly with the offset: overlapping runs say less than as many independent ones."""
+    """Rates that change slowly with the offset.
+
+    Overlapping runs say less than as many independent ones.
+    """
     rates = [0.0] * 8 + [1.0] * 8
     # Runs come in any order; only their offsets tell which are neighbours.
     order = [(5 * k) % 16 for k in range(16)]

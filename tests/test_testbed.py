@@ -1,4 +1,7 @@
-"""Testbeds as they are planned: topologies, paths, flows, which switches are known, what is left; without root."""
+"""Testbeds as they are planned, without root.
+
+It tests topologies, paths, flows, which switches are known, and what is left.
+"""
 
 import fcntl
 import os

@@ -238,7 +238,10 @@ queue = "20pkt"
 
 @pytest.fixture
 def doubtful(tmp_path):
-    """Scenario files: of a trace with epoch seconds, of one with a mean of 0.00 Mbit/s, of a good one."""
+    """Scenario files.
+
+    One is of a trace with epoch seconds, one of a mean of 0.00 Mbit/s, and one is good.
+    """
     traces = {"epoch": [1_700_000_000, 1_700_000_060], "slow": [4000, 8000], "good": range(1, 100)}
     for name, times in traces.items():
         (tmp_path / f"{name}.down").write_text("".join(f"{time}\n" for time in times))

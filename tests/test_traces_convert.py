@@ -1,4 +1,7 @@
-"""Tables of rates become traces and come back: their formats, their columns, and the manual's recipes."""
+"""Tables of rates become traces and come back.
+
+It tests their formats, their columns, and the manual's recipes.
+"""
 
 import os
 import re

@@ -1,6 +1,7 @@
 """Tables of rates that nobody would write: each is read, or refused in one line.
 
-This is the fuzz target of the readers in Python: `make fuzz` runs it with new inputs, and with many more.
+This is the fuzz target of the readers in Python: `make fuzz` runs it with new inputs, and with many
+more.
 """
 
 from itertools import pairwise
@@ -103,7 +104,10 @@ TIMES = st.lists(st.integers(0, 4000), min_size=1, max_size=60).map(sorted).filt
 
 @given(times=TIMES, interval_ms=st.integers(1, 5000))
 def test_a_trace_comes_back_from_its_table(times, interval_ms):
-    """It has the same length, and the same packets in each interval, whether intervals divide the length or not."""
+    """It has the same length, and the same packets in each interval.
+
+    This holds whether intervals divide the length or not.
+    """
     before, after, tables = there_and_back(times, interval_ms / 1000)
     assert after.seconds == before.seconds
     assert after.rates_mbps(interval_ms / 1000) == before.rates_mbps(interval_ms / 1000)

@@ -107,7 +107,10 @@ def test_04_a_trace_of_few_lines_takes_little_memory(tmp_path, name, text):
 
 
 def within_memory(arguments, cwd, most=700 << 20):
-    """A run of `headway` that gets `most` bytes for its data and no more: a library's code does not count."""
+    """A run of `headway` that gets `most` bytes for its data and no more.
+
+    A library's code does not count.
+    """
     return subprocess.run(
         [sys.executable, "-m", "headway", *arguments],
         cwd=cwd,
@@ -139,7 +142,10 @@ def test_a_picture_has_a_bounded_number_of_points(drawing_run, tmp_path):
 
 
 def test_a_table_of_few_rows_and_much_to_send_takes_bounded_memory(tmp_path):
-    """A hundred million packets, the most that a trace may have, are 4 bytes each and less than 1 GB of text."""
+    """A hundred million packets are the most that a trace may have.
+
+    They are 4 bytes each, and less than 1 GB of text.
+    """
     (tmp_path / "a.csv").write_text("time_s,rate_mbps\n0,1000\n30,1000\n")
     done = within_memory(["traces", "convert", "a.csv", "a.down"], tmp_path, 300 << 20)
     assert done.returncode == 0, done.stderr

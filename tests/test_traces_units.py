@@ -1,4 +1,7 @@
-"""The units of times and rates of a table: by an option, by a name of a column, or by a guess that is said."""
+"""The units of times and rates of a table.
+
+They come by an option, by a name of a column, or by a guess that is said.
+"""
 
 import pytest
 

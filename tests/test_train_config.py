@@ -1,4 +1,7 @@
-"""What `headway train` says of wrong configurations, and that those it comes with are right. Without PyTorch."""
+"""What `headway train` says of wrong configurations, and that those it comes with are right.
+
+Without PyTorch.
+"""
 
 import codecs
 import importlib.util

@@ -26,7 +26,7 @@ from headway.tune.table import COLUMNS
 TUNED = {"rtprop_window": 2.0, "btlbw_window": 4.0}
 DEFAULT = {"rtprop_window": 10.0, "btlbw_window": 10.0}
 QUICK = HostOptions("h", t1_s=0.02, t2_s=0.1, restore_after_s=5.0)
-"""A machine that stands still for so long looks like an agent that is gone."""
+"""A machine that stands still for this time looks like an agent that is gone."""
 
 
 @pytest.fixture(autouse=True)

@@ -75,7 +75,10 @@ def test_on_loopback_a_users_processes_share_a_pair(place):
 
 
 def test_a_key_is_there_whole_or_not_at_all(place, monkeypatch):
-    """Another process that starts at the same time never finds half a key, nor does one after a crash."""
+    """Another process that starts at the same time never finds half a key.
+
+    Nor does one after a crash.
+    """
     seen = []
     sync = os.fsync
 

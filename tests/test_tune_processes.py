@@ -1,4 +1,7 @@
-"""Fifty simulated hosts and four agents in processes; any of them is killed, hangs and is started again."""
+"""Fifty simulated hosts and four agents in processes.
+
+Any of them is killed, hangs and is started again.
+"""
 
 import contextlib
 import os
@@ -18,7 +21,7 @@ TUNED = {"rtprop_window": 2.0, "btlbw_window": 4.0}
 DEFAULT = {"rtprop_window": 10.0, "btlbw_window": 10.0}
 AGENTS, PROCESSES, HOSTS = 4, 5, 10
 T2_S, RESTORE_S = 0.5, 5.0
-"""A machine that stands still for `RESTORE_S` looks like an agent that is gone for so long."""
+"""A machine that stands still for `RESTORE_S` looks like an agent that is gone for this time."""
 PATIENCE_S = 60
 """What does not happen within this hangs."""
 
@@ -170,7 +173,10 @@ def test_four_agents_serve_fifty_hosts(cluster):
 
 
 def lost(cluster, number, until_back):
-    """Hosts whose agent is gone restore defaults within the stated time, others do not notice; then it is back."""
+    """Hosts whose agent is gone restore defaults within the stated time.
+
+    Others do not notice. Then it is back.
+    """
     others = [host for n in (1, 2, 3) for host in cluster.hosts(n)]
     before = {host["name"]: host["counters"] for host in cluster.hosts(0)}
     number()

@@ -1,4 +1,7 @@
-"""Statistics of real sockets, against the sockets themselves and pyroute2; and of headwayd's flows."""
+"""Statistics of real sockets, against the sockets themselves and pyroute2.
+
+Also those of headwayd's flows.
+"""
 
 import json
 import re

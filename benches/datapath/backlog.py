@@ -1,7 +1,7 @@
 """How many records the agent's thread takes a second where it has more of them than it can take.
 
-The traffic of one processor makes too few. So the agent is stopped while they gather in a ring with room for all.
-Then it goes on, and takes them as fast as it can.
+The traffic of one processor makes too few. So the agent is stopped while they gather in a ring with
+room for all. Then it goes on, and takes them as fast as it can.
 """
 
 import signal

@@ -15,7 +15,10 @@ WHAT = {"int8": "the network alone inside BPF", "answers": "answers of networks 
 
 
 def build(root: Path, stages: Iterable[str]) -> dict[str, str]:
-    """Builds those of these stages; the path of each, by stage. Those that cargo cannot build are left out."""
+    """Builds those of these stages; the path of each, by stage.
+
+    Those that cargo cannot build are left out.
+    """
     found = {}
     for stage in COMMANDS.keys() & set(stages):
         if program := _program(root, COMMANDS[stage]):

@@ -1,4 +1,7 @@
-"""Throughput and processor time of one flow over an unshaped link, beside the kernel's own controllers."""
+"""Throughput and processor time of one flow over an unshaped link.
+
+The kernel's own controllers are measured beside it.
+"""
 
 import random
 import resource

@@ -1,7 +1,8 @@
-"""How long BPF programs run, as the kernel counts it: `bpftool prog show` with kernel.bpf_stats_enabled.
+"""How long BPF programs run, as the kernel counts it.
 
-The count is asked for by a file descriptor (BPF_ENABLE_STATS), so that it ends with this process, whatever ends it.
-It is taken with two looks at the clock, which are in it: `counting_ns` says how much.
+`bpftool prog show` reads the counts, with kernel.bpf_stats_enabled. The count is asked for by a
+file descriptor (BPF_ENABLE_STATS), so that it ends with this process, whatever ends it. It is taken
+with two looks at the clock, which are in it: `counting_ns` says how much.
 """
 
 import ctypes
@@ -48,7 +49,10 @@ def counted() -> Iterator[None]:
 
 
 def runs(pid: int) -> dict[str, Run]:
-    """The programs whose descriptors a process holds, by name; the kernel cuts names to 15 characters."""
+    """The programs whose descriptors a process holds, by name.
+
+    The kernel cuts names to 15 characters.
+    """
     found = {}
     for fdinfo in Path(f"/proc/{pid}/fdinfo").iterdir():
         lines = dict(line.split(":", 1) for line in fdinfo.read_text().splitlines() if ":" in line)

@@ -22,7 +22,9 @@ def shipped(root: Path) -> str | None:
 
 
 def measure(progress: Progress, program: str) -> dict[str, Any]:
-    """Times a call inside BPF, which BPF_PROG_TEST_RUN counts, in ns: the network, and the agent around it.
+    """Times a call inside BPF in ns: the network, and the agent around it.
+
+    BPF_PROG_TEST_RUN counts the time.
 
     Raises:
         RuntimeError: If BPF computes other bits than the native build.

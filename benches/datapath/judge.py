@@ -20,19 +20,21 @@ COST = (
     ("CPU a GB", "cpu_s_per_gb_ratio", "at most", 1.03),
 )
 MOST_OF_ACK_NS = 300
-"""Headway's part of an acknowledgement that leaves a record, with a policy that is asked and decides."""
+"""Headway's part of an acknowledgement that leaves a record, with a policy that is asked and
+decides."""
 LATEST = 1.05
 """So much longer than its clock says may pass between decisions of a flow."""
 LEAST_TOLD = 0.95
-"""Of the acknowledgements so many have to leave a record: the target is of those with one each."""
+"""This share of acknowledgements has to leave a record: the target is of those with one each."""
 DECISIONS_A_SECOND = 100_000
 """Of 1,000 flows that decide every 10 ms."""
 
 
 def targets(figures: Figures) -> list[Figures]:
-    """Each target beside its figure: name, value, target, sense ("at least" or "at most"), verdict, met, note.
+    """Each target beside its figure.
 
-    A verdict is met, missed, or void: of what was measured the target says nothing.
+    A row has name, value, target, sense ("at least" or "at most"), verdict, met, note. A verdict is
+    met, missed, or void: of what was measured the target says nothing.
     """
     return [
         *_of_cost(figures),
@@ -92,7 +94,10 @@ def _of_hooks(figures: Figures) -> Iterator[Figures]:
 
 
 def _void_of_hook(variant: Figures, row: Figures, base: float | None) -> str:
-    """Why a row says nothing of an acknowledgement with a record, an action and the guard; "" where it does."""
+    """Why a row says nothing of an acknowledgement with a record, an action and the guard.
+
+    It is "" where the row does say something.
+    """
     if "--shadow" in variant["options"]:
         return "without the guard's part: a shadow's does not judge"
     if row["guard_trips_a_second"]:
@@ -135,7 +140,7 @@ def run_ns(row: Figures) -> float:
 
 
 def own_ns(figures: Figures, row: Figures) -> float:
-    """What a program takes an ACK beyond its counting, and beyond what it takes where nobody is told of it.
+    """What a program takes an ACK beyond its counting, and beyond its work without an agent.
 
     Args:
         figures: All of them.
@@ -145,7 +150,10 @@ def own_ns(figures: Figures, row: Figures) -> float:
 
 
 def base_ns(figures: Figures, row: Figures) -> float | None:
-    """What the program takes an ACK without an agent, beyond its counting; None where nobody measured it."""
+    """What the program takes an ACK without an agent, beyond its counting.
+
+    None where nobody measured it.
+    """
     name = figures["variants"][row["variant"]]["base"] or row["variant"]
     same = (r for r in figures["hooks"] if (r["path"], r["variant"]) == (row["path"], name))
     return next(map(run_ns, same), None)

@@ -1,4 +1,7 @@
-"""What an agent costs that serves many flows, and what answering some of them at once would save."""
+"""What an agent costs that serves many flows.
+
+Also what answering some of them at once would save.
+"""
 
 import json
 import os
@@ -22,11 +25,13 @@ from datapath.progress import Progress
 
 PORT = 5320
 MBPS, MTU, QUEUE_S = 360, 600, 0.03
-"""75 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide on. The traffic's
-processor has to be faster than the link, else no queue makes the round trips long, and packets come in bursts."""
+"""75 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide
+on. The traffic's processor has to be faster than the link, else no queue makes the round trips
+long, and packets come in bursts."""
 PERIOD_MS = 10.0
 FEW = 100
-"""Flows: what the agent takes for a flow is the difference of its memory to what it takes for so many."""
+"""Flows: what the agent takes for a flow is the difference of its memory to what it takes for so
+many."""
 SLOTS, MOST_FLOWS = 4096, 16384
 """How many flows headwayd serves unless told, and at most (crates/headwayd/src/cli/args.rs)."""
 BATCHES = (1, 16, 64, 256)
@@ -43,11 +48,15 @@ class Served(NamedTuple):
     options: tuple[str, ...]
     net: str
     period_ms: float | None
-    """How far apart the decisions of a flow are to be; None where that is the policy's own clock's matter."""
+    """How far apart the decisions of a flow are to be; None where that is the policy's own clock's
+    matter."""
 
 
 def queue_s(flows: int) -> float:
-    """The queue's length. Beyond 1,000 flows it grows with them: with less room each, they only time out."""
+    """The queue's length.
+
+    Beyond 1,000 flows it grows with them: with less room each, they only time out.
+    """
     return QUEUE_S * max(1.0, flows / 1000)
 
 
@@ -105,7 +114,10 @@ def measure(progress: Progress, models: Path, program: Path, seconds: float, flo
 def sending(
     program: Path, options: tuple[str, ...], flows: int, seconds: float
 ) -> Iterator[tuple[Agent, "subprocess.Popen[str]"]]:
-    """An agent with these options, and the sender of so many flows, which have settled and send for so long."""
+    """An agent with these options, and the sender of this many flows.
+
+    The flows have settled, and send for so long.
+    """
     lasts = SETTLE_S + seconds
     receive = [str(program), "receive", str(PORT)]
     send = [str(program), "send", place.FAR_ADDRESS, str(PORT), place.CONTROLLER, str(flows), f"{lasts:g}"]
@@ -161,7 +173,10 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
 
 
 def _wait_until_open(sending: "subprocess.Popen[str]", flows: int) -> None:
-    """Returns as soon as it has opened all flows. Raises RuntimeError where that takes longer than it may."""
+    """Returns as soon as it has opened all flows.
+
+    Raises RuntimeError where that takes longer than it may.
+    """
     patience_s = 60 + 10e-3 * flows
     if not sending.stdout or not select([sending.stdout], [], [], patience_s)[0]:
         raise RuntimeError(f"{flows} flows: not all of them are open after {patience_s:.0f} s")
@@ -170,7 +185,9 @@ def _wait_until_open(sending: "subprocess.Popen[str]", flows: int) -> None:
 
 
 def answers(progress: Progress, alone: str | None, folder: Path) -> list[dict[str, Any]]:
-    """Microseconds an answer of each network: as headwayd has it, one by one, and of so many at once, by NumPy.
+    """Microseconds an answer of each network.
+
+    They are measured as headwayd has it, one by one, and of so many at once, by NumPy.
 
     Args:
         progress: Says what goes on.
@@ -213,7 +230,7 @@ def _case(path: Path, layers: tuple[int, ...]) -> Path:
 
 
 def _batched_us(layers: tuple[int, ...], batch: int) -> float:
-    """Of an answer where so many are computed at once, the median of some rounds."""
+    """Of an answer where this many are computed at once, the median of some rounds."""
     net = nets.weights(layers)
     seen = np.random.default_rng(nets.SEED).uniform(-1, 1, (batch, layers[0])).astype(np.float32)
     times = []

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many TCP flows that send as fast as they may: many_flows receive PORT | send HOST PORT CONTROLLER FLOWS SECONDS.
- * What comes is not copied, so that the flows and not their program are what costs. The sender prints
- * "open" when all flows are open; SECONDS count from then. At its end it prints how much it sent, how
- * many flows failed, and of how many nothing was acknowledged in the second half.
+ * Many TCP flows that send as fast as they may: many_flows receive PORT | send HOST PORT CONTROLLER
+ * FLOWS SECONDS. What comes is not copied, so that the flows and not their program are what costs.
+ * The sender prints "open" when all flows are open; SECONDS count from then. At its end it prints
+ * how much it sent, how many flows failed, and of how many nothing was acknowledged in the second
+ * half.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -113,7 +114,7 @@ static void wait_for(const char *host, int port)
 
 static unsigned long long acknowledged(int fd)
 {
-	/* The C library's tcp_info ends before tcpi_bytes_acked: eight bytes at 120 (linux/tcp.h). */
+	/* The C library's tcp_info ends before tcpi_bytes_acked, 8 bytes at 120 (linux/tcp.h). */
 	unsigned char info[128] = { 0 };
 	unsigned long long bytes;
 	socklen_t size = sizeof(info);
@@ -129,7 +130,7 @@ static int send_all(const char *host, int port, const char *controller, int flow
 	int epoll = epoll_create1(0), failed = 0, silent = 0, *fds = calloc(flows, sizeof(*fds));
 	unsigned long long sent = 0, *before = calloc(flows, sizeof(*before));
 	double end, half;
-	/* Of more than 1,000 flows each has less to send, and their buffers together stay as large. */
+	/* Each of more than 1,000 flows has less to send, so all buffers stay as large. */
 	int room = (1 << 17) * 1000LL / (flows > 1000 ? flows : 1000);
 
 	if (!fds || !before)

@@ -17,7 +17,10 @@ WAITS: dict[str, tuple[str, ...]] = {"epoll": (), "busy poll": ("--busy-poll",)}
 
 
 def hook_times(progress: Progress, counted: dict[str, Variant], seconds: float) -> list[dict[str, Any]]:
-    """The ns that each program takes a run, and all of them an acknowledgement; hot, and where caches grow cold."""
+    """The ns that each program takes a run, and all of them an acknowledgement.
+
+    Both are measured hot, and where caches grow cold.
+    """
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for _ in progress.rounds("hooks"):
         for path, (is_offloaded, mbps) in HOOKS_LINKS.items():

@@ -1,4 +1,7 @@
-"""Policies that are made to be measured: that change nothing, of a paper's size, with a clock of their own."""
+"""Policies that are made to be measured.
+
+They change nothing, are of a paper's size, and have a clock of their own.
+"""
 
 import itertools
 import shutil
@@ -26,7 +29,10 @@ UNPACED_MBPS = 400_000.0
 
 
 def weights(layers: Sequence[int]) -> list[tuple[Array, Array]]:
-    """Weights and biases of some size: what a network's answer takes does not depend on what they are."""
+    """Weights and biases of some size.
+
+    What a network's answer takes does not depend on what they are.
+    """
     draw = np.random.default_rng(SEED)
     found = []
     for inputs, outputs in itertools.pairwise(layers):
@@ -65,10 +71,10 @@ def window(folder: Path, layers: Sequence[int], period_ms: float | None = None) 
 
 
 def rate(folder: Path) -> Path:
-    """Writes a model with Aurora's clock and network that always wants more: its rate is what the guard allows.
+    """Writes a model with Aurora's clock and network that always wants more.
 
-    That is some times what the path was seen to carry. One that wants no change would stay at what was allowed when
-    hardly anything had been delivered.
+    So its rate is what the guard allows. That is some times what the path was seen to carry. One
+    that wants no change would stay at what was allowed when hardly anything had been delivered.
     """
     agent = models.load(AURORA).card["agent"]
     agent["beneath"] |= {"initial_mbps": UNPACED_MBPS, "max_mbps": UNPACED_MBPS}
@@ -78,7 +84,7 @@ def rate(folder: Path) -> Path:
 
 
 def timed(folder: Path, period_ms: float) -> Path:
-    """Writes Aurora as it is, but for its clock: it decides every so many milliseconds."""
+    """Writes Aurora as it is, but for its clock: it decides every this many milliseconds."""
     model = models.load(AURORA)
     golden = model.golden()
     answers = golden["outputs"] if "outputs" in golden else golden["actions"]

@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any
 
 OUTER_PROC = "HEADWAY_OUTER_PROC"
-"""An environment variable with a descriptor of the /proc outside, for processes in the namespace."""
+"""An environment variable with a descriptor of the /proc outside, for processes in the
+namespace."""
 KERNEL_THREAD = 0x200000
 """PF_KTHREAD: what the kernel does for the flows is not others'."""
 MOST = 0.1
@@ -25,7 +26,8 @@ def outer_proc() -> int:
 def undisturbed(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """A run beside which others used little; if there is none, the last one tried.
 
-    `tries` and `others_cores` are put in, where it has none of its own. Raises RuntimeError if the last one fails.
+    `tries` and `others_cores` are put in, where it has none of its own. Raises RuntimeError if the
+    last one fails.
     """
     row: dict[str, Any] = {}
     for tries in range(1, TRIES + 1):
@@ -50,9 +52,10 @@ def disturbed(rows: list[dict[str, Any]]) -> int:
 
 
 def used_s() -> float:
-    """Processor seconds of all processes outside this namespace, and of the children that they waited for.
+    """Processor seconds of all processes outside this namespace.
 
-    What a process used is its parent's when it ends: differences are true of processes that come and go too.
+    Those of the children that they waited for are included. What a process used is its parent's
+    when it ends: differences are true of processes that come and go too.
     """
     outer, own = int(os.environ[OUTER_PROC]), _own()
     ticks = 0
@@ -70,7 +73,10 @@ def used_s() -> float:
 
 
 def _namespace(pid: str, outer: int, state: str) -> str:
-    """Of a process; one that has ended has none any more, and counts as others' until somebody waits for it."""
+    """Processor seconds of a process.
+
+    One that has ended has none any more. It counts as others' until somebody waits for it.
+    """
     return "" if state == "Z" else os.readlink(f"{pid}/ns/pid", dir_fd=outer)
 
 

@@ -1,4 +1,4 @@
-"""The figures as tables, for the terminal and for docs/kernel-performance.md, which is written from them."""
+"""The figures as tables, for the terminal and for docs/kernel-performance.md."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ Written by `sudo make bench-kernel`, which measures it, from `build/bench/kernel
 
 ```sh
 sudo make bench-kernel                                   # measures all of it in half an hour, and shows it
-sudo make bench-kernel OPTIONS="--rounds 9"              # so many rounds of everything
+sudo make bench-kernel OPTIONS="--rounds 9"              # this many rounds of everything
 sudo make bench-kernel OPTIONS="--only hooks"            # one part anew; the rest stays the last's
 make bench-kernel OPTIONS="--last --publish"             # writes this page
 ```
@@ -232,7 +232,10 @@ def about(figures: Figures) -> str:
 
 
 def versions(figures: Figures) -> str:
-    """Of which commit the figures of each part are, and which ABI its programs and its agent had."""
+    """Of which commit the figures of each part are.
+
+    It also names the ABI that its programs and its agent had.
+    """
     of: dict[tuple[str, int], list[str]] = {}
     for stage, made in figures["made"].items():
         of.setdefault((made["version"], made["abi"]), []).append(stage)

@@ -1,7 +1,7 @@
 """Two hosts and a link between them, and what the machine does meanwhile.
 
-Traffic has one processor and the agent the other, where a heartbeat keeps the second from sleeping: a machine of
-two virtual processors halves its throughput when one of them idles.
+Traffic has one processor and the agent the other, where a heartbeat keeps the second from sleeping:
+a machine of two virtual processors halves its throughput when one of them idles.
 """
 
 import json
@@ -16,7 +16,8 @@ from pathlib import Path
 from daemon import used_s
 
 CONTROLLER = f"bench_{os.urandom(2).hex()}"
-"""A name of its own: names of controllers are global to the machine, and somebody else may measure too."""
+"""A name of its own: names of controllers are global to the machine, and somebody else may measure
+too."""
 NEAR, FAR = "bench-near", "bench-far"
 FAR_ADDRESS = "10.77.0.2"
 TRAFFIC_CPU, AGENT_CPU = 0, 1
@@ -25,10 +26,12 @@ OFFLOADS = Path(__file__).with_name("offloads.py")
 HEARTBEAT = "import time\nwhile True: time.sleep(0.001)"
 IPERF3_PORT = 5201
 WRITE = {True: "1M", False: "128K"}
-"""What iperf3 writes at a time, by whether packets are as TSO makes them: with its own 128 KB a flow of those has
-18 or 40 Gbit/s, as writer and reader happen to take turns, whichever controller it has; with 1 MB it has 63."""
+"""What iperf3 writes at a time, by whether packets are as TSO makes them: with its own 128 KB a
+flow of those has 18 or 40 Gbit/s, as writer and reader happen to take turns, whichever controller
+it has; with 1 MB it has 63."""
 SSTHRESH = 1024
-"""Packets, of an unshaped link's route: where nothing is lost slow start never ends, and Owl is never asked."""
+"""Packets, of an unshaped link's route: where nothing is lost slow start never ends, and Owl is
+never asked."""
 INITIAL_CWND = 2 * SSTHRESH
 """Packets: beyond slow start, and more than such a link takes."""
 QUEUE_S = 0.02
@@ -44,10 +47,13 @@ def inside(host: str, cpu: int, *command: str) -> list[str]:
 def link(
     is_offloaded: bool = True, mbps: int | None = None, mtu: int = 1500, queue_s: float = QUEUE_S
 ) -> Iterator[None]:
-    """A veth pair between two hosts of its own, unshaped or of so many Mbit/s; the hosts end with it.
+    """A veth pair between two hosts of its own, unshaped or of this many Mbit/s.
+
+    The hosts end with it.
 
     Args:
-        is_offloaded: Do packets cross it as TSO, GSO and GRO make them? If not, each is one of the link.
+        is_offloaded: Do packets cross it as TSO, GSO and GRO make them? If not, each is one of the
+            link.
         mbps: Its rate; None for none.
         mtu: Bytes of a packet; where they are not 1500, each is acknowledged by itself.
         queue_s: What its queue holds, in seconds.
@@ -161,8 +167,8 @@ def wait_for_server(port: int) -> None:
 def busy_s() -> float:
     """Seconds of work of all processors, up to a constant: what the kernel does not count as idle.
 
-    Its idle time is exact. What it counts as work is what each tick of 4 ms finds, and an agent that is up for
-    microseconds at each jiffy, as Owl's is, would have them all.
+    Its idle time is exact. What it counts as work is what each tick of 4 ms finds, and an agent
+    that is up for microseconds at each jiffy, as Owl's is, would have them all.
     """
     _, _, _, idle, wait, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
     return time.monotonic() * (os.cpu_count() or 1) - (idle + wait) / TICKS

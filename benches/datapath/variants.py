@@ -23,9 +23,10 @@ class Variant(NamedTuple):
     base: str = ""
     """The same program without an agent, where it has one."""
     is_held: bool = False
-    """Is it held to the targets? What it decides changes nothing, so that what it costs is the datapath's."""
+    """Is it held to the targets? What it decides changes nothing, so that what it costs is the
+    datapath's."""
     settle_s: float = 0.0
-    """Its flow takes so long to find its rate, before hooks are counted."""
+    """Its flow takes this long to find its rate, before hooks are counted."""
     over: str = YARDSTICK
     """What it is compared with."""
 
@@ -90,7 +91,10 @@ def transferring(found: Mapping[str, Variant]) -> dict[str, Variant]:
 
 
 def counted(found: Mapping[str, Variant]) -> dict[str, Variant]:
-    """Those with programs of ours; and with an agent that never sleeps, so that no hook wakes it."""
+    """The variants with programs of ours.
+
+    Some have an agent that never sleeps, so that no hook wakes it.
+    """
     ours = {name: variant for name, variant in found.items() if variant.options}
     asked = ("owl-shadow", "owl-still", "window-still", "aurora-shadow", "rate-eager")
     for name in asked:

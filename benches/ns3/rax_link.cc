@@ -42,9 +42,10 @@ constexpr uint32_t kPppHeader = 2;          // bytes ns-3's point-to-point devic
 constexpr uint32_t kHeaders = 20 + 20 + 12; // IPv4, TCP, timestamp option padded to words
 constexpr uint16_t kPort = 5001;
 
-// TcpLedbat of ns-3.37 bounds the window by what was in flight before the acknowledgement and so never
-// grows it; RFC 6817 allows a packet more (ALLOWED_INCREASE), as later versions of ns-3 do. This is ns-3's
-// class given that packet: it takes the flight for one packet larger while the window is adjusted.
+// TcpLedbat of ns-3.37 bounds the window by what was in flight before the acknowledgement, and so
+// never grows it. RFC 6817 allows a packet more (ALLOWED_INCREASE), as later versions of ns-3 do.
+// This is ns-3's class given that packet. It takes the flight for one packet larger while the
+// window is adjusted.
 class TcpLedbatFixed : public TcpLedbat {
  public:
   static TypeId GetTypeId() {

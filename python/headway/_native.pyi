@@ -67,78 +67,109 @@ class RunError(RuntimeError):
     """Right input, but the run failed."""
 
 def schemes() -> list[dict[str, Any]]:
-    """Every scheme: name, family, summary, source, deviations, needs, worlds, params (name, help, kind, default, required)."""
+    """Every scheme.
+
+    Each has name, family, summary, source, `deviations`, needs, worlds, params (name, help,
+    kind, default, required).
+    """
 
 def features() -> list[dict[str, Any]]:
-    """What a learned controller may observe: name, unit, help, simulator, kernel (where each has it from), rounding."""
+    """What a learned controller may observe.
+
+    Each has name, unit, help, simulator, kernel (where each has it from), rounding.
+    """
 
 def check_scheme(spec: str) -> str:
     """Returns `spec` if it names a scheme with valid parameters. Raises UsageError."""
 
 def canonical_scheme(spec: str, world: str) -> str:
-    """`spec` with every parameter, in one spelling: two specs with the same are the same scheme in that world.
+    """`spec` with every parameter, in one spelling.
 
-    Raises UsageError.
+    Two specs with the same are the same scheme in that world. Raises UsageError.
     """
 
 def scheme_members(spec: str) -> list[str]:
     """A spec for each model of a spec that names `model` several times; itself alone otherwise."""
 
 def emu_worker() -> None:
-    """What a process of world "emu" or "kernel" does: reads a run as JSON from standard input, carries it out, answers in lines of JSON."""
+    """What a process of world "emu" or "kernel" does.
+
+    It reads a run as JSON from standard input, carries it out, and answers in lines of JSON.
+    """
 
 def find_headwayd() -> str:
-    """Where the daemon is: as the environment's HEADWAYD says, else beside this Python, else on the PATH.
+    """Where the daemon is.
 
-    Raises UsageError where it is not, in one line that says what builds it.
+    It is where the environment's HEADWAYD says, else beside this Python, else on the PATH. Raises
+    UsageError where it is not, in one line that says what builds it.
     """
 
 def refused_entry(number: int) -> str:
-    """Why a network namespace cannot be entered that gave this errno, and the cure. On Linux alone."""
+    """Why a network namespace cannot be entered that gave this errno, and the cure.
+
+    On Linux alone.
+    """
 
 def check_model(folder: str | PathLike[str]) -> dict[str, Any]:
-    """Loads a model's folder with every check: id, card (JSON), parameters, golden_rows, golden_error.
+    """Loads a model's folder with every check.
 
-    Raises UsageError: the file, what is wrong with it, what would be right.
+    Gives id, card (JSON), parameters, golden_rows, golden_error. Raises UsageError: the file, what
+    is wrong with it, what would be right.
     """
 
 def shipped_models() -> list[dict[str, Any]]:
-    """The models that come with Headway: what `check_model` says of each, and files (by name, bytes)."""
+    """The models that come with Headway.
+
+    Each has what `check_model` says of it, and files (by name, bytes).
+    """
 
 def check_learner(folder: str | PathLike[str]) -> dict[str, Any]:
-    """Loads a learner's folder with every check: id, card (JSON), parameters, updates (gradients applied).
+    """Loads a learner's folder with every check.
 
-    Raises UsageError: the file, what is wrong with it, what would be right.
+    Gives id, card (JSON), parameters, updates (gradients applied). Raises UsageError: the file,
+    what is wrong with it, what would be right.
     """
 
 def shipped_learners() -> list[dict[str, Any]]:
-    """The learners that come with Headway: what `check_learner` says of each, and files (by name, bytes)."""
+    """The learners that come with Headway.
+
+    Each has what `check_learner` says of it, and files (by name, bytes).
+    """
 
 def learn(scenario: str, seed: int, seconds: float, *, alpha: float = 4.0, learned: str | None = None) -> str:
-    """What the first flow of a scenario knows after so many seconds with Rax, as learner.txt has it.
+    """What the first flow of a scenario knows after so many seconds with Rax.
 
-    All flows begin with `learned`, or with random weights. Raises UsageError.
+    It is text as learner.txt has it. All flows begin with `learned`, or with random weights. Raises
+    UsageError.
     """
 
 def scenario_names() -> list[str]:
     """The scenarios and families that come with Headway, in the order of docs."""
 
 def looks_like(head: bytes) -> str | None:
-    """What a file is and what would be right, by how it begins (4 kB are enough); None if it may hold numbers."""
+    """What a file is and what would be right, by how it begins.
+
+    4 kB are enough. None if it may hold numbers.
+    """
 
 def split() -> dict[str, str]:
-    """The traces that split.toml lists, each with its seconds for evaluation as written: all, none, 325s..465s, 480s.."""
+    """The traces that split.toml lists.
+
+    Each has its seconds for evaluation as written: all, none, 325s..465s, 480s..
+    """
 
 def trace_split(path: str | PathLike[str]) -> dict[str, Any]:
-    """What the split says of a trace's file, known by its contents, else by its name. Raises UsageError.
+    """What the split says of a trace's file, known by its contents, else by its name.
 
-    Keys: training_s and evaluation_s (lists of from and to in seconds), listed (False for a user's own).
+    Raises UsageError. Keys: training_s and evaluation_s (lists of from and to in seconds), listed
+    (False for a user's own).
     """
 
 def read_parquet(path: str) -> tuple[dict[str, str], dict[str, NDArray[Any] | list[str | None]]]:
-    """The footer's keys and texts, and the columns, of a file that Headway has written. Raises UsageError.
+    """The footer's keys and texts, and the columns, of a file that Headway has written.
 
-    Numbers are arrays of int64, or of float64 with NaN where there is none; names are lists.
+    Raises UsageError. Numbers are arrays of int64, or of float64 with NaN where there is none;
+    names are lists.
     """
 
 def shell(
@@ -161,28 +192,33 @@ def shell(
     live: str | None = None,
     seed: int = 1,
 ) -> tuple[int, str, str]:
-    """Runs `command` (`$SHELL` if empty) on each of `hosts` hosts behind an emulated link until it ends.
+    """Runs `command` on each of `hosts` hosts behind an emulated link until it ends.
 
-    The process must have a single thread, as it may have to enter a user namespace of its own. The other
-    arguments are the options of `headway shell`. Returns the exit code, and the summary as JSON and as text.
-    Raises UsageError for wrong options, RunError if the kernel permits no namespaces.
+    If it is empty, `$SHELL` runs. The process must have a single thread, as it may have to enter a
+    user namespace of its own. The other arguments are the options of `headway shell`. Returns the
+    exit code, and the summary as JSON and as text. Raises UsageError for wrong options, RunError if
+    the kernel permits no namespaces.
     """
 
 def shells() -> list[str]:
     """The shells that run, each as a JSON object, the oldest first."""
 
 def clean_shells() -> list[tuple[str, str]]:
-    """Removes what shells have left whose process is gone: of each what was removed, as JSON and as text."""
+    """Removes what shells have left whose process is gone.
+
+    Of each it says what was removed, as JSON and as text.
+    """
 
 def network_view(
     known: Sequence[Sequence[tuple[tuple[int, int, int, int, int], tuple[int, int, int, int, int], int | None]]],
 ) -> tuple[float, float] | None:
-    """Owl's PNC (packets/s, at least 0) and PNA (0 to 1) of a path (Sacco et al., INFOCOM 2021, Eq. 4 and 5).
+    """Owl's PNC (packets/s, at least 0) and PNA (0 to 1) of a path.
 
-    `known` has for each known switch its ports: counters before and after, each rx_packets, rx_bytes, tx_packets,
-    tx_bytes since the switch's start and when in ns by the switch's clock, and the capacity in bit/s of the link that goes out, None
-    off the path. A switch with a port that says nothing (no time between, a counter that went back) is left out of PNC, the port out of PNA;
-    None if that leaves no switch, or no capacity.
+    Sacco et al., INFOCOM 2021, Eq. 4 and 5. `known` has for each known switch its ports: counters
+    before and after, each rx_packets, rx_bytes, tx_packets, tx_bytes since the switch's start and
+    when in ns by the switch's clock, and the capacity in bit/s of the link that goes out, None off
+    the path. A switch with a port that says nothing (no time between, a counter that went back) is
+    left out of PNC, the port out of PNA; None if that leaves no switch, or no capacity.
     """
 
 @final
@@ -192,13 +228,20 @@ class SimulatedNetwork:
     def __new__(
         cls, scenario: Scenario, scheme: str, *, seed: int = 1, seconds: float | None = None
     ) -> SimulatedNetwork:
-        """At its start; `scheme` is of the flows without one, `seconds` the scenario's own unless told. Raises UsageError."""
+        """A simulation at its start.
+
+        `scheme` is of the flows without one. `seconds` are the scenario's own unless told. Raises
+        UsageError.
+        """
     @property
     def links(self) -> list[tuple[str, str, str]]:
         """Directed links: name, and the nodes that it leads from and to."""
     @property
     def paths(self) -> list[tuple[list[str], list[int]]]:
-        """For each flow the nodes that its data passes, hosts at both ends, and the links between them by index."""
+        """The path of each flow: its nodes, and the links between them by index.
+
+        The nodes are those that its data passes, with the hosts at both ends.
+        """
     @property
     def known(self) -> list[str]:
         """The switches that the scenario knows."""
@@ -206,13 +249,22 @@ class SimulatedNetwork:
     def end_s(self) -> float:
         """How long the run is."""
     def advance(self, until_s: float) -> float:
-        """Goes on to this time, at most to the end, the GIL released; the time then. Raises UsageError and RunError."""
+        """Goes on to this time, at most to the end, the GIL released; the time then.
+
+        Raises UsageError and RunError.
+        """
     def read(self) -> tuple[int, list[tuple[int, int, int, int, int, int | None]]]:
-        """The time in ns, and what each link has counted since the start: packets and bytes that arrived at its far end, packets and
-        bytes that left its near end, packets that its queue dropped; and its mean rate since the last reading in bit/s, None without one.
+        """The time in ns, what each link has counted since the start, and its mean rate.
+
+        Counts are the packets and bytes that arrived at its far end, the packets and bytes that
+        left its near end, and the packets that its queue dropped. The mean rate is since the last
+        reading, in bit/s; None without one.
         """
     def told(self) -> list[tuple[float, int, float, float, float]]:
-        """What senders were told since the last call: when in s, flow, PNC, PNA, known share (0 to 1)."""
+        """What senders were told since the last call.
+
+        Each row has when in s, flow, PNC, PNA, known share (0 to 1).
+        """
 
 @final
 class Scenario:
@@ -220,15 +272,23 @@ class Scenario:
 
     @staticmethod
     def load(name_or_path: str) -> Scenario:
-        """By name, or from a TOML file if it ends in .toml or contains a slash; a member of a family as
-        NAME:KEY=VALUE. Raises UsageError, also for a family without a member.
+        """A scenario by name, or from a TOML file if it ends in .toml or contains a slash.
+
+        A member of a family is NAME:KEY=VALUE. Raises UsageError, also for a family without a
+        member.
         """
     @staticmethod
     def load_all(name_or_path: str) -> list[Scenario]:
-        """As `load`; a family without a member gives all members in the order of its file. Raises UsageError."""
+        """As `load`; a family without a member gives all members in the order of its file.
+
+        Raises UsageError.
+        """
     @property
     def sweep(self) -> dict[str, Any] | None:
-        """Where it is a member of a family: family (its name), key (the path of what differs), values."""
+        """The member of a family that it is: family, key and values.
+
+        `family` is the family's name. `key` is the path of what differs.
+        """
     @property
     def name(self) -> str: ...
     @property
@@ -249,31 +309,41 @@ class Scenario:
     @property
     def traces(self) -> list[str]: ...
     def ambiguous_traces(self) -> list[str]:
-        """A line about each trace of a bare name that is both beside the scenario and found by name: which is used."""
+        """A line about each trace of a bare name that is both beside the scenario and found.
+
+        It is found by name. The line says which is used.
+        """
     @property
     def trace_parts(self) -> list[tuple[str, str]]:
-        """For each link that follows a trace the trace's name and the part: whole, training or evaluation."""
+        """Each link that follows a trace: the trace's name and the part.
+
+        A part is whole, training or evaluation.
+        """
     @property
     def varies(self) -> list[str]:
         """What the seed varies; empty where every run is the same."""
     def path(
         self, seed: int, seconds: float | None = None, flow: int = 0
     ) -> list[tuple[float, float | None, float]]:
-        """A flow's path over time as that seed draws it, in a run of so many seconds (its own unless told).
+        """A flow's path over time as that seed draws it.
 
-        Each is from when on (s), the slowest link's rate (Mbit/s; None without a fixed one), and what a packet and
-        its acknowledgement take alone (ms). Raises UsageError.
+        The run has so many seconds (its own unless told). Each is from when on (s), the slowest
+        link's rate (Mbit/s; None without a fixed one), and what a packet and its acknowledgement
+        take alone (ms). Raises UsageError.
         """
     def path_range(self, seeds: int) -> dict[str, tuple[float, float]]:
         """The least and the most of what its paths have, as seeds 1 to `seeds` draw them.
 
-        Keys: rate_mbps (the slowest link's; of a trace its means over any ten seconds), rtt_ms (without a queue),
-        buffer_ms (what the slowest link takes to send a full queue, of a trace at its mean rate; absent if no queue
-        ever drops), loss (random loss, a share of packets). Flows with a scheme of their own are left out. Raises UsageError: a trace is
-        missing.
+        Keys: rate_mbps (the slowest link's; of a trace its means over any ten seconds), rtt_ms
+        (without a queue), buffer_ms (what the slowest link takes to send a full queue, of a trace
+        at its mean rate; absent if no queue ever drops), loss (random loss, a share of packets).
+        Flows with a scheme of their own are left out. Raises UsageError: a trace is missing.
         """
     def trace_offset_s(self, seed: int) -> float | None:
-        """How far into the bottleneck's trace the run of that seed begins; None where it has no trace."""
+        """How far into the bottleneck's trace the run of that seed begins.
+
+        None where it has no trace.
+        """
 
 @final
 class Trace:
@@ -281,15 +351,20 @@ class Trace:
 
     @staticmethod
     def load(path: str | PathLike[str], part: str) -> Trace:
-        """Reads a file: the seconds for "training" or "evaluation" by split.toml, or the "whole" of it.
+        """Reads a file.
 
-        There is no default: whoever trains says so, and is kept from the seconds for evaluation.
+        It takes the seconds for "training" or "evaluation" by split.toml, or the "whole" of it.
+        There is no default: a caller who trains says so, and is kept from the seconds for
+        evaluation.
 
         Raises UsageError that names the line, or says that the split withholds the trace.
         """
     @staticmethod
     def find(name: str) -> str | None:
-        """The path of the trace of that name: HEADWAY_TRACES, the cache folder, ../shared/traces, the package's own."""
+        """The path of the trace of that name.
+
+        It looks in HEADWAY_TRACES, the cache folder, ../shared/traces and the package's own.
+        """
     @staticmethod
     def from_rates(rates_mbps: Sequence[float], interval_s: float) -> Trace:
         """Delivery opportunities that follow a series of rates."""
@@ -311,11 +386,17 @@ class Trace:
     def times_ms(self) -> np.ndarray[Any, np.dtype[np.uint32]]:
         """When each opportunity is, non-decreasing; the last is the trace's length."""
     def lines(self, skipped: int, count: int) -> str:
-        """Some lines of its file, from the one after `skipped` on. `opportunities` is how many there are."""
+        """Some lines of its file, from the one after `skipped` on.
+
+        `opportunities` is how many there are.
+        """
 
 @final
 class Batch:
-    """Runs of schemes over scenarios, several at a time. In world "sim" results do not depend on `jobs`."""
+    """Runs of schemes over scenarios, several at a time.
+
+    In world "sim" results do not depend on `jobs`.
+    """
 
     def __new__(
         cls,
@@ -336,33 +417,43 @@ class Batch:
         logs: bool = False,
         leave_out: bool = False,
     ) -> Batch:
-        """Checks everything before anything runs. Raises UsageError (a missing trace names `headway traces fetch`).
+        """Checks everything before anything runs.
 
-        Run 0 has the seed `seed`; the others' are drawn from it and their number.
-        A scenario whose seed varies nothing is run once in simulated time. `seconds` None takes each scenario's own.
-        `world` is "sim" (simulated time), "emu" (real packets in real time) or "kernel" (so, and every flow a socket of the kernel's). `jobs` None leaves it to the world.
-        `transport` "simple" or "linux" takes the place of each scenario's own; rows keep the scenario's hash.
-        `grid_ms` is 500 unless given, and a whole multiple of it where a run would have over a million bins; None records no time series; the series are kept for the first run of each scheme and scenario.
-        A scheme that a scenario cannot serve is an error, or with `leave_out` has no runs there and a row in `left_out`.
-        Of that run `pcap`, `qlog` and `logs` write recordings into the folder `recordings` (docs/recordings.md).
+        Raises UsageError (a missing trace names `headway traces fetch`). Run 0 has the seed `seed`;
+        the others' are drawn from it and their number. A scenario whose seed varies nothing is run
+        once in simulated time. `seconds` None takes each scenario's own. `world` is "sim"
+        (simulated time), "emu" (real packets in real time) or "kernel" (so, and every flow a socket
+        of the kernel's). `jobs` None leaves it to the world. `transport` "simple" or "linux" takes
+        the place of each scenario's own; rows keep the scenario's hash. `grid_ms` is 500 unless
+        given, and a whole multiple of it where a run would have over a million bins; None records
+        no time series; the series are kept for the first run of each scheme and scenario. A scheme
+        that a scenario cannot serve is an error, or with `leave_out` has no runs there and a row in
+        `left_out`. Of that run `pcap`, `qlog` and `logs` write recordings into the folder
+        `recordings` (docs/recordings.md).
         """
     @property
     def memory_bytes(self) -> int:
-        """Bytes of memory that all runs take, about: their results, the first runs' series, and those at work."""
+        """Bytes of memory that all runs take, about.
+
+        They hold their results, the first runs' series, and those at work.
+        """
 
     def take_over(self, directory: str) -> tuple[int, str]:
         """Takes over the runs in the folder's results.parquet and series.parquet, before `start`.
 
-        They do not run again, but for those that were unfit, and for the first run of each scheme and
-        scenario where it is to be recorded: its earlier results stay until then. Returns how many runs are there, and the text
-        `bench` of the footer. Raises UsageError if a file cannot be read or has another schema, and
-        if a run differs in world, code_version, scenario, seconds, warmup, seed or model, or is none
-        of this batch.
+        They do not run again, but for those that were unfit, and for the first run of each scheme
+        and scenario where it is to be recorded: its earlier results stay until then. Returns how
+        many runs are there, and the text `bench` of the footer. Raises UsageError if a file cannot
+        be read or has another schema, and if a run differs in world, code_version, scenario,
+        seconds, warmup, seed or model, or is none of this batch.
         """
     def start(self) -> None:
         """Begins in the background and returns."""
     def wait(self, timeout_s: float) -> bool:
-        """Waits, the GIL released; true once all is done or cancelled. Raises RunError if a run failed."""
+        """Waits, the GIL released; true once all is done or cancelled.
+
+        Raises RunError if a run failed.
+        """
     def cancel(self) -> None:
         """Stops soon; what is finished stays."""
     def left_out(self) -> list[dict[str, str]]:
@@ -377,33 +468,49 @@ class Batch:
     def results(self) -> list[dict[str, Any]]:
         """One dict a finished run and flow, in a fixed order.
 
-        Keys: schema, code_version, scenario, scenario_hash, scheme, run, seed, flow (index; -1 is all flows under test together), flow_scheme, model (id of the trained model, else None), world,
-        seconds, and the metrics throughput_mbps, delay_mean_ms, delay_p95_ms, queue_mean_ms, queue_p95_ms, loss,
-        utilisation, rtt_mean_ms, rtt_p95_ms, power, power_p95, utility, jain, convergence_s, sent_packets,
-        delivered_packets, refused_decisions (of a learned controller, that did nothing because a number was not finite), guard_trips (in world "kernel", for all flows together: how often the guard took one from its policy). A metric that does not apply is None. Of a run in real time also lateness_p50_ms, lateness_p99_ms,
-        longest_stall_ms, emulator_wait_ms, host_wait_ms, cpu_idle, emulator_cpu, unexplained_loss, and unfit: why its numbers are the machine's, in one line (docs/fitness.md).
-        In simulated time these are None.
+        Keys: schema, code_version, scenario, scenario_hash, scheme, run, seed, flow (index; -1 is
+        all flows under test together), flow_scheme, model (id of the trained model, else None),
+        world, seconds, and the metrics throughput_mbps, delay_mean_ms, delay_p95_ms, queue_mean_ms,
+        queue_p95_ms, loss, utilisation, rtt_mean_ms, rtt_p95_ms, power, power_p95, utility, jain,
+        convergence_s, sent_packets, delivered_packets, refused_decisions (of a learned controller,
+        that did nothing because a number was not finite), guard_trips (in world "kernel", for all
+        flows together: how often the guard took one from its policy). A metric that does not apply
+        is None. Of a run in real time also lateness_p50_ms, lateness_p99_ms, longest_stall_ms,
+        emulator_wait_ms, host_wait_ms, cpu_idle, emulator_cpu, unexplained_loss, and unfit: why its
+        numbers are the machine's, in one line (docs/fitness.md). In simulated time these are None.
         """
     def series(self) -> list[dict[str, Any]]:
-        """Time series of the recorded runs: scenario, scheme, run, flow, time_s (list: bin starts), and lists of the same
-        length throughput_mbps, delay_mean_ms, queue_mean_ms, loss, and, as each bin ended,
-        cwnd_packets, in_flight_packets, pacing_mbps, rtt_ms (smoothed); for flow -1 also capacity_mbps of the bottleneck and
-        queue_packets, the longest queue then among the links that data under test crosses. None where there is no value.
+        """Time series of the recorded runs.
+
+        Keys are scenario, scheme, run, flow and time_s (list: bin starts). Lists of the same length
+        are throughput_mbps, delay_mean_ms, queue_mean_ms, loss, and, as each bin ended,
+        cwnd_packets, in_flight_packets, pacing_mbps and rtt_ms (smoothed). Flow -1 also has
+        capacity_mbps of the bottleneck, and queue_packets, the longest queue then among the links
+        that data under test crosses. None where there is no value.
         """
     def recordings(self) -> list[dict[str, Any]]:
-        """Every file of a recording: scenario, scheme, run, path. Of an interrupted run it ends where the run did."""
+        """Every file of a recording: scenario, scheme, run, path.
+
+        Of an interrupted run it ends where the run did.
+        """
     def recording_failures(self) -> list[str]:
-        """A line for each run whose recordings are incomplete, as on a full disk. Its results are not affected."""
+        """A line for each run whose recordings are incomplete, as on a full disk.
+
+        Its results are not affected.
+        """
     def write_parquet(self, directory: str, bench: Callable[[int, dict[str, dict[int, int]]], str]) -> None:
         """Writes series.parquet and results.parquet of the runs that have finished; others may run.
 
-        `bench` is given how many these are and, by scenario, the seeds by the run's number. It returns the
-        text (JSON) for the footer of results.parquet. Same seed, same bytes. A crash leaves each file as it was or as it
-        is to be. Raises RunError if it cannot be written.
+        `bench` is given how many these are and, by scenario, the seeds by the run's number. It
+        returns the text (JSON) for the footer of results.parquet. Same seed, same bytes. A crash
+        leaves each file as it was or as it is to be. Raises RunError if it cannot be written.
         """
 
 def check_agent(spec: str) -> tuple[str, str]:
-    """An agent's spec (JSON) with its defaults written out, and the hash that a model's card holds. Raises UsageError."""
+    """An agent's spec (JSON) with its defaults written out, and the hash that a model's card holds.
+
+    Raises UsageError.
+    """
 
 def measurements() -> list[tuple[str, str]]:
     """The columns of the measurements of a step, in their order: name and what it is."""
@@ -413,17 +520,19 @@ def ends() -> list[tuple[int, str]]:
 
 @final
 class Environments:
-    """Simulations side by side, each with one learning flow, each stopped where that flow is to decide.
+    """Simulations side by side, each with one learning flow.
 
-    Environment i does what its seed says and nothing else: not the others, not the threads. `step` and `reset` write
-    into the arrays that they are given, which are contiguous, and release the GIL.
+    Each is stopped where that flow is to decide. Environment i does what its seed says and nothing
+    else: not the others, not the threads. `step` and `reset` write into the arrays that they are
+    given, which are contiguous, and release the GIL.
     """
 
     def __new__(cls, config: EnvConfig, count: int, *, seed: int = 1, threads: int | None = None) -> Environments:
         """`count` environments before their first reset; environment i is seeded with (`seed`, i).
 
-        One of the scenarios is drawn for each episode; traces give only the seconds that may train. `threads` is one
-        a core unless given. Raises UsageError, also for a scenario in which not exactly one flow learns.
+        One of the scenarios is drawn for each episode; traces give only the seconds that may train.
+        `threads` is one a core unless given. Raises UsageError, also for a scenario in which not
+        exactly one flow learns.
         """
     def reset(
         self,
@@ -431,10 +540,11 @@ class Environments:
         observations: np.ndarray[Any, np.dtype[np.float32]],
         seeds: Sequence[tuple[int, int]] | None = None,
     ) -> None:
-        """Begins the next episode where `which` (count,) says, and writes what is seen first into `observations` (count, length).
+        """Begins the next episode where `which` (count,) says.
 
-        With `seeds`, a (seed, index) for each, those environments begin with the first episode of theirs.
-        Raises UsageError and RunError.
+        Writes what is seen first into `observations` (count, length). With `seeds`, a (seed, index)
+        for each, those environments begin with the first episode of theirs. Raises UsageError and
+        RunError.
         """
     def step(
         self,
@@ -445,18 +555,26 @@ class Environments:
         ends: np.ndarray[Any, np.dtype[np.uint8]],
         autoreset: str,
     ) -> None:
-        """Answers every flow (count, 1; or 2 with chosen intervals) and runs each simulation to its next decision or its episode's end.
+        """Answers every flow (count, 1; or 2 with chosen intervals).
 
-        Writes `observations` (count, length), `measurements` (count, columns) and `ends` (count,): a number of
-        `ends()`, 0 where the episode goes on. Where one has ended, `final_observations` has what was seen last.
-        `autoreset` is a value of Gymnasium's `AutoresetMode`. With `SameStep` `observations` then has
-        what is seen first in the next episode. With `NextStep` the next step begins that episode, and
-        measures zeros. With `Disabled` it is to be reset. Raises UsageError.
+        It then runs each simulation to its next decision or its episode's end. Writes
+        `observations` (count, length), `measurements` (count, columns) and `ends` (count,): a
+        number of `ends()`, 0 where the episode goes on. Where one has ended, `final_observations`
+        has what was seen last. `autoreset` is a value of Gymnasium's `AutoresetMode`. With
+        `SameStep` `observations` then has what is seen first in the next episode. With `NextStep`
+        the next step begins that episode, and measures zeros. With `Disabled` it is to be reset.
+        Raises UsageError.
         """
     def failure(self, environment: int) -> str | None:
-        """Why its last episode to fail did, with that one's scenario and seed. Raises UsageError."""
+        """Why the last episode that failed did so, with its scenario and seed.
+
+        Raises UsageError.
+        """
     def episode(self, environment: int) -> tuple[str, int] | None:
-        """The scenario and the seed of the episode under way; None if there is none. Raises UsageError."""
+        """The scenario and the seed of the episode under way; None if there is none.
+
+        Raises UsageError.
+        """
     @property
     def packets(self) -> int:
         """Data packets that the learning flows have sent since the beginning."""
@@ -484,7 +602,10 @@ class Flows:
     def present(self) -> list[int]:
         """The flows that are there now: one that comes and goes keeps its number."""
     def answer(self, flow: int, action: float, interval: float | None = None) -> None:
-        """One of them answers; the interval is for chosen ones, from -1 to 1. Raises UsageError if it was not asked."""
+        """One of them answers; the interval is for chosen ones, from -1 to 1.
+
+        Raises UsageError if it was not asked.
+        """
     def read(
         self,
         flow: int,

@@ -1,4 +1,7 @@
-"""A table that is kept by its columns: a row is a look into them, and costs nothing until someone looks."""
+"""A table that is kept by its columns.
+
+A row is a look into them, and costs nothing until someone looks.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

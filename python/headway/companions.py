@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 
 def companions(ours: Sequence[int], theirs: Sequence[int], room: int, random: np.random.Generator) -> list[int]:
-    """Which rows stand below a flow's own: those of its agent, then neighbours' where there is room left.
+    """Which rows stand below a flow's own.
 
-    A sample without replacement, in order, where there are more than fit.
+    Those of its agent come first, then neighbours' where there is room left. A sample without
+    replacement, in order, where there are more than fit.
     """
 
     def some(rows: Sequence[int], most: int) -> list[int]:

@@ -1,8 +1,8 @@
 """Schemes compared run by run.
 
-Run k of every scheme on a scenario has the same seed, so both meet the same network. Their difference in
-each such pair leaves out what the network does to both. Intervals of the two means do not: they may
-overlap although one scheme is better in every single run.
+Run k of every scheme on a scenario has the same seed, so both meet the same network. Their
+difference in each such pair leaves out what the network does to both. Intervals of the two means do
+not: they may overlap although one scheme is better in every single run.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Both(NamedTuple):
     first: list[float]
     second: list[float]
     block: int
-    """Of so many neighbouring pairs one is independent; 0 for two samples that are no pairs."""
+    """Of this many neighbouring pairs one is independent; 0 for two samples that are no pairs."""
 
     @property
     def samples(self) -> int:
@@ -129,7 +129,10 @@ class Measure(NamedTuple):
         return both.percent() if self.is_relative else both.difference(self.scale)
 
     def judged(self, both: Both) -> Metric:
-        """The same with the interval that a verdict uses: wider where runs hardly differ (`stats.equal`)."""
+        """The same with the interval that a verdict uses.
+
+        It is wider where runs hardly differ (`stats.equal`).
+        """
         found = self.difference(both)
         if (ends := found["ci95"]) is None:
             return found
@@ -143,7 +146,10 @@ class Measure(NamedTuple):
         return both.percents() if self.is_relative else both.differences(self.scale)
 
     def zone(self, difference: Metric, samples: Samples | None = None) -> Zone:
-        """What the difference says of the second scheme; `samples` are the independent ones behind it."""
+        """What the difference says of the second scheme.
+
+        `samples` are the independent ones behind it.
+        """
         if difference["ci95"] is None:
             return Zone.UNCLEAR
         ends = difference["ci95"]
@@ -174,7 +180,8 @@ class Comparison:
     pairs: int
     """Runs that both have finished, and in which the machine did not change the result."""
     differences: Mapping[str, Metric]
-    """By metric: how far the scheme lies above the other, in the measure's unit, with the interval judged."""
+    """By metric: how far the scheme lies above the other, in the measure's unit, with the interval
+    judged."""
     zones: Mapping[str, Zone]
 
     def as_json(self) -> dict[str, Any]:
@@ -220,17 +227,19 @@ class Leaders(NamedTuple):
     """Who is ahead in one metric, of the runs that the machine left alone."""
 
     best: dict[str, str]
-    """The scheme with the best mean, by scenario; where only one scheme has the metric there is none."""
+    """The scheme with the best mean, by scenario; where only one scheme has the metric there is
+    none."""
     close: set[tuple[str, str]]
-    """Schemes and scenarios, but for the best, that the runs do not show to be worse by more than the margin."""
+    """Schemes and scenarios, but for the best, that the runs do not show to be worse by more than
+    the margin."""
 
 
 def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, Offsets] | None = None) -> Leaders:
-    """The best scheme of each scenario, and those that may be as good: within the margin of `MEASURES`, or 1%.
+    """The best scheme of each scenario, and those that may be as good.
 
-    Each is compared run by run with the best. The best is chosen by the same runs, so that any pair may be
-    compared: intervals are those of as many comparisons as there are pairs (Bonferroni), and with 95% all are
-    right together.
+    These are within the margin of `MEASURES`, or 1%. Each is compared run by run with the best. The
+    best is chosen by the same runs, so that any pair may be compared: intervals are those of as
+    many comparisons as there are pairs (Bonferroni), and with 95% all are right together.
 
     Args:
         groups: Runs as `numbered` gives them.
@@ -259,7 +268,10 @@ def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, 
 
 
 def _is_worse(known: Both, level: float, best: float, metric: str, *, more: bool) -> bool:
-    """Is the second scheme surely worse than the first, whose mean is `best`, by more than the margin?"""
+    """Is the second scheme surely worse than the first by more than the margin?
+
+    The first scheme's mean is `best`.
+    """
     ends = known.difference(level=level)["ci95"]
     if ends is None:
         return False
@@ -294,8 +306,8 @@ def _pairs(
 def _known(pairs: Sequence[tuple[Run, Run]], metric: str, block: int) -> Both | None:
     """What both runs of a pair have; of a scheme of several models each is one sample.
 
-    Two schemes of several models each share none, or all: their trainings are no pairs unless they are the same.
-    With a part in common they are not compared.
+    Two schemes of several models each share none, or all: their trainings are no pairs unless they
+    are the same. With a part in common they are not compared.
     """
     are_known = [a[metric] is not None and b[metric] is not None for a, b in pairs]
     known = [pair for pair, is_known in zip(pairs, are_known, strict=True) if is_known]

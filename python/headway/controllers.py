@@ -1,4 +1,7 @@
-"""Controllers that are Python classes: what `--schemes python:FILE` loads (docs/python-controllers.md)."""
+"""Controllers that are Python classes.
+
+`--schemes python:FILE` loads them (docs/python-controllers.md).
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,13 @@ class Loaded:
 
 @cache
 def load(text: str) -> Loaded:
-    """The controller that `FILE` or `FILE:Class` names. A file is read once: `load.cache_clear()` forgets it.
+    """The controller that `FILE` or `FILE:Class` names.
+
+    A file is read once: `load.cache_clear()` forgets it.
 
     Raises:
-        UsageError: No such file or class, or an error of its code: one line with the file, line and exception.
+        UsageError: No such file or class, or an error of its code: one line with the file, line and
+            exception.
     """
     file, name = text, ""
     # A class has no dot and no slash.
@@ -119,7 +125,10 @@ def _takes_setup(file: str, controller: type[Any]) -> type[Any]:
 
 
 def told(error: BaseException) -> str:
-    """An error in one line: the file and line of the user's code that it came from, and the exception."""
+    """An error in one line.
+
+    It has the file and line of the user's code that it came from, and the exception.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}"
     what = " ".join(f"{type(error).__name__}: {error}".split())

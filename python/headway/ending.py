@@ -1,6 +1,7 @@
-"""How a command ends when a signal asks it to: INT (Ctrl-C), TERM (batch systems), HUP (a lost connection).
+"""How a command ends when a signal asks it to.
 
-All three raise KeyboardInterrupt, so a command needs one way to end and not three.
+Signals are INT (Ctrl-C), TERM (batch systems) and HUP (a lost connection). All three raise
+KeyboardInterrupt, so a command needs one way to end and not three.
 """
 
 from __future__ import annotations
@@ -68,7 +69,10 @@ def sets(event: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
 
 
 def sets_at_end_of_input(event: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
-    """Sets the event once standard input closes, for a service that ends with the program that started it."""
+    """Sets the event once standard input closes.
+
+    It is for a service that ends with the program that started it.
+    """
 
     def read_all() -> None:
         try:
@@ -104,10 +108,11 @@ def ignore() -> None:
 
 @contextmanager
 def noted() -> Iterator[threading.Event]:
-    """Interrupts nothing inside: the event is set once a signal has come, and `exit_code` is that signal's.
+    """Interrupts nothing inside.
 
-    The third signal is for what never ends by itself. It ends a command's process at once. Anywhere
-    else it raises KeyboardInterrupt: the process has more to lose than our results.
+    The event is set once a signal has come, and `exit_code` is that signal's. The third signal is
+    for what never ends by itself. It ends a command's process at once. Anywhere else it raises
+    KeyboardInterrupt: the process has more to lose than our results.
     """
     asked = threading.Event()
     again = count(2)
@@ -143,7 +148,10 @@ def noted() -> Iterator[threading.Event]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Lets what is written inside be written whole: a signal that comes meanwhile takes effect after it."""
+    """Lets what is written inside be written whole.
+
+    A signal that comes meanwhile takes effect after it.
+    """
     with noted() as asked:
         yield
     if asked.is_set():

@@ -1,6 +1,7 @@
 """The columns of every Parquet file that Headway writes. docs/columns.md is made of this.
 
-The files themselves are written in Rust (`crates/record`); tests/test_api_documented.py compares the two.
+The files themselves are written in Rust (`crates/record`); tests/test_api_documented.py compares
+the two.
 """
 
 from typing import NamedTuple

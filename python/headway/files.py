@@ -1,4 +1,7 @@
-"""Files that are either there whole or not at all, and folders that one process at a time writes into."""
+"""Files that are either there whole or not at all.
+
+Also folders that one process at a time writes into.
+"""
 
 import errno
 import fcntl
@@ -23,7 +26,8 @@ STDOUT = Path("/dev/stdout")
 MAX_SPOOLED = 1 << 30
 _STREAMS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _IN_PLACE = {errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS}
-"""Why a file may have no new one in its place, though it can be written: it is mounted, or its folder is closed."""
+"""Why a file may have no new one in its place, though it can be written: it is mounted, or its
+folder is closed."""
 
 
 def write_atomic(path: Path, content: bytes | str, mode: int = 0o666) -> None:
@@ -34,9 +38,10 @@ def write_atomic(path: Path, content: bytes | str, mode: int = 0o666) -> None:
 def write_parts(path: Path, parts: Iterable[bytes | str], mode: int = 0o666) -> None:
     """Writes beside `path` and renames: a reader or a crash never meets half a file.
 
-    A file that is there keeps its mode and owner. A new one has of `mode` what the umask leaves. A link stays one,
-    and its target is replaced. A device, a pipe or an open stream is written into, as nothing could replace it. So
-    is a file that is mounted by itself, or whose folder cannot be written. Of a hard link only this name changes.
+    A file that is there keeps its mode and owner. A new one has of `mode` what the umask leaves. A
+    link stays one, and its target is replaced. A device, a pipe or an open stream is written into,
+    as nothing could replace it. So is a file that is mounted by itself, or whose folder cannot be
+    written. Of a hard link only this name changes.
 
     Raises:
         RunError: It cannot be written.
@@ -71,7 +76,10 @@ def _write_all(number: int, blocks: Iterable[bytes]) -> None:
 
 
 def unfinished(path: Path, end: object) -> Path:
-    """A hidden name beside `path` for what is not whole yet. Of a long name it has the beginning alone."""
+    """A hidden name beside `path` for what is not whole yet.
+
+    Of a long name it has the beginning alone.
+    """
     # 60 characters are at most 240 bytes, and a name may have 255.
     return path.with_name(f".{path.name[:60]}.{end}")
 
@@ -112,9 +120,10 @@ def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
 
 
 def descriptor_of(path: Path) -> int | None:
-    """The open descriptor of this process that is meant, by itself or by a link; None for any other file.
+    """The open descriptor of this process that is meant, by itself or by a link.
 
-    If it were opened again, it would be written from its beginning, over what others have put there.
+    None for any other file. If it were opened again, it would be written from its beginning, over
+    what others have put there.
     """
     for _ in range(40):
         name = os.path.abspath(path)
@@ -146,13 +155,19 @@ def not_over(path: Path, inputs: Iterable[Path], option: str) -> None:
 
 
 def make_parent(path: Path, option: str) -> None:
-    """Makes the folder of the file `path` that is to be written. Raises UsageError as `make_folder`."""
+    """Makes the folder of the file `path` that is to be written.
+
+    Raises UsageError as `make_folder`.
+    """
     if replaceable(path):
         make_folder(Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent, option)
 
 
 def make_folder(path: Path, option: str) -> Path:
-    """Makes the folder that `option` names, with its parents. Raises UsageError where it cannot be written."""
+    """Makes the folder that `option` names, with its parents.
+
+    Raises UsageError where it cannot be written.
+    """
     try:
         make_path(path)
     except (FileExistsError, NotADirectoryError):
@@ -205,7 +220,10 @@ def is_at(descriptor: int, path: Path) -> bool:
 
 
 def new_folder(parent: Path) -> Path:
-    """Makes a folder that nobody else has, named by the time. Raises UsageError where it cannot be written."""
+    """Makes a folder that nobody else has, named by the time.
+
+    Raises UsageError where it cannot be written.
+    """
     make_folder(parent, "the working folder's")
     name = time.strftime("%Y%m%d-%H%M%S")
     for number in count(1):
@@ -289,9 +307,10 @@ def _spool_folder() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def spooled(path: str) -> str:
-    """A regular file with what `path` has: itself, or a copy of a pipe, which can be read only once.
+    """A regular file with what `path` has.
 
-    `-` is standard input. Raises UsageError where it cannot be read.
+    It is the file itself, or a copy of a pipe, which can be read only once. `-` is standard input.
+    Raises UsageError where it cannot be read.
     """
     name, path = called(path), "/dev/stdin" if path == "-" else path
     if os.path.isfile(path):
@@ -330,9 +349,10 @@ def by_given_names() -> Iterator[None]:
 
 @contextmanager
 def alone_in(folder: Path, option: str = "--out", *, named: Path | None = None) -> Iterator[int]:
-    """Has the folder for this process inside, and gives its descriptor. It is made if it is not there.
+    """Has the folder for this process inside, and gives its descriptor.
 
-    Raises UsageError, which names `named` or else the folder, if another process has it.
+    It is made if it is not there. Raises UsageError, which names `named` or else the folder, if
+    another process has it.
     """
     while True:
         make_folder(folder, option)
@@ -346,7 +366,10 @@ def alone_in(folder: Path, option: str = "--out", *, named: Path | None = None) 
 
 @contextmanager
 def alone_making(path: Path, command: str, option: str = "--out") -> Iterator[None]:
-    """As `alone_in`, for a file or folder that is made whole or not at all: an empty folder beside it is locked."""
+    """As `alone_in`, for a file or folder that is made whole or not at all.
+
+    An empty folder beside it is locked.
+    """
     whole = path.absolute()
     beside = unfinished(whole, command)
     with alone_in(beside, option, named=path):
@@ -358,7 +381,9 @@ def alone_making(path: Path, command: str, option: str = "--out") -> Iterator[No
 
 
 def put_between(text: str, begin: str, block: str, path: Path) -> str:
-    """The page with `block` between the line `begin` and the next `<!-- end -->`, and nothing else changed.
+    """The page with `block` between the line `begin` and the next `<!-- end -->`.
+
+    Nothing else is changed.
 
     Args:
         text: The page.
@@ -378,7 +403,10 @@ def put_between(text: str, begin: str, block: str, path: Path) -> str:
 
 
 def home(variable: str) -> Path:
-    """The user's home folder. Raises UsageError where there is none; `variable` may be set in its place."""
+    """The user's home folder.
+
+    Raises UsageError where there is none; `variable` may be set in its place.
+    """
     try:
         return Path.home()
     except RuntimeError:

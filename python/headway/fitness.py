@@ -52,7 +52,10 @@ def fitness(runs: Iterable[Mapping[str, Any]]) -> Fitness | None:
 
 
 def verdict(rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """How many runs of these rows of a bench are unfit, as a sentence without its end; None if none is."""
+    """How many runs of these rows of a bench are unfit.
+
+    It is a sentence without its end; None if none is.
+    """
     rows = list(rows)
     bad = sum(len(row["fitness"]["unfit"]) for row in rows if row["fitness"])
     if not bad:

@@ -1,4 +1,7 @@
-"""Files in TOML that a user writes: read and checked, with errors of one line: what, where, what is right."""
+"""Files in TOML that a user writes, read and checked.
+
+Errors are of one line: what, where, what is right.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 class Checks:
-    """What the values of one file must be. Each raises UsageError, which names the file and the entry."""
+    """What the values of one file must be.
+
+    Each raises UsageError, which names the file and the entry.
+    """
 
     MOST: ClassVar[dict[str, int]] = {}
     """Of each kind of entry, how many there may be."""

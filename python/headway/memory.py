@@ -41,7 +41,10 @@ def check(needed: int, what: str, cure: str) -> None:
 
 
 def available() -> int | None:
-    """Bytes that this process may still take, of the machine's and of its control groups'; None if nobody says."""
+    """Bytes that this process may still take.
+
+    They are what the machine and its control groups still have; None if nobody says.
+    """
     known = [*_of_machine(), *_of_groups()]
     return min(known) if known else None
 

@@ -1,4 +1,7 @@
-"""What a bench leaves in its folder, read back: everything stands in results.parquet and series.parquet."""
+"""What a bench leaves in its folder, read back.
+
+Everything stands in results.parquet and series.parquet.
+"""
 
 import json
 from collections import Counter
@@ -22,8 +25,8 @@ BENCH_SCHEMA = 1
 COLLAPSED = 0.1
 """Of another's throughput in the same run."""
 READABLE = ("2", "3", "4", "5", str(results_schema))
-"""Versions of results.parquet and series.parquet: 2 had no column `model`, 3 no `refused_decisions`, 4 no
-`guard_trips`, 5 in its series no `sent_mbps` and `lost_mbps`."""
+"""Versions of results.parquet and series.parquet: 2 had no column `model`, 3 no
+`refused_decisions`, 4 no `guard_trips`, 5 in its series no `sent_mbps` and `lost_mbps`."""
 
 FILES = ("results.parquet", "series.parquet")
 SERIES_KEYS = ("scenario", "scheme", "run", "flow")
@@ -146,7 +149,10 @@ class Bench:
 
     @property
     def refused(self) -> list[str]:
-        """For each scheme of which a network's numbers were not finite: that it was, and what that means."""
+        """A line for each scheme of which a network's numbers were not finite.
+
+        It says so, and what that means.
+        """
         return [
             f"{scheme}: {sum(found):,} decisions of {len(found)} runs did nothing, because an observation or the "
             "network's output was not finite; such a model is not fit for these networks"
@@ -155,13 +161,19 @@ class Bench:
 
     @property
     def guarded(self) -> list[str]:
-        """For each learned scheme whose flows the kernel's guard took over: how often, and what that means."""
+        """A line for each learned scheme whose flows the kernel's guard took over.
+
+        It says how often, and what that means.
+        """
         runs = Counter(run["scheme"] for run in self.runs if run["flow"] == ALL_FLOWS)
         return [guarded(scheme, trips, runs[scheme]) for scheme, trips in self._counts("guard_trips").items()]
 
     @property
     def collapsed(self) -> list[str]:
-        """For each scheme that has next to nothing in a run where another has much: how often, and the worst."""
+        """A line for each scheme that has next to nothing in a run where another has much.
+
+        It says how often, and names the worst.
+        """
         rates: dict[tuple[str, int], dict[str, float]] = {}
         counts: Counter[str] = Counter()
         for (scheme, scenario), runs in self._numbered.items():

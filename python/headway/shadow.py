@@ -37,7 +37,8 @@ OTHER_SETTINGS = "any other"
 DRAWN = 6
 """Flows of a picture: those with the most decisions."""
 OUT_OF_ORDER_NS = 10_000_000_000
-"""Lines of several flows may be so far out of order. Where time falls by more the machine was started again."""
+"""Lines of several flows may be so far out of order. Where time falls by more the machine was
+started again."""
 LARGEST = 1 << 64
 """headwayd's numbers are below it."""
 
@@ -63,7 +64,10 @@ class Change(NamedTuple):
 
 
 class Sizes(TypedDict):
-    """Sizes that at least half, and 95%, of the changes do not exceed, in % of the window or rate."""
+    """Sizes that at least half, and 95%, of the changes do not exceed.
+
+    They are in % of the window or rate.
+    """
 
     p50: float
     p95: float

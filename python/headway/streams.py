@@ -1,4 +1,7 @@
-"""Standard output and standard error, whatever they are: printing never raises once results are there."""
+"""Standard output and standard error, whatever they are.
+
+Printing never raises once results are there.
+"""
 
 import codecs
 import os
@@ -21,7 +24,10 @@ ERRORS = "headway"
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:
-    r"""Simple signs for those that cannot be shown; the bytes of a name that is not UTF-8 as \xe9."""
+    r"""Simple signs for those that cannot be shown.
+
+    The bytes of a name that is not UTF-8 become \xe9.
+    """
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(_simple, error.object[error.start : error.end])), error.end
@@ -74,7 +80,10 @@ def prepare() -> None:
 
 
 def shown(name: object) -> str:
-    r"""A name as text of one line: control characters and bytes that are not UTF-8 stand there as \x1b."""
+    r"""A name as text of one line.
+
+    Control characters and bytes that are not UTF-8 stand there as \x1b.
+    """
     return "".join(sign if sign.isprintable() else _escaped(sign) for sign in str(name))
 
 
@@ -84,7 +93,10 @@ def quoted(path: object) -> str:
 
 
 def beside(path: Path) -> TextIO:
-    """Where to say what was written into `path`: not into the file itself, where that is standard output."""
+    """Where to say what was written into `path`.
+
+    It is not the file itself, where that is standard output.
+    """
     from headway.files import descriptor_of
 
     return sys.stderr if descriptor_of(path) == 1 else sys.stdout
@@ -100,12 +112,18 @@ def results_in(path: Path, what: str = "the results are") -> None:
 
 
 def where_results_are() -> str:
-    """The end of a line about a standard output that is full: where to find what could not be printed."""
+    """The end of a line about a standard output that is full.
+
+    It says where to find what could not be printed.
+    """
     return "".join(_written)
 
 
 def said(say: Callable[[], object]) -> OSError | SystemExit | None:
-    """Prints with `say`; why it could not be printed, for a caller that still has files to write."""
+    """Prints with `say`.
+
+    Returns why it could not be printed, for a caller that still has files to write.
+    """
     try:
         say()
         sys.stdout.flush()
@@ -140,7 +158,10 @@ def silence() -> None:
 
 
 def screen(*, stderr: bool = False, width: int | None = None) -> "Console":
-    """Where tables and bars go. NO_COLOR, FORCE_COLOR=0 and TERM=dumb win over all that asks for colours."""
+    """Where tables and bars go.
+
+    NO_COLOR, FORCE_COLOR=0 and TERM=dumb win over all that asks for colours.
+    """
     from rich.console import Console
 
     told = os.environ.get

@@ -52,13 +52,13 @@ def silent(_: float) -> None:
 def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None, tell: Tell = silent) -> list[Row]:
     """One row for each scheme and scenario.
 
-    It has scheme, model (the id of the trained model; of several the ids with commas between; None without one),
-    scenario, scenario_hash, world, runs,
-    seconds, fitness (None in simulated time), and a Metric for each of METRICS.
-    Where several flows were under test, the same in every run, `flows` has such metrics for each of them.
-    Intervals are those of `headway.stats.means.mean` at 95%, over runs, or over models where a scheme has several;
-    in blocks, ordered by offset, where `offsets` has the scenario: its runs begin at offsets of one trace and may
-    overlap. `tell` is told how far the work is.
+    It has scheme, model (the id of the trained model; of several the ids with commas between; None
+    without one), scenario, scenario_hash, world, runs, seconds, fitness (None in simulated time),
+    and a Metric for each of METRICS. Where several flows were under test, the same in every run,
+    `flows` has such metrics for each of them. Intervals are those of `headway.stats.means.mean` at
+    95%, over runs, or over models where a scheme has several; in blocks, ordered by offset, where
+    `offsets` has the scenario: its runs begin at offsets of one trace and may overlap. `tell` is
+    told how far the work is.
     """
     groups: dict[tuple[str, str], dict[int, list[Run]]] = {}
     for run in runs:
@@ -120,10 +120,11 @@ def _flow_labels(run: Run) -> dict[str, str | None]:
 
 
 def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> dict[tuple[str, str], Ellipse]:
-    """The 95% confidence ellipse of p95 delay (x, ms) and throughput (y, Mbit/s), by scheme and scenario.
+    """The 95% confidence ellipse of p95 delay and throughput, by scheme and scenario.
 
-    Of all flows under test together; scheme and scenario are missing where there is no region. Of a scheme with
-    several models each model is one sample.
+    x is the delay in ms, y the throughput in Mbit/s. Of all flows under test together; scheme and
+    scenario are missing where there is no region. Of a scheme with several models each model is one
+    sample.
     """
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
@@ -163,7 +164,9 @@ def _over_runs(runs: Sequence[Run], name: str, block: int) -> Metric:
 
 
 def within_range(name: str, end: float, largest: float) -> float:
-    """An end of the interval of a metric, or the end of its range if that is nearer: Student's may leave it.
+    """An end of the interval of a metric, or the end of its range if that is nearer.
+
+    Student's interval may leave the range.
 
     Args:
         name: One of METRICS.

@@ -1,4 +1,7 @@
-"""The systems that `headway train` can train. Each is a TOML file that also describes an environment."""
+"""The systems that `headway train` can train.
+
+Each is a TOML file that also describes an environment.
+"""
 
 from __future__ import annotations
 

@@ -17,14 +17,16 @@ REQUIRED = {"rate_mbps", "rtt_ms", "loss"}
 
 
 def trained_range(scenarios: Iterable[str]) -> dict[str, dict[str, list[float]]]:
-    """The part `range` of a card's `training`: the least and the most of what the scenarios' paths have.
+    """The part `range` of a card's `training`.
+
+    It has the least and the most of what the scenarios' paths have.
 
     Args:
         scenarios: Names or files; a family counts whole.
 
     Returns:
-        `{"range": {...}}` with rate_mbps, rtt_ms, buffer_ms and loss, as `Scenario.path_range` has them, each
-        [least, most] with four digits. Empty if no link of the scenarios has a rate.
+        `{"range": {...}}` with rate_mbps, rtt_ms, buffer_ms and loss, as `Scenario.path_range` has
+        them, each [least, most] with four digits. Empty if no link of the scenarios has a rate.
 
     Raises:
         UsageError: A scenario or its trace is missing.

@@ -221,7 +221,10 @@ def test_columns_without_room_are_named(on_a_terminal, tmp_path, run):
 
 
 def test_a_scheme_of_several_models_has_a_model_as_its_sample(run, tmp_path):
-    """Runs take turns, so the interval is of two means: half of it is 12.7 times half of their distance."""
+    """Runs take turns, so the interval is of two means.
+
+    Half of it is 12.7 times half of their distance.
+    """
     several = "aurora:model=v1:model=v2"
     bench = ("bench", "--scenario", "low-bdp", "--runs", "4", "--seconds", "2", "--json", "--out")
     done = run(*bench, tmp_path / "both", "--schemes", several)

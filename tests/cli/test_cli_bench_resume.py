@@ -319,7 +319,10 @@ def test_a_trace_that_disappears_costs_no_run(monkeypatch, capsys, tmp_path):
 
 
 def test_a_run_found_unfit_runs_again(run, tmp_path):
-    """The folder of a bench in real time, made of one in simulated time: its second run says that it was unfit."""
+    """The folder of a bench in real time, made of one in simulated time.
+
+    Its second run says that it was unfit.
+    """
     asked = ("--schemes", "cubic", "--scenario", "rax-1", "--runs", "3", "--seconds", "2")
     assert run("bench", *asked, "--out", tmp_path).returncode == 0
     path = tmp_path / "results.parquet"

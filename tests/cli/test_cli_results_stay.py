@@ -357,7 +357,10 @@ def test_tokens_are_added_and_stay_private(tmp_path, monkeypatch):
 
 @pytest.fixture
 def full(tmp_path):
-    """As on a full disk: where series.parquet is written until it is whole a folder stands, and no file can be."""
+    """As on a full disk: no file can be made.
+
+    A folder stands where series.parquet is written until it is whole.
+    """
     out = tmp_path / "out"
     (out / "series.parquet.part").mkdir(parents=True)
     return out

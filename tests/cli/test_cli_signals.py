@@ -1,4 +1,7 @@
-"""INT, TERM and HUP end each command the same way: what has finished is kept, one line says where."""
+"""INT, TERM and HUP end each command the same way.
+
+What has finished is kept, and one line says where.
+"""
 
 import asyncio
 import json
@@ -25,7 +28,10 @@ pytestmark = pytest.mark.parametrize("number", CODES)
 
 
 def interrupted(number, is_time, *arguments):
-    """The exit code and standard error of a command that gets the signal as soon as `is_time(stderr)`."""
+    """The exit code and standard error of a command that gets the signal.
+
+    It comes as soon as `is_time(stderr)`.
+    """
     command = [sys.executable, "-m", "headway", *map(str, arguments)]
     said = b""
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

@@ -72,7 +72,10 @@ runpy.run_module("headway", run_name="__main__")
 
 
 def test_help_imports_nothing_heavy():
-    """`headway --help` is quick, about 0.2 s, because it imports little. A time would depend on the machine."""
+    """`headway --help` is quick, about 0.2 s, because it imports little.
+
+    A time would depend on the machine.
+    """
     done = subprocess.run([sys.executable, "-c", SHOWS_MODULES], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     imported = set(done.stderr.split())
@@ -137,7 +140,10 @@ LOADS = {
 
 @pytest.mark.parametrize("name", LOADS)
 def test_a_command_imports_what_it_needs(small_bench, tmp_path, name):
-    """In a process of its own: commands of tests that fork find all libraries loaded (commands.py)."""
+    """Runs in a process of its own.
+
+    Commands of tests that fork find all libraries loaded (commands.py).
+    """
     (tmp_path / "own.down").write_text("".join(f"{k}\n" for k in range(1, 3000)))
     (tmp_path / "own.jsonl").write_text(f"{json.dumps(DECISION)}\n")
     command = [sys.executable, "-m", "headway", *LOADS[name].format(bench=small_bench).split()]

@@ -1,4 +1,7 @@
-"""What `headway bench` measures over real packets: links are filled, and flows end when they should."""
+"""What `headway bench` measures over real packets.
+
+Links are filled, and flows end when they should.
+"""
 
 import json
 import subprocess
@@ -55,7 +58,10 @@ def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
 
 
 def test_a_finite_flow_ends_when_the_simulators_does(tmp_path):
-    """1 MB at 12 Mbit/s, RTT 100 ms: until the last acknowledgement it would take 50 ms more, and use 6% less."""
+    """1 MB at 12 Mbit/s, RTT 100 ms.
+
+    Until the last acknowledgement it would take 50 ms more, and use 6% less.
+    """
     scenario = tmp_path / "finite.toml"
     scenario.write_text(FINITE)
     rows = {}

@@ -1,7 +1,7 @@
-"""Each fault of an agent, on live flows of each controller: none stalls, and all do as well as Cubic.
+"""Each fault of an agent, on live flows of each controller.
 
-The controllers suffer a fault side by side, each on a link of its own, and plain Cubic has one beside them. A
-learner suffers four of the faults too.
+No flow stalls, and all do as well as Cubic. The controllers suffer a fault side by side, each on a
+link of its own, and plain Cubic has one beside them. A learner suffers four of the faults too.
 """
 
 import signal
@@ -27,7 +27,8 @@ LEARNERS_CONTROLLER = "headway_rax"
 FAULTS = {"killed": (), "stopped": (), "slow": (), "noise": (), "slots": ("--flows", "1"), "ring": ("--ring", "16")}
 """By what they need of headwayd. 16 KiB hold 146 records: at 20 Mbit/s 0.2 s of them."""
 LEARNERS_FAULTS = ("killed", "stopped", "slow", "ring")
-"""Noise replaces a model; and what a learner has in one queue with flows of Cubic is not the fault's."""
+"""Noise replaces a model; and what a learner has in one queue with flows of Cubic is not the
+fault's."""
 FLOWS = {"slots": 3}
 BEFORE_S = 4.0
 PROBATION_S = 10.0

@@ -1,4 +1,7 @@
-"""What becomes of flows whose agent or policy fails, beside what test_faults.py does to all controllers."""
+"""What becomes of flows whose agent or policy fails.
+
+test_faults.py does other faults to all controllers.
+"""
 
 import os
 import signal
@@ -98,7 +101,10 @@ def test_a_net_in_the_kernel_is_replaced_and_guarded(tmp_path, plain):
 
 
 def test_what_found_no_room_is_asked_again(tmp_path):
-    """The agent is away for 40 ms at a time, in which the ring fills: less than the guard's patience of 100 ms."""
+    """The agent is away for 40 ms at a time, in which the ring fills.
+
+    That is less than the guard's patience of 100 ms.
+    """
     link = {"up": "100Mbps", "down": "100Mbps", "queue": "300pkt"}
     with run("owl", "headway_owl", "--ring", "4") as agent, path.flow(tmp_path, "headway_owl", 11, **link) as flow:
         flow.wait(3)
@@ -124,7 +130,10 @@ def test_many_flows_are_none_stuck_when_the_agent_dies(tmp_path, plain):
 
 
 def test_a_learner_has_limits_of_its_own(tmp_path):
-    """The second probation of a learner is 10 s long, as the first, and that of its neighbour 20 s."""
+    """The second probation of a learner is 10 s long, as the first.
+
+    That of its neighbour is 20 s long.
+    """
     learns = "owl:online=true"
     for name in ("plain", "learner"):
         (tmp_path / name).mkdir()

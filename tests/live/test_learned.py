@@ -15,7 +15,10 @@ LEARNS = ("--policy", "owl:online=true", "--state")
 
 
 def test_what_was_learned_is_kept(tmp_path):
-    """The agent saves each 30 s, what ten judged seconds and no trip of the last minute stand behind."""
+    """The agent saves every 30 s.
+
+    It saves what ten judged seconds and no trip of the last minute stand behind.
+    """
     state = tmp_path / "state"
     state.mkdir()
     for again in (False, True):

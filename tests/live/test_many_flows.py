@@ -1,6 +1,7 @@
 """Many flows at once.
 
-A thousand: each is served, none stands still when its agent does, none is left at the end. And what learners take.
+A thousand: each is served, none stands still when its agent does, none is left at the end. And what
+learners take.
 """
 
 import json
@@ -60,7 +61,7 @@ def test_a_thousand_flows(many_flows):
 
 
 def resident_mib(many_flows, policy, controller, learners, seconds):
-    """What the agent has after so long, and how many flows learn."""
+    """What the agent has after this time, and how many flows learn."""
     with (
         daemon.Daemon("--policy", policy, "--learners", str(learners)) as agent,
         sending(many_flows, seconds + 60, 0, controller, LEARNERS) as shell,

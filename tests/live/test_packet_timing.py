@@ -1,7 +1,8 @@
-"""Packet scripts at their own round trips, where time counts: HyStart, the curve, timers and BBR's pacing.
+"""Packet scripts at their own round trips, where time counts.
 
-docs/packet-scripts.md says what each script sends and expects. tests/system/test_packet_scripts.py has those that
-can be judged on a busy machine.
+They cover HyStart, the curve, timers and BBR's pacing. docs/packet-scripts.md says what each script
+sends and expects. tests/system/test_packet_scripts.py has those that can be judged on a busy
+machine.
 """
 
 import gc
@@ -28,9 +29,10 @@ OURS = [(controller, name) for controller in NAMES for name in SUITES[BENEATH.ge
 
 @pytest.fixture(scope="module", autouse=True)
 def prompt() -> Iterator[None]:
-    """Ahead of what else the machine does, where that is permitted, and with no long pause to collect garbage.
+    """Runs ahead of what else the machine does, where that is permitted.
 
-    A whole test run holds so much that one takes longer than RTTs may vary before slow start ends.
+    It makes no long pause to collect garbage. A whole test run holds so much that one takes longer
+    than RTTs may vary before slow start ends.
     """
     gc.collect()
     gc.freeze()

@@ -18,7 +18,10 @@ STEP_S = 6.0
 
 @pytest.fixture(scope="module")
 def slowing(tmp_path_factory):
-    """A link that becomes slower, as a trace of opportunities for a packet: milliseconds, one a line."""
+    """A link that becomes slower, as a trace of opportunities for a packet.
+
+    It has milliseconds, one a line.
+    """
     trace = tmp_path_factory.mktemp("link") / "slowing.trace"
     lines = [1000 * n * 12_000 // (FAST_MBPS * 1_000_000) for n in range(int(STEP_S * FAST_MBPS / 0.012))]
     slow = range(1, int(60 * SLOW_MBPS / 0.012))
@@ -72,7 +75,10 @@ def test_they_are_set_while_a_flow_runs(tmp_path):
 
 
 def forgets(agent, flow, patience_s):
-    """The seconds from the link's step until BBR does not pace by the old rate any more; `patience_s` if later."""
+    """The seconds from the link's step until BBR does not pace by the old rate any more.
+
+    It is `patience_s` if later.
+    """
     until = flow.begun + STEP_S + patience_s + 1
     stepped = None
     while time.monotonic() < until:

@@ -33,7 +33,7 @@ def sending(status):
 
 
 def came_and_lost(agent, flow, until):
-    """What the agent counted of the only flow from now until so long after its begin, by packet."""
+    """What the agent counted of the only flow from now until a time after its begin, by packet."""
     before, since = sending(agent.status()), time.monotonic()
     flow.wait(until)
     one, seconds = sending(agent.status()), time.monotonic() - since
@@ -158,7 +158,10 @@ def test_it_goes_on_from_what_a_learner_learned(tmp_path, state):
 
 @pytest.fixture
 def kept(tmp_path, state):
-    """What a flow of `rax-pretrained` has learned, as a file. It takes ten judged seconds to be kept."""
+    """What a flow of `rax-pretrained` has learned, as a file.
+
+    It takes ten judged seconds to be kept.
+    """
     options = ["--policy", "rax-pretrained", "--state", str(state)]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 20, **LINK) as flow:
         flow.wait(18.5)
@@ -169,7 +172,10 @@ def kept(tmp_path, state):
 
 @contextmanager
 def resumed(tmp_path, state, seconds):
-    """An agent, a flow that goes on from what is kept, and one of plain Cubic on a link of its own."""
+    """An agent, a flow that goes on from what is kept, and one of plain Cubic.
+
+    The Cubic flow has a link of its own.
+    """
     with (
         daemon.Daemon("--policy", "rax-pretrained", "--state", str(state)) as agent,
         path.flow(tmp_path, "headway_window", seconds, **LINK) as flow,

@@ -1,4 +1,7 @@
-"""How long people wait: for help, for a report to open, for a network's counters, for a lost agent."""
+"""How long people wait.
+
+They wait for help, for a report to open, for a network's counters, for a lost agent.
+"""
 
 import statistics
 import subprocess

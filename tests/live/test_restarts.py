@@ -1,4 +1,4 @@
-"""A restart of the agent that takes less time than the guard waits for an answer costs its flow nothing."""
+"""A restart that takes less time than the guard waits for an answer costs a flow nothing."""
 
 import signal
 import time

@@ -49,7 +49,10 @@ def test_an_agent_that_nobody_asks_sleeps():
 
 
 def test_who_asks_while_the_agent_sleeps_is_answered(tmp_path):
-    """Owl asks with the first acknowledgement after each 4 ms: a question that nobody heard would cost 100 ms."""
+    """Owl asks with the first acknowledgement after each 4 ms.
+
+    A question that nobody heard would cost 100 ms.
+    """
     with daemon.Daemon("--policy", "owl") as agent, path.flow(tmp_path, "headway_owl", 8) as flow:
         flow.wait(2)
         before, used = agent.status()["counters"], agent.used_s()
@@ -81,7 +84,10 @@ def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):
 
 @pytest.mark.parametrize(("controller", "owns"), [("headway_window", True), ("headway_owl", False)])
 def test_a_window_policy_has_every_state(tmp_path, controller, owns):
-    """A net that never changes the window: with every state its own it stays the first one, whatever is lost."""
+    """A net that never changes the window.
+
+    With every state its own it stays the first one, whatever is lost.
+    """
     folder = tmp_path / "model"
     folder.mkdir()
     write_model(folder, *always(HOLD))
@@ -121,7 +127,10 @@ def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
 
 
 def test_slow_clocks_are_answered_in_time(tmp_path):
-    """Aurora decides each half of a round trip, here a second: each question has its answer, not the next one's."""
+    """Aurora decides each half of a round trip, here a second.
+
+    Each question has its answer, not the next one's.
+    """
     link = {"delay": "500ms", "queue": "2000pkt"}
     with daemon.Daemon("--policy", "aurora") as agent, path.flow(tmp_path, "headway_rate", 30, **link) as flow:
         flow.wait(25)

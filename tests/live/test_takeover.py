@@ -1,4 +1,7 @@
-"""How soon a flow that the guard takes follows Cubic's law, in round trips: of 100 ms, over a kernel's sockets."""
+"""How soon a flow that the guard takes follows Cubic's law, in round trips.
+
+They are of 100 ms, over a kernel's sockets.
+"""
 
 import signal
 import time
@@ -27,11 +30,15 @@ BUFFER = str(1 << 22)
 ROUND_TRIPS = 2.0
 """The guard's promise."""
 STARTS_AT_20 = 20
-"""net/ipv4/tcp_cubic.c: before its first loss it grows by a packet for 20 at least, 5% a round trip."""
+"""net/ipv4/tcp_cubic.c: before its first loss it grows by a packet for 20 at least, 5% a round
+trip."""
 
 
 def law(states):
-    """The window that Cubic would have had at each of these states, from the first on, while nothing is lost."""
+    """The window that Cubic would have had at each of these states, while nothing is lost.
+
+    It starts from the first one.
+    """
     cwnd = float(states[0].cwnd)
     windows = [cwnd]
     for before, now in pairwise(states):

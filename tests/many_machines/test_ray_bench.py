@@ -1,4 +1,7 @@
-"""`headway bench --ray`: the same files as on one machine, and what is kept where something fails."""
+"""`headway bench --ray`.
+
+It writes the same files as on one machine, and keeps what is done where something fails.
+"""
 
 import json
 

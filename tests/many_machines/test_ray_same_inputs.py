@@ -1,4 +1,7 @@
-"""What must be the same on all machines: Headway's code, scenarios, traces and models. Others are refused."""
+"""What must be the same on all machines: Headway's code, scenarios, traces and models.
+
+Others are refused.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,7 @@
-"""Tasks on a cluster: how many are sent, what comes back, and what is said where a machine or Ray fails."""
+"""Tasks on a cluster: how many are sent, and what comes back.
+
+Also what is said where a machine or Ray fails.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""`headway train --ray` and `headway.train(ray=...)`. The trainings themselves take no time here."""
+"""`headway train --ray` and `headway.train(ray=...)`.
+
+The trainings themselves take no time here.
+"""
 
 import json
 import re
@@ -28,7 +31,10 @@ HISTORY = [{"steps": steps, "reward": 0.5, "validation": 1.0, "scores": SCORES} 
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Trainings take no time, and need no PyTorch. Gives the seeds in the order in which they were trained."""
+    """Trainings take no time, and need no PyTorch.
+
+    Gives the seeds in the order in which they were trained.
+    """
     seeds = []
 
     def train_one(chosen, where, seed, _):

@@ -1,4 +1,7 @@
-"""The BBR tuner's figures over the kernel's BBR, tuned over ZeroMQ by an agent with the shipped model."""
+"""The BBR tuner's figures over the kernel's BBR.
+
+An agent with the shipped model tunes it over ZeroMQ.
+"""
 
 import json
 import os

@@ -31,7 +31,10 @@ print("\\n".join(left))
 
 
 def left_by(command, tmp_path, kinds):
-    """What is found left over by a shell command in a place of its own, once it is of these kinds."""
+    """What is found left over by a shell command in a place of its own.
+
+    Only things of these kinds count.
+    """
     script = tmp_path / "run.py"
     script.write_text(SCRIPT.format(scripts=str(Path(enclosure.__file__).parent)))
     inner = enclosure.command(sys.executable, str(script), command, " ".join(kinds))

@@ -30,7 +30,10 @@ queue = "20pkt"
 
 @pytest.fixture(scope="module", params=["cubic", "udp-newreno"])
 def recorded(request, tmp_path_factory):
-    """The rows of a bench of kernel TCP and of our own over UDP, and the folder of its recordings."""
+    """The rows of a bench of kernel TCP and of our own over UDP.
+
+    Also the folder of its recordings.
+    """
     out = tmp_path_factory.mktemp("logged")
     (out / "logged.toml").write_text(SCENARIO)
     command = [sys.executable, "-m", "headway", "bench", "--world", "emu", "--logs", "--json"]

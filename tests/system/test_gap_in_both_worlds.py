@@ -22,7 +22,10 @@ def kept(folder):
 
 
 def interrupted(out, seconds):
-    """Whether the first of two real runs of so long had finished, and not the second, when it was interrupted."""
+    """Whether only the first of two real runs had finished at the interruption.
+
+    Each run takes so long.
+    """
     command = [sys.executable, "-m", "headway", "gap", *ASKED, "--seconds", seconds, "--json", "--out", str(out)]
     first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until(lambda: ("emu", "cubic") in kept(out) or first.poll() is not None)

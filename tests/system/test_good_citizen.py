@@ -1,4 +1,7 @@
-"""Flows that a policy has obey the network and the administrator: ECN, a route's limit, unused windows."""
+"""Flows that a policy has obey the network and the administrator.
+
+They obey ECN, a route's limit, and unused windows.
+"""
 
 import socket
 import struct
@@ -58,10 +61,11 @@ def of_the_policy(agent, flow):
 
 
 def marked(agent, controller, of):
-    """What `of` says of a flow before marks, after the first, in the next round trip, and after its marks.
+    """What `of` says of a flow before and after marks.
 
-    An agent that a busy machine keeps waiting loses its flow to Cubic, rightly, and a test that it keeps waiting
-    lets timers of the flow end: then another flow is tried.
+    It asks before marks, after the first, in the next round trip, and after the flow's marks. An
+    agent that a busy machine keeps waiting loses its flow to Cubic, rightly, and a test that it
+    keeps waiting lets timers of the flow end: then another flow is tried.
     """
     slowly = {"rtt": SLOW_RTT, "late_s": SLOW_RTT / 8, "judges_time": False, "sysctls": NO_PROBES}
     for _ in range(20):
@@ -140,9 +144,10 @@ def test_owls_window_answers_marks_as_cubic_does(tmp_path):
 
 @contextmanager
 def limited(cwnd):
-    """Connections to 127.8.0.1 have at most this window, and begin in congestion avoidance, where Owl decides.
+    """Connections to 127.8.0.1 have at most this window.
 
-    The first one has it not: it makes the kernel's entry.
+    They begin in congestion avoidance, where Owl decides. The first one has it not: it makes the
+    kernel's entry.
     """
     words = ["local", "127.8.0.0/16", "dev", "lo"]
     limits = ["cwnd", "lock", str(cwnd), "ssthresh", "lock", str(cwnd - 2)]

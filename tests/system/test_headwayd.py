@@ -161,9 +161,10 @@ def still(agent):
 
 @contextmanager
 def unreadable(file):
-    """A program that opens the file waits until this has ended; gives what waits for somebody who does.
+    """A program that opens the file waits until this has ended.
 
-    A lease (fcntl(2)): the kernel asks its holder by SIGIO, and waits as long as a sysctl says, 45 s by default.
+    It gives what waits for somebody who does. A lease (fcntl(2)): the kernel asks its holder by
+    SIGIO, and waits as long as a sysctl says, 45 s by default.
     """
     longest = Path("/proc/sys/fs/lease-break-time")
     usual = longest.read_text()

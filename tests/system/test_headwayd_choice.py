@@ -46,7 +46,8 @@ with socket.create_server((host, 0)) as listener, socket.socket() as s:
     said["after"] = {name: (choose(s, name), has(s)) for name in after}
 print(json.dumps(said))
 """
-"""A connection to a host, with a choice before that is made, and some after; errno is 0 where it was well."""
+"""A connection to a host, with a choice before that is made, and some after; errno is 0 where it
+was well."""
 
 
 def connect(host="127.0.0.1", before="", after=(), user="root", within=()):
@@ -148,7 +149,10 @@ MPTCP = 262
 
 @pytest.fixture
 def mptcp():
-    """A connection by MPTCP over loopback: the side that listens, and a socket that is not connected yet."""
+    """A connection by MPTCP over loopback.
+
+    It gives the side that listens, and a socket that is not connected yet.
+    """
     try:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
     except OSError as error:

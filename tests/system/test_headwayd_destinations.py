@@ -38,7 +38,10 @@ DESTINATIONS = {
 
 
 def connected(stack, host):
-    """A connection to it over loopback, on which something was sent; its remote address as headwayd has it."""
+    """A connection to it over loopback, on which something was sent.
+
+    It gives its remote address as headwayd has it.
+    """
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
     s = stack.enter_context(socket.socket(kind))
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"headway_owl")

@@ -1,4 +1,7 @@
-"""The programs outlive their agent: the next one goes on with them, and `headwayd unload` takes them away."""
+"""The programs outlive their agent.
+
+The next one goes on with them, and `headwayd unload` takes them away.
+"""
 
 import os
 import signal
@@ -30,7 +33,10 @@ def serves(policy, keep, *options, name=NAME):
 
 
 def run(keep, *words, code=0):
-    """`headwayd WORD ...` with what is kept there: what it prints, on standard output or in its line of error."""
+    """`headwayd WORD ...` with what is kept there.
+
+    It gives what it prints, on standard output or in its line of error.
+    """
     environment = os.environ | {"HEADWAYD_KEEP": str(keep)}
     command = [find_headwayd(), *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
@@ -72,7 +78,10 @@ def choose(listening, name=NAME):
 
 
 def serve_client(listening, then=lambda _: None):
-    """A client of the listening socket takes 500 kB. Then `then` has the server's port, while both are there."""
+    """A client of the listening socket takes 500 kB.
+
+    Then `then` has the server's port, while both are there.
+    """
     with socket.create_connection(listening.getsockname(), timeout=120) as client:
         server, _ = listening.accept()
         with server:
@@ -92,7 +101,10 @@ def is_served(agent, port):
 
 @dataclass
 class Served:
-    """A flow and a listening socket that have one controller, its agent, and what that said of the flow."""
+    """A flow and a listening socket that have one controller.
+
+    It also gives its agent, and what that said of the flow.
+    """
 
     policy: str
     name: str
@@ -361,7 +373,10 @@ def test_a_folder_that_others_may_write_is_refused(bpffs, tmp_path):
 
 @contextmanager
 def usual(folder):
-    """An agent that is told nothing about pins, until SIGTERM; yields a function that reads its log."""
+    """An agent that is told nothing about pins, until SIGTERM.
+
+    It yields a function that reads its log.
+    """
     command = [find_headwayd(), "run", "--policy", "owl", "--name", NAME, "--socket", str(folder / "usual")]
     environment = {key: value for key, value in os.environ.items() if key != "HEADWAYD_KEEP"}
     with (folder / "log").open("w") as log:

@@ -1,4 +1,7 @@
-"""A thousand flows at once: each is served, none fails when its agent stands still, none is left at the end."""
+"""A thousand flows at once.
+
+Each is served, none fails when its agent stands still, and none is left at the end.
+"""
 
 import json
 import signal

@@ -115,7 +115,10 @@ def test_metrics_say_how_long_answers_took(tmp_path):
 
 
 def capabilities(pid):
-    """Of each of its threads that has not ended meanwhile: what it has by set, as in /proc/PID/status."""
+    """What each of its threads that has not ended meanwhile has, by set.
+
+    The sets are as in /proc/PID/status.
+    """
     found = []
     for thread in Path(f"/proc/{pid}/task").iterdir():
         # FileNotFoundError when the thread has ended before it is opened, ProcessLookupError after
@@ -193,7 +196,10 @@ def test_systemd_takes_the_unit(tmp_path, unit):
 
 
 def as_the_unit_does(service, without=None):
-    """The command that starts a program with what the unit leaves of root's privileges; it names no other user."""
+    """The command that starts a program with what the unit leaves of root's privileges.
+
+    It names no other user.
+    """
     names = service["CapabilityBoundingSet"].split()
     kept = [f"+{name.removeprefix('CAP_').lower()}" for name in names if name != without]
     assert service["NoNewPrivileges"] == "yes"

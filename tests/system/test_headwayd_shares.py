@@ -15,7 +15,10 @@ SHARE = 32
 
 @pytest.mark.parametrize("attack", attacks.ATTACKS)
 def test_a_flow_of_root_is_answered_while_another_user_attacks(attack):
-    """How soon is judged by tests/live/test_shares.py: a busy machine may let the guard trip here."""
+    """How soon is judged by tests/live/test_shares.py.
+
+    A busy machine may let the guard trip here.
+    """
     options = ["--policy", "rax", "--controllers", "headway_window", "--flows", str(2 * SHARE), *attacks.OPTIONS]
     with (
         daemon.Daemon(*options) as agent,

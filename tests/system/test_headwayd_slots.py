@@ -1,4 +1,7 @@
-"""Which flows have a slot, without which the agent serves none: those that send, while there are any."""
+"""Which flows have a slot, without which the agent serves none.
+
+They are those that send, while there are any.
+"""
 
 import socket
 import struct
@@ -239,7 +242,10 @@ def slots_of(user, agent):
 
 
 def test_the_same_user_of_two_containers_is_two_users():
-    """/etc/subuid gives each owner a block of 65,536 numbers: root of their containers has the first of each."""
+    """/etc/subuid gives each owner a block of 65,536 numbers.
+
+    Root of their containers has the first of each.
+    """
     first, second = 100_000, 100_000 + 65_536
     options = ["--policy", "owl", "--flows", "8", "--loopback"]
     with daemon.Daemon(*options) as agent, slots_of(first, agent):

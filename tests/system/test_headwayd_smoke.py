@@ -1,4 +1,7 @@
-"""A live flow of each controller: its agent serves it, stands still, goes on and dies, and the flow goes on."""
+"""A live flow of each controller.
+
+Its agent serves it, stands still, goes on and dies, and the flow goes on.
+"""
 
 import signal
 from contextlib import ExitStack

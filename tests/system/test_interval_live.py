@@ -1,4 +1,7 @@
-"""The interval study's agents outside the simulator: over real datagrams, and in headwayd for kernel sockets."""
+"""The interval study's agents outside the simulator.
+
+They run over real datagrams, and in headwayd for kernel sockets.
+"""
 
 import json
 import subprocess
@@ -47,9 +50,10 @@ def test_headwayd_serves_it(tmp_path, policy):
 
 @pytest.mark.usefixtures("bpf")
 def test_a_kernel_flow_is_asked_when_the_models_second_output_says(tmp_path):
-    """-1 asks for a quarter of an RTT, 1 for four: at one rate, sixteen times as many packets between decisions.
+    """-1 asks for a quarter of an RTT, 1 for four.
 
-    A decision needs a new acknowledgement, and the rate is low, so the short interval is longer than it asks for.
+    At one rate, there are sixteen times as many packets between decisions. A decision needs a new
+    acknowledgement, and the rate is low, so the short interval is longer than it asks for.
     """
 
     def packets_per_decision(chosen: float) -> float:

@@ -1,4 +1,7 @@
-"""World `kernel`: every flow a kernel socket's, learned schemes by a headwayd that lives as long as its bench."""
+"""World `kernel`: every flow is a kernel socket's.
+
+Learned schemes run by a headwayd that lives as long as its bench.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""The OpenFlow source against Open vSwitch: userspace bridges between hosts in namespaces of their own."""
+"""The OpenFlow source against Open vSwitch.
+
+Userspace bridges stand between hosts in namespaces of their own.
+"""
 
 import asyncio
 import json
@@ -383,7 +386,10 @@ def test_switches_that_start_anew_begin_anew(ovs, hosts):
 
 
 async def master(port, generation):
-    """A controller that is elected master (OpenFlow 1.3.5, 6.3.6); its generation is the switch's from then on."""
+    """A controller that is elected master (OpenFlow 1.3.5, 6.3.6).
+
+    Its generation is the switch's from then on.
+    """
     elected = asyncio.Event()
 
     async def serve(reader, writer):

@@ -1,7 +1,8 @@
-"""What kernel sockets answer, packet by packet: Cubic by its RFCs, and ours without an agent as Cubic does.
+"""What kernel sockets answer, packet by packet.
 
-docs/packet-scripts.md says what each script sends and expects. Here only what can be counted is judged, over round
-trips so long that a busy machine changes no count. What time decides is in tests/live/test_packet_timing.py.
+Cubic answers by its RFCs, and ours without an agent as Cubic does. docs/packet-scripts.md says what
+each script sends and expects. Here only what can be counted is judged, over round trips so long
+that a busy machine changes no count. What time decides is in tests/live/test_packet_timing.py.
 """
 
 from collections.abc import Iterator
@@ -62,7 +63,7 @@ class Plays:
         raise AssertionError("unreachable")
 
     def not_judged(self) -> int:
-        """So many of those that have ended."""
+        """This many of those that have ended."""
         ended = [one for one in self._plays.values() if one.done() and not one.cancelled()]
         return sum(isinstance(one.exception(), LateError) for one in ended)
 

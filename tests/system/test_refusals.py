@@ -1,7 +1,7 @@
-"""What a machine refuses is said in one line, with its cause and its cure, and nothing stays behind.
+"""What a machine refuses is said in one line, with its cause and its cure.
 
-Each test makes such a machine of this one: namespaces of its own, with less in them. What cannot be made
-here are folders in the tests of crates/machine.
+Nothing stays behind. Each test makes such a machine of this one: namespaces of its own, with less
+in them. What cannot be made here are folders in the tests of crates/machine.
 """
 
 import os
@@ -148,7 +148,10 @@ def is_root():
 
 @pytest.fixture
 def tmp_path():
-    """A folder that every user reaches, in a user namespace of his own too; pytest's own is root's."""
+    """A folder that every user reaches, in a user namespace of his own too.
+
+    pytest's own folder is root's.
+    """
     with tempfile.TemporaryDirectory(prefix="headway-") as folder:
         Path(folder).chmod(0o777)
         yield Path(folder)

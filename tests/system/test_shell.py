@@ -1,4 +1,7 @@
-"""`headway shell` from outside: what programs measure of the link, and what is left when it has ended."""
+"""`headway shell` from outside.
+
+It tests what programs measure of the link, and what is left when it has ended.
+"""
 
 import json
 import os
@@ -126,7 +129,10 @@ def test_loss_is_of_the_probability_and_the_direction(tmp_path):
 
 
 def test_marks_of_a_queue_reach_the_program(tmp_path):
-    """Ten packets are sent in the time of one: those behind the fifth are marked, none is dropped."""
+    """Ten packets are sent in the time of one.
+
+    Those behind the fifth are marked, and none is dropped.
+    """
     found = tmp_path / "found.json"
     (sent,), summary = shell(
         *("--up", "10Mbps", "--up-queue", "step:threshold=5pkt", "--peer", traffic("collect", str(found))),

@@ -1,4 +1,7 @@
-"""A short soak of `headway shell`: nothing grows, nothing stays, and --clean removes what SIGKILL leaves."""
+"""A short soak of `headway shell`.
+
+Nothing grows, nothing stays, and --clean removes what SIGKILL leaves.
+"""
 
 import json
 import subprocess

@@ -1,4 +1,7 @@
-"""A testbed of three switches with real parts: packets pass, the known switches are read, and nothing is left."""
+"""A testbed of three switches with real parts.
+
+Packets pass, the known switches are read, and nothing is left.
+"""
 
 import json
 import os
@@ -104,7 +107,10 @@ def test_packets_pass_and_netwatch_reads_the_known_switches(net):
             return Client(one.url).switches(), Client(one.url).paths().paths[0], Client(one.url).links()
 
         def trusted():
-            """What netwatch says, once it trusts the known switch: a busy machine may let a reading grow old."""
+            """What netwatch says, once it trusts the known switch.
+
+            A busy machine may let a reading grow old.
+            """
             switches, path, links = said = one.source.inside(client)
             known = switches[1]
             is_trusted = known.state == "trusted" and known.counted.get("readings", 0) >= 4
@@ -142,7 +148,10 @@ def test_a_policy_observes_the_switches_until_one_is_gone_and_then_all(net, tmp_
     name = f"hw_bed_{os.getpid()}"
 
     def observed():
-        """How many in a thousand switches are known, by the last decision. Of the last line a part may be there."""
+        """How many in a thousand switches are known, by the last decision.
+
+        Of the last line a part may be there.
+        """
         lines = file.read_text().split("\n")[:-1] if file.exists() else []
         return json.loads(lines[-1])["value"] if lines else None
 

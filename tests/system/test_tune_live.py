@@ -1,4 +1,7 @@
-"""BBR's windows of live flows of the kernel's, set by an agent over ZeroMQ, and restored when it is gone."""
+"""BBR's windows of live flows of the kernel's, set by an agent over ZeroMQ.
+
+They are restored when it is gone.
+"""
 
 import os
 import signal

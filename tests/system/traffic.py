@@ -1,4 +1,7 @@
-"""Small programs that send and receive, for the tests of links: python traffic.py NAME ARGUMENT..."""
+"""Small programs that send and receive, for the tests of links.
+
+Usage: python traffic.py NAME ARGUMENT...
+"""
 
 import json
 import os
@@ -58,7 +61,10 @@ def ping(address: str, count: str) -> None:
 
 
 def serve() -> None:
-    """A TCP server: after `r` it reads and answers how many bytes, after `s` and a digit it sends so long."""
+    """A TCP server.
+
+    After `r` it reads and answers how many bytes, after `s` and a digit it sends so long.
+    """
     listener = socket.create_server(("", PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, CONTROLLER)
     while True:
@@ -89,7 +95,7 @@ def drain(connection: socket.socket) -> int:
 
 
 def mbps(total: int, begin: float) -> float:
-    """Of so many bytes since then."""
+    """Of this many bytes since then."""
     return total * 8e-6 / (time.monotonic() - begin)
 
 
@@ -108,7 +114,10 @@ def connect(address: str) -> socket.socket:
 
 
 def send(address: str, seconds: str) -> None:
-    """Prints the rate in Mbit/s at which a server has received, since before the first byte was sent."""
+    """Prints the rate in Mbit/s at which a server has received.
+
+    Time counts from before the first byte was sent.
+    """
     with connect(address) as connection:
         begin = time.monotonic()
         connection.sendall(b"r0")
@@ -117,7 +126,10 @@ def send(address: str, seconds: str) -> None:
 
 
 def receive(address: str, seconds: str) -> None:
-    """Prints the rate in Mbit/s at which a server's bytes came, since before it was asked for them."""
+    """Prints the rate in Mbit/s at which a server's bytes came.
+
+    Time counts from before it was asked for them.
+    """
     with connect(address) as connection:
         begin = time.monotonic()
         connection.sendall(f"s{seconds}".encode())
@@ -127,8 +139,8 @@ def receive(address: str, seconds: str) -> None:
 def burst(address: str, count: str, ecn: str, gap_us: str, path: str) -> None:
     """Sends numbered datagrams with this ECN field to `collect`, and prints how many.
 
-    Some more follow, one after the other, until `collect` has written that the last one came: whatever was
-    sent before it has come by then, or never will.
+    Some more follow, one after the other, until `collect` has written that the last one came:
+    whatever was sent before it has come by then, or never will.
     """
     with socket.socket(family(address), socket.SOCK_DGRAM) as s:
         s.setsockopt(*TOS[family(address)], int(ecn))
@@ -152,7 +164,10 @@ def burst(address: str, count: str, ecn: str, gap_us: str, path: str) -> None:
 
 
 def collect(path: str) -> None:
-    """Writes, whenever none comes for a while, how many came, how many with a CE mark, and the last's number."""
+    """Writes, whenever no packet comes for a while, how many came.
+
+    It also writes how many had a CE mark, and the last's number.
+    """
     came = marked = 0
     last = -1
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:

@@ -1,4 +1,7 @@
-"""PPO where a policy chooses its intervals: time in place of decisions, and a model of two outputs."""
+"""PPO where a policy chooses its intervals.
+
+Time takes the place of decisions, and a model has two outputs.
+"""
 
 import json
 import re
@@ -57,7 +60,10 @@ def test_same_seed_same_weights(trained):
 
 
 def test_rust_answers_with_both_outputs_as_pytorch_does(trained):
-    """The loader replays the golden outputs, both of each row, within 1e-5; here they are computed once more."""
+    """The loader replays the golden outputs, both of each row, within 1e-5.
+
+    Here they are computed once more.
+    """
     import torch
 
     from headway.models import load
@@ -76,7 +82,10 @@ def test_rust_answers_with_both_outputs_as_pytorch_does(trained):
 
 
 def test_its_card_says_what_it_began_with(trained):
-    """The id is the SHA-256 of what the model's folder holds: not of whatever has that name one day."""
+    """The id is the SHA-256 of what the model's folder holds.
+
+    It is not of whatever has that name one day.
+    """
     from headway.models import load
 
     assert load(trained[0]).card["training"]["begin"] == load("interval-v1").id
@@ -106,9 +115,9 @@ def test_longer_intervals_are_longer_steps(tiny):
 
 
 class Path:
-    """Paths of 50, 100, ... ms whose steps take what `lengths` says, in round trips; each earns its reward.
+    """Paths of 50, 100, ... ms whose steps take what `lengths` says, in round trips.
 
-    Both are [step, path], or of one path [step].
+    Each earns its reward. Both are [step, path], or of one path [step].
     """
 
     def __init__(self, lengths, rewards):
@@ -131,9 +140,10 @@ class Path:
 
 
 def played(lengths, rewards, values, last, *, gamma, gae_lambda, starts=(), dones=False, plain=False):
-    """The buffer after these steps, worth `values`; what follows is worth `last`, or nothing where `dones`.
+    """The buffer after these steps, worth `values`.
 
-    Episodes begin at `starts`: steps, or pairs of a step and a path. A `plain` buffer is Stable-Baselines3's own.
+    What follows is worth `last`, or nothing where `dones`. Episodes begin at `starts`: steps, or
+    pairs of a step and a path. A `plain` buffer is Stable-Baselines3's own.
     """
     import torch
     from gymnasium import spaces
@@ -161,7 +171,10 @@ def played(lengths, rewards, values, last, *, gamma, gae_lambda, starts=(), done
 
 
 def test_time_is_worth_the_same_however_it_is_cut():
-    """Eight round trips at a reward of 3, in eight steps, two, or unevenly: by hand 3 x (1 - 0.9^8) / (1 - 0.9)."""
+    """Eight round trips at a reward of 3, in eight steps, two, or unevenly.
+
+    By hand it is 3 x (1 - 0.9^8) / (1 - 0.9).
+    """
     by_hand = 3 * sum(0.9**k for k in range(8))
     for lengths in ([1.0] * 8, [4.0, 4.0], [0.25] * 32, [2.0, 0.5, 5.5]):
         nothing = [0.0] * len(lengths)
@@ -173,10 +186,10 @@ def test_time_is_worth_the_same_however_it_is_cut():
 
 
 def test_advantages_by_hand():
-    """gamma 0.9, lambda 0.5, steps of 2, 1 and 3 round trips with values 1, 2 and 4; what follows is worth 10.
+    """gamma 0.9, lambda 0.5, steps of 2, 1 and 3 round trips with values 1, 2 and 4.
 
-    Rewards 1, 0 and 2 are earned for as long: 1 x 1.9, 0, 2 x 2.71. What a step gains is that, and its successor's
-    value after gamma to its length, less its own value.
+    What follows is worth 10. Rewards 1, 0 and 2 are earned for as long: 1 x 1.9, 0, 2 x 2.71. What
+    a step gains is that, and its successor's value after gamma to its length, less its own value.
     """
     gains = [1.9 + 0.81 * 2 - 1, 0 + 0.9 * 4 - 2, 5.42 + 0.729 * 10 - 4]
     third = gains[2]
@@ -191,10 +204,11 @@ def test_advantages_by_hand():
 
 
 def test_each_path_has_its_own_time():
-    """Two paths, steps of different lengths, an end in the second alone: against the sum that advantages are.
+    """Two paths, steps of different lengths, an end in the second alone.
 
-    Of a step k that begins T_k round trips after the first of a path, what all that follow gain, each times
-    (gamma x lambda) to the round trips between, up to the episode's end.
+    It is compared with the sum that advantages are. Of a step k that begins T_k round trips after
+    the first of a path, what all that follow gain, each times (gamma x lambda) to the round trips
+    between, up to the episode's end.
     """
     gamma, gae_lambda, end = 0.9, 0.7, 3
     chance = np.random.default_rng(8)
@@ -239,7 +253,10 @@ def test_steps_of_one_round_trip_are_stable_baselines3s_own():
 
 @pytest.mark.parametrize("normalise", ["true", "false"])
 def test_a_rollout_of_one_round_trip_a_step_is_stable_baselines3s_own(normalise):
-    """All of `elapsed` at once, on simulations that are cut off, and say that each step took a round trip."""
+    """All of `elapsed` at once, on simulations that are cut off.
+
+    They say that each step took a round trip.
+    """
     from headway.envs.sb3 import SB3VecEnv
     from headway.train.learner import build
     from headway.train.stopwatch import Stopwatch
@@ -288,7 +305,10 @@ def test_rewards_of_training_are_told_by_time():
 
 
 def test_what_a_cut_leaves_is_discounted_by_its_length():
-    """A step of two round trips that is cut off where 5 is available: 0.9^2 x 5 on top of what it earned."""
+    """A step of two round trips that is cut off where 5 is available.
+
+    Its reward has 0.9^2 x 5 on top of what it earned.
+    """
     from headway.train.elapsed import Bootstrapped, Elapsed
 
     class Cut(Path):

@@ -1,4 +1,7 @@
-"""Agents that learn by themselves and share: against SB3, by hand, and the same bits for the same seed."""
+"""Agents that learn by themselves and share.
+
+It tests them against SB3, by hand, and for the same bits from the same seed.
+"""
 
 import errno
 import signal
@@ -136,7 +139,10 @@ def test_what_a_flow_does_after_it_has_left_is_not_learned_from(agent):
 
 
 def test_a_neighbours_episode_counts_with_the_ratio_to_who_acted(agent):
-    """The first gradient step's objective, by hand: min(r A, clip(r) A) with r of the learner to the neighbour."""
+    """The first gradient step's objective, by hand.
+
+    It is min(r A, clip(r) A) with r of the learner to the neighbour.
+    """
     import torch
 
     from headway.train.cooperate import advantages

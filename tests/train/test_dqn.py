@@ -1,4 +1,7 @@
-"""Deep Q-learning: what is remembered, what is learned from it, and the network that is exported."""
+"""Deep Q-learning.
+
+It tests what is remembered, what is learned from it, and the network that is exported.
+"""
 
 import re
 from dataclasses import replace
@@ -60,9 +63,10 @@ def test_returns_are_summed_up_to_an_end_and_no_cut_is_crossed():
 
 
 class Chain:
-    """Two states; action 1 goes to the other one, action 0 stays. Only staying in state 1 pays, 1 each time.
+    """Two states; action 1 goes to the other one, action 0 stays.
 
-    With gamma 0.5 the best values are Q(1, stay) = 2, Q(1, go) = 0.5, Q(0, stay) = 0.5, Q(0, go) = 1.
+    Only staying in state 1 pays, 1 each time. With gamma 0.5 the best values are Q(1, stay) = 2,
+    Q(1, go) = 0.5, Q(0, stay) = 0.5, Q(0, go) = 1.
     """
 
     num_envs = 16

@@ -42,7 +42,10 @@ def same(model, env, folder, limit=None):
 
 
 def run(found):
-    """The folder's network in double precision; loading it has compared the core's with the golden outputs."""
+    """The folder's network in double precision.
+
+    Loading it has compared the core's with the golden outputs.
+    """
     from headway.models.dense import Dense
 
     return Dense(found).outputs(found.golden()["observations"].astype(np.float64))

@@ -111,7 +111,10 @@ def test_episodes_that_do_not_begin_in_the_same_step_are_refused():
 
 
 class OneStep(gymnasium.vector.VectorEnv):
-    """Episodes of one step: a capacity, and each environment's reward and length in seconds, as given."""
+    """Episodes of one step, as given.
+
+    They have a capacity, and each environment's reward and length in seconds.
+    """
 
     def __init__(self, capacity, rewards, lengths):
         self.capacity, self.rewards, self.lengths = capacity, np.array(rewards), np.array(lengths)
@@ -132,7 +135,10 @@ class OneStep(gymnasium.vector.VectorEnv):
 
 
 def test_rewards_count_by_time_where_that_is_asked():
-    """Rewards of 2 for a second and 6 for three: (2 x 1 + 6 x 3) / 4 by time, (2 + 6) / 2 by decisions."""
+    """Rewards of 2 for a second and 6 for three.
+
+    They are (2 x 1 + 6 x 3) / 4 by time, (2 + 6) / 2 by decisions.
+    """
     from headway.train.validation import measure
 
     for by_time, mean in ((True, 5.0), (False, 4.0)):

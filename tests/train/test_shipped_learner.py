@@ -1,4 +1,7 @@
-"""The learner that is shipped. Its training takes longer than other tests, and what it covers seldom changes."""
+"""The learner that is shipped.
+
+Its training takes longer than other tests, and what it covers seldom changes.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""`headway train`: the same weights from the same seed, after any interruption; a model that deployment loads."""
+"""`headway train`: the same weights from the same seed, after any interruption.
+
+It makes a model that deployment loads.
+"""
 
 import json
 import re

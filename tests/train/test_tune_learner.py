@@ -1,4 +1,7 @@
-"""Agents that go on learning where they work: alone, with neighbours over ZeroMQ, and after a kill."""
+"""Agents that go on learning where they work.
+
+They work alone, with neighbours over ZeroMQ, and after a kill.
+"""
 
 import asyncio
 import os
@@ -43,7 +46,7 @@ def row(rtprop_ms=30.0, least_ms=30.0, rate=5.0):
 
 
 def work(policy, updates, seconds=300, rows=None):
-    """Turns of many flows, until so many updates have been taken."""
+    """Turns of many flows, until this many updates have been taken."""
     names = [f"h/{n}" for n in range(FLOWS)]
     end = time.monotonic() + seconds
     told = [{}] * FLOWS

@@ -1,4 +1,7 @@
-"""The tuner's systems: their learners over tuned flows, the same weights for the same seed, after any end."""
+"""The tuner's systems: their learners over tuned flows.
+
+They give the same weights for the same seed, after any end.
+"""
 
 import json
 import re

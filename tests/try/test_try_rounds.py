@@ -1,4 +1,7 @@
-"""Rounds of `headway try`: their order, their time, and what ends a trial. Transfers are made up."""
+"""Rounds of `headway try`: their order, their time, and what ends a trial.
+
+Transfers are made up.
+"""
 
 import json
 from itertools import permutations

@@ -86,7 +86,7 @@ def test_ctrl_c_ends_the_wait_for_a_connection():
 
 @pytest.mark.parametrize("says", [0, 1, 2])
 def test_ctrl_c_ends_the_wait_for_what_the_other_side_does_not_say(says):
-    """It says so many of: its greeting, its answer, and how many bytes came."""
+    """It says this many of: its greeting, its answer, and how many bytes came."""
     greeting = {"headway_try": wire.SCHEMA, "nonce": "1", "needs_token": False, "most_seconds": 60}
     asked, ended = threading.Event(), threading.Event()
 

@@ -78,8 +78,8 @@ pub struct Control {
     /// What a source that can adapt (a video encoder) should produce.
     pub target_bitrate: Option<Rate>,
     /// How many bytes the next packet of new data has; `None` for a full one. Less is for what only
-    /// keeps a path awake. A source that produces so many bytes, or so many a second, sends full
-    /// packets all the same.
+    /// keeps a path awake. A source that produces this many bytes, or this many a second, sends
+    /// full packets all the same.
     pub segment: Option<Bytes>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::{Duration, Time};
 
 /// The least of the RTT samples of the last 10 s, counted from the newest sample, to the nearest 10
-/// ms: samples are kept by slots of so long a time, so that there are never more than a thousand
+/// ms: samples are kept by slots of this time, so that there are never more than a thousand
 /// candidates.
 #[derive(Clone, Debug, Default)]
 pub struct LeastRtt {

@@ -45,7 +45,7 @@ pub struct Vanished {
 pub struct Strain {
     /// [`Machine::idle`].
     pub cpu_idle: Option<f64>,
-    /// [`cpu_wait`] of the emulator's thread: so long packets waited to be read, which their
+    /// [`cpu_wait`] of the emulator's thread: this long packets waited to be read, which their
     /// lateness leaves out.
     pub emulator_wait: Option<Duration>,
     /// The worst [`cpu_wait`] among the threads of UDP ends. Those of TCP ends only fill and empty

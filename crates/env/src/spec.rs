@@ -32,9 +32,9 @@ pub struct EnvSpec {
     pub tasks: Vec<Task>,
     /// The number of answers of a flow after which an episode is cut off; `None` for no limit.
     pub steps: Option<u32>,
-    /// An episode lasts so long; `None` takes each scenario's own length.
+    /// An episode lasts this long; `None` takes each scenario's own length.
     pub length: Option<Duration>,
-    /// An episode is cut off if no flow has had to decide for so long.
+    /// An episode is cut off if no flow has had to decide for this time.
     pub patience: Duration,
     /// How long an answer takes to take effect.
     pub latency: Duration,

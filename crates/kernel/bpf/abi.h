@@ -2,10 +2,11 @@
 /*
  * What the BPF programs and the agent say to each other.
  *
- * Plain C without helpers: BPF programs include it after kernel.h, and a test of crates/kernel compiles it
- * natively and compares every size and offset with the Rust types (crates/kernel/src/abi.rs, and Record in
- * crates/policy). Both sides run on one machine: numbers are in its byte order. Nothing is padded by the
- * compiler. tp is the socket's tcp_sock, icsk its inet_connection_sock.
+ * Plain C without helpers: BPF programs include it after kernel.h, and a test of crates/kernel
+ * compiles it natively and compares every size and offset with the Rust types
+ * (crates/kernel/src/abi.rs, and Record in crates/policy). Both sides run on one machine: numbers
+ * are in its byte order. Nothing is padded by the compiler. tp is the socket's tcp_sock, icsk its
+ * inet_connection_sock.
  */
 #ifndef HEADWAY_ABI_H
 #define HEADWAY_ABI_H
@@ -29,7 +30,10 @@ typedef uint64_t __u64;
 
 /* As many as the agent asks for, up to this: each has a slot. */
 #define HEADWAY_FLOWS 16384
-/* However far ahead an answer says that the next is due: without one for this time the agent is asked again. */
+/*
+ * The agent is asked again after this time without an answer, however far ahead the last one says
+ * that the next is due.
+ */
 #define HEADWAY_LATEST_DUE_NS 1000000000ull
 /* A question may have been dropped by an agent that ended. */
 #define HEADWAY_ASK_AGAIN_NS 100000000ull
@@ -81,9 +85,10 @@ struct headway_header {
 };
 
 /*
- * A flow's state at an acknowledgement, after loss detection and the rate sample (cong_avoid, cong_control);
- * where cong_avoid is not called (Recovery, CWR) before them (pkts_acked), so that losses and rates come with
- * the next; at a timeout from set_state(TCP_CA_Loss), with acks zero. Counts are of packets and wrap.
+ * A flow's state at an acknowledgement, after loss detection and the rate sample (cong_avoid,
+ * cong_control); where cong_avoid is not called (Recovery, CWR) before them (pkts_acked), so that
+ * losses and rates come with the next; at a timeout from set_state(TCP_CA_Loss), with acks zero.
+ * Counts are of packets and wrap.
  */
 struct headway_record {
 	__u64 now_ns;           /* tp->tcp_clock_cache: when it arrived, by bpf_ktime_get_ns() */
@@ -139,11 +144,11 @@ struct headway_verdict {
 };
 
 /*
- * What the agent wants of a flow: a slot for each in an array map that the agent maps into its memory. The
- * agent makes sequence odd, writes the rest, and makes it even and larger: the program takes an action whose
- * sequence is even, new, and the same after reading as before. It is applied at the flow's next
- * acknowledgement, unless it has expired or is another flow's: slots are used again. headway_owl drops what it
- * finds while losses are repaired.
+ * What the agent wants of a flow: a slot for each in an array map that the agent maps into its
+ * memory. The agent makes sequence odd, writes the rest, and makes it even and larger: the program
+ * takes an action whose sequence is even, new, and the same after reading as before. It is applied
+ * at the flow's next acknowledgement, unless it has expired or is another flow's: slots are used
+ * again. headway_owl drops what it finds while losses are repaired.
  */
 struct headway_action {
 	__u64 decided_ns;  /* now_ns of the record that it answers, or when a clock decided */

@@ -37,8 +37,9 @@ static __always_inline bool find_action(struct flow *f, const struct headway_set
 }
 
 /*
- * What an action makes of the window, within the guard's bounds. A window that is not filled, since there is no data or
- * the receiver has no room, does not grow: it is not known whether the path could carry more (RFC 7661).
+ * What an action makes of the window, within the guard's bounds. A window that is not filled, since
+ * there is no data or the receiver has no room, does not grow: it is not known whether the path
+ * could carry more (RFC 7661).
  */
 static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f, const struct headway_settings *set,
 				       const struct headway_action *action)
@@ -54,7 +55,10 @@ static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f, cons
 
 		wanted = (cwnd * factor + (1 << 15)) >> 16;
 	} else if (action->kind == HEADWAY_SET_CWND) {
-		/* What was decided before an ECN mark arrived does not raise the window that the mark has left. */
+		/*
+		 * What was decided before an ECN mark arrived does not raise the window that the
+		 * mark has left.
+		 */
 		if (value > cwnd && action->decided_ns < f->marked_ns)
 			return;
 		wanted = value;

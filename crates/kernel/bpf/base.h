@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The base controller of every program: the kernel's Cubic, which a flow falls back to. If a program has cong_control,
- * the kernel skips what it does around cong_avoid (tcp_cong_control() in net/ipv4/tcp_input.c): the reduction after a
- * loss (PRR, RFC 6937), the pacing rate, and the restart after idle. cubic_control(), cubic_state() and cubic_restart()
- * do these here, also for flows without a slot, and for all flows while no agent runs.
- * tests/system/test_packet_scripts.py compares them with the kernel's own Cubic, packet by packet.
+ * The base controller of every program: the kernel's Cubic, which a flow falls back to. If a
+ * program has cong_control, the kernel skips what it does around cong_avoid (tcp_cong_control() in
+ * net/ipv4/tcp_input.c): the reduction after a loss (PRR, RFC 6937), the pacing rate, and the
+ * restart after idle. cubic_control(), cubic_state() and cubic_restart() do these here, also for
+ * flows without a slot, and for all flows while no agent runs. tests/system/test_packet_scripts.py
+ * compares them with the kernel's own Cubic, packet by packet.
  *
- * A socket without a struct flow (kept_of() gives 0) could not be given its memory: net.core.optmem_max is too small, or
- * the host had none left. Its window is Cubic's, but a reduction is one step, because PRR needs the flow's counter.
+ * A socket without a struct flow (kept_of() gives 0) could not be given its memory:
+ * net.core.optmem_max is too small, or the host had none left. Its window is Cubic's, but a
+ * reduction is one step, because PRR needs the flow's counter.
  */
 #ifndef HEADWAY_BASE_H
 #define HEADWAY_BASE_H
@@ -15,7 +17,7 @@
 #include "kernel.h"
 #include "flow.h"
 
-/* Ends the pacing that the program asked for. The application's own (SO_MAX_PACING_RATE) goes on. */
+/* Ends the pacing that the program asked for. The application's (SO_MAX_PACING_RATE) goes on. */
 static __always_inline void stop_pacing(struct sock *sk)
 {
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
@@ -29,7 +31,10 @@ static __always_inline bool is_reducing(struct sock *sk)
 	return state == TCP_CA_CWR || state == TCP_CA_Recovery;
 }
 
-/* PRR (RFC 6937) with the slow-start reduction bound. The flow counts what was delivered: a program may not write tp's. */
+/*
+ * PRR (RFC 6937) with the slow-start reduction bound. The flow counts what was delivered: a program
+ * may not write tp's.
+ */
 static __always_inline void reduce(struct sock *sk, struct flow *f, const struct rate_sample *rs, bool advances)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -83,13 +88,19 @@ static __always_inline void cubic_control(struct sock *sk, __u32 ack, const stru
 	else if (is_reducing(sk))
 		set_cwnd(tp, tp->snd_ssthresh);
 	else if (rs->acked_sacked && (advances || tp->reordering > TCP_REORDERING))
-		/* tcp_may_raise_cwnd(): a SACK alone lets the window grow only if reordering was seen on the path. */
+		/*
+		 * tcp_may_raise_cwnd(): a SACK alone lets the window grow only if reordering was
+		 * seen on the path.
+		 */
 		cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
 	/* Twice the window in slow start. */
 	pace_window(sk, tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120);
 }
 
-/* Called before the kernel enters `state`. Begins a reduction, or ends one as tcp_end_cwnd_reduction() does. */
+/*
+ * Called before the kernel enters `state`. Begins a reduction, or ends one as
+ * tcp_end_cwnd_reduction() does.
+ */
 static __always_inline void cubic_state(struct sock *sk, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -110,7 +121,10 @@ static __always_inline __u32 idle_of(struct tcp_sock *tp)
 	return (__u32)bpf_jiffies64() - tp->lsndtime;
 }
 
-/* Has it sent before, and nothing for an RTO since? The administrator may say that this does not matter. */
+/*
+ * Has it sent before, and nothing for an RTO since? The administrator may say that this does not
+ * matter.
+ */
 static __always_inline bool is_after_idle(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -148,7 +162,10 @@ static __always_inline void cubic_restart(struct sock *sk)
 	restart_after_idle(sk);
 }
 
-/* The ssthresh after a loss: Cubic's. Soon after a trip it stays, because the policy sent what is lost now. */
+/*
+ * The ssthresh after a loss: Cubic's. Soon after a trip it stays, because the policy sent what is
+ * lost now.
+ */
 static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -162,7 +179,10 @@ static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 	return cubictcp_recalc_ssthresh(sk);
 }
 
-/* The window as it was before a reduction that was wrong. What the guard took from a policy stays taken. */
+/*
+ * The window as it was before a reduction that was wrong. What the guard took from a policy stays
+ * taken.
+ */
 static __always_inline __u32 cubic_undo_cwnd(struct sock *sk)
 {
 	struct flow *f = kept_of(sk);
@@ -172,8 +192,8 @@ static __always_inline __u32 cubic_undo_cwnd(struct sock *sk)
 }
 
 /*
- * Cubic takes over, near what the path carries. If the policy's window was smaller, slow start leads there. In set_state
- * `state` is the one that the kernel enters.
+ * Cubic takes over, near what the path carries. If the policy's window was smaller, slow start
+ * leads there. In set_state `state` is the one that the kernel enters.
  */
 static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 state)
 {
@@ -192,7 +212,10 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 	/* During recovery PRR leads to ssthresh. After a timeout slow start does. */
 	f->prr_delivered = tp->prr_out;
 	if (state >= TCP_CA_CWR) {
-		/* ssthresh is seven tenths of the policy's window, which may have been far too large. BBR sets none. */
+		/*
+		 * ssthresh is seven tenths of the policy's window, which may have been far too
+		 * large. BBR sets none.
+		 */
 		if (tp->snd_ssthresh > ssthresh)
 			tp->snd_ssthresh = ssthresh;
 		f->undo_most = ssthresh;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Cubic's window in whole numbers (RFC 9438), on what happens to a flow that somebody else steers: what the guard
- * compares with. Helper-free: BPF programs include it, and crates/fixed compiles it natively.
+ * Cubic's window in whole numbers (RFC 9438), on what happens to a flow that somebody else steers:
+ * what the guard compares with. Helper-free: BPF programs include it, and crates/fixed compiles it
+ * natively.
  */
 #ifndef HEADWAY_CUBIC_H
 #define HEADWAY_CUBIC_H
@@ -25,7 +26,10 @@ struct headway_cubic {
 	__u64 w_prior;    /* the window at the last reduction */
 };
 
-/* The cube root of x, off by one at most; x below 2^48. Newton's steps from above, without branches. */
+/*
+ * The cube root of x below 2^48, off by one at most. Newton's steps come from above, without
+ * branches.
+ */
 static inline __u64 headway_cbrt(__u64 x)
 {
 	__u64 root = 1ull << ((headway_log2(x) >> 16) / 3 + 1);
@@ -76,7 +80,10 @@ static inline void headway_cubic_lose(struct headway_cubic *c, __u64 now_ns, __u
 	headway_cubic_begin_epoch(c, now_ns);
 }
 
-/* Section 4.8: a timeout. The next epoch begins at its plateau. Only the first of an episode lowers ssthresh. */
+/*
+ * Section 4.8: a timeout. The next epoch begins at its plateau. Only the first of an episode lowers
+ * ssthresh.
+ */
 static inline void headway_cubic_time_out(struct headway_cubic *c, __u64 now_ns, int is_recovering)
 {
 	if (!is_recovering) {
@@ -127,7 +134,10 @@ static inline void headway_cubic_acked(struct headway_cubic *c, __u32 packets, _
 	}
 	if (!c->epoch_ns)
 		headway_cubic_begin_epoch(c, now_ns);
-	/* Section 4.2: W(t + RTT) = C * (t + RTT - K)^3 + w_max; times below 100 s, so that cubes are below 2^50. */
+	/*
+	 * Section 4.2: W(t + RTT) = C * (t + RTT - K)^3 + w_max. Times are below 100 s, so that
+	 * cubes are below 2^50.
+	 */
 	elapsed = (headway_since(now_ns, c->epoch_ns) + rtt_ns) / 1000000;
 	off = elapsed > c->k_ms ? elapsed - c->k_ms : c->k_ms - elapsed;
 	if (off > 100000)
@@ -139,13 +149,19 @@ static inline void headway_cubic_acked(struct headway_cubic *c, __u32 packets, _
 		target = c->w_max + delta;
 	else
 		target = c->w_max > delta ? c->w_max - delta : 0;
-	/* Section 4.4: between the window and 1.5 times it, and an RTT to get there: (target - cwnd) / cwnd a packet. */
+	/*
+	 * Section 4.4: between the window and 1.5 times it, and an RTT to get there:
+	 * (target - cwnd) / cwnd a packet.
+	 */
 	most = c->cwnd + c->cwnd / 2;
 	if (target > most)
 		target = most;
 	if (target > c->cwnd && c->cwnd)
 		c->cwnd += (target - c->cwnd) * packets * HEADWAY_CUBIC_ONE / c->cwnd;
-	/* Section 4.3: alpha = 3 * (1 - beta) / (1 + beta) = 9 / 17 packets a round trip, and 1 from the old window on. */
+	/*
+	 * Section 4.3: alpha = 3 * (1 - beta) / (1 + beta) = 9 / 17 packets a round trip, and 1
+	 * from the old window on.
+	 */
 	if (c->cwnd)
 		c->w_est += (c->w_est < c->w_prior << 8 ? 34696ull : 65536ull) * packets * HEADWAY_CUBIC_ONE / c->cwnd;
 	if (c->w_est >> 8 > c->cwnd)

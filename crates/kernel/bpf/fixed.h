@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Whole-number arithmetic for programs that have no floating point. Helper-free: BPF programs include it, and
- * crates/fixed compiles it natively, so that both compute the same bits.
+ * Whole-number arithmetic for programs that have no floating point. Helper-free: BPF programs
+ * include it, and crates/fixed compiles it natively, so that both compute the same bits.
  */
 #ifndef HEADWAY_FIXED_H
 #define HEADWAY_FIXED_H
 
 #include "abi.h"
 
-/* In BPF a function that is not static is verified once, and not along every way that leads to it. */
+/* BPF verifies a function that is not static once, and not along every way that leads to it. */
 #if defined(__bpf__)
 #define HEADWAY_ONCE __attribute__((noinline))
 #else
@@ -33,7 +33,10 @@ static inline __u16 headway_count_up(__u16 count)
 	return count < 0xffff ? count + 1 : count;
 }
 
-/* log2(x) in units of 1/65536, off by less than two of them; 0 for x = 0. Squares the mantissa bit by bit. */
+/*
+ * log2(x) in units of 1/65536, off by less than two of them; 0 for x = 0. It squares the mantissa
+ * bit by bit.
+ */
 HEADWAY_ONCE __u32 headway_log2(__u64 x)
 {
 	__u32 whole = 0, fraction = 0;

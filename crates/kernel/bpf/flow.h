@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* A flow as every program keeps it: its messages to the agent, the agent's actions, and the guard. */
+/* A flow as every program keeps it: messages to the agent, the agent's actions, and the guard. */
 #ifndef HEADWAY_FLOW_H
 #define HEADWAY_FLOW_H
 
@@ -9,7 +9,10 @@
 
 #define HEADWAY_RING (1 << 22)
 
-/* An array needs no clean-up, and has no races. Users who are far apart may have the same element: then they share. */
+/*
+ * An array needs no clean-up, and has no races. Users whose numbers are far apart may have the same
+ * element. Then they share it.
+ */
 #define HEADWAY_USERS 65536
 
 #define HEADWAY_NO_SLOT 0xffffffffu
@@ -137,7 +140,10 @@ static __always_inline const struct headway_limits *limits_of(const struct flow 
 	return f->is_learners ? &set->learner_limits : &set->limits;
 }
 
-/* What the program keeps of a socket, whether anybody serves it or not; none only where memory was short. */
+/*
+ * What the program keeps of a socket, whether anybody serves it or not. It is missing only where
+ * memory was short.
+ */
 static __always_inline struct flow *kept_of(struct sock *sk)
 {
 	return bpf_sk_storage_get(&flows, sk, 0, 0);
@@ -165,8 +171,8 @@ static __always_inline __u32 ip_header(struct sock *sk)
 }
 
 /*
- * Does a flow end where it begins? Every address of a host's, and so ::1, is reached from that address itself, unless
- * the program binds another of them: such a flow is as any other.
+ * Does a flow end where it begins? Every address of a host's, and so ::1, is reached from that
+ * address itself, unless the program binds another of them: such a flow is as any other.
  */
 static __always_inline bool is_loopback(struct sock *sk)
 {
@@ -246,7 +252,10 @@ static __always_inline void say_open(struct sock *sk, struct flow *f, __u64 now_
 	f->is_open = send(&open, sizeof(open));
 }
 
-/* A socket takes this controller. It has no slot before its first acknowledgement: many only receive, or wait. */
+/*
+ * A socket takes this controller. It has no slot before its first acknowledgement, because many
+ * only receive, or wait.
+ */
 static __always_inline struct flow *open_flow(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -279,8 +288,9 @@ static __always_inline void open_guard(struct sock *sk, struct flow *f, __u64 no
 }
 
 /*
- * How many slots a user's flows have; nothing for root, who may do anything anyway. 2^32 divided by the golden ratio
- * spreads numbers that are close, and those that differ by a multiple of 65,536: /etc/subuid has such blocks.
+ * How many slots a user's flows have; nothing for root, who may do anything anyway. 2^32 divided by
+ * the golden ratio spreads numbers that are close, and those that differ by a multiple of 65,536:
+ * /etc/subuid has such blocks.
  */
 static __always_inline __u32 *slots_of(__u32 user)
 {
@@ -316,7 +326,10 @@ static __always_inline void free_slot(struct flow *f)
 	__u32 *taken = slots_of(f->user), slot = f->slot;
 
 	f->slot = HEADWAY_NO_SLOT;
-	/* Its lock may be refused once (resilient locks, since Linux 6.15), and the slot would be gone for good. */
+	/*
+	 * Since Linux 6.15 locks are resilient. Its lock may be refused once, and the slot would be
+	 * gone for good.
+	 */
 	for (int i = 0; i < FREE_SLOT_TRIES && bpf_map_push_elem(&free_slots, &slot, 0); i++)
 		;
 	if (taken)
@@ -361,8 +374,8 @@ static __always_inline bool is_served(struct sock *sk, struct flow *f, const str
 	if (f->slot < HEADWAY_FLOWS)
 		return 1;
 	/*
-	 * Without an agent a slot is of no use: no question would be answered, and the guard would have to notice. During
-	 * a reduction the window is not one to begin with.
+	 * Without an agent a slot is of no use: no question would be answered, and the guard would
+	 * have to notice. During a reduction the window is not one to begin with.
 	 */
 	if (!is_apart && now_ns >= f->due_ns && now_ns < VOLATILE(set->served_until_ns) && ca_state(sk) < TCP_CA_CWR &&
 	    enter(sk, f))
@@ -445,10 +458,11 @@ static __always_inline void say_verdict(const struct flow *f, __u64 now_ns, __u3
 }
 
 /*
- * A question, which the agent is to read soon. To wake it takes tens of microseconds where its processor sleeps: much
- * more than all the rest of an acknowledgement. So it says whether it is awake. Before it sleeps it says that it is
- * not, and reads once more. Here that is read again once the question was sent, and sending is a full barrier: one of
- * both sees the other. Then a record that is discarded wakes it.
+ * A question, which the agent is to read soon. To wake it takes tens of microseconds where its
+ * processor sleeps: much more than all the rest of an acknowledgement. So it says whether it is
+ * awake. Before it sleeps it says that it is not, and reads once more. Here that is read again once
+ * the question was sent, and sending is a full barrier: one of both sees the other. Then a record
+ * that is discarded wakes it.
  */
 static __always_inline bool ask(const struct headway_settings *set, void *question, __u16 size)
 {
@@ -482,7 +496,10 @@ static __always_inline void carry_out(struct flow *f, int judgement, __u64 now_n
 	say_verdict(f, now_ns, f->is_cubics ? reason : 0);
 }
 
-/* Cubic has the flow although no guard took it, or does not any more: that is no trip, and the agent knows. */
+/*
+ * Cubic has the flow although no guard took it, or does not any more. That is no trip, and the
+ * agent knows.
+ */
 static __always_inline int leave(struct sock *sk, struct flow *f, bool is_left, __u64 now_ns)
 {
 	if (is_left == f->is_cubics)
@@ -510,7 +527,10 @@ static __always_inline int judgement_of(struct sock *sk, struct flow *f, const s
 	return judgement;
 }
 
-/* The losses are repaired that were under way as the guard took the flow: the kernel may have undone the reduction. */
+/*
+ * The losses are repaired that were under way as the guard took the flow: the kernel may have
+ * undone the reduction.
+ */
 static __always_inline void end_undo(struct sock *sk, struct flow *f)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -521,8 +541,9 @@ static __always_inline void end_undo(struct sock *sk, struct flow *f)
 }
 
 /*
- * The flow's state after an acknowledgement (acks 1) or a timeout (0), which goes into `told`: the guard judges it,
- * and the agent is told. `is_steerable` where an action would be carried out. Returns enum headway_judgement.
+ * The flow's state after an acknowledgement (acks 1) or a timeout (0), which goes into `told`: the
+ * guard judges it, and the agent is told. `is_steerable` where an action would be carried out.
+ * Returns enum headway_judgement.
  */
 static __always_inline int report(struct sock *sk, struct flow *f, const struct headway_settings *set,
 				  struct headway_report *told, __u32 acks, bool is_steerable, __u8 state)
@@ -553,7 +574,7 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 		return judgement;
 	if (asks)
 		r->flags |= HEADWAY_ASKS;
-	/* A timeout stands for no acknowledgement: the next report counts those that came before it. */
+	/* A timeout stands for no acknowledgement. The next report counts those before it. */
 	r->acks = acks ? f->acks : 0;
 	f->acks -= r->acks;
 	f->reported_ns = now_ns;

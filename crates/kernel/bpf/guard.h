@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The guard of a flow that a policy steers: docs/guard.md. It watches how old answers are (guard_age.h), what they
- * want, and what becomes of the flow (guard_path.h) beside a Cubic that saw the same (cubic.h). Where that is bad
- * (guard_detectors.h) the flow falls back to Cubic for a probation. Every number that decides is in limits.h.
+ * The guard of a flow that a policy steers: docs/guard.md. It watches how old answers are
+ * (guard_age.h), what they want, and what becomes of the flow (guard_path.h) beside a Cubic that
+ * saw the same (cubic.h). Where that is bad (guard_detectors.h) the flow falls back to Cubic for a
+ * probation. Every number that decides is in limits.h.
  *
- * Helper-free and in whole numbers: BPF programs include it, so that it works when the agent does not, and crates/fixed
- * compiles it natively for simulated flows.
+ * Helper-free and in whole numbers: BPF programs include it, so that it works when the agent does
+ * not, and crates/fixed compiles it natively for simulated flows.
  */
 #ifndef HEADWAY_GUARD_H
 #define HEADWAY_GUARD_H
@@ -28,7 +29,10 @@ struct headway_guard {
 /* Where nothing was lost yet: TCP_INFINITE_SSTHRESH. */
 #define HEADWAY_NO_SSTHRESH 0x7fffffffu
 
-/* A flow that begins, or that has sent before: where it is, a Cubic would be. ssthresh is 0 where none is set. */
+/*
+ * A flow begins, or has sent before. The shadow Cubic begins where the flow is. ssthresh is 0 where
+ * none is set.
+ */
 static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns, __u32 cwnd, __u32 ssthresh)
 {
 	g->since_ns = g->path.peak_ns = now_ns;
@@ -52,8 +56,9 @@ static inline void headway_guard_acquit(struct headway_guard *g)
 }
 
 /*
- * The policy that had the flow is gone. What it was asked, and what was counted against it, is not the next one's: until
- * that begins, nothing is. That the flow is Cubic's, until when, and how often it was, stays.
+ * The policy that had the flow is gone. What it was asked, and what was counted against it, is not
+ * the next one's: until that begins, nothing is. That the flow is Cubic's, until when, and how
+ * often it was, stays.
  */
 static inline void headway_guard_forget(struct headway_guard *g)
 {
@@ -72,7 +77,7 @@ static inline void headway_guard_ask(struct headway_guard *g, __u64 now_ns)
 	headway_age_ask(&g->age, now_ns);
 }
 
-/* An answer was found, given at answered_ns to what was seen at decided_ns: may it be carried out? */
+/* May an answer be carried out that was given at answered_ns to what was seen at decided_ns? */
 static inline int headway_guard_answer(struct headway_guard *g, const struct headway_limits *l, __u64 decided_ns,
 				       __u64 answered_ns, __u64 now_ns)
 {
@@ -84,7 +89,7 @@ static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct hea
 {
 	__s64 least = l->min_cwnd, most = l->max_cwnd;
 
-	/* The least window is where many steps end that are meant: only what is far beyond is wild. */
+	/* Many steps are meant to end at the least window: only what is far beyond is wild. */
 	headway_bad_count_wild(&g->bad, wanted > most);
 	if (wanted < least)
 		return l->min_cwnd;
@@ -92,14 +97,14 @@ static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct hea
 }
 
 /*
- * The rate that a policy may have, in bytes a second: rate_gain times the recent delivery rate, which is the largest of
- * the recent epochs' rates and the newest rate sample.
+ * The rate that a policy may have, in bytes a second: rate_gain times the recent delivery rate,
+ * which is the largest of the recent epochs' rates and the newest rate sample.
  */
 static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 wanted)
 {
 	__u64 rate = headway_path_peak(&g->path), newest = 0, most;
 
-	/* In 1/256 packets a second, as the peak: below one packet a second there is a bound, too. */
+	/* In 1/256 packets a second, as the peak: rates below one have a bound too. */
 	if (g->path.rate_interval_us)
 		newest = g->path.rate_delivered * 256000000ull / g->path.rate_interval_us;
 	if (rate < newest)
@@ -114,10 +119,10 @@ static inline __u64 headway_guard_rate(struct headway_guard *g, const struct hea
 }
 
 /*
- * Where Cubic takes over: the ssthresh in packets. After a policy that sent too much that is near what the path
- * carries. After one that sent too little that is not known: it is where the shadow Cubic is, if not more.
- * Who leaves a flow (HEADWAY_LEAVE) does not say which: its window does, beside the shadow Cubic's. It stays if that
- * Cubic is past slow start.
+ * Where Cubic takes over: the ssthresh in packets. After a policy that sent too much that is near
+ * what the path carries. After one that sent too little that is not known: it is where the shadow
+ * Cubic is, if not more. Who leaves a flow (HEADWAY_LEAVE) does not say which: its window does,
+ * beside the shadow Cubic's. It stays if that Cubic is past slow start.
  */
 static inline __u32 headway_guard_restart(const struct headway_guard *g, const struct headway_limits *l,
 					  const struct headway_record *r)
@@ -147,8 +152,8 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g, const s
 }
 
 /*
- * Cubic has the flow so newly that what is lost now the policy sent. Its window began low enough, and is not lowered for
- * that again.
+ * Cubic has the flow so newly that what is lost now the policy sent. Its window began low enough,
+ * and is not lowered for that again.
  */
 static inline int headway_guard_spares(const struct headway_guard *g, const struct headway_limits *l, __u64 now_ns,
 				       __u32 srtt_us)
@@ -159,13 +164,13 @@ static inline int headway_guard_spares(const struct headway_guard *g, const stru
 static inline int headway_guard_trip(struct headway_guard *g, const struct headway_limits *l, __u64 now_ns, __u32 reason)
 {
 	__u32 undoubled = l->undoubled & 0xff, most = (l->doublings & 15) + undoubled;
-	/* The limits may be others than at the last trip: those of learners, or of a newer agent. */
+	/* The limits may be a learner's or a newer agent's, and not those of the last trip. */
 	__u32 level = g->level < most ? g->level : most, doubled = level > undoubled ? level - undoubled : 0;
 
 	g->reason = reason;
 	g->since_ns = now_ns;
 	g->trips++;
-	/* Not above what the longest probation needs: a pardon would not make the next one shorter. */
+	/* Not above what the longest probation needs, so that a pardon shortens the next. */
 	g->level = level < most ? level + 1 : most;
 	g->until_ns = now_ns + l->probation_ms * HEADWAY_MS * (1ull << doubled);
 	headway_guard_acquit(g);
@@ -184,7 +189,10 @@ static inline int headway_guard_return(struct headway_guard *g, __u64 now_ns)
 	return HEADWAY_RETURNS;
 }
 
-/* What is wrong with the policy that has the flow; `reason` is what the epoch says that has just ended. */
+/*
+ * What is wrong with the policy that has the flow. `reason` is what the epoch says that has just
+ * ended.
+ */
 static inline __u32 headway_guard_detect(struct headway_guard *g, const struct headway_limits *l,
 					 const struct headway_record *r, __u32 reason)
 {
@@ -211,7 +219,8 @@ static inline int headway_guard_decide(struct headway_guard *g, const struct hea
 }
 
 /*
- * The flow's state at an acknowledgement or a timeout, after the base controller. Returns enum headway_judgement.
+ * The flow's state at an acknowledgement or a timeout, after the base controller. Returns enum
+ * headway_judgement.
  */
 static inline int headway_guard_judge(struct headway_guard *g, const struct headway_limits *l,
 				      const struct headway_record *r)

@@ -35,8 +35,9 @@ static inline void headway_age_ask(struct headway_age *a, __u64 now_ns)
 }
 
 /*
- * An answer was found, given at answered_ns to what was seen at decided_ns: is it in time? Who gives it is late by the
- * time that took; that it then waits for an acknowledgement is the path's doing, or the application's.
+ * An answer was found, given at answered_ns to what was seen at decided_ns: is it in time? Who
+ * gives it is late by the time that took; that it then waits for an acknowledgement is the path's
+ * doing, or the application's.
  */
 static inline int headway_age_answer(struct headway_age *a, const struct headway_limits *l, __u64 decided_ns,
 				     __u64 answered_ns, __u64 now_ns)
@@ -62,11 +63,17 @@ static inline int headway_age_answer(struct headway_age *a, const struct headway
 	return 1;
 }
 
-/* At an acknowledgement or a timeout while the policy has the flow: `stale`, no answer comes, or each is late. */
+/*
+ * At an acknowledgement or a timeout while the policy has the flow. `stale`: no answer comes, or
+ * each is late.
+ */
 static inline int headway_age_is_stale(struct headway_age *a, const struct headway_limits *l,
 				       const struct headway_record *r)
 {
-	/* Answers are looked for at acknowledgements: after an outage one may have waited for the first. */
+	/*
+	 * Answers are looked for at acknowledgements. One may have waited for the first after an
+	 * outage.
+	 */
 	if (!a->asked_ns || headway_since(r->now_ns, a->asked_ns) <= (__u64)a->patience_us * 1000)
 		a->overdue = 0;
 	else if (r->acks)

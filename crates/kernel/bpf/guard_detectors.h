@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What says against a policy. The guard's third part (guard.h): each detector is a row of the table in docs/guard.md,
- * which stands above it. An epoch is bad where a detector says so; enough bad epochs in a row take the flow.
+ * What says against a policy. The guard's third part (guard.h): each detector is a row of the table
+ * in docs/guard.md, which stands above it. An epoch is bad where a detector says so; enough bad
+ * epochs in a row take the flow.
  */
 #ifndef HEADWAY_GUARD_DETECTORS_H
 #define HEADWAY_GUARD_DETECTORS_H
@@ -27,7 +28,10 @@ static inline void headway_bad_count_wild(struct headway_bad *bad, int is_wild)
 		bad->wild = headway_count_up(bad->wild);
 }
 
-/* `loss`: too large a share of what was sent is lost, and more is in flight than the shadow Cubic would have. */
+/*
+ * `loss`: too large a share of what was sent is lost, and more is in flight than the shadow Cubic
+ * would have.
+ */
 static inline int headway_is_lossy(const struct headway_path *p, const struct headway_limits *l,
 				   const struct headway_epoch *epoch)
 {
@@ -35,9 +39,9 @@ static inline int headway_is_lossy(const struct headway_path *p, const struct he
 }
 
 /*
- * `delay`: the smoothed RTT is far above the minimum RTT, and above what it is where losses or marks occur: there
- * Cubic's queue is as long. And the window in use is much larger than the shadow Cubic's: where the path became slower,
- * Cubic's queue would be as long.
+ * `delay`: the smoothed RTT is far above the minimum RTT, and above what it is where losses or
+ * marks occur: there Cubic's queue is as long. And the window in use is much larger than the shadow
+ * Cubic's: where the path became slower, Cubic's queue would be as long.
  */
 static inline int headway_is_slow(const struct headway_path *p, const struct headway_limits *l,
 				  const struct headway_record *r)
@@ -58,8 +62,9 @@ static inline __s64 headway_utility(const struct headway_limits *l, __u64 rate, 
 }
 
 /*
- * The same of the shadow Cubic: what its window brings, at most the largest rate of the recent epochs. If the flow has
- * starved since it began, that rate says nothing of the path, and an initial window in a minimum RTT stands for it.
+ * The same of the shadow Cubic: what its window brings, at most the largest rate of the recent
+ * epochs. If the flow has starved since it began, that rate says nothing of the path, and an
+ * initial window in a minimum RTT stands for it.
  */
 static inline __s64 headway_cubics_utility(const struct headway_path *p, const struct headway_limits *l,
 					   const struct headway_record *r)
@@ -81,8 +86,8 @@ static inline __s64 headway_cubics_utility(const struct headway_path *p, const s
 }
 
 /*
- * `utility`, of one epoch: it is below the shadow Cubic's by a margin, there is data to send, and no queue is the flow's.
- * With a queue of others it is the path that is slow, and not the sender.
+ * `utility`, of one epoch: it is below the shadow Cubic's by a margin, there is data to send, and
+ * no queue is the flow's. With a queue of others it is the path that is slow, and not the sender.
  */
 static inline int headway_is_poor(const struct headway_path *p, const struct headway_limits *l,
 				  const struct headway_record *r, const struct headway_epoch *epoch)
@@ -94,10 +99,10 @@ static inline int headway_is_poor(const struct headway_path *p, const struct hea
 }
 
 /*
- * `utility`, by means over many epochs: the mean rate is below a share of what the path carried while a queue stood,
- * and the utility is below the shadow Cubic's. What Cubic would pay for that rate is the RTT where losses come, or the
- * longest so far: a policy may give rate for delay, at utility's price. Long means vary little, so their margin is
- * small.
+ * `utility`, by means over many epochs: the mean rate is below a share of what the path carried
+ * while a queue stood, and the utility is below the shadow Cubic's. What Cubic would pay for that
+ * rate is the RTT where losses come, or the longest so far: a policy may give rate for delay, at
+ * utility's price. Long means vary little, so their margin is small.
  */
 static inline int headway_is_hungry(const struct headway_path *p, const struct headway_limits *l,
 				    const struct headway_record *r)
@@ -120,7 +125,10 @@ static inline __u32 headway_bad_count_epoch(struct headway_bad *bad, const struc
 					    const struct headway_limits *l, const struct headway_record *r,
 					    const struct headway_epoch *epoch)
 {
-	/* Losses come in bursts, a round trip apart: an epoch without takes one bad one back, not all. */
+	/*
+	 * Losses come in bursts, a round trip apart. An epoch without them undoes one bad one, not
+	 * all.
+	 */
 	if (headway_is_lossy(p, l, epoch))
 		bad->lossy = headway_count_up(bad->lossy);
 	else if (bad->lossy)

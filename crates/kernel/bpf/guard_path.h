@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the path has shown, in epochs, and the shadow Cubic, which sees what the flow sees. The guard's second part
- * (guard.h): it judges nothing.
+ * What the path has shown, in epochs, and the shadow Cubic, which sees what the flow sees. The
+ * guard's second part (guard.h): it judges nothing.
  */
 #ifndef HEADWAY_GUARD_PATH_H
 #define HEADWAY_GUARD_PATH_H
@@ -84,7 +84,10 @@ static inline void headway_path_run_cubic(struct headway_path *p, const struct h
 		headway_cubic_time_out(&p->cubic, r->now_ns, p->is_recovering);
 		return;
 	}
-	/* One reduction an episode, however long its losses come in; marks are heard once a round trip. */
+	/*
+	 * Losses reduce it once an episode, however long they come in. Marks count once a round
+	 * trip.
+	 */
 	if (r->delivered_ce != p->delivered_ce || (r->lost != p->lost && !p->is_recovering)) {
 		headway_cubic_lose(&p->cubic, r->now_ns, rtt_ns);
 		p->full_rtt_us = r->srtt_us;
@@ -95,7 +98,7 @@ static inline void headway_path_run_cubic(struct headway_path *p, const struct h
 		headway_cubic_leave_slow_start(&p->cubic);
 }
 
-/* The means begin with the first full epoch: what slow start had before is not the policy's fault. */
+/* The means begin with the first full epoch: slow start before it is not the policy's fault. */
 static inline void headway_path_average(struct headway_path *p, const struct headway_limits *l, __u64 rate,
 					__u32 srtt_us, int is_full)
 {
@@ -164,7 +167,10 @@ static inline void headway_path_end_epoch(struct headway_path *p, const struct h
 	p->epoch_rtt_us = p->most_in_flight = 0;
 }
 
-/* How long an epoch is. Two smoothed RTTs would be too long: the longer the queue, the longer it would be allowed. */
+/*
+ * How long an epoch is. Two smoothed RTTs would be too long. The longer the queue were, the longer
+ * it would be allowed.
+ */
 static inline __u64 headway_path_epoch_ns(const struct headway_limits *l, const struct headway_record *r)
 {
 	__u64 epoch_ns = (__u64)l->epoch_us * 1000;
@@ -199,7 +205,10 @@ static inline int headway_path_observe(struct headway_path *p, const struct head
 		p->most_in_flight = r->in_flight < 0xffff ? r->in_flight : 0xffff;
 	if (r->flags & (HEADWAY_APP_LIMITED | HEADWAY_RWND_LIMITED))
 		p->is_app_limited = 1;
-	/* Two Cubics that saw the same differ by less than a quarter. A window may be but a bound: what counts is used. */
+	/*
+	 * Two Cubics that saw the same differ by less than a quarter. A window may be only a bound,
+	 * so what is used of it counts.
+	 */
 	if ((__u64)r->in_flight * HEADWAY_CUBIC_ONE > p->cubic.cwnd + (p->cubic.cwnd * l->beyond >> 8))
 		p->is_beyond = 1;
 	if (headway_since(r->now_ns, p->epoch_ns) < headway_path_epoch_ns(l, r))

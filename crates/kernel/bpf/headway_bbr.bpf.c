@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The kernel's BBR, with its two windows set per flow at run time: HEADWAY_SET with values[0] the BtlBw window in
- * rounds and values[1] the RTprop window in nanoseconds. Without an agent it is BBR with its own windows; where the guard
- * has a flow it is Cubic's.
+ * The kernel's BBR, with its two windows set per flow at run time: HEADWAY_SET with values[0] the
+ * BtlBw window in rounds and values[1] the RTprop window in nanoseconds. Without an agent it is BBR
+ * with its own windows; where the guard has a flow it is Cubic's.
  */
 #include "kernel.h"
 #include "actions.h"
@@ -20,7 +20,10 @@ extern __u32 bbr_ssthresh(struct sock *sk) __ksym;
 extern __u32 bbr_min_tso_segs(struct sock *sk) __ksym;
 extern void bbr_set_state(struct sock *sk, __u8 state) __ksym;
 
-/* Of jiffies, a second. Written before the program is loaded: a kernel's configuration is not everywhere to be read. */
+/*
+ * Jiffies in a second. The agent writes it before the program is loaded, because a kernel's
+ * configuration cannot be read everywhere.
+ */
 const volatile __u32 hz = 250;
 
 /* net/ipv4/tcp_bbr.c: bbr_min_rtt_win_sec and bbr_bw_rtts */
@@ -79,7 +82,10 @@ static __always_inline void keep_stamp(struct sock *sk, struct windows *w)
 		w->true_stamp = w->shown_stamp = stamp;
 }
 
-/* What the agent is told that BBR takes the path for; where Cubic has the flow its state is in the same place. */
+/*
+ * The agent is told what BBR takes the path for. Where Cubic has the flow, its state is in the same
+ * place.
+ */
 static __always_inline void keep_model(struct sock *sk, struct flow *f, bool is_bbrs)
 {
 	struct bbr *bbr = bbr_of(sk);
@@ -123,8 +129,9 @@ static __always_inline void set_windows(struct windows *w, const struct headway_
 }
 
 /*
- * BBR takes its RTprop for expired 10 s after min_rtt_stamp: it is shown a stamp that old once our window is over, and
- * a fresh one before. Its bandwidth filter keeps 10 rounds of rtt_cnt: that clock is run at 10/N of its speed.
+ * BBR takes its RTprop for expired 10 s after min_rtt_stamp: it is shown a stamp that old once our
+ * window is over, and a fresh one before. Its bandwidth filter keeps 10 rounds of rtt_cnt: that
+ * clock is run at 10/N of its speed.
  */
 static __always_inline void run_bbr(struct sock *sk, struct windows *w, __u32 ack, int flag,
 				    const struct rate_sample *rs)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Gives each TCP connection of a cgroup a controller, as it begins, unless it has another than the default. */
+/*
+ * Gives each TCP connection of a cgroup a controller, as it begins, unless it has another than the
+ * default.
+ */
 #include "kernel.h"
 
 #define SOL_TCP 6

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Lists the listening sockets whose controller has a name, and is not the one that is registered by it now. They chose it
- * while an earlier agent had it registered. sock_diag tells names alone, so that it cannot tell the two apart.
+ * Lists the listening sockets whose controller has a name, and is not the one that is registered by
+ * it now. They chose it while an earlier agent had it registered. sock_diag tells names alone, so
+ * that it cannot tell the two apart.
  */
 #include "kernel.h"
 

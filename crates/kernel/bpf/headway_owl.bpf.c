@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The policy's window in congestion avoidance; slow start, ssthresh, recovery and timeouts are the kernel's Cubic
- * (Owl, section VI; Orca). Without an agent all is Cubic's.
+ * The policy's window in congestion avoidance; slow start, ssthresh, recovery and timeouts are the
+ * kernel's Cubic (Owl, section VI; Orca). Without an agent all is Cubic's.
  */
 #include "kernel.h"
 #include "actions.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The policy's pacing rate (Aurora), with a window that only bounds what an outage can pile up. The policy is the
- * agent's, or one in whole numbers that is evaluated here. Without either, and where the guard has a flow, all is Cubic's.
+ * The policy's pacing rate (Aurora), with a window that only bounds what an outage can pile up. The
+ * policy is the agent's, or one in whole numbers that is evaluated here. Without either, and where
+ * the guard has a flow, all is Cubic's.
  */
 #include "kernel.h"
 #include "actions.h"
@@ -68,7 +69,10 @@ static __always_inline __u64 rate_of(struct sock *sk, const struct headway_setti
 	return within(set, srtt_us ? (__u64)cwnd * wire_mss(sk) * 1000000 / srtt_us : set->initial_rate);
 }
 
-/* What the window that Cubic leaves brings. During a reduction, and after a timeout, that is ssthresh. */
+/*
+ * What the window that Cubic leaves brings. During a reduction, and after a timeout, that is
+ * ssthresh.
+ */
 static __always_inline __u64 cubics_rate(struct sock *sk, const struct flow *f, const struct headway_settings *set,
 					 __u8 state)
 {
@@ -87,7 +91,10 @@ static __always_inline void decide(struct sock *sk, struct flow *f, const struct
 
 	if (!agent)
 		return;
-	/* All that it sent is this policy's doing. Where it is not, the policy takes over what others began. */
+	/*
+	 * All that a new flow sends is this policy's doing. In any other flow the policy takes over
+	 * what others began.
+	 */
 	if (f->is_new) {
 		__builtin_memset(agent, 0, sizeof(*agent));
 		headway_rate_agent_open(agent, net, r->now_ns);
@@ -121,7 +128,10 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 	struct headway_report told;
 	int judgement;
 
-	/* At a timeout, before an acknowledgement has found that its own policy is gone: there is no agent to be asked. */
+	/*
+	 * This is a timeout before an acknowledgement has found that its own policy is gone. There
+	 * is no agent to be asked.
+	 */
 	if (!net && f->slot >= HEADWAY_FLOWS)
 		return;
 	judgement = report(sk, f, set, &told, acks, !net, state);
@@ -156,7 +166,9 @@ void rate_init(__u64 *ctx)
 
 	cubictcp_init(sk);
 	open_flow(sk);
-	/* A socket may come here again. What it did under another controller was not this policy's. */
+	/*
+	 * A socket may come here again. What it did under another controller was not this policy's.
+	 */
 	if (agent)
 		agent->generation = 0;
 }
@@ -178,7 +190,7 @@ void rate_cong_control(__u64 *ctx)
 	if (f)
 		sample_rtt(f, rs->rtt_us);
 	if (!f || !set || !is_served(sk, f, set, the_int8() != 0)) {
-		/* The policy was evaluated here, and another has taken its place, which is the agent's. */
+		/* The policy was evaluated here. Another, the agent's, has taken its place. */
 		if (f && f->pacing_rate)
 			give_up(sk, f, ca_state(sk));
 		cubic_control(sk, tcp_sk(sk)->snd_una, rs);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The policy's window in every state (Rax). Without an agent, and where the guard has a flow, all is Cubic's. */
+/*
+ * The policy's window in every state (Rax). Without an agent, and where the guard has a flow, all
+ * is Cubic's.
+ */
 #include "kernel.h"
 #include "actions.h"
 #include "with_cong_control.h"
@@ -29,9 +32,10 @@ static __always_inline void start_pacing(struct sock *sk)
 }
 
 /*
- * The policy's window is not reduced packet by packet in recovery (PRR): all that a burst of losses leaves free would go
- * out at once, and most of that be lost again. Paced at 1.2 windows a round trip what is free is spread. Only then, and
- * for a round trip after an idle period: pacing has its price.
+ * The policy's window is not reduced packet by packet in recovery (PRR): all that a burst of losses
+ * leaves free would go out at once, and most of that be lost again. Paced at 1.2 windows a round
+ * trip what is free is spread. Only then, and for a round trip after an idle period: pacing has its
+ * price.
  */
 static __always_inline void pace_policy(struct sock *sk, struct flow *f)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What BPF programs need of the kernel: types with only the fields that are used (CO-RE finds where the running
- * kernel has them), helpers by their numbers, and the kernel's own controllers. It stands in for a vmlinux.h
- * of 130,000 lines and for libbpf's headers, so that building takes clang and nothing else.
+ * What BPF programs need of the kernel: types with only the fields that are used (CO-RE finds where
+ * the running kernel has them), helpers by their numbers, and the kernel's own controllers. It
+ * stands in for a vmlinux.h of 130,000 lines and for libbpf's headers, so that building takes clang
+ * and nothing else.
  */
 #ifndef HEADWAY_KERNEL_H
 #define HEADWAY_KERNEL_H
@@ -203,7 +204,7 @@ struct tcp_congestion_ops {
 	void (*cwnd_event_tx_start)(struct sock *sk); /* the last: headwayd takes it out where the kernel has it not */
 };
 
-/* Since Linux 7.1 what happens at CA_EVENT_TX_START has a hook of its own, and Cubic and BBR have only that. */
+/* Since Linux 7.1 CA_EVENT_TX_START has a hook of its own, and Cubic and BBR have only that. */
 struct tcp_congestion_ops___with_tx_start {
 	void (*cwnd_event_tx_start)(struct sock *sk);
 } __attribute__((preserve_access_index));
@@ -256,7 +257,10 @@ static __always_inline __u32 ca_state(struct sock *sk)
 	return BITS(icsk, icsk_ca_state);
 }
 
-/* Every window that a program sets: at most what the administrator allows (`ip route ... cwnd lock N`). */
+/*
+ * Every window that a program sets is at most what the administrator allows
+ * (`ip route ... cwnd lock N`).
+ */
 static __always_inline void set_cwnd(struct tcp_sock *tp, __u32 cwnd)
 {
 	__u32 clamp = tp->snd_cwnd_clamp;

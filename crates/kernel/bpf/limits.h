@@ -25,8 +25,9 @@ enum headway_judgement {
 };
 
 /*
- * Every number that decides. crates/fixed/src/limits.rs has the default and the range of each, and checks the ranges
- * where limits are set: within them no multiplication or sum wraps. What they are for: docs/guard.md.
+ * Every number that decides. crates/fixed/src/limits.rs has the default and the range of each, and
+ * checks the ranges where limits are set: within them no multiplication or sum wraps. What they are
+ * for: docs/guard.md.
  */
 struct headway_limits {
 	/* What an answer may ask for. */

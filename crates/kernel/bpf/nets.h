@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A small network in whole numbers, to be evaluated inside BPF. Helper-free: BPF programs include it, and
- * crates/fixed compiles it natively, so that both compute the same bits.
+ * A small network in whole numbers, to be evaluated inside BPF. Helper-free: BPF programs include
+ * it, and crates/fixed compiles it natively, so that both compute the same bits.
  */
 #ifndef HEADWAY_NETS_H
 #define HEADWAY_NETS_H
@@ -14,8 +14,8 @@
 #define HEADWAY_MLP_LAYERS 3
 
 /*
- * A multilayer perceptron 30-32-16-1. What goes in and what the hidden layers hold is 0 to 255; a zero point
- * other than 0 is the biases' affair. A layer's sum becomes what the next one sees by
+ * A multilayer perceptron 30-32-16-1. What goes in and what the hidden layers hold is 0 to 255; a
+ * zero point other than 0 is the biases' affair. A layer's sum becomes what the next one sees by
  *
  *	clip(round(sum * multiplier / 2^shift)), a half rounded up, clipped to 0 to 255
  *
@@ -33,7 +33,10 @@ struct headway_mlp {
 	__s8 weights3[HEADWAY_MLP_HIDDEN2];
 };
 
-/* What goes in, and room for what the hidden layers hold: in a map, for the verifier follows what is on the stack. */
+/*
+ * What goes in, and room for what the hidden layers hold. It is in a map, because the verifier
+ * follows what is on the stack.
+ */
 struct headway_mlp_values {
 	__u8 inputs[HEADWAY_MLP_INPUTS];
 	__u8 unused[2]; /* zero */
@@ -42,8 +45,9 @@ struct headway_mlp_values {
 };
 
 /*
- * In BPF loops of known length are written out. A sum is finished term by term, and what it is made of is
- * read again for each unit: what the compiler would rather keep for later would fill the stack.
+ * In BPF loops of known length are written out. A sum is finished term by term, and what it is made
+ * of is read again for each unit: what the compiler would rather keep for later would fill the
+ * stack.
  */
 #if defined(__bpf__)
 #define HEADWAY_UNROLL _Pragma("unroll")
@@ -64,8 +68,8 @@ struct headway_mlp_values {
 	} while (0)
 
 /*
- * sum is below 2^31 + 2^20 on either side, so that with a multiplier of 24 bits and the half, of 2^62 at most,
- * nothing overflows. A shift of a negative number rounds down, here as in BPF.
+ * sum is below 2^31 + 2^20 on either side, so that with a multiplier of 24 bits and the half, of
+ * 2^62 at most, nothing overflows. A shift of a negative number rounds down, here as in BPF.
  */
 static inline __s64 headway_mlp_scaled(const struct headway_mlp *net, int layer, __s64 sum)
 {

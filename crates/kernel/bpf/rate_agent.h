@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A learned controller of a sending rate, whole: what it sees, when it decides, what it does (Aurora). In whole
- * numbers and helper-free: BPF programs include it, and crates/fixed compiles it natively, so that what a
- * simulated flow does is what the kernel's would, bit for bit. docs/int8.md
+ * A learned controller of a sending rate, whole: what it sees, when it decides, what it does
+ * (Aurora). In whole numbers and helper-free: BPF programs include it, and crates/fixed compiles it
+ * natively, so that what a simulated flow does is what the kernel's would, bit for bit.
+ * docs/int8.md
  *
- * Nothing overflows, whatever the records and the policy say: the bound of each multiplication stands beside it.
+ * Nothing overflows, whatever the records and the policy say: the bound of each multiplication
+ * stands beside it.
  */
 #ifndef HEADWAY_RATE_AGENT_H
 #define HEADWAY_RATE_AGENT_H
@@ -27,9 +29,9 @@ enum headway_rate_feature {
 #define HEADWAY_RATE_HISTORY (HEADWAY_MLP_INPUTS / HEADWAY_RATE_FEATURES)
 
 /*
- * A policy: in an array map that user space maps into its memory, to be replaced while flows run. The agent
- * makes generation odd, writes the rest, and makes it even and larger. While it is odd nothing is
- * decided; where it changes during a decision, that one is forgotten.
+ * A policy: in an array map that user space maps into its memory, to be replaced while flows run.
+ * The agent makes generation odd, writes the rest, and makes it even and larger. While it is odd
+ * nothing is decided; where it changes during a decision, that one is forgotten.
  */
 struct headway_int8 {
 	__u32 generation; /* odd: being written; 0: none there */
@@ -39,7 +41,7 @@ struct headway_int8 {
 	__u64 max_rate;
 	__u32 limit; /* of an output on either side, in 1/65536; the lowest 20 bits count */
 	__u32 delta; /* the rate is multiplied by 1 + delta * output, or divided; in 1/65536; the lowest 16 bits count */
-	/* A feature x of the unit above becomes (x - offset) * steps / 2^32, rounded, clipped to 0 to 255. */
+	/* A feature x in that unit becomes (x - offset) * steps / 2^32, rounded, in 0 to 255. */
 	__s32 offsets[HEADWAY_RATE_FEATURES];
 	__u32 steps[HEADWAY_RATE_FEATURES]; /* the lowest 30 bits count */
 	__u8 blank[HEADWAY_RATE_FEATURES]; /* the input of each feature for an interval before the first */
@@ -51,7 +53,7 @@ struct headway_int8 {
 struct headway_rate_agent {
 	__u64 rate;   /* bytes a second */
 	__u64 due_ns; /* when the next decision is to be made */
-	/* The RTT samples of the interval under way; times and RTTs from its first sample on, see below. */
+	/* RTT samples of the interval under way. Times and RTTs count from its first sample. */
 	__u64 first_ns;
 	__u64 sum_us;
 	__s64 sum_t;
@@ -78,8 +80,8 @@ struct headway_rate_agent {
 };
 
 /*
- * Further samples of an interval do not count. With times and rises of 15 bits, sums of a time times
- * a rise are then below 2^45, and such sums times samples below 2^60.
+ * Further samples of an interval do not count. With times and rises of 15 bits, sums of a time
+ * times a rise are then below 2^45, and such sums times samples below 2^60.
  */
 #define HEADWAY_MOST_SAMPLES 32767
 #define HEADWAY_MOST_TIME 32767
@@ -95,14 +97,20 @@ static inline __s64 headway_within(__s64 x, __s64 least, __s64 most)
 	return x > most ? most : x;
 }
 
-/* The mean RTT of the interval under way, or of the last that had a sample, in 1/256 us: at most 2^34. */
+/*
+ * The mean RTT of the interval under way, or of the last that had a sample, in 1/256 us: at most
+ * 2^34.
+ */
 static inline __u64 headway_rate_agent_mean(const struct headway_rate_agent *a)
 {
 	/* 32767 samples of 2^26: shifted by 8 below 2^49. */
 	return a->samples ? (a->sum_us << 8) / a->samples : a->mean_us;
 }
 
-/* When an interval ends that begins now. Also sets the unit of its times: 2^-11 to 2^-12 of its length. */
+/*
+ * When an interval ends that begins now. It also sets the unit of its times: 2^-11 to 2^-12 of its
+ * length.
+ */
 static inline void headway_rate_agent_restart(struct headway_rate_agent *a, const struct headway_int8 *net,
 					      __u64 now_ns)
 {
@@ -171,7 +179,10 @@ static inline __s64 headway_rate_agent_slope(const struct headway_rate_agent *a)
 	return rise < 0 ? -(__s64)slope : (__s64)slope;
 }
 
-/* log2(1 + a / b), or that of a ratio of 1 if there is nothing to divide by; in 1/65536. Both below 2^63. */
+/*
+ * log2(1 + a / b) in 1/65536, or that of a ratio of 1 if there is nothing to divide by. Both are
+ * below 2^63.
+ */
 static inline __s64 headway_log2_ratio(__u64 a, __u64 b)
 {
 	if (!b)
@@ -234,7 +245,10 @@ static inline __u64 headway_rate_agent_clamp(const struct headway_int8 *net, __u
 	return rate > max ? max : rate;
 }
 
-/* Aurora, section 4.1: the rate times 1 + delta * output, or divided by 1 - delta * output; a half rounded up. */
+/*
+ * Aurora, section 4.1: the rate times 1 + delta * output, or divided by 1 - delta * output. A half
+ * is rounded up.
+ */
 static inline __u64 headway_rate_agent_scaled(const struct headway_int8 *net, __u64 rate, __s64 output)
 {
 	__s64 limit = net->limit & 0xfffff;
@@ -270,8 +284,9 @@ static inline void headway_rate_agent_open(struct headway_rate_agent *a, const s
 }
 
 /*
- * A policy takes a flow that another had, or none: it goes on from its rate, and sees nothing of what was before. What
- * that one saw has other scales, intervals of other lengths, and its own doing in it.
+ * A policy takes a flow that another had, or none: it goes on from its rate, and sees nothing of
+ * what was before. What that one saw has other scales, intervals of other lengths, and its own
+ * doing in it.
  */
 static inline void headway_rate_agent_take_over(struct headway_rate_agent *a, const struct headway_int8 *net,
 						const struct headway_record *r)
@@ -302,12 +317,13 @@ static inline void headway_rate_agent_decide(struct headway_rate_agent *a, const
 }
 
 /*
- * The flow's state at an acknowledgement or a timeout, in the order of their times. The pacing rate in bytes a
- * second that holds from now on; 0 where there has been no policy yet.
+ * The flow's state at an acknowledgement or a timeout, in the order of their times. The pacing rate
+ * in bytes a second that holds from now on; 0 where there has been no policy yet.
  *
- * There is no timer here. Where one would have gone off since the last record, the decision is made up for, of the
- * records that there were then: only its effect is late. Were this record counted too, intervals of few packets
- * would be others than those of training, and rates would fall without end (docs/int8.md).
+ * There is no timer here. Where one would have gone off since the last record, the decision is made
+ * up for, of the records that there were then: only its effect is late. Were this record counted
+ * too, intervals of few packets would be others than those of training, and rates would fall
+ * without end (docs/int8.md).
  */
 static inline __u64 headway_rate_agent_record(struct headway_rate_agent *a, const struct headway_int8 *net,
 					      const struct headway_record *r)

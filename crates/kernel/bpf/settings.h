@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the agent sets for all flows of a program, in an array map of one that it maps into its memory. */
+/* What the agent sets for all flows of a program. It maps this array map of one into its memory. */
 #ifndef HEADWAY_SETTINGS_H
 #define HEADWAY_SETTINGS_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The hooks beside cong_control, the same in each program that has it: where the policy has the flow Cubic's state is
- * kept, and where Cubic has it, or no policy does, all of Cubic is done. Each program has a tell() of its own.
+ * The hooks beside cong_control, the same in each program that has it: where the policy has the
+ * flow Cubic's state is kept, and where Cubic has it, or no policy does, all of Cubic is done. Each
+ * program has a tell() of its own.
  */
 #ifndef HEADWAY_WITH_CONG_CONTROL_H
 #define HEADWAY_WITH_CONG_CONTROL_H
@@ -9,19 +10,25 @@
 #include "base.h"
 
 /*
- * The flow's state at a timeout (acks 0) or after an acknowledgement (1): to the guard, and to who decides. `state` is
- * what the kernel is in, or enters.
+ * The flow's state at a timeout (acks 0) or after an acknowledgement (1): to the guard, and to who
+ * decides. `state` is what the kernel is in, or enters.
  */
 static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
 				 __u8 state);
 
-/* What ECN marks leave of a policy's window or rate: seven tenths, as after a loss of Cubic's (RFC 9438, 4.6). */
+/*
+ * What ECN marks leave of a policy's window or rate: seven tenths, as after a loss of Cubic's (RFC
+ * 9438, 4.6).
+ */
 static __always_inline __u64 after_marks(__u64 before)
 {
 	return before * 7 / 10;
 }
 
-/* A round trip has brought marks, or a queue of this host was full: the kernel enters TCP_CA_CWR for both. */
+/*
+ * A round trip has brought marks, or a queue of this host was full: the kernel enters TCP_CA_CWR
+ * for both.
+ */
 static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set);
 
 /* A policy's flow sends again after a pause, however short. */
@@ -51,7 +58,10 @@ void cc_set_state(__u64 *ctx)
 		cubic_state(sk, state);
 	else
 		cubictcp_state(sk, state);
-	/* The kernel enters this state once a round trip, and tells the receiver that the sender has slowed down. */
+	/*
+	 * The kernel enters this state once a round trip. It tells the receiver that the sender has
+	 * slowed down.
+	 */
 	if (f && set && !f->is_cubics && state == TCP_CA_CWR && tcp_sk(sk)->ecn_flags & TCP_ECN_OK) {
 		f->marked_ns = tcp_sk(sk)->tcp_clock_cache;
 		answer_marks(sk, f, set);

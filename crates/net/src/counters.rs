@@ -121,7 +121,7 @@ where
 mod tests {
     use super::*;
 
-    /// A port that was read at 10 and at 12 s, and saw so many packets of 1250 bytes in and out.
+    /// A port that was read at 10 and at 12 s, and saw this many packets of 1250 bytes in and out.
     fn port(packets_in: u64, packets_out: u64, mbps: Option<f64>) -> Port {
         let counters = |packets_in, packets_out, at| PortCounters {
             rx_packets: packets_in,

@@ -296,7 +296,7 @@ fn mahimahis_byte_limit_counts_its_header() {
     }
 }
 
-/// Which of so many packets get through a wire with this loss.
+/// Which of this many packets get through a wire with this loss.
 fn survivors(loss: Loss, packets: u64) -> Vec<u64> {
     let mut link = Link::wire(Duration::from_millis(1));
     link.set_loss(Some(LossProcess::new(loss, Stream::new(5, "loss"))));

@@ -27,7 +27,8 @@ fn network() -> Result<Network, Box<dyn std::error::Error>> {
     Ok(network)
 }
 
-/// The time of a decision in microseconds, where every so many learn: on average, and the longest.
+/// The time of a decision in microseconds, where every this many learn: on average, and the
+/// longest.
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn decision_us(every: u64, elsewhere: bool) -> Result<[f64; 2], Box<dyn std::error::Error>> {
     let spec = DqnSpec {

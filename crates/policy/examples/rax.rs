@@ -4,7 +4,7 @@
 //!
 //! SPEC is a `RaxSpec` as JSON (what is left out is the default), or `scheme=cubic` for another
 //! scheme. Of several RUNS in a row each flow goes on from what the first flow of the run before
-//! has learned. EVERY so many seconds a line tells what goes on inside.
+//! has learned. EVERY this many seconds a line tells what goes on inside.
 
 #[path = "rax/runs.rs"]
 mod runs;

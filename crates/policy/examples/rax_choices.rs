@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p headway-policy --example rax_choices -- SECONDS SEEDS`
 //!
-//! Each change runs on so many SEEDS, 1001 and up, that no published figure uses, for so many
+//! Each change runs on this many SEEDS, 1001 and up, that no published figure uses, for this many
 //! SECONDS (at least 2), with one sender and with two. A row of the table is printed as soon as its
 //! runs are over, a line on standard error counts them. All cores are used; the table is the same
 //! however many there are.

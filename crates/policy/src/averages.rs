@@ -60,7 +60,7 @@ impl Average {
         self.slow += (sample - self.slow) / 256.0;
     }
 
-    /// The same sample so many times.
+    /// The same sample this many times.
     fn add_many(&mut self, sample: f64, times: u32) {
         match times {
             0 => {}

@@ -79,7 +79,7 @@ impl Guarding {
         self.guard.judge(&self.limits, transmute_ref!(record))
     }
 
-    /// The window that a policy may have that wants so many bytes.
+    /// The window that a policy may have that wants this many bytes.
     pub fn cwnd(&mut self, wanted: f64) -> Bytes {
         let mss = self.setup.mss;
         let packets = (wanted / mss.as_f64()).round();

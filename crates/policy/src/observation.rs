@@ -146,7 +146,7 @@ impl ObservationSpec {
 pub struct Observation {
     features: Vec<(&'static Feature, FeatureUse)>,
     values: Vec<f32>,
-    /// So many of them are this flow's, before all others.
+    /// This many of them are this flow's, before all others.
     own: usize,
 }
 

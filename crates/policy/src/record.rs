@@ -40,9 +40,9 @@ pub struct Record {
     pub rttvar_us: u32,
     /// The least sample of the flow.
     pub min_rtt_us: u32,
-    /// The newest delivery-rate sample that counts: so many packets ...
+    /// The newest delivery-rate sample that counts: this many packets ...
     pub rate_delivered: u32,
-    /// ... in so long a time; zero before the first. One that the application limited counts only
+    /// ... in this time; zero before the first. One that the application limited counts only
     /// if it is larger.
     pub rate_interval_us: u32,
     /// How many acknowledgements this stands for; zero at a timeout.

@@ -132,7 +132,7 @@ fn a_chain_of_two_states_is_learned() {
     }
 }
 
-/// An interval of 1 s in which so many packets of 1250 bytes (a hundred are 1 Mbit/s) arrived or
+/// An interval of 1 s in which this many packets of 1250 bytes (a hundred are 1 Mbit/s) arrived or
 /// were lost.
 fn second(delivered: u32, lost: u32, rtt_ms: f64, least_ms: u32) -> Interval {
     Interval {

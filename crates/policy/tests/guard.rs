@@ -41,9 +41,9 @@ fn good_policies_keep_their_flows() {
     }
 }
 
-/// Each is caught within so many seconds, for such a reason, and has Cubic's throughput in the five
-/// that follow. An agent that answers has the flow back ten seconds after the trip, and is caught
-/// again. One that does not answer never has it back.
+/// Each is caught within this many seconds, for such a reason, and has Cubic's throughput in the
+/// five that follow. An agent that answers has the flow back ten seconds after the trip, and is
+/// caught again. One that does not answer never has it back.
 #[test]
 fn bad_policies_lose_their_flows_and_cubic_does_well() {
     for (scenario, name, within, reasons) in [
@@ -234,7 +234,7 @@ impl Policy for Listens {
 
 static LISTENS: Scheme = Scheme::unlisted("listens", &[Need::RateSample, Need::Pacing]);
 
-/// Runs one that chooses such an action of Owl's, whose answers take so long, for 20 seconds.
+/// Runs one that chooses such an action of Owl's, whose answers take this long, for 20 seconds.
 fn told(action: f32, latency: Duration, is_guarded: bool) -> Told {
     let all = Arc::new(Mutex::new(Told::default()));
     let tells = Arc::clone(&all);

@@ -10,7 +10,7 @@ fn at(ms: f64) -> Time {
     Time::ZERO + Duration::from_secs_f64(ms * 1e-3)
 }
 
-/// An acknowledgement at so many milliseconds, of a flow with 1500-byte packets.
+/// An acknowledgement at this many milliseconds, of a flow with 1500-byte packets.
 fn ack(ms: f64) -> Record {
     Record {
         now_ns: at(ms).as_nanos(),

@@ -270,7 +270,7 @@ fn over_records(spec: &RaxSpec, in_flight: u32) -> (RaxOverRecords, Record) {
     (rax, record)
 }
 
-/// A flow of 50 packets in flight after so many records, with marks and losses at these: the
+/// A flow of 50 packets in flight after this many records, with marks and losses at these: the
 /// window, and what it says of itself. The 50 records from the 300th and the 900th on have these
 /// flags.
 fn with_marks(

@@ -47,7 +47,7 @@ fn failure(error: EnvError) -> PyErr {
     }
 }
 
-/// A length of time of which so many make a second.
+/// A length of time of which this many make a second.
 fn duration(name: &str, value: f64, a_second: f64) -> PyResult<Duration> {
     let seconds = value / a_second;
     match (0.0..=1e6).contains(&seconds) {

@@ -19,8 +19,8 @@ impl Convergence {
     /// How near is near enough.
     const BAND: f64 = 0.25;
 
-    /// One more second of the flow's life is over, the one in which it began left out: so many
-    /// bytes arrived, and so many would have been its share.
+    /// One more second of the flow's life is over, the one in which it began left out: this many
+    /// bytes arrived, and this many would have been its share.
     pub fn on_second(&mut self, received: f64, share: f64) {
         let near = share > 0.0 && (received - share).abs() <= Self::BAND * share;
         self.held = if near { self.held + 1 } else { 0 };

@@ -124,8 +124,8 @@ impl FlowMeter {
         }
     }
 
-    /// The run is over: so many of the controller's decisions did nothing, because a number was not
-    /// finite.
+    /// The run is over: this many of the controller's decisions did nothing, because a number was
+    /// not finite.
     pub fn on_refused_decisions(&mut self, count: u64) {
         self.refused_decisions = count;
     }
@@ -159,7 +159,7 @@ impl FlowMeter {
     }
 }
 
-/// Samples of so long together, over the least of them.
+/// Samples of this long together, over the least of them.
 fn inflation(sum: Duration, least: Duration) -> f64 {
     if sum.is_zero() {
         return 0.0;

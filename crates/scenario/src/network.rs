@@ -93,9 +93,9 @@ pub struct TraceSpec {
 pub struct QueueSpec {
     /// What is dropped, marked and sent next.
     pub discipline: Discipline,
-    /// At most so many packets.
+    /// At most this many packets.
     pub packets: Option<u64>,
-    /// At most so many bytes.
+    /// At most this many bytes.
     pub bytes: Option<Bytes>,
 }
 
@@ -147,7 +147,7 @@ pub struct FlowSpec {
 pub enum Source {
     /// Always more.
     Bulk,
-    /// So many bytes, then the flow is done.
+    /// This many bytes, then the flow is done.
     Finite(Bytes),
     /// Data produced at a rate: application-limited below what the network could carry.
     Rate(Rate),

@@ -9,7 +9,7 @@ use headway_scenario::{LinkSpec, Network, RateSpec, Scenario, TraceSpec};
 
 use crate::{SetupError, TraceSource, Ways, path_over_time};
 
-/// Rates of a trace are its means over so long, as headwayd measures a flow's.
+/// Rates of a trace are its means over this time, as headwayd measures a flow's.
 const OF_TRACES: Duration = Duration::from_secs(10);
 /// Means are taken from times so far apart on: a flow may begin at any.
 const STEP: Duration = Duration::from_millis(100);
@@ -43,7 +43,7 @@ impl Default for PathRange {
 }
 
 impl PathRange {
-    /// Adds the paths of the scheme under test, as so many seeds draw them, from 1 on.
+    /// Adds the paths of the scheme under test, as this many seeds draw them, from 1 on.
     ///
     /// # Errors
     /// [`SetupError`]: a flow has no way, or a trace is missing.

@@ -60,7 +60,8 @@ def list_models() -> Table[ModelRow]:
 
     Returns:
         A row a model: name, id, description, net (None for a learner), parameters, bytes,
-        trained_on (scenarios), paths (their ranges in words, or ""), command (that trained it), place.
+        trained_on (scenarios), paths (their ranges in words, or ""), command (that trained it),
+        place.
 
     Example:
         >>> headway.bench(["learned:model=aurora-v1", "cubic"], ["pantheon-default"])

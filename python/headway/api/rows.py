@@ -310,8 +310,8 @@ class GapRow(TypedDict):
     percent_low: float | None
     percent_high: float | None
     target: str | None
-    """`met`, `missed` or `open`: whether the difference is as small as it should be. None if nothing
-    is asked of it."""
+    """`met`, `missed` or `open`: whether the difference is as small as it should be. None if
+    nothing is asked of it."""
 
 
 class ClaimRow(TypedDict):
@@ -332,7 +332,10 @@ class ClaimRow(TypedDict):
 
 
 class LevelRow(TypedDict):
-    """A row of `Reproduction.levels()`: one of the cases that a claim is judged by, such as a scheme."""
+    """A row of `Reproduction.levels()`.
+
+    A level is one of the cases that a claim is judged by, such as a scheme.
+    """
 
     figure: str
     claim: str
@@ -347,4 +350,5 @@ class LevelRow(TypedDict):
     judged_high: float | None
     """The ends of the interval that was judged. It may be wider than the 95% interval."""
     zone: str
-    """`as claimed`, `equal`, `not as claimed`, `as claimed or equal`, `opposite or equal` or `unclear`."""
+    """`as claimed`, `equal`, `not as claimed`, `as claimed or equal`, `opposite or equal` or
+    `unclear`."""

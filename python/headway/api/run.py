@@ -54,8 +54,8 @@ def bench(
         schemes: Controllers, such as `"cubic"`, `"bbr"`, `"learned:model=FOLDER"`,
             `"python:FILE"`; a list, one name, or `"all"`. `headway.list_schemes()` has them.
         scenarios: Networks: names, families, or TOML files. `headway.list_scenarios()` has them.
-        runs: Runs of each scheme on each scenario, 1 to 1,000,000. If the seed varies nothing, world
-            `sim` makes one.
+        runs: Runs of each scheme on each scenario, 1 to 1,000,000. If the seed varies nothing,
+            world `sim` makes one.
         seed: Seed of the first run, 0 or more. The seeds of later runs are drawn from it.
         seconds: Length of a run in s, at least 0.001. Default: the scenario's own.
         warmup: Seconds at the start of a run that the metrics leave out.

@@ -219,7 +219,10 @@ def _watched(
     *,
     are_here: bool = True,
 ) -> _Ended:
-    """What came of each. Those that are trained on other machines are told to `progress` as they end."""
+    """What came of each.
+
+    Those that are trained on other machines are told to `progress` as they end.
+    """
     ended = _Ended()
     with ending.noted() as asked, closing(one_each):
         watcher.asked = asked

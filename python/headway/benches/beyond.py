@@ -24,10 +24,10 @@ NAMED = 3
 
 
 def beyond(scenarios: Sequence[Scenario], schemes: Sequence[str]) -> list[str]:
-    """A line for each scheme whose model is a folder, if scenarios lie beyond the range that its card has.
+    """A line for each scheme whose model is a folder and does not cover all scenarios.
 
-    Rates and RTTs are compared. Models that come with Headway are left out:
-    docs/shipped-models.md says where they work.
+    Such scenarios lie beyond the range that the model's card has. Rates and RTTs are compared.
+    Models that come with Headway are left out: docs/shipped-models.md says where they work.
     """
     found = []
     trained_on = {spec: _trained(spec) for spec in schemes}
@@ -54,7 +54,10 @@ def _trained(spec: str) -> list[Range]:
 
 
 def _is_beyond(scenario: Scenario, paths: Range, trained: Range) -> bool:
-    """Of a scenario with these paths. A recording may stand still for a while: only its largest rate counts."""
+    """Of a scenario with these paths.
+
+    A recording may stand still for a while: only its largest rate counts.
+    """
     for key in ("rate_mbps", "rtt_ms"):
         if key in paths:
             least, most = paths[key]

@@ -33,7 +33,8 @@ class BenchFolder:
     """Of each scenario by its name: SHA-256 by the trace's name."""
     facts: BenchOrigin
     trace_s: dict[str, float] = field(init=False, default_factory=dict)
-    """How long the trace is in which a scenario's runs begin at offsets. A trace may go while the bench runs."""
+    """How long the trace is in which a scenario's runs begin at offsets. A trace may go while the
+    bench runs."""
     saved: int = field(init=False, default=0)
     """How many finished runs are in the files."""
     _footer: BenchFacts | None = field(init=False, default=None)
@@ -102,7 +103,10 @@ class BenchFolder:
         return there
 
     def save(self) -> None:
-        """Writes results.parquet, series.parquet and bench.json, without its `results`. Raises RunError."""
+        """Writes results.parquet, series.parquet and bench.json, without its `results`.
+
+        Raises RunError.
+        """
         from headway.files import in_utf8
 
         def text(finished: int, seeds: dict[str, dict[int, int]]) -> str:
@@ -127,7 +131,7 @@ class BenchFolder:
         return other
 
     def _said_of(self, finished: int, seeds: dict[str, dict[int, int]]) -> BenchFacts:
-        """What the footer says of so many runs, whose seeds these are by scenario and number."""
+        """What the footer says of this many runs, whose seeds these are by scenario and number."""
         from headway.results import BENCH_SCHEMA
 
         return {

@@ -1,4 +1,7 @@
-"""A bench on the machines of a cluster: a task for each scheme on each scenario, with all its runs."""
+"""A bench on the machines of a cluster.
+
+Each scheme on each scenario is a task, with all its runs.
+"""
 
 from __future__ import annotations
 
@@ -209,7 +212,9 @@ class Spread:
 
 
 def on_machines(plan: Plan, machines: Machines | None) -> Callable[[Batch], Runs]:
-    """What carries out a batch of the plan, once its folder's runs are taken over: these machines, or itself.
+    """What carries out a batch of the plan, once its folder's runs are taken over.
+
+    It is these machines, or itself.
 
     Raises:
         UsageError: A scenario cannot go to other machines.

@@ -1,6 +1,7 @@
 """The command `headway`.
 
-Exit codes: 0 done, 1 failure, 2 wrong usage or bad input, 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP.
+Exit codes: 0 done, 1 failure, 2 wrong usage or bad input, 130 after SIGINT, 143 after SIGTERM, 129
+after SIGHUP.
 """
 
 import sys

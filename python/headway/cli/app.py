@@ -34,7 +34,10 @@ from headway.cli.usage import EPILOG, one_line
 
 
 class _Program(TyperGroup):
-    """All commands, of which Typer would end each interrupted one with 130, whatever the signal, and in silence."""
+    """All commands.
+
+    Typer would end each interrupted one with 130, whatever the signal, and in silence.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -111,7 +111,10 @@ def bench(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Compare schemes over scenarios: a table with 95% intervals, Parquet, and a report that opens offline."""
+    """Compare schemes over scenarios.
+
+    The result is a table with 95% intervals, Parquet files, and a report that opens offline.
+    """
     from headway.benches.spread import check, on_machines
     from headway.files import new_folder
     from headway.runs.many_machines import connected

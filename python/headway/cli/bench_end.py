@@ -111,7 +111,10 @@ def say_rest(kept: BenchFolder, end: End, terminal: Terminal, *, strict: bool) -
 
 
 def raise_unless_whole(kept: BenchFolder, end: End, *, named: bool) -> None:
-    """Raises RunError if results were not written or a run failed, and ends the command if a signal came."""
+    """Raises RunError if results were not written or a run failed.
+
+    It ends the command if a signal came.
+    """
     if end.lost:
         raise RunError(f"{end.lost}; {_where(kept, end)}")
     if end.failed or end.is_asked:

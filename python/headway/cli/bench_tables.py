@@ -72,7 +72,10 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
 
 
 def say_where(folder: Path, recordings: int, *, drawn: bool, took: str) -> None:
-    """Prints how long the runs took, if `took` says it, and where the report and the recordings are."""
+    """Prints how long the runs took, if `took` says it, and where their files are.
+
+    The files are the report and the recordings.
+    """
     to = console()
     if took:
         to.print(took, highlight=False)

@@ -45,7 +45,10 @@ def distill(
     ] = 1,
     json: Json = False,
 ) -> None:
-    """Train a small network of 8-bit whole numbers to do as a model does; it runs inside the kernel."""
+    """Train a small network of 8-bit whole numbers to do as a model does.
+
+    It runs inside the kernel.
+    """
     if to not in KINDS:
         raise UsageError(f"--to '{to}': there is no such kind{nearest(to, KINDS)}; give {', '.join(KINDS)}")
     # The sums of one thread are the same anywhere. NumPy reads it when it is first imported.

@@ -96,7 +96,10 @@ def gap(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run the same flows simulated and as real packets, and print how far they differ, with 95% intervals."""
+    """Run the same flows simulated and as real packets, and print how far they differ.
+
+    Differences have 95% intervals.
+    """
     from headway.gap import run
     from headway.gap.page import guards
     from headway.gap.page import publish as write_page

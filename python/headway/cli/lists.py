@@ -98,7 +98,10 @@ def _about(members: list[Scenario]) -> str:
 
 
 def _in_words(names: list[str]) -> list[str]:
-    """Drawn quantities without the index or name of what they belong to: `link.s1-s2.rate` is a link's rate."""
+    """Drawn quantities without the index or name of what they belong to.
+
+    `link.s1-s2.rate` is a link's rate.
+    """
     kinds = {"every": "recurring", "at": "changed"}
     words = []
     for name in names:

@@ -87,7 +87,10 @@ def show(name: Which, json: Json = False) -> None:
 
 
 def _readable(card: str) -> str:
-    """A card's TOML with the training's configuration line by line. It is one long line in the file."""
+    """A card's TOML with the training's configuration line by line.
+
+    It is one long line in the file.
+    """
 
     def in_lines(line: re.Match[str]) -> str:
         config = str(tomllib.loads(line[0])["config"])

@@ -1,4 +1,7 @@
-"""Options and arguments that name files and folders: an empty name, and a stream for a folder, are refused."""
+"""Options and arguments that name files and folders.
+
+An empty name, and a stream for a folder, are refused.
+"""
 
 import inspect
 from collections.abc import Callable

@@ -12,7 +12,10 @@ SHOWN_AFTER_S = 2.0
 
 
 def progress_of_runs() -> Progress:
-    """A bar for each task, which has a field `runs` such as 3/30; shows nothing where there is no terminal."""
+    """A bar for each task, which has a field `runs` such as 3/30.
+
+    It shows nothing where there is no terminal.
+    """
     console = screen(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
@@ -29,7 +32,10 @@ def progress_of_runs() -> Progress:
 
 @contextmanager
 def progress_of(what: str) -> Iterator[Callable[[float], None]]:
-    """A bar that is told which share is done, 0 to 1; it shows where the work takes over two seconds."""
+    """A bar that is told which share is done, 0 to 1.
+
+    It shows where the work takes over two seconds.
+    """
     console = screen(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),

@@ -96,8 +96,9 @@ def shell(
 ) -> int:
     """Run any program behind an emulated link, in a network namespace of its own.
 
-    The program reaches the far side of the link at $HEADWAY_PEER (IPv6: $HEADWAY_PEER6). The exit code is the
-    program's. With --json the last line of standard output says what happened on the link.
+    The program reaches the far side of the link at $HEADWAY_PEER (IPv6: $HEADWAY_PEER6). The exit
+    code is the program's. With --json the last line of standard output says what happened on the
+    link.
     """
     if sys.platform != "linux":
         raise UsageError("shell: its links need Linux's network namespaces; run it on Linux")
@@ -150,7 +151,10 @@ def shell(
 
 
 def _check_no_log(folder: Path) -> None:
-    """Raises UsageError where an older log would be lost. A pipe or a device may be written into."""
+    """Raises UsageError where an older log would be lost.
+
+    A pipe or a device may be written into.
+    """
     for name in LOGS:
         if (folder / name).is_file() and (folder / name).stat().st_size > 0:
             raise UsageError(f"--log {folder}: holds {name} already, which would be lost; give another folder")

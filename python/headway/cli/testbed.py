@@ -52,8 +52,9 @@ def run(
 ) -> int:
     """Run a program in a network of Open vSwitch bridges whose counters netwatch reads.
 
-    The destination is $HEADWAY_PEER, the path $HEADWAY_PATH, netwatch $HEADWAY_NETWATCH. The exit code is the
-    program's. With --json the last line of standard output is what was set up. It needs root.
+    The destination is $HEADWAY_PEER, the path $HEADWAY_PATH, netwatch $HEADWAY_NETWATCH. The exit
+    code is the program's. With --json the last line of standard output is what was set up. It needs
+    root.
     """
     from headway.extras import need
     from headway.testbed import bed

@@ -23,7 +23,10 @@ app = Commands(
 
 @app.callback()
 def listing(context: typer.Context, json: Json = False) -> None:
-    """Trace files: packet-delivery opportunities in mahimahi's format. Alone, lists them and where they are."""
+    """Trace files: packet-delivery opportunities in mahimahi's format.
+
+    Alone, lists them and where they are.
+    """
     if context.invoked_subcommand is not None:
         return
     from headway.lists import about_traces
@@ -66,7 +69,10 @@ def fetch(
         typer.Option(help="Folder to put them in; else the cache folder, where Headway finds them."),
     ] = None,
 ) -> None:
-    """Fetch recorded traces, each checked against its pinned SHA-256. Traces that you already have stay."""
+    """Fetch recorded traces, each checked against its pinned SHA-256.
+
+    Traces that you already have stay.
+    """
     from headway.traces import cache_folder, collections
     from headway.traces import fetch as fetch_traces
 
@@ -96,7 +102,10 @@ def info(
     traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Names of traces, or files.")],
     json: Json = False,
 ) -> None:
-    """Describe traces: length, mean rate, percentiles of 1-s rates, outages, which seconds may train."""
+    """Describe traces: length, rates, outages, and which seconds may train.
+
+    Rates are the mean and percentiles of 1-s rates.
+    """
     from headway.files import called
     from headway.traces import describe, doubts, open_trace, uses
 

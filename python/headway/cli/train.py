@@ -122,8 +122,8 @@ def train(
 def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool, ray: str | None = None) -> None:
     """Trains each system with each seed: one after the other, or on the machines of a cluster.
 
-    Ends the command after a signal. One that fails, whatever the error, does not end the others. Raises RunError
-    after them.
+    Ends the command after a signal. One that fails, whatever the error, does not end the others.
+    Raises RunError after them.
     """
     from headway.runs.many_machines import connected
     from headway.train import run

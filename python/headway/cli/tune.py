@@ -119,7 +119,10 @@ def host(
     socket: Socket = None,
     tied: Tied = False,
 ) -> int:
-    """Watch this host's flows and set what an agent answers, until Ctrl-C; then defaults are restored."""
+    """Watch this host's flows and set what an agent answers, until Ctrl-C.
+
+    Then defaults are restored.
+    """
     _need()
     from headway.tune import link
     from headway.tune.command import run_hosts
@@ -246,7 +249,10 @@ def agent(
 
 
 def _said(code: int, what: str) -> int:
-    """The exit code. Where a signal has ended a service, which is as it should be, says what is left behind."""
+    """The exit code.
+
+    Where a signal has ended a service, which is as it should be, says what is left behind.
+    """
     if ending.is_asked():
         print(f"headway: stopped; {what}", file=sys.stderr)
     return code

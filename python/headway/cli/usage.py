@@ -139,9 +139,10 @@ def one_line(error: TyperException) -> str:
 
 
 def words(text: str, option: str) -> list[str]:
-    """A list with commas: `a:k=1,m=2,b` is `a:k=1:m=2` and b. A file whose path has commas is one word.
+    """A list with commas: `a:k=1,m=2,b` is `a:k=1:m=2` and b.
 
-    Raises UsageError where there is nothing in it, or the same twice.
+    A file whose path has commas is one word. Raises UsageError where there is nothing in it, or the
+    same twice.
     """
     # A list may be longer than any path: pathlib raises there, os.path says no.
     if "/" in text and os.path.isfile(text):
@@ -161,14 +162,14 @@ def words(text: str, option: str) -> list[str]:
 
 
 def console(piped: int = WIDE) -> "Console":
-    """Where tables go: as wide as the terminal; without one, so many columns."""
+    """Where tables go: as wide as the terminal; without one, this many columns."""
     return screen(width=None if sys.stdout.isatty() else piped)
 
 
 def fit_columns(
     screen: "Console", columns: Sequence[T], draw: Callable[[Sequence[T]], "Table"]
 ) -> "tuple[Table, Sequence[T]]":
-    """The table of as many of the columns as the screen is wide enough for, and the columns left out.
+    """The table of as many columns as the screen is wide enough for, and the columns left out.
 
     The first column is there in any case.
     """
@@ -199,7 +200,10 @@ def table_of(*columns: str) -> "Table":
 
 @contextmanager
 def kept_in(folder: Path) -> Iterator[None]:
-    """Lets what is written inside be written whole. A signal that comes meanwhile ends the command after it."""
+    """Lets what is written inside be written whole.
+
+    A signal that comes meanwhile ends the command after it.
+    """
     try:
         with ending.held():
             yield

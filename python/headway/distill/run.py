@@ -35,7 +35,10 @@ GOLDEN = 256
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is done. Each round the student of those before drives, and the teacher says what it would do."""
+    """How much is done.
+
+    Each round the student of those before drives, and the teacher says what it would do.
+    """
 
     rounds: int = 16
     environments: int = 256
@@ -50,7 +53,10 @@ class Plan:
 
     @property
     def total(self) -> float:
-        """Units of progress: decisions of an environment, in one round more to judge by, and hundreds of steps."""
+        """Units of progress.
+
+        They are decisions of an environment, in one round more to judge by, and hundreds of steps.
+        """
         return (self.rounds + 1) * self.decisions + ((self.rounds - 1) * self.steps + self.last_steps) / 100
 
 
@@ -73,7 +79,8 @@ class Distilled:
     folder: Path
     id: str
     error: float
-    """Root of the mean square by which the student's actions differ from the teacher's, the student driving."""
+    """Root of the mean square by which the student's actions differ from the teacher's, the student
+    driving."""
     spread: float
     """The standard deviation of the teacher's actions meanwhile."""
     scores: dict[str, list[Score]] = field(default_factory=dict)

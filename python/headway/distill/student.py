@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 SIZES = (30, 32, 16, 1)
 """As `crates/kernel/bpf/nets.h` has room for."""
 STEPS = 255
-"""Inputs and hidden units are 0 to 1 here, in so many steps."""
+"""Inputs and hidden units are 0 to 1 here, in this many steps."""
 MOST = 127
 """The largest weight, in steps of its layer's scale."""
 
@@ -23,8 +23,8 @@ MOST = 127
 class Student:
     """A multilayer perceptron whose hidden units are clipped to 0 to 1.
 
-    Its weights are floating point; `fit` rounds them, and what the hidden units hold, to what int8 leaves of them,
-    and lets gradients through as if it had not (Jacob et al., CVPR 2018).
+    Its weights are floating point; `fit` rounds them, and what the hidden units hold, to what int8
+    leaves of them, and lets gradients through as if it had not (Jacob et al., CVPR 2018).
     """
 
     def __init__(self, seed: int, inputs: Array) -> None:
@@ -45,7 +45,10 @@ class Student:
             self.biases.append(bias.astype(np.float32))
 
     def deployed(self) -> list[tuple[Array, Array]]:
-        """Weights, not rounded yet, and biases of each layer, for inputs that are not centred as in learning."""
+        """Weights, not rounded yet, and biases of each layer.
+
+        They are for inputs that are not centred as in learning.
+        """
         first = self.biases[0] - rounded(self.weights[0]) @ self._centre
         return list(zip(self.weights, [first, *self.biases[1:]], strict=True))
 
@@ -54,7 +57,10 @@ class Student:
         return self._forward(inputs)[-1][:, 0]
 
     def _forward(self, inputs: Array) -> list[Array]:
-        """What each layer is given, each followed by its sums before any clip: the last are the outputs."""
+        """What each layer is given, each followed by its sums before any clip.
+
+        The last sums are the outputs.
+        """
         last = len(self.weights) - 1
         x, seen = inputs - self._centre, []
         for n, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -66,7 +72,10 @@ class Student:
     def fit(
         self, inputs: Array, answers: Array, steps: int, rate: float, batch: int, tell: Callable[[int], None]
     ) -> None:
-        """Learns `answers` [n] by their squared errors, with Adam and a rate that falls to 0 along a cosine."""
+        """Learns `answers` [n] by their squared errors, with Adam.
+
+        The rate falls to 0 along a cosine.
+        """
         parameters = [*self.weights, *self.biases]
         paces = [*self._paces, *[np.float32(1)] * len(self.biases)]
         first, second = ([np.zeros_like(p) for p in parameters] for _ in range(2))

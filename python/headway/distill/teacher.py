@@ -21,7 +21,10 @@ class Teacher:
     """What a model answers, and what it was trained in."""
 
     def __init__(self, name: str) -> None:
-        """`name` as `headway models` has it, without its version for the newest, or a folder. Raises UsageError."""
+        """`name` as `headway models` has it, without its version for the newest, or a folder.
+
+        Raises UsageError.
+        """
         # The newest version of a name comes first.
         newest = next((model.title for model in shipped() if model.card["name"] == name), name)
         self.model: Model = load(newest)

@@ -1,4 +1,7 @@
-"""A network in whole numbers: made of a student's, and computed as `crates/kernel/bpf/nets.h` says."""
+"""A network in whole numbers.
+
+It is made of a student's, and computed as `crates/kernel/bpf/nets.h` says.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 UNIT = 65536
-"""Of an output: so many are 1."""
+"""Of an output: this many are 1."""
 
 
 def quantise(student: Student) -> dict[str, Array]:
@@ -61,7 +64,10 @@ def run(tensors: Mapping[str, Array], inputs: Array) -> Array:
 
 
 def to_inputs(observations: Array, features: Sequence[Mapping[str, Any]]) -> Array:
-    """0 to 255 for each normalised feature: where it stands between the limits of its clip, a half rounded up."""
+    """0 to 255 for each normalised feature.
+
+    The number is where it stands between the limits of its clip, with a half rounded up.
+    """
     low, high = limits(features, observations.shape[1])
     steps = np.floor((observations.astype(np.float64) - low) * 255 / (high - low) + 0.5)
     inputs: Array = np.clip(steps, 0, 255).astype(np.uint8)

@@ -1,6 +1,7 @@
-"""Environments to train congestion control in: Gymnasium, Stable-Baselines3 (`sb3`), PettingZoo (`flows`).
+"""Environments to train congestion control in.
 
-`gymnasium.make(ID)` and `gymnasium.make_vec(ID, num_envs=N)` know every id of `IDS` once this module is imported.
+They are for Gymnasium, Stable-Baselines3 (`sb3`) and PettingZoo (`flows`). `gymnasium.make(ID)` and
+`gymnasium.make_vec(ID, num_envs=N)` know every id of `IDS` once this module is imported.
 docs/environments.md describes them.
 """
 

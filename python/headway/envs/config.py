@@ -53,15 +53,19 @@ class Team:
 
 @dataclass(frozen=True)
 class EnvConfig:
-    """An environment: what its agents see and do, what they meet, when an episode ends, and what is rewarded."""
+    """An environment: what its agents see and do, and what they meet.
+
+    It also says when an episode ends, and what is rewarded.
+    """
 
     agent: Mapping[str, Any]
     """`[agent]`: clock, observation, action and base controller (docs/features.md)."""
     scenarios: tuple[tuple[str, float], ...]
-    """Names or files with weights; one is drawn for each episode. The members of a family share its weight."""
+    """Names or files with weights; one is drawn for each episode. The members of a family share its
+    weight."""
     reward: Reward
     steps: int | None = None
-    """An episode is truncated after so many decisions; None for no such limit."""
+    """An episode is truncated after this many decisions; None for no such limit."""
     seconds: float | None = None
     """An episode is truncated after so much simulated time; None takes each scenario's own."""
     patience_s: float = 60.0
@@ -69,11 +73,11 @@ class EnvConfig:
     latency_ms: float = 0.0
     """How long an answer takes to take effect."""
     initial_rate: tuple[float, float] | None = None
-    """The first rate of an agent that steers a rate, in times the bottleneck's mean rate, drawn uniformly and kept
-    within the agent's limits; None takes the agent's own."""
+    """The first rate of an agent that steers a rate, in times the bottleneck's mean rate, drawn
+    uniformly and kept within the agent's limits; None takes the agent's own."""
     team: Team | None = None
-    """Who tunes which of a scenario's flows, where all of them learn together; None for environments of one
-    flow."""
+    """Who tunes which of a scenario's flows, where all of them learn together; None for
+    environments of one flow."""
     agent_json: str = field(init=False, repr=False)
     """The agent's spec in full, as JSON."""
     agent_hash: str = field(init=False)
@@ -87,10 +91,10 @@ class EnvConfig:
 
     @classmethod
     def load(cls, file: str | Path) -> EnvConfig:
-        """Reads `[agent]`, `[env]` and `[reward]` of a TOML file; what else it has is left to others.
+        """Reads `[agent]`, `[env]` and `[reward]` of a TOML file.
 
-        Of these, what the file leaves out is that of the configuration whose name it has as `like`.
-        Raises UsageError, one line.
+        What else it has is left to others. Of these, what the file leaves out is that of the
+        configuration whose name it has as `like`. Raises UsageError, one line.
         """
         try:
             table = tomllib.loads(Path(file).read_text(encoding="utf-8-sig"))
@@ -105,7 +109,10 @@ class EnvConfig:
 
     @classmethod
     def named(cls, name: str) -> EnvConfig:
-        """The environment of that name: of a file in `configs`, or of a system that `headway train` knows."""
+        """The environment of that name.
+
+        It is a file in `configs`, or belongs to a system that `headway train` knows.
+        """
         known = _files()
         if name not in known:
             there = f"configurations are {', '.join(known)}, or give a file that ends in .toml"
@@ -116,8 +123,8 @@ class EnvConfig:
     def of(cls, table: Mapping[str, Any]) -> EnvConfig:
         """From the tables `agent`, `env` and `reward`.
 
-        With `like`, the name of another configuration, a table that is left out is that configuration's.
-        Raises UsageError, one line.
+        With `like`, the name of another configuration, a table that is left out is that
+        configuration's. Raises UsageError, one line.
         """
         for key in table:
             if key not in ("like", *SECTIONS):
@@ -140,7 +147,10 @@ class EnvConfig:
         return spec
 
     def observation_space(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """The least and largest of each number that an agent sees: float32, history x features, oldest first."""
+        """The least and largest of each number that an agent sees.
+
+        The type is float32, the shape history x features, oldest first.
+        """
         observation = self.spec["observation"]
         clips = [used["clip"] for used in observation["features"]]
         # Before there is history, zeros stand in its place.
@@ -150,7 +160,10 @@ class EnvConfig:
         return np.tile(low, history), np.tile(high, history)
 
     def choices(self) -> int | None:
-        """How many actions there are, if an action is one of several: `discrete`, `steps` and `settings`."""
+        """How many actions there are, if an action is one of several.
+
+        That is so for `discrete`, `steps` and `settings`.
+        """
         action = self.spec["action"]
         return len(action["choices"]) if "choices" in action else None
 

@@ -64,7 +64,10 @@ class _Simulation:
         self.core.answer(self.names.index(name), *answers_of(action, self.config, 1)[0].tolist())
 
     def advance(self) -> tuple[int, dict[str, tuple[float, dict[str, Any]]]]:
-        """Runs to the next decision or the end: how it ended (0: it goes on), each asked flow's reward and info."""
+        """Runs to the next decision or the end.
+
+        Gives how it ended (0: it goes on), and each asked flow's reward and info.
+        """
         end = self.core.advance()
         told = self.core.present() if end else self.core.waiting()
         brought = {self.names[index]: self._read(index) for index in told}
@@ -106,19 +109,23 @@ class _Hosted(Uncopied):
 
 
 class HeadwayParallelEnv(_Hosted, ParallelEnv[str, Array, Any]):
-    """Several flows of one network that decide at the same times, each by the agent of the configuration.
+    """Several flows of one network that decide at the same times.
 
-    For a clock of a fixed period. Agents `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, in the
-    order of its file. Spaces, rewards, columns of infos and ends are those of `HeadwayVectorEnv`.
-    A step runs to the next time at which a flow decides. A flow that did not have to (it has not begun, or what it
-    steers is in slow start) sees the same again, is rewarded 0, and its info is `{"dt": 0.0}`: its action does
+    Each decides by the agent of the configuration. For a clock of a fixed period. Agents `flow_0`,
+    `flow_1`, ... are the scenario's flows without a scheme, in the order of its file. Spaces,
+    rewards, columns of infos and ends are those of `HeadwayVectorEnv`. A step runs to the next time
+    at which a flow decides. A flow that did not have to (it has not begun, or what it steers is in
+    slow start) sees the same again, is rewarded 0, and its info is `{"dt": 0.0}`: its action does
     nothing. An episode ends for all flows at once.
     """
 
     metadata = {"name": "headway_parallel_v0", "render_modes": []}  # noqa: RUF012
 
     def __init__(self, config: EnvConfig, seed: int = 1, *, reward: Own = None) -> None:
-        """Of `config`; `reward` as of `HeadwayVectorEnv`. Raises UsageError if its clock has no fixed period."""
+        """Of `config`; `reward` as of `HeadwayVectorEnv`.
+
+        Raises UsageError if its clock has no fixed period.
+        """
         if not config.has_fixed_period():
             raise UsageError('clock: flows decide at different times; take kind = "period", or HeadwayAECEnv')
         self._host(config, seed, reward)
@@ -160,11 +167,12 @@ class HeadwayParallelEnv(_Hosted, ParallelEnv[str, Array, Any]):
 class HeadwayAECEnv(_Hosted, AECEnv[str, Array, Any]):
     """Several flows of one network that decide one after the other, as their acknowledgements come.
 
-    For every clock. Agents `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, in the order of its
-    file. Spaces, rewards, columns of infos and ends are those of `HeadwayVectorEnv`.
-    `agent_selection` is the flow that is to decide; `last()` gives what it sees, and the reward of its step that
-    has just ended, which was its own time long: `info["dt"]`. Flows do not take regular turns: one with a short
-    round trip decides more often. An episode ends for all flows at once.
+    For every clock. Agents `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, in
+    the order of its file. Spaces, rewards, columns of infos and ends are those of
+    `HeadwayVectorEnv`. `agent_selection` is the flow that is to decide; `last()` gives what it
+    sees, and the reward of its step that has just ended, which was its own time long: `info["dt"]`.
+    Flows do not take regular turns: one with a short round trip decides more often. An episode ends
+    for all flows at once.
     """
 
     metadata = {"name": "headway_aec_v0", "render_modes": [], "is_parallelizable": False}  # noqa: RUF012

@@ -28,10 +28,11 @@ IDS = {
 
 
 def config_of(config: str | Path | EnvConfig) -> EnvConfig:
-    """A configuration: one that is loaded, a TOML file, or the name or id of one that comes with Headway.
+    """A configuration.
 
-    What begins with headway/ is an id. Anything else that ends in .toml or has a slash is a file.
-    Raises UsageError.
+    `config` may be one that is loaded, a TOML file, or the name or id of one that comes with
+    Headway. What begins with headway/ is an id. Anything else that ends in .toml or has a slash is
+    a file. Raises UsageError.
     """
     if isinstance(config, EnvConfig):
         return config
@@ -45,7 +46,10 @@ def config_of(config: str | Path | EnvConfig) -> EnvConfig:
 
 
 def make(config: str | Path | EnvConfig, **options: Any) -> HeadwayEnv:
-    """The single environment of a configuration, as `config_of` takes it, with the options of `HeadwayEnv`."""
+    """The single environment of a configuration, with the options of `HeadwayEnv`.
+
+    The configuration is as `config_of` takes it.
+    """
     return HeadwayEnv(config_of(config), **options)
 
 

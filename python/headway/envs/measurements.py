@@ -12,9 +12,9 @@ from headway._native import UsageError
 from headway.text import nearest
 
 COLUMNS: dict[str, str] = dict(_native.measurements())
-"""Every column and what it is: those that only a simulation knows (`dt_s`, `time_s`, `throughput_packets_per_s`,
-`capacity_mbps`, `queue_packets`, `base_rtt_ms`, `path_mbps`, `fair_mbps`), then each feature of docs/features.md as
-it is.
+"""Every column and what it is: those that only a simulation knows (`dt_s`, `time_s`,
+`throughput_packets_per_s`, `capacity_mbps`, `queue_packets`, `base_rtt_ms`, `path_mbps`,
+`fair_mbps`), then each feature of docs/features.md as it is.
 """
 
 _INDEX = {name: index for index, name in enumerate(COLUMNS)}

@@ -1,8 +1,9 @@
 """Rewards: named pure functions of what was measured of a step.
 
-Each takes [Measurements][headway.envs.measurements.Measurements] (arrays of one length, a value for each
-environment) and returns an array of float64 of that length. Parameters are keyword arguments with the source's
-values as defaults, and are what `[reward]` of a configuration may set beside `name`.
+Each takes [Measurements][headway.envs.measurements.Measurements] (arrays of one length, a value for
+each environment) and returns an array of float64 of that length. Parameters are keyword arguments
+with the source's values as defaults, and are what `[reward]` of a configuration may set beside
+`name`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ def aurora(
 
 
 def _path_mbps(m: Measurements, who: str) -> Array:
-    """The slowest link's mean rate; raises UsageError where no link has one, in the name of `who` needs it."""
+    """The slowest link's mean rate.
+
+    Raises UsageError where no link has one, in the name of `who` needs it.
+    """
     path: Array = m["path_mbps"]
     if not np.isfinite(path).all():
         raise UsageError(f"reward: {who}: a scenario has no link with a rate")
@@ -55,10 +59,10 @@ def interval(
 ) -> Array:
     """Aurora's, unscaled: Eq. 1 of the interval study, which takes it from there (packets/s and s).
 
-    The others are for training; on one network they change no ranking. All of it counts over the slowest link's
-    mean rate in packets/s to the `exponent`: at 1 slow and fast networks count alike. `regret` takes away so many
-    times what that rate would earn without delay and loss, so that values are near 0. Raises UsageError where they
-    need a rate and no link has one.
+    The others are for training; on one network they change no ranking. All of it counts over the
+    slowest link's mean rate in packets/s to the `exponent`: at 1 slow and fast networks count
+    alike. `regret` takes away so many times what that rate would earn without delay and loss, so
+    that values are near 0. Raises UsageError where they need a rate and no link has one.
     """
     earned = aurora(m, throughput=throughput, latency=delay, loss=loss, scale=1.0)
     if not exponent and not regret:
@@ -78,24 +82,28 @@ def owl(
     sent: float = 0.0,
     fair: float = 0.0,
 ) -> Array:
-    """Owl's utility: Mbit/s, less `delta` of them over 1 - loss, less `beta` x log of RTT over the least of 10 s.
+    """Owl's utility.
 
-    Sacco et al., TNSM 2023, Eq. 7; section VII has both weights at 0.5. The logarithm is the natural one.
-    A loss of 1 counts as 0.999, so that the utility stays finite. `owl:online=on` learns from the same in Rust.
+    It is Mbit/s, less `delta` of them over 1 - loss, less `beta` x log of RTT over the least of 10
+    s. Sacco et al., TNSM 2023, Eq. 7; section VII has both weights at 0.5. The logarithm is the
+    natural one. A loss of 1 counts as 0.999, so that the utility stays finite. `owl:online=on`
+    learns from the same in Rust.
 
-    The others are for training. Rates count `scale` over the slowest link's mean rate to the `exponent`: at 1 slow
-    and fast networks count alike, at 0 the fast ones count most. `regret` takes away so many times what the links
-    could have carried at no loss, which no action changes: less is left to chance where rates vary.
+    The others are for training. Rates count `scale` over the slowest link's mean rate to the
+    `exponent`: at 1 slow and fast networks count alike, at 0 the fast ones count most. `regret`
+    takes away so many times what the links could have carried at no loss, which no action changes:
+    less is left to chance where rates vary.
 
-    `fair` is for paths with other flows: where a link has less for this flow than the slowest carries, the rate's
-    gain stops at `fair` times that share (`fair_mbps`), while it goes on costing `delta`: who takes more than due
-    pays for it. There the rate is that of the newest delivery-rate sample, over a round trip: flows take turns in a
-    queue, so that a step sees bursts and gaps. `exponent` goes by the share instead of the slowest link, `regret`
-    by the most that can be gained. A flow alone on its path earns what it does without. At 0, as it is unless told,
+    `fair` is for paths with other flows: where a link has less for this flow than the slowest
+    carries, the rate's gain stops at `fair` times that share (`fair_mbps`), while it goes on
+    costing `delta`: who takes more than due pays for it. There the rate is that of the newest
+    delivery-rate sample, over a round trip: flows take turns in a queue, so that a step sees bursts
+    and gaps. `exponent` goes by the share instead of the slowest link, `regret` by the most that
+    can be gained. A flow alone on its path earns what it does without. At 0, as it is unless told,
     others do not count.
 
-    With `sent` at 1 the rate is what was sent, as section V has it, not what arrived: counted as its fate becomes
-    known, so that rate and loss are those of the same packets.
+    With `sent` at 1 the rate is what was sent, as section V has it, not what arrived: counted as
+    its fate becomes known, so that rate and loss are those of the same packets.
 
     Raises UsageError where one of these needs a link with a rate, and there is none.
     """
@@ -122,16 +130,20 @@ def owl(
 
 
 def power(m: Measurements) -> Array:
-    """Throughput over mean RTT, Mbit/s a second: Kleinrock's power. Zero before the first RTT sample."""
+    """Throughput over mean RTT, Mbit/s a second: Kleinrock's power.
+
+    Zero before the first RTT sample.
+    """
     rtt_s = m["rtt_ms"] / 1e3
     return np.divide(m["throughput_mbps"], rtt_s, out=np.zeros_like(rtt_s), where=rtt_s > 0)
 
 
 def orca(m: Measurements, *, loss: float = 5.0, tolerance: float = 1.25) -> Array:
-    """Throughput less `loss` x loss rate, over the largest so far, times how near the RTT is to its least.
+    """Throughput less `loss` x loss rate, over the largest so far, scaled by the RTT.
 
-    Abbasloo et al., SIGCOMM 2020, as their code has it: RTTs up to `tolerance` times the least cost nothing. The
-    largest throughput so far is the flow's largest delivery rate.
+    The scale is how near the RTT is to its minimum. Abbasloo et al., SIGCOMM 2020, as their code
+    has it: RTTs up to `tolerance` times the least cost nothing. The largest throughput so far is
+    the flow's largest delivery rate.
     """
     best = m["max_delivery_rate_mbps"]
     seconds = m["dt_s"]
@@ -146,19 +158,20 @@ def orca(m: Measurements, *, loss: float = 5.0, tolerance: float = 1.25) -> Arra
 def mvfst_rl(m: Measurements, *, delay: float = 0.2) -> Array:
     """Logarithm of throughput in MB/s less `delay` x logarithm of the largest queueing delay in ms.
 
-    Sivakumar et al., 2019, as their code has it, each with 1e-5 added. The delay here is that of the mean RTT
-    over the least: records of the kernel have no largest one.
+    Sivakumar et al., 2019, as their code has it, each with 1e-5 added. The delay here is that of
+    the mean RTT over the least: records of the kernel have no largest one.
     """
     queueing_ms = np.maximum(m["rtt_ms"] - m["min_rtt_ms"], 0.0)
     return np.log(1e-5 + m["throughput_mbps"] / 8.0) - delay * np.log(1e-5 + queueing_ms)
 
 
 def relative(m: Measurements, *, throughput: float = 1.0, delay: float = 0.5, loss: float = 2.0) -> Array:
-    """Share of the capacity, less `delay` x RTT's excess over the propagation delay, less `loss` x the share lost.
+    """The share of the capacity, less penalties for delay and loss.
 
-    Headway's own. It has no scale, so that 1 Mbit/s and 100 Mbit/s, 10 ms and 400 ms count alike. The share is at
-    most 1 (queues may empty faster than the step's capacity), the excess at most 4 round trips. Raises UsageError
-    where a link has no capacity to have a share of.
+    The penalties are `delay` x the RTT's excess over the propagation delay, and `loss` x the share
+    lost. Headway's own. It has no scale, so that 1 Mbit/s and 100 Mbit/s, 10 ms and 400 ms count
+    alike. The share is at most 1 (queues may empty faster than the step's capacity), the excess at
+    most 4 round trips. Raises UsageError where a link has no capacity to have a share of.
     """
     if not np.isfinite(m["capacity_mbps"]).all():
         raise UsageError("reward: 'relative' needs scenarios whose bottleneck has a rate; one is unlimited")
@@ -179,16 +192,18 @@ def bbr_tuner(
 ) -> Array:
     """`alpha` x utilisation + (1 - `alpha`) / (1 + exp(error of RTprop over `unit_ms`)).
 
-    Ketabi et al., "A Deep Reinforcement Learning Framework for Optimizing Congestion Control in Data Centers",
-    section IV-A. Utilisation is a flow's throughput over an equal share of what the path could have carried in the
-    step, at most 1, so that a team gains nothing by what one of its flows takes from another; the error is BBR's
-    RTprop less what a packet and its acknowledgement take alone (`path_rtt_ms`), without its sign. The paper names
-    neither alpha nor the unit of the error, and the unit decides: of 40 ms the second term, at most 0.5, is 0.49 in
-    seconds and 0 in milliseconds. In units of 5 ms it is 0.27 at 5 ms and 0.02 at 20.
+    Ketabi et al., "A Deep Reinforcement Learning Framework for Optimizing Congestion Control in
+    Data Centers", section IV-A. Utilisation is a flow's throughput over an equal share of what the
+    path could have carried in the step, at most 1, so that a team gains nothing by what one of its
+    flows takes from another; the error is BBR's RTprop less what a packet and its acknowledgement
+    take alone (`path_rtt_ms`), without its sign. The paper names neither alpha nor the unit of the
+    error, and the unit decides: of 40 ms the second term, at most 0.5, is 0.49 in seconds and 0 in
+    milliseconds. In units of 5 ms it is 0.27 at 5 ms and 0.02 at 20.
 
-    The three weights add the section's general terms: P, `proportional` x utilisation x path_rtt_ms / RTT
-    (throughput over latency); D, less `derivative` x the RTT's slope in s/s, without its sign; and I, less
-    `integral` x the error in s, integrated over the step. Raises UsageError where no link has a rate.
+    The three weights add the section's general terms: P, `proportional` x utilisation x path_rtt_ms
+    / RTT (throughput over latency); D, less `derivative` x the RTT's slope in s/s, without its
+    sign; and I, less `integral` x the error in s, integrated over the step. Raises UsageError where
+    no link has a rate.
     """
     _path_mbps(m, "'bbr-tuner'")
     flows = np.round(np.divide(m["path_mbps"], m["fair_mbps"], out=np.ones(len(m)), where=m["fair_mbps"] > 0))
@@ -240,14 +255,18 @@ class Reward:
 
 
 Function = Callable[["Measurements"], Array]
-"""A reward of your own: a function of the columns of a step, an array of one value for each environment."""
+"""A reward of your own: a function of the columns of a step, an array of one value for each
+environment."""
 
 
 HOW = 'columns are arrays, so write np.where(m["loss"] > 0, -1.0, 1.0) in place of an if'
 
 
 def card_of(own: Function | str | Reward | None, usual: Reward) -> dict[str, str | float]:
-    """What a model's card says of a reward: its name and parameters, or the name of a function of your own."""
+    """What a model's card says of a reward.
+
+    It is its name and parameters, or the name of a function of your own.
+    """
     if isinstance(own, str):
         own = Reward(own)
     named = usual if own is None else own
@@ -259,8 +278,8 @@ def card_of(own: Function | str | Reward | None, usual: Reward) -> dict[str, str
 def function_of(own: Function | str | Reward | None, usual: Reward) -> Function:
     """The reward of an environment: a function, a reward by name, or None for the `usual` one.
 
-    Raises UsageError for another thing. What the function returns is checked at each step: numbers that are not
-    finite, or not one for each environment, are a UsageError.
+    Raises UsageError for another thing. What the function returns is checked at each step: numbers
+    that are not finite, or not one for each environment, are a UsageError.
     """
     if own is None:
         return usual.function()

@@ -29,19 +29,19 @@ Array = np.ndarray[Any, Any]
 class SB3VecEnv(Uncopied, VecEnv):
     """A `HeadwayVectorEnv` as a Stable-Baselines3 `VecEnv`.
 
-    Each info has `dt` (simulated seconds of the step), `reward` (as the environment gave it, before any
-    normalisation) and, where an episode is over, `terminal_observation`, `TimeLimit.truncated`, `end` and
-    `episode`, as Stable-Baselines3's Monitor has it: `r` (sum of rewards), `l` (steps), `t` (real time in s since
-    the environments were made). Learners log its means as `ep_rew_mean` and `ep_len_mean`.
-    `measured` has the columns of the last step, by name. `seed(s)` seeds the environments with (s, 0), (s, 1), ...
-    at the next reset.
+    Each info has `dt` (simulated seconds of the step), `reward` (as the environment gave it, before
+    any normalisation) and, where an episode is over, `terminal_observation`, `TimeLimit.truncated`,
+    `end` and `episode`, as Stable-Baselines3's Monitor has it: `r` (sum of rewards), `l` (steps),
+    `t` (real time in s since the environments were made). Learners log its means as `ep_rew_mean`
+    and `ep_len_mean`. `measured` has the columns of the last step, by name. `seed(s)` seeds the
+    environments with (s, 0), (s, 1), ... at the next reset.
     """
 
     def __init__(self, environments: HeadwayVectorEnv | HeadwayTeamVectorEnv) -> None:
         """Around `environments`.
 
-        Raises UsageError if they use their arrays again, as a rollout keeps what it was given, or if they do not
-        begin the next episode in the step that ends one.
+        Raises UsageError if they use their arrays again, as a rollout keeps what it was given, or
+        if they do not begin the next episode in the step that ends one.
         """
         if not environments.copies:
             raise UsageError("the vector environment has copy=False; Stable-Baselines3 needs copy=True")
@@ -61,7 +61,10 @@ class SB3VecEnv(Uncopied, VecEnv):
         self.metadata = environments.metadata
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """For the next reset. Environments draw from streams of their own, so that one seed does for all."""
+        """For the next reset.
+
+        Environments draw from streams of their own, so that one seed does for all.
+        """
         self._seed = seed
         return [seed] * self.num_envs
 
@@ -100,7 +103,10 @@ class SB3VecEnv(Uncopied, VecEnv):
         return observations, rewards.astype(np.float32), dones, infos
 
     def get_images(self) -> Sequence[Array | None]:
-        """With `render_mode` `rgb_array` a picture of each environment, uint8 (480, 640, 3); else None for each."""
+        """With `render_mode` `rgb_array` a picture of each environment.
+
+        It is uint8 (480, 640, 3). Otherwise it is None for each.
+        """
         frames: Any = self.environments.render() if self.render_mode else None
         return frames or [None] * self.num_envs
 

@@ -24,11 +24,12 @@ Array = np.ndarray[Any, Any]
 class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
     """One simulated network with one flow whose congestion control learns.
 
-    Observation `Box(history x features)`, float32, action `Discrete(choices)` or `Box(-limit, limit, (1,))`, reward
-    and ends as of `HeadwayVectorEnv`: a single environment with seed s runs the episodes of environment 0 there.
-    `info` of a step has every column of `COLUMNS` as a float, `dt` (s) among them, and where an episode is over
-    `end`. With `render_mode` `rgb_array` `render` gives a picture of the last 10 s, uint8 (480, 640, 3).
-    With `human` a window shows it while the environment is stepped.
+    Observation `Box(history x features)`, float32, action `Discrete(choices)` or
+    `Box(-limit, limit, (1,))`, reward and ends as of `HeadwayVectorEnv`: a single environment with
+    seed s runs the episodes of environment 0 there. `info` of a step has every column of `COLUMNS`
+    as a float, `dt` (s) among them, and where an episode is over `end`. With `render_mode`
+    `rgb_array` `render` gives a picture of the last 10 s, uint8 (480, 640, 3). With `human` a
+    window shows it while the environment is stepped.
     """
 
     metadata = {"render_modes": ["human", "rgb_array"], "render_fps": FPS}  # noqa: RUF012
@@ -41,9 +42,10 @@ class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
         *,
         reward: Function | str | Reward | None = None,
     ) -> None:
-        """Of `config`, with its reward, or with `reward`: a function of the columns, or a name of `REWARDS`.
+        """An environment of `config`, with its reward, or with `reward`.
 
-        Raises UsageError for a configuration, a scenario, a reward or a `render_mode` that cannot be.
+        `reward` is a function of the columns, or a name of `REWARDS`. Raises UsageError for a
+        configuration, a scenario, a reward or a `render_mode` that cannot be.
         """
         self.render_mode = mode_of(render_mode, self.metadata["render_modes"])
         self.config = config

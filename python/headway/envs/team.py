@@ -1,7 +1,8 @@
-"""All flows of a network, tuned by one or several agents: PettingZoo, and many of them at once for a learner.
+"""All flows of a network, tuned by one or several agents.
 
-A flow decides once in a period, at the ticks of a clock that all flows share. It sees a table: its own row first,
-then those of the other flows that its agent has, as many as there is room for ("BBR tuner", section IV-A).
+They are for PettingZoo, and many networks at once for a learner. A flow decides once in a period,
+at the ticks of a clock that all flows share. It sees a table: its own row first, then those of the
+other flows that its agent has, as many as there is room for ("BBR tuner", section IV-A).
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ Array = np.ndarray[Any, Any]
 class HeadwayTunerEnv(Uncopied, ParallelEnv[str, Array, Any]):
     """The flows of one network as PettingZoo agents, each with the table that its tuner sees.
 
-    **Agents** `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, for as long as an episode lasts;
-    one that is not there sees zeros, is rewarded 0, and does not act (`info["dt"]` is 0). **Observation** `Box(rows
-    x features)`: the flow's own row, then those of `companions`, zeros where there are no more; where there are
-    too many, a sample of them without replacement, drawn from the episode's seed. **Action** as the agent's spec
-    has it. **Reward**: of every flow that is there the mean of all of theirs (the team's, section III-A).
+    **Agents** `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, for as long as an
+    episode lasts; one that is not there sees zeros, is rewarded 0, and does not act (`info["dt"]`
+    is 0). **Observation** `Box(rows x features)`: the flow's own row, then those of `companions`,
+    zeros where there are no more; where there are too many, a sample of them without replacement,
+    drawn from the episode's seed. **Action** as the agent's spec has it. **Reward**: of every flow
+    that is there the mean of all of theirs (the team's, section III-A).
     """
 
     metadata = {"name": "headway_tuner_v0", "render_modes": []}  # noqa: RUF012
@@ -113,12 +115,13 @@ class HeadwayTunerEnv(Uncopied, ParallelEnv[str, Array, Any]):
 
 
 class HeadwayTeamVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
-    """Many `HeadwayTunerEnv`s at once, a place for each flow of each: what one policy for all flows learns from.
+    """Many `HeadwayTunerEnv`s at once, with a place for each flow of each.
 
-    Places are simulation by simulation. Observations, actions and rewards are those of `HeadwayTunerEnv`; `info`
-    has every column of `COLUMNS` as an array (0 where a flow is not there). All places of a simulation end
-    together, and begin again in the same step, as those of `HeadwayVectorEnv` do. Simulation i of seed s runs the
-    episodes of the generator seeded with (s, i).
+    One policy for all flows learns from them. Places are simulation by simulation. Observations,
+    actions and rewards are those of `HeadwayTunerEnv`; `info` has every column of `COLUMNS` as an
+    array (0 where a flow is not there). All places of a simulation end together, and begin again in
+    the same step, as those of `HeadwayVectorEnv` do. Simulation i of seed s runs the episodes of
+    the generator seeded with (s, i).
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
@@ -190,7 +193,10 @@ class HeadwayTeamVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         return seen, rewards, np.zeros_like(ended), ended, info
 
     def _one(self, simulation: HeadwayTunerEnv, answers: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """A step of one: what is seen, what was seen last, rewards, ends and measurements of its flows."""
+        """A step of one environment.
+
+        It has what is seen, what was seen last, rewards, ends and measurements of its flows.
+        """
         actions = dict(zip(self._names, answers, strict=True))
         tables, rewards, _, truncated, infos = simulation.step(actions)
         seen = final = self._stacked(tables)

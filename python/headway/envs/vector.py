@@ -30,13 +30,17 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 ENDS: dict[int, str] = dict(_native.ends())
-"""Why an episode has ended. `done`: the flow has sent all that it had to send, which is its termination. The others
-are truncations: as many decisions as the configuration allows, the end of the simulated time, no decision for
-`patience_s`, and a simulation that cannot go on (`failure` in the infos says why, with its scenario and seed)."""
+"""Why an episode has ended. `done`: the flow has sent all that it had to send, which is its
+termination. The others are truncations: as many decisions as the configuration allows, the end of
+the simulated time, no decision for `patience_s`, and a simulation that cannot go on (`failure` in
+the infos says why, with its scenario and seed)."""
 
 
 def seed_of(seed: Any) -> int:
-    """A seed of any size as the core takes it: below 2**64 it is itself, others are hashed. Raises UsageError."""
+    """A seed of any size as the core takes it: below 2**64 it is itself, others are hashed.
+
+    Raises UsageError.
+    """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise UsageError(f"seed: {seed!r} is not a whole number from 0 on")
     number = int(seed)
@@ -122,26 +126,27 @@ ENVIRONMENT_BYTES = 110_000
 
 
 class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
-    """Thousands of simulated networks in one process, each with one flow whose congestion control learns.
+    """Thousands of simulated networks in one process.
 
-    **Observation** `Box(num_envs, history x features)`, float32: the agent's features of the last intervals, the
-    oldest first, normalised and clipped as its spec says; zeros where there has been no interval yet.
-    **Action** `Discrete(choices)` or `Box(-limit, limit, (num_envs, 1))`, float32, as the agent's spec has it: an
-    index, or a value that is clipped to the limit. An agent whose clock is `chosen` has a second value, from -1 to
-    1: how long the interval that begins is to last.
-    **Reward** float64, by the configuration's `[reward]`, from what was measured between two decisions.
-    **Step**: each simulation runs from its flow's decision to the next one, for as long as its clock says:
-    `info["dt"]` (`dt_s`) is how many simulated seconds that was. `info` has every column of `COLUMNS` as an array
-    of float64 of the step that was taken, also where that ended an episode.
-    **Episode**: begins at the first decision of a flow in a scenario that its seed draws, and ends as `ENDS` says.
-    `autoreset_mode` says when the next begins, as Gymnasium has it (`metadata["autoreset_mode"]`).
-    `SAME_STEP`: in the step that ended the last. `info["final_obs"]` and `info["final_info"]` (all
-    of its columns, and `end`) tell of those where `info["_final_obs"]` is true.
-    `NEXT_STEP`: in the next step. That one ignores the environment's action, and returns the first
-    observation, reward 0 and no end. Its columns are 0 in `info`, and their masks (`_dt`, ...) false.
-    `DISABLED`: at `reset(options={"reset_mask": mask})`.
-    In these two `info["end"]` says why an episode has ended, where `info["_end"]` is true.
-    **Seeds**: environment i with seed s runs the episodes (s, i, 0), (s, i, 1), ... Nothing else decides what
+    Each has one flow whose congestion control learns. **Observation**
+    `Box(num_envs, history x features)`, float32: the agent's features of the last intervals, the
+    oldest first, normalised and clipped as its spec says; zeros where there has been no interval
+    yet. **Action** `Discrete(choices)` or `Box(-limit, limit, (num_envs, 1))`, float32, as the
+    agent's spec has it: an index, or a value that is clipped to the limit. An agent whose clock is
+    `chosen` has a second value, from -1 to 1: how long the interval that begins is to last.
+    **Reward** float64, by the configuration's `[reward]`, from what was measured between two
+    decisions. **Step**: each simulation runs from its flow's decision to the next one, for as long
+    as its clock says: `info["dt"]` (`dt_s`) is how many simulated seconds that was. `info` has
+    every column of `COLUMNS` as an array of float64 of the step that was taken, also where that
+    ended an episode. **Episode**: begins at the first decision of a flow in a scenario that its
+    seed draws, and ends as `ENDS` says. `autoreset_mode` says when the next begins, as Gymnasium
+    has it (`metadata["autoreset_mode"]`). `SAME_STEP`: in the step that ended the last.
+    `info["final_obs"]` and `info["final_info"]` (all of its columns, and `end`) tell of those where
+    `info["_final_obs"]` is true. `NEXT_STEP`: in the next step. That one ignores the environment's
+    action, and returns the first observation, reward 0 and no end. Its columns are 0 in `info`, and
+    their masks (`_dt`, ...) false. `DISABLED`: at `reset(options={"reset_mask": mask})`. In these
+    two `info["end"]` says why an episode has ended, where `info["_end"]` is true. **Seeds**:
+    environment i with seed s runs the episodes (s, i, 0), (s, i, 1), ... Nothing else decides what
     happens: not the number of environments, not the number of threads.
     """
 
@@ -165,12 +170,12 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
     ) -> None:
         """`num_envs` environments of `config`, on `threads` threads (one a core unless given).
 
-        With `copy` false, `reset` and `step` return the same arrays each time, overwritten by the next call.
-        With `render_mode` `rgb_array`, `render` gives a frame for each environment.
-        `reward` takes the place of the configuration's: a function of the columns (float64, one value for each
-        environment), or a name of `REWARDS`.
-        Raises UsageError for a configuration, a scenario, a number, a reward or a mode that cannot be, and for
-        more environments than there is free memory for.
+        With `copy` false, `reset` and `step` return the same arrays each time, overwritten by the
+        next call. With `render_mode` `rgb_array`, `render` gives a frame for each environment.
+        `reward` takes the place of the configuration's: a function of the columns (float64, one
+        value for each environment), or a name of `REWARDS`. Raises UsageError for a configuration,
+        a scenario, a number, a reward or a mode that cannot be, and for more environments than
+        there is free memory for.
         """
         num_envs = whole("num_envs", num_envs, 1, MOST_ENVIRONMENTS)
         memory.check(num_envs * ENVIRONMENT_BYTES, f"num_envs {num_envs}", "take fewer")
@@ -212,11 +217,10 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
     ) -> tuple[Array, dict[str, Any]]:
         """Begins the next episode of every environment, or where `options["reset_mask"]` is true.
 
-        The mask is an array of bool (num_envs).
-        `seed` s seeds environment i with (s, i). A sequence seeds each with (its own, 0), as a single
-        environment is. Without one, and where one of a sequence is None, environments go on with the
-        seeds they have.
-        Raises UsageError if `seed` holds no seed, or if the mask is not such an array with a True in it.
+        The mask is an array of bool (num_envs). `seed` s seeds environment i with (s, i). A
+        sequence seeds each with (its own, 0), as a single environment is. Without one, and where
+        one of a sequence is None, environments go on with the seeds they have. Raises UsageError if
+        `seed` holds no seed, or if the mask is not such an array with a True in it.
         """
         which = np.asarray((options or {}).get("reset_mask", self._all))
         if which.dtype != bool or which.shape != self._all.shape or not which.any():
@@ -314,7 +318,10 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         return array.copy() if self.copies else array
 
     def episode(self, environment: int) -> tuple[str, int] | None:
-        """The scenario and the seed of the episode that an environment is in; None before the first reset."""
+        """The scenario and the seed of the episode that an environment is in.
+
+        None before the first reset.
+        """
         return self._core.episode(environment)
 
     @property

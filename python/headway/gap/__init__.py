@@ -1,6 +1,7 @@
-"""How far the simulator is from real packets: the same runs in worlds 1 and 2, and their differences.
+"""How far the simulator is from real packets.
 
-`headway.gap(...)` makes the comparison; `help(headway.api.gap)` explains its arguments.
+The same runs are made in worlds 1 and 2, and their differences shown. `headway.gap(...)` makes the
+comparison; `help(headway.api.gap)` explains its arguments.
 
 Example:
     >>> gap = headway.gap(["newreno", "copa"], ["pantheon-default"], runs=5, seconds=30)

@@ -37,7 +37,10 @@ PANELS = (Panel("throughput_mbps", "throughput"), Panel("delay_p95_ms", "p95 del
 
 
 def figure(rows: Sequence[Row]) -> Spec:
-    """Scenarios downwards, throughput and p95 delay side by side; schemes are the lines of a panel."""
+    """Scenarios downwards, throughput and p95 delay side by side.
+
+    Schemes are the lines of a panel.
+    """
     rows = [line for row in rows for line in _lines(row)]
     scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
     schemes = list(dict.fromkeys(row["scheme"] for row in rows))
@@ -78,7 +81,10 @@ def _lines(row: Row) -> list[Row]:
 
 
 def _axis(panel: Panel, rows: Sequence[Row]) -> Spec:
-    """One for all scenarios: even within the target and by powers beyond, so that gaps of 1% and 100% are seen."""
+    """One scale for all scenarios: even within the target, and by powers beyond.
+
+    So gaps of 1% and 100% are seen.
+    """
     ends = [end for row in rows for end in _ends(row[panel.metric]["percent"])]
     low = min([1.3 * end for end in ends if end < 0] + [-1.5 * panel.target])
     high = max([1.3 * end for end in ends if end > 0] + [1.5 * panel.target])

@@ -37,14 +37,16 @@ TARGET_IN_KERNEL = {"throughput_mbps": 10.0, "delay_p95_ms": 20.0}
 TARGET_SCHEMES_IN_KERNEL = ("owl",)
 
 MET, MISSED, OPEN = "met", "missed", "open"
-"""The whole interval within the target; the whole interval beyond; or neither, so that more runs would tell."""
+"""The whole interval within the target; the whole interval beyond; or neither, so that more runs
+would tell."""
 
 Row = dict[str, Any]
 
 
 Gap = dict[str, Metric]
-"""A metric in two worlds: `sim`, `emu` or `kernel`, `difference` (the other less the simulator, of runs with the
-same seed) and `percent`: the difference of the means, of the simulator's mean; none where that is zero."""
+"""A metric in two worlds: `sim`, `emu` or `kernel`, `difference` (the other less the simulator, of
+runs with the same seed) and `percent`: the difference of the means, of the simulator's mean; none
+where that is zero."""
 
 
 def compare(
@@ -55,11 +57,12 @@ def compare(
 ) -> list[Row]:
     """A row for each scenario and scheme of which there are pairs of runs.
 
-    Pairs beyond those asked for count too, up to the first that lacks a run: a row may have more than another.
-    It has a Gap for each of METRICS, how many pairs they are from, how many emulated runs were unfit and left out,
-    why the first of them was, and what became of the target where there is one. `kernel` has the same of a learned
-    scheme in the kernel; None where there are no such runs. `guard_trips` is how often the guard took flows over,
-    of each run of a pair in which it did.
+    Pairs beyond those asked for count too, up to the first that lacks a run: a row may have more
+    than another. It has a Gap for each of METRICS, how many pairs they are from, how many emulated
+    runs were unfit and left out, why the first of them was, and what became of the target where
+    there is one. `kernel` has the same of a learned scheme in the kernel; None where there are no
+    such runs. `guard_trips` is how often the guard took flows over, of each run of a pair in which
+    it did.
     """
     rows = []
     for scenario in scenarios:
@@ -181,7 +184,10 @@ def _target(world: str, scenario: Scenario, scheme: str) -> dict[str, float]:
 
 
 def _gap(world: str, values: Sequence[tuple[float | None, float | None]], block: int) -> Gap:
-    """A metric from (simulator, `world`) pairs; where one of the two is missing the pair says nothing."""
+    """A metric from (simulator, `world`) pairs.
+
+    Where one of the two is missing the pair says nothing.
+    """
     both = [(s, r) for s, r in values if s is not None and r is not None]
     block = block_of_known(block, [s is not None and r is not None for s, r in values])
     return {

@@ -1,4 +1,7 @@
-"""docs/gap.md: what is measured goes between its markers, what a person has written around them stays."""
+"""docs/gap.md.
+
+What is measured goes between its markers. What a person has written around them stays.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,14 @@ if TYPE_CHECKING:
 
 PAGE = "gap.md"
 PICTURES = {EMU: "img/gap.svg", KERNEL: "img/gap-kernel.svg"}
-"""The page has two parts, each with a picture: of schemes that run in the emulator alone, and in the kernel too."""
+"""The page has two parts, each with a picture: of schemes that run in the emulator alone, and in
+the kernel too."""
 
 
 def publish(docs: Path, rows: Sequence[Row], command: str, notes: Sequence[str]) -> list[Path]:
-    """Writes the figures into docs/gap.md, and the pictures beside it. A part that was not measured stays.
+    """Writes the figures into docs/gap.md, and the pictures beside it.
+
+    A part that was not measured stays.
 
     Args:
         docs: The folder with gap.md.
@@ -61,7 +67,10 @@ def about(rows: Sequence[Row], command: str, notes: Sequence[str]) -> str:
 
 
 def circumstances(rows: Sequence[Row]) -> list[str]:
-    """How many runs, when, where and by which code; why some are unfit; where the guard took over: a line each."""
+    """A line each on the runs, on unfit ones, and on where the guard took over.
+
+    The first says how many runs there are, when, where and by which code they were made.
+    """
     worlds = [row for row in rows if row["pairs"] + row["unfit"]] + _in_kernel(rows)
     days = sorted({r[end][:10] for r in worlds for end in ("first", "last")})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"

@@ -32,7 +32,8 @@ SCENARIOS = (
 OF_KERNEL = ("newreno", "cubic", "bbr")
 """Without parameters these are the kernel's own in the emulator."""
 UDP_HOSTED = ("copa", "vegas", "bbr3", "vivace", "sprout")
-"""Five kinds: by delay, by delay and window, by a model, by a learner's trials, by a forecast at the receiver."""
+"""Five kinds: by delay, by delay and window, by a model, by a learner's trials, by a forecast at
+the receiver."""
 LEARNED = ("owl",)
 """What runs in the kernel itself too, where there is a headwayd."""
 OVER_UDP = "udp-"
@@ -119,15 +120,19 @@ def seeds(settings: Settings) -> list[int]:
 
 
 def all_seeds(settings: Settings) -> Iterator[int]:
-    """The seeds of all runs there could be: the first is the settings' own, others are drawn from it.
+    """The seeds of all runs there could be.
 
-    The same in both worlds; and however many are asked for, they are the first of these.
+    The first is the settings' own, and others are drawn from it. The same in both worlds; and
+    however many are asked for, they are the first of these.
     """
     return seeds_from(settings.seed)
 
 
 def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> list[Task]:
-    """All runs in a world: the first of every scenario and scheme, then the second, so that few runs show most."""
+    """All runs in a world.
+
+    The first of every scenario and scheme come first, then the second, so that few runs show most.
+    """
     found: dict[tuple[Any, ...], Task] = {}
     for seed in seeds(settings):
         for scenario in scenarios:
@@ -140,7 +145,10 @@ def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], set
 
 
 def check(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> None:
-    """Raises UsageError where a world cannot run every scheme on every scenario, or memory is too small for it."""
+    """Raises UsageError where a world cannot run every scheme on every scenario.
+
+    It does so too where memory is too small for it.
+    """
     batch = Batch(
         scenarios,
         list(dict.fromkeys(spec_in(world, scheme) for scheme in schemes)),

@@ -19,7 +19,10 @@ NOTHING = "\u2013"
 
 
 class Column(NamedTuple):
-    """A column: a metric's own values in the simulator, or its gap in absolute or relative terms."""
+    """A column: a metric's own values in the simulator, or its gap.
+
+    The gap is absolute or relative.
+    """
 
     metric: str
     title: str

@@ -1,4 +1,7 @@
-"""The forward pass of dense layers in NumPy, for what decides in Python: the core's to float rounding."""
+"""The forward pass of dense layers in NumPy, for what decides in Python.
+
+It is the core's to float rounding.
+"""
 
 from __future__ import annotations
 

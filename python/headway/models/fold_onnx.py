@@ -13,9 +13,11 @@ from headway.extras import need
 RANDOM = {"Bernoulli", "Dropout", "Multinomial"}
 """Operators that draw numbers, beside those whose names begin with Random."""
 MOST_NUMBERS = 50_000_000
-"""In a constant that is worked out: far more than a network has that decides within microseconds."""
+"""In a constant that is worked out: far more than a network has that decides within
+microseconds."""
 SHRINKS = {"Compress", "NonZero", "Unique"}
-"""Operators that make about as many numbers as they are given, or fewer: how many shows only then."""
+"""Operators that make about as many numbers as they are given, or fewer: how many shows only
+then."""
 STANDARD = {"", "ai.onnx"}
 """Names of the domain of ONNX's own operators."""
 
@@ -28,7 +30,8 @@ def titled(node: Any) -> str:
 def fold(onnx: Any, proto: Any) -> None:
     """Makes initializers of what nodes make of constants alone, such as a Transpose of weights.
 
-    PyTorch's exporter leaves such nodes in the graph with do_constant_folding=False, and some of them in any case.
+    PyTorch's exporter leaves such nodes in the graph with do_constant_folding=False, and some of
+    them in any case.
 
     Raises:
         UsageError: One of them cannot be worked out.

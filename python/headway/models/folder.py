@@ -21,7 +21,8 @@ CARD, WEIGHTS, GOLDEN = "card.toml", "weights.safetensors", "golden.npz"
 """The files of a model's folder."""
 
 TRAININGS = Path(__file__).parent / "trainings"
-"""The recipes of models that come with Headway, trained with other seeds: NAME-v1-seed-2 and so on."""
+"""The recipes of models that come with Headway, trained with other seeds: NAME-v1-seed-2 and so
+on."""
 OURS = "comes with Headway"
 """The place of a model that does."""
 
@@ -57,7 +58,10 @@ class Model:
         return sum(map(len, self.files.values()))
 
     def tensors(self) -> dict[str, Array]:
-        """The weights, by PyTorch's names and in its shapes. Raises UsageError without the package safetensors."""
+        """The weights, by PyTorch's names and in its shapes.
+
+        Raises UsageError without the package safetensors.
+        """
         from headway.extras import need
 
         tensors: dict[str, Array] = need("safetensors.numpy").load(self.files[WEIGHTS])
@@ -74,8 +78,8 @@ class Model:
 def load(name: str | Path) -> Model:
     """A model by the name of one that comes with Headway, or by its folder. Raises UsageError.
 
-    `interval-v1-seed-2` is the same recipe trained with another seed, where that comes with Headway too;
-    `interval-v1-seed-1` is `interval-v1`, which was trained with seed 1.
+    `interval-v1-seed-2` is the same recipe trained with another seed, where that comes with Headway
+    too; `interval-v1-seed-1` is `interval-v1`, which was trained with seed 1.
     """
     from headway.text import nearest
 

@@ -31,7 +31,8 @@ SHAPES = {"Identity", "Squeeze", "Unsqueeze", "Flatten", "Reshape", "Transpose",
 ASIDE = {"Shape", "Slice", "Split", "Gather", "Expand", "ConstantOfShape", "Concat"}
 """Operators that make up initial states and shapes."""
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
-"""What a graph raises whose nodes lack an input, or whose tensors have another shape than ONNX says."""
+"""What a graph raises whose nodes lack an input, or whose tensors have another shape than ONNX
+says."""
 MADE_HERE = ("format", "spec_version", "agent_hash", "weights_sha256", "golden_sha256")
 """Keys of a card that the import writes itself."""
 
@@ -39,25 +40,27 @@ MADE_HERE = ("format", "spec_version", "agent_hash", "weights_sha256", "golden_s
 def import_(graph: Path, card: Path, out: Path, output: str | None = None) -> str:
     """Writes the folder `out` of an ONNX graph and a card; returns the model's id.
 
-    The graph is a chain of Gemm, or MatMul and Add, with Tanh, Relu, LeakyRelu (0.01), Sigmoid or nothing behind
-    each, after any number of GRU or LSTM, after a mask as `to_onnx` writes it or none. What is made of constants
-    alone is one too. The golden outputs are what the graph itself makes of random observations, so a graph that
-    was misread is refused.
+    The graph is a chain of Gemm, or MatMul and Add, with Tanh, Relu, LeakyRelu (0.01), Sigmoid or
+    nothing behind each, after any number of GRU or LSTM, after a mask as `to_onnx` writes it or
+    none. What is made of constants alone is one too. The golden outputs are what the graph itself
+    makes of random observations, so a graph that was misread is refused.
 
-    Of several outputs the one whose name has `action` in it is taken; where none or several have it,
-    the first, which standard error is told. A Clip at the end, or Min and Max, is left out where it is
-    the limit of the card's action.
+    Of several outputs the one whose name has `action` in it is taken; where none or several have
+    it, the first, which standard error is told. A Clip at the end, or Min and Max, is left out
+    where it is the limit of the card's action.
 
     Args:
-        graph: The .onnx file. It may be a pipe, and `-` is standard input; its weights are then within it.
-        card: TOML with name, version and `[agent]`, and description, `[training]`, `[evaluation]` if wanted; these
-            two are left out where they are of a model with other weights. A `[net]` must be the graph's.
+        graph: The .onnx file. It may be a pipe, and `-` is standard input; its weights are then
+            within it.
+        card: TOML with name, version and `[agent]`, and description, `[training]`, `[evaluation]`
+            if wanted; these two are left out where they are of a model with other weights. A
+            `[net]` must be the graph's.
         out: The folder; nothing may be there.
         output: Which output is the action.
 
     Raises:
-        UsageError: A file cannot be read; there is no such output; the graph is something else; the loader refuses
-            the model.
+        UsageError: A file cannot be read; there is no such output; the graph is something else; the
+            loader refuses the model.
     """
     if str(graph) == str(card) == "-":
         raise UsageError("--onnx - --card -: both cannot come from standard input; give a file for one")
@@ -115,7 +118,10 @@ def _is_stream(path: Path) -> bool:
 
 
 def _of_given(said: str, out: Path, card: Path, graph: str) -> str:
-    """What the loader says of the folder that was not written, said of the files that were given."""
+    """What the loader says of the folder that was not written.
+
+    It is said of the files that were given.
+    """
     if "golden.npz: row" in said and "by the weights" in said:
         return f"{graph}: is no plain chain of layers: its outputs are not those of its weights within {TOLERANCE}"
     # The user has not seen the card's new text, so a line's number would tell nothing.
@@ -126,7 +132,7 @@ def _of_given(said: str, out: Path, card: Path, graph: str) -> str:
 
 
 def _check_width(proto: Any, net: dict[str, Any], seen: int, card: Path) -> None:
-    """Raises UsageError unless the graph takes as many numbers as an observation of the card has."""
+    """Raises UsageError unless the graph takes as many numbers as the card's observation has."""
     first = _inputs(proto)[0]
     takes = net["layers"][0]
     declared = [one.dim_value for one in first.type.tensor_type.shape.dim]
@@ -141,9 +147,9 @@ def _check_width(proto: Any, net: dict[str, Any], seen: int, card: Path) -> None
 
 
 def _with_data(onnx: Any, proto: Any, graph: Path, data: bytes) -> str:
-    """Loads weights that lie in files beside the graph; returns the SHA-256 of the graph and of those files.
+    """Loads weights that lie in files beside the graph.
 
-    Raises UsageError where one is missing.
+    Returns the SHA-256 of the graph and of those files. Raises UsageError where one is missing.
     """
     digest = hashlib.sha256(data)
     outside = onnx.external_data_helper.uses_external_data
@@ -170,9 +176,10 @@ def _with_data(onnx: Any, proto: Any, graph: Path, data: bytes) -> str:
 
 
 def _action_only(proto: Any, graph: str, wanted: str | None) -> None:
-    """Takes out what the action does not need, such as a value head. Raises UsageError for no output.
+    """Takes out what the action does not need, such as a value head.
 
-    A graph with states as further inputs has them as outputs too, and stays as it is.
+    Raises UsageError for no output. A graph with states as further inputs has them as outputs too,
+    and stays as it is.
     """
     constants = {tensor.name for tensor in proto.graph.initializer}
     outputs = {output.name: output for output in proto.graph.output}
@@ -287,7 +294,10 @@ def _inputs(proto: Any) -> list[Any]:
 
 
 def _card(path: Path) -> tuple[dict[str, Any], str | None, int]:
-    """What the card says, the hash of the weights that it was written for, and an observation's length."""
+    """What the card says, the hash of its weights, and an observation's length.
+
+    The hash is of the weights that the card was written for.
+    """
     try:
         card = tomllib.loads(_source(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -313,7 +323,10 @@ def _card(path: Path) -> tuple[dict[str, Any], str | None, int]:
 
 
 def network(proto: Any) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The graph as a card's `[net]` and its tensors. Raises UsageError where it is no such network."""
+    """The graph as a card's `[net]` and its tensors.
+
+    Raises UsageError where it is no such network.
+    """
     onnx = need("onnx")
     constants = _constants(onnx, proto)
     inputs = _inputs(proto)
@@ -402,7 +415,10 @@ class _Chain:
         return UsageError(f"{titled(node)}: {about}")
 
     def _check_shape(self, node: Any, attributes: dict[str, Any]) -> None:
-        """Raises UsageError for a Cast to what is less exact than our weights, or a Dropout that drops."""
+        """Raises UsageError for a Cast that loses precision, or a Dropout that drops.
+
+        A Cast may not lead to what is less exact than our weights.
+        """
         known = self.onnx.TensorProto
         if node.op_type == "Cast" and attributes["to"] not in {known.FLOAT, known.DOUBLE}:
             name = known.DataType.Name(attributes["to"])

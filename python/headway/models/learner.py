@@ -79,8 +79,8 @@ def write_learner(folder: str | Path, card: Mapping[str, Any], learned: str) -> 
 
     Args:
         folder: Where, such as models/rax-v2; nothing may be there.
-        card: `name`, `version` (from 1 on), `description`, `scheme`, `training`, `evaluation`. Format and hash are
-            added here.
+        card: `name`, `version` (from 1 on), `description`, `scheme`, `training`, `evaluation`.
+            Format and hash are added here.
         learned: What `headway._native.learn` gives.
 
     Raises:

@@ -14,14 +14,15 @@ from headway.models.fold_onnx import MOST_NUMBERS
 Array = np.ndarray[Any, Any]
 
 TOLERANCE = 1e-5
-"""How far outputs may be off: so much, or so large a part of the largest of them. As the loader's."""
+"""How far outputs may be off: so much, or so large a part of the largest of them. As the
+loader's."""
 
 
 def rollout(proto: Any, observations: Array) -> Array:
     """What a graph puts out for one flow's successive `observations` [n, inputs]: [n, outputs].
 
-    Inputs beyond the first are state: zeros at first, then what the outputs beyond the first were. A graph over
-    sequences without such inputs is shown them all at once.
+    Inputs beyond the first are state: zeros at first, then what the outputs beyond the first were.
+    A graph over sequences without such inputs is shown them all at once.
 
     Raises:
         UsageError: It cannot be run that way.
@@ -79,5 +80,8 @@ def rollout(proto: Any, observations: Array) -> Array:
 
 
 def _batch_first(proto: Any, name: str) -> bool:
-    """Are the axes of the input swapped before anything else, as PyTorch does for batch_first=True?"""
+    """Are the axes of the input swapped before anything else?
+
+    PyTorch does so for batch_first=True.
+    """
     return any(node.op_type == "Transpose" and name in node.input for node in proto.graph.node)

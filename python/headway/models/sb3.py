@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Layer = tuple[Array, Array, str]
-"""Weights [outputs, inputs], bias [outputs], and the activation after it, as docs/models.md names it."""
+"""Weights [outputs, inputs], bias [outputs], and the activation after it, as docs/models.md names
+it."""
 
 ACTIVATIONS = {"Tanh": "tanh", "ReLU": "relu", "Sigmoid": "sigmoid", "LeakyReLU": "leaky-relu"}
 """PyTorch's modules, and what a card calls them."""
 CONSTANT = 1e-3
-"""An input whose standard deviation was below this share of its mean, or of 1, did not vary in training."""
+"""An input whose standard deviation was below this share of its mean, or of 1, did not vary in
+training."""
 BEGUN = 1e-4
-"""Samples of mean 0 and variance 1 that the statistics of Stable-Baselines3 begin with (its RunningMeanStd)."""
+"""Samples of mean 0 and variance 1 that the statistics of Stable-Baselines3 begin with (its
+RunningMeanStd)."""
 NEUTRAL = {
     "Monitor",
     "TimeLimit",
@@ -37,23 +40,26 @@ NEUTRAL = {
 }
 """Wrappers that a model folder knows, or that change neither observations nor actions."""
 ENVIRONMENTS, STEPS = 8, 32
-"""How many observations the folder keeps: those of so many environments in so many steps."""
+"""How many observations the folder keeps: those of this many environments in this many steps."""
 
 
 def from_sb3(model: Any, env: Any, out: str | Path, description: str = "") -> str:
-    """Writes a model of Stable-Baselines3 as a model folder, which every world runs; returns the model's id.
+    """Writes a model of Stable-Baselines3 as a model folder, which every world runs.
 
-    The folder answers as `model.predict(observation, deterministic=True)` does, to the rounding of float32. It
-    needs no Stable-Baselines3. Statistics of a `VecNormalize` in `env` become part of the network, with the limit
-    `clip_obs`. One thing differs: an input that did not vary in training (standard deviation below 0.001 of the
-    mean, or of 1 if the mean is smaller) has no effect. A UserWarning names such inputs. Other wrappers that
-    change observations or actions are refused.
+    Returns the model's id. The folder answers as `model.predict(observation, deterministic=True)`
+    does, to the rounding of float32. It needs no Stable-Baselines3. Statistics of a `VecNormalize`
+    in `env` become part of the network, with the limit `clip_obs`. One thing differs: an input that
+    did not vary in training (standard deviation below 0.001 of the mean, or of 1 if the mean is
+    smaller) has no effect. A UserWarning names such inputs. Other wrappers that change observations
+    or actions are refused.
 
     Args:
-        model: PPO, A2C or DQN with an `MlpPolicy`; hidden layers of tanh, ReLU, leaky ReLU (slope 0.01) or sigmoid.
-        env: What it was trained on: an `SB3VecEnv`, a `HeadwayEnv` or Gymnasium's, or a vector environment of
-            those, in wrappers or not. It is not stepped.
-        out: Where, such as out/mine-v1: a name in small letters and a version. Nothing may be there.
+        model: PPO, A2C or DQN with an `MlpPolicy`; hidden layers of tanh, ReLU, leaky ReLU (slope
+            0.01) or sigmoid.
+        env: What it was trained on: an `SB3VecEnv`, a `HeadwayEnv` or Gymnasium's, or a vector
+            environment of those, in wrappers or not. It is not stepped.
+        out: Where, such as out/mine-v1: a name in small letters and a version. Nothing may be
+            there.
         description: One line for the card.
 
     Raises:
@@ -130,7 +136,10 @@ def _must_be_neutral(wrapper: Any) -> None:
 
 
 def _configured(base: Any) -> tuple[EnvConfig, dict[str, str | float]]:
-    """The configuration of an environment of ours, and its reward. Raises UsageError for another environment."""
+    """The configuration of an environment of ours, and its reward.
+
+    Raises UsageError for another environment.
+    """
     if hasattr(base, "environments"):
         base = base.environments
     elif getattr(base, "envs", None):
@@ -214,7 +223,10 @@ def _varied(normaliser: Any) -> Array:
 
 
 def _normalised(observations: Array, normaliser: Any) -> Array:
-    """Observations as the folder's network has them: an input that did not vary in training is at its mean."""
+    """Observations as the folder's network has them.
+
+    An input that did not vary in training is at its mean.
+    """
     if normaliser is None:
         return observations
     normal: Array = np.array(normaliser.normalize_obs(observations))
@@ -224,7 +236,10 @@ def _normalised(observations: Array, normaliser: Any) -> Array:
 
 
 def _warn_of_constants(config: EnvConfig, varied: Array) -> None:
-    """Warns, for the caller of `from_sb3`, of inputs that have no effect because they did not vary."""
+    """Warns of inputs that have no effect because they did not vary.
+
+    The warning is for the caller of `from_sb3`.
+    """
     if varied.all():
         return
     names = [feature["name"] for feature in config.spec["observation"]["features"]]

@@ -27,9 +27,10 @@ GATES = {"gru": (1, 0, 2), "lstm": (0, 3, 1, 2)}
 def export(model: Model) -> tuple[bytes, float]:
     """The graph, and the largest difference of its outputs from the golden ones.
 
-    A dense network maps `observation` [batch, inputs] to `output` [batch, outputs]. A recurrent one maps
-    `observations` [steps, batch, inputs] to `outputs` [steps, batch, outputs], and `hidden_N` (an LSTM's `cell_N`
-    too) [1, batch, units] of each layer N, zeros for a new flow, to `next_hidden_N` (`next_cell_N`).
+    A dense network maps `observation` [batch, inputs] to `output` [batch, outputs]. A recurrent one
+    maps `observations` [steps, batch, inputs] to `outputs` [steps, batch, outputs], and `hidden_N`
+    (an LSTM's `cell_N` too) [1, batch, units] of each layer N, zeros for a new flow, to
+    `next_hidden_N` (`next_cell_N`).
 
     Raises:
         UsageError: The package onnx is missing, or the network is one of whole numbers.
@@ -67,7 +68,10 @@ def _recurrent_layers(net: dict[str, Any]) -> int:
 
 
 def _mask(graph: _Graph, x: str, net: dict[str, Any], tensors: dict[str, Array], steps: bool) -> str:
-    """The inputs times what the mask makes of them: 1, or sigmoid(weight x known + bias) where known is above 0."""
+    """The inputs times what the mask makes of them.
+
+    That is 1, or sigmoid(weight x known + bias) where known is above 0.
+    """
     inputs, (features, known, masked) = net["layers"][0], (net["mask"][k] for k in ("features", "known", "masked"))
     begins = np.arange(0, inputs, features)
     # Row after row, where the masked inputs are.
@@ -162,7 +166,10 @@ class _Graph:
 
 
 def _check(proto: Any, model: Model) -> float:
-    """The largest difference from the golden outputs, over their largest, 1 at least. RunError beyond 1e-5."""
+    """The largest difference from the golden outputs, over their largest, 1 at least.
+
+    RunError beyond 1e-5.
+    """
     from headway.models.run_onnx import TOLERANCE, rollout
 
     golden = model.golden()

@@ -33,22 +33,25 @@ def write(
     tensors: Mapping[str, Array],
     golden: tuple[Array, Array],
 ) -> str:
-    """Writes a model folder, after the loader that deployment uses has checked it; returns the model's id.
+    """Writes a model folder, after the loader that deployment uses has checked it.
 
-    The folder is written under another name, checked, and renamed: it is there whole or not at all.
+    Returns the model's id. The folder is written under another name, checked, and renamed: it is
+    there whole or not at all.
 
     Args:
         folder: Where, such as models/aurora-v1; nothing may be there, as models are never changed.
-        card: `name`, `version` (from 1 on), `description`, `net` (as in docs/models.md), `agent` (an agent spec),
-            `training`, `evaluation`. Versions and hashes are added here. None is left out.
-        tensors: The weights by PyTorch's names and in its shapes, float32 or what can be made of it; of an int8
-            model int8 and int32.
-        golden: Observations `[n, inputs]`, and what the trained network makes of them: outputs `[n, outputs]`, or
-            actions `[n]`. Rows are one flow's successive decisions: a recurrent network carries its state over.
+        card: `name`, `version` (from 1 on), `description`, `net` (as in docs/models.md), `agent`
+            (an agent spec), `training`, `evaluation`. Versions and hashes are added here. None is
+            left out.
+        tensors: The weights by PyTorch's names and in its shapes, float32 or what can be made of
+            it; of an int8 model int8 and int32.
+        golden: Observations `[n, inputs]`, and what the trained network makes of them: outputs
+            `[n, outputs]`, or actions `[n]`. Rows are one flow's successive decisions: a recurrent
+            network carries its state over.
 
     Raises:
-        UsageError: Something is there already; or the loader refuses the model, such as for outputs that differ by
-            more than 1e-5.
+        UsageError: Something is there already; or the loader refuses the model, such as for outputs
+            that differ by more than 1e-5.
         RunError: It cannot be written.
     """
     return put(Path(folder), _content(card, tensors, golden), lambda beside: str(check_model(beside)["id"]))
@@ -116,7 +119,10 @@ def card_text(card: Mapping[str, Any]) -> bytes:
 
 
 def weights_file(tensors: Mapping[str, Array]) -> bytes:
-    """What `weights.safetensors` holds of these tensors, by name; the same tensors give the same bytes."""
+    """What `weights.safetensors` holds of these tensors, by name.
+
+    The same tensors give the same bytes.
+    """
     plain: dict[str, Array] = {
         name: np.ascontiguousarray(tensor, dtype=_kept(tensor)) for name, tensor in sorted(tensors.items())
     }

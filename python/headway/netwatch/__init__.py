@@ -1,1 +1,4 @@
-"""The measurement agent: what switches count becomes Owl's PNC, PNA and known share of paths (docs/netwatch.md)."""
+"""The measurement agent (docs/netwatch.md).
+
+What switches count becomes Owl's PNC, PNA and known share of paths.
+"""

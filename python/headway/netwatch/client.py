@@ -1,6 +1,7 @@
-"""Who asks a netwatch, and who listens to its stream: `for snapshot in Client(url, token=token).stream()`.
+"""A client of a netwatch, which asks it or listens to its stream.
 
-It takes nothing but Python's own library.
+For example: `for snapshot in Client(url, token=token).stream()`. It takes nothing but Python's own
+library.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ T = TypeVar("T")
 WHERE = "http://127.0.0.1:8633"
 PATIENCE_S = 5.0
 SILENCE_S = 20.0
-"""A stream on which nothing comes for so long, no comment either, is opened again."""
+"""A stream on which nothing comes for this time, no comment either, is opened again."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 5.0
 """Before a connection that was lost is tried again."""
 LARGEST = 64 << 20
@@ -44,7 +45,8 @@ class Client:
     ) -> None:
         """`ca` has the certificates to trust, else the system's do. Raises UsageError.
 
-        A token goes to loopback or by TLS, nowhere else. Blanks and ends of lines around it do not count.
+        A token goes to loopback or by TLS, nowhere else. Blanks and ends of lines around it do not
+        count.
         """
         elsewhere = UsageError(f"'{url}': not where a netwatch is; write {WHERE}")
         try:
@@ -96,8 +98,8 @@ class Client:
         """Every snapshot from now on, until `close`: a lost connection is opened again.
 
         A slow client gets newer ones: `seq` has a gap then. Ages are of when a snapshot was sent;
-        while none comes they grow, by your own clock. Raises RunError only if it is refused: a token
-        that is not known, or something else at that address.
+        while none comes they grow, by your own clock. Raises RunError only if it is refused: a
+        token that is not known, or something else at that address.
         """
         wait_s = FIRST_WAIT_S
         while not self._closed.is_set():

@@ -1,4 +1,7 @@
-"""What of a switch's counters can be believed: wraps are counted on, resets start again, lies are kept out."""
+"""What of a switch's counters can be believed.
+
+Wraps are counted on, resets start again, and lies are kept out.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from headway.netwatch.source import PortReading, Reading
 
 PROBATION = 3
-"""So many intervals in a row must be right before a switch that lied is believed again."""
+"""This many intervals in a row must be right before a switch that lied is believed again."""
 FASTEST_BPS = 100_000_000_000
 """Of a port that the topology has no link at."""
 SMALLEST_PACKET = 14
@@ -28,7 +31,7 @@ DRIFT = 0.05
 SLACK_S = 0.1
 """... but for so much, once."""
 ANCHOR_S = 60.0
-"""Drift is looked for over so long: short intervals do not show it."""
+"""Drift is looked for over this time: short intervals do not show it."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,10 @@ class Ledger:
     """The readings of one switch."""
 
     def __init__(self, line_rates: Mapping[str, int], longest_s: float) -> None:
-        """`line_rates` in bit/s by port: what counters say beyond is a lie. An interval is at most `longest_s`."""
+        """`line_rates` in bit/s by port: what counters say beyond is a lie.
+
+        An interval is at most `longest_s`.
+        """
         self._line_rates, self._longest_s = line_rates, longest_s
         self._last: Reading | None = None
         self._anchor: Reading | None = None

@@ -1,6 +1,7 @@
-"""Counters of Linux interfaces, for hosts that route: rtnetlink's binary structures, no program's text.
+"""Counters of Linux interfaces, for hosts that route.
 
-See rtnetlink(7), linux/if_link.h. The socket stays in the network namespace that it was made in.
+They come from rtnetlink's binary structures, and from no program's text. See rtnetlink(7),
+linux/if_link.h. The socket stays in the network namespace that it was made in.
 """
 
 from __future__ import annotations
@@ -151,7 +152,10 @@ class NetlinkSource:
         return f"netlink {self._switch.name}"
 
     async def run(self, sink: Sink) -> None:
-        """Reads until cancelled. Raises RunError and OSError: an interface or the namespace is gone."""
+        """Reads until cancelled.
+
+        Raises RunError and OSError: an interface or the namespace is gone.
+        """
         interfaces = await asyncio.to_thread(Interfaces, self._switch.namespace)
         try:
             due = time.monotonic()

@@ -1,7 +1,7 @@
-"""OpenFlow 1.3 port statistics as a source: os-ken in a process of its own, which writes lines of JSON.
+"""OpenFlow 1.3 port statistics as a source.
 
-In a process, because os-ken's threads cannot be ended, its settings are global, and whatever a switch sends is
-decoded there.
+os-ken runs in a process of its own, which writes lines of JSON. In a process, because os-ken's
+threads cannot be ended, its settings are global, and whatever a switch sends is decoded there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class OpenFlowSource:
     """All OpenFlow switches of a topology that are known."""
 
     def __init__(self, topology: Topology) -> None:
-        """Raises UsageError where switches would come beyond loopback without TLS, and if the port is taken."""
+        """Raises UsageError where switches would come beyond loopback without TLS.
+
+        It does so too if the port is taken.
+        """
         self._settings, self._period_s = topology.openflow, topology.period_s
         self._names = {
             switch.datapath: switch.name

@@ -1,8 +1,9 @@
 """The process that os-ken is in: asks each known switch for its ports' counters once a period.
 
-It is a controller in the slave's role (OpenFlow 1.3.5, 6.3.6): it reads, changes nothing, and no packet comes.
-A switch accepts that role only with the generation of its last election of a master, which is asked for first.
-Whatever a switch does holds up that switch alone: each has threads of its own, and one request under way at most.
+It is a controller in the slave's role (OpenFlow 1.3.5, 6.3.6): it reads, changes nothing, and no
+packet comes. A switch accepts that role only with the generation of its last election of a master,
+which is asked for first. Whatever a switch does holds up that switch alone: each has threads of its
+own, and one request under way at most.
 
 os-ken calls an app's handlers in one thread, which a queue of 128 events feeds. Closing a
 connection waits for room in that queue, and sending for room in the switch's. So neither handlers
@@ -32,7 +33,7 @@ from os_ken.ofproto import ofproto_v1_3
 
 MOST_PORTS = 4096
 GIVES_UP_AFTER_S = 15.0
-"""A switch that has not answered for so long is disconnected; it may come again."""
+"""A switch that has not answered for this time is disconnected; it may come again."""
 UNDEFINED = (1 << 64) - 1
 """As a switch's generation: there was no election yet."""
 _WRITING = threading.Lock()

@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 MOST_CONNECTIONS = 512
 MOST_OF_A_CLIENT = 128
 REQUEST_S = 5.0
-"""A connection on which no request comes, or only a part of one, is closed after one to two of these."""
+"""A connection on which no request comes, or only a part of one, is closed after one to two of
+these."""
 LARGEST_HEAD = 16 << 10
 """Bytes of a request's line and headers."""
 TAKES_NOTHING_MS = 20_000
-"""TCP_USER_TIMEOUT: what was sent and not taken for so long ends a connection, a window of zero too."""
+"""TCP_USER_TIMEOUT: what was sent and not taken for this time ends a connection, a window of zero
+too."""
 
 
 class Protocol(H11Protocol):
@@ -130,7 +132,10 @@ def run(
     rate: float = 50.0,
     tied: bool = False,
 ) -> int:
-    """Serves until SIGINT, SIGTERM or SIGHUP, or if `tied` until standard input closes. Raises UsageError."""
+    """Serves until SIGINT, SIGTERM or SIGHUP, or if `tied` until standard input closes.
+
+    Raises UsageError.
+    """
     host, port = checked(bind, cert, key, tokens)
     try:
         listening = socket.create_server(

@@ -1,4 +1,7 @@
-"""A scenario in simulated time as a source: for trying things out, and to hold the agent to the simulator."""
+"""A scenario in simulated time as a source.
+
+It is for trying things out, and to compare the agent with the simulator.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ class SimulatedSource:
     """A run of a scenario, its known switches read once a period of simulated time."""
 
     def __init__(self, network: SimulatedNetwork, period_s: float, speed: float = 1.0) -> None:
-        """`period_s` is simulated; `speed` is simulated seconds in one of ours. What is too much comes late."""
+        """`period_s` is simulated; `speed` is simulated seconds in one of ours.
+
+        What is too much comes late.
+        """
         self._network, self._period_s, self._speed = network, period_s, speed
         links = network.links
         self._ports = {

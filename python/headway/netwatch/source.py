@@ -28,7 +28,8 @@ class PortReading:
     life: int = 0
     """Another number: another port of that name, whose counters start again."""
     capacity_bps: int | None = None
-    """Of the link that goes out since the last reading, where the source knows better than the topology."""
+    """Of the link that goes out since the last reading, where the source knows better than the
+    topology."""
 
 
 @dataclass(frozen=True)
@@ -61,4 +62,7 @@ class Source(Protocol):
         """In logs and in what health says."""
 
     async def run(self, sink: Sink) -> None:
-        """Reads until cancelled, or until there is no more. Raises RunError or OSError: then it is run again."""
+        """Reads until cancelled, or until there is no more.
+
+        Raises RunError or OSError: then it is run again.
+        """

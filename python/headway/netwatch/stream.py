@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_SUBSCRIBERS = 64
 MOST_OF_A_CLIENT = 8
 PATIENCE_S = 10.0
-"""A subscriber that takes nothing for so long is dropped."""
+"""A subscriber that takes nothing for this time is dropped."""
 LAST_WORD_S = 0.5
 KEEPALIVE_S = 15.0
 """A comment says so often that the connection stands."""

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def check_pair(cert: Path | str, key: Path | str, where: str) -> None:
-    """Raises UsageError, which begins with `where`, unless the key is the certificate's and has no passphrase."""
+    """Raises UsageError unless the key is the certificate's and has no passphrase.
+
+    The error begins with `where`.
+    """
 
     def ask() -> str:
         # A service has nobody who could be asked for it.

@@ -1,4 +1,7 @@
-"""What is watched: switches, links, paths, from a TOML file or from a scenario (docs/netwatch.md)."""
+"""What is watched: switches, links and paths (docs/netwatch.md).
+
+They come from a TOML file or from a scenario.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ if TYPE_CHECKING:
 
 MOST = {"switch": 4096, "link": 16384, "path": 16384}
 MOST_SWITCHES = 64
-"""Of a path; what travels may cross so many and live."""
+"""Of a path; what travels may cross this many and live."""
 LINE_RATE = 10
-"""A link's line rate is so many times its capacity, unless told."""
+"""A link's line rate is this many times its capacity, unless told."""
 SHORTEST_S, LONGEST_S = 0.05, 3600.0
 NOBODY = "0.0.0.0/32"
 LISTEN = "127.0.0.1:6653"
@@ -71,7 +74,10 @@ class Path:
 
 @dataclass(frozen=True)
 class OpenFlow:
-    """Where switches come to; with a key and certificates they come by TLS and have to show theirs."""
+    """Where switches come to.
+
+    With a key and certificates they come by TLS and have to show theirs.
+    """
 
     listen: str = LISTEN
     key: str | None = None

@@ -36,7 +36,10 @@ class OnPath:
 
 @dataclass(frozen=True)
 class PathState:
-    """Owl's three features of a path (Sacco et al., INFOCOM 2021, section IV), and what stands behind them."""
+    """Owl's three features of a path, and what stands behind them.
+
+    See Sacco et al., INFOCOM 2021, section IV.
+    """
 
     name: str
     source: str
@@ -44,7 +47,8 @@ class PathState:
     destination: str
     """Prefix of those whom it leads to."""
     pnc: float
-    """Partial network congestion, packets a second; 0 while nothing is known, as a masked feature."""
+    """Partial network congestion, packets a second; 0 while nothing is known, as a masked
+    feature."""
     pna: float
     """Partial network availability, 0 to 1; 0 while nothing is known."""
     known: float
@@ -228,7 +232,10 @@ class Watch:
     def _ports(
         self, name: str, port_on_path: str | None
     ) -> list[tuple[tuple[int, int, int, int, int], tuple[int, int, int, int, int], int | None]]:
-        """A switch's ports as `network_view` takes them: only the link on the path has a capacity."""
+        """A switch's ports as `network_view` takes them.
+
+        Only the link on the path has a capacity.
+        """
         return [
             (
                 interval.before,

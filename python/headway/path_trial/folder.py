@@ -118,7 +118,7 @@ class TrialFolder:
         return dict((self.facts or {}).get("failures", {}))
 
     def looks(self, rounds: int) -> int:
-        """How often results are shown, this time included, if there are now so many rounds.
+        """How often results are shown, this time included, if there are now this many rounds.
 
         Results of the same rounds are the same, and count once.
         """

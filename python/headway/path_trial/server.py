@@ -40,7 +40,7 @@ class Limits:
     drain_s: float = 60.0
     """So much later its last byte has to be there."""
     silence_s: float = wire.SILENCE_S
-    """Without a byte for so long, a transfer ends."""
+    """Without a byte for this time, a transfer ends."""
     bytes: int = 1 << 37
     """Of a transfer; 137 GB are 60 s at 18 Gbit/s."""
 

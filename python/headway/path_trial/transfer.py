@@ -210,7 +210,7 @@ def _connected(address: tuple[str, int], look: Callable[[], None]) -> socket.soc
 
 
 def _fill(connection: socket.socket, seconds: float, look: Callable[[], None]) -> list[Look]:
-    """Sends for so many seconds, and looks at the socket at even times, first and last of all."""
+    """Sends for this many seconds, and looks at the socket at even times, first and last of all."""
     connection.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT)
     connection.setblocking(False)
     poll = polling.poll()

@@ -35,7 +35,7 @@ SHOWN = (
 )
 """The means that are shown of each scheme."""
 MANY = 1000
-"""Beyond so many rounds it is only said that more may be needed."""
+"""Beyond this many rounds it is only said that more may be needed."""
 HELD_BACK = 0.1
 """From this share of its time on, what holds a transfer back is worth a warning."""
 HOLDS_BACK = {
@@ -69,7 +69,8 @@ class Summary(TypedDict):
     rounds: int
     """Whole ones: those in which every scheme has sent."""
     results: list[dict[str, Any]]
-    """A row for each scheme: `scheme`, `rounds`, and each of SHOWN with its mean and its interval."""
+    """A row for each scheme: `scheme`, `rounds`, and each of SHOWN with its mean and its
+    interval."""
     verdicts: list[VerdictRow]
     notes: list[str]
     """What makes verdicts doubtful, a line each."""
@@ -83,7 +84,8 @@ class Verdict(NamedTuple):
     measure: Measure
     rounds: int
     difference: Metric
-    """How far the scheme lies above the other, in the measure's unit, with the interval that was judged."""
+    """How far the scheme lies above the other, in the measure's unit, with the interval that was
+    judged."""
     zone: Zone
     sentence: str
 
@@ -209,10 +211,11 @@ def _sentence(
 
 
 def _enough(measure: Measure, both: Both) -> int | None:
-    """The least number of rounds, beyond those made, whose interval leaves 0 or fits in the margin; at most MANY.
+    """The least number of further rounds whose interval leaves 0 or fits in the margin.
 
-    It is that of rounds like these: the interval narrows with the root of their number. Where most
-    rounds are alike, it is at least as wide as the rounds that may differ make it.
+    They are beyond those made. It is at most MANY. It is that of rounds like these: the interval
+    narrows with the root of their number. Where most rounds are alike, it is at least as wide as
+    the rounds that may differ make it.
     """
     found, rounds = measure.difference(both), len(both.first)
     if found["mean"] is None or found["ci95"] is None:

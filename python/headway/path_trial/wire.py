@@ -26,7 +26,7 @@ PORT = 8634
 MOST_LINE = 1024
 """Bytes of a line."""
 SILENCE_S = 30.0
-"""A transfer whose client sends nothing for so long ends: so long a client that left holds it."""
+"""A transfer whose client sends nothing for this time ends. A client that left holds it as long."""
 LOOK_S = 0.2
 """Who waits looks so often whether he is to end."""
 

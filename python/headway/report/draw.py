@@ -1,6 +1,7 @@
-"""Draws charts, in a process of its own: where V8 cannot have its memory, it ends the process that it is in.
+"""Draws charts, in a process of its own.
 
-A line of JSON is a chart. The answer is a line, `done BYTES` and the picture after it, or `failed WHY`.
+Where V8 cannot have its memory, it ends the process that it is in. A line of JSON is a chart. The
+answer is a line, `done BYTES` and the picture after it, or `failed WHY`.
 """
 
 import json

@@ -30,7 +30,8 @@ def families(scenarios: Sequence[Mapping[str, Any]]) -> list[Family]:
     """The sweeps with at least two scenarios here, whose values have units of one kind.
 
     Args:
-        scenarios: As the facts of a bench have them; `name` ends in =VALUE where there is a `sweep`.
+        scenarios: As the facts of a bench have them; `name` ends in =VALUE where there is a
+            `sweep`.
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for scenario in scenarios:

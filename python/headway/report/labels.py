@@ -36,10 +36,10 @@ def place(
     size: tuple[int, int],
     written: Sequence[Box] = (),
 ) -> list[tuple[str, float, float] | None]:
-    """For each label its alignment (left, right, center) and offset (dx, dy) from its point; None for no room.
+    """For each label its alignment (left, right, center) and offset from its point.
 
-    Greedy: labels in turn take the position inside a plot of `size` that covers no other label and no point,
-    and least of what else is drawn.
+    The offset is (dx, dy). None for no room. Greedy: labels in turn take the position inside a plot
+    of `size` that covers no other label and no point, and least of what else is drawn.
 
     Args:
         texts: The labels.

@@ -28,9 +28,10 @@ class Axis:
 
     @staticmethod
     def over(title: str, values: Sequence[float], *, log_above: float = float("inf")) -> "Axis":
-        """From zero to the largest value; logarithmic where that is more than `log_above` times the smallest.
+        """From zero to the largest value.
 
-        Where zero occurs, such an axis begins there and is linear up to one.
+        The scale is logarithmic where that is more than `log_above` times the smallest. Where zero
+        occurs, such an axis begins there and is linear up to one.
         """
         positive = [v for v in values if v > 0]
         low, high = (min(positive), max(positive)) if positive else (0.0, 1.0)
@@ -120,7 +121,10 @@ def share_panel(look: Style, shares: Sequence[Line], end: float) -> Spec:
 
 
 def overlay(lines: Sequence[tuple[Style, Line, Sequence[Line]]], y: Axis, end: float) -> Spec:
-    """One quantity of all schemes; single flows are thin. Markers tell lines apart that colours do not."""
+    """One quantity of all schemes; single flows are thin.
+
+    Markers tell lines apart that colours do not.
+    """
     at = {"x": _time(end), "y": y.encode("y")}
     return _panel(_told_apart(lines, at, "linear"), OVERLAY)
 
@@ -169,7 +173,10 @@ def _marker(look: Style, size: int) -> Spec:
 
 
 def sweep(lines: Sequence[tuple[Style, Sequence[tuple[float, float, float, float]]]], x: Axis, y: Axis) -> Spec:
-    """A metric over the swept value, its 95% interval as a band; a line's points are (value, mean, low, high)."""
+    """A metric over the swept value, its 95% interval as a band.
+
+    A line's points are (value, mean, low, high).
+    """
     values = sorted({v for _, points in lines for v, *_ in points})
     # As they are: an axis would round its labels to the distance of its ticks.
     written = {"values": values, "labelExpr": "format(datum.value, '~g')", "labelOverlap": True}

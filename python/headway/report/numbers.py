@@ -5,7 +5,11 @@ from typing import Any, NamedTuple
 
 
 class Column(NamedTuple):
-    """A column: which metric, under which title and unit, times which scale, and whether more of it is better."""
+    """A column of numbers.
+
+    It says which metric, under which title and unit, times which scale, and whether more of it is
+    better.
+    """
 
     metric: str
     title: str
@@ -85,7 +89,10 @@ LOPSIDED = 1.25
 
 
 def spread(low: float, high: float, mean: float) -> str:
-    """An interval in few characters: half of it after a \u00b1, or its ends where its sides differ."""
+    """An interval in few characters.
+
+    It is half of it after a \u00b1, or its ends where its sides differ.
+    """
     below, above = margin(mean - low, mean), margin(high - mean, mean)
     sides = sorted((abs(mean - low), abs(high - mean)))
     if below == above or sides[1] <= LOPSIDED * sides[0]:
@@ -95,7 +102,10 @@ def spread(low: float, high: float, mean: float) -> str:
 
 
 def cell(metric: Mapping[str, Any], scale: float, shown: str = "{}") -> str:
-    """A mean and its interval, times `scale`, for a table; `shown` has the interval in it. A dash if unknown."""
+    """A mean and its interval, times `scale`, for a table; `shown` has the interval in it.
+
+    A dash if unknown.
+    """
     if metric["mean"] is None:
         return "\u2013"
     mean = metric["mean"] * scale

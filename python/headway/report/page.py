@@ -22,7 +22,8 @@ MOST_POINTS = 150_000
 LINES_A_SERIES = 7
 """How often a series is drawn: its rate, delay, share, and the traces on demand."""
 MOST_PAIRS = 120
-"""The most pairs of scheme and scenario whose series are drawn; scenarios outside sweeps come first."""
+"""The most pairs of scheme and scenario whose series are drawn; scenarios outside sweeps come
+first."""
 NAMED = 6
 """More schemes or scenarios than these are counted in the title."""
 BINS = 40, 280
@@ -30,7 +31,10 @@ BINS = 40, 280
 
 
 def page(bench: Bench, tell: Tell = silent) -> str:
-    """The report of a bench as HTML. The same bench gives the same bytes. `tell` is told how far it is."""
+    """The report of a bench as HTML.
+
+    The same bench gives the same bytes. `tell` is told how far it is.
+    """
     facts = bench.facts
     style = styles([row["scheme"] for row in bench.rows])
     swept = families(bench.facts["scenarios"])

@@ -1,4 +1,7 @@
-"""Throughput against delay, or against loss: one point a scheme, with the region in which its means lie."""
+"""Throughput against delay, or against loss.
+
+There is one point a scheme, with the region in which its means lie.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -45,9 +48,9 @@ def throughput_against_delay(
     *,
     from_zero: bool = True,
 ) -> Spec:
-    """Mean throughput over mean p95 delay, delay growing to the left: better is up and to the right.
+    """Mean throughput over mean p95 delay, with delay growing to the left.
 
-    What an interval has beyond an axis is cut off at its end.
+    So better is up and to the right. What an interval has beyond an axis is cut off at its end.
 
     Args:
         rows: Rows of one scenario, as `summarise` makes them.
@@ -56,8 +59,8 @@ def throughput_against_delay(
         title: Stands above the chart.
         size: Of the plot, in pixels.
         across: Replaces delay; `regions` are then of it.
-        from_zero: Whether the throughput's axis begins at 0. If not, it does so only if that shows the
-            schemes apart; else its title says that it does not.
+        from_zero: Whether the throughput's axis begins at 0. If not, it does so only if that shows
+            the schemes apart; else its title says that it does not.
     """
     there = (row for row in rows if row[across.metric]["mean"] is not None)
     points = [_point(row, style[row["scheme"]].name, across, regions.get(row["scheme"])) for row in there]
@@ -221,8 +224,8 @@ def _marker(p: Row, look: Style, x: Spec, y: Spec, area: float) -> list[Spec]:
 def _capacity(rows: Sequence[Row]) -> float | None:
     """The mean capacity in Mbit/s from which utilisation is computed.
 
-    Throughput counts from the first arrival and utilisation from the flow's begin, so that each row says somewhat
-    too much; least the one whose data came first.
+    Throughput counts from the first arrival and utilisation from the flow's begin, so that each row
+    says somewhat too much; least the one whose data came first.
     """
     both = [(row["throughput_mbps"]["mean"], row["utilisation"]["mean"]) for row in rows]
     return min((float(rate / share) for rate, share in both if rate and share), default=None)
@@ -265,7 +268,10 @@ def _label(
     capacity: float | None,
     size: tuple[int, int],
 ) -> None:
-    """Gives each point the place of its label: alignment, dx and dy in pixels; None for no label."""
+    """Gives each point the place of its label: alignment, dx and dy in pixels.
+
+    None for no label.
+    """
     scale = math.log if log else float
     low, high = scale(x_domain[0]), scale(x_domain[1])
     bottom, top = y_domain

@@ -89,7 +89,10 @@ def scenario_section(c: Content, level: int = 2) -> str:
 
 
 def overview(contents: Sequence[Content]) -> str:
-    """Throughput against delay of each of these scenarios, in small charts; nothing if they are too many."""
+    """Throughput against delay of each of these scenarios, in small charts.
+
+    There are none if the scenarios are too many.
+    """
     if not 1 < len(contents) <= MOST_SMALL:
         return ""
     figures = []

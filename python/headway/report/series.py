@@ -33,7 +33,10 @@ def bin_s(series: Series) -> float:
 
 
 def line(series: Series, column: str, most: int) -> Line:
-    """A column over time to the end of its last bin: at most `most` points, each the mean of neighbouring bins."""
+    """A column over time to the end of its last bin.
+
+    It has at most `most` points, each the mean of neighbouring bins.
+    """
     times, values = series["time_s"], series.get(column) or []
     if not any(v is not None for v in values):
         return []
@@ -70,7 +73,10 @@ def fairness(flows: Sequence[Series], most: int) -> Line:
 
 
 def distribution(series: Series, column: str, most: int) -> Line:
-    """For values of a column, the share of bins that have at most that value; bins without any do not count."""
+    """For values of a column, the share of bins that have at most that value.
+
+    Bins without any do not count.
+    """
     values = sorted(v for v in series.get(column) or [] if v is not None)
     if not values:
         return []

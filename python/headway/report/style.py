@@ -1,8 +1,8 @@
 """One colour and one marker a scheme: the same in every chart and in every report.
 
-Colours follow Okabe and Ito's ("Color Universal Design", 2008) less yellow, moved so far that any two stay
-apart under the three colour blindnesses and all reach a contrast of 3:1 on their paper; tests/test_style.py
-measures both. The marker says the same once more, for print in grey.
+Colours follow Okabe and Ito's ("Color Universal Design", 2008) less yellow, moved so far that any
+two stay apart under the three colour blindnesses and all reach a contrast of 3:1 on their paper;
+tests/test_style.py measures both. The marker says the same once more, for print in grey.
 """
 
 import zlib
@@ -99,9 +99,10 @@ class Style:
 def styles(schemes: Sequence[str]) -> dict[str, Style]:
     """A style for each scheme, all different as long as there are looks left.
 
-    The scheme alone decides: a known one has a look of its own, another name one drawn from its letters, and
-    with parameters it keeps the name's colour under a marker drawn from the parameters. Only where two such
-    drawn looks meet in one report does the later in alphabetical order take the next free one.
+    The scheme alone decides: a known one has a look of its own, another name one drawn from its
+    letters, and with parameters it keeps the name's colour under a marker drawn from the
+    parameters. Only where two such drawn looks meet in one report does the later in alphabetical
+    order take the next free one.
     """
     taken: set[Look] = set()
     looks = {}
@@ -146,7 +147,10 @@ def _look(scheme: str) -> Look:
 
 
 def _from(look: Look) -> list[Look]:
-    """All looks, from this one on: first the other markers of its colour, then the other colours."""
+    """All looks, from this one on.
+
+    First come the other markers of its colour, then the other colours.
+    """
     colours, markers = list(COLOURS), list(MARKERS)
     c, m = colours.index(look[0]), markers.index(look[1])
     return [(a, b) for a in colours[c:] + colours[:c] for b in markers[m:] + markers[:m]]

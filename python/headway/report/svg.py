@@ -58,8 +58,8 @@ FROM_PAGE = ("font-family", "stroke-miterlimit")
 def svg(spec: Spec, label: str = "") -> str:
     """The chart as SVG text that takes its font from the page.
 
-    What a mark's description says shows when the pointer rests on it, without a script. The marks of a layer
-    whose name is `k3-...` get the class k3.
+    What a mark's description says shows when the pointer rests on it, without a script. The marks
+    of a layer whose name is `k3-...` get the class k3.
 
     Args:
         spec: The chart.
@@ -176,7 +176,10 @@ def _forget(drawer: subprocess.Popen[bytes]) -> str:
 
 
 def _shorter(path: str) -> str:
-    """A path of straight lines without points that stand on the way, each line in its shortest spelling."""
+    """A path of straight lines without points that stand on the way.
+
+    Each line is in its shortest spelling.
+    """
     if not re.fullmatch(r"[ML][-\d.,MLZ]*", path):
         return path
     parts: list[str] = []

@@ -119,7 +119,10 @@ def flows(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
 
 
 def compared(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
-    """One row a scheme: how far it lies above another in the same runs, and what that says of it."""
+    """One row a scheme.
+
+    It says how far the scheme lies above another in the same runs, and what that says of it.
+    """
     shown = [m for m in MEASURES if any(m.metric in row["against"] for row in rows)]
     body = []
     for row in rows:
@@ -155,8 +158,8 @@ def over_scenarios(
 ) -> str:
     """Schemes against scenarios, for a choice of the reader's.
 
-    The first choice is throughput and delay together, as differences from the scheme of `--against` if there is
-    one. The others are one metric each, whose `leaders` are marked.
+    The first choice is throughput and delay together, as differences from the scheme of `--against`
+    if there is one. The others are one metric each, whose `leaders` are marked.
     """
     found = {(row["scheme"], row["scenario"]): row for row in rows}
     columns = [c for name in SUMMARY for c in COLUMNS if c.metric == name]

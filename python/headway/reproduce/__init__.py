@@ -1,6 +1,7 @@
-"""Makes a paper's figures again and judges its claims by them: one module per paper, one function per figure.
+"""Makes a paper's figures again and judges its claims by them.
 
-`headway.reproduce(...)` does it; `help(headway.api.reproduce)` explains its arguments.
+There is one module per paper, and one function per figure. `headway.reproduce(...)` does it;
+`help(headway.api.reproduce)` explains its arguments.
 
 Example:
     >>> made = headway.reproduce("rax", "fig8", quick=True)

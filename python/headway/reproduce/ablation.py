@@ -42,9 +42,10 @@ def trainings(lab: Lab, of: str, name: str) -> list[Path]:
 
 
 def _differs(folder: Path, of: str, name: str) -> str | None:
-    """What an ablation was trained with that has changed; a folder without a card is the loader's to refuse.
+    """What an ablation was trained with that has changed.
 
-    What a feature or the rule means is code, and not seen here: the card has its version.
+    A folder without a card is the loader's to refuse. What a feature or the rule means is code, and
+    not seen here: the card has its version.
     """
     try:
         trained = tomllib.loads((folder / "card.toml").read_text(encoding="utf-8-sig"))["training"]

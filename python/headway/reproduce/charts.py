@@ -41,14 +41,20 @@ def recoloured(svg: str) -> str:
 
 
 def looks_of(labels: Sequence[str], neutral: Sequence[str] = ()) -> dict[str, Style]:
-    """How each label of a figure is drawn, the same in all its panels; those of `neutral` in grey."""
+    """How each label of a figure is drawn, the same in all its panels.
+
+    Those of `neutral` are grey.
+    """
     looks = styles([label for label in labels if label not in neutral])
     grey = {label: Style(SOFT, MARKERS["square"], label, f"n{k}") for k, label in enumerate(neutral)}
     return {label: looks.get(label) or grey[label] for label in dict.fromkeys([*labels, *neutral])}
 
 
 def chosen(looks: Mapping[str, Look]) -> dict[str, Style]:
-    """How labels are drawn that are no schemes: colour and marker by their names in the report's style."""
+    """How labels are drawn that are no schemes.
+
+    Colour and marker go by their names in the report's style.
+    """
     return {
         label: Style(COLOURS[colour][0], MARKERS[marker], label, f"c{k}")
         for k, (label, (colour, marker)) in enumerate(looks.items())
@@ -56,7 +62,7 @@ def chosen(looks: Mapping[str, Look]) -> dict[str, Style]:
 
 
 def titled(panels: Sequence[tuple[str, Spec]], looks: Mapping[str, Style] | None = None, columns: int = 3) -> Spec:
-    """Panels with their titles, so many in a row, above a legend."""
+    """Panels with their titles, this many in a row, above a legend."""
     named = [
         panel | {"title": {"text": title, "fontSize": 12, "offset": 6}} if title else panel
         for title, panel in _apart(panels)
@@ -136,7 +142,8 @@ def over(
 def _domain(spans: Sequence[Sequence[float]], zero: bool) -> tuple[float, float]:
     """From the least to the largest that is to be seen of (mean, low, high).
 
-    An interval of two or three runs may be many times as wide as what the figure is about: it is cut.
+    An interval of two or three runs may be many times as wide as what the figure is about: it is
+    cut.
     """
     least, most = min(mean for mean, *_ in spans), max(mean for mean, *_ in spans)
     least = min(0.0, least) if zero else least
@@ -238,7 +245,10 @@ def over_time(
 
 
 def cells_at(rows: Sequence[str], columns: Sequence[str]) -> Spec:
-    """Where cells with `r`, their row, and `c`, their column, stand; titles of columns are above."""
+    """Where cells with `r`, their row, and `c`, their column, stand.
+
+    Titles of columns are above.
+    """
     return {
         "x": {
             "field": "c",

@@ -1,17 +1,19 @@
 """A sentence of a paper, what is measured for it here, and whether it holds.
 
-A claim has levels: the networks, rivals or sizes that its sentence speaks of. Each level has an estimate with an
-interval, and lies in a zone. The zones decide the claim, by these rules:
+A claim has levels: the networks, rivals or sizes that its sentence speaks of. Each level has an
+estimate with an interval, and lies in a zone. The zones decide the claim, by these rules:
 
-- It *holds* if every level is as claimed at 95%. Where the sentence says "more" or "less", a level is as claimed
-  beyond a stated margin. Levels that are surely not the opposite do no harm as long as another one is as claimed
-  (at 1 - 0.05/n of n levels), unless the sentence says more of each level: "consistently", "whatever the length".
-- It *does not hold* if any level lies elsewhere. Of many levels that are equal in truth one is bound to, so the
-  intervals of this side are widened (Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979). Nor
-  does it hold if the sentence says "more" and surely no level is more by the margin.
+- It *holds* if every level is as claimed at 95%. Where the sentence says "more" or "less", a level
+  is as claimed beyond a stated margin. Levels that are surely not the opposite do no harm as long
+  as another one is as claimed (at 1 - 0.05/n of n levels), unless the sentence says more of each
+  level: "consistently", "whatever the length".
+- It *does not hold* if any level lies elsewhere. Of many levels that are equal in truth one is
+  bound to, so the intervals of this side are widened (Holm, "A Simple Sequentially Rejective
+  Multiple Test Procedure", 1979). Nor does it hold if the sentence says "more" and surely no level
+  is more by the margin.
 - Else it is *open*.
-- Where it is enough that some of the levels are as claimed, intervals are widened on both sides (partial
-  conjunctions: Benjamini and Heller, Biometrics 64, 2008).
+- Where it is enough that some of the levels are as claimed, intervals are widened on both sides
+  (partial conjunctions: Benjamini and Heller, Biometrics 64, 2008).
 """
 
 from __future__ import annotations
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
 ERROR = 0.05
 """The probability with which a verdict may be wrong."""
 PERCENT, INDEX, POINTS = 1.0, 0.01, 0.1
-"""Margins in %, in Jain's index and in points of loss: a smaller difference counts as equal (decision 46)."""
+"""Margins in %, in Jain's index and in points of loss: a smaller difference counts as equal
+(decision 46)."""
 RELATIVE = 0.01
-"""In other units a small difference is this share of the number or of its limit, whichever is larger."""
+"""In other units a small difference is this share of the number or of its limit, whichever is
+larger."""
 
 
 TIMES = {"s": 0.1, "ms": 1.0}
@@ -103,17 +107,24 @@ class Aim:
     margin: float | None = None
     """For claims of more (low 0) or less (high 0): a smaller difference counts as equal."""
     small: float | None = None
-    """A small difference in the estimate's unit, which the rule of three takes where there is no margin."""
+    """A small difference in the estimate's unit, which the rule of three takes where there is no
+    margin."""
     relative: bool = False
     """Is a small difference instead the share `RELATIVE` of the number or of its limit?"""
 
     def __post_init__(self) -> None:
-        """Raises ValueError where nothing says what a small difference is: samples that are alike would decide."""
+        """Raises ValueError where nothing says what a small difference is.
+
+        Without that, samples that are alike would decide.
+        """
         if not (self.margin or self.small or self.relative):
             raise ValueError("an aim without a margin needs `small` or `relative`")
 
     def judged(self, ours: Estimate, level: float = 1 - ERROR) -> tuple[float, float] | None:
-        """The interval that decides: that of the estimate, wider where runs hardly differ (`stats.equal`)."""
+        """The interval that decides.
+
+        It is that of the estimate, wider where runs hardly differ (`stats.equal`).
+        """
         if ours.mean is None or (ends := ours.interval(level)) is None:
             return None
         low, high = widened(ends, self._small(ours.mean), ours.samples, level)
@@ -200,9 +211,11 @@ class Claim:
     of_learner: bool = True
     """Is it about a trained model? Then one training does not decide it."""
     of_recordings: bool = True
-    """Is it about recorded links, where its figure has any? Then few recordings do not decide it."""
+    """Is it about recorded links, where its figure has any? Then few recordings do not decide
+    it."""
     without_recordings: Verdict = Verdict.OPEN
-    """What its other levels decide, whatever those of recorded links would be with more recordings."""
+    """What its other levels decide, whatever those of recorded links would be with more
+    recordings."""
     learners: tuple[str, ...] = ()
     """The trained schemes that it is about; all of the figure's if it names none."""
     of: str = ""
@@ -210,7 +223,10 @@ class Claim:
 
     @property
     def worst(self) -> Level | None:
-        """The level with an estimate that is furthest from what is claimed; None where none has one."""
+        """The level with an estimate that is furthest from what is claimed.
+
+        None where none has one.
+        """
         known = [level for level in self.levels if level.aim is not None and level.ours.mean is not None]
         contrary = [level for level in known if level.zone is Zone.CONTRARY]
         return min(
@@ -228,7 +244,10 @@ class Claim:
         return replace(self, note=note, verdict=verdict or self.verdict)
 
     def so_far(self) -> str:
-        """What was found, in a few words: the number of a single level, else how many are as claimed."""
+        """What was found, in a few words.
+
+        It is the number of a single level, else how many are as claimed.
+        """
         found = self._counted()
         return f"{self.of}: {found}" if self.of and self.worst else found
 
@@ -256,7 +275,8 @@ NOT_MORE = {Zone.EQUAL, Zone.OPPOSITE_OR_EQUAL, Zone.CONTRARY}
 """A claim of more fails where all levels lie in these."""
 
 Evidence = Estimate | tuple[Estimate, Aim] | Zone | Callable[[float], Zone]
-"""Of a level: an estimate, one with an aim of its own, or a zone known otherwise, which may vary by level."""
+"""Of a level: an estimate, one with an aim of its own, or a zone known otherwise, which may vary by
+level."""
 
 
 def judge(
@@ -289,13 +309,17 @@ def judge(
         of: The measured quantity in a few words, where the levels' names do not say it: power.
         low: Lower limit of an estimate.
         high: Upper limit of an estimate.
-        more: Instead of both, for a claim of more than 0: a difference within this margin counts as equal.
+        more: Instead of both, for a claim of more than 0: a difference within this margin counts as
+            equal.
         less: The same for a claim of less than 0.
         least: Number of levels that are enough; all by default.
-        of_each: Does the sentence say more, or less, of each level? Then one that is equal leaves the claim open.
+        of_each: Does the sentence say more, or less, of each level? Then one that is equal leaves
+            the claim open.
         untestable: What the paper does not say, if the claim cannot be tested without it.
-        of_learner: Is the claim about a trained controller, and not about one without training or one model?
-        of_recordings: Is the claim about recorded links, where the figure has any? Or which of its levels are.
+        of_learner: Is the claim about a trained controller, and not about one without training or
+            one model?
+        of_recordings: Is the claim about recorded links, where the figure has any? Or which of its
+            levels are.
         learners: The trained schemes that the claim is about, if the figure has others too.
     """
     margin = less if more is None else more
@@ -363,7 +387,10 @@ def _verdict(levels: tuple[Level, ...], least: int | None, *, of_each: bool = Fa
 
 
 def contrary(levels: Iterable[Level]) -> list[Level]:
-    """Those that are surely not as claimed, if no more than 5% of the time any may be named wrongly (Holm)."""
+    """Those that are surely not as claimed.
+
+    No more than 5% of the time any may be named wrongly (Holm).
+    """
     left, sure = list(levels), []
     while more := [level for level in left if level.at(1 - ERROR / len(left)) is Zone.CONTRARY]:
         sure += more
@@ -374,7 +401,8 @@ def contrary(levels: Iterable[Level]) -> list[Level]:
 def with_replicates(claim: Claim, *, seeds: int | None = None, recordings: int | None = None) -> Claim:
     """The claim, left open if too few trainings or recordings stand behind it.
 
-    Few recordings do not matter if its levels without a recording decide it whatever the others are.
+    Few recordings do not matter if its levels without a recording decide it whatever the others
+    are.
 
     Args:
         claim: As it was judged.

@@ -73,7 +73,8 @@ class Outcome:
     real: int = 0
     """How many of these were in real time."""
     took_s: Mapping[Any, float] = field(default_factory=dict)
-    """How long each of those took that are in simulated time, by its key: figures may share runs."""
+    """How long each of those took that are in simulated time, by its key: figures may share
+    runs."""
 
     def json(self, paper: Paper, quick: bool) -> dict[str, Any]:
         """As `headway reproduce --json` prints it."""
@@ -163,10 +164,11 @@ def make(
     logs: Path | None = None,
     machines: Machines | None = None,
 ) -> Outcome:
-    """Runs what is missing, `jobs` at a time, then draws and judges. KeyboardInterrupt leaves what has finished.
+    """Runs what is missing, `jobs` at a time, then draws and judges.
 
-    With `logs`, a folder, the first run of each point is run in any case, and its packets are logged there.
-    With `machines` the runs go there, and `jobs` may be None (`Machines.running`).
+    KeyboardInterrupt leaves what has finished. With `logs`, a folder, the first run of each point
+    is run in any case, and its packets are logged there. With `machines` the runs go there, and
+    `jobs` may be None (`Machines.running`).
     """
     if machines:
         failures = collect_on(machines, missing_runs(begun, store), jobs, store, progress)
@@ -237,8 +239,8 @@ def without_unfit(shown: Sequence[Claim], sure: Sequence[Claim]) -> list[Claim]:
 
     Returns:
         Those that are the same either way: no unfit run has a part in them. The others are open. A
-        claim about the best of several points has to name each of them as a level: a rival that loses
-        only because its runs are unfit would not show otherwise.
+        claim about the best of several points has to name each of them as a level: a rival that
+        loses only because its runs are unfit would not show otherwise.
     """
 
     def says(claim: Claim) -> object:
@@ -282,7 +284,10 @@ def few_recordings(count: int) -> list[str]:
 
 
 def trained_once(begun: StartedFigure) -> list[str]:
-    """What a reader is to know of learned schemes that are not the paper's own, and of one training."""
+    """What a reader is to know of learned schemes.
+
+    It says which are not the paper's own, and which are of one training.
+    """
     learned = {of["name"] for of in schemes() if any(one["name"] == "model" for one in of["params"])}
     learned -= {"learned", *begun.lab.trained}
     rivals = [one.spec.partition(":")[0] for one in begun.wanted if len(one.models) == 1]
@@ -320,7 +325,10 @@ def _distinct(found: Runs) -> list[Run]:
 
 
 def of_real_time(found: Runs, shown: Runs) -> list[str]:
-    """What a reader is to know: of which code the runs are, how many were unfit, where the guard took over."""
+    """What a reader is to know of the runs.
+
+    It says of which code they are, how many were unfit, and where the guard took over.
+    """
     runs = _distinct(found)
     drawn = {id(run) for run in _distinct(shown)}
     unfit = [run["unfit"] for run in runs if run["unfit"] and id(run) not in drawn]

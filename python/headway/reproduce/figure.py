@@ -1,4 +1,7 @@
-"""What a figure is: a function that says which runs it needs, is given them, and draws and judges."""
+"""What a figure is.
+
+It is a function that says which runs it needs, is given them, and draws and judges.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,13 @@ class FigureResult:
     tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     """Further short tables by their titles; the terminal shows them too."""
     files: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
-    """Long tables, written next to the chart, by the suffix of the file's name, as in fig4-pairs.csv."""
+    """Long tables, written next to the chart, by the suffix of the file's name, as in
+    fig4-pairs.csv."""
 
 
 FigureJob = Generator[Sequence[RunRequest], Measured, FigureResult]
-"""A figure under way: it yields the runs that it needs, once, is sent what they gave, and returns what is drawn."""
+"""A figure under way: it yields the runs that it needs, once, is sent what they gave, and returns
+what is drawn."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,8 @@ class Figure:
     """What the figure shows and how it was run, in the paper's terms, or in ours if it has none."""
     make: Callable[[Lab], FigureJob]
     world: str = SIM
-    """Where its runs are carried out. One of another world than the simulator is named after it: fig11-kernel."""
+    """Where its runs are carried out. One of another world than the simulator is named after it:
+    fig11-kernel."""
 
     @property
     def asked(self) -> str:
@@ -64,6 +70,7 @@ class Paper:
     """Authors, venue and year."""
     figures: Sequence[Figure] = field(default=())
     trained: tuple[str, ...] = ()
-    """The schemes that the figures are of and that were trained before: claims rest on their training seeds."""
+    """The schemes that the figures are of and that were trained before: claims rest on their
+    training seeds."""
     first_seed: int = 1
     """Of the runs on each scenario; one that nothing was chosen on."""

@@ -1,4 +1,7 @@
-"""What a figure chooses its runs from: schemes that may not be there, scenarios, how many runs and how long."""
+"""What a figure chooses its runs from.
+
+These are schemes that may not be there, scenarios, how many runs and how long.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ GRID_MS = 500.0
 
 
 class MissingError(Exception):
-    """A scheme or a model that is not there; the text is one line that says what, and what makes it."""
+    """A scheme or a model that is not there.
+
+    The text is one line that says what is missing, and what makes it.
+    """
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,8 @@ class RunRequest:
     """Their bins."""
     world: str = SIM
     begun_from: str = ""
-    """The scheme with whose weights the trainings of this one began, each with those of its own seed."""
+    """The scheme with whose weights the trainings of this one began, each with those of its own
+    seed."""
 
     @cached_property
     def models(self) -> list[str]:
@@ -80,9 +87,10 @@ class RunRequest:
 
     @cached_property
     def trainings(self) -> tuple[str, ...]:
-        """Scheme and model of each of `models`: those of two schemes are the same, or share nothing.
+        """Scheme and model of each of `models`.
 
-        One that began with another's weights counts as the same: the two are not independent.
+        Those of two schemes are the same, or share nothing. One that began with another's weights
+        counts as the same: the two are not independent.
         """
         named = [spec.split(":") for spec in self.models]
         each = [":".join(part for k, part in enumerate(one) if not k or part.startswith("model=")) for one in named]
@@ -137,7 +145,10 @@ class OneRun:
 
     @property
     def key(self) -> dict[str, Any]:
-        """By every parameter of the scheme and the contents of its model: a new model is run again."""
+        """A key of every parameter of the scheme and the contents of its model.
+
+        So a new model is run again.
+        """
         return {
             "world": self.world,
             "scenario_hash": self.scenario.hash,
@@ -157,7 +168,8 @@ class Lab:
     models: Path | None = None
     """The folder in which trained ablations and teams are; None for `TRAINED`."""
     stand_ins: Mapping[str, str] = field(default_factory=dict)
-    """Schemes that replace others, to try figures out before a model is trained; never published."""
+    """Schemes that replace others, to try figures out before a model is trained; never
+    published."""
     notes: list[str] = field(default_factory=list)
     world: str = SIM
     """Where runs are carried out."""
@@ -174,10 +186,11 @@ class Lab:
         return self.settings not in {FULL, FULL_KERNEL}
 
     def training_seeds(self, wanted: Iterable[RunRequest], of: Collection[str] = ()) -> int | None:
-        """With how many seeds each of the paper's schemes among these was trained at least; None without any.
+        """With how many seeds each of the paper's schemes here was trained at least.
 
-        `of` are the schemes that count, by their names or labels; all of the paper's unless told. `learned` is an
-        ablation, or a stand-in, which counts by its label where `of` tells.
+        None without any. `of` are the schemes that count, by their names or labels; all of the
+        paper's unless told. `learned` is an ablation, or a stand-in, which counts by its label
+        where `of` tells.
         """
         ours = {*(of or self.trained)} if self.trained else set()
 
@@ -203,9 +216,10 @@ class Lab:
             raise MissingError(f"no scheme {name} here{nearest(name, known)}") from error
 
     def _spec(self, name: str) -> str:
-        """A stand-in if there is one; else the scheme, with every training if it is the paper's own.
+        """A stand-in if there is one; else the scheme.
 
-        The kernel's agent serves a flow with one model.
+        The scheme has every training if it is the paper's own. The kernel's agent serves a flow
+        with one model.
         """
         scheme = name.partition(":")[0]
         if name in self.stand_ins or scheme not in self.trained or self.world == KERNEL:
@@ -239,8 +253,9 @@ class Lab:
         runs: int | None = None,
         of_each_training: bool = False,
     ) -> RunRequest:
-        """The runs of a scheme on a scenario, of its own length unless told; `runs` of them where all are run.
+        """The runs of a scheme on a scenario.
 
+        They have the scenario's own length unless told. There are `runs` of them where all are run.
         The trainings of a learner share these runs, or each has as many (`of_each_training`).
         """
         length = scenario.seconds if seconds is None else seconds
@@ -284,11 +299,14 @@ class Lab:
 
 
 def with_trainings(spec: str, *, shipped: bool = True) -> str:
-    """The scheme with its shipped model and the other trainings that Headway brings; `spec` where there is none.
+    """The scheme with its shipped model and the other trainings that Headway brings.
+
+    It is `spec` where there is none.
 
     Args:
         spec: A scheme; one that names its model stays as it is.
-        shipped: Is the shipped model among them? If it was chosen from several, it is no training like the others.
+        shipped: Is the shipped model among them? If it was chosen from several, it is no training
+            like the others.
     """
     found = None if ":model=" in spec else re.search(r":model=([^:@]+)-(v\d+)@", canonical_scheme(spec, SIM))
     others = sorted(map(str, TRAININGS.glob(f"{found[1]}-{found[2]}-seed-*"))) if found else []
@@ -308,7 +326,10 @@ def _in_kernel(spec: str) -> str:
 
 
 def family(name: str) -> dict[float, Scenario]:
-    """The members of a family by the value that differs, ascending, in the unit of the first. Raises UsageError."""
+    """The members of a family by the value that differs, ascending, in the unit of the first.
+
+    Raises UsageError.
+    """
     members = {one.name: one for one in Scenario.load_all(name)}
     found = families([{"name": one.name, "sweep": one.sweep} for one in members.values()])
     if len(found) != 1:

@@ -1,4 +1,7 @@
-"""What the runs of a figure gave: means, and differences of runs with the same seed, with 95% intervals."""
+"""What the runs of a figure gave, with 95% intervals.
+
+These are means, and differences of runs with the same seed.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ class Measured:
     """Runs by what asked for them."""
 
     def __init__(self, runs: Mapping[RunRequest, Sequence[Run]]) -> None:
-        """All runs of each; of those in real time the fit ones where there are any, so seeds may be missing."""
+        """All runs of each.
+
+        Of those in real time it takes the fit ones where there are any, so seeds may be missing.
+        """
         self._runs = runs
         self._offsets: dict[str, Offsets | None] = {}
 
@@ -70,7 +76,10 @@ class Measured:
         return self.median_across([wanted], lambda run: _value(run, of))
 
     def median_across(self, wanted: Sequence[RunRequest], of: Callable[..., float | None]) -> Estimate:
-        """The median over seeds of `of`, applied to one run of each of `wanted` with the same seed."""
+        """The median over seeds of `of`.
+
+        `of` is applied to one run of each of `wanted` with the same seed.
+        """
         _refuse_trainings(*wanted)
         together, _ = self.ordered(wanted)
         values = [value for runs in together if (value := of(*runs)) is not None]
@@ -79,12 +88,18 @@ class Measured:
         )
 
     def share(self, wanted: RunRequest, of: Callable[[Run], bool]) -> Estimate:
-        """The share of runs of which something is true, with an exact interval: it has a width at 0 and 1 too."""
+        """The share of runs of which something is true, with an exact interval.
+
+        It has a width at 0 and 1 too.
+        """
         hits, runs = self._counted(wanted, of)
         return Estimate(hits / runs if runs else None, lambda level: share_interval(hits, runs, level=level))
 
     def share_difference(self, one: RunRequest, other: RunRequest, of: Callable[[Run], bool]) -> Estimate:
-        """The share of `one` less that of `other`, of runs that are independent (Newcombe's interval)."""
+        """The share of `one` less that of `other`, of runs that are independent.
+
+        The interval is Newcombe's.
+        """
         first, second = self._counted(one, of), self._counted(other, of)
         if not (first[1] and second[1]):
             return NOTHING
@@ -132,10 +147,10 @@ class Measured:
         return percent_of(known, block)
 
     def apart(self, one: RunRequest, other: RunRequest, of: Of, how: TwoSamples = mean_difference) -> Estimate:
-        """`one` against `other`, of independent runs; the difference of means unless told otherwise.
+        """`one` against `other`, of independent runs.
 
-        Seeds that change only when a flow starts are no pairs, and numbers of runs may differ.
-        Runs of one training each.
+        It is the difference of means unless told otherwise. Seeds that change only when a flow
+        starts are no pairs, and numbers of runs may differ. Runs of one training each.
         """
         _refuse_trainings(one, other)
         first, second = (
@@ -145,9 +160,10 @@ class Measured:
         return between(first, second, how)
 
     def kept(self, ours: Pair, theirs: Pair, of: Of) -> Estimate:
-        """The share of the first of `ours` that the second has, less that of `theirs`, in points; of means.
+        """The share of the first of `ours` that the second has, less that of `theirs`, in points.
 
-        Its interval is that of what each seed adds to it, to first order, as `percent` has it.
+        Shares are of means. Its interval is that of what each seed adds to it, to first order, as
+        `percent` has it.
         """
         known, block = self._rows([*ours, *theirs], [of] * 4)
         a, b, c, d = (sum(column) / len(known) for column in zip(*known, strict=True)) if known else (0.0,) * 4
@@ -169,7 +185,10 @@ class Measured:
         return mean_of(values, block)
 
     def _rows(self, wanted: Sequence[RunRequest], of: Sequence[Of]) -> tuple[list[list[float]], int]:
-        """A value of each of `wanted` for each seed with which all are known, or for each training seed."""
+        """A value of each of `wanted` for each seed with which all are known.
+
+        It may be for each training seed instead.
+        """
         ordered, block = self.ordered(wanted)
         rows = [(runs, [_value(run, what) for run, what in zip(runs, of, strict=True)]) for runs in ordered]
         known = [(runs, [v for v in values if v is not None]) for runs, values in rows if None not in values]
@@ -180,7 +199,9 @@ class Measured:
     def samples(
         wanted: Sequence[RunRequest], rows: Sequence[tuple[tuple[Run, ...], list[float]]], block: int
     ) -> tuple[list[list[float]], int]:
-        """The samples behind runs: themselves, or of a scheme of several models a mean of each model's.
+        """The samples behind runs.
+
+        They are the runs themselves, or of a scheme of several models a mean of each model's.
 
         Args:
             wanted: What asked for the runs.
@@ -201,12 +222,18 @@ class Measured:
         return nested([number[runs[0]["seed"]] for runs, _ in rows], [values for _, values in rows], block)
 
     def _of_trainings(self, wanted: Sequence[RunRequest], of: Of) -> list[float]:
-        """The mean over `wanted` of each of their trainings, of the seeds that all have a value of."""
+        """The mean over `wanted` of each of their trainings.
+
+        It is of the seeds that all have a value of.
+        """
         rows, _ = self._rows(wanted, [of] * len(wanted))
         return [fmean(row) for row in rows]
 
     def ordered(self, wanted: Sequence[RunRequest]) -> tuple[list[tuple[Run, ...]], int]:
-        """Runs of one seed together, ordered so that neighbours are alike, and how many of them make a block."""
+        """Runs of one seed together, ordered so that neighbours are alike.
+
+        It also gives how many of them make a block.
+        """
         by_seed = [{run["seed"]: run for run in self._runs[one]} for one in wanted]
         together = [
             {"runs": tuple(of[run["seed"]] for of in by_seed), "seed": run["seed"], "seconds": run["seconds"]}
@@ -264,7 +291,10 @@ def mean_of(values: Sequence[float], block: int = 1) -> Estimate:
 
 
 def percent_of(both: Sequence[tuple[float, float]], block: int = 1) -> Estimate:
-    """How far the second of each pair lies above the first, in % of the first; `block` neighbours are alike."""
+    """How far the second of each pair lies above the first, in % of the first.
+
+    `block` neighbours are alike.
+    """
     parts = means.block_means(means.percent_parts(both), block)
     return Estimate.of(lambda level: means.percent(both, block, level=level), parts)
 
@@ -293,10 +323,11 @@ def _value(run: Run, of: Of) -> float | None:
 def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
     """The mean over recordings, each of which is one sample however many runs it has.
 
-    Runs at many offsets of one recording tell how much its seconds differ, and nothing of other recordings. All
-    recordings are met by the same trainings of a learner, though. So the interval has two parts, of which the
-    root of the sum of squares is half its width: Student's over recordings, and Student's or Welch's over
-    trainings, each of which is a mean over recordings. Either has the other's part of the noise too.
+    Runs at many offsets of one recording tell how much its seconds differ, and nothing of other
+    recordings. All recordings are met by the same trainings of a learner, though. So the interval
+    has two parts, of which the root of the sum of squares is half its width: Student's over
+    recordings, and Student's or Welch's over trainings, each of which is a mean over recordings.
+    Either has the other's part of the noise too.
     """
     known = [one for one in of_each if one.mean is not None]
     values = [one.mean for one in known if one.mean is not None]
@@ -317,7 +348,10 @@ def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
 
 
 def _means_of_samples(of_each: Sequence[Estimate]) -> list[list[float]]:
-    """The mean over estimates of each of their samples, by group; none where their numbers differ."""
+    """The mean over estimates of each of their samples, by group.
+
+    None where their numbers differ.
+    """
     samples = [one.samples for one in of_each if one.samples is not None and not isinstance(one.samples, int)]
     shapes = {tuple(map(len, groups)) for groups in samples}
     if len(samples) < len(of_each) or len(shapes) != 1 or not 1 <= len(samples[0]) <= 2:

@@ -1,4 +1,7 @@
-"""docs/results/PAPER.md: what is measured goes between markers, what a person has written around them stays."""
+"""docs/results/PAPER.md.
+
+What is measured goes between markers. What a person has written around them stays.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ IN_SHORT = "## In short"
 END = "<!-- end -->"
 HERE = "here (95% interval)"
 BEFORE = "the paper says | here |"
-"""The head of a table of claims, and what it was before decision 47: such a section was judged by older rules."""
+"""The head of a table of claims, and what it was before decision 47: such a section was judged by
+older rules."""
 VERDICTS = (
     "*Holds*: for every level of the claim, the whole 95% interval is where the paper says. Of a "
     "claim of more or less it is enough that one level is there, and that surely no other is the "
@@ -46,7 +50,8 @@ def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Pat
     Args:
         folder: docs/results, with a folder `img`.
         paper: Whose figures they are.
-        outcomes: Of full runs; the page's other figures, and those that could not be made, stay as they are.
+        outcomes: Of full runs; the page's other figures, and those that could not be made, stay as
+            they are.
 
     Returns:
         The files written.

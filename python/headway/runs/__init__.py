@@ -1,1 +1,4 @@
-"""Runs kept one by one as they finish, so that whatever asks for many can be interrupted and goes on."""
+"""Runs kept one by one as they finish.
+
+So whatever asks for many can be interrupted and goes on.
+"""

@@ -56,7 +56,10 @@ def begin(task: Runnable, logs: Path | None = None) -> Running:
 
 
 def finish(run: Running, look_s: float = 1.0) -> None:
-    """Starts a run and waits for its end, alone; KeyboardInterrupt gives it up. Raises RunError as `wait` does."""
+    """Starts a run and waits for its end, alone; KeyboardInterrupt gives it up.
+
+    Raises RunError as `wait` does.
+    """
     run.start()
     try:
         while not run.wait(look_s):
@@ -75,15 +78,16 @@ def collect(
 ) -> list[str]:
     """Runs them, `jobs` at a time, and keeps each as soon as it has finished.
 
-    One for which there is too little memory beside those under way waits until another has ended.
-    A run that fails does not end the others. On KeyboardInterrupt, or any other error, those under way are given
-    up; it is raised again.
+    One for which there is too little memory beside those under way waits until another has ended. A
+    run that fails does not end the others. On KeyboardInterrupt, or any other error, those under
+    way are given up; it is raised again.
 
     Args:
         wanted: Runs that are not in the store.
         jobs: How many at a time, at least 1.
         store: Where they go.
-        progress: Told now and then how many runs have finished, and how many seconds of runs are done.
+        progress: Told now and then how many runs have finished, and how many seconds of runs are
+            done.
         begin: Makes a run.
 
     Returns:
@@ -165,7 +169,10 @@ def _give_up(running: dict[Task, Running]) -> None:
 
 
 def _keep(task: Task, run: Running, store: Store, took_s: float) -> bool:
-    """Whether a run has finished, as one that was given up may have all the same; then it is kept."""
+    """Whether a run has finished; then it is kept.
+
+    One that was given up may have finished all the same.
+    """
     if rows := run.results():
         with held():
             store.add(task, rows, run.series() if task.grid_ms else (), took_s)

@@ -1,7 +1,7 @@
 """Tasks on the machines of a Ray cluster. Only this module knows Ray (docs/many-machines.md).
 
-A worker that is killed, or whose machine is lost, is replaced, and its task begins again. An error of the task
-itself is not tried again: it would be the same error.
+A worker that is killed, or whose machine is lost, is replaced, and its task begins again. An error
+of the task itself is not tried again: it would be the same error.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ class Answer:
 
 
 def code(packages: Sequence[str] = ()) -> dict[str, str]:
-    """What must be the same on all machines for results that are the same bit for bit: names and versions."""
+    """What must be the same on all machines for results that are the same bit for bit.
+
+    These are names and versions.
+    """
     found = {}
     for package in packages:
         with suppress(PackageNotFoundError):
@@ -64,7 +67,8 @@ def carry_out(packed: bytes, here: dict[str, str], folder: str) -> Answer:
     """Carries a task out. This runs in a worker.
 
     Args:
-        packed: The function and its task, pickled. They are unpacked once the code is known to be the same.
+        packed: The function and its task, pickled. They are unpacked once the code is known to be
+            the same.
         here: What `code` has found where the command runs.
         folder: The working folder of the command. Relative paths are meant from there.
     """
@@ -102,7 +106,10 @@ class Machines:
 
     @property
     def cores_of_one(self) -> int:
-        """How many cores the machine has that has fewest, at least 1. Machines without any do not count."""
+        """How many cores the machine has that has fewest, at least 1.
+
+        Machines without any do not count.
+        """
         alive = [node["Resources"].get("CPU", 0) for node in self._ray.nodes() if node["Alive"]]
         return max(1, int(min(filter(None, alive), default=1)))
 
@@ -119,9 +126,11 @@ class Machines:
         """Tasks under way inside. Those that have not finished at the end are given up.
 
         Args:
-            work: A function of a module, which carries one task out. It may be called again for the same task.
+            work: A function of a module, which carries one task out. It may be called again for the
+                same task.
             tasks: What pickle takes.
-            jobs: How many are under way at most; else one a core, and as many again that wait at their machine.
+            jobs: How many are under way at most; else one a core, and as many again that wait at
+                their machine.
             cores: How many each takes, all of one machine.
             packages: Their versions must be the same on all machines too.
         """
@@ -164,7 +173,8 @@ class Tasks(Generic[T, R]):
     def wait(self, timeout_s: float = LOOK_S) -> list[tuple[T, R | RunError]]:
         """Those that have finished since the last call, each with its result or why it failed.
 
-        If none has finished yet, it waits for the first one. What has come back is given before an error is raised.
+        If none has finished yet, it waits for the first one. What has come back is given before an
+        error is raised.
 
         Args:
             timeout_s: After this time it returns an empty list if none has finished, in s.
@@ -251,7 +261,8 @@ def connected(address: str | None) -> Iterator[Machines | None]:
     """The machines of the cluster at this address inside; None without one.
 
     Args:
-        address: As Ray has it: `auto` (the cluster that this machine is in), HOST:PORT of the head, or `local`.
+        address: As Ray has it: `auto` (the cluster that this machine is in), HOST:PORT of the head,
+            or `local`.
 
     Raises:
         UsageError: Ray is not installed, or there is no such cluster.
@@ -301,7 +312,10 @@ def _connect(ray: Any, address: str) -> None:
 
 
 def _lead_to_stderr() -> None:
-    """Ray tells on standard output which workers are lost. That is for results, and no option changes it."""
+    """Ray tells on standard output which workers are lost.
+
+    That is for results, and no option changes it.
+    """
     inside: Any = sys.modules.get("ray._private.worker")
     if hasattr(inside, "print_to_stdstream"):
         inside.print_to_stdstream = _tell

@@ -77,7 +77,9 @@ def _load(sent: SentScenario) -> Scenario:
 
 
 def checked_spec(spec: str, meaning: str, world: str) -> str:
-    """The scheme, which must mean the same here: its parameters, and the contents of its model or class.
+    """The scheme, which must mean the same here.
+
+    Its parameters count, and the contents of its model or class.
 
     Raises:
         UsageError: It does not.

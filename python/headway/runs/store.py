@@ -57,23 +57,27 @@ SERIES_OF_FLOW = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss", "rtt_ms")
 
 Key = tuple[Any, ...]
 Run = dict[str, Any]
-"""A row of `Batch.results` for all flows together, and warmup, transport, when, on which machine, how long it took.
+"""A row of `Batch.results` for all flows together, and warmup, transport, when, on which machine,
+how long it took.
 
-Where there were several flows, `flows` is a list of FLOW of each; where the task has a grid, `series` has SERIES,
-and each of several flows SERIES_OF_FLOW as its `series`.
+Where there were several flows, `flows` is a list of FLOW of each; where the task has a grid,
+`series` has SERIES, and each of several flows SERIES_OF_FLOW as its `series`.
 """
 
 
 class Store:
-    """The file `runs.jsonl` of a folder. One process at a time may have it; a crash costs at most its last line."""
+    """The file `runs.jsonl` of a folder.
+
+    One process at a time may have it; a crash costs at most its last line.
+    """
 
     def __init__(self, folder: Path, writes: Iterable[str] = ()) -> None:
         """Opens or makes it.
 
         Args:
             folder: Where it is.
-            writes: Other files that the command writes there, such as fig1-*.csv: without runs beside them they
-                are somebody's own.
+            writes: Other files that the command writes there, such as fig1-*.csv: without runs
+                beside them they are somebody's own.
 
         Raises:
             UsageError: If another process has it, or something else is in it.
@@ -101,7 +105,10 @@ class Store:
         self._machine = machine()
 
     def _read(self) -> dict[Key, Run]:
-        """All runs of the file, in which every line ends afterwards. Raises UsageError and leaves it as it is."""
+        """All runs of the file, in which every line ends afterwards.
+
+        Raises UsageError and leaves it as it is.
+        """
         self._file.seek(0)
         content = self._file.read()
         whole = without_torn_end(content, BEGINNING)
@@ -129,10 +136,11 @@ class Store:
     def find(self, task: Task) -> Run | None:
         """The finished run.
 
-        One of the simulator only from this very code, for it takes no time; one in the kernel only from the
-        headwayd that is here, if one is; one of the emulator from any: its `code_version` says which. In all of
-        them only of the model that the scheme has here, and over the traces that the scenario has here, whatever
-        their names. If series are asked for, they have to be whole: older ones do not say what was sent.
+        One of the simulator only from this very code, for it takes no time; one in the kernel only
+        from the headwayd that is here, if one is; one of the emulator from any: its `code_version`
+        says which. In all of them only of the model that the scheme has here, and over the traces
+        that the scenario has here, whatever their names. If series are asked for, they have to be
+        whole: older ones do not say what was sent.
         """
         run = self._runs.get(_key(task.key))
         if run and not (_is_of_this_code(run) and _is_of_this_model(run, task) and _is_of_these_traces(run, task)):
@@ -147,7 +155,9 @@ class Store:
         took_s: float | None = None,
         on: str | None = None,
     ) -> None:
-        """Keeps a run that has just finished, with the time series where it has a grid. Raises RunError.
+        """Keeps a run that has just finished, with the time series where it has a grid.
+
+        Raises RunError.
 
         Args:
             task: What was run.
@@ -242,7 +252,8 @@ def machine() -> str:
 def without_torn_end(content: bytes, beginning: bytes) -> bytes:
     """What is in a file that lines of JSON are added to, so that its last line ends as well.
 
-    A last line that is not whole, and begins as all that are written there do, is left out: a crash left it.
+    A last line that is not whole, and begins as all that are written there do, is left out: a crash
+    left it.
     """
     last = content[content.rfind(b"\n") + 1 :]
     if not last:

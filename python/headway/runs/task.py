@@ -54,7 +54,8 @@ class Task(Runnable, Protocol):
 def seeds_from(first: int) -> Iterator[int]:
     """The seeds of all runs there could be, `first` and others drawn from it.
 
-    However many are asked for, they are the first of these; the same in every world and for every scheme.
+    However many are asked for, they are the first of these; the same in every world and for every
+    scheme.
     """
     yield first
     yield from (_drawn(first, number) for number in count(1))
@@ -73,7 +74,10 @@ def canonical(spec: str, world: str) -> str:
 
 
 def model_of(spec: str, world: str) -> str | None:
-    """The id of the trained model by which a scheme decides; None if it has none, or cannot run here."""
+    """The id of the trained model by which a scheme decides.
+
+    None if it has none, or cannot run here.
+    """
     try:
         return canonical(spec, world).partition(":model=")[2].partition(":")[0] or None
     except UsageError:
@@ -82,7 +86,10 @@ def model_of(spec: str, world: str) -> str | None:
 
 @cache
 def traces_sha256(names: Sequence[str]) -> list[str]:
-    """The SHA-256 of each trace, in a scenario's order: its hash has their names alone. Raises UsageError."""
+    """The SHA-256 of each trace, in a scenario's order: its hash has their names alone.
+
+    Raises UsageError.
+    """
     from headway.traces import digests
 
     found = digests(names)

@@ -23,7 +23,7 @@ LEARNER = "learner.txt"
 
 
 def untold(scenarios: Sequence[Scenario], schemes: Sequence[str], world: str) -> list[str]:
-    """A line if some of the scenarios have known switches, and flows of some of the schemes are not told of them.
+    """A line if some scenarios have known switches, and flows of some schemes are not told of them.
 
     Only the simulator tells flows what the known switches of a scenario count.
     """

@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 LEVEL = 0.95
 RESAMPLES = 10_000
 MOST_VALUES = 1000
-"""With more values than this, means of neighbours are resampled, so that time and memory stay bounded."""
+"""With more values than this, means of neighbours are resampled, so that time and memory stay
+bounded."""
 AT_ONCE = 500
 """Resamples that are drawn together: of MOST_VALUES values they take 4 MB."""
 FEW = 10
-"""Over fewer independent samples an interval is rough: it covers the mean less often than it says."""
+"""Over fewer independent samples an interval is rough: it covers the mean less often than it
+says."""
 SEED = 1
-"""Of the resampling alone: the same values give the same interval, whatever the seed of the runs."""
+"""Of the resampling alone: the same values give the same interval, whatever the seed of the
+runs."""
 
 
 def mean_interval(
@@ -35,8 +38,8 @@ def mean_interval(
         resamples: Bootstrap resamples.
 
     Returns:
-        (low, high), to nine significant digits so that no machine's rounding shows; None for fewer than
-        two values, where nothing can be said.
+        (low, high), to nine significant digits so that no machine's rounding shows; None for fewer
+        than two values, where nothing can be said.
     """
     n = len(values)
     if n < 2:
@@ -84,9 +87,9 @@ def _thinned(values: Sequence[float], mean: float) -> list[float]:
 def block_length(runs: int, run_s: float, trace_s: float) -> int:
     """The number of runs that count as one sample if each begins at its own offset of one trace.
 
-    Runs whose offsets are less than a run apart share a part of the trace, so they are not independent
-    samples. Of `runs` offsets spread over `trace_s`, about runs * run_s / trace_s fall within one run's
-    length. At most sqrt(runs), so that enough blocks remain.
+    Runs whose offsets are less than a run apart share a part of the trace, so they are not
+    independent samples. Of `runs` offsets spread over `trace_s`, about runs * run_s / trace_s fall
+    within one run's length. At most sqrt(runs), so that enough blocks remain.
 
     Args:
         runs: Number of runs, at least 1.
@@ -97,15 +100,17 @@ def block_length(runs: int, run_s: float, trace_s: float) -> int:
 
 
 def block_of_known(block: int, known: Sequence[bool]) -> int:
-    """How many of the runs that have a value count as one sample, if `block` of all runs belong together.
+    """How many of the runs that have a value count as one sample.
 
-    Not every run has a time until something, for example. Runs without one may lie between the others,
-    and then a block has fewer values. Or they lie in a row, and then it has as many as before. So it is
-    counted how many values there are from each value on in `block` places; the mean is rounded up.
+    `block` of all runs belong together. Not every run has a time until something, for example. Runs
+    without one may lie between the others, and then a block has fewer values. Or they lie in a row,
+    and then it has as many as before. So it is counted how many values there are from each value on
+    in `block` places; the mean is rounded up.
 
     Args:
         block: Neighbours that belong together, of all runs; 1 to their number.
-        known: Whether a run has a value: of all runs in their order, the last a neighbour of the first.
+        known: Whether a run has a value: of all runs in their order, the last a neighbour of the
+            first.
     """
     has = np.asarray(known, bool)
     values = int(np.count_nonzero(has))

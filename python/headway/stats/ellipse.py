@@ -1,7 +1,8 @@
 """The confidence region of two means together.
 
-Hotelling's T-squared: Johnson and Wichern, "Applied Multivariate Statistical Analysis", section 5.4.
-Where neighbouring runs resemble each other, the means of blocks are the samples, as in `means.mean`.
+Hotelling's T-squared: Johnson and Wichern, "Applied Multivariate Statistical Analysis", section
+5.4. Where neighbouring runs resemble each other, the means of blocks are the samples, as in
+`means.mean`.
 """
 
 import math
@@ -12,7 +13,8 @@ from headway.stats.means import block_means
 
 LEVEL = 0.95
 LEAST_BLOCKS = 5
-"""Of fewer, the region exists but says nothing: of three its radius is 28 standard errors, of five it is 5."""
+"""Of fewer, the region exists but says nothing: of three its radius is 28 standard errors, of five
+it is 5."""
 
 
 class Ellipse(NamedTuple):
@@ -45,8 +47,8 @@ def mean_ellipse(
     Args:
         xs: One finite number a run.
         ys: As many.
-        block: Neighbours that count as one sample, 1 to len(xs); values are then in an order in which
-            neighbours are alike.
+        block: Neighbours that count as one sample, 1 to len(xs); values are then in an order in
+            which neighbours are alike.
         level: Coverage, in (0, 1).
 
     Returns:

@@ -17,14 +17,16 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 FAR = 10.0
-"""A run that differs is off by up to so many margins: by 10%, a point of loss, 0.1 of Jain's index."""
+"""A run that differs is off by up to this many margins: by 10%, a point of loss, 0.1 of Jain's
+index."""
 NEAR = 0.01
 """Runs that lie within this share of a margin of each other are the same."""
 ROUNDING = 1e-9
 """Of a number: so near to each other numbers are the same whatever the margin."""
 
 Samples = int | Sequence[Sequence[float]]
-"""The independent samples of each group behind a number; or how many there are, if all are equal."""
+"""The independent samples of each group behind a number; or how many there are, if all are
+equal."""
 
 
 def may_differ(samples: int, level: float) -> float:
@@ -95,7 +97,8 @@ def widened(ends: tuple[float, float], small: float, samples: Samples | None, le
     Args:
         ends: Low and high.
         small: The margin, in their unit: what is smaller counts as equal.
-        samples: What it is of, as `reach` has it. A number of them counts only if `ends` are the same.
+        samples: What it is of, as `reach` has it. A number of them counts only if `ends` are the
+            same.
         level: Its coverage, in (0, 1).
     """
     low, high = ends

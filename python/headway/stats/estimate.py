@@ -1,6 +1,7 @@
 """A number that was estimated from runs, and its confidence interval at any level.
 
-A verdict over several levels needs intervals wider than 95% (Holm), so an estimate keeps the way to make them.
+A verdict over several levels needs intervals wider than 95% (Holm), so an estimate keeps the way to
+make them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Estimate:
     interval: Callable[[float], Ends | None]
     """(low, high) by the level of confidence, in (0, 1); None where nothing can be said."""
     samples: Samples | None = None
-    """The independent samples behind it, in its unit; None if it does not vary by its nature, or nobody knows."""
+    """The independent samples behind it, in its unit; None if it does not vary by its nature, or
+    nobody knows."""
     possible: Ends = (-inf, inf)
     """Between what it lies whatever the runs are: a share between 0 and 1."""
     is_widened: bool = False
@@ -38,9 +40,10 @@ class Estimate:
 
     @classmethod
     def of(cls, at: Callable[[float], Mapping[str, Any]], *samples: Sequence[float]) -> Estimate:
-        """From a function that gives `{"mean": ..., "ci95": ...}` at a level, as `stats.means.mean` does.
+        """An estimate from a function that gives `{"mean": ..., "ci95": ...}` at a level.
 
-        `samples` are the independent ones of each group, in its unit: its values, or means of blocks.
+        `stats.means.mean` is such a function. `samples` are the independent ones of each group, in
+        its unit: its values, or means of blocks.
         """
         known = cache(at)
 

@@ -1,7 +1,8 @@
 """One-way multivariate analysis of variance: do groups differ in several quantities at once?
 
-Johnson and Wichern, "Applied Multivariate Statistical Analysis", section 6.4. The statistics and their
-approximate F tests are statsmodels' (Rencher, "Methods of Multivariate Analysis", section 6.1).
+Johnson and Wichern, "Applied Multivariate Statistical Analysis", section 6.4. The statistics and
+their approximate F tests are statsmodels' (Rencher, "Methods of Multivariate Analysis", section
+6.1).
 """
 
 from __future__ import annotations
@@ -61,11 +62,13 @@ def manova(
     Args:
         groups: The runs of each group: of each run a number for each of `quantities`, finite.
         quantities: Their names.
-        in_blocks: Have the groups as many runs each, and do runs of the same place share something, as runs of one
-            training do? Then each place is a block (a randomised block design), and its effect is no error.
+        in_blocks: Have the groups as many runs each, and do runs of the same place share something,
+            as runs of one training do? Then each place is a block (a randomised block design), and
+            its effect is no error.
 
     Returns:
-        None where nothing can be said: fewer than two groups, or than two quantities that vary within them.
+        None where nothing can be said: fewer than two groups, or than two quantities that vary
+        within them.
     """
     from statsmodels.multivariate.manova import MANOVA
 
@@ -94,15 +97,18 @@ def manova(
 
 
 def effect_of_wilks(wilks: float, quantities: int, groups: int) -> float:
-    """Partial eta squared of Wilks' lambda: 1 - lambda^(1/s), s the fewer of quantities and groups less one."""
+    """Partial eta squared of Wilks' lambda: 1 - lambda^(1/s).
+
+    s is the fewer of quantities and groups less one.
+    """
     return float(1.0 - wilks ** (1.0 / min(quantities, groups - 1)))
 
 
 def disagreement(wilks: float, pillai: float, hotelling: float, roy: float) -> float:
-    """What three statistics of three quantities make of Wilks' lambda, over the one that is printed.
+    """Wilks' lambda as three other statistics of three quantities give it, over the printed one.
 
-    All four are of the same three eigenvalues: Roy's is the largest, Hotelling and Lawley's their sum, Pillai's the
-    sum of l / (1 + l), Wilks' is 1 / (1 + l), multiplied over all l.
+    All four are of the same three eigenvalues: Roy's is the largest, Hotelling and Lawley's their
+    sum, Pillai's the sum of l / (1 + l), Wilks' is 1 / (1 + l), multiplied over all l.
     """
     # With u = 1 / (1 + l) of the two others: u + v = 3 - pillai - u1, 1/u + 1/v = hotelling -
     # roy + 2.
@@ -124,9 +130,10 @@ def _means(rows: Matrix, one_hot: Matrix) -> Matrix:
 
 
 def _independent(residuals: Matrix, sizes: Matrix) -> list[int]:
-    """The columns that vary, and do not follow from those before: of others no matrix could be inverted.
+    """The columns that vary, and do not follow from those before.
 
-    What is left of a column of such a size that does not vary is rounding.
+    No matrix of others could be inverted. What is left of a column of such a size that does not
+    vary is rounding.
     """
     kept: list[int] = []
     for k in range(residuals.shape[1]):

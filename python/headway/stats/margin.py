@@ -1,4 +1,7 @@
-"""Where an interval of a difference lies beside a margin, within which a difference counts as none."""
+"""Where an interval of a difference lies beside a margin.
+
+A difference within the margin counts as none.
+"""
 
 from enum import Enum, auto
 

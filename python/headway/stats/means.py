@@ -11,18 +11,25 @@ from headway.stats.student import student_interval, welch_interval
 
 
 class Metric(TypedDict):
-    """A mean over runs; `mean` is None where the metric does not apply, `ci95` where nothing varies."""
+    """A mean over runs.
+
+    `mean` is None where the metric does not apply, `ci95` where nothing varies.
+    """
 
     mean: float | None
     ci95: list[float] | None
 
 
 ENOUGH = 30
-"""With at least this many independent values a bootstrap covers the mean about as often as it says."""
+"""With at least this many independent values a bootstrap covers the mean about as often as it
+says."""
 
 
 def block_means(values: Sequence[float], block: int) -> list[float]:
-    """Means of `block` neighbours or a few more, as samples where neighbours depend on each other."""
+    """Means of `block` neighbours or a few more.
+
+    They are samples where neighbours depend on each other.
+    """
     if block == 1:
         return list(values)
     parts = np.array_split(values, max(1, len(values) // block))
@@ -30,12 +37,13 @@ def block_means(values: Sequence[float], block: int) -> list[float]:
 
 
 def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Metric:
-    """A mean with its interval: the BCa bootstrap's of 95% from 30 independent values on, else Student's.
+    """A mean with its interval of 95%.
 
-    The bootstrap covers the mean of ten values in 90% of the time where it says 95%, Student's interval in 95%
-    (tests/test_coverage.py). Of values that are alike in blocks, it is Student's of the blocks' means, however many
-    they are. Resamples do not tell the tails that wider intervals need, those of many comparisons: these are
-    Student's.
+    From 30 independent values on it is the BCa bootstrap's, else Student's. The bootstrap covers
+    the mean of ten values in 90% of the time where it says 95%, Student's interval in 95%
+    (tests/test_coverage.py). Of values that are alike in blocks, it is Student's of the blocks'
+    means, however many they are. Resamples do not tell the tails that wider intervals need, those
+    of many comparisons: these are Student's.
 
     Args:
         values: One a run or pair, in an order in which neighbours are alike.
@@ -88,8 +96,8 @@ def percent_parts_apart(one: Sequence[float], other: Sequence[float]) -> tuple[l
 def percent(both: Sequence[tuple[float, float]], block: int = 1, *, level: float = LEVEL) -> Metric:
     """How far the second of each pair lies above the first, in % of the first: a ratio of means.
 
-    No run with hardly any traffic upsets it as it would a mean of ratios. Its interval is that of what each pair
-    adds to it, to first order (Cochran, "Sampling Techniques", section 6.3).
+    No run with hardly any traffic upsets it as it would a mean of ratios. Its interval is that of
+    what each pair adds to it, to first order (Cochran, "Sampling Techniques", section 6.3).
     """
     first, second = sum(a for a, _ in both), sum(b for _, b in both)
     if not first:

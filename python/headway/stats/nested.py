@@ -1,7 +1,7 @@
 """Many runs of few models: each model, trained with a seed of its own, is one sample.
 
-Models that were trained with different seeds differ, and many runs of one of them tell nothing of others
-(Hurlbert, "Pseudoreplication and the Design of Ecological Field Experiments", 1984).
+Models that were trained with different seeds differ, and many runs of one of them tell nothing of
+others (Hurlbert, "Pseudoreplication and the Design of Ecological Field Experiments", 1984).
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Sequence
 
 ENOUGH_MODELS = 5
-"""Of trainings with seeds of their own: fewer say nothing of a learner (Henderson et al., AAAI 2018)."""
+"""Of trainings with seeds of their own: fewer say nothing of a learner (Henderson et al., AAAI
+2018)."""
 ENOUGH_RECORDINGS = 5
 """Of links: fewer say nothing of such links, however many offsets runs begin at."""
 
@@ -47,7 +48,8 @@ def nested(
         block: How many neighbouring rows are alike.
 
     Returns:
-        The rows as they are where all labels are the same; else a mean row for each label, and a block of 1.
+        The rows as they are where all labels are the same; else a mean row for each label, and a
+        block of 1.
     """
     groups: dict[Hashable, list[Sequence[float]]] = {}
     for label, row in zip(labels, rows, strict=True):

@@ -1,8 +1,8 @@
 """Which groups differ: all pairs of them, with Holm's correction for there being many.
 
-Welch, "The Generalization of 'Student's' Problem when Several Different Population Variances are Involved",
-Biometrika 34 (1947); Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of
-Statistics 6 (1979).
+Welch, "The Generalization of 'Student's' Problem when Several Different Population Variances are
+Involved", Biometrika 34 (1947); Holm, "A Simple Sequentially Rejective Multiple Test Procedure",
+Scandinavian Journal of Statistics 6 (1979).
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class Test:
 
 
 def welch(one: Sequence[float], other: Sequence[float]) -> Test:
-    """Welch's test of two independent samples, whose variances may differ; t is for `one` minus `other`."""
+    """Welch's test of two independent samples, whose variances may differ.
+
+    t is for `one` minus `other`.
+    """
     if min(len(one), len(other)) < 2:
         return Test(nan, nan, nan)
     a, b = (float(np.var(values, ddof=1)) / len(values) for values in (one, other))
@@ -84,7 +87,10 @@ def _certain(difference: float, rounding: float, df: float) -> Test:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p values, in the order given: all those below a level are significant together at it."""
+    """Adjusted p values, in the order given.
+
+    All those below a level are significant together at it.
+    """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, most = [0.0] * len(p_values), 0.0
     for rank, k in enumerate(order):
@@ -107,7 +113,8 @@ class Pairwise:
         """Tests every pair.
 
         Args:
-            groups: The runs of each group, by its name. With `block` > 1, in the order in which neighbours depend.
+            groups: The runs of each group, by its name. With `block` > 1, in the order in which
+                neighbours depend.
             in_pairs: Are the runs of groups pairs, in the same order? Else groups are independent.
             block: The number of neighbours whose mean is one sample.
             resolution: Means within this share of the larger one count as equal.
@@ -134,7 +141,10 @@ class Pairwise:
         """The adjusted p value of each pair."""
 
     def differ(self, one: str, other: str, level: float = LEVEL) -> bool:
-        """Do two groups differ significantly, where any pair may be told apart wrongly with this probability?"""
+        """Do two groups differ significantly?
+
+        Any pair may be told apart wrongly with this probability.
+        """
         return one != other and self.p[frozenset((one, other))] < level
 
     @property
@@ -147,7 +157,10 @@ class Pairwise:
         return sorted(self.means, key=self.means.__getitem__, reverse=largest)
 
     def best(self, *, largest: bool = True, places: int = 1) -> list[str]:
-        """The first `places` groups by mean, and those that do not differ significantly from the last of these."""
+        """The first `places` groups by mean, and those that do not differ from the last of these.
+
+        A difference counts if it is significant.
+        """
         ranked = self.ranked(largest=largest)
         last = ranked[min(places, len(ranked)) - 1]
         return [name for k, name in enumerate(ranked) if k < places or not self.differ(last, name)]

@@ -9,16 +9,16 @@ from headway.stats.bootstrap import LEVEL
 def share_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float, float]:
     """Clopper and Pearson's interval of the probability behind `hits` of `runs`, for verdicts.
 
-    Each side is wrong at most (1 - level) / 2 of the time, whatever the probability is. It has a width where all
-    runs or none did it: 50 of 50 is 0.929 to 1.
+    Each side is wrong at most (1 - level) / 2 of the time, whatever the probability is. It has a
+    width where all runs or none did it: 50 of 50 is 0.929 to 1.
 
     Args:
         hits: 0 to `runs`.
         runs: At least 1.
         level: Coverage, in (0, 1).
 
-    Source: Clopper and Pearson, "The Use of Confidence or Fiducial Limits Illustrated in the Case of the Binomial",
-    Biometrika 26 (1934).
+    Source: Clopper and Pearson, "The Use of Confidence or Fiducial Limits Illustrated in the Case
+    of the Binomial", Biometrika 26 (1934).
     """
     # Commands that need no statistics do not wait for its import.
     from scipy.special import betaincinv
@@ -30,16 +30,18 @@ def share_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float
 
 
 def wilson_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson's interval of the same, for tables: it is right as often as it says on average over probabilities.
+    """Wilson's interval of the same, for tables.
 
-    Near 0 and 1 one side is wrong up to three times as often: with 20 runs at 0.95 in 7.6%.
+    It is right as often as it says on average over probabilities. Near 0 and 1 one side is wrong up
+    to three times as often: with 20 runs at 0.95 in 7.6%.
 
     Args:
         hits: 0 to `runs`.
         runs: At least 1.
         level: Coverage, in (0, 1).
 
-    Source: Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22 (1927).
+    Source: Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22
+    (1927).
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     centre = hits + z * z / 2
@@ -51,15 +53,17 @@ def wilson_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[floa
 def share_difference_interval(
     one: tuple[int, int], other: tuple[int, int], *, level: float = LEVEL
 ) -> tuple[float, float]:
-    """Newcombe's interval of the difference of two independent shares, from both shares' Wilson intervals.
+    """Newcombe's interval of the difference of two independent shares.
+
+    It is made from both shares' Wilson intervals.
 
     Args:
         one: Hits and runs of the first.
         other: Those of the one that is taken off.
         level: Coverage, in (0, 1).
 
-    Source: Newcombe, "Interval Estimation for the Difference between Independent Proportions", method 10,
-    Statistics in Medicine 17 (1998).
+    Source: Newcombe, "Interval Estimation for the Difference between Independent Proportions",
+    method 10, Statistics in Medicine 17 (1998).
     """
     (low, high), (other_low, other_high) = (wilson_interval(*of, level=level) for of in (one, other))
     first, second = one[0] / one[1], other[0] / other[1]

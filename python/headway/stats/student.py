@@ -11,8 +11,9 @@ from headway.stats.bootstrap import LEVEL
 def student_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[float, float] | None:
     """The interval of the mean of at least two values; None for one or none.
 
-    It covers the mean as often as it says where values are normal, and is wide where they are few: a bootstrap of
-    three values never leaves their range (Student, "The Probable Error of a Mean", 1908).
+    It covers the mean as often as it says where values are normal, and is wide where they are few:
+    a bootstrap of three values never leaves their range (Student, "The Probable Error of a Mean",
+    1908).
 
     Args:
         values: One finite number a run.
@@ -30,10 +31,10 @@ def student_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[
 def welch_interval(
     one: Sequence[float], other: Sequence[float], *, level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """The interval of the mean of `one` less that of `other`, which have nothing to do with each other.
+    """The interval of the mean of `one` less that of `other`, which are independent samples.
 
-    Their variances and numbers may differ (Welch, "The Generalization of 'Student's' Problem when Several
-    Different Population Variances are Involved", Biometrika 34, 1947).
+    Their variances and numbers may differ (Welch, "The Generalization of 'Student's' Problem when
+    Several Different Population Variances are Involved", Biometrika 34, 1947).
 
     Args:
         one: One finite number a sample; None is returned for fewer than two.

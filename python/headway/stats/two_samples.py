@@ -1,4 +1,7 @@
-"""One sample against another that has nothing to do with it: Welch's interval, or SciPy's bootstrap of both."""
+"""One sample against another that is independent of it.
+
+The interval is Welch's, or SciPy's bootstrap of both.
+"""
 
 from __future__ import annotations
 
@@ -59,16 +62,16 @@ def _samples(one: Sequence[float], other: Sequence[float], how: TwoSamples) -> l
 def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean_difference) -> Estimate:
     """A statistic of two independent samples, with an interval.
 
-    That of means is Welch's where either sample has fewer than 30 values, as `means.mean` has Student's: of 50 and
-    20 normal values the bootstrap covered the difference in 92%. It is Welch's also at levels above 95%, whose
-    tails resamples do not tell. Else it is a bootstrap: BCa, of medians by percentiles. Of fewer than ten values
-    it says too little, so there is none.
+    That of means is Welch's where either sample has fewer than 30 values, as `means.mean` has
+    Student's: of 50 and 20 normal values the bootstrap covered the difference in 92%. It is Welch's
+    also at levels above 95%, whose tails resamples do not tell. Else it is a bootstrap: BCa, of
+    medians by percentiles. Of fewer than ten values it says too little, so there is none.
 
     Args:
         one: One finite number a run.
         other: As many or not.
-        how: `mean_difference`, `median_difference`, or either in % of the other sample's: `mean_percent`,
-            `median_percent`.
+        how: `mean_difference`, `median_difference`, or either in % of the other sample's:
+            `mean_percent`, `median_percent`.
     """
     if not (one and other) or (how is median_percent and not np.median(other)):
         return NOTHING
@@ -88,7 +91,9 @@ def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean
 
 
 def resampled(one: Any, other: Any, how: TwoSamples, level: float) -> tuple[Any, Any]:
-    """The ends of the bootstrap's interval of a statistic of two independent samples, BCa or by percentiles.
+    """The ends of the bootstrap's interval of a statistic of two independent samples.
+
+    It is BCa or by percentiles.
 
     Args:
         one: A sample; or many of them, as rows of an array.

@@ -1,1 +1,4 @@
-"""A network of Open vSwitch bridges in network namespaces, and a program in it (docs/testbed.md)."""
+"""A network of Open vSwitch bridges in network namespaces, and a program in it.
+
+See docs/testbed.md.
+"""

@@ -35,7 +35,8 @@ OPENFLOW_PORT, API_PORT = 6653, 8633
 HOST_PORTS = (1001, 1002)
 """At the switches of the source and of the destination."""
 LOAD_PORT = 2001
-"""At every switch of the path: the background of the link before it leaves, and that of the one behind it comes."""
+"""At every switch of the path: the background of the link before it leaves, and that of the one
+behind it comes."""
 TRIES = 5
 """Packets there and back that measure the base RTT."""
 
@@ -69,7 +70,10 @@ def ports(topology: Topology) -> dict[str, list[int]]:
 
 
 def flows(topology: Topology) -> dict[str, list[str]]:
-    """What each switch of the path does, as `ovs-ofctl` reads it. The other switches forward nothing."""
+    """What each switch of the path does, as `ovs-ofctl` reads it.
+
+    The other switches forward nothing.
+    """
     found: dict[str, list[str]] = {switch: [] for switch in topology.route}
 
     def add(switch: str, source: str, destination: str, port: int) -> None:
@@ -124,7 +128,10 @@ class Bed:
     """One that is set up by `set_up`, and removed by `end`, however far it came."""
 
     def __init__(self, topology: Topology, *, known: float, load: float, seed: int) -> None:
-        """`known` is the share of the path's switches, `load` that of the path's links. Raises RunError."""
+        """`known` is the share of the path's switches, `load` that of the path's links.
+
+        Raises RunError.
+        """
         self.topology, self.load, self.seed = topology, load, seed
         self.known = topology.known(known, seed)
         self.url = f"http://127.0.0.1:{API_PORT}"
@@ -236,7 +243,10 @@ class Bed:
                 self._ovs.flows(f"b{number}", does[switch])
 
     def _check_path(self) -> None:
-        """Small packets there and back: the path is whole, and its base RTT is what it should be."""
+        """Sends small packets there and back.
+
+        The path is whole, and its base RTT is what it should be.
+        """
 
         def udp(address: str) -> Callable[[], socket.socket]:
             def make() -> socket.socket:

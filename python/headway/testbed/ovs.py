@@ -75,9 +75,10 @@ class Ovs:
     def bridge(
         self, name: str, datapath: int, ports: Sequence[tuple[str, int]], *, controller: Path | None
     ) -> None:
-        """A switch with devices as ports, by number; it forwards what `flows` says, and nothing else.
+        """A switch with devices as ports, by number.
 
-        It connects to a controller at the socket `controller`. Raises RunError.
+        It forwards what `flows` says, and nothing else. It connects to a controller at the socket
+        `controller`. Raises RunError.
         """
         words = ["add-br", name, "--", "set", "bridge", name, "datapath_type=netdev", "protocols=OpenFlow13"]
         words += ["fail_mode=secure", f"other-config:datapath-id={datapath:016x}"]
@@ -98,9 +99,9 @@ class Ovs:
     def give_room(self) -> None:
         """Lets all queues together hold more than the send buffer of a socket.
 
-        Open vSwitch sends to all devices through one packet socket, and what waits in their queues counts as that
-        socket's. Its usual buffer, 208 kB, holds 92 full packets: there would be losses at no queue. The socket is
-        there once a packet has been sent.
+        Open vSwitch sends to all devices through one packet socket, and what waits in their queues
+        counts as that socket's. Its usual buffer, 208 kB, holds 92 full packets: there would be
+        losses at no queue. The socket is there once a packet has been sent.
         """
         process = self.processes["ovs-vswitchd"].pid
         handle = os.pidfd_open(process)

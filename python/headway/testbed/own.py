@@ -1,7 +1,8 @@
-"""What belongs to a testbed: a folder, namespaces that begin with its name, and processes that know the folder.
+"""What belongs to a testbed: a folder, namespaces and processes.
 
-A testbed holds a lock on its folder for as long as it lives. So a folder whose lock is free is that of a
-testbed that was killed, and what belongs to it is removed. Nothing else ever is.
+The namespaces begin with its name, and the processes know the folder. A testbed holds a lock on its
+folder for as long as it lives. So a folder whose lock is free is that of a testbed that was killed,
+and what belongs to it is removed. Nothing else ever is.
 """
 
 from __future__ import annotations

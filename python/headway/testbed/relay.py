@@ -1,4 +1,7 @@
-"""Connections of switches in one namespace to a controller in another: a Unix socket that leads to a TCP port."""
+"""Connections of switches in one namespace to a controller in another.
+
+A Unix socket leads to a TCP port.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a testbed is made of: switches, links, two hosts and the path between them, from a TOML file."""
+"""What a testbed is made of, from a TOML file.
+
+It has switches, links, two hosts and the path between them.
+"""
 
 from __future__ import annotations
 
@@ -66,11 +69,17 @@ class Topology:
         return round(2 * sum(self.links[index].delay_s for index, _ in self.hops()), 9)
 
     def hops(self) -> list[tuple[int, int]]:
-        """The links of the path, in the order of data: which link, and from which of its ends, 0 or 1."""
+        """The links of the path, in the order of data.
+
+        Each says which link, and from which of its ends, 0 or 1.
+        """
         return [_between(self.links, a, b) for a, b in pairwise(self.route)]
 
     def queue_bytes(self, link: Link) -> int:
-        """What either direction of a link can hold: its own, or one BDP of its rate and the path's base RTT."""
+        """What either direction of a link can hold.
+
+        It is its own, or one BDP of its rate and the path's base RTT.
+        """
         if link.queue_bytes is not None:
             return link.queue_bytes
         return max(round(link.rate_bps * self.base_rtt_s / 8), LEAST_QUEUE)

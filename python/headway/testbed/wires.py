@@ -1,8 +1,9 @@
-"""The process that the links and the background load are in: `python -m headway.testbed.wires SETUP`.
+"""The process that the links and the background load are in.
 
-Each end of a link is a TAP device, a port of a switch. There the kernel's token bucket has the link's rate and
-queue. What comes out of it is held back here for the link's delay, and is written to the other end. The load
-begins with a line on standard input. When standard input closes this process says how late it was, and ends.
+It is `python -m headway.testbed.wires SETUP`. Each end of a link is a TAP device, a port of a
+switch. There the kernel's token bucket has the link's rate and queue. What comes out of it is held
+back here for the link's delay, and is written to the other end. The load begins with a line on
+standard input. When standard input closes this process says how late it was, and ends.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Report:
         self.bins[min(late_ns // (1000 * BIN_US), BINS - 1)] += 1
 
     def percentile_us(self, share: float) -> int:
-        """The upper bound of the bin that so many of the packets are in or below."""
+        """The upper bound of the bin that this many of the packets are in or below."""
         seen = 0
         for index, count in enumerate(self.bins):
             seen += count
@@ -126,7 +127,8 @@ class Wires:
         """Of each load, on average."""
         self._number = 0
         self._waiting: list[tuple[int, int, int, bytes, int]] = []
-        """A heap: when a packet is due, its number, to which device, what; of a load its index, else -1."""
+        """A heap: when a packet is due, its number, to which device, what; of a load its index,
+        else -1."""
 
     def carry(self) -> None:
         """Until standard input closes."""

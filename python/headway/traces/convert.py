@@ -89,11 +89,12 @@ def _is_table(source: Path) -> bool:
 
 
 def _csv_of(trace: Trace, interval_s: float) -> Iterator[str]:
-    """The blocks of a CSV file of which `read_table` makes a trace with the same packets in each interval.
+    """The blocks of a CSV file from which `read_table` makes an equal trace.
 
-    The last row of a table holds as long as the one before it. So what is left of a trace after whole intervals
-    becomes two rows of the same length. Rows of a millisecond or less give each packet's time. For the packets at 0
-    a row stands before them, as a packet falls due at its row's end.
+    It has the same packets in each interval. The last row of a table holds as long as the one
+    before it. So what is left of a trace after whole intervals becomes two rows of the same length.
+    Rows of a millisecond or less give each packet's time. For the packets at 0 a row stands before
+    them, as a packet falls due at its row's end.
     """
     end = round(trace.seconds * 1000) * 10**6
     step = min(max(round(interval_s * 1e9), 1), end)

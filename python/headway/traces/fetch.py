@@ -57,7 +57,8 @@ def cache_folder() -> Path:
 def fetch(collection: Collection, folder: Path, source: Path | None = None) -> Iterator[str]:
     """Puts a collection's files into `folder`; yields a line about each.
 
-    A file that is there with the right hash stays, so an interrupted fetch goes on where it stopped.
+    A file that is there with the right hash stays, so an interrupted fetch goes on where it
+    stopped.
 
     Args:
         collection: What to fetch.
@@ -65,8 +66,8 @@ def fetch(collection: Collection, folder: Path, source: Path | None = None) -> I
         source: A folder with a local copy, of some of the files at least, instead of the network.
 
     Raises:
-        UsageError: The local copy has none of the files, or a different one under a name; or the folder has a
-            file of that name that is another; or another fetch is at work there.
+        UsageError: The local copy has none of the files, or a different one under a name; or the
+            folder has a file of that name that is another; or another fetch is at work there.
         RunError: The network, or what came from it, is not as it should be.
     """
     with alone_in(folder, "--to"):

@@ -21,7 +21,7 @@ _MBPS = 1500 * 8 / 1e6
 MOST_DRAWN = 4000
 """Intervals of a trace in a picture: more cannot be told apart."""
 _LONG_S = 3600.0
-"""No recorded trace begins with so long a silence."""
+"""No recorded trace begins with this long a silence."""
 
 
 class Description(TypedDict):
@@ -40,7 +40,10 @@ class Description(TypedDict):
 
 
 class Uses(TypedDict):
-    """Which seconds of a trace may train, and which are for evaluation only: from and to, of each part."""
+    """Which seconds of a trace may train, and which are for evaluation only.
+
+    Each part has from and to.
+    """
 
     training_s: list[tuple[float, float]]
     evaluation_s: list[tuple[float, float]]
@@ -62,7 +65,10 @@ def locate(name_or_path: str) -> str:
 
 
 def open_trace(name_or_path: str, part: str) -> Trace:
-    """A whole trace, or the part for training or evaluation, by its file or by its name. Raises UsageError."""
+    """A whole trace, or the part for training or evaluation, by its file or by its name.
+
+    Raises UsageError.
+    """
     with by_given_names(), in_utf8(locate(name_or_path)) as place:
         return Trace.load(place, part)
 
@@ -80,7 +86,10 @@ def digests(names: Iterable[str]) -> dict[str, str]:
 
 
 def changed(found: Mapping[str, str]) -> list[str]:
-    """A line about each trace that has a pinned name but is not the pinned file; `found` is by name."""
+    """A line about each trace that has a pinned name but is not the pinned file.
+
+    `found` is by name.
+    """
     pinned = {name: pin for collection in collections().values() for name, pin in collection.files.items()}
     return [
         f"trace {name} is not the published file of that name: "
@@ -104,7 +113,10 @@ def places() -> dict[str, str | None]:
 
 
 def describe(name: str, trace: Trace) -> Description:
-    """A trace in numbers. An outage is at least OUTAGE_S without an opportunity, seen in steps of 100 ms."""
+    """A trace in numbers.
+
+    An outage is at least OUTAGE_S without an opportunity, seen in steps of 100 ms.
+    """
     # Counted where something is, so that memory follows the opportunities and not the length.
     times = trace.times_ms()
     seconds, packets = np.unique(_interval(times, 1000), return_counts=True)
@@ -127,13 +139,19 @@ def describe(name: str, trace: Trace) -> Description:
 
 
 def _interval(times_ms: np.ndarray[Any, Any], step_ms: int) -> np.ndarray[Any, Any]:
-    """Which interval each opportunity counts in: one at an interval's end in that, one at 0 in the first."""
+    """Which interval each opportunity counts in.
+
+    One at an interval's end counts in that, one at 0 in the first.
+    """
     ends: np.ndarray[Any, Any] = np.maximum((times_ms.astype(np.int64) + step_ms - 1) // step_ms - 1, 0)
     return ends
 
 
 def _percentile(rates: np.ndarray[Any, Any], count: int, percent: int) -> float:
-    """The percentile of `count` rates, of which the sorted `rates` are the largest and all others 0."""
+    """The percentile of `count` rates.
+
+    The sorted `rates` are the largest of them, and all others are 0.
+    """
     zeros = count - len(rates)
     place = percent / 100 * (count - 1)
     below, above = (float(rates[k - zeros]) if k >= zeros else 0.0 for k in (int(place), math.ceil(place)))
@@ -141,13 +159,19 @@ def _percentile(rates: np.ndarray[Any, Any], count: int, percent: int) -> float:
 
 
 def drawn_every(traces: Iterable[Trace], interval_s: float) -> float:
-    """The interval in seconds whose rates are drawn: the one given, or a multiple that draws at most MOST_DRAWN."""
+    """The interval in seconds whose rates are drawn.
+
+    It is the one given, or a multiple that draws at most MOST_DRAWN.
+    """
     longest = max(trace.seconds for trace in traces)
     return interval_s * max(1, math.ceil(longest / interval_s / MOST_DRAWN))
 
 
 def doubtful(names: Iterable[str]) -> list[str]:
-    """A line about each doubt in the traces of scenarios, once for each trace. Raises UsageError."""
+    """A line about each doubt in the traces of scenarios, once for each trace.
+
+    Raises UsageError.
+    """
     return [
         f"trace {name}: {doubt}"
         for name in dict.fromkeys(names)

@@ -1,8 +1,9 @@
-"""Tables of rates, as people have them: two columns of a text, a time and a rate that holds until the next row.
+"""Tables of rates, as people have them.
 
-A header tells the units by the names of its columns: `time_s,rate_mbps`, `time_ms,rate_kbps`, `t (s),MB/s`. Times
-without a unit are told by how far rows are apart. Where that may be seconds as well as milliseconds, the table is
-refused until you say which. Rates without a unit are in Mbit/s.
+A text has two columns, a time and a rate that holds until the next row. A header tells the units by
+the names of its columns: `time_s,rate_mbps`, `time_ms,rate_kbps`, `t (s),MB/s`. Times without a
+unit are told by how far rows are apart. Where that may be seconds as well as milliseconds, the
+table is refused until you say which. Rates without a unit are in Mbit/s.
 """
 
 import csv
@@ -33,7 +34,8 @@ HEAD = 4096
 """Bytes of a file that say which kind it is of."""
 MOST_MBPS = 1_000_000
 AT_ZERO = 10**6
-"""A first row so many nanoseconds before 0 holds the packets at 0 ms: a packet falls due at its row's end."""
+"""A first row this many nanoseconds before 0 holds the packets at 0 ms: a packet falls due at its
+row's end."""
 AT_ZERO_MBPS = 12.0
 """The rate of such a row for each packet."""
 PAUSE_S = 60.0
@@ -75,7 +77,8 @@ _IS_TIME = re.compile(
 _IS_RATE = re.compile(
     r"^[^(\[]*(?:throughput|goodput|bandwidth|(?:bit|data)[ _]?rate)[^(\[]*$|^(?:rate|bw|tput)$", re.IGNORECASE
 )
-"""Names that say which column it is, without a unit. What is in brackets may be one that is not known."""
+"""Names that say which column it is, without a unit. What is in brackets may be one that is not
+known."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,8 @@ class Columns:
         time: A name of the first line or a number from 1. Without it the table has two columns.
         rate: Likewise.
         unit: One of RATE_UNITS. Without it what the column's name says, otherwise Mbit/s.
-        time_unit: One of TIME_UNITS. Without it what the column's name says, otherwise the rows' distance.
+        time_unit: One of TIME_UNITS. Without it what the column's name says, otherwise the rows'
+            distance.
     """
 
     time: str | None = None
@@ -113,9 +117,10 @@ class Table:
 
 
 def read_table(path: Path, columns: Columns | None = None) -> Table:
-    """Reads a table. Rows of the same time become one, with the mean of their rates, where columns are named.
+    """Reads a table.
 
-    Raises UsageError that names the line.
+    Rows of the same time become one, with the mean of their rates, where columns are named. Raises
+    UsageError that names the line.
     """
     columns = columns or Columns()
     shown = called(str(path))
@@ -153,7 +158,10 @@ def read_table(path: Path, columns: Columns | None = None) -> Table:
 
 @dataclass(frozen=True)
 class _Head:
-    """What the first row and the options say: where time and rate stand, and what is known of their units."""
+    """What the first row and the options say.
+
+    It says where time and rate stand, and what is known of their units.
+    """
 
     places: tuple[int, int]
     width: int
@@ -161,7 +169,8 @@ class _Head:
     time_unit: str | None
     rate_unit: str | None
     is_clear: bool
-    """Whether the columns are named by options, or by nobody: else the first line's names say which they are."""
+    """Whether the columns are named by options, or by nobody: else the first line's names say which
+    they are."""
 
 
 @dataclass
@@ -201,7 +210,10 @@ def _head(where: str, row: list[str], columns: Columns) -> _Head:
 
 
 def _read(rows: Iterable[tuple[str, list[str]]], head: _Head, *, joins: bool) -> _Read:
-    """The two columns of the rows. Rows of the same time become one if it `joins` them. Raises UsageError."""
+    """The two columns of the rows.
+
+    Rows of the same time become one if it `joins` them. Raises UsageError.
+    """
     found = _Read()
     times, rates = found.times, found.rates
     factor = RATE_UNITS[head.rate_unit or "Mbit/s"]
@@ -242,7 +254,10 @@ def _shorten(row: list[str], width: int) -> None:
 
 
 def _place(name: str, row: list[str], where: str) -> int:
-    """Where a column stands in a row. A whole number is always its number from 1, and never its name."""
+    """Where a column stands in a row.
+
+    A whole number is always its number from 1, and never its name.
+    """
     if name.isdecimal():
         if 1 <= int(name) <= len(row):
             return int(name) - 1
@@ -291,7 +306,10 @@ def _text(path: Path) -> str:
 
 
 def _is_value(word: str) -> bool:
-    """Whether it is a number, a date or a sign for one that is missing, and not the name of a column."""
+    """Whether it is a number, a date or a sign for one that is missing.
+
+    Otherwise it is the name of a column.
+    """
     return bool(_NUMBER.fullmatch(word)) or word.lower() in _MISSING or _date(word) is not None
 
 
@@ -308,7 +326,10 @@ def _number(word: str, row: list[str], where: str) -> Decimal:
 
 
 def _date(word: str) -> Decimal | None:
-    """Seconds since 1970 of 2023-04-05 11:03:07 or 2019.12.14_10.16.30; a zone's name is left out."""
+    """Seconds since 1970 of 2023-04-05 11:03:07 or 2019.12.14_10.16.30.
+
+    A zone's name is left out.
+    """
     plain = re.sub(r" [A-Z]{2,5}$", "", word)
     try:
         if re.fullmatch(r"\d{4}\.\d\d\.\d\d_\d\d\.\d\d\.\d\d", plain):
@@ -349,7 +370,10 @@ _WITH_UNIT = re.compile(r"[\d.]+ ?[A-Za-z/]+")
 
 
 def _why(row: list[str]) -> str:
-    """What is unusual about a row that cannot be read, and what would be right; nothing if that is not known."""
+    """What is unusual about a row that cannot be read, and what would be right.
+
+    It is empty if that is not known.
+    """
     line = ",".join(row)
     unusual = {
         "there are bars: part columns by commas and write decimal points, as "
@@ -367,7 +391,10 @@ def _why(row: list[str]) -> str:
 
 
 def _time_unit(name: str, where: str) -> str | None:
-    """The unit that the name of a column of times tells. Raises UsageError where it is not clear."""
+    """The unit that the name of a column of times tells.
+
+    Raises UsageError where it is not clear.
+    """
     words = re.sub(r"([a-z])([A-Z])", r"\1_\2", re.sub("[\u00b5\u03bc]", "_u", name))
     if found := _TIME_NAME.search(words):
         return next(unit for unit, word in zip(TIME_UNITS, found.groups(), strict=True) if word)
@@ -377,7 +404,10 @@ def _time_unit(name: str, where: str) -> str | None:
 
 
 def _rate_unit(name: str, where: str) -> str | None:
-    """The unit that the name of a column of rates tells. Raises UsageError where it may be bits or bytes."""
+    """The unit that the name of a column of rates tells.
+
+    Raises UsageError where it may be bits or bytes.
+    """
     found = _RATE_NAME.search(re.sub(r"([a-z])([KMG])", r"\1_\2", name))
     if found:
         return {"k": "k", "m": "M", "g": "G", "": ""}[found[1].lower()] + ("bit/s" if found[2] else "B/s")
@@ -410,7 +440,10 @@ def _guess(shown: str, found: _Read) -> tuple[str, bool]:
 
 
 def _pauses(shown: str, lengths: list[float]) -> list[str]:
-    """A line about the longest time without a row, where that is longer than any measurement has."""
+    """A line about the longest time without a row.
+
+    It is there where that is longer than any measurement has.
+    """
     longest = max(lengths)
     if longest < PAUSE_S or longest < PAUSE_TIMES * float(np.median(lengths)):
         return []

@@ -74,7 +74,10 @@ def find(system: str, file: Path | None) -> TrainConfig:
 
 
 def parse(text: str, where: str, asked: str = "") -> TrainConfig:
-    """A configuration from its text; `where` it is from, for messages. Raises UsageError, one line."""
+    """A configuration from its text.
+
+    `where` says where it is from, for messages. Raises UsageError, one line.
+    """
     return of_table(toml(text, where), text, where, asked)
 
 

@@ -1,10 +1,11 @@
-"""Several agents that learn by themselves, tune disjoint flows of one network, and share what they know.
+"""Several agents that learn by themselves and tune disjoint flows of one network.
 
-"BBR tuner", section III-A: fully cooperative multi-agent RL. Each agent has a policy and a value function of its
-own (Stable-Baselines3's), and learns by PPO (section IV-B) from the flows that `headway.envs.Team` gives it. After
-each interval neighbours share: sensation (`Team.shares`), episodes, policies; the difference in value estimates is
-a penalty. The paper does not say how the three are learned from, how often they are shared, what weight the
-penalty has, or who is whose neighbour; `Sharing` says what was chosen.
+They share what they know. "BBR tuner", section III-A: fully cooperative multi-agent RL. Each agent
+has a policy and a value function of its own (Stable-Baselines3's), and learns by PPO (section IV-B)
+from the flows that `headway.envs.Team` gives it. After each interval neighbours share: sensation
+(`Team.shares`), episodes, policies; the difference in value estimates is a penalty. The paper does
+not say how the three are learned from, how often they are shared, what weight the penalty has, or
+who is whose neighbour; `Sharing` says what was chosen.
 """
 
 from __future__ import annotations
@@ -35,20 +36,25 @@ NEIGHBOURS = ("ring", "all")
 
 @dataclass(frozen=True)
 class Sharing:
-    """What agents tell their neighbours after each interval. What they see of one another is `Team.shares`."""
+    """What agents tell their neighbours after each interval.
+
+    What they see of one another is `Team.shares`.
+    """
 
     neighbours: str = "all"
     """`ring`: the one before and the one after; `all`: everybody."""
     episodes: bool = False
-    """Does an update also learn from the neighbours' trajectories [state, action, reward]? The probability ratio is
-    to the policy that acted, advantages are by the learner's own value function."""
+    """Does an update also learn from the neighbours' trajectories [state, action, reward]? The
+    probability ratio is to the policy that acted, advantages are by the learner's own value
+    function."""
     policies_every: int = 0
-    """After so many updates an agent's policy is the mean of its own and its neighbours'; 0 for never. Agents then
-    begin with one policy, as means of unlike networks mean nothing. Value functions stay their own."""
+    """After this many updates an agent's policy is the mean of its own and its neighbours'; 0 for
+    never. Agents then begin with one policy, as means of unlike networks mean nothing. Value
+    functions stay their own."""
     value_difference: float = 0.0
-    """Weight, beside the value function's squared error, of the squared difference between an agent's value
-    estimates and its neighbours' on the same states; a mean over neighbours, whose estimates are those before the
-    update."""
+    """Weight, beside the value function's squared error, of the squared difference between an
+    agent's value estimates and its neighbours' on the same states; a mean over neighbours, whose
+    estimates are those before the update."""
 
     def __post_init__(self) -> None:
         """Raises UsageError, one line."""
@@ -60,7 +66,7 @@ class Sharing:
             raise UsageError(f"sharing: value_difference is {self.value_difference!r}, must be at least 0")
 
     def of(self, agent: int, agents: int) -> list[int]:
-        """The neighbours of one of so many agents, in order; the agent is not its own."""
+        """The neighbours of one of this many agents, in order; the agent is not its own."""
         near = range(agents) if self.neighbours == "all" else ((agent - 1) % agents, (agent + 1) % agents)
         return sorted({other for other in near if other != agent})
 
@@ -98,13 +104,15 @@ class Trajectories:
     ended: Array
     """Did the episode end with this step?"""
     following: Array
-    """Observations `[T, n, observation]` after the step, an episode's last ones before another begins."""
+    """Observations `[T, n, observation]` after the step, an episode's last ones before another
+    begins."""
 
 
 def advantages(values: Array, after: Array, of: Trajectories, gamma: float, gae_lambda: float) -> Array:
     """Generalised advantages `[T, n]` (Algorithm 1), of value estimates at each step and after it.
 
-    A flow that leaves, or an episode that is cut, is worth what the value function expects of it from there on.
+    A flow that leaves, or an episode that is cut, is worth what the value function expects of it
+    from there on.
     """
     found = np.zeros_like(values)
     last = np.zeros(values.shape[1])
@@ -155,7 +163,8 @@ class Agent:
     def learn(self, trajectories: Sequence[Trajectories], estimates: Sequence[Values], weight: float) -> None:
         """One update of PPO (Algorithm 2) from its own trajectories and those that it was told.
 
-        `estimates` are its neighbours' value functions as they were, `weight` that of the difference's penalty.
+        `estimates` are its neighbours' value functions as they were, `weight` that of the
+        difference's penalty.
         """
         self.losses = []
         parts = [self._batch(of) for of in trajectories]
@@ -234,7 +243,10 @@ class Agent:
         self.policy.load_state_dict(self.policy.state_dict() | dict(actor))
 
     def begin(self, model: str, agent: Mapping[str, Any]) -> None:
-        """Takes the policy of a model, by name or folder. Raises UsageError where it is another network."""
+        """Takes the policy of a model, by name or folder.
+
+        Raises UsageError where it is another network.
+        """
         begin_with(policy_layers(self.policy), model, agent, self.net.activation, self.net.output)
 
 
@@ -248,10 +260,11 @@ def _is_actor(name: str) -> bool:
 
 @dataclass
 class Cooperation:
-    """Agents that learn over the flows of `environments`, each from its own, and share after every update.
+    """Agents that learn over the flows of `environments`, each from its own.
 
-    It goes in stretches. Each begins new episodes and draws from streams of its own, (seed, stretch), so that one
-    that is restored at a stretch's end goes on as if nothing had happened, bit for bit.
+    They share after every update. It goes in stretches. Each begins new episodes and draws from
+    streams of its own, (seed, stretch), so that one that is restored at a stretch's end goes on as
+    if nothing had happened, bit for bit.
     """
 
     environments: HeadwayTeamVectorEnv
@@ -262,8 +275,9 @@ class Cooperation:
     """As many as the environments' `Team` has."""
     seed: int
     check: Callable[[Array, dict[str, Array], Array, Array], Array] | None = None
-    """Which of a step's tuples [measurement, action, reward] may be learned from, `[places]`: online learning's
-    rules. It is given who is there, the measurements' columns, actions and rewards."""
+    """Which of a step's tuples [measurement, action, reward] may be learned from, `[places]`:
+    online learning's rules. It is given who is there, the measurements' columns, actions and
+    rewards."""
     decisions: int = 0
     """Of all flows that were there, so far."""
     updates: int = 0
@@ -288,7 +302,7 @@ class Cooperation:
                 other.take(self.learners[0].actor())
 
     def stretch(self, updates: int) -> None:
-        """So many updates, on new episodes."""
+        """This many updates, on new episodes."""
         torch.manual_seed(_seed(self.seed, 2, self.stretches))
         for index, agent in enumerate(self.learners):
             agent.random = np.random.default_rng([self.seed, 3, self.stretches, index])
@@ -325,7 +339,10 @@ class Cooperation:
         return Trajectories(*columns), seen
 
     def update(self, whole: Trajectories) -> None:
-        """Every agent learns from its part of `whole`, and from what it is told; then policies are shared."""
+        """Every agent learns from its part of `whole`, and from what it is told.
+
+        Then policies are shared.
+        """
         own = [_part(whole, places) for places in self.places]
         # All learn from what was so before any did: agents act at once.
         estimates = [agent.estimator() for agent in self.learners] if self.sharing.value_difference else []

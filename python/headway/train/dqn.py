@@ -1,4 +1,7 @@
-"""Deep Q-learning over many simulations at a time: target network, replay, epsilon-greedy, n-step and double."""
+"""Deep Q-learning over many simulations at a time.
+
+It has a target network, replay, epsilon-greedy, n-step and double.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,8 @@ TELL = 50
 class DqnLearner:
     """DQN (Mnih et al., 2015) as `[dqn]` has it; see `Learner`.
 
-    Headway's own, as Stable-Baselines3's explores with all simulations of a step or with none, and has neither
-    double Q-learning nor a memory that a checkpoint can hold (docs/decisions/0031).
+    Headway's own, as Stable-Baselines3's explores with all simulations of a step or with none, and
+    has neither double Q-learning nor a memory that a checkpoint can hold (docs/decisions/0031).
     """
 
     def __init__(
@@ -77,7 +80,10 @@ class DqnLearner:
         return self._rounds * self._dqn.environments
 
     def log_to(self, folder: Path, after: int) -> None:
-        """TensorBoard's events go to `folder`; those of steps above `after`, of a killed run, are void."""
+        """TensorBoard's events go to `folder`.
+
+        Those of steps above `after`, of a killed run, are void.
+        """
         self._log = SummaryWriter(log_dir=str(folder), purge_step=after + 1)
 
     def log_scores(self, scores: Mapping[str, float], under: str) -> None:
@@ -201,7 +207,10 @@ class DqnLearner:
         self._shipped.load_state_dict(weights)
 
     def state(self) -> dict[str, Any]:
-        """All that `restore` needs: tensors, numbers and lists, none of which changes as training goes on."""
+        """All that `restore` needs.
+
+        It is tensors, numbers and lists, none of which changes as training goes on.
+        """
         return {
             "weights": copy.deepcopy(self._network.state_dict()),
             "target": copy.deepcopy(self._target.state_dict()),
@@ -232,7 +241,8 @@ class DqnLearner:
 def imitation(values: torch.Tensor, advice: torch.Tensor, margin: float) -> torch.Tensor:
     """By how much some other action is worth more than the advised one less `margin`, on average.
 
-    Eq. 2 of Hester et al., 2018; `values` are `[n, actions]`, where `advice` is NO_ADVICE there was none.
+    Eq. 2 of Hester et al., 2018; `values` are `[n, actions]`, where `advice` is NO_ADVICE there was
+    none.
     """
     is_advised = advice != NO_ADVICE
     advised = advice.clamp(min=0)[:, None]

@@ -1,8 +1,8 @@
 """Time instead of decisions: what PPO needs where a policy chooses how long its intervals are.
 
-A decision process whose steps take different times is a semi-Markov one (Sutton, Precup and Singh, Artificial
-Intelligence 1999). If a step earned its reward once and was discounted once, whatever its length, short intervals
-would earn by their number, and long ones would see further.
+A decision process whose steps take different times is a semi-Markov one (Sutton, Precup and Singh,
+Artificial Intelligence 1999). If a step earned its reward once and was discounted once, whatever
+its length, short intervals would earn by their number, and long ones would see further.
 """
 
 from __future__ import annotations
@@ -24,13 +24,17 @@ Array = np.ndarray[Any, Any]
 
 
 class Elapsed(VecEnvWrapper):
-    """Rewards for as long as they last: a step of e round trips earns (1 - gamma^e) / (1 - gamma) times its own.
+    """Rewards for as long as they last.
 
-    That is what e steps of one round trip each would have earned. Round trips are the path's without its queue.
+    A step of e round trips earns (1 - gamma^e) / (1 - gamma) times its own. That is what e steps of
+    one round trip each would have earned. Round trips are the path's without its queue.
     """
 
     def __init__(self, environments: VecEnv, gamma: float) -> None:
-        """Around environments that have `measured`, as `SB3VecEnv` does; `gamma` is below 1, of a round trip."""
+        """Goes around environments that have `measured`, as `SB3VecEnv` does.
+
+        `gamma` is below 1, of a round trip.
+        """
         super().__init__(environments)
         self.gamma = gamma
         self.elapsed = np.zeros(environments.num_envs)
@@ -50,7 +54,10 @@ class Elapsed(VecEnvWrapper):
 
 
 class ElapsedNormalize(VecNormalize):
-    """Scales rewards by the standard deviation of their discounted sums: discounted by time, as the returns are."""
+    """Scales rewards by the standard deviation of their discounted sums.
+
+    They are discounted by time, as the returns are.
+    """
 
     def __init__(self, environments: VecEnv, clock: Elapsed, **keywords: Any) -> None:
         """Around what `clock` is in, or `clock` itself; else as Stable-Baselines3's."""
@@ -63,7 +70,10 @@ class ElapsedNormalize(VecNormalize):
 
 
 class Bootstrapped(VecEnvWrapper):
-    """Adds what an episode's end was worth where it is cut off: Stable-Baselines3 discounts it for one step."""
+    """Adds what an episode's end was worth where it is cut off.
+
+    Stable-Baselines3 discounts it for one step.
+    """
 
     def __init__(self, environments: VecEnv, clock: Elapsed) -> None:
         """Around what `clock` is in; `value` has to be set before the first step."""

@@ -36,9 +36,10 @@ class Headway:
         return SB3VecEnv(self._training)
 
     def validation(self, config: TrainConfig, scenario: str) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-        """`config.validation.runs` simulations of one scenario, each `config.validation.seconds` long.
+        """`config.validation.runs` simulations of one scenario.
 
-        They begin as the agent does when it is deployed; answers take as long as in training.
+        Each is `config.validation.seconds` long. They begin as the agent does when it is deployed;
+        answers take as long as in training.
         """
         trained = config.environment["env"]
         kept = {key: trained[key] for key in ("latency_ms", "patience_s", "team") if key in trained}

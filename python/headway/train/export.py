@@ -29,7 +29,9 @@ def golden(learner: Learner, seen: list[Array]) -> tuple[Array, Array]:
 def write(
     folder: Path, learner: Learner, training: dict[str, Any], evaluation: dict[str, Any], seen: list[Array]
 ) -> None:
-    """Writes the model folder, checked by the loader that deployment uses. Raises UsageError, RunError.
+    """Writes the model folder, checked by the loader that deployment uses.
+
+    Raises UsageError, RunError.
 
     Args:
         folder: Where; nothing may be there.

@@ -23,7 +23,10 @@ NO_ADVICE = -1
 
 @dataclass(frozen=True)
 class Moves:
-    """What actions make of a window, or of a rate: each so many times as large, and some packets more."""
+    """What actions make of a window, or of a rate.
+
+    Each makes it so many times as large, and some packets more.
+    """
 
     factors: Array
     packets: Array
@@ -56,12 +59,13 @@ class Moves:
 
 
 class GuideRule:
-    """The rule of `[dqn.guide]` for many simulations at a time: a window from what the path carried lately.
+    """The rule of `[dqn.guide]` for many simulations at a time.
 
-    Chance alone never shows what a good window is worth: seven actions drawn a few milliseconds apart walk around
-    where they began. So some simulations do what brings the window nearest to the rule's, each with packets of its
-    own, and every decision is kept with what the rule would have done (after Hester et al., Deep Q-learning from
-    Demonstrations, AAAI 2018).
+    It makes a window from what the path carried recently. Chance alone never shows what a good
+    window is worth: seven actions drawn a few milliseconds apart walk around where they began. So
+    some simulations do what brings the window nearest to the rule's, each with packets of its own,
+    and every decision is kept with what the rule would have done (after Hester et al., Deep
+    Q-learning from Demonstrations, AAAI 2018).
     """
 
     def __init__(self, guide: Guide, moves: Moves, simulations: int, chance: torch.Generator) -> None:
@@ -107,7 +111,10 @@ class GuideRule:
         return np.where(self._window > 0, self._nearest(self._guide.packets), NO_ADVICE)
 
     def lead(self, actions: Array, done: float) -> Array:
-        """The actions, in some simulations replaced by the rule's: as many as follow it when so much is `done`."""
+        """The actions, in some simulations replaced by the rule's.
+
+        As many follow the rule as do when so much is `done`.
+        """
         if self._rounds % self._guide.rounds == 0:
             share = self._guide.at(self._guide.share, done)
             low, high = self._guide.range

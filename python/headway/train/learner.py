@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Learner(Protocol):
     """An algorithm at work, with a state that can be saved and put back, bit for bit.
 
-    It trains in stretches. Each begins new episodes under a seed of its own, so that a learner put back at a
-    stretch's end goes on as if nothing had happened.
+    It trains in stretches. Each begins new episodes under a seed of its own, so that a learner put
+    back at a stretch's end goes on as if nothing had happened.
     """
 
     config: TrainConfig
@@ -37,13 +37,19 @@ class Learner(Protocol):
         """Decisions so far."""
 
     def log_to(self, folder: Path, after: int) -> None:
-        """TensorBoard's events go to `folder`; those of steps above `after`, of a killed run, are void."""
+        """TensorBoard's events go to `folder`.
+
+        Those of steps above `after`, of a killed run, are void.
+        """
 
     def log_scores(self, scores: Mapping[str, float], under: str) -> None:
         """For TensorBoard."""
 
     def stretch(self) -> float:
-        """Trains until the next checkpoint; the mean reward meanwhile, weighted as validation weights it."""
+        """Trains until the next checkpoint.
+
+        Returns the mean reward meanwhile, weighted as validation weights it.
+        """
 
     def act(self, observations: Array) -> Array:
         """What is answered without chance to `[n, observation]`: one answer each."""

@@ -1,4 +1,7 @@
-"""Training from seed to model folder: stretches, validation, checkpoints, and going on after any of them."""
+"""Training from seed to model folder.
+
+It has stretches, validation and checkpoints, and goes on after any of them.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ class EnvFactory(Protocol):
         """`config.algorithm.environments` simulations to learn from."""
 
     def validation(self, config: TrainConfig, scenario: str) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-        """`config.validation.runs` simulations of one scenario, each `config.validation.seconds` long."""
+        """`config.validation.runs` simulations of one scenario.
+
+        Each is `config.validation.seconds` long.
+        """
 
     def simulated_s(self) -> float:
         """Real time that those of `training` have spent in the simulator so far."""
@@ -116,7 +122,8 @@ def train(config: TrainConfig, folder: Path, seed: int, makes: EnvFactory, watch
 
     Args:
         config: What is trained.
-        folder: Of checkpoint and TensorBoard logs; the model folder goes there once training is done.
+        folder: Of checkpoint and TensorBoard logs; the model folder goes there once training is
+            done.
         seed: Of everything: first weights, actions, environments.
         makes: Where environments come from.
         watcher: Who looks on.

@@ -57,7 +57,10 @@ class Memory:
         return min(self.count, self.rounds)
 
     def add(self, observations: Array, actions: Array, rewards: Array, ends: Array, advice: Array) -> None:
-        """A round: `[environments, ...]` each; `ends` of GOES_ON, CUT, TERMINATED; -1 where there is no advice."""
+        """A round, `[environments, ...]` each.
+
+        `ends` are of GOES_ON, CUT, TERMINATED. Advice is -1 where there is none.
+        """
         at = self.count % self.rounds
         for name, row in (
             ("observations", observations),
@@ -76,9 +79,10 @@ class Memory:
             newest[newest == GOES_ON] = CUT
 
     def sample(self, size: int, gamma: float, returns: int, chance: torch.Generator) -> Batch:
-        """`size` decisions drawn at random, each with the sum of `returns` rewards, fewer where its episode ended.
+        """`size` decisions drawn at random.
 
-        There must be more rounds than `returns`.
+        Each has the sum of `returns` rewards, fewer where its episode ended. There must be more
+        rounds than `returns`.
         """
         first = torch.randint(len(self) - returns, (size,), generator=chance)
         of = torch.randint(self.environments, (size,), generator=chance)

@@ -21,7 +21,10 @@ ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
 class StateMask(nn.Module):
-    """Owl's state masking, as `Mask` says it; the weights begin at 0, so that each x counts half."""
+    """Owl's state masking, as `Mask` says it.
+
+    The weights begin at 0, so that each x counts half.
+    """
 
     share: torch.Tensor
 
@@ -44,8 +47,8 @@ class StateMask(nn.Module):
 class Network(nn.Module):
     """An MLP with a state mask in front of it, if `net` has one.
 
-    Tensors have the names that a model folder gives them: `layers.N.weight`, `layers.N.bias`, `mask.weight` and
-    `mask.bias`.
+    Tensors have the names that a model folder gives them: `layers.N.weight`, `layers.N.bias`,
+    `mask.weight` and `mask.bias`.
     """
 
     def __init__(self, net: Net, inputs: int, outputs: int) -> None:
@@ -83,7 +86,10 @@ class Network(nn.Module):
 def describe(
     layers: Sequence[nn.Linear], activation: str, output: str = "identity"
 ) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """An MLP of these layers as a card's `[net]`, and its tensors; `output` comes after the last."""
+    """An MLP of these layers as a card's `[net]`, and its tensors.
+
+    `output` comes after the last.
+    """
     spec = {
         "kind": "mlp",
         "layers": [layers[0].in_features, *(layer.out_features for layer in layers)],
@@ -100,10 +106,11 @@ def describe(
 def begin_with(
     layers: Sequence[nn.Linear], model: str, agent: Mapping[str, Any], activation: str, output: str
 ) -> None:
-    """Takes the weights of a model, by name or folder. Outputs that it has not stay what their bias says: 0.
+    """Takes the weights of a model, by name or folder.
 
-    Raises UsageError where it is no MLP with hidden layers of these sizes and these activations, or where it sees
-    something else than `agent`, as a card has it, or its answers do something else.
+    Outputs that it has not stay what their bias says: 0. Raises UsageError where it is no MLP with
+    hidden layers of these sizes and these activations, or where it sees something else than
+    `agent`, as a card has it, or its answers do something else.
     """
     from headway.models import load
 

@@ -1,4 +1,7 @@
-"""Learners: what flows of Rax learn on simulated links, one after another, for others to begin with."""
+"""Learners: what flows of Rax learn on simulated links, one after another.
+
+Others begin with it.
+"""
 
 from __future__ import annotations
 

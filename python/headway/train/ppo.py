@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class PpoLearner:
     """PPO or A2C, with a state that can be saved and put back, bit for bit.
 
-    Trains in stretches. Each begins new episodes under a seed of its own, so that a learner put back at a
-    stretch's end goes on as if nothing had happened.
+    Trains in stretches. Each begins new episodes under a seed of its own, so that a learner put
+    back at a stretch's end goes on as if nothing had happened.
     """
 
     def __init__(
@@ -122,7 +122,10 @@ class PpoLearner:
         return int(self.ppo.num_timesteps)
 
     def log_to(self, folder: Path, after: int) -> None:
-        """TensorBoard's events go to `folder`; those of steps above `after`, of a killed run, are void."""
+        """TensorBoard's events go to `folder`.
+
+        Those of steps above `after`, of a killed run, are void.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         self.ppo.set_logger(Logger(str(folder), [_TensorBoard(folder, after)]))
 
@@ -133,7 +136,10 @@ class PpoLearner:
         self.ppo.logger.dump(self.steps)
 
     def stretch(self) -> float:
-        """Trains until the next checkpoint; the mean reward meanwhile, weighted as validation weights it."""
+        """Trains until the next checkpoint.
+
+        Returns the mean reward meanwhile, weighted as validation weights it.
+        """
         self._inner.seed(int(np.random.SeedSequence([self.seed, self._stretches]).generate_state(1)[0]))
         self.ppo.set_env(self._environments, force_reset=True)
         self._rollout.earned = self._rollout.weight = 0.0
@@ -142,7 +148,10 @@ class PpoLearner:
         return self._rollout.earned / self._rollout.weight
 
     def act(self, observations: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """What the policy answers without chance: the Gaussian's mean within its limits, or the likeliest."""
+        """What the policy answers without randomness.
+
+        It is the Gaussian's mean within its limits, or the likeliest.
+        """
         return np.asarray(self.ppo.policy.predict(observations, deterministic=True)[0])
 
     def weights(self) -> dict[str, torch.Tensor]:
@@ -154,12 +163,18 @@ class PpoLearner:
         self.ppo.policy.load_state_dict(weights)
 
     def network(self) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-        """The policy's network as a card's `[net]`, and its tensors; the value function is not deployed."""
+        """The policy's network as a card's `[net]`, and its tensors.
+
+        The value function is not deployed.
+        """
         net = self.config.net
         return describe(policy_layers(self.ppo.policy), net.activation, net.output)
 
     def outputs(self, observations: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """What that network puts out, as PyTorch computes it: `[n, outputs]`, a mean before any clipping."""
+        """What that network puts out, as PyTorch computes it.
+
+        It is `[n, outputs]`, a mean before any clipping.
+        """
         policy = self.ppo.policy
         with torch.no_grad():
             features = torch.as_tensor(observations, dtype=torch.float32)
@@ -199,7 +214,10 @@ class PpoLearner:
 
 
 class _Counted(VecEnvWrapper):
-    """Sums rewards before they are normalised; `by_time` weights them as validation does, else all count alike."""
+    """Sums rewards before they are normalised.
+
+    `by_time` weights them as validation does, else all count alike.
+    """
 
     def __init__(self, environments: VecEnv, *, by_time: bool) -> None:
         super().__init__(environments)
@@ -238,7 +256,10 @@ class _Rollout(BaseCallback):
 
 
 class _TensorBoard(TensorBoardOutputFormat):
-    """As Stable-Baselines3's, and events of a run that was killed after its last checkpoint are void."""
+    """A callback as Stable-Baselines3's, which also makes old events void.
+
+    These are of a run that was killed after its last checkpoint.
+    """
 
     def __init__(self, folder: Path, after: int) -> None:
         self.writer = SummaryWriter(log_dir=str(folder), purge_step=after + 1)

@@ -1,4 +1,7 @@
-"""How the programs of this package end: as the commands of `headway` do, in one line and with their exit codes."""
+"""How the programs of this package end.
+
+They end as the commands of `headway` do, in one line and with their exit codes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The rows that a training keeps of its validations. At run time each is a plain dict, as checkpoints need."""
+"""The rows that a training keeps of its validations.
+
+At run time each is a plain dict, as checkpoints need.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class TrainedRow(TypedDict):
     steps: int
     """Decisions that were taken."""
     best_step: int
-    """After so many of them the kept weights were there."""
+    """After this many of them the kept weights were there."""
     validation: Kept
     wall_s: float
     cpu_s: float

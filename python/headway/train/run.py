@@ -62,7 +62,7 @@ class Trained:
     steps: int
     """Decisions that were taken."""
     best_step: int
-    """After so many of them the kept weights were there."""
+    """After this many of them the kept weights were there."""
     reward: float
     """Mean reward of the kept weights on the validation scenarios."""
     scores: list[ScoreRow]
@@ -296,7 +296,10 @@ def failures(failed: Sequence[Failed], count: int, found: Sequence[Trained], fol
 
 
 def learn_each(base: Path, seeds: Sequence[int], say: Callable[[str], None]) -> list[tuple[Path, str]]:
-    """`learn` with each seed, each in a folder of its own in `base`. One that is there already is kept."""
+    """`learn` with each seed, each in a folder of its own in `base`.
+
+    One that is there already is kept.
+    """
     from headway.models.learner import load_learner
     from headway.train import online
 

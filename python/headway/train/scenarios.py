@@ -20,14 +20,17 @@ def trained_on(config: TrainConfig) -> list[str]:
 
 
 def scenario_hashes(given: Iterable[str]) -> dict[str, str]:
-    """The canonical hash of each scenario, members of families by their own names. Raises UsageError."""
+    """The canonical hash of each scenario, members of families by their own names.
+
+    Raises UsageError.
+    """
     return {scenario.name: scenario.hash for name in given for scenario in Scenario.load_all(name)}
 
 
 def doubts(config: TrainConfig) -> list[str]:
-    """A line about each trace of training or validation that is surely a mistake, or not the only one of its name.
+    """A line about each doubtful trace of training or validation.
 
-    Raises UsageError.
+    It is surely a mistake, or not the only one of its name. Raises UsageError.
     """
     given = [*trained_on(config), *config.validation.scenarios]
     loaded = [one for name in given for one in Scenario.load_all(name)]
@@ -36,7 +39,10 @@ def doubts(config: TrainConfig) -> list[str]:
 
 
 def check(config: TrainConfig) -> None:
-    """That every scenario is there, and that none is both trained and validated on. Raises UsageError."""
+    """That every scenario is there, and that none is both trained and validated on.
+
+    Raises UsageError.
+    """
     trained = {found: name for name, found in scenario_hashes(trained_on(config)).items()}
     for name, found in scenario_hashes(config.validation.scenarios).items():
         if found in trained:

@@ -42,7 +42,10 @@ def _share(section: object, name: str) -> None:
 
 
 def falling(pair: tuple[float, ...], done: float, until: float) -> float:
-    """From the first of two values to the second in a line, as the `done` share of all steps nears `until`."""
+    """From the first of two values to the second in a line.
+
+    It gets there as the `done` share of all steps nears `until`.
+    """
     first, last = pair
     return first + (last - first) * min(done / max(until, 1e-9), 1.0)
 
@@ -51,9 +54,9 @@ def falling(pair: tuple[float, ...], done: float, until: float) -> float:
 class Mask:
     """`[net.mask]`: Owl's state masking, a learned layer in front of the network.
 
-    Each masked number x of an interval becomes m x sigmoid(w known + b): m is 1 if that interval's known share is
-    above 0, else 0; each masked feature has one w and one b for all intervals. After section IV-A of Owl's paper,
-    which says that the layer weighs what is known, and not how.
+    Each masked number x of an interval becomes m x sigmoid(w known + b): m is 1 if that interval's
+    known share is above 0, else 0; each masked feature has one w and one b for all intervals. After
+    section IV-A of Owl's paper, which says that the layer weighs what is known, and not how.
     """
 
     features: int
@@ -76,7 +79,10 @@ class Mask:
 
 @dataclass(frozen=True)
 class Net:
-    """`[net]`: an MLP: PPO's policy (its value function has one of its own, of the same shape) or DQN's values."""
+    """`[net]`: an MLP.
+
+    It is PPO's policy (its value function has one of its own, of the same shape) or DQN's values.
+    """
 
     hidden: tuple[int, ...]
     """Units of each hidden layer, 1 to 4096, at most 8 layers."""
@@ -85,8 +91,9 @@ class Net:
     output: str = "identity"
     """After the last layer: identity or tanh; PPO's policy only, not its value function."""
     begin: str = ""
-    """A model by name or folder whose policy it begins with, PPO only; {seed} in it is the training's own seed.
-    Outputs that the other has not begin at 0, all but their bias. The value function begins at random."""
+    """A model by name or folder whose policy it begins with, PPO only; {seed} in it is the
+    training's own seed. Outputs that the other has not begin at 0, all but their bias. The value
+    function begins at random."""
     mask: Mask | None = None
     """In front of the network; DQN only."""
 
@@ -106,10 +113,14 @@ class Net:
 
 @dataclass(frozen=True)
 class Ppo:
-    """`[ppo]`: proximal policy optimisation. Names of the paper (Schulman et al., 2017) in words."""
+    """`[ppo]`: proximal policy optimisation.
+
+    The names of the paper (Schulman et al., 2017) are in words.
+    """
 
     total_steps: int
-    """Decisions in all, of all simulations together; rounded up to whole stretches of `[validation]`."""
+    """Decisions in all, of all simulations together; rounded up to whole stretches of
+    `[validation]`."""
     environments: int
     """Simulations at a time."""
     steps: int
@@ -126,8 +137,9 @@ class Ppo:
     gae_lambda: float = 0.95
     """The generalised advantage's; with `elapsed`, of a round trip too."""
     elapsed: bool = False
-    """Does time count instead of decisions? A step then earns its reward times its length, and what comes
-    after is discounted for that long, in round trips without a queue: for intervals that a policy chooses."""
+    """Does time count instead of decisions? A step then earns its reward times its length, and what
+    comes after is discounted for that long, in round trips without a queue: for intervals that a
+    policy chooses."""
     clip: float = 0.2
     """How far an update may change a decision's probability."""
     entropy: float = 0.01
@@ -171,7 +183,8 @@ class A2c:
     """`[a2c]`: advantage actor-critic (Mnih et al., 2016, all simulations in step), by RMSprop."""
 
     total_steps: int
-    """Decisions in all, of all simulations together; rounded up to whole stretches of `[validation]`."""
+    """Decisions in all, of all simulations together; rounded up to whole stretches of
+    `[validation]`."""
     environments: int
     """Simulations at a time."""
     steps: int = 5
@@ -221,14 +234,15 @@ class A2c:
 class Guide:
     """`[dqn.guide]`: a rule that some simulations follow, for the learner to see what it is worth.
 
-    The rule is cwnd = rate x min_rtt_10s x (1 + queue x ln(rate / queue_from_mbps)) + some packets. The rate is
-    peak_throughput_mbps, the logarithm at least 0: what the path carried, and a queue that is the longer the more
-    its rate counts in Eq. 7, where the RTT counts by its logarithm. `queue_below`, `drain_after_s`,
-    `careful_above` and `fair` change it where they apply.
+    The rule is cwnd = rate x min_rtt_10s x (1 + queue x ln(rate / queue_from_mbps)) + some packets.
+    The rate is peak_throughput_mbps, the logarithm at least 0: what the path carried, and a queue
+    that is the longer the more its rate counts in Eq. 7, where the RTT counts by its logarithm.
+    `queue_below`, `drain_after_s`, `careful_above` and `fair` change it where they apply.
     """
 
     share: tuple[float, ...]
-    """Of the simulations that follow it, at the start and from `until` on; between, it falls linearly."""
+    """Of the simulations that follow it, at the start and from `until` on; between, it falls
+    linearly."""
     until: float
     """Share of all steps."""
     range: tuple[float, ...]
@@ -237,21 +251,24 @@ class Guide:
     """Share of the window that waits, for each e-fold of the rate above `queue_from_mbps`."""
     queue_from_mbps: float = 1.0
     queue_below: float = 0.0
-    """Where above 0, nothing waits once the rate is so large a share of the slowest link's: a queue takes what
-    others leave, and on a link of one's own there is nothing to take. Only a simulation knows the link."""
+    """Where above 0, nothing waits once the rate is so large a share of the slowest link's: a queue
+    takes what others leave, and on a link of one's own there is nothing to take. Only a simulation
+    knows the link."""
     drain_after_s: float = 0.0
-    """Where above 0, and min_rtt_10s was last seen so long ago, the window is `drained` of rate x min_rtt_10s,
-    without packets: else the queue's RTT becomes the minimum RTT as soon as that is forgotten. The rate is of the
-    last 100 ms, so that the window goes on falling until RTTmin is seen or forgotten. Not where `fair` applies."""
+    """Where above 0, and min_rtt_10s was last seen this long ago, the window is `drained` of rate x
+    min_rtt_10s, without packets: else the queue's RTT becomes the minimum RTT as soon as that is
+    forgotten. The rate is of the last 100 ms, so that the window goes on falling until RTTmin is
+    seen or forgotten. Not where `fair` applies."""
     drained: float = 0.95
     careful_above: float = 0.0
-    """Where above 0, the rule adds one packet at a time while loss_ewma256 is larger: several at once overflow a
-    small buffer. For agents that look at loss_ewma256; it is measured for no other."""
+    """Where above 0, the rule adds one packet at a time while loss_ewma256 is larger: several at
+    once overflow a small buffer. For agents that look at loss_ewma256; it is measured for no
+    other."""
     fair: float = 0.0
-    """Where above 0, and others share the path: the window is so many times the fair share x smoothed RTT, without
-    packets of its own. Only a simulation knows the share."""
+    """Where above 0, and others share the path: the window is this many times the fair share x
+    smoothed RTT, without packets of its own. Only a simulation knows the share."""
     rounds: int = 500
-    """For so many of which a simulation follows it or does not; then all draw again."""
+    """For this many of which a simulation follows it or does not; then all draw again."""
     packets: float = 2.0
     """Those of the rule that is imitated."""
     weight: tuple[float, ...] = (0.0, 0.0)
@@ -292,7 +309,8 @@ class Dqn:
     """
 
     total_steps: int
-    """Decisions in all, of all simulations together; rounded up to whole stretches of `[validation]`."""
+    """Decisions in all, of all simulations together; rounded up to whole stretches of
+    `[validation]`."""
     environments: int
     """Simulations at a time."""
     memory: int
@@ -315,8 +333,9 @@ class Dqn:
     target_every: int = 1000
     """Gradient steps between two copies into the target network."""
     averaging: float = 0.0
-    """Where above 0, in place of those: by so much of the difference the target network follows at each gradient
-    step (Lillicrap et al., 2016), and it, the average of many, is what is validated and shipped."""
+    """Where above 0, in place of those: by so much of the difference the target network follows at
+    each gradient step (Lillicrap et al., 2016), and it, the average of many, is what is validated
+    and shipped."""
     epsilon: tuple[float, ...] = (1.0, 0.05)
     """Share of random decisions, at the start and at the end of `epsilon_share`."""
     epsilon_share: float = 0.1
@@ -362,7 +381,10 @@ class Dqn:
 
 @dataclass(frozen=True)
 class Validation:
-    """`[validation]`: on what a policy is measured while it is trained. Never on what it is trained on."""
+    """`[validation]`: on what a policy is measured while it is trained.
+
+    Never on what it is trained on.
+    """
 
     scenarios: tuple[str, ...]
     """Names or files."""

@@ -1,4 +1,7 @@
-"""Several trainings: one after the other on this machine, or at the same time on those of a cluster."""
+"""Several trainings.
+
+They run one after the other on this machine, or at the same time on those of a cluster.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +26,22 @@ def train_each(
     say: Callable[[str], None],
     is_asked: Callable[[], bool],
 ) -> Generator[tuple[int, Trained | Failed]]:
-    """Trains each, and gives each with its number in `planned` as it ends. One that fails does not end the others.
+    """Trains each, and gives each with its number in `planned` as it ends.
+
+    One that fails does not end the others.
 
     Args:
         planned: What is trained.
         base: The folder in which each training has its own (`run.folder_of`).
-        watching: Is entered while one is trained on this machine. Nobody watches those on other machines.
+        watching: Is entered while one is trained on this machine. Nobody watches those on other
+            machines.
         machines: The cluster; None for this machine.
         say: Is given lines about how it goes on.
         is_asked: Whether a signal has come. A signal may raise KeyboardInterrupt instead.
 
     Raises:
-        UsageError: A machine of the cluster has other code than this one, does not see the folder, or
-            lacks a trace.
+        UsageError: A machine of the cluster has other code than this one, does not see the folder,
+            or lacks a trace.
         RunError: The cluster fails.
         Stopped: A signal came. The same trainings go on from their last checkpoints.
     """

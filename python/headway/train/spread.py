@@ -1,7 +1,8 @@
-"""Several trainings on the machines of a cluster: a task each, in folders on a disk that all machines share.
+"""Several trainings on the machines of a cluster.
 
-A worker that is killed costs a training only what came after its last checkpoint: the task begins again elsewhere,
-and goes on from the checkpoint, as the same command does.
+Each is a task, in a folder on a disk that all machines share. A worker that is killed costs a
+training only what came after its last checkpoint: the task begins again elsewhere, and goes on from
+the checkpoint, as the same command does.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ def _unwatched(_: object) -> Iterator[Watcher]:
 
 
 def needs_of(config: TrainConfig, seed: int) -> dict[str, Any]:
-    """What decides the weights: identity of the training, and the traces by their contents. Raises UsageError."""
+    """What decides the weights: identity of the training, and the traces by their contents.
+
+    Raises UsageError.
+    """
     from headway.traces import digests
     from headway.train.loop import identity
 
@@ -98,7 +102,8 @@ def train_on(
 
     Raises:
         KeyboardInterrupt: A signal came. The trainings under way are given up.
-        UsageError: A machine has other code than this one, does not see the folder, or lacks a trace.
+        UsageError: A machine has other code than this one, does not see the folder, or lacks a
+            trace.
     """
     folder = make_folder(base, "--out").absolute()
     most = max(config.algorithm.threads for config, _ in planned)

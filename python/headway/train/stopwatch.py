@@ -11,12 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PARTS = ("simulator", "forward", "learning", "validation")
-"""Simulations; the network's forward passes while they run; gradient steps, forward and backward; validation."""
+"""Simulations; the network's forward passes while they run; gradient steps, forward and backward;
+validation."""
 
 
 @dataclass
 class Stopwatch:
-    """Seconds of real time in each of `PARTS`; what is left of `wall_s` is glue, Python between them."""
+    """Seconds of real time in each of `PARTS`.
+
+    What is left of `wall_s` is glue, Python between them.
+    """
 
     wall_s: float = 0.0
     cpu_s: float = 0.0

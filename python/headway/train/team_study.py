@@ -1,20 +1,22 @@
-"""Teams of 1, 2, 4 and 8 agents that share everything, policies or nothing: the run that the paper describes.
+"""Teams of 1, 2, 4 and 8 agents that share everything, policies or nothing.
 
-"BBR tuner", section III-A describes cooperative agents, and measures none of it. Chosen here: a network of eight
-flows, `bbr-team-training`, flow i tuned by agent i modulo N; sharing with all others, policies averaged after each
-update, the penalty's weight 0.5; PPO at 3e-3; 24 updates of 64 places x 32 intervals; the reward, grid and
-features of the system bbr-tuner-ppo, with a table of eight rows. Every four updates the likeliest actions are
-measured on held-out episodes of `bbr-team-validation`, the same for all. One agent has nobody to share with: it is
-trained once a seed.
+The paper describes this run. "BBR tuner", section III-A describes cooperative agents, and measures
+none of it. Chosen here: a network of eight flows, `bbr-team-training`, flow i tuned by agent i
+modulo N; sharing with all others, policies averaged after each update, the penalty's weight 0.5;
+PPO at 3e-3; 24 updates of 64 places x 32 intervals; the reward, grid and features of the system
+bbr-tuner-ppo, with a table of eight rows. Every four updates the likeliest actions are measured on
+held-out episodes of `bbr-team-validation`, the same for all. One agent has nobody to share with: it
+is trained once a seed.
 
-Agents that share episodes learn from all flows, those that do not from their own. Two controls tell what comes of
-that alone: one agent learns from as many decisions in as many gradient steps as each that shares everything; agents
-that share only policies learn each from as many as those that share nothing.
+Agents that share episodes learn from all flows, those that do not from their own. Two controls tell
+what comes of that alone: one agent learns from as many decisions in as many gradient steps as each
+that shares everything; agents that share only policies learn each from as many as those that share
+nothing.
 
     OMP_NUM_THREADS=1 python -m headway.train.team_study
 
-Each training leaves one line in `runs.jsonl`, and a checkpoint after each four updates: what is interrupted goes
-on.
+Each training leaves one line in `runs.jsonl`, and a checkpoint after each four updates: what is
+interrupted goes on.
 """
 
 from __future__ import annotations
@@ -98,10 +100,10 @@ def environment(scenario: str, agents: int, *, shares: bool, seconds: float) -> 
 def measure(environments: HeadwayTeamVectorEnv, act: Callable[[Array], Array], seed: int) -> dict[str, float]:
     """The first episode of each simulation.
 
-    `reward`, the team's mean of a decision; `right`, the share of flows' time in which RTprop is within a tenth of
-    what the path takes; `utilisation`, what all flows got of what the path could carry, both over the whole time;
-    `jain`, the mean over intervals in which two flows or more are there, of their throughputs of the interval
-    (1/flows to 1).
+    `reward`, the team's mean of a decision; `right`, the share of flows' time in which RTprop is
+    within a tenth of what the path takes; `utilisation`, what all flows got of what the path could
+    carry, both over the whole time; `jain`, the mean over intervals in which two flows or more are
+    there, of their throughputs of the interval (1/flows to 1).
     """
     flows = len(environments.simulations[0].possible_agents)
     seen, _ = environments.reset(seed=seed)
@@ -134,7 +136,10 @@ def measure(environments: HeadwayTeamVectorEnv, act: Callable[[Array], Array], s
 def train(
     folder: Path, agents: int, shared: str, seed: int, scenarios: tuple[str, str], stretches: int = STRETCHES
 ) -> StudyRow:
-    """One training, or what is left of it: its line. Checkpoints are in `folder`, removed at the end."""
+    """One training, or what is left of it: its line.
+
+    Checkpoints are in `folder`, removed at the end.
+    """
     shares, sharing = shared == EVERYTHING, SHARED[shared]
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -227,7 +232,10 @@ def main() -> int:
 
 
 def study(folder: Path, seeds: int, scenarios: tuple[str, str]) -> None:
-    """Trains what is missing in `folder`, which this process has locked; one line of `runs.jsonl` for each."""
+    """Trains what is missing in `folder`, which this process has locked.
+
+    Each training is one line of `runs.jsonl`.
+    """
     file = folder / FILE
     before = rows_of(file)
     # A line that a killed run left half written goes.

@@ -24,7 +24,10 @@ VALIDATION_SEED = 0x5EED
 
 @dataclass(frozen=True)
 class Score:
-    """Means over the decisions of all runs of a scenario, each decision weighted by the time it stood for."""
+    """Means over the decisions of all runs of a scenario.
+
+    Each decision is weighted by the time it stood for.
+    """
 
     scenario: str
     reward: float
@@ -57,9 +60,10 @@ def measure(
     *,
     by_time: bool = False,
 ) -> Score:
-    """The first episode of each environment, answered by `act`; `keep` gets some of what was observed.
+    """The first episode of each environment, answered by `act`.
 
-    With `by_time` rewards too are weighted by the time that decisions stood for.
+    `keep` gets some of what was observed. With `by_time` rewards too are weighted by the time that
+    decisions stood for.
 
     Raises UsageError for a scenario without a capacity.
     """

@@ -1,4 +1,7 @@
-"""The agent's side: many hosts' flows, a policy, neighbours to share with (section III-B, RL agents)."""
+"""The agent's side (section III-B, RL agents).
+
+It has many hosts' flows, a policy, and neighbours to share with.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +66,8 @@ EVENTS: dict[int, str] = {
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "handshakes_failed",
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "handshakes_failed",
 }
-"""What is counted of connections. One that does not even begin as ZeroMQ does fails without a word: it is then a
-connection without a handshake.
+"""What is counted of connections. One that does not even begin as ZeroMQ does fails without a word:
+it is then a connection without a handshake.
 """
 
 
@@ -341,7 +344,10 @@ class Agent:
         return self.policy.decide(rows, others)
 
     def _others(self, host: _Host) -> list[list[Row]]:
-        """Flows beside the host's own, for the table: those of this agent's other hosts, then neighbours'."""
+        """Flows beside the host's own, for the table.
+
+        They are those of this agent's other hosts, then neighbours'.
+        """
         room = self.policy.rows - len(host.flows)
         if self.policy.rows == 1:
             return []

@@ -126,7 +126,10 @@ def _run(serve: Callable[[], Coroutine[Any, Any, int]]) -> int:
 
 
 def _ended_by_signals() -> asyncio.Event:
-    """Is set by a signal from now on, before anybody can know that this runs: none interrupts the loop."""
+    """Is set by a signal from now on, before anybody can know that this runs.
+
+    So no signal interrupts the loop.
+    """
     ended = asyncio.Event()
     ending.sets(ended, asyncio.get_running_loop())
     return ended

@@ -1,4 +1,7 @@
-"""The control endpoint of a host or an agent: a word in, a line of JSON out, for its owner alone."""
+"""The control endpoint of a host or an agent, for its owner alone.
+
+A word goes in, and a line of JSON comes out.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ LONGEST_WORD = 256
 
 
 def folder() -> Path:
-    """Where the sockets are: HEADWAY_TUNE_RUN, else headway/tune in the user's runtime folder, else one in /tmp."""
+    """Where the sockets are.
+
+    It is HEADWAY_TUNE_RUN, else headway/tune in the user's runtime folder, else one in /tmp.
+    """
     if given := os.environ.get("HEADWAY_TUNE_RUN"):
         return Path(given)
     if runtime := os.environ.get("XDG_RUNTIME_DIR"):

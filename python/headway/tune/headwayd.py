@@ -1,6 +1,7 @@
-"""Flows of `headwayd run --controllers headway_bbr`: BBR's variables from it, windows through it (docs/kernel.md).
+"""Flows of `headwayd run --controllers headway_bbr` (docs/kernel.md).
 
-The kernel gives no INET_DIAG_BBRINFO of a BPF controller, so that BBR's variables come from headwayd's status.
+BBR's variables come from it, and windows go through it. The kernel gives no INET_DIAG_BBRINFO of a
+BPF controller, so that BBR's variables come from headwayd's status.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ PATH = "/run/headway/headwayd.sock"
 PATIENCE_S = 2.0
 LARGEST = 64 << 20
 OLD_S = 2.0
-"""What headwayd has said so long ago says nothing of now."""
+"""What headwayd has said this long ago says nothing of now."""
 LOOK_S = 0.25
-"""For so long the tuner goes by the flows that headwayd has listed."""
+"""For this time the tuner goes by the flows that headwayd has listed."""
 
 
 def default_path() -> str:
@@ -100,7 +101,10 @@ class HeadwaydStatus:
 
 
 class Known:
-    """headwayd's flows, found by the ids of sockets: by both ends where it says both, else by the remote one."""
+    """headwayd's flows, found by the ids of sockets.
+
+    They are found by both ends where it says both, else by the remote one.
+    """
 
     def __init__(self, flows: Iterable[dict[str, Any]] = ()) -> None:
         """Of one answer. A flow that is not told from another is not found."""
@@ -145,7 +149,10 @@ def _plain(address: str) -> str:
 
 
 def with_bbr(stats: FlowStats, told: Mapping[str, Any]) -> FlowStats:
-    """With BBR's variables as headwayd tells them, and its count of lost packets, which TCP_INFO does not have."""
+    """With BBR's variables as headwayd tells them, and its count of lost packets.
+
+    TCP_INFO does not have that count.
+    """
 
     def number(key: str) -> float | None:
         value = told.get(key)

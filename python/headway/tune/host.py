@@ -1,4 +1,7 @@
-"""The host's side: samples every T1, rows every T2, settings carried out (section III-B, Host servers)."""
+"""The host's side (section III-B, Host servers).
+
+Samples are taken every T1, rows every T2, and settings are carried out.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,8 @@ class HostOptions:
     t2_s: float = 1.0
     """Between rows, and so between settings."""
     restore_after_s: float | None = None
-    """Without word of an agent for so long, the default windows are set; None is 3 T2, at least 5 s."""
+    """Without word of an agent for this time, the default windows are set; None is 3 T2, at least 5
+    s."""
     cutoff_hz: float = 5.0
     """Of the low-pass that RTT samples pass."""
     limits: Limits = field(default_factory=Limits)
@@ -119,7 +123,8 @@ class Host:
         self._is_heard = False
         """Has this connection brought anything?"""
         self._is_failing = False
-        """Did the agent last say that its policy cannot answer? Then its heartbeats are no answer either."""
+        """Did the agent last say that its policy cannot answer? Then its heartbeats are no answer
+        either."""
         self._heard = time.monotonic()
         self._tuned: dict[str, dict[str, float]] = {}
         self._wanted: dict[str, dict[str, float]] = {}
@@ -388,7 +393,10 @@ class Host:
                     await asyncio.sleep(min(self.options.t2_s, 1.0))
 
     async def _restore(self, why: str) -> None:
-        """The default windows, of all flows. If it fails, the caller that watches tries it again."""
+        """The default windows, of all flows.
+
+        If it fails, the caller that watches tries it again.
+        """
         self._restores += 1
         self._wanted.clear()
         defaults = {name: DEFAULTS[name] for name in self.tuner.parameters}

@@ -1,4 +1,7 @@
-"""CURVE keys: who an agent serves, and whom a host believes (ZeroMQ's CurveZMQ, rfc.zeromq.org/spec/26)."""
+"""CURVE keys: who an agent serves, and whom a host believes.
+
+See ZeroMQ's CurveZMQ, rfc.zeromq.org/spec/26.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,9 @@ def folder() -> Path:
 
 
 def new(name: str, out: Path) -> tuple[Path, Path]:
-    """Makes a pair: the public file NAME.key and the secret one NAME.key_secret, which its owner alone may read.
+    """Makes a pair: the public file NAME.key and the secret one NAME.key_secret.
+
+    Only its owner may read the secret one.
 
     Raises:
         UsageError: No such name can be, or one of the files is there.
@@ -110,7 +115,10 @@ def _write_new(file: Path, text: str) -> None:
 
 
 def read(file: Path) -> Pair:
-    """A key from its file. Raises UsageError: it is not there, is none, or others may read its secret."""
+    """A key from its file.
+
+    Raises UsageError: it is not there, is none, or others may read its secret.
+    """
     try:
         text = file.read_text(encoding="utf-8-sig")
         mode = file.stat().st_mode
@@ -141,7 +149,10 @@ def own(name: str) -> Pair:
 
 
 def loopback() -> Pair:
-    """The pair of this user's own hosts and agents on this machine. Raises UsageError and RunError."""
+    """The pair of this user's own hosts and agents on this machine.
+
+    Raises UsageError and RunError.
+    """
     file = folder() / f"{LOOPBACK}{SECRET}"
     if not file.exists():
         try:
@@ -154,13 +165,19 @@ def loopback() -> Pair:
 
 
 def public_of(place: Path) -> dict[bytes, str]:
-    """The public keys of a folder's *.key files, or of one file, with their names. Raises UsageError."""
+    """The public keys of a folder's *.key files, or of one file, with their names.
+
+    Raises UsageError.
+    """
     files = sorted(place.glob(f"*{PUBLIC}")) if place.is_dir() else [place]
     return {pair.public: pair.name for pair in map(read, files)}
 
 
 def listed(place: Path) -> list[Pair]:
-    """All keys of a folder, by name, each with its secret half if that is there. Raises UsageError."""
+    """All keys of a folder, by name.
+
+    Each has its secret half if that is there. Raises UsageError.
+    """
     found = {pair.name: pair for pair in map(read, sorted(place.glob(f"*{PUBLIC}")))}
     found |= {pair.name: pair for pair in map(read, sorted(place.glob(f"*{SECRET}")))}
     return [found[name] for name in sorted(found)]

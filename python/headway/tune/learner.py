@@ -1,6 +1,7 @@
-"""A tuner that goes on learning where it works: PPO from a trained model, at 1e-4 ("BBR tuner", section V-C).
+"""A tuner that goes on learning where it works ("BBR tuner", section V-C).
 
-Updates are a thread's: no answer waits for one. What a neighbour shares is looked at before it is used.
+It uses PPO from a trained model, at 1e-4. Updates are a thread's: no answer waits for one. What a
+neighbour shares is looked at before it is used.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ MOST_KEPT = 4096
 MOST_FLOWS = 16384
 """Whose last decision is remembered."""
 PAUSE_S = 30.0
-"""A flow that says nothing for so long begins a new trajectory."""
+"""A flow that says nothing for this time begins a new trajectory."""
 LEAST_OF = 5
 """Rows whose minimum RTT estimates the base RTT."""
 MOST_TOLD, MOST_NEIGHBOURS = 64, 16
 """Trajectories of neighbours that wait for an update, and neighbours whose weights are kept."""
 OLD_S = 600.0
-"""What neighbours told so long ago is not used any more."""
+"""What neighbours told this long ago is not used any more."""
 MOST_SENT, LONGEST = 4, 256
 """Trajectories that neighbours are told after an update, and their steps."""
 MOST_WEIGHT = 1e3
@@ -69,10 +70,10 @@ VALUE_DIFFERENCE = 0.5
 class Reward:
     """The paper's (section IV-A), of what a host knows.
 
-    `alpha` x utilisation + (1 - `alpha`) / (1 + exp(error of RTprop over `unit_ms`)). Utilisation is throughput
-    over BtlBw, at most 1. The minimum RTT of the flow's last five rows estimates the base RTT. It is
-    too large while a queue stands for that long, and out of date for that long once a path has
-    become longer.
+    `alpha` x utilisation + (1 - `alpha`) / (1 + exp(error of RTprop over `unit_ms`)). Utilisation
+    is throughput over BtlBw, at most 1. The minimum RTT of the flow's last five rows estimates the
+    base RTT. It is too large while a queue stands for that long, and out of date for that long once
+    a path has become longer.
     """
 
     alpha: float = 0.65
@@ -123,10 +124,16 @@ class _Learned:
 
 
 class LearningPolicy:
-    """Decides as `ModelPolicy` does, but draws from the policy, and learns from what comes of it."""
+    """Decides as `ModelPolicy` does, but draws from the policy.
+
+    It learns from what comes of it.
+    """
 
     def __init__(self, name: str | Path, seed: int = 1, state: Path | None = None) -> None:
-        """Begins with a model, by name or folder, or with what `state`, a folder, has of it. Raises UsageError."""
+        """Begins with a model, by name or folder, or with what `state`, a folder, has of it.
+
+        Raises UsageError.
+        """
         # Beside an agent's own thread; its networks are small.
         torch.set_num_threads(1)
         model = load(name)
@@ -164,7 +171,8 @@ class LearningPolicy:
         self._why: str | None = None
         """The last update that failed."""
         self.unsaved: str | None = None
-        """Why the last update is not in the folder; None where it is, or where there is no folder."""
+        """Why the last update is not in the folder; None where it is, or where there is no
+        folder."""
 
     @property
     def id(self) -> str:
@@ -220,9 +228,10 @@ class LearningPolicy:
         }
 
     def close(self) -> None:
-        """Waits for an update under way, some seconds at most, and saves what could not be saved before.
+        """Waits for an update under way, some seconds at most.
 
-        Afterwards `unsaved` says whether something is lost.
+        It saves what could not be saved before. Afterwards `unsaved` says whether something is
+        lost.
         """
         self._hand.shutdown()
         self._take_update()
@@ -330,7 +339,10 @@ class LearningPolicy:
         return _Learned(self._learner.actor(), [*self._episodes(chains), self._weights(weights)])
 
     def _save(self, updates: int) -> None:
-        """Writes what is learned into the folder. A full disk costs no update: the next one is saved with it."""
+        """Writes what is learned into the folder.
+
+        A full disk costs no update: the next one is saved with it.
+        """
         if self._folder is None:
             return
         policy = self._learner.policy

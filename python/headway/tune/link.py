@@ -1,4 +1,7 @@
-"""Endpoints, and how sockets there are made safe: encrypted and authenticated, or on loopback only."""
+"""Endpoints, and how sockets there are made safe.
+
+They are encrypted and authenticated, or on loopback only.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
 
 DEFAULT = "tcp://127.0.0.1:5757"
 QUEUE = 64
-"""High-water marks: so many messages wait for each peer, either way; what finds no room is counted, not kept."""
+"""High-water marks: as many messages wait for each peer, either way; what finds no room is counted,
+not kept."""
 HANDSHAKE_MS = 2000
 DOMAIN = "headway"
 """Of ZAP: whose list it is."""
@@ -35,7 +39,10 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Security:
-    """What one process has in hand: its own pair, and who may come; or nothing at all, on loopback."""
+    """What one process has in hand: its own pair, and who may come.
+
+    On loopback it may have nothing at all.
+    """
 
     pair: Pair | None
     allowed: dict[bytes, str]
@@ -68,8 +75,8 @@ def checked(url: str, option: str) -> str:
 def security(*, key: str | None, peers: Path | None, insecure: bool, urls: list[str]) -> Security:
     """What is asked for, if it is safe at these endpoints.
 
-    With neither a key nor `insecure`, on loopback, the user's own `loopback` pair: who has it may come. `peers` is
-    a folder of public keys, or one, of those who may come.
+    With neither a key nor `insecure`, on loopback, the user's own `loopback` pair: who has it may
+    come. `peers` is a folder of public keys, or one, of those who may come.
 
     Raises:
         UsageError: Beyond loopback without keys, `insecure` beyond loopback, or a malformed key.
@@ -92,9 +99,9 @@ def security(*, key: str | None, peers: Path | None, insecure: bool, urls: list[
 
 
 def endpoint(text: str, option: str, safe: Security) -> Endpoint:
-    """`URL` or `URL=FILE` with the public key of who is there; without, on loopback, that of the own pair.
+    """`URL` or `URL=FILE` with the public key of who is there.
 
-    Raises UsageError.
+    Without a file, on loopback, it is that of the own pair. Raises UsageError.
     """
     url, _, file = text.partition("=")
     url = checked(url, option)
@@ -145,7 +152,10 @@ def dealer(context: zmq.asyncio.Context, to: Endpoint, safe: Security, *, reconn
 
 
 def router(context: zmq.asyncio.Context, url: str, safe: Security) -> zmq.asyncio.Socket:
-    """The socket of an agent, which answers who asks. Raises RunError if somebody else is at `url`."""
+    """The socket of an agent, which answers who asks.
+
+    Raises RunError if somebody else is at `url`.
+    """
     socket = context.socket(zmq.ROUTER)
     try:
         bounded(socket)

@@ -1,4 +1,7 @@
-"""What hosts and agents say to each other, and agents among themselves: MessagePack, checked field by field."""
+"""What hosts and agents say to each other, and agents among themselves.
+
+Messages are MessagePack, checked field by field.
+"""
 
 from __future__ import annotations
 

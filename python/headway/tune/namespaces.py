@@ -1,4 +1,7 @@
-"""The network namespaces of this machine: a BPF controller's flows are in all of them, sock_diag sees one alone."""
+"""The network namespaces of this machine.
+
+A BPF controller's flows are in all of them, and sock_diag sees one alone.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,10 @@ EVERY_S = 0.5
 
 
 def files() -> dict[int, str]:
-    """A file of each namespace that a process is in, holds open, or `ip netns` has named; by its inode.
+    """A file of each namespace that a process is in or holds open, or that `ip netns` has named.
 
-    Processes of others are left out without CAP_SYS_PTRACE. About 10 ms for a hundred processes.
+    Files are by inode. Processes of others are left out without CAP_SYS_PTRACE. About 10 ms for a
+    hundred processes.
     """
     found: dict[int, str] = {}
     for path in _candidates():
@@ -50,7 +54,10 @@ def _candidates() -> Iterator[str]:
 
 
 class Namespaces:
-    """sock_diag of every namespace, those that come and go among them, found by a thread of its own."""
+    """sock_diag of every namespace, those that come and go among them.
+
+    A thread of its own finds them.
+    """
 
     def __init__(self, every_s: float = EVERY_S) -> None:
         """Looks each `every_s`. Raises RunError without the right to enter them."""

@@ -118,9 +118,10 @@ class ModelPolicy:
 
 
 def sees_itself_alone(card: Mapping[str, Any]) -> bool:
-    """Was a tuner trained with nobody's rows below a flow's own, each flow having an agent that shares nothing?
+    """Was a tuner trained with nobody's rows below a flow's own?
 
-    What a network has never seen is not to be shown to it, though its table has room.
+    Then each flow had an agent that shares nothing. What a network has never seen is not to be
+    shown to it, though its table has room.
     """
     team = trained_with(card, "env").get("team")
     if not isinstance(team, dict):
@@ -130,7 +131,10 @@ def sees_itself_alone(card: Mapping[str, Any]) -> bool:
 
 
 def trained_with(card: Mapping[str, Any], section: str) -> dict[str, Any]:
-    """A section of the configuration that a model was trained with; empty where the card has none."""
+    """A section of the configuration that a model was trained with.
+
+    It is empty where the card has none.
+    """
     try:
         found = tomllib.loads(card["training"]["config"])[section]
     except (KeyError, TypeError, tomllib.TOMLDecodeError):

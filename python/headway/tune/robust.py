@@ -1,4 +1,7 @@
-"""Measurements made fit to decide by: smoothed, and looked at for whether they can be true (section III-A)."""
+"""Measurements made fit to decide by (section III-A).
+
+They are smoothed, and looked at for whether they can be true.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ if TYPE_CHECKING:
 
 
 class LowPass:
-    """A low-pass filter of first order with the cut-off frequency `cutoff_hz`, for samples at irregular times.
+    """A low-pass filter of first order with the cut-off frequency `cutoff_hz`.
 
-    What an RC circuit makes of a signal that is constant between samples: y += (1 - exp(-2 pi f dt)) (x - y). At
-    the cut-off its gain is 1/sqrt(2), -3 dB, as long as samples come much more often than that.
+    It is for samples at irregular times. What an RC circuit makes of a signal that is constant
+    between samples: y += (1 - exp(-2 pi f dt)) (x - y). At the cut-off its gain is 1/sqrt(2), -3
+    dB, as long as samples come much more often than that.
     """
 
     def __init__(self, cutoff_hz: float) -> None:
@@ -31,7 +35,10 @@ class LowPass:
         self._value: float | None = None
 
     def add(self, time_s: float, value: float) -> float:
-        """The filtered value at `time_s`; the first sample passes. A time before the last changes nothing."""
+        """The filtered value at `time_s`; the first sample passes.
+
+        A time before the last changes nothing.
+        """
         if self._value is None:
             self._value, self._time_s = value, time_s
         elif time_s > self._time_s:
@@ -78,15 +85,16 @@ class Limits:
     """What can be true in this network."""
 
     least_rtt_ms: float = 0.001
-    """The fastest way there and back: a kilometre takes 0.01 ms in fibre. Loopback has some microseconds."""
+    """The fastest way there and back: a kilometre takes 0.01 ms in fibre. Loopback has some
+    microseconds."""
     most_rtt_ms: float = 120_000.0
     """RFC 6298's largest timeout is no shorter than 60 s."""
     line_mbps: float = 400_000.0
     """The fastest line; rates may exceed it by `rate_margin`, as samples over single packets do."""
     rate_margin: float = 2.0
     rtprop_margin: float = 2.0
-    """BBR's RTprop may be so many times the newest RTT, and `rtprop_slack_ms` more, before it is an error and not
-    merely out of date."""
+    """BBR's RTprop may be as many times the newest RTT, and `rtprop_slack_ms` more, before it is an
+    error and not merely out of date."""
     rtprop_slack_ms: float = 1_000.0
     most_cwnd_packets: float = 10_000_000.0
     reward: tuple[float, float] = (-100.0, 100.0)
@@ -107,7 +115,10 @@ def _numbers(stats: FlowStats) -> list[float | None]:
 
 @dataclass
 class Rules:
-    """Rejects what cannot be true of [measurement, action, reward], and counts by rule what it rejected."""
+    """Rejects what cannot be true of [measurement, action, reward].
+
+    It counts by rule what it rejected.
+    """
 
     limits: Limits = field(default_factory=Limits)
     rejected: Counter[str] = field(default_factory=Counter)
@@ -132,7 +143,10 @@ class Rules:
         return self._judge(None if math.isfinite(reward) and low <= reward <= high else "reward")
 
     def accepts_row(self, row: Row, settings: Mapping[str, float], reward: float) -> bool:
-        """Can this be a tuple: an interval's features, its settings, its reward? For agents, who see no samples."""
+        """Can this be a tuple: an interval's features, its settings, its reward?
+
+        For agents, who see no samples.
+        """
         limits = self.limits
         wrong = None
         if not all(math.isfinite(value) for value in row.values() if value is not None):

@@ -1,4 +1,7 @@
-"""Flows that are not there: made up, or simulated. For trying things out, and tests with many hosts."""
+"""Flows that are not there: made up, or simulated.
+
+For trying things out, and tests with many hosts.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ MSS, PAYLOAD = 1500, 1448
 class MadeUpFlows:
     """Flows that behave as a formula says, in real time: a monitor and a tuner in one.
 
-    Each fills a link of its own of 1 to 10 Mbit/s with a round trip of 10 to 50 ms, the paper's ranges (section
-    V-C), which its queue lengthens by up to half, slowly up and down.
+    Each fills a link of its own of 1 to 10 Mbit/s with a round trip of 10 to 50 ms, the paper's
+    ranges (section V-C), which its queue lengthens by up to half, slowly up and down.
     """
 
     controller = "made-up"
@@ -88,7 +91,8 @@ class MadeUpFlows:
 class SimulatedFlows:
     """The flows of a scenario in simulated time, over BBR: a monitor and a tuner in one.
 
-    Each sample runs the simulation on by T1. Settings are those of a grid; what is set is the nearest there.
+    Each sample runs the simulation on by T1. Settings are those of a grid; what is set is the
+    nearest there.
     """
 
     controller = "bbr"

@@ -1,7 +1,8 @@
-"""Statistics of real TCP sockets from the kernel's sock_diag: netlink's binary structures, no program's text.
+"""Statistics of real TCP sockets from the kernel's sock_diag.
 
-See sock_diag(7), linux/inet_diag.h, linux/tcp.h. A dump walks the machine's whole table of connections, in some
-milliseconds; one that is known is asked for by its ends, in some microseconds.
+It reads netlink's binary structures, and no program's text. See sock_diag(7), linux/inet_diag.h,
+linux/tcp.h. A dump walks the machine's whole table of connections, in some milliseconds; one that
+is known is asked for by its ends, in some microseconds.
 """
 
 from __future__ import annotations
@@ -90,7 +91,10 @@ class Socket(NamedTuple):
 
 
 def tcp_info(data: bytes) -> TcpInfo | None:
-    """Decodes struct tcp_info, of a socket's option TCP_INFO too; None if the kernel's is older than Linux 4.18."""
+    """Decodes struct tcp_info, of a socket's option TCP_INFO too.
+
+    None if the kernel's is older than Linux 4.18.
+    """
     if len(data) < TCP_INFO.size:
         return None
     f = TCP_INFO.unpack_from(data)
@@ -122,7 +126,10 @@ def bbr_info(data: bytes) -> BbrInfo | None:
 
 
 def parse(data: bytes) -> Socket | None:
-    """Decodes an inet_diag_msg with its attributes; None if it is not TCP's or has no statistics."""
+    """Decodes an inet_diag_msg with its attributes.
+
+    None if it is not TCP's or has no statistics.
+    """
     if len(data) < MESSAGE_BYTES:
         return None
     family, _, _, _, sport, dport, src, dst, _, _ = MESSAGE.unpack_from(data)
@@ -225,7 +232,10 @@ class SocketMonitor:
         self._looked = -math.inf
 
     def sample(self) -> list[FlowStats]:
-        """The flows that there are now; none of those that cannot be told from one another. Raises RunError."""
+        """The flows that there are now; none of those that cannot be told from one another.
+
+        Raises RunError.
+        """
         looks = time.monotonic() - self._looked >= LOOK_S
         if looks:
             self._looked = time.monotonic()
@@ -278,7 +288,10 @@ class Here:
 
 
 class Diag:
-    """sock_diag of the network namespace of the thread that makes it, from wherever it is asked then."""
+    """sock_diag of the network namespace of the thread that makes it.
+
+    It may be asked from anywhere then.
+    """
 
     def __init__(self) -> None:
         """Raises RunError without sock_diag."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 Row = dict[str, float | None]
-"""Features of one interval by name; None where one is not known, as BBR's variables of other controllers."""
+"""Features of one interval by name; None where one is not known, as BBR's variables of other
+controllers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class FlowStats:
     payload_bytes: int
     """What of it is payload."""
     btlbw_mbps: float | None = None
-    """BBR's estimate of the bottleneck's bandwidth, headers included; None of other controllers, or if unknown."""
+    """BBR's estimate of the bottleneck's bandwidth, headers included; None of other controllers, or
+    if unknown."""
     rtprop_ms: float | None = None
     """BBR's estimate of the round trip without queues."""
     pacing_gain: float | None = None

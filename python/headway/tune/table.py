@@ -94,11 +94,13 @@ class FlowRow:
 
 
 class Table:
-    """Rows of flows as a policy sees them: normalised as the model's card says, zeros where there is no flow.
+    """Rows of flows as a policy sees them.
 
-    A row has the features of a flow's last `history` intervals, the oldest first. The first row is the flow that is
-    decided for. The others follow: first those of the same agent, then those that neighbours share; a seeded sample
-    without replacement where there are more than fit. `alone` no others follow.
+    They are normalised as the model's card says, with zeros where there is no flow. A row has the
+    features of a flow's last `history` intervals, the oldest first. The first row is the flow that
+    is decided for. The others follow: first those of the same agent, then those that neighbours
+    share; a seeded sample without replacement where there are more than fit. `alone` no others
+    follow.
     """
 
     def __init__(
@@ -137,9 +139,10 @@ class Table:
         return self.rows * self.history * len(self._names)
 
     def normalised(self, rows: Sequence[Row]) -> Array:
-        """float32 [rows, features]: clamp((x - offset) * scale, clip), with ln(1 + x) instead of x if `log`.
+        """float32 [rows, features]: clamp((x - offset) * scale, clip).
 
-        Unknown values count as 0, as in a simulation without BBR as the base controller.
+        If `log`, ln(1 + x) takes the place of x. Unknown values count as 0, as in a simulation
+        without BBR as the base controller.
         """
         given = [[row.get(name) for name in self._names] for row in rows]
         raw = np.array([[math.nan if x is None else x for x in line] for line in given], dtype=np.float64)
@@ -153,9 +156,10 @@ class Table:
         return normal
 
     def fill(self, flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()) -> Array:
-        """A table for each of `flows`, float32 [len(flows), len(self)], row by row; `others` are neighbours'.
+        """A table for each of `flows`, float32 [len(flows), len(self)], row by row.
 
-        Of each flow its newest rows, the oldest first; before there are as many as `history`, zeros stand there.
+        `others` are neighbours'. Of each flow its newest rows, the oldest first; before there are
+        as many as `history`, zeros stand there.
         """
         lines = [self._line(rows) for rows in (*flows, *others)]
         width = self.history * len(self._names)

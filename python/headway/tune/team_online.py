@@ -1,9 +1,11 @@
-"""A team that goes on learning where it works: from trained models, at 1e-4 ("BBR tuner", section V-C), by rules.
+r"""A team that goes on learning where it works ("BBR tuner", section V-C), by rules.
 
-Every tuple [measurement, action, reward] is looked at before it is learned from (section III-A, Robustness in
-Deployment), by the rules that hosts have too (`headway.tune.robust`); what they reject is counted by rule.
+It starts from trained models, at 1e-4. Every tuple [measurement, action, reward] is looked at
+before it is learned from (section III-A, Robustness in Deployment), by the rules that hosts have
+too (`headway.tune.robust`); what they reject is counted by rule.
 
-    OMP_NUM_THREADS=1 python -m headway.tune.team_online --model DIR --scenario bbr-validation --agents 2
+    OMP_NUM_THREADS=1 python -m headway.tune.team_online --model DIR \
+        --scenario bbr-validation --agents 2
 """
 
 from __future__ import annotations
@@ -71,7 +73,10 @@ def stats_of(place: int, columns: Mapping[str, Array]) -> FlowStats:
 
 
 class Check:
-    """Rules over a team's steps, for `Cooperation.check`; `rules.rejected` counts, `seen` is of how many."""
+    """Rules over a team's steps, for `Cooperation.check`.
+
+    `rules.rejected` counts, and `seen` is of how many.
+    """
 
     def __init__(self, config: EnvConfig) -> None:
         """Of tuners whose actions are settings. Raises UsageError for others."""
@@ -107,7 +112,8 @@ def online(
     """A team that begins with models' policies and learns at 1e-4, and its rules.
 
     Args:
-        models: Names or folders, one for all agents or one each. Value functions begin with random weights.
+        models: Names or folders, one for all agents or one each. Value functions begin with random
+            weights.
         scenario: Name or file, whose flows are tuned.
         agents: Flow i is tuned by agent i modulo this.
         sharing: What they share after each update.
@@ -136,9 +142,9 @@ def online(
 
 
 def main() -> int:
-    """Learns for some updates, and says what was earned and what the rules rejected, a JSON line an update.
+    """Learns for some updates, and says what was earned and what the rules rejected.
 
-    Gives the exit code.
+    It writes a JSON line an update. Gives the exit code.
     """
     asked = argparse.ArgumentParser(description="Goes on learning from trained tuners, online.")
     asked.add_argument("--model", action="append", required=True)

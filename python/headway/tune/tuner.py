@@ -21,7 +21,10 @@ WHOLE = frozenset({"btlbw_window"})
 
 
 class Tuner(Protocol):
-    """Sets parameters of flows while they run. Calls come one at a time, from any thread; they may block."""
+    """Sets parameters of flows while they run.
+
+    Calls come one at a time, from any thread; they may block.
+    """
 
     parameters: tuple[str, ...]
     """What it can set, names of `DEFAULTS`."""

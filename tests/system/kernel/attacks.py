@@ -82,7 +82,10 @@ def decisions(controller: str, _socket: str, begun: Callable[[], None]) -> None:
 
 
 def clients(_controller: str, control: str, begun: Callable[[], None]) -> None:
-    """Clients of the metrics that say nothing, or nonsense, or ask again. The control socket refuses them."""
+    """Clients of the metrics that say nothing, or nonsense, or ask again.
+
+    The control socket refuses them.
+    """
     with socket.socket(socket.AF_UNIX) as one:
         try:
             one.connect(control)
@@ -121,7 +124,8 @@ REFUSED = {
     "decisions": {"user_full": 1, "delayed": 1000},
     "clients": {},
 }
-"""What shows that an attack is under way, and what it was not given: counts of the agent, at least."""
+"""What shows that an attack is under way, and what it was not given: counts of the agent, at
+least."""
 
 
 def has_effect(attack: str, counters: dict[str, int]) -> bool:
@@ -131,7 +135,10 @@ def has_effect(attack: str, counters: dict[str, int]) -> bool:
 
 @contextmanager
 def under_way(attack: str, controller: str, control: str, user: int = USER) -> Iterator["subprocess.Popen[str]"]:
-    """A process of this user that attacks the agent of this control socket, with flows of this controller."""
+    """A process of this user that attacks the agent of this control socket.
+
+    It has flows of this controller.
+    """
     # The socket's own mode is to refuse its clients, and not its folder's.
     Path(control).parent.chmod(0o711)
     command = [sys.executable, __file__, attack, controller, control, str(user)]

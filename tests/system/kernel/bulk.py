@@ -21,7 +21,10 @@ TCP_INFO = struct.Struct("=8B24I4Q6I4Q2I")
 
 
 def receive(port: str, path: str) -> None:
-    """Takes all connections; each tenth of a second a line for each: by whom, when, how many bytes, longest gap."""
+    """Takes all connections.
+
+    Each tenth of a second it writes a line for each: by whom, when, how many bytes, longest gap.
+    """
     listener = socket.create_server(("", int(port)), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
     with Path(path).open("w", buffering=1) as out:
         while True:
@@ -43,7 +46,10 @@ def count(connection: socket.socket, sender: int, out: TextIO) -> None:
 
 
 def send(host: str, port: str, controller: str, seconds: str, path: str, buffer: str = "") -> None:
-    """Sends as fast as it may, from a buffer of the kernel's choice, or so many bytes; FILE-PORT has its states."""
+    """Sends as fast as it may, or this many bytes.
+
+    The buffer is of the kernel's choice. FILE-PORT has its states.
+    """
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
         if buffer:
@@ -60,7 +66,11 @@ def send(host: str, port: str, controller: str, seconds: str, path: str, buffer:
 
 
 def sample(s: socket.socket, path: str) -> None:
-    """When, ca_state, window, ssthresh, packets delivered, retransmitted, and the smoothed RTT in us."""
+    """A row of the sender's states.
+
+    It has when, ca_state, window, ssthresh, packets delivered, retransmitted, and the smoothed RTT
+    in us.
+    """
     with Path(path).open("w", buffering=1) as out, suppress(OSError):
         while True:
             now, info = (

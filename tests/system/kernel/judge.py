@@ -10,13 +10,15 @@ LINK_MBPS = 20
 AFTER_S = 5.0
 """The stretch that flows are judged by."""
 LONGEST_GAP_S = 0.6
-"""A flow may send nothing for one timeout (0.2 s and a round trip); a second one in a row is a fault."""
+"""A flow may send nothing for one timeout (0.2 s and a round trip); a second one in a row is a
+fault."""
 LEAST_SHARE = 0.1
 """Of an equal one: flows share unevenly over seconds, and a Cubic beside BBRs has little."""
 LEAST = 0.9
 """Of what plain Cubic has."""
 LEAST_UNSEEN = 0.5
-"""Of that, from when a policy is no good until the guard has seen that and the stretch after is over."""
+"""Of that, from when a policy is no good until the guard has seen that and the stretch after is
+over."""
 
 
 def none_stalls(flow: Flow, since: float, flows: int = 1) -> None:
@@ -31,7 +33,10 @@ def none_stalls(flow: Flow, since: float, flows: int = 1) -> None:
 
 
 def cubics(plain: Flow, since: float, until: float) -> float:
-    """What plain Cubic has in a stretch, in Mbit/s; where it does not fill the link nothing can be judged."""
+    """What plain Cubic has in a stretch, in Mbit/s.
+
+    Where it does not fill the link nothing can be judged.
+    """
     mbps = plain.mbps(since, until)
     if mbps <= 0.85 * LINK_MBPS:
         pytest.skip(f"inconclusive: plain Cubic has {mbps:.2f} of {LINK_MBPS} Mbit/s in the same seconds")
@@ -41,7 +46,10 @@ def cubics(plain: Flow, since: float, until: float) -> float:
 def does_as_well(
     flow: Flow, since: float, cubics_mbps: float, least: float = LEAST, until: float | None = None
 ) -> None:
-    """That they have what Cubic has there, in the stretch that flows are judged by unless another end is given."""
+    """Checks that they have what Cubic has there.
+
+    The stretch is that which flows are judged by, unless another end is given.
+    """
     until = since + AFTER_S if until is None else until
     mbps = flow.mbps(since, until)
     print(f"{mbps / cubics_mbps:.3f} of Cubic's {cubics_mbps:.2f} Mbit/s in {until - since:.1f} s")
@@ -49,7 +57,10 @@ def does_as_well(
 
 
 def fills_as_cubic(flow: Flow, since: float, holds: int) -> None:
-    """That windows grow until the path, of so many packets, holds no more, and fall to 0.7 (RFC 9438, 4.6)."""
+    """Checks that windows grow until the path, of this many packets, holds no more.
+
+    They then fall to 0.7 (RFC 9438, 4.6).
+    """
     for connection in flow.connections():
         cwnds = [sent.cwnd for sent in flow.sent(connection) if since < sent.at <= since + AFTER_S]
         top = cwnds.index(max(cwnds))

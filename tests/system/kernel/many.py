@@ -26,9 +26,10 @@ def many_flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sending(
     program: Path, seconds: int, drains_s: int, controller: str = "headway_owl", flows: int = FLOWS
 ) -> Iterator["subprocess.Popen[str]"]:
-    """A shell in which they send for `seconds` from when all are open; then it prints what was sent, as JSON.
+    """A shell in which they send for `seconds` from when all are open.
 
-    The network stays for `drains_s` more, while what the flows have buffered goes out.
+    Then it prints what was sent, as JSON. The network stays for `drains_s` more, while what the
+    flows have buffered goes out.
     """
     send = f"{program} send $HEADWAY_PEER 5309 {controller} {flows} {seconds}"
     command = [sys.executable, "-m", "headway", "shell", *LINK, "--peer", f"{program} receive 5309", "--"]

@@ -26,7 +26,10 @@ def put_model(folder: Path, name: str) -> None:
 
 
 def write_model(folder: Path, weight: Array, bias: Array, agent: dict[str, Any] | None = None) -> None:
-    """A model with Owl's eyes and hands, or those of `agent`, and one layer of these weights for a head."""
+    """A model with Owl's eyes and hands, or those of `agent`.
+
+    Its head is one layer of these weights.
+    """
     owl = model_folder.load("owl-v1")
     outputs, inputs = weight.shape
     card = {
@@ -62,7 +65,10 @@ def auroras() -> dict[str, Any]:
 
 
 def tuners() -> dict[str, Any]:
-    """Owl's eyes and a tuner's hands: RTprop windows of 1 to 7 s for the kernel's BBR, asked each 4 ms."""
+    """Owl's eyes and a tuner's hands.
+
+    It sets RTprop windows of 1 to 7 s for the kernel's BBR, and is asked each 4 ms.
+    """
     action = {
         "kind": "settings",
         "parameters": ["rtprop_window", "btlbw_window"],
@@ -101,7 +107,10 @@ def write_less(folder: Path) -> None:
 
 
 def change_learner(file: Path, change: Callable[[list[dict[str, list[float]]]], None]) -> None:
-    """Other weights in what was learned: the actor's tensors, then the critics'. The file stays whole."""
+    """Other weights in what was learned: the actor's tensors, then the critics'.
+
+    The file stays whole.
+    """
     head, body = file.read_text().split("\n", 1)
     learned = json.loads(body)
     change(learned["nets"])

@@ -49,7 +49,10 @@ class Sent(NamedTuple):
 
 @dataclass
 class Flow:
-    """Under way, or several at once. Times are those of `time.monotonic()`, which all processes share."""
+    """Under way, or several at once.
+
+    Times are those of `time.monotonic()`, which all processes share.
+    """
 
     came: Path
     states: Path
@@ -70,7 +73,10 @@ class Flow:
         return sum(one.size for one in of if since < one.at <= until) * 8e-6 / (until - since)
 
     def longest_gap(self, since: float, until: float, connection: int) -> float:
-        """The longest time that nothing came of a connection: at its end up to a tenth of a second too long."""
+        """The longest time that nothing came of a connection.
+
+        At its end it is up to a tenth of a second too long.
+        """
         within = [one for one in self.lines() if one.connection == connection and since < one.at <= until]
         # Where nothing comes any more no line says so.
         return max([one.gap for one in within] + [until - (within[-1].at if within else since)])
@@ -86,9 +92,10 @@ class Flow:
         until(lambda: sum(one.size for one in self.lines()) >= total + packets * 1448)
 
     def outlasts(self, seconds: float = 1.0, packets: int = 200) -> None:
-        """Waits until so many packets were acknowledged to each sender, all of them after so long from now.
+        """Waits until this many packets were acknowledged to each sender.
 
-        Bytes that have come do not tell that: they may be older, where the receiver or the link was late.
+        All of them come after so long from now. Bytes that have come do not tell that: they may be
+        older, where the receiver or the link was late.
         """
         since = time.monotonic() + seconds
 
@@ -99,7 +106,7 @@ class Flow:
         until(lambda: all(acknowledged(one) >= packets for one in until(self.connections)))
 
     def wait(self, seconds: float) -> float:
-        """Until so long after its begin; that moment."""
+        """Until this long after its begin; that moment."""
         time.sleep(max(0.0, self.begun + seconds - time.monotonic()))
         return time.monotonic()
 
@@ -122,10 +129,11 @@ def flow(
     buffer: str = "",
     **link: str,
 ) -> Iterator[Flow]:
-    """A bulk transfer of so long, or several, in a shell of their own; over when this is.
+    """A bulk transfer of this long, or several, in a shell of their own; over when this is.
 
-    The network stays until then: what a sender has buffered still goes out. `to` is the other end, as sh reads it:
-    $HEADWAY_PEER6 is its IPv6 address. `buffer` is the senders', in bytes, if not the kernel's choice.
+    The network stays until then: what a sender has buffered still goes out. `to` is the other end,
+    as sh reads it: $HEADWAY_PEER6 is its IPv6 address. `buffer` is the senders', in bytes, if not
+    the kernel's choice.
     """
     came, states = (folder / f"{what}-{controller}-{time.monotonic_ns()}" for what in ("came", "states"))
     bulk = f"{sys.executable} {BULK}"

@@ -23,7 +23,7 @@ class ObjectGet(ctypes.Structure):
 
 
 class Slots:
-    """The slots of an agent with these pins, and so many flows at most."""
+    """The slots of an agent with these pins, and this many flows at most."""
 
     def __init__(self, pins: Path, flows: int) -> None:
         (pin,) = pins.rglob("actions")
@@ -45,7 +45,10 @@ class Slots:
         self.memory.close()
 
     def answer(self, flow: int) -> tuple[int, int] | None:
-        """Of the newest answer: when the acknowledgement arrived that it answers, and when it was there, in ns."""
+        """Two times of the newest answer, in ns.
+
+        They are when the acknowledgement arrived that it answers, and when it was there.
+        """
         for decided_ns, answered_ns, *_, sequence, number in ACTION.iter_unpack(self.memory[:]):
             # An odd sequence: it is being written.
             if number == flow and sequence % 2 == 0:

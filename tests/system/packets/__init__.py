@@ -1,1 +1,4 @@
-"""A TCP receiver that is a script: it meets a kernel socket packet by packet (docs/packet-scripts.md)."""
+"""A TCP receiver that is a script (docs/packet-scripts.md).
+
+It meets a kernel socket packet by packet.
+"""

@@ -24,8 +24,8 @@ def registered() -> list[str]:
 def without_agent() -> Iterator[list[str]]:
     """Registers them, and takes them away again.
 
-    Raises UnavailableError where BPF controllers cannot be had, and where somebody else has registered some: an
-    agent may serve those.
+    Raises UnavailableError where BPF controllers cannot be had, and where somebody else has
+    registered some: an agent may serve those.
     """
     if names := registered():
         raise UnavailableError(f"{' '.join(names)} registered already, perhaps with an agent; end that headwayd")

@@ -1,7 +1,9 @@
-"""One connection: a kernel socket sends, and a script receives, acknowledges, drops and keeps silent.
+"""One connection.
 
-Segments are counted in packets of one MSS, from 0. Time is real. An ACK that is written is handled by the kernel
-before the write returns, and what it sends in answer can be read at once: which segment answers which is certain.
+A kernel socket sends, and a script receives, acknowledges, drops and keeps silent. Segments are
+counted in packets of one MSS, from 0. Time is real. An ACK that is written is handled by the kernel
+before the write returns, and what it sends in answer can be read at once: which segment answers
+which is certain.
 """
 
 import os
@@ -27,7 +29,7 @@ TCP_INFO_WORDS = struct.Struct("8B21I")
 OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
 STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 NOTHING_S = 60.0
-"""A sender that has so long been silent is not going to send."""
+"""A sender that has this long been silent is not going to send."""
 SHORT_S = 0.002
 """A shorter delay may be the script's own work."""
 INFINITE = 0x7FFFFFFF
@@ -97,15 +99,15 @@ class Flow:
     initial_cwnd: int = 10
     """The route's."""
     late_s: float = 0.002
-    """A run that is later than that says nothing: the machine was busy. Where `judges_time` is false,
-    the sum of all delays counts: several short ones spread a flight as one long one does."""
+    """A run that is later than that says nothing: the machine was busy. Where `judges_time` is
+    false, the sum of all delays counts: several short ones spread a flight as one long one does."""
     judges_time: bool = True
     """Whether a timer that ends too late is wrong. One that ends too early always is."""
     steps: list[Step] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     late: float = 0.0
-    """Seconds, the longest by which a wait has ended too late, an ACK has taken, or the script has needed between
-    two of these: the machine's noise."""
+    """Seconds, the longest by which a wait has ended too late, an ACK has taken, or the script has
+    needed between two of these: the machine's noise."""
     late_in_all: float = 0.0
     """Seconds, the sum of those of them that are above `SHORT_S`."""
 
@@ -143,7 +145,7 @@ class Flow:
     # What the application does.
 
     def write(self, packets: int) -> list[Packet]:
-        """Gives the kernel so many packets to send; what goes out at once."""
+        """Gives the kernel this many packets to send; what goes out at once."""
         self.socket.sendall(bytes(packets * MSS))
         self.since = time.monotonic()
         return self._step(f"write {packets}")
@@ -165,10 +167,11 @@ class Flow:
         return self._take()
 
     def ack(self, packets: Iterable[Packet], *, every: int = 1, spacing: float = 0.0, ece: bool = False) -> None:
-        """Receives these in turn, and sends an ACK after each or `every` so many.
+        """Receives these in turn, and sends an ACK after each or `every` this many.
 
-        That is a round trip after the packet, or as soon as possible where that has passed, or `spacing` seconds
-        after the one before. With `ece` ECE is set from the first of these on, until the kernel sends CWR.
+        That is a round trip after the packet, or as soon as possible where that has passed, or
+        `spacing` seconds after the one before. With `ece` ECE is set from the first of these on,
+        until the kernel sends CWR.
         """
         due = time.monotonic()
         self.echo |= ece
@@ -194,7 +197,10 @@ class Flow:
                 self.echo = False
 
     def send_ack(self, newest: int | None = None) -> list[Packet]:
-        """Acknowledges all that was received; what the kernel sends on that. The block with `newest` is first."""
+        """Acknowledges all that was received; what the kernel sends on that.
+
+        The block with `newest` is first.
+        """
         blocks = self._blocks(newest)
         edges = [(self._seq(first), self._seq(end)) for first, end in blocks]
         options = wire.ack_options(self._timestamp(), edges)
@@ -205,7 +211,7 @@ class Flow:
         return sent
 
     def silence(self, seconds: float) -> list[Packet]:
-        """Says nothing until packets arrive or so long; what has arrived."""
+        """Says nothing until packets arrive or this long; what has arrived."""
         if not self.news:
             self._poll(time.monotonic() + seconds)
         taken = self._take()
@@ -230,7 +236,7 @@ class Flow:
         self._stalled(until)
 
     def story(self, last: int = 0) -> str:
-        """All steps, or the last so many, a line each."""
+        """All steps, or the last this many, a line each."""
         return "\n".join(map(str, self.steps[-last:]))
 
     # The base controller.
@@ -265,7 +271,10 @@ class Flow:
         return (int(time.monotonic() * 1000) & 0xFFFFFFFF, self.recent) if self.timestamps else None
 
     def _blocks(self, newest: int | None) -> list[tuple[int, int]]:
-        """RFC 2018: the block with the newest segment first, then others; three fit beside timestamps."""
+        """RFC 2018: the block with the newest segment first, then others.
+
+        Three fit beside timestamps.
+        """
         above = sorted(n for n in self.received if n > self.next)
         blocks: list[tuple[int, int]] = []
         for n in above:
@@ -298,7 +307,10 @@ class Flow:
         self.since = now
 
     def _poll(self, until: float) -> bool:
-        """Waits for packets, in short naps: one that lasts too long says that they may have been read late."""
+        """Waits for packets, in short naps.
+
+        A nap that lasts too long says that they may have been read late.
+        """
         self._stalled(self.since)
         while not self.news and (left := until - self.since) > 0:
             nap = min(left, self.late_s)

@@ -29,7 +29,10 @@ QUEUE = f"tc qdisc replace dev {DEVICE} root pfifo limit 10000"
 
 
 def make(sysctls: Mapping[str, int], initial_cwnd: int) -> tuple[int, socket.socket]:
-    """The TUN device and a TCP socket of a new namespace; `sysctls` are of net.ipv4, `initial_cwnd` the route's."""
+    """The TUN device and a TCP socket of a new namespace.
+
+    `sysctls` are of net.ipv4, `initial_cwnd` is the route's.
+    """
     made: list[tuple[int, socket.socket] | BaseException] = []
 
     # A namespace is a thread's: the caller stays where it is.

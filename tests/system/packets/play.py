@@ -38,7 +38,10 @@ def play(script: Script, controller: str) -> Flow:
 
 
 def differences(flow: Flow, other: Flow, slack: int) -> list[str]:
-    """In which packet, or by how much more than `slack` packets a flight, one answers otherwise than the other."""
+    """In which packet one answers otherwise than the other.
+
+    Or by how much more than `slack` packets a flight it differs.
+    """
     if not slack:
         stories = (f.story().split("\n") for f in (other, flow))
         return list(difflib.unified_diff(*stories, other.controller, flow.controller, n=2, lineterm=""))

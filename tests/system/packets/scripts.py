@@ -1,6 +1,7 @@
-"""The scripts: what a receiver does to a sender, and what the RFCs and Linux's Cubic say that it has to answer.
+"""The scripts: what a receiver does to a sender.
 
-Each is a page of docs/packet-scripts.md. `FACT` in a comment is Linux's own, where it goes beyond an RFC.
+The RFCs and Linux's Cubic say what the sender has to answer. Each is a page of
+docs/packet-scripts.md. `FACT` in a comment is Linux's own, where it goes beyond an RFC.
 """
 
 import math
@@ -17,9 +18,11 @@ C = 0.4
 """RFC 9438, 5.1: packets a cubic second."""
 PLENTY = 4000
 TOO_LATE = 0.002
-"""Seconds: by so much later runs say nothing, as slow start ends where an RTT of 50 ms grows by 6 ms."""
+"""Seconds: by so much later runs say nothing, as slow start ends where an RTT of 50 ms grows by 6
+ms."""
 LATER = 0.002
-"""FACT: an ACK of a retransmission within less than the minimum RTT counts as the original's and proves no loss."""
+"""FACT: an ACK of a retransmission within less than the minimum RTT counts as the original's and
+proves no loss."""
 
 SLOW_RTT = 0.4
 """Seconds. RACK waits for a quarter of it, and decides by time first. All delays of a play may add
@@ -35,7 +38,8 @@ class Script:
 
     run: Callable[[Flow], None]
     slack: int
-    """By so many packets two runs of one controller may differ, as time decides; 0: not in one packet."""
+    """By this many packets two runs of one controller may differ, as time decides; 0: not in one
+    packet."""
     rtt: float = 0.05
     timestamps: bool = True
     ecn: bool = False
@@ -46,7 +50,10 @@ class Script:
     """Not so where a script is played slowly: see `slowly`."""
 
     def slowly(self) -> "Script":
-        """The same over a long round trip, for HyStart off: then a busy machine changes no count."""
+        """The same over a long round trip, for HyStart off.
+
+        Then a busy machine changes no count.
+        """
         return replace(self, rtt=SLOW_RTT, late_s=SLOW_RTT / 8, judges_time=False)
 
     def flow(self, controller: str) -> Flow:
@@ -100,7 +107,10 @@ def numbers(packets: list[Packet]) -> list[int]:
 
 
 def open_to(flow: Flow, window: int) -> list[Packet]:
-    """Slow start until a flight of `window` packets is out; it is returned, and not acknowledged."""
+    """Slow start until a flight of `window` packets is out.
+
+    It is returned, and not acknowledged.
+    """
     flow.write(PLENTY)
     while len(flight := flow.flight()) < window:
         flow.ack(flight)
@@ -125,7 +135,10 @@ def slow_start(flow: Flow) -> None:
 
 @script(CUBIC)
 def slow_start_with_delayed_acks(flow: Flow) -> None:
-    """FACT: the window grows by what is acknowledged, not by ACKs, so it doubles all the same (RFC 3465)."""
+    """FACT: the window grows by what is acknowledged, not by ACKs.
+
+    So it doubles all the same (RFC 3465).
+    """
     flow.write(PLENTY)
     for window in (10, 20, 40, 80):
         flight = flow.flight()
@@ -135,7 +148,10 @@ def slow_start_with_delayed_acks(flow: Flow) -> None:
 
 @script(HYSTART_OFF)
 def slow_start_without_hystart(flow: Flow) -> None:
-    """FACT: with HyStart off slow start goes on though the RTT grows by a quarter. Ours follow the switch."""
+    """FACT: with HyStart off slow start goes on though the RTT grows by a quarter.
+
+    Ours follow the switch.
+    """
     flight = open_to(flow, 20)
     flow.wait(flight[0].at + 1.25 * flow.rtt)
     flow.ack(flight)
@@ -167,8 +183,8 @@ def hystart_by_delay(flow: Flow) -> None:
 def hystart_by_train(flow: Flow) -> None:
     """Ha and Rhee's ACK train: ACKs close together for half the minimum RTT end slow start.
 
-    Of 80 ACKs 0.8 ms apart the 32nd comes 25 ms after the first; FACT: up to 1 ms is added for what the host
-    may have held together; ACKs over 2 ms apart are no train.
+    Of 80 ACKs 0.8 ms apart the 32nd comes 25 ms after the first; FACT: up to 1 ms is added for what
+    the host may have held together; ACKs over 2 ms apart are no train.
     """
     flight = open_to(flow, 80)
     flow.ack(flight, spacing=0.0008)
@@ -180,7 +196,10 @@ def hystart_by_train(flow: Flow) -> None:
 
 
 def end_recovery(flow: Flow, packets: list[Packet]) -> None:
-    """Acknowledges packets until the kernel has recovered, and no further: then jiffies begin to count."""
+    """Acknowledges packets until the kernel has recovered, and no further.
+
+    Then jiffies begin to count.
+    """
     for packet in packets:
         if flow.info().state == OPEN:
             return
@@ -249,7 +268,8 @@ def burst_loss(flow: Flow) -> None:
 def two_losses_two_reductions(flow: Flow) -> None:
     """RFC 6675, 5: losses of one window reduce once, those of the next again.
 
-    FACT: over a round trip of 400 ms W(t) has brought 34 packets and 37 in two plays: it is of real time.
+    FACT: over a round trip of 400 ms W(t) has brought 34 packets and 37 in two plays: it is of real
+    time.
     """
     flight = open_to(flow, 40)
     flow.ack([packet for packet in flight if packet not in (flight[0], flight[5], flight[11])])
@@ -330,7 +350,10 @@ def timeout_and_backoff(flow: Flow) -> None:
 
 @script(CUBIC, sysctls=NO_PROBES)
 def spurious_timeout_by_timestamps(flow: Flow) -> None:
-    """RFC 3522 and RFC 4015: the first ACK echoes the time of the original: the timeout was spurious."""
+    """RFC 3522 and RFC 4015: the first ACK echoes the time of the original.
+
+    So the timeout was spurious.
+    """
     flight = open_to(flow, 20)
     timeout(flow, flight[-1].at, flow.info().rto_ms)
     assert flow.info().cwnd == 1
@@ -370,7 +393,10 @@ def spurious_timeout_by_frto(flow: Flow) -> None:
 
 
 def lose_one(flow: Flow, window: int) -> float:
-    """Slow start to `window`, a loss there, and recovery from it; when congestion avoidance began."""
+    """Slow start to `window`, a loss there, and recovery from it.
+
+    Returns when congestion avoidance began.
+    """
     flight = open_to(flow, window)
     flow.ack(flight[1:])
     flight = flow.flight()
@@ -386,9 +412,9 @@ def lose_one(flow: Flow, window: int) -> float:
 def cubic_curve(flow: Flow) -> None:
     """RFC 9438, 4.2: W(t) = C (t - K)^3 + W_max, for two seconds after a loss at 80 packets.
 
-    K = cbrt(0.3 * 80 / 0.4) = 3.91 s. At 150 ms the Reno-friendly window stays below. Each ACK takes the window
-    towards W(t + RTT), so that after a flight's it is between that and W(t). FACT: how many ACKs a packet of growth
-    takes is rounded down, which brings up to two packets more.
+    K = cbrt(0.3 * 80 / 0.4) = 3.91 s. At 150 ms the Reno-friendly window stays below. Each ACK
+    takes the window towards W(t + RTT), so that after a flight's it is between that and W(t). FACT:
+    how many ACKs a packet of growth takes is rounded down, which brings up to two packets more.
     """
     w_max = 80
     k = math.cbrt((w_max - reduced(w_max)) / C)
@@ -406,9 +432,10 @@ def cubic_curve(flow: Flow) -> None:
 
 @script(CUBIC, slack=3, rtt=0.02)
 def reno_friendly_region(flow: Flow) -> None:
-    """RFC 9438, 4.3: where Reno would be faster the window follows 3 (1 - beta) / (1 + beta) a round trip.
+    """RFC 9438, 4.3: where Reno would be faster the window follows it.
 
-    From 14 packets at 20 ms that is 26 packets a second; the curve itself would be back at 20 after 2.5 s.
+    It grows by 3 (1 - beta) / (1 + beta) a round trip. From 14 packets at 20 ms that is 26 packets
+    a second; the curve itself would be back at 20 after 2.5 s.
     """
     lose_one(flow, 20)
     start = reduced(20)
@@ -423,7 +450,10 @@ def reno_friendly_region(flow: Flow) -> None:
 
 @script(CUBIC, ecn=True)
 def ecn_echo(flow: Flow) -> None:
-    """RFC 3168, 6.1.2 and RFC 9438, 4.6: ECE reduces as a loss does, once a round trip, and CWR tells."""
+    """RFC 3168, 6.1.2 and RFC 9438, 4.6: ECE reduces as a loss does, once a round trip.
+
+    CWR tells of it.
+    """
     flight = open_to(flow, 20)
     assert all(packet.segment.ecn in {1, 2} for packet in flight)
     flow.ack(flight, ece=True)
@@ -446,9 +476,10 @@ def ecn_echo(flow: Flow) -> None:
 
 @script(CUBIC)
 def idle_restart(flow: Flow) -> None:
-    """RFC 5681, 4.1: after an RTO of silence not the whole window at once; after several the initial one.
+    """RFC 5681, 4.1: after an RTO of silence not the whole window goes out at once.
 
-    FACT: Linux halves it for each RTO (RFC 2861), down to the initial window.
+    After several the initial one does. FACT: Linux halves it for each RTO (RFC 2861), down to the
+    initial window.
     """
     for packets in (10, 20, 40):
         flow.write(packets)
@@ -472,7 +503,10 @@ def idle_restart(flow: Flow) -> None:
 
 @script(CUBIC, initial_cwnd=24)
 def idle_restart_by_route(flow: Flow) -> None:
-    """RFC 6928, 2: an initial window of the administrator's; RFC 5681, 4.1: after long silence it is that again."""
+    """RFC 6928, 2: an initial window of the administrator's.
+
+    RFC 5681, 4.1: after long silence it is that again.
+    """
     assert len(flow.write(24)) == 24
     flow.ack(flow.flight())
     flow.write(48)
@@ -487,7 +521,10 @@ def idle_restart_by_route(flow: Flow) -> None:
 
 @script(CUBIC)
 def tail_loss(flow: Flow) -> None:
-    """RFC 8985: the last two of thirty are lost; a probe after two SRTT, then the other, and no timeout."""
+    """RFC 8985: the last two of thirty are lost.
+
+    A probe comes after two SRTT, then the other packet, and no timeout.
+    """
     flow.write(30)
     flow.ack(flow.flight())
     flight = flow.flight()
@@ -509,7 +546,10 @@ def tail_loss(flow: Flow) -> None:
 
 @script(CUBIC)
 def probe_that_repairs(flow: Flow) -> None:
-    """RFC 8985, 7.4: the last packet alone is lost, and the probe repairs it; it was a loss all the same."""
+    """RFC 8985, 7.4: the last packet alone is lost, and the probe repairs it.
+
+    It was a loss all the same.
+    """
     flow.write(30)
     flow.ack(flow.flight())
     flight = flow.flight()

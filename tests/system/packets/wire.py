@@ -1,4 +1,7 @@
-"""IPv4 and TCP headers as far as the scripts need them: RFC 791, 9293, 2018 (SACK), 7323 (timestamps)."""
+"""IPv4 and TCP headers as far as the scripts need them.
+
+See RFC 791, 9293, 2018 (SACK), 7323 (timestamps).
+"""
 
 import struct
 from dataclasses import dataclass

@@ -115,7 +115,7 @@ impl Daemon {
     /// It loads a model and programs for the kernel, which takes a second at most.
     const TO_SERVE: Wait = Wait::from_secs(20);
     const TO_ANSWER: Wait = Wait::from_secs(5);
-    /// After so long it is killed.
+    /// After this time it is killed.
     const TO_END: Duration = Duration::from_secs(2);
 
     /// Starts `program` for `scheme`, and waits until it serves.

@@ -27,7 +27,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// A worker says something every tenth of a second; after so long it is taken for dead.
+    /// A worker says something every tenth of a second; after this time it is taken for dead.
     const PATIENCE: Time = Time::from_millis(30_000);
     /// So long it may take to end the log of a run that is stopped.
     const ENDING: Duration = Duration::from_millis(3_000);

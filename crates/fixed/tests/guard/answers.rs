@@ -31,7 +31,7 @@ fn an_answer_that_waited_for_an_acknowledgement_is_not_stale() {
     }
 }
 
-/// Acknowledgements 400 ms apart, each of which finds an answer, that took so long.
+/// Acknowledgements 400 ms apart, each of which finds an answer, that took this long.
 #[test]
 fn answers_that_always_come_too_late_trip() {
     let (limits, mut flow) = (Limits::default(), FLOW);

@@ -13,8 +13,8 @@ fn said(trip: Option<(u64, Reason)>) -> String {
     })
 }
 
-/// A flow with these RTTs in ms, which delivers and loses so many packets each 10 ms with so many
-/// in flight.
+/// A flow with these RTTs in ms, which delivers and loses this many packets each 10 ms with this
+/// many in flight.
 fn flow(min_ms: u64, srtt_ms: u64, cwnd: u64) -> Flow {
     Flow {
         min_ms,
@@ -221,7 +221,7 @@ const CHANGES: &[Change] = &[
     ("min_cwnd", 3, &[("a window below the least", "3")]),
     ("max_cwnd", 99_999, &[("a window above the largest", "99999")]),
     ("wild_answers", 33, &[("windows out of bounds again and again", "bounds at 330")]),
-    // The second acknowledgement after so long finds no answer.
+    // The second acknowledgement after this time finds no answer.
     ("answer_us", 110_000, &[("no answer, RTT 20 ms", "stale at 230")]),
     ("answer_rtts", 3, &[("no answer, RTT 100 ms", "stale at 420")]),
     // Twice 390 ms are less than 800 ms.

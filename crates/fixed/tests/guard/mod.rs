@@ -59,8 +59,8 @@ impl Flow {
     }
 }
 
-/// Goes on for so many records 10 ms apart, `change` before each; the time in ms and why it trips,
-/// if it does.
+/// Goes on for this many records 10 ms apart, `change` before each; the time in ms and why it
+/// trips, if it does.
 fn follow(
     guard: &mut Guard,
     flow: &mut Flow,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guard with limits at the ends of their ranges, over records that a kernel can send. Where an unsigned number
- * wraps, clang's sanitizer ends the program. Says how often it tripped.
+ * The guard with limits at the ends of their ranges, over records that a kernel can send. Where an
+ * unsigned number wraps, clang's sanitizer ends the program. Says how often it tripped.
  */
 #include <stdio.h>
 #include <stdlib.h>

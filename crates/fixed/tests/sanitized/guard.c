@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guard under sanitizers, with limits, records and answers of any bytes; says how often it tripped. */
+/*
+ * The guard under sanitizers, with limits, records and answers of any bytes. It says how often it
+ * tripped.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -11,7 +11,7 @@ use crate::system::priority;
 /// Steps that wait for the thread at most. A flow asks for one at a time.
 const MOST_WAITING: usize = 1024;
 
-/// Starts the thread. It has room for a step of each of so many learners, and takes them in the
+/// Starts the thread. It has room for a step of each of this many learners, and takes them in the
 /// order in which they come. It ends with the last sender.
 ///
 /// # Errors

@@ -82,7 +82,7 @@ pub struct Agent<K> {
 const RENEWED_AT_ONCE: usize = 8;
 const TOLD_AT_ONCE: usize = 64;
 /// A turn usually takes a few milliseconds, and a sleep 50 ms. An agent that has not renewed this
-/// for so long is taken for gone: flows that begin are Cubic's until it has.
+/// for this time is taken for gone: flows that begin are Cubic's until it has.
 const SERVES_FOR: Duration = Duration::from_millis(500);
 /// How much of what was learned a crash may cost.
 const SAVE_EVERY: Duration = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use super::{Agent, Kernel, Wait};
 use crate::error::Result;
 
 /// Read in one turn: messages may come faster than they are read, and clocks, signals and the
-/// mailbox have their turn. So many take less than a millisecond, beside the time that each user
+/// mailbox have their turn. This many take less than a millisecond, beside the time that each user
 /// has of the turn.
 const MOST_MESSAGES: usize = 4096;
 /// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
@@ -17,7 +17,7 @@ const MOST_MESSAGES: usize = 4096;
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 /// Serves what there is. Returns how to wait for the next turn: programs know by then whether they
-/// have to wake the agent. `read` gives the agent at most so many messages, and returns how many.
+/// have to wake the agent. `read` gives the agent at most this many messages, and returns how many.
 ///
 /// # Errors
 /// That of `read`.

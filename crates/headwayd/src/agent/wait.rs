@@ -77,7 +77,7 @@ impl WaitPolicy {
     const EARLY: Duration = Duration::from_micros(30);
     /// Until this time after that.
     const LATE: Duration = Duration::from_micros(100);
-    /// For so long before it looks, and after, it naps: the question may come too early or too
+    /// For this time before it looks, and after, it naps: the question may come too early or too
     /// late. That costs an eighth of looking.
     const AROUND: Duration = Duration::from_micros(150);
     /// At most for this time at once. A question waits for half of it on average, which is no

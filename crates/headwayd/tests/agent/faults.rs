@@ -29,7 +29,7 @@ fn served() -> impl Iterator<Item = (Controller, &'static str)> {
 }
 
 const SEEDS: [u64; 3] = [1, 2, 3];
-/// Flows are judged over so long.
+/// Flows are judged over this time.
 const AFTER: Duration = Duration::from_secs(5);
 /// The longest time in which nothing of a flow may arrive. One timeout, of 0.2 s and a round trip,
 /// is no fault. Two in a row are.
@@ -45,7 +45,7 @@ const LEAST_UNKNOWN: f64 = 0.25;
 const LEAST_SHARE: f64 = 0.1;
 /// The guard's first probation.
 const PROBATION: Duration = Duration::from_secs(10);
-/// The guard may take so long to see that a policy is bad.
+/// The guard may take this long to see that a policy is bad.
 const PATIENCE: Duration = Duration::from_secs(12);
 
 /// When the fault begins: the time differs with the seed.

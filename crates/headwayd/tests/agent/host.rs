@@ -19,7 +19,7 @@ use headwayd::{Controller, Result};
 
 use crate::seen::{Seen, SharedSeen, Watched};
 
-/// A question wakes an agent that sleeps after so long.
+/// A question wakes an agent that sleeps after this time.
 const WAKES_IN: Duration = Duration::from_micros(30);
 /// An agent that is awake looks for messages so often.
 const LOOKS_IN: Duration = Duration::from_micros(20);
@@ -28,7 +28,7 @@ pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// So many milliseconds after the beginning.
+/// This many milliseconds after the beginning.
 pub fn at(millis: u64) -> Time {
     Time::ZERO + ms(millis)
 }
@@ -43,7 +43,7 @@ pub enum Fault {
     Stopped(Time, Time),
     /// It runs for 5 ms of each second from this time on.
     Slow(Time),
-    /// It reads each message so long after it was sent, from this time on.
+    /// It reads each message this long after it was sent, from this time on.
     Late(Time, Duration),
 }
 

@@ -53,7 +53,7 @@ impl Folder {
         fs::write(self.0.join(CARD), renamed).expect("room");
     }
 
-    /// With the eyes and hands of a shipped model, and one layer of so many inputs and outputs.
+    /// With the eyes and hands of a shipped model, and one layer of this many inputs and outputs.
     pub fn of_model(shipped: &str, layer: Layer, inputs: usize, outputs: usize) -> Folder {
         let folder = Folder::new("model");
         folder.write_model(shipped, layer, inputs, outputs);

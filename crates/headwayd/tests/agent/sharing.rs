@@ -130,10 +130,10 @@ impl Flow {
     }
 }
 
-/// Users, each with flows whose answers take so long.
+/// Users, each with flows whose answers take this long.
 struct Users<'a>(&'a [(u32, usize, Duration)]);
 
-/// The flows after so long, and how many reports had to wait.
+/// The flows after this time, and how many reports had to wait.
 fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) {
     let kernel = FakeKernel::new(64 << 20);
     let policies = Policies::read([policy]).expect("a policy");

@@ -10,7 +10,7 @@ use crate::seen::State;
 
 /// The BDP is 167 packets, and the queue holds 500: slow start does not end at once.
 const LINK: &str = "rate = \"20Mbps\", delay = \"50ms\", queue = \"500pkt\"";
-/// The guard promises that a flow follows Cubic's law within so many round trips.
+/// The guard promises that a flow follows Cubic's law within this many round trips.
 const ROUND_TRIPS: u64 = 2;
 
 /// Runs a Cubic in whole numbers beside the flow's window, from the trip to the first loss. Returns

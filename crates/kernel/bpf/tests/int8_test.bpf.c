@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * A policy in whole numbers and nothing around it, to be run by BPF_PROG_TEST_RUN: crates/headwayd/tests/int8.rs
- * compares each result with the native build's, and times it. A syscall program has no repeat: the loop is here.
+ * A policy in whole numbers and nothing around it, to be run by BPF_PROG_TEST_RUN:
+ * crates/headwayd/tests/int8.rs compares each result with the native build's, and times it. A
+ * syscall program has no repeat: the loop is here.
  */
 #include "../kernel.h"
 #include "../rate_agent.h"

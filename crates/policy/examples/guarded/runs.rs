@@ -241,7 +241,7 @@ fn selection(name: &str, is_guarded: bool, seen: Arc<Mutex<Seen>>) -> Result<Sel
     }))
 }
 
-/// Runs a scenario for so many seconds with a scheme, or `owl/noise`, in each flow.
+/// Runs a scenario for this many seconds with a scheme, or `owl/noise`, in each flow.
 ///
 /// # Errors
 /// One line.

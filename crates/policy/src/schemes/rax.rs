@@ -105,7 +105,7 @@ const RUNAWAY: f32 = 32.0;
 /// What a path returns at least, in packets, as far as that goes: a flow that begins has not seen
 /// it yet.
 const LEAST_ROUND: f32 = 10.0;
-/// After the weights diverged or the window ran away NewReno runs for so long.
+/// After the weights diverged or the window ran away NewReno runs for this time.
 const FALLBACK: Duration = Duration::from_secs(10);
 
 /// What Rax learns: Eq. 5, 7 and 8.
@@ -334,7 +334,7 @@ impl Rax {
         now.since(last).as_millis_f64() as f32
     }
 
-    /// A packet arrived, after so long without another; where `acts`, the window changes.
+    /// A packet arrived, after this time without another; where `acts`, the window changes.
     pub(super) fn acked(
         &mut self,
         now: Time,

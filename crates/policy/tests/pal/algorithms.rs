@@ -39,7 +39,7 @@ impl Printed {
         true
     }
 
-    /// Algorithm 4: so many steps make a gradient, if they are rewarded.
+    /// Algorithm 4: this many steps make a gradient, if they are rewarded.
     fn enough_rewards(&self) -> Option<usize> {
         if self.actions.is_empty() {
             return None;

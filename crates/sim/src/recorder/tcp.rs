@@ -208,7 +208,7 @@ struct Arrived {
 }
 
 impl Arrived {
-    /// Of so many arrivals the runs are reported again and again (RFC 2018 §4).
+    /// Of this many arrivals the runs are reported again and again (RFC 2018 §4).
     const NEWEST: usize = 16;
 
     fn insert(&mut self, segment: u64) {

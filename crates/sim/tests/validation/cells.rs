@@ -9,7 +9,7 @@ use crate::check::{Check, Outside};
 use crate::networks::{fixed, has_traces, traces};
 use crate::sawtooth;
 
-/// Utilisation within so much of a published one, delays within so many percent.
+/// Utilisation within so much of a published one, delays within this many percent.
 const UTILISATION: f64 = 0.05;
 const PERCENT: f64 = 15.0;
 

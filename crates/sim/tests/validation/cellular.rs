@@ -42,7 +42,8 @@ pub fn mahimahi([down, up]: [&str; 2]) -> Network {
 pub const CS244: &str = "dmetaxak/cs244pa3, 2016";
 pub const HOTNETS: &str = "ABC (HotNets 2017) fig. 2";
 
-/// ABC's set-up, `mm-delay 50 mm-link TRACE` with a queue of so many packets and a fixed link back.
+/// ABC's set-up, `mm-delay 50 mm-link TRACE` with a queue of this many packets and a fixed link
+/// back.
 pub fn abc_link(trace: &str, limit: u64, back_mbps: f64) -> Network {
     let one_way = Duration::from_millis(50);
     let mut network = one_flow(once(trace), one_way, packets(limit), 1500);

@@ -22,7 +22,7 @@ pub struct Check<'a> {
 /// What a figure should be.
 #[derive(Clone, Copy, Debug)]
 pub enum Outside {
-    /// A figure, met to so many percent of it.
+    /// A figure, met to this many percent of it.
     Percent(f64, f64),
     /// A figure, met to such a difference.
     Difference(f64, f64),

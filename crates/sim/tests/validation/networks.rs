@@ -28,7 +28,7 @@ pub fn link(from: usize, to: usize, rate: RateSpec, delay: Duration, queue: Queu
     }
 }
 
-/// A queue of so many packets.
+/// A queue of this many packets.
 pub const fn packets(limit: u64) -> QueueSpec {
     QueueSpec::drop_tail(Some(limit), None)
 }

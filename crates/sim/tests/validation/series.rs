@@ -7,7 +7,7 @@ use headway_sim::Options;
 use crate::networks::{bulk, fixed, options, run};
 
 /// 12 Mbit/s and 100 ms of propagation both ways hold 100 packets of 1500 bytes, and one more
-/// while it is transmitted: of a window of 130 so many are queued, and the RTT is 130 ms.
+/// while it is transmitted: of a window of 130 this many are queued, and the RTT is 130 ms.
 #[test]
 fn a_fixed_windows_excess_is_queued() {
     let options = Options {

@@ -87,7 +87,7 @@ impl BatchOptions {
     const MOST_RUNS: u32 = 1_000_000;
     /// More threads than this likewise.
     const MOST_JOBS: usize = 1024;
-    /// A run's series have so many bins at most, those of all its flows and links together.
+    /// A run's series have this many bins at most, those of all its flows and links together.
     const MOST_BINS: u128 = 1_000_000;
 
     /// How long a run of `scenario` lasts.

@@ -1,7 +1,8 @@
-"""Section III-A: several agents that learn by themselves, and share everything, policies or nothing.
+"""Section III-A: several agents that learn by themselves.
 
-The paper describes such agents and measures none. What it does not say and was chosen, the network, how agents
-share, how long they train, is in `headway.train.team_study`, whose lines this draws; it needs no PyTorch.
+They share everything, policies or nothing. The paper describes such agents and measures none. What
+it does not say and was chosen, the network, how agents share, how long they train, is in
+`headway.train.team_study`, whose lines this draws; it needs no PyTorch.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ STUDY = "bbr-team/runs.jsonl"
 
 
 def figure(lab: Lab) -> FigureJob:
-    """The study's lines, drawn: they are trained, not run. Raises MissingError where there are none."""
+    """The study's lines, drawn: they are trained, not run.
+
+    Raises MissingError where there are none.
+    """
     file = (lab.models or TRAINED) / STUDY
     if not file.is_file():
         raise MissingError(f"no teams are trained here: python -m headway.train.team_study (an hour), for {file}")
@@ -71,7 +75,10 @@ def read(file: Path) -> list[Row]:
 
 
 def agents(rows: Sequence[Row]) -> FigureResult:
-    """The chart, the claims and the table of a study's lines. Raises UsageError for none of a team."""
+    """The chart, the claims and the table of a study's lines.
+
+    Raises UsageError for none of a team.
+    """
     setups = _setups(rows)
     if not setups:
         raise UsageError("the study has no trained team yet; let headway.train.team_study go on")
@@ -100,7 +107,10 @@ def agents(rows: Sequence[Row]) -> FigureResult:
 
 
 def _setups(rows: Sequence[Row]) -> dict[Setup, list[Row]]:
-    """Trainings by agents and what they share, in the order of their seeds; one agent is in both."""
+    """Trainings by agents and what they share, in the order of their seeds.
+
+    A training of one agent is in both.
+    """
     found: dict[Setup, list[Row]] = {}
     for row in sorted((row for row in rows if row["agents"]), key=lambda row: row["seed"]):
         found.setdefault((row["agents"], row["shared"]), []).append(row)
@@ -161,7 +171,10 @@ def _cells(setup: Setup, runs: Sequence[Row], best: float) -> list[str]:
 
 
 def _difference(setups: Mapping[Setup, list[Row]], one: Setup, other: Setup) -> Estimate:
-    """Percent by which the first's final team reward is above the second's, seeds of both in pairs."""
+    """Percent by which the first's final team reward is above the second's.
+
+    Seeds of both are in pairs.
+    """
     left, right = (
         {row["seed"]: row["curve"][-1]["reward"] for row in setups.get(setup, [])} for setup in (one, other)
     )

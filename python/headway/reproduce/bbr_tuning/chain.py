@@ -40,9 +40,10 @@ SOCKET = "HEADWAYD_SOCKET"
 
 
 class Chain:
-    """Tunes, until it is closed or this process ends, whatever flow of the machine has its controller.
+    """Tunes, until it is closed, whatever flow of the machine has its controller.
 
-    Agent and host speak CURVE over loopback, with keys of their own.
+    It also ends with this process. Agent and host speak CURVE over loopback, with keys of their
+    own.
     """
 
     def __init__(self, decides: str) -> None:
@@ -152,7 +153,10 @@ class Chain:
             return {}
 
     def _start(self, command: Sequence[str]) -> str:
-        """Starts a program. Returns the first line that it says, empty without one in BEGIN_S, or at all."""
+        """Starts a program.
+
+        Returns the first line that it says, empty without one in BEGIN_S, or at all.
+        """
         environment = os.environ | {
             "HEADWAY_KEYS": str(self._folder / "keys"),
             "HEADWAY_TUNE_RUN": str(self._folder),
@@ -180,9 +184,10 @@ class Chain:
 
 
 class TunedRun:
-    """A run whose flows a chain tunes. It fails if no window was set meanwhile: it would be one of plain BBR.
+    """A run whose flows a chain tunes.
 
-    The chain counts windows, not flows: one that is set for any flow of any of its runs is enough.
+    It fails if no window was set meanwhile: it would be one of plain BBR. The chain counts windows,
+    not flows: one that is set for any flow of any of its runs is enough.
     """
 
     def __init__(self, run: Running, chain: Chain) -> None:

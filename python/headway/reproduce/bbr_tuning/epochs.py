@@ -49,7 +49,7 @@ ENOUGH = 0.9
 """Of the link's rate: full."""
 SOON_S = 2.0
 INCREASE = 1.5
-"""The rate grows at least so many times: what grows less needs no reaction to be 90% full."""
+"""The rate grows at least this many times: what grows less needs no reaction to be 90% full."""
 QUANTILES = (0.55, 0.6, 0.7, 0.8, 0.9, 0.95)
 PAPER_SAYS = {PPO: 60.0, DQN: 50.0, A2C: 75.0}
 """Share of time with a correct estimate, in %."""
@@ -57,7 +57,10 @@ ACTUAL = "the path"
 
 
 def fig3(lab: Lab) -> FigureJob:
-    """Estimates of the RTT and throughput of the first run, and their distributions over all runs."""
+    """Estimates of the RTT and throughput of the first run.
+
+    Their distributions are over all runs.
+    """
     wanted = want(lab, schemes(lab, tuned=(PPO, DQN, A2C)), "bbr-epochs")
     measured = yield list(wanted.values())
     looks = chosen({ACTUAL: ("black", "square"), **{label: LOOKS[label] for label in wanted}})
@@ -202,7 +205,10 @@ def quantile(share: float) -> Callable[[Run], float]:
 
 
 def percent_soon(run: Run) -> float | None:
-    """The share of increases of the rate after which a whole second within 2 s is full, of those that last 2 s."""
+    """The share of increases of the rate after which a whole second within 2 s is full.
+
+    Only increases that last 2 s count.
+    """
     times, seconds = ends_s(run), means(run["series"]["throughput_mbps"])
     changes = [*changes_s(run), (run["seconds"], 0.0, 0.0)]
     found = []

@@ -177,9 +177,10 @@ def stale_rtprop_s(run: Run) -> float:
 
 
 def lost_rate_s(run: Run) -> float:
-    """Time from the step until the following five seconds are fast enough on average; to the end if never.
+    """Time from the step until the following five seconds are fast enough on average.
 
-    A pause for ProbeRTT, every window of RTprop, is in that mean.
+    It lasts to the end if they never are. A pause for ProbeRTT, every window of RTprop, is in that
+    mean.
     """
     rates, _ = truth(run)
     width = round(BACK_S * 1000 / BIN_MS)

@@ -1,4 +1,7 @@
-"""BBR with each pair of windows that the tuner chooses from, fixed, on the paths of figures 2a and 4."""
+"""BBR with each pair of windows that the tuner chooses from, fixed.
+
+The paths are those of figures 2a and 4.
+"""
 
 from __future__ import annotations
 

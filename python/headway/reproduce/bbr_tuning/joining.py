@@ -38,13 +38,14 @@ LINK_MBPS = 10.0
 FAIR = 0.25
 """Flows share fairly while none is further from its share than this."""
 MEAN_S = 1.0
-"""Of the throughput of so long."""
+"""Of the throughput of this long."""
 STEADY_S = 3.0
 """How long they have to share fairly to count as converged."""
 LIMIT_S = FIRST_LEAVES_S - FIFTH_S
 """A run that has not converged by then counts as this: means are restricted means."""
 OTHER_MEANS_S, OTHER_FAIR = (1.0, 2.0, 5.0), (0.15, 0.25, 0.4)
-"""Other definitions of a fair share. The claim uses the first length and the second distance, chosen before."""
+"""Other definitions of a fair share. The claim uses the first length and the second distance,
+chosen before."""
 FASTER, LOWER, SOONER = 2.7, 40.0, 10.0
 """The paper's: times as fast to converge, % off the peak RTT, times as fast to react to it."""
 SENDERS = (("blue", "circle"), ("vermillion", "up"), ("green", "square"), ("purple", "down"), ("orange", "diamond"))
@@ -162,7 +163,9 @@ def _ratio(measured: Measured, one: RunRequest, other: RunRequest, of: Of) -> Es
 
 
 def converges_s(run: Run, width_s: float = MEAN_S, off: float = FAIR) -> float:
-    """When, after the fifth flow's start, the first 3 s end in which all have had fair shares; at most 25 s.
+    """When, after the fifth flow's start, the first 3 s end in which all have had fair shares.
+
+    It is at most 25 s.
 
     Args:
         run: With the series of its flows.

@@ -1,4 +1,7 @@
-"""Figures 2 and 4 over the kernel's own BBR: behind emulated links, in real time, tuned by an agent over ZeroMQ."""
+"""Figures 2 and 4 over the kernel's own BBR.
+
+Flows run behind emulated links, in real time. An agent tunes them over ZeroMQ.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,8 @@ if TYPE_CHECKING:
 MODEL = "bbr-tuner-ppo-v1"
 BBR_LIVE, PPO_LIVE = "kernel's BBR", "kernel's BBR, PPO"
 DEFAULTS_LIVE, PAPERS_LIVE = "headway_bbr, 10 rounds", "headway_bbr, 8 rounds"
-"""Controls: what the tuned flows have, headway_bbr with a host and an agent, but with fixed windows."""
+"""Controls: what the tuned flows have, headway_bbr with a host and an agent, but with fixed
+windows."""
 DECIDES = {
     DEFAULTS_LIVE: "rtprop_window=10s,btlbw_window=10",
     PAPERS_LIVE: "rtprop_window=10s,btlbw_window=8",
@@ -55,7 +59,8 @@ LOOKS = {
     PPO_SIM: ("sky", "square"),
 }
 NEAR = 0.3
-"""The kernel's gain is as the simulated one's if it is no more than this share of vanilla's away from it."""
+"""The kernel's gain is as the simulated one's if it is no more than this share of vanilla's away
+from it."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +160,10 @@ def _chains() -> Iterator[dict[str, Chain]]:
 
 
 def _want(lab: Lab, scenario: str, chains: dict[str, Chain]) -> dict[str, RunRequest]:
-    """The same runs in the kernel, vanilla, tuned and with the controls, and simulated, vanilla and tuned."""
+    """The same runs in the kernel and simulated.
+
+    In the kernel they are vanilla, tuned and with the controls; simulated, vanilla and tuned.
+    """
     where = Scenario.load(scenario)
 
     def live(label: str, spec: str) -> RunRequest:
@@ -235,7 +243,10 @@ def _median_rtts(runs: Sequence[Run]) -> list[tuple[float, float | None]]:
 
 
 def _carried(chain: Chain) -> list[str]:
-    """What host and agent counted while these runs were made; a run of which they set nothing has failed."""
+    """What host and agent counted while these runs were made.
+
+    A run of which they set nothing has failed.
+    """
     try:
         counted = chain.counters()
     except RunError as why:

@@ -51,7 +51,8 @@ Series = list[float | None]
 def schemes(lab: Lab, *, tuned: Sequence[str] = (PPO,), vanilla: Sequence[str] = (PAPERS, LINUX)) -> dict[str, str]:
     """The schemes by label; a tuned one without its model is left out.
 
-    A tuned one has its other trainings and not the shipped one, with which its reward and recipe were chosen.
+    A tuned one has its other trainings and not the shipped one, with which its reward and recipe
+    were chosen.
     """
     found = {label: VANILLA[label] for label in vanilla}
     for label in tuned:
@@ -66,9 +67,10 @@ def schemes(lab: Lab, *, tuned: Sequence[str] = (PPO,), vanilla: Sequence[str] =
 
 
 def want(lab: Lab, specs: Mapping[str, str], scenario: str) -> dict[str, RunRequest]:
-    """Their runs on one of the paper's scenarios, with series: of each training as many, and of vanilla as of all.
+    """Their runs on one of the paper's scenarios, with series.
 
-    Differences are of runs with one seed, so that every scheme needs the seeds of every other.
+    Each training has as many, and vanilla as many as all together. Differences are of runs with one
+    seed, so that every scheme needs the seeds of every other.
     """
     where = Scenario.load(scenario)
     runs = RUNS * max(len(scheme_members(spec)) for spec in specs.values())

@@ -1,6 +1,7 @@
-"""The interval study: Naqvi, Hilman and Anggorojati 2023; its figures and tables, and what comes after them.
+"""The interval study: Naqvi, Hilman and Anggorojati 2023.
 
-"Fine Tuning of Interval Configuration for Deep Reinforcement Learning Based Congestion Control".
+It has the paper's figures and tables, and what comes after them. "Fine Tuning of Interval
+Configuration for Deep Reinforcement Learning Based Congestion Control".
 """
 
 from headway.reproduce.figure import Paper

@@ -1,4 +1,7 @@
-"""Beyond the paper: its future work, a policy that also sets the next interval, against fixed intervals."""
+"""Beyond the paper: its future work, against fixed intervals.
+
+This is a policy that also sets the next interval.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ if TYPE_CHECKING:
 
 LEARNED, FIXED = "interval-learned", "interval"
 CONTROL = "fixed-interval"
-"""Its ablation, trained on as long and on the same networks at a fixed interval: what the second output is for."""
+"""Its ablation, trained on as long and on the same networks at a fixed interval: what the second
+output is for."""
 LOOK = Style(COLOURS["orange"][0], MARKERS["star"], LEARNED, "k5")
 BY_MORE = "by more than 1% of what the fastest group's throughput earns in Eq. 1 (less is equal)"
 WIDTH, HEIGHT = 96, 300
@@ -163,12 +167,18 @@ def _less(found: GroupResults, others: list[str]) -> Estimate:
 
 
 def _over_the_best(found: GroupResults, rivals: Sequence[str]) -> Estimate:
-    """The learned interval's reward minus that of the best of some rivals, whichever that is, paired by seed."""
+    """The learned interval's reward minus that of the best of some rivals, paired by seed.
+
+    The best may be any of them.
+    """
     return from_the_best([_less(found, [name]) for name in rivals], _margin(found), largest=True)
 
 
 def _margin(found: GroupResults) -> float:
-    """A difference of rewards that counts as equal: 1% of what the throughput of the fastest group adds to them."""
+    """A difference of rewards that counts as equal.
+
+    It is 1% of what the throughput of the fastest group adds to them.
+    """
     rate = found.mean(found.ranked(THROUGHPUT)[0], THROUGHPUT).mean or 0.0
     return PERCENT * earned(rate) / 100
 
@@ -227,7 +237,8 @@ def _chart(
 ) -> Spec:
     """Every configuration's reward over the best fixed one's, a column a network.
 
-    The learned interval has a whisker: the 95% interval of its reward minus the best fixed one's, which is `more`.
+    The learned interval has a whisker: the 95% interval of its reward minus the best fixed one's,
+    which is `more`.
     """
     points: dict[str, list[dict[str, Any]]] = {}
     whiskers: list[dict[str, Any]] = []

@@ -56,7 +56,10 @@ def differ(figure: str, found: GroupResults) -> Claim:
 
 
 def first(found: GroupResults, name: str, groups: str, paper: str, quantity: str = THROUGHPUT) -> Claim:
-    """That groups take the first places, as many as they are, or are as good as the last of these."""
+    """The claim that groups take the first places, or are as good as the last of these.
+
+    There are as many places as groups.
+    """
     places = {1: "first", 2: "first two", 3: "first three"}[len(groups)]
     return judge(
         name,
@@ -68,7 +71,10 @@ def first(found: GroupResults, name: str, groups: str, paper: str, quantity: str
 
 
 def low(found: GroupResults, name: str, groups: str, paper: str) -> Claim:
-    """That groups have low delay and loss: among the first as many as Table 10 names, three at least."""
+    """The claim that groups have low delay and loss.
+
+    They are among the first as many as Table 10 names, three at least.
+    """
     places = max(3, len(groups))
     return judge(
         name,
@@ -107,7 +113,10 @@ def over(
 def near(
     found: GroupResults, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]], paper: str, how: str
 ) -> Claim:
-    """That groups are close to others in quantities, each of which has its pairs, in either direction."""
+    """The claim that groups are close to others in quantities, in either direction.
+
+    Each quantity has its pairs.
+    """
     verdicts = {
         f"{a} to {b}, {SAID[quantity]}": (found.apart(a, b, quantity), NEAR[quantity])
         for quantity, of in pairs.items()

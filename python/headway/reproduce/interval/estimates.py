@@ -1,4 +1,7 @@
-"""Figure 11: the RTT of one flow on the default link, and what the estimators make of it, for both Eq. 3."""
+"""Figure 11: the RTT of one flow on the default link, and what the estimators make of it.
+
+It has both forms of Eq. 3.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,8 @@ if TYPE_CHECKING:
 
 SCENARIO = "pantheon-default"
 GROUPS = {JK: "I", JK_PRINTED: "I'"}
-"""Of which group the paper's log is it does not say: this one it calls the best on this link. Each reading of Eq. 3
-is judged on the log of the flow that it clocks."""
+"""Of which group the paper's log is it does not say: this one it calls the best on this link. Each
+reading of Eq. 3 is judged on the log of the flow that it clocks."""
 MEANT = {JK: "Eq. 3 as Jacobson and Karels define it", JK_PRINTED: "Eq. 3 as it is printed"}
 BIN_MS = 5.0
 """Five packets' time on the link, so that the samples of a run stay below a megabyte."""
@@ -50,7 +53,9 @@ Estimates = dict[str, list[float]]
 
 
 def estimates(times_s: Sequence[float], rtts_ms: Sequence[float]) -> Estimates:
-    """What each estimator says after each sample (Eq. 2 and 3), as `RttEstimator` of crates/policy does.
+    """What each estimator says after each sample (Eq. 2 and 3).
+
+    `RttEstimator` of crates/policy does the same.
 
     Args:
         times_s: When samples arrived, ascending.
@@ -87,7 +92,10 @@ def propagation_ms(scenario: Scenario) -> float:
 
 
 def of_run(run: Run, base_ms: float) -> tuple[list[float], Estimates]:
-    """Times of arrival and the estimates, of a run with time series; `base_ms` is its propagation RTT."""
+    """Times of arrival and the estimates, of a run with time series.
+
+    `base_ms` is its propagation RTT.
+    """
     series = run["series"]
     both = [
         (time, base_ms + queue)
@@ -242,7 +250,10 @@ def which_explains(claims: Mapping[str, Sequence[Claim]]) -> str:
 
 
 def nearest(log: Log, claims: Sequence[Claim]) -> str:
-    """Which estimate is the closest to the propagation RTT, and that the paper's sentences may not go together."""
+    """Which estimate is the closest to the propagation RTT.
+
+    It also says that the paper's sentences may not go together.
+    """
     known = {name: metric.mean for name, metric in log.away.items() if metric.mean is not None}
     least = min((name for name in known if name != LATEST), key=known.__getitem__)
     line = f"Group {GROUPS[log.reading]}: the closest to the propagation RTT is {least}, {known[least]:.3g} ms away"

@@ -1,4 +1,7 @@
-"""Over transports that are not UDT, the paper's other wish: how far both agents are from the simulator there."""
+"""The paper's other wish: transports that are not UDT.
+
+It says how far both agents are from the simulator there.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ def gap(_lab: Lab) -> FigureJob:
 
 
 def _rows(folder: Path) -> list[Row]:
-    """What `compare` says of the runs of COMMAND, whatever else is kept there. Raises MissingError."""
+    """What `compare` says of the runs of COMMAND, whatever else is kept there.
+
+    Raises MissingError.
+    """
     if not (folder / NAME).is_file():
         return []
     try:
@@ -63,7 +69,10 @@ def _rows(folder: Path) -> list[Row]:
 
 
 def _missing(rows: Sequence[Row]) -> str | None:
-    """What there are no pairs of, and what makes them; half a gap is not to take the place of a whole one."""
+    """What there are no pairs of, and what makes them.
+
+    Half a gap must not stand in for a whole one.
+    """
     found = {(row["scenario"], row["scheme"]): _worlds(row) for row in rows}
     wanted = [(network, agent, world) for network in GAP_NETWORKS for agent in AGENTS for world in WORLDS]
     kept = [found.get((network, agent), {}).get(world) for network, agent, world in wanted]

@@ -1,4 +1,7 @@
-"""What the runs of all groups on one network gave: the numbers that figures, tables and claims are of."""
+"""What the runs of all groups on one network gave.
+
+Figures, tables and claims are of these numbers.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
     from headway.runs.store import Run
 
 THROUGHPUT, DELAY, LOSS = QUANTITIES = ("throughput_mbps", "delay_p95_ms", "loss")
-"""The three dependent variables: the mean throughput, the 95th percentile of the one-way delay, the share lost."""
+"""The three dependent variables: the mean throughput, the 95th percentile of the one-way delay, the
+share lost."""
 REWARD = "reward"
 """Eq. 1, an additional quantity that is in no MANOVA."""
 NUMBERS = (*QUANTITIES, REWARD)
@@ -34,16 +38,17 @@ AS_PRINTED = tuple({g.name: p.name for g, p in zip(PAPERS[6:12], PRINTED, strict
 """The same with Eq. 3 as it is printed."""
 PACKET_BITS = 8 * 1500.0
 CLOSE = 5.0
-"""Throughputs and delays as near as this, in %, are "comparable" and "small" distances, ours: where the paper has a
-number it says "only 5% less"."""
+"""Throughputs and delays as near as this, in %, are "comparable" and "small" distances, ours: where
+the paper has a number it says "only 5% less"."""
 CLOSE_LOSS = 1.0
 """Shares lost as near as this, in points, ours: of a small share a per cent is nothing."""
 RESOLUTION = {DELAY: 0.002}
-"""Relative resolution of means: percentiles come from a histogram whose bins are up to this wide."""
+"""Relative resolution of means: percentiles come from a histogram whose bins are up to this
+wide."""
 
 
 def counted(places: int, *quantities: str) -> str:
-    """When `GroupResults.among` counts a group among the first `places` in each of the quantities."""
+    """When `GroupResults.among` counts a group as one of the first `places` in each quantity."""
     margins = dict.fromkeys(f"{POINTS:g} points" if q == LOSS else f"{PERCENT:g}%" for q in quantities)
     margin = " or ".join(margins)
     but, as_many = ("", "one") if places == 1 else (f" but {places - 1}", f"{places}")
@@ -57,7 +62,8 @@ def counted(places: int, *quantities: str) -> str:
 def reward(run: Run) -> float | None:
     """Eq. 1 of a whole run: 10 x packets/s, less 1000 x s of mean RTT, less 2000 x the share lost.
 
-    Units are those of Aurora, from which the paper has it; the same as the reward `interval` of `headway.envs`.
+    Units are those of Aurora, from which the paper has it; the same as the reward `interval` of
+    `headway.envs`.
     """
     rate, rtt_ms, loss = run[THROUGHPUT], run["rtt_mean_ms"], run[LOSS]
     if rate is None or rtt_ms is None or loss is None:
@@ -108,10 +114,10 @@ class GroupResults:
 
     @cached_property
     def _samples(self) -> tuple[dict[str, list[list[float]]], int]:
-        """NUMBERS of each run, or averaged over each training seed's runs, by group; and the length of a block.
+        """NUMBERS of each run, or averaged over each training seed's runs, by group.
 
-        They are of those seeds with which every quantity of every group is known, and ordered so that neighbours
-        are alike.
+        It also gives the length of a block. They are of those seeds with which every quantity of
+        every group is known, and ordered so that neighbours are alike.
         """
         wanted = [self.wanted[name] for name in self.judged]
         together, block = self.measured.ordered(wanted)
@@ -147,13 +153,19 @@ class GroupResults:
 
     @cached_property
     def manova(self) -> Manova | None:
-        """Do the groups differ? Of several trainings each is a block; runs of one count as independent."""
+        """Do the groups differ?
+
+        Of several trainings each is a block; runs of one count as independent.
+        """
         groups = {name: [row[: len(QUANTITIES)] for row in rows] for name, rows in self._samples[0].items()}
         return manova(groups, QUANTITIES, in_blocks=self.trainings > 1) if self.samples > 1 else None
 
     @cached_property
     def manova_of_one(self) -> Manova | None:
-        """The same of the first training's runs alone: what the paper tests, 30 independent runs of each group."""
+        """The same of the first training's runs alone.
+
+        The paper tests these: 30 independent runs of each group.
+        """
         wanted = [self.wanted[name] for name in self.judged]
         first = {seed for one in wanted for seed in one.first_seeds}
         together = [runs for runs in self.measured.ordered(wanted)[0] if runs[0]["seed"] in first]
@@ -162,7 +174,10 @@ class GroupResults:
         return manova(groups, QUANTITIES) if len(whole) > 1 else None
 
     def pairwise(self, quantity: str, *, in_pairs: bool = True) -> Pairwise:
-        """Every pair of the groups: told apart as runs of one seed, or as independent ones; in blocks."""
+        """Every pair of the groups, in blocks.
+
+        They are told apart as runs of one seed, or as independent ones.
+        """
         key = (quantity, in_pairs)
         if key not in self._pairwise:
             column = NUMBERS.index(quantity)
@@ -172,7 +187,10 @@ class GroupResults:
         return self._pairwise[key]
 
     def best(self, quantity: str, places: int = 1) -> list[str]:
-        """The groups in the first places, and those that are not told apart from the last of these."""
+        """The groups in the first places, and those that are as good as far as runs tell.
+
+        These are not told apart from the last of the first places.
+        """
         return self.pairwise(quantity).best(largest=MORE_IS_BETTER[quantity], places=places)
 
     def ranked(self, quantity: str) -> list[str]:
@@ -182,17 +200,18 @@ class GroupResults:
     def among(self, name: str, quantity: str, places: int = 1, level: float = 1 - LEVEL) -> Zone:
         """Is a group in the first places, or as good as these?
 
-        It is if fewer than `places` others may be ahead of it. Others may not if the group is significantly ahead
-        of them, or if the whole interval of the difference lies within the margin (1%, of loss 0.1 points). It is
-        not if at least `places` others are significantly ahead, with the whole interval beyond the margin. The
-        order of the means alone says nothing, for other runs may change it.
+        It is if fewer than `places` others may be ahead of it. Others may not if the group is
+        significantly ahead of them, or if the whole interval of the difference lies within the
+        margin (1%, of loss 0.1 points). It is not if at least `places` others are significantly
+        ahead, with the whole interval beyond the margin. The order of the means alone says nothing,
+        for other runs may change it.
 
-        Either verdict is wrong in 1 - `level` at most. That fewer than `places` others are ahead is the hypothesis
-        of a partial conjunction. It is tested as Simes would (Benjamini and Heller, Biometrics 2008, section 2.2):
-        for some q up to `places`, fewer than q others may be ahead, each at an error of (1 - level) times
-        (places - q + 1) / places.
-        So a group that is surely first is surely among the first three too. To say wrongly that it is not among
-        the first, one of all the others has to seem ahead (Bonferroni).
+        Either verdict is wrong in 1 - `level` at most. That fewer than `places` others are ahead is
+        the hypothesis of a partial conjunction. It is tested as Simes would (Benjamini and Heller,
+        Biometrics 2008, section 2.2): for some q up to `places`, fewer than q others may be ahead,
+        each at an error of (1 - level) times (places - q + 1) / places. So a group that is surely
+        first is surely among the first three too. To say wrongly that it is not among the first,
+        one of all the others has to seem ahead (Bonferroni).
         """
         if not self.has_enough:
             return Zone.UNCLEAR
@@ -218,7 +237,10 @@ class GroupResults:
         return Zone.CONTRARY if sum(map(is_ahead, above)) >= places else Zone.UNCLEAR
 
     def _beside(self, name: str, other: str, quantity: str, error: float) -> Zone:
-        """Is a group as good as another: surely, surely not, or unclear, by the interval of their difference?"""
+        """Is a group as good as another: surely, surely not, or unclear?
+
+        The interval of their difference says so.
+        """
         if quantity == REWARD:
             # It may be 0 or less, so that a percentage of it says nothing.
             apart = self.measured.difference(self.wanted[name], self.wanted[other], reward)
@@ -232,9 +254,10 @@ class GroupResults:
         return self.measured.mean(self.wanted[name], of)
 
     def within_seeds(self, name: str, of: Callable[[Run], float | None]) -> Estimate:
-        """A group's mean, with the interval of how far it is from the mean of the judged groups in a seed.
+        """A group's mean, with an interval.
 
-        What a seed does to all groups alike, such as where it begins in a trace, is not in it. It ends at 0, as
+        The interval is of how far it is from the mean of the judged groups in a seed. What a seed
+        does to all groups alike, such as where it begins in a trace, is not in it. It ends at 0, as
         no throughput, delay or loss is less.
         """
 
@@ -252,7 +275,10 @@ class GroupResults:
         return Estimate(middle, ends.interval, apart.samples)
 
     def percent(self, one: str, other: str, quantity: str) -> Estimate:
-        """How far a group's mean lies above another's, in % of the other's; of runs with one seed."""
+        """How far a group's mean lies above another's, in % of the other's.
+
+        Runs have the same seed.
+        """
         if one == other:
             return Estimate.exactly(0.0)
         return self.measured.percent(self.wanted[one], self.wanted[other], quantity)
@@ -264,23 +290,35 @@ class GroupResults:
         return self.measured.difference(self.wanted[one], self.wanted[other], percent_lost)
 
     def apart(self, one: str, other: str, quantity: str) -> Estimate:
-        """How far a group is above another: a share lost in points, else in % of the other's mean."""
+        """How far a group is above another.
+
+        It is in points for a share lost, else in % of the other's mean.
+        """
         return self.points_lost(one, other) if quantity == LOSS else self.percent(one, other, quantity)
 
     def from_best(self, name: str, quantity: str) -> Estimate:
-        """How far a group is above the best of the other judged groups, whichever that is; units as `apart`."""
+        """How far a group is above the best of the other judged groups.
+
+        That may be any of them. Units are those of `apart`.
+        """
         others = [self.apart(name, other, quantity) for other in self.judged if other != name]
         small = POINTS if quantity == LOSS else PERCENT
         return from_the_best(others, small, largest=MORE_IS_BETTER[quantity])
 
     def percent_of_all(self, ones: Sequence[str], others: Sequence[str], quantity: str) -> Estimate:
-        """How far the mean of several groups lies above that of others, in % of that; of runs with one seed."""
+        """How far the mean of several groups lies above that of others, in % of that.
+
+        Runs have the same seed.
+        """
         both, block = self._sides(ones, others, lambda run: run[quantity])
         turned = [(second, first) for first, second in both]
         return percent_of(turned, block)
 
     def points_lost_of_all(self, ones: Sequence[str], others: Sequence[str]) -> Estimate:
-        """The mean share that several groups lose less that of others, in points; of runs with one seed."""
+        """The mean share that several groups lose less that of others, in points.
+
+        Runs have the same seed.
+        """
         both, block = self._sides(ones, others, percent_lost)
         apart = [first - second for first, second in both]
         return mean_of(apart, block)

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 Rows = list[list[str]]
 LEAST_OF_DELAYS = 0.1
-"""What an axis of delays spans at least, as a share: a bin of the percentiles is not to look like a world apart."""
+"""What an axis of delays spans at least, as a share: a bin of the percentiles is not to look like a
+world apart."""
 READING = "high-bdp-mbit"
 """High BDP by the other reading of its rate, 5.65 Mbit/s."""
 
@@ -59,7 +60,10 @@ def need_statistics() -> None:
 
 
 def wanted_on(lab: Lab, scenario: str, *, is_judged: bool = True) -> dict[str, RunRequest]:
-    """The runs of all groups on a scenario, by the groups' names: where claims are judged, 30 of each training."""
+    """The runs of all groups on a scenario, by the groups' names.
+
+    Where claims are judged, there are 30 of each training.
+    """
     return lab.each(specs(lab), Scenario.load(scenario), of_each_training=is_judged)
 
 
@@ -109,9 +113,10 @@ def _panels(title: str, found: GroupResults) -> list[tuple[str, Spec]]:
 
 
 def group_table(network: Network, found: Mapping[str, GroupResults]) -> Rows:
-    """Every group on every variant; the best of a column, and those not significantly different, are bold.
+    """Every group on every variant.
 
-    A few runs tell nothing apart: none is bold then.
+    The best of a column, and those not significantly different, are bold. A few runs tell nothing
+    apart: none is bold then.
     """
     several = len(found) > 1
     head = ["group", "interval", "throughput (Mbit/s)", "p95 delay (ms)", "loss (%)", "reward (Eq. 1)"]
@@ -135,7 +140,8 @@ def _cell(metric: Estimate, bold: bool) -> str:
 def manova_table(found: GroupResults, printed: Sequence[float] | None) -> Rows:
     """The four statistics and the paper's, where it has them, and the sizes of the effects.
 
-    They are of one training's runs, as the paper's are; then follow those of all trainings, which claims rest on.
+    They are of one training's runs, as the paper's are; then follow those of all trainings, which
+    claims rest on.
     """
     rows = [["", "value", "the paper", "F", "degrees of freedom", "p"]]
     manova = found.manova_of_one
@@ -166,7 +172,10 @@ def papers_effect(wilks: float) -> str:
 
 
 def pair_table(found: Mapping[str, GroupResults]) -> Rows:
-    """Every pair of groups in every quantity: the difference of means, and p with Holm's correction."""
+    """Every pair of groups in every quantity.
+
+    It has the difference of means, and p with Holm's correction.
+    """
     rows = [["scenario", "quantity", "group", "other", "difference of means", "p, in pairs", "p, independent"]]
     for scenario, own in found.items():
         for quantity in QUANTITIES if own.samples > 1 else ():

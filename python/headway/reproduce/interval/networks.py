@@ -19,13 +19,15 @@ class Network:
     """As Table 10 has it."""
     scenario: str
     manova: tuple[float, float, float, float]
-    """Wilks' lambda, Pillai's trace, Hotelling and Lawley's, Roy's root; every p value is printed as 0.0."""
+    """Wilks' lambda, Pillai's trace, Hotelling and Lawley's, Roy's root; every p value is printed
+    as 0.0."""
     higher: str
     """The groups of "Higher Throughput" in Table 10."""
     lower: str
     """Those of "Lower Delay and Loss"."""
     variants: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Other readings of the same network, which count in no claim about seven: what each is, by its scenario."""
+    """Other readings of the same network, which count in no claim about seven: what each is, by its
+    scenario."""
 
     @property
     def scenarios(self) -> dict[str, str]:

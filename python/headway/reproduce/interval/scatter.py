@@ -1,4 +1,7 @@
-"""A point a group, its letter beside it: throughput over delay, and over loss, as figures 4 to 10 have it."""
+"""A point a group, its letter beside it.
+
+Throughput is over delay, and over loss, as figures 4 to 10 have it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,8 @@ LEGEND = {
 NEAR = 11.0
 """Points no further apart than this, in pixels, share a label."""
 FAR = 25.0
-"""A label that would stand further from its points than this, in pixels, is set aside, with a line to them."""
+"""A label that would stand further from its points than this, in pixels, is set aside, with a line
+to them."""
 
 
 class Point(NamedTuple):
@@ -60,8 +64,8 @@ class _Spot(NamedTuple):
 def scatter(points: Sequence[Point], x_title: str, y_title: str, least: float = 0.0) -> Spec:
     """Means with their 95% intervals; x grows to the left, so that up and to the right is better.
 
-    Axes span the points, not their intervals: what is beyond is cut. Groups that lie on one spot share a label.
-    The axis of x spans at least the share `least` of its largest mean.
+    Axes span the points, not their intervals: what is beyond is cut. Groups that lie on one spot
+    share a label. The axis of x spans at least the share `least` of its largest mean.
     """
     known = [p for p in points if p.x.mean is not None and p.y.mean is not None]
     x_domain = _domain([_mean(p.x) for p in known], least)
@@ -187,7 +191,10 @@ def _box(text: str, x: float, y: float, at: tuple[str, float, float]) -> Box:
 
 
 def _aside(text: str, x: float, y: float, taken: Sequence[Box]) -> tuple[str, float, float]:
-    """A place for a label that has none beside its points: the nearest that is free, on circles around them."""
+    """A place for a label that has none beside its points.
+
+    It is the nearest that is free, on circles around them.
+    """
     inside = Box(0.0, 0.0, *SIZE)
     for radius in range(24, 200, 4):
         for turn in range(32):
@@ -199,14 +206,20 @@ def _aside(text: str, x: float, y: float, taken: Sequence[Box]) -> tuple[str, fl
 
 
 def _lead(x: float, y: float, label: Box) -> Spec:
-    """A thin line from points to a label that stands aside: to the nearest point of what it covers."""
+    """A thin line from points to a label that stands aside.
+
+    It leads to the nearest point of what it covers.
+    """
     end = min(max(x, label.left), label.right), min(max(y, label.top), label.bottom)
     ends = {"x": {"value": x}, "y": {"value": y}, "x2": {"value": end[0]}, "y2": {"value": end[1]}}
     return {"data": {"values": [{}]}, "mark": {"type": "rule", "color": SOFT, "strokeWidth": 0.8}, "encoding": ends}
 
 
 def label_of(names: Sequence[str]) -> str:
-    """Names as they stand beside a spot: three and more that follow each other are a range, as A-F."""
+    """Names as they stand beside a spot.
+
+    Three and more that follow each other are a range, as A-F.
+    """
     order = [group for group in BY_NAME if group in names]
     runs: list[list[str]] = []
     for name in order:

@@ -1,4 +1,7 @@
-"""Table 10: which groups are best on each of the seven networks, and what section 4 says of all together."""
+"""Table 10: which groups are best on each of the seven networks.
+
+Also what section 4 says of all together.
+"""
 
 from __future__ import annotations
 
@@ -308,7 +311,10 @@ def of_manova(found: Of) -> Rows:
 
 
 def found_again(found: Of, printed: Of) -> Rows:
-    """The groups of the paper's cells that are among our first, with Eq. 3 as usual and as printed."""
+    """The groups of the paper's cells that are among our first.
+
+    They are given with Eq. 3 as usual and as printed.
+    """
     whose = ("paper", "with jk", "with jk-printed")
     halves = ("higher throughput", "lower delay and loss")
     rows = [["scenario", *(f"{half}: {who}" for half in halves for who in whose)]]
@@ -328,7 +334,10 @@ def found_again(found: Of, printed: Of) -> Rows:
 
 
 def _among_first(found: GroupResults, names: Sequence[str], quantities: Sequence[str], papers: str) -> str:
-    """Those of a cell's groups that are among our first in each of some quantities; `names` are ours for A to R."""
+    """Those of a cell's groups that are among our first in each of some quantities.
+
+    `names` are ours for A to R.
+    """
     called = dict(zip(names, LETTERS, strict=True))
     places = max(PLACES, len(papers))
     first = [{called[name] for name in found.ranked(quantity)[:places]} for quantity in quantities]
@@ -336,7 +345,10 @@ def _among_first(found: GroupResults, names: Sequence[str], quantities: Sequence
 
 
 def grid(found: Of, quantity: str) -> Spec:
-    """A quantity of every group on every network: dark is good, frames mark those not told apart."""
+    """A quantity of every group on every network.
+
+    Dark is good, and frames mark those not told apart.
+    """
     cells: list[dict[str, Any]] = []
     for network, own in found.items():
         means = own.pairwise(quantity).means

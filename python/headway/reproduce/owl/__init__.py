@@ -1,6 +1,7 @@
-"""Owl: Sacco, Flocco, Esposito and Marchetto, IEEE TNSM 2023 (first at INFOCOM 2021); its figures by section.
+"""Owl: Sacco, Flocco, Esposito and Marchetto, IEEE TNSM 2023; its figures by section.
 
-"Partially Oblivious Congestion Control for the Internet via Reinforcement Learning".
+It came first at INFOCOM 2021. "Partially Oblivious Congestion Control for the Internet via
+Reinforcement Learning".
 """
 
 from headway.reproduce.figure import Paper

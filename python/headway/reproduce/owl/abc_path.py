@@ -1,7 +1,8 @@
 """The path of owl-nsfnet with ABC's routers at some of its switches, link by link.
 
-In a scenario's `[topology]` all links have a router or none. This is the same path written out: seven switches, six
-links of 100 Mbit/s and 2.5 ms with 375 kB of queue and 40% of UDP each, hosts at 1 Gbit/s.
+In a scenario's `[topology]` all links have a router or none. This is the same path written out:
+seven switches, six links of 100 Mbit/s and 2.5 ms with 375 kB of queue and 40% of UDP each, hosts
+at 1 Gbit/s.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ SWITCHES = ("s0", "s3", "s4", "s5", "s13", "s10", "s11")
 
 
 def abc_path(routers: int) -> Scenario:
-    """With `routers` of the switches, 1 to 7, marking on the link that they send the data to; evenly spread."""
+    """The path with `routers` of the switches, 1 to 7, marking; they are evenly spread.
+
+    Each marks on the link that it sends the data to.
+    """
     marking = {SWITCHES[(2 * k + 1) * len(SWITCHES) // (2 * routers)] for k in range(routers)}
     hosts = [f"h{name[1:]}" for name in SWITCHES]
     parts = [

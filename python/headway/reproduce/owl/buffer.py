@@ -114,7 +114,10 @@ def _claims(buffers: Mapping[float, Mapping[str, RunRequest]], measured: Measure
 
 
 def needed(buffers: Mapping[float, Mapping[str, RunRequest]], measured: Measured, ours: str = "owl") -> Estimate:
-    """How much more buffer Owl needs than Vivace; one that never has enough counts as if twice the largest did."""
+    """How much more buffer Owl needs than Vivace.
+
+    One that never has enough counts as if twice the largest did.
+    """
     sizes = list(buffers)
     never = 2 * sizes[-1]
     wanted = [buffers[size][label] for label in (ours, "vivace") for size in sizes]
@@ -128,7 +131,10 @@ def needed(buffers: Mapping[float, Mapping[str, RunRequest]], measured: Measured
 
 
 def passes(sizes: Sequence[float], rates: Sequence[float], enough: float) -> float | None:
-    """The smallest size with `enough`, interpolated over the logarithm of the size; None if no size has it."""
+    """The smallest size with `enough`; None if no size has it.
+
+    It is interpolated over the logarithm of the size.
+    """
     for k, rate in enumerate(rates):
         if rate >= enough:
             if k == 0:

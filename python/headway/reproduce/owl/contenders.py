@@ -1,4 +1,7 @@
-"""The schemes to compare with Owl, by the paper's five kinds (section VII-A), and where its ablations are."""
+"""The schemes to compare with Owl, by the paper's five kinds (section VII-A).
+
+Also where its ablations are.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +53,8 @@ OF_LINUX = {
         )
     },
 }
-"""The controllers of Linux's sources, as world `kernel` names them, but for DCTCP, which needs marks. Others that a
-kernel has are programs that somebody has loaded."""
+"""The controllers of Linux's sources, as world `kernel` names them, but for DCTCP, which needs
+marks. Others that a kernel has are programs that somebody has loaded."""
 
 ABC_RULE = (
     "ABC's routers follow the NSDI 2020 paper, which Owl's paper cites: their target rate is a "
@@ -61,7 +64,8 @@ ABC_RULE = (
 RULE_ALONE = "owl-rule"
 """What Owl imitates, as a scheme of its own."""
 RULE_REACHES = "what would show it: a network that imitates its rule more closely"
-"""Where a claim that our network does not reach holds for the rule: it says more of the network than of Owl."""
+"""Where a claim that our network does not reach holds for the rule: it says more of the network
+than of Owl."""
 
 BASE = "as-it-is"
 """Owl as it ships, trained with the budget of the ablations: the baseline of the others."""
@@ -80,18 +84,27 @@ TRAIN_FIRST = (
 
 
 def of_this_kernel() -> list[str]:
-    """Every controller that this kernel has, as world `kernel` names it; a module that is not loaded is missing."""
+    """Every controller that this kernel has, as world `kernel` names it.
+
+    A module that is not loaded is missing.
+    """
     names = AVAILABLE.read_text().split() if AVAILABLE.exists() else []
     return sorted(OF_LINUX[name] for name in names if name in OF_LINUX)
 
 
 def ablation(lab: Lab, name: str) -> str:
-    """The spec of an ablation with all its trainings, with Owl's own latency. Raises MissingError."""
+    """The spec of an ablation with all its trainings, with Owl's own latency.
+
+    Raises MissingError.
+    """
     return f"learned{''.join(f':model={folder}' for folder in trainings(lab, 'owl', name))}{_latency()}"
 
 
 def ablations(lab: Lab, named: Mapping[str, str]) -> dict[str, str]:
-    """The specs of ablations by their labels; those that are not trained here are left out, and noted."""
+    """The specs of ablations by their labels.
+
+    Those that are not trained here are left out, and noted.
+    """
     found = {}
     for label, name in named.items():
         try:
@@ -114,7 +127,8 @@ def beats_rule(
         figure: The figure's name, with which the claim's begins.
         pairs: Owl's runs on a network, and those of `RULE_ALONE`, by what is said of the network.
         measured: What the runs gave.
-        of_recordings: Are the networks recordings? Then each is one sample, and their mean is judged.
+        of_recordings: Are the networks recordings? Then each is one sample, and their mean is
+            judged.
     """
     metrics = {"throughput": "throughput_mbps", "power": "power"}
     by_network = {
@@ -137,15 +151,16 @@ def beats_rule(
 
 
 def beside_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule: bool) -> list[Claim]:
-    """Claims about Owl. Where one fails, the rule that our network imitates tells whether the network is to blame.
+    """Claims about Owl.
 
-    The rule sets the same window, and is told nothing of switches. If the claim holds for the rule, then our
-    network is too weak to tell. Else the claim does not hold, also where the rule leaves it open. The note says
-    what becomes of the claim with the rule in Owl's place.
+    Where one fails, the rule that our network imitates tells whether the network is to blame. The
+    rule sets the same window, and is told nothing of switches. If the claim holds for the rule,
+    then our network is too weak to tell. Else the claim does not hold, also where the rule leaves
+    it open. The note says what becomes of the claim with the rule in Owl's place.
 
     Args:
-        claims_of: The claims with a scheme in Owl's place, by its label. They say nothing of Owl-Loss, which has
-            another reward than the rule, and nothing of what switches tell.
+        claims_of: The claims with a scheme in Owl's place, by its label. They say nothing of
+            Owl-Loss, which has another reward than the rule, and nothing of what switches tell.
         ours: Owl's label.
         has_rule: Whether `RULE_ALONE` ran beside it.
     """
@@ -163,7 +178,10 @@ def _noted(claim: Claim, of_rule: Verdict) -> Claim:
 
 
 def online(lab: Lab) -> dict[str, str]:
-    """An Owl that learns while it runs (Algorithm 1, lines 11 and 12), to compare with the frozen one."""
+    """An Owl that learns while it runs, to compare with the frozen one.
+
+    See Algorithm 1, lines 11 and 12.
+    """
     if "online" in _parameters() and "owl" not in lab.stand_ins:
         return {"owl-online": f"{lab.scheme('owl')}:online=true"}
     lab.note("no scheme here is an Owl that continues to learn; it is left out")

@@ -1,4 +1,7 @@
-"""Section VII-G and VII-H: why this state, these actions, these parameters. Figures 12, 13 and 14."""
+"""Section VII-G and VII-H: why this state, these actions, these parameters.
+
+Figures 12, 13 and 14.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,10 @@ CARELESS = (
 
 
 def fig13(lab: Lab) -> FigureJob:
-    """How much each feature weighs in the network's decisions, with little and with much of the network known."""
+    """How much each feature weighs in the network's decisions.
+
+    It is shown with little and with much of the network known.
+    """
     try:
         networks = [str(folder) for folder in trainings(lab, "owl", PAPERS_STATE)]
         found = {known: [of_model(one, known) for one in networks] for known in SHARES}
@@ -167,17 +173,21 @@ def above_even(share: float, features: int) -> float:
 def over_trainings(
     found: Sequence[Mapping[str, float]], of: Callable[[float, int], float] = lambda share, _: share
 ) -> dict[str, Estimate]:
-    """What each feature weighs on average over networks: `of` its share and the number of features."""
+    """What each feature weighs on average over networks.
+
+    `of` gives its share and the number of features.
+    """
     return {name: mean_of([of(each[name], len(each)) for each in found]) for name in found[0]}
 
 
 def role_of_network(
     little: Sequence[Mapping[str, float]], much: Sequence[Mapping[str, float]]
 ) -> dict[str, Estimate]:
-    """The weight of PNC and PNA with little of the network known, in points above what it is compared with.
+    """The weight of PNC and PNA with little of the network known.
 
-    That it is less than with much known follows from the sign of the mask's weights, however heavy they are. So it
-    is also compared with an even share. `little` and `much` are of the same networks, in their order.
+    It is in points above what it is compared with. That it is less than with much known follows
+    from the sign of the mask's weights, however heavy they are. So it is also compared with an even
+    share. `little` and `much` are of the same networks, in their order.
     """
     low, high = ([sum(found.get(name, 0.0) for name in NETWORK) for found in each] for each in (little, much))
     even = len(NETWORK) / len(little[0])
@@ -188,7 +198,11 @@ def role_of_network(
 
 
 def fig14(lab: Lab) -> FigureJob:
-    """Power over the history's length, the layers, the switches' period, and the weights of loss and delay."""
+    """Power over the parameters of the design.
+
+    These are the history's length, the layers, the switches' period, and the weights of loss and
+    delay.
+    """
     two, owl = Scenario.load(TWO), lab.scheme("owl")
     periods = {
         f"{seconds:g}": lab.want(f"{seconds:g}", owl, scenario)

@@ -1,4 +1,7 @@
-"""Section VII-D: how Owl-Loss shares a link with others (figure 8), and whether Eq. 9 holds (figure 9)."""
+"""Section VII-D: how Owl-Loss shares a link with others.
+
+Figure 8 shows its share. Figure 9 shows whether Eq. 9 holds.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ PACKET_BITS = 12_000
 
 
 def both_shares(run: Run) -> list[float]:
-    """Each flow's throughput over its fair share of two; a flow that gets nothing through has none, which is 0."""
+    """Each flow's throughput over its fair share of two.
+
+    A flow that gets nothing through has none, which is 0.
+    """
     return [(flow["throughput_mbps"] or 0.0) / FAIR_MBPS for flow in run["flows"]]
 
 
@@ -37,7 +43,10 @@ def share(flow: int) -> Callable[[Run], float]:
 
 
 def least_share(run: Run) -> float:
-    """That of the flow with less: a mean over runs would hide that each is shut out in every other."""
+    """The throughput of the flow with less.
+
+    A mean over runs would hide that each is shut out in every other.
+    """
     return min(both_shares(run))
 
 
@@ -186,7 +195,8 @@ HELD = "at Eq. 9's rate"
 OFF_RATE = 5.0
 """How far a sender may be from Eq. 9's rate, in %.
 
-A fair share of the link, which needs no theory, is 6.7% off for three senders at delta = 0.7, else more.
+A fair share of the link, which needs no theory, is 6.7% off for three senders at delta = 0.7, else
+more.
 """
 OFF_LOSS = 10.0
 """How far the loss may be from Eq. 10's, in % of it."""
@@ -200,7 +210,8 @@ DELTAS = (0.5, 0.6, 0.7)
 def equilibrium(flows: int, delta: float, capacity: float) -> tuple[float, float]:
     """Each sender's rate by Eq. 9, where all have one delta, and the loss that Eq. 10 then gives.
 
-    The sum over the others is then (n - 1) / delta, and C (n - (n - 1)) / delta / (n + 1) = C / (delta (n + 1)).
+    The sum over the others is then (n - 1) / delta, and C (n - (n - 1)) / delta / (n + 1) = C /
+    (delta (n + 1)).
     """
     rate = capacity / (delta * (flows + 1))
     return rate, max(0.0, 1 - capacity / (flows * rate))
@@ -229,7 +240,8 @@ def off_rates(theory: float, measured: Measured, one: RunRequest) -> dict[str, E
 def off_loss(theory: float, measured: Measured, one: RunRequest) -> Estimate:
     """How far the loss of all senders together is above the theory, in % of it.
 
-    Of senders with constant rates at a full queue, one may lose hardly anything and another nearly everything.
+    Of senders with constant rates at a full queue, one may lose hardly anything and another nearly
+    everything.
     """
     return measured.mean(one, lambda run: None if run["loss"] is None else 100 * (run["loss"] / theory - 1))
 

@@ -1,7 +1,8 @@
-"""Connection weights: what each feature weighs in a network's outputs (Olden and Jackson 2002; Owl, section VII-G).
+"""Connection weights: what each feature weighs in a network's outputs.
 
-The weight of an input for an output is the sum, over all ways through the network, of the multiplied weights
-on the way. Activations do not count, and neither do biases.
+See Olden and Jackson 2002; Owl, section VII-G. The weight of an input for an output is the sum,
+over all ways through the network, of the multiplied weights on the way. Activations do not count,
+and neither do biases.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def connection_weights(layers: Sequence[Array]) -> Array:
-    """The weight of each input for each output, [outputs, inputs], from layers of that shape in their order."""
+    """The weight of each input for each output, [outputs, inputs].
+
+    It is computed from layers of that shape in their order.
+    """
     product = np.asarray(layers[0], dtype=np.float64)
     for layer in layers[1:]:
         product = layer @ product
@@ -41,8 +45,8 @@ def shares(weights: Array, names: Sequence[str]) -> dict[str, float]:
 def masking(mask: Mapping[str, Any], weight: Array, bias: Array, known: float) -> Array:
     """What the layer in front of the network multiplies an interval's features by, [features].
 
-    That is sigmoid(weight x known + bias) for masked ones, 0 where nothing is known, and 1 for all others; `known`
-    as the network sees it.
+    That is sigmoid(weight x known + bias) for masked ones, 0 where nothing is known, and 1 for all
+    others; `known` as the network sees it.
     """
     factors = np.ones(int(mask["features"]))
     gate = 1 / (1 + np.exp(-(np.asarray(weight, dtype=np.float64) * known + bias)))
@@ -51,14 +55,20 @@ def masking(mask: Mapping[str, Any], weight: Array, bias: Array, known: float) -
 
 
 def as_seen(feature: Mapping[str, Any], value: float) -> float:
-    """A feature's value as the network sees it: normalised as its entry in the model's card says."""
+    """A feature's value as the network sees it.
+
+    It is normalised as its entry in the model's card says.
+    """
     low, high = feature["clip"]
     value = math.log1p(value) if feature.get("log") else value
     return float(min(max((value - feature["offset"]) * feature["scale"], low), high))
 
 
 def of_model(name: str, known: float) -> dict[str, float]:
-    """The shares of a model's features where so much of the network is known, 0 to 1. Raises UsageError."""
+    """The shares of a model's features where so much of the network is known, 0 to 1.
+
+    Raises UsageError.
+    """
     model = models.load(name)
     tensors, net = model.tensors(), model.card["net"]
     layers = [tensors[f"layers.{k}.weight"] for k in range(len(net["layers"]) - 1)]

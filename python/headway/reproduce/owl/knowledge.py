@@ -40,7 +40,10 @@ UNMASKED, ALIKE = "owl-no-mask", f"owl-{BASE}"
 
 
 def fig6(lab: Lab) -> FigureJob:
-    """Throughput and RTT over the share of switches known, without and with masking; over the path's length."""
+    """Throughput and RTT over the share of switches known, and over the path's length.
+
+    Each is shown without and with masking.
+    """
     levels = {_percent(known): scenario for known, scenario in family("owl-nsfnet").items()}
     owl = lab.scheme("owl")
     masked = {level: lab.want("owl", owl, scenario) for level, scenario in levels.items()}

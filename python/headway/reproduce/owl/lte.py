@@ -60,7 +60,8 @@ BASELINES = (
     "ours miss 15 of them (docs/validation.md). PCC-Allegro loses two thirds of its packets here."
 )
 MOST_LOSS = 0.999
-"""A larger loss counts as this, as it does in rewards: without its worst bins a scheme would look better."""
+"""A larger loss counts as this, as it does in rewards: without its worst bins a scheme would look
+better."""
 
 
 def fig4(lab: Lab) -> FigureJob:
@@ -104,8 +105,8 @@ SHOWN = (
 def _combined(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measured, ours: str) -> Claim:
     """That nobody has a better combination of throughput and delay.
 
-    That no rival is ahead in both is true of every scheme on the Pareto front, Cubic among them. Power is one
-    number.
+    That no rival is ahead in both is true of every scheme on the Pareto front, Cubic among them.
+    Power is one number.
     """
     return judge(
         "fig4.combined",
@@ -168,9 +169,10 @@ def _learns(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measured
 
 
 def fig5(lab: Lab) -> FigureJob:
-    """Throughput and capacity over a minute of Verizon, and loss-only utility over two minutes of AT&T.
+    """Throughput and capacity over a minute of Verizon.
 
-    The claims take the same on all recordings, each of which is one sample.
+    Also loss-only utility over two minutes of AT&T. The claims take the same on all recordings,
+    each of which is one sample.
     """
     sending = {"owl": lab.scheme("owl")} | lab.available_schemes([RULE_ALONE, "owl-loss", "cubic", "pcc-allegro"])
     useful = {"owl-loss": lab.scheme("owl-loss")} | lab.available_schemes([RULE_ALONE, "abc", "aurora", "cubic"])
@@ -273,7 +275,8 @@ def _line(series: dict[str, list[float | None]], column: str) -> Line:
 def _missed(run: Run) -> float | None:
     """Mbit/s by which a bin's sending rate is off the capacity, on average.
 
-    What arrives can never be more than the capacity, and comes closest to it behind a standing queue.
+    What arrives can never be more than the capacity, and comes closest to it behind a standing
+    queue.
     """
     series = run["series"]
     off = [

@@ -1,4 +1,7 @@
-"""Section 4.5: Rax against other schemes, and all tradeoffs against one another. Figures 9 and 10."""
+"""Section 4.5: Rax against other schemes.
+
+All tradeoffs are compared with one another. Figures 9 and 10.
+"""
 
 from __future__ import annotations
 

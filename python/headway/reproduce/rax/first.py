@@ -125,9 +125,10 @@ def median_and_mean(measured: Measured, want: RunRequest, of: Of) -> dict[str, E
 
 
 def times(measured: Measured, want: RunRequest, of: Callable[[Run], float]) -> dict[str, Evidence]:
-    """Median and mean of a time until something happens; the mean is unclear where it did not in every run.
+    """Median and mean of a time until something happens.
 
-    Such a run counts as its length, so that its part of the mean is only a lower bound.
+    The mean is unclear where it did not happen in every run. Such a run counts as its length, so
+    that its part of the mean is only a lower bound.
     """
     runs = measured.runs(want)
     never = sum(of(run) >= run["seconds"] for run in runs)

@@ -24,7 +24,8 @@ MOST_LOSS = 0.01
 RUNS = 50
 """As in the paper's section 4: "data from at least 50 simulations"."""
 FIRST_SEED = 50001
-"""Begins seeds that nothing was chosen on: the learner's segments were changed after those from 1 were seen."""
+"""Begins seeds that nothing was chosen on: the learner's segments were changed after those from 1
+were seen."""
 BIN_MS = 1000.0
 """Figure 8: "we use bins of one second"."""
 LENGTH_S = 600.0
@@ -33,7 +34,8 @@ FAIR_SHARE = 1.0
 SECOND = 1.0
 """Of two times that differ by less, none is longer: it is the width of a bin."""
 MEAN_S = 10
-"""A flow has reached a rate if its mean over this many seconds has, because a single second varies much."""
+"""A flow has reached a rate if its mean over this many seconds has, because a single second varies
+much."""
 CONVERGED_S = 30
 """A flow has converged if its mean over this many seconds is high enough."""
 COLUMNS = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss")
@@ -106,13 +108,16 @@ def split_restart_runs(measured: Measured, of: Sequence[RestartRuns]) -> Measure
 
 
 def half(run: Run, which: int) -> Run:
-    """The first half of a run, 0, or its second, 1, as a run of its own: what the figures look at."""
+    """The first half of a run, 0, or its second, 1, as a run of its own.
+
+    The figures look at these.
+    """
     n = len(run["series"]["loss"]) // 2
     return _cut(run, which * n, n) | {"seconds": run["seconds"] / 2}
 
 
 def beginning(run: Run, seconds: float) -> Run:
-    """Its first so many seconds as a run of their own; the whole run if it is shorter."""
+    """Its first this many seconds as a run of their own; the whole run if it is shorter."""
     return _cut(run, 0, round(seconds * 1000 / BIN_MS)) | {"seconds": min(seconds, run["seconds"])}
 
 
@@ -138,7 +143,10 @@ def fresh(alpha: float) -> str:
 
 
 def drawn(run: Run) -> Mapping[str, Sequence[float | None]]:
-    """The series of one sender, drawn for this run: "we randomly sample one sender from each simulation"."""
+    """The series of one sender, drawn for this run.
+
+    The paper says: "we randomly sample one sender from each simulation".
+    """
     flows = run.get("flows")
     found: dict[str, Any] = flows[run["seed"] % len(flows)]["series"] if flows else run["series"]
     return found
@@ -155,13 +163,19 @@ def senders(run: Run) -> int:
 
 
 def part(values: Sequence[float | None], first: float = 0.0, last: float = 1.0) -> list[float]:
-    """What is known from one share of the run to another; a bin in which nothing arrived has no throughput."""
+    """What is known from one share of the run to another.
+
+    A bin in which nothing arrived has no throughput.
+    """
     n = len(values)
     return [v for v in values[round(first * n) : round(last * n)] if v is not None]
 
 
 def last_half(column: str, first: float = 0.5, last: float = 1.0) -> Callable[[Run], float | None]:
-    """The mean of a column of all senders together over the run's second half, or another part of it."""
+    """The mean of a column of all senders together over a part of the run.
+
+    It is the second half unless told otherwise.
+    """
 
     def of(run: Run) -> float | None:
         series = run["series"]
@@ -173,7 +187,10 @@ def last_half(column: str, first: float = 0.5, last: float = 1.0) -> Callable[[R
 
 
 def share_lost(series: Mapping[str, Sequence[float | None]], first: float = 0.0, last: float = 1.0) -> float | None:
-    """What was taken for lost in a part of a run over what was sent in it; None where nothing was sent."""
+    """What was taken for lost in a part of a run over what was sent in it.
+
+    None where nothing was sent.
+    """
     n = len(series["sent_mbps"])
     where = slice(round(first * n), round(last * n))
     sent, lost = (fsum(part(series[name][where])) for name in ("sent_mbps", "lost_mbps"))
@@ -188,12 +205,18 @@ def means(values: Sequence[float | None], width: int = MEAN_S) -> list[float]:
 
 
 def converged_s(run: Run) -> float:
-    """When all flows together have used 95% of the link on average over 30 s; the run's length if never."""
+    """When all flows together have used 95% of the link on average over 30 s.
+
+    It is the run's length if never.
+    """
     return _first_s(run, run["series"]["throughput_mbps"], ENOUGH_MBPS, CONVERGED_S)
 
 
 def reached_s(run: Run) -> float:
-    """When a sender's last ten seconds first had 90% of its fair share; the run's length if never."""
+    """When a sender's last ten seconds first had 90% of its fair share.
+
+    It is the run's length if never.
+    """
     return _first_s(run, drawn(run)["throughput_mbps"], 0.9 * LINK_MBPS / senders(run), MEAN_S)
 
 
@@ -205,14 +228,18 @@ def _first_s(run: Run, rates: Sequence[float | None], enough: float, width: int)
 
 
 def fills_within(seconds: int) -> Callable[[Run], bool]:
-    """Do all flows together use 95% of the link over ten seconds that end within so many of the run's first?"""
+    """Do all flows together use 95% of the link over ten seconds?
+
+    These have to end within so many of the run's first seconds.
+    """
     return lambda run: any(rate >= ENOUGH_MBPS for rate in means(run["series"]["throughput_mbps"][:seconds]))
 
 
 def held_from_s(run: Run) -> float:
-    """When ten seconds have just had 95% of the link and all later ones have it too; the run's length if never.
+    """When ten seconds have just had 95% of the link and all later ones have it too.
 
-    That is after the last dip, however late it comes and however long the link was full before.
+    It is the run's length if never. That is after the last dip, however late it comes and however
+    long the link was full before.
     """
     rates = means(run["series"]["throughput_mbps"])
     low = [k for k, rate in enumerate(rates) if rate < ENOUGH_MBPS]

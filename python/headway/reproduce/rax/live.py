@@ -1,4 +1,7 @@
-"""Section 4.1 over the kernel's TCP: what one sender learns from nothing, live. Figure 1 in the kernel."""
+"""Section 4.1 over the kernel's TCP: what one sender learns from nothing, live.
+
+Figure 1 in the kernel.
+"""
 
 from __future__ import annotations
 

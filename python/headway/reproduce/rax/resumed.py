@@ -44,7 +44,10 @@ SPIKE = 10.0
 
 
 def fig7(lab: Lab) -> FigureJob:
-    """One of one and one of two senders that go on from their own networks, and from a shipped one."""
+    """One of one and one of two senders that go on.
+
+    They go on from their own networks, and from a shipped one.
+    """
     lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in (1, 2)}
     # The shipped training was chosen from nine; none of the others was.
     spec = "rax-pretrained" if lab.stand_ins else with_trainings("rax-pretrained", shipped=False)

@@ -71,7 +71,10 @@ def fig6(lab: Lab) -> FigureJob:
 
 
 def fluctuation(run: Run) -> float:
-    """How much a sender's throughput varies over the last half: standard deviation over fair share, in %."""
+    """How much a sender's throughput varies over the last half.
+
+    It is the standard deviation over the fair share, in %.
+    """
     rates = part([v or 0.0 for v in drawn(run)["throughput_mbps"]], 0.5)
     return 100 * pstdev(rates) * senders(run) / LINK_MBPS
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 ALPHAS = (1.0, 2.0, 4.0)
 FIRST_SEED = 60001
-"""Seeds of its own: those from 50001 on had been seen when the margin of `fig5.loss` was chosen (decision 47)."""
+"""Seeds of its own: those from 50001 on had been seen when the margin of `fig5.loss` was chosen
+(decision 47)."""
 NEW_SEEDS = (
     "Its seeds begin at 60001. Runs with the seeds from 50001 on had been seen when the margin of the loss was "
     "chosen: a larger alpha lost 0.05 and 0.02 points less there. With a margin of 0.01 points the claim held, "

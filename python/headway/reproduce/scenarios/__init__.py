@@ -1,4 +1,7 @@
-"""Scenarios of figures that no bench needs: files of this folder, and texts that are put together."""
+"""Scenarios of figures that no bench needs.
+
+They are files of this folder, and texts that are put together.
+"""
 
 from __future__ import annotations
 

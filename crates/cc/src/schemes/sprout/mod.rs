@@ -160,7 +160,7 @@ impl Sprout {
         self.forecast_time + TICK * (self.tick as u64 + 1)
     }
 
-    /// §3.5: what the link will deliver until the target, less what is under way: so many may
+    /// §3.5: what the link will deliver until the target, less what is under way: this many may
     /// leave.
     fn room(&self) -> u64 {
         let target = (self.tick + Self::TARGET_TICKS).min(TICKS - 1);

@@ -10,7 +10,7 @@ fn flow(spec: &str) -> Flow {
     Flow::new(&open, Some(Arc::new(served)), None).expect("a flow")
 }
 
-/// A window of so many packets, all of them on their way.
+/// A window of this many packets, all of them on their way.
 fn full(at: u64, cwnd: u32, flags: u32) -> Record {
     Record {
         delivered: at as u32,

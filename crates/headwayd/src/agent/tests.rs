@@ -1,3 +1,6 @@
+use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
+
 use headway_kernel::abi::Header;
 use headway_policy::Record;
 
@@ -218,7 +221,7 @@ fn how_many_learn_is_counted_as_they_come_and_go() {
 #[test]
 fn flows_that_begin_and_flows_that_are_renewed_leave_gradient_steps_to_the_thread() {
     let mut agent = agent("owl:online=true", 1);
-    let (thread, steps) = std::sync::mpsc::sync_channel(1);
+    let (thread, steps) = sync_channel(1);
     agent.gradients = Some(thread);
     begin(&mut agent, 1);
     for (first, spec) in [
@@ -238,7 +241,7 @@ fn flows_that_begin_and_flows_that_are_renewed_leave_gradient_steps_to_the_threa
 #[test]
 fn a_flow_without_the_thread_that_learns_says_so() {
     let mut agent = agent("owl:online=true", 1);
-    let (thread, steps) = std::sync::mpsc::sync_channel(1);
+    let (thread, steps) = sync_channel(1);
     agent.gradients = Some(thread);
     begin(&mut agent, 1);
     let said = |agent: &mut Agent<Program>| {
@@ -275,21 +278,41 @@ fn the_thread_takes_gradient_steps_and_gives_way_to_all_others() {
     assert!(learned(&agent));
     let read = |task: &std::path::Path, file| std::fs::read_to_string(task.join(file));
     let tasks = std::fs::read_dir("/proc/self/task").expect("threads");
-    let policies: Vec<i32> = tasks
-        .map(|task| task.expect("a thread").path())
-        .filter(|task| read(task, "comm").is_ok_and(|name| name.trim_end() == gradients::NAME))
-        // proc_pid_stat(5): the 41st, and the second ends with the last bracket.
-        .map(|task| read(&task, "stat").expect("it lives"))
-        .filter_map(|stat| {
-            stat.rsplit(')')
-                .next()?
-                .split_whitespace()
-                .nth(38)?
-                .parse()
-                .ok()
+    let policies: BTreeMap<String, i32> = tasks
+        .filter_map(|task| {
+            let task = task.expect("a thread").path();
+            let name = read(&task, "comm").ok()?.trim_end().to_owned();
+            // proc_pid_stat(5): the 41st, and the second ends with the last bracket.
+            let stat = read(&task, "stat").ok()?;
+            let policy = stat.rsplit(')').next()?.split_whitespace().nth(38)?;
+            Some((name, policy.parse().ok()?))
         })
         .collect();
-    assert_eq!(policies, [libc::SCHED_IDLE]);
+    assert_eq!(policies[gradients::NAME], libc::SCHED_IDLE);
+    assert_eq!(policies[gradients::CARRIER], libc::SCHED_OTHER);
+}
+
+/// Else it may hold malloc's lock while it waits for a processor. The second flow has ended.
+#[test]
+fn the_thread_that_gives_way_to_all_others_allocates_and_frees_nothing() {
+    let mut agent = agent("owl:online=true", 2);
+    let (thread, steps) = sync_channel(2);
+    agent.gradients = Some(thread);
+    for number in 1..=2 {
+        begin(&mut agent, number);
+        agent.flows[0].change(number as u16, |flow| flow::tests::teach_from(flow, 1));
+    }
+    end(&mut agent, 2);
+    let (to_idle, given) = sync_channel(2);
+    (steps.try_iter()).for_each(|step| to_idle.try_send(step).expect("room"));
+    drop(to_idle);
+    let (back, taken) = sync_channel(2);
+    let cost = allocation_counter::measure(|| gradients::take(&given, &back));
+    assert_eq!((cost.count_total, cost.count_current), (0, 0));
+    taken.try_iter().for_each(Step::give_back);
+    agent.flows[0].change(1, |flow| flow::tests::teach_from(flow, 3001));
+    let flow = agent.flows[0].get(1).expect("it is there");
+    assert_eq!(flow.experience(), 1);
 }
 
 /// A flow that resumes what was learned and diverges would begin with it again, at each start: it

@@ -6,9 +6,10 @@ use headway_kernel::Datapath;
 use headway_kernel::abi::CounterValues;
 use headway_policy::schemes::PolicySpec;
 use headwayd::Controller;
-use headwayd::agent::{Agent, AgentOptions, Policies, Store};
+use headwayd::agent::{Agent, AgentOptions};
 
-use crate::host::{CUBIC, Case, Fault, HOLDS, Program, World, at, plain, status};
+use crate::host::{CUBIC, Case, Fault, HOLDS, World, agent, at, plain, status};
+use crate::program::Program;
 use crate::seen::State;
 
 const POLICIES: [(Controller, &str); 4] = [
@@ -238,22 +239,10 @@ fn flows_that_came_and_went_meanwhile_are_told_apart() {
     let kernel = headway_kernel::FakeKernel::with_slots(1 << 10, 2);
     let spec = PolicySpec::read("aurora").expect("a policy");
     let spec = spec.agent().cloned().expect("an agent");
-    let agent = || {
-        let policies = Policies::read(["aurora"]).expect("a policy");
-        let mut program = Program {
-            controller: Controller::Rate,
-            kernel: kernel.clone(),
-        };
-        policies
-            .configure(&mut program, AgentOptions::default())
-            .expect("limits in their ranges");
-        let programs = vec![(program, Some(policies))];
-        let (store, options) = (Store::default(), AgentOptions::default());
-        Agent::new(programs, None, store, options, 64, kernel.now())
-    };
+    let agent = || agent(&Case::of("aurora"), &kernel, kernel.now());
     let serve = |agent: &mut Agent<Program>| {
         while let Some(message) = kernel.next_message() {
-            agent.on_message(0, &message);
+            agent.on_message(&message);
         }
         agent.on_timers(kernel.now());
     };

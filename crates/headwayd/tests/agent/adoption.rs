@@ -92,6 +92,17 @@ fn a_flow_comes_back_to_an_agent_that_is_late() {
     }
 }
 
+/// The next agent is a shadow.
+fn in_shadow(case: &Case) -> Case {
+    Case {
+        options: AgentOptions {
+            is_shadow: true,
+            ..AgentOptions::default()
+        },
+        ..case.clone()
+    }
+}
+
 /// Cubic controls every flow under `--shadow`, also those that a policy had before. The policy has
 /// them again as soon as the next agent is no shadow.
 #[test]
@@ -102,16 +113,9 @@ fn a_shadow_takes_over_flows_that_a_policy_had() {
             seconds: 40,
             ..Case::of(policy)
         };
-        let shadow = Case {
-            options: AgentOptions {
-                is_shadow: true,
-                ..AgentOptions::default()
-            },
-            ..normal.clone()
-        };
         let mut world = World::new(&normal);
         world.run_until(at(6000));
-        world.restart(&shadow);
+        world.restart(&in_shadow(&normal));
         world.run_until(at(6500));
         let guard = world.status()["flows"][0]["guard"].clone();
         assert_eq!(guard, "cubic", "{controller:?}");
@@ -188,19 +192,12 @@ fn a_shadow_sends_no_flow_of_cubic_into_slow_start_again() {
             fault: Fault::Killed(at(0)),
             ..Case::of(policy)
         };
-        let shadow = Case {
-            options: AgentOptions {
-                is_shadow: true,
-                ..AgentOptions::default()
-            },
-            ..normal.clone()
-        };
         let mut world = World::new(&normal);
         world.kernel.set_served_until(at(0));
         world.run_until(at(1500));
         let window = |world: &World| world.seen().states[0].last().expect("a state").cwnd;
         let before = window(&world);
-        world.restart(&shadow);
+        world.restart(&in_shadow(&normal));
         world.run_until(at(1900));
         let flow = world.status()["flows"][0].clone();
         assert_eq!(flow["guard"], "cubic", "{controller:?}: {flow}");

@@ -1,6 +1,7 @@
 //! Serves flows: what they say comes in, what their policies decide goes out.
 
 mod class;
+mod described;
 mod flow;
 mod flows;
 pub(crate) mod gradients;
@@ -10,6 +11,7 @@ mod paths;
 mod policies;
 mod quality;
 mod range;
+mod reload;
 mod serve;
 mod shadow;
 mod shares;
@@ -41,7 +43,7 @@ use crate::error::{Error, Result};
 use crate::network::News;
 use flow::Flow;
 use flows::Flows;
-use learners::{Learners, Learning};
+use learners::Learners;
 use paths::Paths;
 use shares::Shares;
 use statistics::Statistics;
@@ -76,10 +78,6 @@ pub struct Agent<K> {
     saves: Time,
 }
 
-/// Flows that are given another policy, and flows that are told of, between two looks at the ring:
-/// either takes a millisecond or so, and an answer may take a hundred.
-const RENEWED_AT_ONCE: usize = 8;
-const TOLD_AT_ONCE: usize = 64;
 /// A turn usually takes a few milliseconds, and a sleep 50 ms. An agent that has not renewed this
 /// for this time is taken for gone: flows that begin are Cubic's until it has.
 const SERVES_FOR: Duration = Duration::from_millis(500);
@@ -440,80 +438,6 @@ impl<K: Kernel> Agent<K> {
         self.program.set_served_until(self.served_until);
     }
 
-    /// Takes other policies: flows that begin from now on have them. Those that there are have them
-    /// by [`Self::renew`]. If one of them cannot be used, nothing changes.
-    ///
-    /// # Errors
-    /// One line.
-    pub fn take_policies(&mut self, policies: Option<Policies>) -> Result<()> {
-        if let Some(policies) = &policies {
-            policies.check(self.program.controller(), self.options)?;
-            // New settings do not say that it is.
-            self.is_awake = false;
-            policies.configure(&mut self.program, self.options)?;
-        }
-        self.policies = policies;
-        Ok(())
-    }
-
-    /// Gives a few of the flows, from this slot on, the policies that there are now. Returns where
-    /// to go on.
-    pub fn renew(&mut self, from: u16) -> Option<u16> {
-        let (slots, next) = self.slots(from, RENEWED_AT_ONCE);
-        let policies = self.policies.as_ref()?;
-        // Who learns goes on, before others begin to.
-        let mut learning = Learning::default();
-        let learn = self.flows.iter().filter(|flow| flow.learns().is_some());
-        for flow in learn.filter(|flow| policies.of(flow.remote().ip()).is_learning()) {
-            learning.add(flow.user());
-        }
-        for slot in slots {
-            let Some(flow) = self.flows.get(slot) else {
-                continue;
-            };
-            let wanted = policies.of(flow.remote().ip());
-            let class = policies.class(flow.remote().ip());
-            let stays = flow.learns().is_some() && wanted.is_learning();
-            let served = match stays {
-                true => Some(Arc::clone(&wanted)),
-                false => {
-                    let wanted = Arc::clone(&wanted);
-                    let served = self.learners.admit(wanted, flow.user(), &learning);
-                    if served.as_ref().is_some_and(|s| s.is_learning()) {
-                        learning.add(flow.user());
-                    }
-                    served
-                }
-            };
-            let is_refused = is_refused(Some(&wanted), served.as_ref());
-            if is_refused && !flow.is_refused {
-                self.learners.count_refused(&wanted, served.as_deref());
-            }
-            // What it has goes on where there is nothing for it, or nobody goes on deciding.
-            let mut driver = None;
-            let mut started_from = None;
-            if let Some(served) = served {
-                started_from = self.store.version(&served, class);
-                let learned = self.store.learned(&served, class);
-                match flow.policy_of(served, learned) {
-                    Ok(next) => driver = next,
-                    Err(error) => {
-                        tracing::error!(flow = flow.number(), %error, "the flow goes on with the policy that it has");
-                    }
-                }
-            }
-            self.flows.change(slot, |flow| {
-                (flow.is_refused, flow.class) = (is_refused, class);
-                if let Some(driver) = driver {
-                    flow.take_policy(driver);
-                    flow.started_from = started_from;
-                    flow.step_elsewhere(self.gradients.as_ref());
-                }
-            });
-        }
-        next
-    }
-
     /// The slots of at most `most` flows, from this one on, and where those begin that follow.
     fn slots(&self, from: u16, most: usize) -> (Vec<u16>, Option<u16>) {
         let mut rest = self.flows.slots().skip_while(|slot| *slot < from);
@@ -566,49 +490,6 @@ impl<K: Kernel> Agent<K> {
         if let Some(shadow) = &mut self.shadow {
             shadow.finish();
         }
-    }
-
-    /// What happens, but for each flow: it takes the same time however many there are.
-    pub fn counters(&self, now: Time) -> serde_json::Value {
-        let name = self.program.name();
-        let mut controller = match &self.policies {
-            Some(policies) => policies.describe(name),
-            None => serde_json::json!({ "name": name }),
-        };
-        controller["program"] = self.program.version().into();
-        let (counted, flows) = (self.program.counters(), self.flows.count());
-        let mut counters = self.statistics.counters(&counted, flows);
-        counters["learners"] = self.flows.learning().all().into();
-        counters["shadow_dropped"] = self.shadow.as_ref().map_or(0, Shadow::dropped).into();
-        counters["delayed"] = self.shares.delayed().into();
-        counters["learners_refused"] = self.learners.refused().into();
-        serde_json::json!({
-            "schema": 1,
-            "version": env!("CARGO_PKG_VERSION"),
-            "uptime_s": now.since(self.begun).as_secs_f64(),
-            "shadow": self.shadow.is_some(),
-            "controllers": [controller],
-            "counters": counters,
-            "latency_us": self.statistics.latency(),
-        })
-    }
-
-    /// What happens, but for the flows: for `headwayd status`.
-    pub fn summary(&self, now: Time) -> serde_json::Value {
-        let mut summary = self.counters(now);
-        summary["network"] = self.paths.describe().into();
-        summary
-    }
-
-    /// What is said of some of the flows, from this slot on, and where to go on.
-    pub fn page(&self, from: u16, now: Time) -> (Vec<serde_json::Value>, Option<u16>) {
-        let (slots, next) = self.slots(from, TOLD_AT_ONCE);
-        let flows = slots.into_iter().filter_map(|slot| {
-            let mut said = self.flows.get(slot)?.describe(self.program.name(), now);
-            said["program"] = self.program.version().into();
-            Some(said)
-        });
-        (flows.collect(), next)
     }
 }
 

@@ -5,6 +5,8 @@ use headway_kernel::FakeKernel;
 use headway_kernel::abi::Header;
 use headway_policy::Record;
 
+use super::described::TOLD_AT_ONCE;
+use super::reload::RENEWED_AT_ONCE;
 use super::*;
 use program::Program;
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import tables
-from datapath.judge import DECISIONS_A_SECOND, PATHS, RULE, base_ns, own_ns, run_ns
+from datapath.judge import DECISIONS_A_SECOND, PATHS, RULE, base_of, own_ns, run_ns
 from datapath.many import BATCHES
 from datapath.others import MOST, TRIES
 from datapath.place import INITIAL_CWND
@@ -276,7 +276,7 @@ def _cost(figures: Figures, path: str) -> list[Table]:
 def _hooks(figures: Figures) -> Table:
     rows = []
     for row in figures["hooks"]:
-        base = base_ns(figures, row)
+        base, own = base_of(figures, row), own_ns(figures, row)
         programs = ", ".join(f"{n.partition('_')[2]} {ns:.0f}" for n, ns in row["programs"].items())
         rows.append(
             [
@@ -284,8 +284,9 @@ def _hooks(figures: Figures) -> Table:
                 row["path"],
                 f"{row['ns_an_ack']:.0f}",
                 f"{row['counting_ns']:.0f}",
-                _optional(base, "{:.0f}"),
-                f"{own_ns(figures, row):.0f}",
+                _optional(base and run_ns(base), "{:.0f}"),
+                f"{own['median']:.0f}",
+                f"{own['ci95'][0]:.0f} .. {own['ci95'][1]:.0f}" if own["ci95"] and base is not row else "",
                 f"{run_ns(row):.0f}",
                 f"{row['acks_a_second']:,.0f}",
                 f"{row['reports_a_second']:,.0f}",
@@ -293,7 +294,7 @@ def _hooks(figures: Figures) -> Table:
                 programs,
             ]
         )
-    columns = ["", "path", "ns an ACK", "counting", "base controller", "Headway's", "both", "ACKs a second"]
+    columns = ["", "path", "ns an ACK", "counting", "base controller", "Headway's", "95%", "both", "ACKs a second"]
     columns += ["records", "woke the agent", "ns a run of each"]
     return Table("", columns, rows)
 

@@ -111,6 +111,10 @@ def test_headways_part_is_that_of_each_round_with_its_interval():
             [hook("no-agent", 100.0), hook("still", 200.0, reports_a_second=90.0)],
             "records of 90% of the acknowledgements",
         ),
+        (
+            [hook("no-agent", 100.0), hook("still", 200.0, reports_a_second=130.0, acks_a_second=130.0)],
+            "1.30 times the base controller's acknowledgements, so caches differ",
+        ),
     ],
 )
 def test_void_is_what_does_not_decide_with_a_record_each(rows, why):
@@ -123,15 +127,17 @@ def test_the_page_names_commit_and_abi_of_each_stage():
         "cost": {"version": "abc1234", "abi": 8},
         "hooks": {"version": "def5678", "abi": 9},
         "flows": {"version": "abc1234", "abi": 8},
+        "latency": {"version": "def5678", "abi": 9, "programs": "0123abcd"},
     }
-    said = page.versions({"made": made})
-    assert "- cost, flows: abc1234, ABI 8\n- hooks: def5678, ABI 9\n" in said
-    assert "of an older ABI" in said
+    said = page.versions({"made": made}, "4567cdef")
+    assert "- cost, flows: abc1234, ABI 8, programs older\n- hooks: def5678, ABI 9, programs older\n" in said
+    assert "- latency: def5678, ABI 9, programs 0123abcd\n" in said
+    assert "today's programs is 4567cdef" in said
 
 
 def test_the_published_page_names_an_abi_and_todays_targets():
     text = kernel.PAGE.read_text()
-    known = set(map(int, re.findall(r"^- .*, ABI (\d+)$", text, re.MULTILINE)))
+    known = set(map(int, re.findall(r"^- .*, ABI (\d+)\b", text, re.MULTILINE)))
     assert known
     assert known <= {*range(1, kernel.abi() + 1)}
     rows = [line for line in text.splitlines() if line.startswith("| CPU a GB over")]

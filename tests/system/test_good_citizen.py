@@ -25,6 +25,10 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 
 GROW = 6
 """Owl's choice of ten packets more."""
+SLOWLY = {"rtt": SLOW_RTT, "late_s": SLOW_RTT / 8, "judges_time": False, "sysctls": NO_PROBES}
+"""How flows are played whose packets are counted: a busy machine changes no count."""
+TRIES = 20
+"""Flows that are played until one was in time."""
 NO_SSTHRESH = Path("/proc/sys/net/ipv4/tcp_no_ssthresh_metrics_save")
 """With 1 a connection does not begin with its route's ssthresh."""
 
@@ -60,36 +64,53 @@ def of_the_policy(agent, flow):
     return flow.flight()
 
 
+def begin_now(flow):
+    """Only from now on does it matter whether the flow is played in time."""
+    flow.since, flow.late_in_all = time.monotonic(), 0.0
+
+
+def in_time(agent, controller, play, **options):
+    """What `play` returns of the first flow that is played in time and kept by its policy.
+
+    An agent that a busy machine keeps waiting loses its flow to Cubic, rightly, and a test that it
+    keeps waiting lets timers of the flow end: then another flow is tried.
+    """
+    for _ in range(TRIES):
+        with Flow(controller, **options, **SLOWLY) as flow:
+            found = play(flow)
+            if not (flow.is_late or agent.status()["flows"][0]["guard_trips"]):
+                return found
+    raise AssertionError(f"none of {TRIES} flows was played in time and kept by the policy")
+
+
 def marked(agent, controller, of):
     """What `of` says of a flow before and after marks.
 
-    It asks before marks, after the first, in the next round trip, and after the flow's marks. An
-    agent that a busy machine keeps waiting loses its flow to Cubic, rightly, and a test that it
-    keeps waiting lets timers of the flow end: then another flow is tried.
+    It asks before marks, after the first, in the next round trip, and after the flow's marks.
     """
-    slowly = {"rtt": SLOW_RTT, "late_s": SLOW_RTT / 8, "judges_time": False, "sysctls": NO_PROBES}
-    for _ in range(20):
-        with Flow(controller, ecn=True, **slowly) as flow:
-            if controller == "headway_owl":
-                # Its policy decides from the end of slow start on, which a mark brings.
-                flow.write(10)
-                flow.ack(flow.flight(), ece=True)
-            flight = of_the_policy(agent, flow)
-            flow.since, flow.late_in_all = time.monotonic(), 0.0
-            found = [of(flow)]
-            flow.ack(flight, ece=True)
-            state = flow.info().state
-            found.append(of(flow))
-            # The receiver repeats the mark until CWR arrives.
-            flight = flow.flight()
-            flow.ack(flight[:1])
-            found.append(of(flow))
-            flow.ack(flight[1:], ece=True)
-            found.append(of(flow))
-            if not (flow.is_late or agent.status()["flows"][0]["guard_trips"]):
-                assert state == CWR
-                return found
-    raise AssertionError("none of 20 flows was played in time and kept by the policy")
+
+    def play(flow):
+        if controller == "headway_owl":
+            # Its policy decides from the end of slow start on, which a mark brings.
+            flow.write(10)
+            flow.ack(flow.flight(), ece=True)
+        flight = of_the_policy(agent, flow)
+        begin_now(flow)
+        found = [of(flow)]
+        flow.ack(flight, ece=True)
+        state = flow.info().state
+        found.append(of(flow))
+        # The receiver repeats the mark until CWR arrives.
+        flight = flow.flight()
+        flow.ack(flight[:1])
+        found.append(of(flow))
+        flow.ack(flight[1:], ece=True)
+        found.append(of(flow))
+        return state, found
+
+    state, found = in_time(agent, controller, play, ecn=True)
+    assert state == CWR
+    return found
 
 
 def test_a_window_answers_marks_once_a_round_trip(tmp_path):
@@ -100,29 +121,26 @@ def test_a_window_answers_marks_once_a_round_trip(tmp_path):
 
 def test_rax_answers_marks_although_its_answers_are_windows():
     """Those that it gave before the mark do not raise the window again."""
-    slowly = {"rtt": SLOW_RTT, "late_s": SLOW_RTT / 8, "judges_time": False, "sysctls": NO_PROBES}
+
+    def play(flow):
+        flight = of_the_policy(agent, flow)
+        for _ in range(40):
+            if flow.info().cwnd >= 20:
+                break
+            flow.ack(flight)
+            flight = flow.flight()
+        begin_now(flow)
+        before, after = flow.info().cwnd, []
+        for packet in flight[:3]:
+            decided = agent.status()["flows"][0]["decisions"]
+            flow.ack([packet], ece=True)
+            after.append(flow.info().cwnd)
+            # Its answer is there at the next acknowledgement.
+            seen(agent, lambda one, decided=decided: one["decisions"] > decided)
+        return before, after
+
     with daemon.Daemon("--policy", "rax-pretrained", "--loopback") as agent:
-        for _ in range(20):
-            with Flow("headway_window", ecn=True, **slowly) as flow:
-                flight = of_the_policy(agent, flow)
-                for _ in range(40):
-                    if flow.info().cwnd >= 20:
-                        break
-                    flow.ack(flight)
-                    flight = flow.flight()
-                flow.since, flow.late_in_all = time.monotonic(), 0.0
-                before = flow.info().cwnd
-                after = []
-                for packet in flight[:3]:
-                    decided = agent.status()["flows"][0]["decisions"]
-                    flow.ack([packet], ece=True)
-                    after.append(flow.info().cwnd)
-                    # Its answer is there at the next acknowledgement.
-                    seen(agent, lambda one, decided=decided: one["decisions"] > decided)
-                if not (flow.is_late or agent.status()["flows"][0]["guard_trips"]):
-                    break
-        else:
-            raise AssertionError("none of 20 flows was played in time and kept by the policy")
+        before, after = in_time(agent, "headway_window", play, ecn=True)
     assert before >= 20
     assert max(after) <= reduced(before) + 2
 
@@ -218,25 +236,23 @@ def test_a_window_that_is_not_used_does_not_grow(tmp_path):
 
 def test_a_window_leaves_over_a_round_trip_after_an_idle_period(tmp_path):
     """As BBR does it. Before that it leaves at once."""
-    slowly = {"rtt": SLOW_RTT, "late_s": SLOW_RTT / 8, "judges_time": False, "sysctls": NO_PROBES}
+
+    def play(flow):
+        cwnd = flow.info().cwnd
+        at_once, in_all = [], []
+        begin_now(flow)
+        # One RTO and a half, and then a pause that is shorter than one.
+        for pause in (0, 1.5, 0.1):
+            flow.wait(time.monotonic() + pause * flow.info().rto_ms / 1000)
+            at_once.append(len(flow.write(cwnd)))
+            flight = flow.flight()
+            in_all.append(len(flight))
+            flow.ack(flight)
+            seen(agent, lambda one: one["decisions"] > 0)
+        return cwnd, at_once, in_all
+
     with serving(tmp_path / "model", "headway_window", HOLD) as agent:
-        for _ in range(20):
-            with Flow("headway_window", **slowly) as flow:
-                cwnd = flow.info().cwnd
-                at_once, in_all = [], []
-                flow.since, flow.late_in_all = time.monotonic(), 0.0
-                # One RTO and a half, and then a pause that is shorter than one.
-                for pause in (0, 1.5, 0.1):
-                    flow.wait(time.monotonic() + pause * flow.info().rto_ms / 1000)
-                    at_once.append(len(flow.write(cwnd)))
-                    flight = flow.flight()
-                    in_all.append(len(flight))
-                    flow.ack(flight)
-                    seen(agent, lambda one: one["decisions"] > 0)
-                if not (flow.is_late or agent.status()["flows"][0]["guard_trips"]):
-                    break
-        else:
-            raise AssertionError("none of 20 flows was played in time and kept by the policy")
+        cwnd, at_once, in_all = in_time(agent, "headway_window", play)
     assert in_all == [cwnd] * 3
     assert at_once[0] == at_once[2] == cwnd
     assert at_once[1] <= cwnd / 2

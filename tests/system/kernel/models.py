@@ -78,6 +78,13 @@ def tuners() -> dict[str, Any]:
     return owls | {"beneath": {"kind": "scheme", "name": "bbr"}, "action": action}
 
 
+def beyond() -> dict[str, Any]:
+    """Owl's eyes and hands, but that its largest step is to a window that no policy may have."""
+    owls: dict[str, Any] = model_folder.load("owl-v1").card["agent"]
+    choices = [*owls["action"]["choices"][:-1], 200_000.0]
+    return owls | {"action": owls["action"] | {"choices": choices}}
+
+
 def write_policy(folder: Path, controller: str) -> None:
     """A policy for it that is good."""
     put_model(folder, "aurora-v2" if controller == "headway_rate" else "owl-v1")

@@ -35,7 +35,7 @@ NO_SSTHRESH = Path("/proc/sys/net/ipv4/tcp_no_ssthresh_metrics_save")
 
 
 @contextmanager
-def serving(folder, controller, action):
+def serving(folder, controller, action, *more):
     """An agent whose policy always takes the action; of rates it keeps what it finds."""
     folder.mkdir(exist_ok=True)
     if controller == "headway_rate":
@@ -43,7 +43,7 @@ def serving(folder, controller, action):
     else:
         write_model(folder, *always(action), tuners() if controller == "headway_bbr" else None)
     options = ("--policy", f"learned:model={folder}", "--controllers", controller, "--loopback")
-    with daemon.Daemon(*options) as agent:
+    with daemon.Daemon(*options, *more) as agent:
         yield agent
 
 

@@ -104,6 +104,8 @@ class Flow:
     sysctls: dict[str, int] = field(default_factory=dict)
     initial_cwnd: int = 10
     """The route's."""
+    rto_min_ms: int = 200
+    """The route's: a longer one keeps the retransmission timer out of a script."""
     late_s: float = 0.002
     """A run that is later than that says nothing: the machine was busy. Where `judges_time` is
     false, the sum of all delays counts: several short ones spread a flight as one long one does."""
@@ -124,7 +126,8 @@ class Flow:
 
     def __enter__(self) -> Self:
         ecn = ACCURATE if self.accurate else int(self.ecn)
-        self.tun, self.socket = place.make({"tcp_ecn": ecn, **self.sysctls}, self.initial_cwnd)
+        route = f"initcwnd {self.initial_cwnd} rto_min {self.rto_min_ms}ms"
+        self.tun, self.socket = place.make({"tcp_ecn": ecn, **self.sysctls}, route)
         self.news: list[Packet] = []
         self.received: set[int] = set()
         self.next = 0

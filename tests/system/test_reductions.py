@@ -174,3 +174,26 @@ def test_a_rate_begins_with_what_a_reduction_leads_to():
         info = flow.info()
         assert info.state == RECOVERY
         assert pacing_rate(flow) == pytest.approx(brought(info.ssthresh, flow), rel=0.05)
+
+
+@pytest.mark.usefixtures("_remembering")
+def test_a_policy_in_the_kernel_remembers_nothing_of_a_socket_that_comes_again():
+    with Flow("headway_rate", **SLOWLY | UNTIMED) as flow:
+
+        def acknowledged(packets):
+            flow.write(packets)
+            flow.ack(flow.flight())
+
+        acknowledged(10)
+        begun = pacing_rate(flow)
+        for _ in range(6):
+            acknowledged(10)
+        # It does remember: its rate has fallen.
+        assert pacing_rate(flow) < begun / 2
+        choose(flow, "cubic")
+        acknowledged(10)
+        cwnd = flow.info().cwnd
+        choose(flow, "headway_rate")
+        flow.write(10)
+        flow.ack(flow.flight()[:1])
+        assert pacing_rate(flow) == pytest.approx(brought(cwnd, flow), rel=0.05)

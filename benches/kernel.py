@@ -6,6 +6,7 @@ docs/kernel-performance.md
 """
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -133,7 +134,7 @@ def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
     figures.setdefault("made", {})
     for stage in progress.stages():
         figures[stage] = measured[stage]()
-        figures["made"][stage] = {"version": figures["machine"]["version"], "abi": abi()}
+        figures["made"][stage] = {"version": figures["machine"]["version"], "abi": abi(), "programs": programs()}
         figures["targets"] = judge.targets(figures)
         # What was measured stays, whatever becomes of the rest.
         KEPT.write_text(json.dumps(figures, indent=1) + "\n")
@@ -146,6 +147,14 @@ def abi() -> int:
     if not found:
         raise RuntimeError(f"{ABI.relative_to(ROOT)} does not define HEADWAY_VERSION")
     return int(found[1])
+
+
+def programs() -> str:
+    """The first digits of the SHA-256 of all programs of the kernel, which change within an ABI."""
+    digest = hashlib.sha256()
+    for program in sorted((ABI.parent / "objects").glob("*.bpf.o")):
+        digest.update(program.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def many_flows() -> Path:
@@ -204,7 +213,7 @@ def main() -> int:
     else:
         page.show(figures)
     if args.publish:
-        PAGE.write_text(page.markdown(figures))
+        PAGE.write_text(page.markdown(figures, programs()))
         print(f"bench: wrote {PAGE.relative_to(ROOT)}", file=sys.stderr)
     return 0
 

@@ -90,7 +90,7 @@ EXIT_CODES = """
 A signal costs nothing that has finished: it is written, and one line says where it is. The same
 command goes on from there where `bench`, `gap`, `reproduce`, `train`, `try` or `traces fetch` was
 interrupted.
-`distill` and `train rax-v2` make their folder whole or not at all, and begin again.
+`distill` and `train rax-v3` make their folder whole or not at all, and begin again.
 `bench` writes its runs before it computes anything of them. A signal ends its statistics and its
 report at once: `bench.json` has no `results` then. What finds no room in `--out` is written among the
 temporary files (`TMPDIR`), and one line says where.

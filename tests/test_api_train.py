@@ -234,7 +234,7 @@ def test_if_progress_raises_the_error_is_the_callers_own(tmp_path):
         ({"seed": True}, "seed True: must be a whole number"),
         ({"seeds": [1, 1]}, "seeds [1, 1]: at most 100 seeds, each of them once"),
         ({"seeds": []}, "seeds []: at most 100 seeds"),
-        ({"system": "rax-v2", "ray": "auto"}, "rax-v2 is trained on this machine"),
+        ({"system": "rax-v3", "ray": "auto"}, "rax-v3 is trained on this machine"),
     ],
 )
 def test_a_wrong_argument_is_one_line_and_makes_no_folder(tmp_path, wrong, says):
@@ -261,22 +261,22 @@ def test_the_online_learner_needs_no_pytorch(monkeypatch, tmp_path):
     monkeypatch.setattr("headway.train.online.TRAINING_FLOWS", ("rax-1",))
     monkeypatch.setattr("headway.train.online.FLOW_S", 1.0)
     monkeypatch.setattr("headway.train.online.EVALUATED", 1)
-    found = headway.train("rax-v2", seed=21, out=tmp_path)
-    assert found.models == [tmp_path / "rax-v2"]
-    assert found.schemes == [f"rax-pretrained:model={tmp_path / 'rax-v2'}"]
+    found = headway.train("rax-v3", seed=21, out=tmp_path)
+    assert found.models == [tmp_path / "rax-v3"]
+    assert found.schemes == [f"rax-pretrained:model={tmp_path / 'rax-v3'}"]
     assert len(found.log()) == len(found.validation()) == 0
     assert str(found.log()).startswith("system")
-    assert load_learner(tmp_path / "rax-v2").card["training"]["seeds"] == [21]
+    assert load_learner(tmp_path / "rax-v3").card["training"]["seeds"] == [21]
 
 
 def test_a_learner_is_trained_with_several_seeds_and_the_same_call_keeps_what_is_there(monkeypatch, tmp_path):
     monkeypatch.setattr("headway.train.online.TRAINING_FLOWS", ("rax-1", "low-bdp"))
     monkeypatch.setattr("headway.train.online.FLOW_S", 1.0)
     monkeypatch.setattr("headway.train.online.EVALUATED", 1)
-    first = headway.train("rax-v2", seeds=[1], out=tmp_path)
+    first = headway.train("rax-v3", seeds=[1], out=tmp_path)
     before = first.models[0].stat().st_mtime_ns
-    found = headway.train("rax-v2", seeds=[1, 2], out=tmp_path)
-    assert found.models == [tmp_path / f"rax-v2-seed-{seed}" / "rax-v2" for seed in (1, 2)]
+    found = headway.train("rax-v3", seeds=[1, 2], out=tmp_path)
+    assert found.models == [tmp_path / f"rax-v3-seed-{seed}" / "rax-v3" for seed in (1, 2)]
     assert found.models[0].stat().st_mtime_ns == before
     learners = [load_learner(folder) for folder in found.models]
     ids = [one.id for one in learners]

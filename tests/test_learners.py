@@ -14,7 +14,7 @@ from headway._native import UsageError, canonical_scheme, check_scheme, learn
 from headway.models.learner import LEARNER, load_learner, shipped_learners, write_learner
 from headway.train import online
 
-SHIPPED = Path("models") / "rax-v2"
+SHIPPED = Path("models") / "rax-v3"
 CARD = {"name": "mine", "version": 1, "description": "of a test", "scheme": "rax", "training": {"scenarios": {}}}
 
 
@@ -65,16 +65,16 @@ def test_an_evaluation_that_fails_costs_nothing_that_was_learned(tmp_path, monke
     monkeypatch.setattr(online, "TRAINING_FLOWS", ("rax-1",))
     monkeypatch.setattr(online, "FLOW_S", 5.0)
     said = []
-    online.train(tmp_path / "rax-v2", 1, said.append)
+    online.train(tmp_path / "rax-v3", 1, said.append)
     assert said[-1].startswith("warning: the learner is written without an evaluation: ")
-    learner = load_learner(tmp_path / "rax-v2")
+    learner = load_learner(tmp_path / "rax-v3")
     assert learner.updates > 0
     assert not learner.card.get("evaluation")
     assert learner.card["training"]["lessons"] == ["rax-1"]
 
 
 def test_a_folder_that_was_changed_is_refused_in_one_line(tmp_path):
-    folder = tmp_path / "rax-v2"
+    folder = tmp_path / "rax-v3"
     shutil.copytree(SHIPPED, folder)
     whole = (folder / LEARNER).read_bytes()
     (folder / LEARNER).write_bytes(whole[:5000])
@@ -87,14 +87,14 @@ def test_a_folder_that_was_changed_is_refused_in_one_line(tmp_path):
 
 def test_the_shipped_learner_is_listed_shown_and_checked(run):
     (learner,) = shipped_learners()
-    assert (learner.title, learner.card["training"]["lessons"]) == ("rax-v2", list(online.TRAINING_FLOWS))
+    assert (learner.title, learner.card["training"]["lessons"]) == ("rax-v3", list(online.TRAINING_FLOWS))
     assert learner.card["training"]["command"].startswith(f"headway train {online.SYSTEM} --seed ")
     listed = {row["name"]: row for row in json.loads(run("models", "--json").stdout)}
-    assert listed["rax-v2"]["id"] == learner.id
-    shown = json.loads(run("models", "show", "rax-v2", "--json").stdout)
+    assert listed["rax-v3"]["id"] == learner.id
+    shown = json.loads(run("models", "show", "rax-v3", "--json").stdout)
     assert shown["learner_sha256"][:12] == learner.id.partition("@")[2]
-    assert run("models", "check", "rax-v2").stdout == f"{learner.id}: sound; {learner.updates} gradients applied\n"
-    done = run("models", "export", "rax-v2", "--onnx", "x.onnx")
+    assert run("models", "check", "rax-v3").stdout == f"{learner.id}: sound; {learner.updates} gradients applied\n"
+    done = run("models", "export", "rax-v3", "--onnx", "x.onnx")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "a learner, which has no ONNX" in done.stderr
 
@@ -105,10 +105,10 @@ def test_a_learner_is_made_by_one_command(run, tmp_path, monkeypatch):
     monkeypatch.setattr(online, "FLOW_S", 1.0)
     monkeypatch.setattr(online, "EVALUATED", 1)
     said = []
-    first = online.train(tmp_path / "a" / "rax-v2", 2, said.append)
+    first = online.train(tmp_path / "a" / "rax-v3", 2, said.append)
     assert len(said) == len(online.TRAINING_FLOWS) + len(set(online.TRAINING_FLOWS))
-    assert online.train(tmp_path / "b" / "rax-v2", 2, said.append) == first
-    learner = load_learner(tmp_path / "a" / "rax-v2")
+    assert online.train(tmp_path / "b" / "rax-v3", 2, said.append) == first
+    learner = load_learner(tmp_path / "a" / "rax-v3")
     assert learner is not None
     assert set(learner.card["evaluation"]) == set(online.TRAINING_FLOWS)
-    assert "rax-v2" in run("train", "--help").stdout
+    assert "rax-v3" in run("train", "--help").stdout

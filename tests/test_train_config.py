@@ -273,7 +273,7 @@ def test_the_systems_are_listed_and_shown_as_they_are_written(tmp_path):
         return done.stdout
 
     listed = json.loads(said("--list", "--json"))
-    assert {row["name"] for row in listed} == {*config.systems(), "rax-v2"}
+    assert {row["name"] for row in listed} == {*config.systems(), "rax-v3"}
     assert all(row["description"] for row in listed)
     assert "owl-v1" in said("--list")
     shown = said("--show", "owl-v1")
@@ -287,7 +287,7 @@ def test_the_systems_are_listed_and_shown_as_they_are_written(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [([], "SYSTEM is missing; headway train --list"), (["--show", "rax-v2"], "has no configuration")],
+    [([], "SYSTEM is missing; headway train --list"), (["--show", "rax-v3"], "has no configuration")],
 )
 def test_a_train_command_without_a_configuration_says_so(arguments, says):
     assert says in str(CliRunner().invoke(app, ["train", *arguments]).exception)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from datapath import others, place
 from datapath.agent import Agent, steered
 from datapath.progress import Progress
-from datapath.spread import ratio
+from datapath.spread import of_rounds
 from datapath.variants import Variant
 
 COMPARED = ("mbps", "cpu_s_per_gb", "process_cpu_s_per_gb")
@@ -134,7 +134,7 @@ def _compared(rows: dict[str, list[dict[str, Any]]], over: dict[str, str]) -> di
         }
         for key in COMPARED:
             pairs = zip(of_name, rows[over[name]], strict=True)
-            found[name][f"{key}_ratio"] = ratio([row[key] / base[key] for row, base in pairs])
+            found[name][f"{key}_ratio"] = of_rounds([row[key] / base[key] for row, base in pairs])
     return found
 
 

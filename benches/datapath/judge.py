@@ -1,7 +1,9 @@
 """What was to be reached, beside what is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from datapath import spread
 
 Figures = dict[str, Any]
 
@@ -11,7 +13,7 @@ target within it, it says so: another measurement may decide otherwise. Of hooks
 target: what all programs take for an acknowledgement, less the counting itself and less what the same program takes
 without an agent (Cubic's own functions, and how it is entered). The sum of both parts is in brackets. Cubic's
 functions are called less often where a policy has the flow, so Headway's part is at least as long. It is the
-difference of two medians, and has no interval.
+median over the rounds of the difference within a round, with the same bootstrap's interval.
 """
 PATHS = {"tso": "packets as TSO makes them", "mtu": "packets of 1500 bytes"}
 """The unshaped paths, by what crosses them."""
@@ -26,6 +28,8 @@ LATEST = 1.05
 """So much longer than its clock says may pass between decisions of a flow."""
 LEAST_TOLD = 0.95
 """This share of acknowledgements has to leave a record: the target is of those with one each."""
+MOST_RATE = 1.25
+"""A row is compared with its base only if the rates of their acknowledgements differ by no more."""
 DECISIONS_A_SECOND = 100_000
 """Of 1,000 flows that decide every 10 ms."""
 
@@ -66,10 +70,7 @@ def _of_cost(figures: Figures) -> Iterator[Figures]:
                 void = "the guard gave the flow to Cubic"
             over = known[variant["over"]]["title"].removeprefix("the kernel's ")
             for what, key, sense, limit in COST:
-                note = ""
-                if of_name[key]["ci95"]:
-                    low, high = of_name[key]["ci95"]
-                    note = f"{low:.2f} .. {high:.2f}" + (": the target is within" if low < limit < high else "")
+                note = _interval(of_name[key]["ci95"], limit, "{:.2f}")
                 title = f"{what} over {over}'s: {variant['title']}, {PATHS[path]}"
                 yield _target(title, of_name[key]["median"], sense, limit, note, void)
 
@@ -79,11 +80,12 @@ def _of_hooks(figures: Figures) -> Iterator[Figures]:
         variant = figures["variants"][row["variant"]]
         title = f"{variant['title']}, {row['path']}"
         if variant["is_held"]:
-            base = base_ns(figures, row)
-            note = "" if base is None else f"{run_ns(row):.0f} with {base:.0f} of the base controller"
+            base, own = base_of(figures, row), own_ns(figures, row)
+            parts = [] if base is None else [f"{run_ns(row):.0f} with {run_ns(base):.0f} of the base controller"]
+            note = ", ".join(filter(None, [_interval(own["ci95"], MOST_OF_ACK_NS, "{:.0f}"), *parts]))
             yield _target(
                 f"Headway's ns of an ACK: {title}",
-                own_ns(figures, row),
+                own["median"],
                 "at most",
                 MOST_OF_ACK_NS,
                 note,
@@ -93,7 +95,16 @@ def _of_hooks(figures: Figures) -> Iterator[Figures]:
             yield _target(f"ns an ACK: {title}", run_ns(row), "at most", 2500, "Cubic's functions, guard and all")
 
 
-def _void_of_hook(variant: Figures, row: Figures, base: float | None) -> str:
+def _interval(ci95: Sequence[float] | None, limit: float, form: str) -> str:
+    """The interval as text, and whether the limit lies within it."""
+    if not ci95:
+        return ""
+    low, high = ci95
+    within = ": the target is within" if low < limit < high else ""
+    return f"{form.format(low)} .. {form.format(high)}{within}"
+
+
+def _void_of_hook(variant: Figures, row: Figures, base: Figures | None) -> str:
     """Why a row says nothing of an acknowledgement with a record, an action and the guard.
 
     It is "" where the row does say something.
@@ -107,7 +118,10 @@ def _void_of_hook(variant: Figures, row: Figures, base: float | None) -> str:
         return f"records of {told:.0%} of the acknowledgements"
     if base is None:
         return "the base controller was not measured"
-    return "the base controller alone took as long" if run_ns(row) <= base else ""
+    rate = row["acks_a_second"] / base["acks_a_second"]
+    if not 1 / MOST_RATE <= rate <= MOST_RATE:
+        return f"{rate:.2f} times the base controller's acknowledgements, so caches differ"
+    return "the base controller alone took as long" if run_ns(row) <= run_ns(base) else ""
 
 
 def _of_latency(figures: Figures) -> Iterator[Figures]:
@@ -139,21 +153,22 @@ def run_ns(row: Figures) -> float:
     return float(row["ns_an_ack"] - row["counting_ns"])
 
 
-def own_ns(figures: Figures, row: Figures) -> float:
+def own_ns(figures: Figures, row: Figures) -> Figures:
     """What a program takes an ACK beyond its counting, and beyond its work without an agent.
+
+    It is the median over rounds of the difference within a round, and the interval of that.
 
     Args:
         figures: All of them.
         row: One of those of the hooks.
     """
-    return run_ns(row) - (base_ns(figures, row) or 0.0)
+    base = base_of(figures, row)
+    bases = base["of_rounds"] if base else [0.0] * len(row["of_rounds"])
+    return spread.of_rounds([of_row - of_base for of_row, of_base in zip(row["of_rounds"], bases, strict=True)])
 
 
-def base_ns(figures: Figures, row: Figures) -> float | None:
-    """What the program takes an ACK without an agent, beyond its counting.
-
-    None where nobody measured it.
-    """
+def base_of(figures: Figures, row: Figures) -> Figures | None:
+    """The row of the same program without an agent, or None where nobody measured it."""
     name = figures["variants"][row["variant"]]["base"] or row["variant"]
     same = (r for r in figures["hooks"] if (r["path"], r["variant"]) == (row["path"], name))
-    return next(map(run_ns, same), None)
+    return next(same, None)

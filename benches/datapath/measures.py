@@ -36,6 +36,8 @@ def hook_times(progress: Progress, counted: dict[str, Variant], seconds: float) 
             "seconds": 0.5 * seconds,
             "disturbed": others.disturbed(rows),
             **{key: statistics.median(row[key] for row in rows) for key in rows[0] if key != "programs"},
+            # In the order of the rounds: what a variant and its base take in one round are compared.
+            "of_rounds": [row["ns_an_ack"] - row["counting_ns"] for row in rows],
             "programs": {
                 program: statistics.median(row["programs"][program] for row in rows if program in row["programs"])
                 for program in rows[-1]["programs"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import tables
-from datapath.judge import DECISIONS_A_SECOND, PATHS, RULE, base_ns, own_ns, run_ns
+from datapath.judge import DECISIONS_A_SECOND, PATHS, RULE, base_of, own_ns, run_ns
 from datapath.many import BATCHES
 from datapath.others import MOST, TRIES
 from datapath.place import INITIAL_CWND
@@ -30,8 +30,9 @@ The figures are of these commits, by stage:
 
 {stages}
 
-The ABI of programs and agent today is `HEADWAY_VERSION` in `crates/kernel/bpf/abi.h`. If that is a later one, the
-figures are of an older ABI, and what today's programs and agent cost was not measured.
+The digest of today's programs is {programs} (SHA-256 of `crates/kernel/bpf/objects/*.bpf.o`, when this page was
+written). Figures with another digest, or with none, are of older programs. The ABI of programs and agent today is
+`HEADWAY_VERSION` in `crates/kernel/bpf/abi.h`.
 """
 COST = """\
 One flow of iperf3 between two namespaces over an unshaped veth pair: {rounds} rounds, {seconds:g} s each
@@ -212,9 +213,14 @@ def show(figures: Figures) -> None:
     console.print(f"not met: {'; '.join(others)}" if others else "every target is met")
 
 
-def markdown(figures: Figures) -> str:
-    """The page."""
-    text = HEAD + about(figures) + "\n\n" + versions(figures)
+def markdown(figures: Figures, programs: str) -> str:
+    """The page.
+
+    Args:
+        figures: All of them.
+        programs: The digest of today's programs.
+    """
+    text = HEAD + about(figures) + "\n\n" + versions(figures, programs)
     if figures["quick"]:
         text += "\nA run of `--quick`: it says that all of this can be measured, and no more.\n"
     for heading, (words, parts) in every(figures).items():
@@ -231,16 +237,23 @@ def about(figures: Figures) -> str:
     return tables.about(figures)[:-1] + f"; Linux {figures['machine']['kernel']}."
 
 
-def versions(figures: Figures) -> str:
+def versions(figures: Figures, programs: str) -> str:
     """Of which commit the figures of each part are.
 
-    It also names the ABI that its programs and its agent had.
+    It also names the ABI that its programs and its agent had, and the programs' digest.
+
+    Args:
+        figures: All of them.
+        programs: The digest of today's programs.
     """
-    of: dict[tuple[str, int], list[str]] = {}
+    of: dict[tuple[str, int, str], list[str]] = {}
     for stage, made in figures["made"].items():
-        of.setdefault((made["version"], made["abi"]), []).append(stage)
-    stages = [f"- {', '.join(which)}: {version}, ABI {abi}" for (version, abi), which in of.items()]
-    return VERSIONS.format(stages="\n".join(stages))
+        of.setdefault((made["version"], made["abi"], made.get("programs", "older")), []).append(stage)
+    stages = [
+        f"- {', '.join(which)}: {version}, ABI {abi}, programs {digest}"
+        for (version, abi, digest), which in of.items()
+    ]
+    return VERSIONS.format(stages="\n".join(stages), programs=programs)
 
 
 def _cost(figures: Figures, path: str) -> list[Table]:
@@ -276,7 +289,7 @@ def _cost(figures: Figures, path: str) -> list[Table]:
 def _hooks(figures: Figures) -> Table:
     rows = []
     for row in figures["hooks"]:
-        base = base_ns(figures, row)
+        base, own = base_of(figures, row), own_ns(figures, row)
         programs = ", ".join(f"{n.partition('_')[2]} {ns:.0f}" for n, ns in row["programs"].items())
         rows.append(
             [
@@ -284,8 +297,9 @@ def _hooks(figures: Figures) -> Table:
                 row["path"],
                 f"{row['ns_an_ack']:.0f}",
                 f"{row['counting_ns']:.0f}",
-                _optional(base, "{:.0f}"),
-                f"{own_ns(figures, row):.0f}",
+                _optional(base and run_ns(base), "{:.0f}"),
+                f"{own['median']:.0f}",
+                f"{own['ci95'][0]:.0f} .. {own['ci95'][1]:.0f}" if own["ci95"] and base is not row else "",
                 f"{run_ns(row):.0f}",
                 f"{row['acks_a_second']:,.0f}",
                 f"{row['reports_a_second']:,.0f}",
@@ -293,7 +307,7 @@ def _hooks(figures: Figures) -> Table:
                 programs,
             ]
         )
-    columns = ["", "path", "ns an ACK", "counting", "base controller", "Headway's", "both", "ACKs a second"]
+    columns = ["", "path", "ns an ACK", "counting", "base controller", "Headway's", "95%", "both", "ACKs a second"]
     columns += ["records", "woke the agent", "ns a run of each"]
     return Table("", columns, rows)
 

@@ -9,8 +9,8 @@ RESAMPLES = 10_000
 SEED = 1
 
 
-def ratio(values: Sequence[float]) -> dict[str, Any]:
-    """The median of a ratio taken in each round, and its 95% interval by the percentile bootstrap.
+def of_rounds(values: Sequence[float]) -> dict[str, Any]:
+    """The median of what was taken in each round, and its 95% interval by the percentile bootstrap.
 
     Args:
         values: One a round; with fewer than two there is no interval.

@@ -56,7 +56,7 @@ NAMES = [LATIN1, "lte[v2]", "x[/lte]", "a b", "a\x1b[31mb", "a:rocket:b"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("model", ["bbr-tuner-dqn-v1", "rax-v2"])
+@pytest.mark.parametrize("model", ["bbr-tuner-dqn-v1", "rax-v3"])
 def test_a_model_in_a_folder_of_any_name_is_shown(tmp_path, monkeypatch, name, model):
     shutil.copytree(Path("models") / model, tmp_path / name / model)
     stream = io.TextIOWrapper(io.BytesIO(), "utf-8")
@@ -270,7 +270,7 @@ def test_one_process_at_a_time_has_a_folder(tmp_path):
 
 def test_one_training_at_a_time_has_a_folder(tmp_path):
     with alone_in(tmp_path):
-        done = start("train", "rax-v2", "--out", tmp_path)
+        done = start("train", "rax-v3", "--out", tmp_path)
     assert done.returncode == 2
     assert done.stderr.decode() == (
         f"headway: --out {tmp_path}: another headway command is at work there; give another folder\n"

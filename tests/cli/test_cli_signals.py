@@ -68,7 +68,7 @@ def test_gap_keeps_its_runs(tmp_path, number):
 @pytest.mark.usefixtures("recorded_traces")
 def test_a_learner_is_written_whole_or_not_at_all(tmp_path, number):
     code, said = interrupted(
-        number, lambda said: b"training flow 2" in said, "train", "rax-v2", "--seed", "3", "--out", tmp_path
+        number, lambda said: b"training flow 2" in said, "train", "rax-v3", "--seed", "3", "--out", tmp_path
     )
     assert code == CODES[number], said
     assert said.splitlines()[-1].startswith("headway: interrupted; no learner is written")

@@ -221,7 +221,7 @@ def test_from_python_an_error_of_progress_gives_up_the_trainings_of_a_cluster(ra
     ("system", "options", "why"),
     [
         ("quick", {}, "each training runs on one machine; give several, with seeds or ablation all"),
-        ("rax-v2", {"seed": 2}, "rax-v2 is trained on this machine; leave it out"),
+        ("rax-v3", {"seed": 2}, "rax-v3 is trained on this machine; leave it out"),
     ],
 )
 def test_one_training_is_not_sent_to_a_cluster(ray, tmp_path, system, options, why):

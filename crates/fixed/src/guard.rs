@@ -50,6 +50,19 @@ impl Reason {
     }
 }
 
+/// What a path has carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carried {
+    /// The peak delivery rate, in packets per second, times 256.
+    pub peak: u64,
+    /// The minimum RTT, in microseconds.
+    pub least_us: u32,
+    /// The longest smoothed RTT, in microseconds.
+    pub longest_us: u32,
+    /// Packets were lost or marked.
+    pub has_lost: bool,
+}
+
 /// `enum headway_judgement`: who controls a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -169,6 +182,19 @@ impl Guard {
     /// When the newest probation ends, in nanoseconds; 0 before the first.
     pub fn until_ns(&self) -> u64 {
         native::headway_native_guard_until_ns(self)
+    }
+
+    /// The utility of the Cubic that it compares with, in 1/65536, on a path that carries this:
+    /// what that Cubic's window brings, at most the peak.
+    pub fn cubics_utility(&self, limits: &Limits, path: &Carried) -> i64 {
+        native::headway_native_guard_cubics_utility(
+            self,
+            limits,
+            path.peak,
+            path.least_us,
+            path.longest_us,
+            path.has_lost.into(),
+        )
     }
 
     /// The Cubic that it compares with.

@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::native;
+
 /// The most that a count of epochs or answers in a row may be asked to reach. Such a count is at
 /// most 65535 in C, so a limit above that is never reached.
 const NEVER: u32 = u32::MAX;
@@ -178,6 +180,12 @@ impl Limits {
         Ok(())
     }
 
+    /// The utility of a rate, in packets per second times 256, at an RTT: log2(rate) - weight *
+    /// log2(rtt / least), in 1/65536.
+    pub fn utility(&self, rate: u64, rtt_us: u32, least_us: u32) -> i64 {
+        native::headway_native_utility(self, rate, rtt_us.into(), least_us.into())
+    }
+
     /// The same where a policy learns in use. It tries wrong actions at first, and learns from them
     /// only while it controls the flow. So it may lose too much, or starve, five times as long, and
     /// its first three probations are equally long.
@@ -211,6 +219,27 @@ impl Limits {
             answer_most_us: u32::MAX,
             stale_answers: NEVER,
             ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At the minimum RTT a utility is the logarithm of its rate.
+    #[test]
+    fn logarithms_are_those_of_floating_point() {
+        let log2 = |x| Limits::default().utility(x, 1, 1);
+        assert_eq!(log2(0), 0);
+        let powers = (0..64).map(|n| 1u64 << n);
+        let others = (1..2000)
+            .map(|i| (1.0222f64.powi(i)) as u64)
+            .chain([u64::MAX, 3, 5, 7]);
+        for x in powers.chain(others) {
+            let exact = libm::log2(x as f64) * 65536.0;
+            let error = log2(x) as f64 - exact;
+            assert!((-2.0..=0.5).contains(&error), "{x}: {error}");
         }
     }
 }

@@ -5,11 +5,6 @@
 #include "nets.h"
 #include "rate_agent.h"
 
-__u32 headway_native_log2(__u64 x)
-{
-	return headway_log2(x);
-}
-
 __s64 headway_native_mlp_run(const struct headway_mlp *net, struct headway_mlp_values *values)
 {
 	return headway_mlp_run(net, values);
@@ -118,6 +113,22 @@ __u32 headway_native_guard_trips(const struct headway_guard *g)
 __u64 headway_native_guard_until_ns(const struct headway_guard *g)
 {
 	return g->until_ns;
+}
+
+__s64 headway_native_utility(const struct headway_limits *l, __u64 rate, __u64 rtt_us, __u64 least_us)
+{
+	return headway_utility(l, rate, rtt_us, least_us);
+}
+
+/* By what the path has carried, also in a longer time than the guard looks back. */
+__s64 headway_native_guard_cubics_utility(const struct headway_guard *g, const struct headway_limits *l, __u64 peak,
+					  __u32 least_us, __u32 longest_us, __s32 has_lost)
+{
+	struct headway_path path = { .cubic = g->path.cubic, .peak = peak, .max_rtt_us = longest_us };
+	struct headway_record record = { .min_rtt_us = least_us };
+
+	path.full_rtt_us = has_lost || headway_has_queue(l, longest_us, least_us);
+	return headway_cubics_utility(&path, l, &record);
 }
 
 void headway_native_guard_cubic(const struct headway_guard *g, struct headway_cubic *c)

@@ -6,7 +6,6 @@ use crate::{Cubic, Guard, Int8, Limits, Mlp, MlpValues, RateAgent, RecordBytes};
 // SAFETY: the types are laid out as the headers say (tests/layout.rs), references are valid for as
 // long as a call, and the functions keep within what they point to, whatever it holds.
 unsafe extern "C" {
-    pub safe fn headway_native_log2(x: u64) -> u32;
     pub safe fn headway_native_mlp_run(net: &Mlp, values: &mut MlpValues) -> i64;
     pub safe fn headway_native_rate_agent_open(agent: &mut RateAgent, net: &Int8, now_ns: u64);
     pub safe fn headway_native_rate_agent_record(
@@ -51,5 +50,19 @@ unsafe extern "C" {
     pub safe fn headway_native_guard_reason(guard: &Guard) -> u32;
     pub safe fn headway_native_guard_trips(guard: &Guard) -> u32;
     pub safe fn headway_native_guard_until_ns(guard: &Guard) -> u64;
+    pub safe fn headway_native_utility(
+        limits: &Limits,
+        rate: u64,
+        rtt_us: u64,
+        least_us: u64,
+    ) -> i64;
+    pub safe fn headway_native_guard_cubics_utility(
+        guard: &Guard,
+        limits: &Limits,
+        peak: u64,
+        least_us: u32,
+        longest_us: u32,
+        has_lost: i32,
+    ) -> i64;
     pub safe fn headway_native_guard_cubic(guard: &Guard, cubic: &mut Cubic);
 }

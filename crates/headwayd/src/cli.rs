@@ -181,7 +181,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         thread::spawn(move || source.listen(|news| drop(hears.ask(AgentCommand::Hear(news)))));
     }
     let asks = sender.clone();
-    let reloads = Arc::new(Reloads::new(vec![policies.clone()], sender.clone()));
+    let reloads = Arc::new(Reloads::new(policies.clone(), sender.clone()));
     let reload = by_signal(Arc::clone(&reloads));
     thread::spawn(move || {
         control::serve_socket(&listener, &asks, &reloads, listeners.as_ref());
@@ -197,7 +197,8 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         configure(run, &mut program, policies.as_ref())?;
     }
     let agent = Agent::new(
-        vec![(program, policies)],
+        program,
+        policies,
         shadow,
         store,
         agent_options(run),

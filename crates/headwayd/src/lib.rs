@@ -10,6 +10,10 @@
 //! its clock.
 #![cfg(target_os = "linux")]
 
+// The agent's own tests share a program with those of `tests/agent`.
+#[cfg(test)]
+extern crate self as headwayd;
+
 pub mod agent;
 mod cli;
 mod control;

@@ -45,7 +45,12 @@ fn decision_us(every: u64, elsewhere: bool) -> Result<[f64; 2], Box<dyn std::err
     let mut policy = DqnPolicy::new(network()?, spec, utility, 0.01, &setup)?;
     if elsewhere {
         let (thread, steps) = sync_channel::<Step>(1);
-        std::thread::spawn(move || steps.iter().for_each(Step::take));
+        std::thread::spawn(move || {
+            for mut step in steps {
+                step.take();
+                step.give_back();
+            }
+        });
         policy.step_elsewhere(&thread);
     }
     let mut random = Stream::new(2, "observations");

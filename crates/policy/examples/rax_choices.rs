@@ -84,12 +84,12 @@ const CHANGES: [(&str, &str); 27] = [
         r#"{"pal": {"initial_deviation": 1}}"#,
     ),
     (
-        "standard deviation at least 0.1",
-        r#"{"pal": {"least_deviation": 0.1}}"#,
+        "standard deviation at least 0.01",
+        r#"{"pal": {"least_deviation": 0.01}}"#,
     ),
     (
-        "standard deviation at least 0.3",
-        r#"{"pal": {"least_deviation": 0.3}}"#,
+        "standard deviation at least 0.1",
+        r#"{"pal": {"least_deviation": 0.1}}"#,
     ),
     ("segment at most 256", r#"{"pal": {"longest": 256}}"#),
     ("segment at most 64", r#"{"pal": {"longest": 64}}"#),

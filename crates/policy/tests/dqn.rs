@@ -323,7 +323,7 @@ fn a_step_on_another_thread_delays_no_answer_and_counts_once_it_is_done() {
     assert_eq!([(); 2].map(|()| answer(&mut other)), [0, 1]);
     let step = steps.try_recv().expect("one is asked for");
     assert!(steps.try_recv().is_err(), "one at a time");
-    step.take();
+    take(step);
     assert_eq!(answer(&mut waits), 1);
     assert_ne!(other.network().parameters(), begin);
     assert_eq!(waits.network().parameters(), other.network().parameters());
@@ -332,13 +332,19 @@ fn a_step_on_another_thread_delays_no_answer_and_counts_once_it_is_done() {
     assert_eq!(step.transitions(), 1 + 8 + 1);
     // Beyond 256 it keeps no more, and counts them.
     (0..300).for_each(|_| _ = answer(&mut waits));
-    step.take();
+    take(step);
     answer(&mut waits);
     let step = steps.try_recv().expect("the next is asked for");
     assert_eq!(step.transitions(), 10 + 256 + 1);
     let probed = probed(&waits);
     assert_eq!(probed["dropped_transitions"], f64::from(300 - 256));
     assert_eq!(probed["skipped_updates"], f64::from(8 + 300));
+}
+
+/// As the other thread does.
+fn take(mut step: Step) {
+    step.take();
+    step.give_back();
 }
 
 /// What the other thread computes may be of no use, too.
@@ -360,7 +366,7 @@ fn a_loss_from_another_thread_that_is_not_finite_ends_the_learning() {
         policy.decide(&[1.0], &bad).expect("it answers");
     }
     let before = policy.network().parameters().to_vec();
-    steps.try_recv().expect("a step").take();
+    take(steps.try_recv().expect("a step"));
     assert!(policy.is_learning());
     policy.decide(&[1.0], &bad).expect("it answers on");
     assert!(!policy.is_learning());
@@ -408,11 +414,11 @@ fn without_the_other_thread_it_decides_on() {
     assert!(policies.iter().all(DqnPolicy::is_learning));
     for policy in &mut policies {
         while let Ok(step) = steps.try_recv() {
-            step.take();
+            take(step);
         }
         decide(policy);
         while let Ok(step) = steps.try_recv() {
-            step.take();
+            take(step);
         }
         decide(policy);
         assert!(policy.steps() > 0);

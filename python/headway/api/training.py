@@ -102,11 +102,11 @@ def train(
     The same arguments give the same weights as the command, bit for bit. A checkpoint is kept after
     each stretch (the updates between two validations), and the same call goes on from it. Ctrl-C
     ends the training after the stretch that is under way; the third Ctrl-C ends it at once, with
-    the checkpoint before. Training needs PyTorch, but for `rax-v2`. A doubtful trace is a
+    the checkpoint before. Training needs PyTorch, but for `rax-v3`. A doubtful trace is a
     `UserWarning`.
 
     Args:
-        system: What to train: `"quick"`, `"aurora-v1"`, `"owl-v1"`, `"rax-v2"`, ...; the command
+        system: What to train: `"quick"`, `"aurora-v1"`, `"owl-v1"`, `"rax-v3"`, ...; the command
             `headway train --list` prints all.
         config: A TOML file of your own in place of the system's; `system` names it.
         ablation: With system `"owl"` or `"interval-learned"`: its v1 with some of it changed, such

@@ -31,7 +31,7 @@ def train(
     system: Annotated[
         str | None,
         typer.Argument(
-            metavar="SYSTEM", help="What to train: quick, aurora-v1, owl-v1, rax-v2, ...; --list prints all."
+            metavar="SYSTEM", help="What to train: quick, aurora-v1, owl-v1, rax-v3, ...; --list prints all."
         ),
     ] = None,
     config: Annotated[

@@ -27,7 +27,7 @@ class Learner:
     """A learner that the loader has checked."""
 
     title: str
-    """Name and version, as its folder is called: rax-v2."""
+    """Name and version, as its folder is called: rax-v3."""
     id: str
     """The title, and 12 hex digits of the hash of what was learned."""
     card: dict[str, Any]
@@ -55,7 +55,7 @@ def shipped_learners() -> list[Learner]:
 def load_learner(name: str | Path) -> Learner | None:
     """A learner by the name of one that comes with Headway, or by its folder; None if it is none.
 
-    `rax-v2-seed-2` is the same recipe trained with another seed, and `rax-v2-seed-1` is `rax-v2`.
+    `rax-v3-seed-2` is the same recipe trained with another seed, and `rax-v3-seed-1` is `rax-v3`.
 
     Raises:
         UsageError: A folder has a LEARNER, and the loader refuses it.
@@ -78,7 +78,7 @@ def write_learner(folder: str | Path, card: Mapping[str, Any], learned: str) -> 
     """Writes a learner's folder, whole and checked or not at all; returns its id.
 
     Args:
-        folder: Where, such as models/rax-v2; nothing may be there.
+        folder: Where, such as models/rax-v3; nothing may be there.
         card: `name`, `version` (from 1 on), `description`, `scheme`, `training`, `evaluation`.
             Format and hash are added here.
         learned: What `headway._native.learn` gives.

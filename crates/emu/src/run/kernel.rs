@@ -225,7 +225,7 @@ mod tests {
             ("owl", Some("owl-v1@")),
             ("owl:online=true", Some("owl-v1@")),
             ("aurora:model=v1", Some("aurora-v1@")),
-            ("rax-pretrained", Some("rax-v2@")),
+            ("rax-pretrained", Some("rax-v3@")),
             ("rax:alpha=2", Some("rax")),
             ("cubic", None),
             ("kernel-reno", None),

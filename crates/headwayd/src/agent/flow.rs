@@ -1,6 +1,7 @@
 //! A flow that is served.
 
 mod described;
+mod driver;
 
 use std::mem::swap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -21,7 +22,8 @@ use super::range::{Outside, PathWatch};
 use super::statistics::Statistics;
 use super::store::Version;
 use super::{Kernel, Shadow};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use driver::Driver;
 
 /// From then on an action is not carried out any more.
 const EXPIRES_AFTER: Duration = Duration::from_secs(1);
@@ -35,17 +37,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A flow that has said nothing for this time may have ended, and what said so found no room in the
 /// ring: its clock stands still until it says something, and another may learn in its place.
 const SILENT_AFTER: Duration = Duration::from_secs(300);
-
-/// Who says what a flow is to do.
-#[derive(Debug)]
-pub enum Driver {
-    /// A policy.
-    Policy(Arc<PolicySpec>, FlowPolicy),
-    /// Somebody who sets parameters from time to time: their names, and their values.
-    Tuner(Vec<String>, Vec<f64>),
-    /// Nobody: Cubic controls the flow, and nothing has failed.
-    Nobody,
-}
 
 /// A flow that is served.
 #[derive(Debug)]
@@ -125,7 +116,7 @@ impl Flow {
     ) -> Result<Flow> {
         let flow = Flow::of_nobody(open);
         let driver = match served {
-            Some(served) => policy(served, &flow.setup, learned)?,
+            Some(served) => Driver::of(served, &flow.setup, learned)?,
             None => Driver::Tuner(Vec::new(), Vec::new()),
         };
         Ok(Flow { driver, ..flow })
@@ -210,39 +201,28 @@ impl Flow {
 
     /// Does its policy's clock decide then, whether it asks or not?
     pub fn has_clock(&self) -> bool {
-        match &self.driver {
-            Driver::Policy(served, _) => match served.agent().map(|agent| &agent.clock) {
-                Some(
-                    ClockSpec::Period { .. } | ClockSpec::Rtt { .. } | ClockSpec::Chosen { .. },
-                ) => true,
-                Some(ClockSpec::EveryAck | ClockSpec::Jiffies { .. }) | None => false,
-            },
-            Driver::Tuner(..) | Driver::Nobody => false,
+        let agent = self.driver.served().and_then(PolicySpec::agent);
+        match agent.map(|agent| &agent.clock) {
+            Some(ClockSpec::Period { .. } | ClockSpec::Rtt { .. } | ClockSpec::Chosen { .. }) => {
+                true
+            }
+            Some(ClockSpec::EveryAck | ClockSpec::Jiffies { .. }) | None => false,
         }
     }
 
     pub fn policy(&self) -> Option<&str> {
-        match &self.driver {
-            Driver::Policy(served, _) => Some(served.spec()),
-            Driver::Tuner(..) | Driver::Nobody => None,
-        }
+        self.driver.served().map(PolicySpec::spec)
     }
 
     /// The model of its policy: its name, and a digest.
     pub fn model_id(&self) -> Option<&str> {
-        match &self.driver {
-            Driver::Policy(served, _) => Some(served.model_id()),
-            Driver::Tuner(..) | Driver::Nobody => None,
-        }
+        self.driver.served().map(PolicySpec::model_id)
     }
 
     /// How many gradients its policy has learned from, with those that it began with. Rax starts
     /// again at 0 where it diverges.
     pub fn experience(&self) -> u64 {
-        match &self.driver {
-            Driver::Policy(_, carried) => carried.updates(),
-            Driver::Tuner(..) | Driver::Nobody => 0,
-        }
+        self.driver.carried().map_or(0, FlowPolicy::updates)
     }
 
     /// May others begin with what it has learned?
@@ -253,18 +233,13 @@ impl Flow {
 
     /// The policy that learns with it.
     pub fn learns(&self) -> Option<&PolicySpec> {
-        match &self.driver {
-            Driver::Policy(served, _) => served.is_learning().then_some(served),
-            Driver::Tuner(..) | Driver::Nobody => None,
-        }
+        self.driver.served().filter(|served| served.is_learning())
     }
 
     /// What its policy has learned.
     pub fn learned(&self) -> Option<(&PolicySpec, Vec<u8>)> {
-        match &self.driver {
-            Driver::Policy(served, carried) => Some((served, served.learned(carried)?)),
-            Driver::Tuner(..) | Driver::Nobody => None,
-        }
+        let (served, carried) = self.driver.served().zip(self.driver.carried())?;
+        Some((served, served.learned(carried)?))
     }
 
     /// Lets that thread take its policy's gradient steps.
@@ -276,9 +251,9 @@ impl Flow {
 
     /// Has its learner ended for good since this was asked last?
     pub fn stops_learning(&mut self) -> bool {
-        let has_ended =
-            matches!(&self.driver, Driver::Policy(_, policy) if policy.has_ended_learning());
-        has_ended && !std::mem::replace(&mut self.has_ended_learning, true)
+        let carried = self.driver.carried();
+        carried.is_some_and(FlowPolicy::has_ended_learning)
+            && !std::mem::replace(&mut self.has_ended_learning, true)
     }
 
     /// Takes its state. Is an answer waited for?
@@ -348,10 +323,7 @@ impl Flow {
 
     /// The training range of its model.
     fn range(&self) -> Option<TrainingRange> {
-        match &self.driver {
-            Driver::Policy(served, _) => served.range(),
-            Driver::Tuner(..) | Driver::Nobody => None,
-        }
+        self.driver.served().and_then(PolicySpec::range)
     }
 
     /// Writes into the log that Cubic controls it for its path, or does no longer.
@@ -385,12 +357,11 @@ impl Flow {
 
     /// Is it time to decide, though no acknowledgement came?
     pub fn is_due(&self, now: Time) -> bool {
-        match &self.driver {
-            Driver::Policy(_, FlowPolicy::Net(decider)) => {
-                self.last.has(Record::STEERABLE) && !self.is_silent(now) && decider.is_due(now)
-            }
-            Driver::Policy(_, FlowPolicy::Rax(_)) | Driver::Tuner(..) | Driver::Nobody => false,
-        }
+        let is_due = match self.driver.carried() {
+            Some(FlowPolicy::Net(decider)) => decider.is_due(now),
+            Some(FlowPolicy::Rax(_)) | None => false,
+        };
+        is_due && self.last.has(Record::STEERABLE) && !self.is_silent(now)
     }
 
     /// Has it said nothing for long? It may have ended.
@@ -548,19 +519,7 @@ impl Flow {
 
     /// The same, told when it asks next.
     pub fn tune(&mut self, settings: &[(&str, f64)]) -> bool {
-        let Driver::Tuner(names, values) = &mut self.driver else {
-            return false;
-        };
-        for (name, value) in settings {
-            match names.iter().position(|n| n == name) {
-                Some(at) => values[at] = *value,
-                None => {
-                    names.push((*name).to_owned());
-                    values.push(*value);
-                }
-            }
-        }
-        true
+        self.driver.tune(settings)
     }
 
     /// A policy that may decide for it; none where the present one is to go on: one that learns, of
@@ -574,24 +533,17 @@ impl Flow {
         learned: Option<&Experience>,
     ) -> Result<Option<Driver>> {
         // What it has learned since is more than what was kept.
-        if served.is_learning() && self.has(&served) {
+        if served.is_learning() && self.driver.is_of(&served) {
             return Ok(None);
         }
-        policy(served, &self.setup, learned).map(Some)
-    }
-
-    /// Is it of this model, told to decide in the same way?
-    fn has(&self, served: &PolicySpec) -> bool {
-        let Driver::Policy(before, _) = &self.driver else {
-            return false;
-        };
-        (before.spec(), before.model_id()) == (served.spec(), served.model_id())
+        Driver::of(served, &self.setup, learned).map(Some)
     }
 
     /// Replaces the policy. The flow's observations stay if both policies observe the same
     /// features. Its count of decisions goes on if both are the same model.
     pub fn take_policy(&mut self, mut next: Driver) {
-        if !matches!(&next, Driver::Policy(served, _) if self.has(served)) {
+        let is_same = (next.served()).is_some_and(|served| self.driver.is_of(served));
+        if !is_same {
             (self.decisions, self.quality) = (0, None);
             self.has_ended_learning = false;
             (self.watch, self.left) = (None, None);
@@ -644,12 +596,6 @@ fn counted_before(first: &Record, setup: &Setup) -> Record {
         sent: first.sent.wrapping_sub(first.in_flight),
         ..*first
     }
-}
-
-fn policy(served: Arc<PolicySpec>, setup: &Setup, learned: Option<&Experience>) -> Result<Driver> {
-    let carried = served.carried(setup, learned);
-    let carried = carried.map_err(|e| Error::Failed(e.to_string()))?;
-    Ok(Driver::Policy(served, carried))
 }
 
 /// Where a flow goes.

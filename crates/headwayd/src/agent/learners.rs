@@ -59,12 +59,11 @@ impl Learners {
         &self,
         served: Arc<PolicySpec>,
         user: u32,
-        learning: &[&Learning],
+        learning: &Learning,
     ) -> Option<Arc<PolicySpec>> {
-        let all: usize = learning.iter().map(|one| one.all).sum();
-        let own = learning.iter().filter_map(|one| one.by_user.get(&user));
-        let has_share = user == 0 || own.sum::<usize>() < self.most_of_user;
-        if !served.is_learning() || (all < self.most && has_share) {
+        let own = learning.by_user.get(&user).copied().unwrap_or(0);
+        let has_share = user == 0 || own < self.most_of_user;
+        if !served.is_learning() || (learning.all < self.most && has_share) {
             return Some(served);
         }
         served.frozen().map(Arc::new)
@@ -100,7 +99,7 @@ mod tests {
         let spec = |spec: &str, count: u32| {
             let mut learning = Learning::default();
             (0..count).for_each(|user| learning.add(user));
-            let may = learners.admit(served(spec), 1000, &[&learning]);
+            let may = learners.admit(served(spec), 1000, &learning);
             may.map(|served| (served.spec().to_owned(), served.is_learning()))
         };
         let as_is = |spec: &str, learns| Some((spec.to_owned(), learns));
@@ -115,22 +114,19 @@ mod tests {
     fn one_user_leaves_places_to_others() {
         let rax = Arc::new(PolicySpec::read("rax").expect("a scheme of ours"));
         let learners = Learners::at_most(4, Some(2));
-        let mut learning = [Learning::default(), Learning::default()];
-        let may = |user, learning: &[Learning; 2]| {
-            let learning: Vec<&Learning> = learning.iter().collect();
-            learners.admit(Arc::clone(&rax), user, &learning).is_some()
-        };
-        // Of two programs.
-        learning[0].add(1000);
+        let mut learning = Learning::default();
+        let may =
+            |user, learning: &Learning| learners.admit(Arc::clone(&rax), user, learning).is_some();
+        learning.add(1000);
         assert!(may(1000, &learning));
-        learning[1].add(1000);
+        learning.add(1000);
         assert!(!may(1000, &learning));
         assert!(may(1001, &learning) && may(0, &learning));
-        learning[0].add(0);
-        learning[0].add(0);
+        learning.add(0);
+        learning.add(0);
         assert!(!may(0, &learning) && !may(1001, &learning), "all are taken");
-        learning[0].remove(1000);
+        learning.remove(1000);
         assert!(may(1000, &learning));
-        assert_eq!((learning[0].all(), learning[1].all()), (2, 1));
+        assert_eq!(learning.all(), 3);
     }
 }

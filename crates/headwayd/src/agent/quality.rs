@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use headway_cc::{Duration, Time};
-use headway_fixed::{Guard, Limits, log2};
+use headway_fixed::{Carried, Guard, Limits};
 use headway_policy::Record;
 use zerocopy::transmute_ref;
 
@@ -24,15 +24,8 @@ pub struct Quality {
     begun: Record,
     /// In that second application or receiver had too little, or Cubic had the flow.
     is_excused: bool,
-    /// The peak delivery rate over the whole flow, policy or fallback: packets per second,
-    /// times 256.
-    peak: u64,
-    /// The minimum RTT over the whole flow, in microseconds.
-    least_us: u32,
-    /// The longest smoothed RTT over the whole flow, in microseconds.
-    longest_us: u32,
-    /// Packets were lost or marked.
-    has_lost: bool,
+    /// Over the whole flow, policy or fallback.
+    path: Carried,
     /// Of each second that the path alone limited: the flow's utility less that of Cubic, in
     /// 1/65536.
     leads: VecDeque<i64>,
@@ -48,10 +41,12 @@ impl Quality {
             guard: Guard::new(first.now_ns, first.cwnd, 0),
             begun: *first,
             is_excused: false,
-            peak: 1,
-            least_us: u32::MAX,
-            longest_us: 0,
-            has_lost: false,
+            path: Carried {
+                peak: 1,
+                least_us: u32::MAX,
+                longest_us: 0,
+                has_lost: false,
+            },
             leads: VecDeque::new(),
             tripped: None,
         }
@@ -75,46 +70,26 @@ impl Quality {
         }
     }
 
-    /// As headway_cubics_utility() in guard_detectors.h: what Cubic's window brings, by what the
-    /// path has carried. A flow that starves may do so for longer than the guard looks back.
+    /// Compares the second with what Cubic's window brings, by what the path has carried. A flow
+    /// that starves may do so for longer than the guard looks back.
     fn close(&mut self, record: &Record, length: Duration) {
         let delivered = record.delivered.wrapping_sub(self.begun.delivered);
         let own = u64::from(delivered) * 256_000_000 / (length.as_nanos() / 1000);
-        self.peak = self.peak.max(own);
-        self.least_us = self.least_us.min(record.min_rtt_us);
-        self.longest_us = self.longest_us.max(record.srtt_us);
+        let path = &mut self.path;
+        path.peak = path.peak.max(own);
+        path.least_us = path.least_us.min(record.min_rtt_us);
+        path.longest_us = path.longest_us.max(record.srtt_us);
         let (lost, marked) = (self.begun.lost, self.begun.delivered_ce);
-        self.has_lost |= (record.lost, record.delivered_ce) != (lost, marked);
+        path.has_lost |= (record.lost, record.delivered_ce) != (lost, marked);
         if self.is_excused {
             return;
         }
-        let (least, longest) = (u64::from(self.least_us), u64::from(self.longest_us));
-        let share = (least * u64::from(self.limits.queue_share)) >> 8;
-        let has_queue = longest > least + share + u64::from(self.limits.queue_us);
-        let first = u64::from(self.limits.initial_window) * 256_000_000 / least;
-        let peak = match self.has_lost || has_queue {
-            true => self.peak,
-            false => self.peak.max(first),
-        };
-        let cwnd = (self.guard.cubic().cwnd() * 256.0) as u64;
-        let cubics = cwnd * 1_000_000 / least;
-        let (rate, rtt_us) = match cubics > peak {
-            true => (peak, (cwnd * 1_000_000 / peak).min(longest)),
-            false => (cubics, least),
-        };
-        let own = self.utility(own, record.srtt_us.into(), least);
+        let own = (self.limits).utility(own, record.srtt_us, path.least_us);
+        let cubics = self.guard.cubics_utility(&self.limits, path);
         if self.leads.len() == SECONDS {
             self.leads.pop_front();
         }
-        self.leads
-            .push_back(own - self.utility(rate, rtt_us, least));
-    }
-
-    /// log2(rate) - weight * log2(rtt / least), in 1/65536.
-    fn utility(&self, rate: u64, rtt_us: u64, least_us: u64) -> i64 {
-        let inflation = i64::from(log2(rtt_us)) - i64::from(log2(least_us));
-        let price = (inflation.max(0) * i64::from(self.limits.weight)) >> 16;
-        i64::from(log2(rate)) - price
+        self.leads.push_back(own - cubics);
     }
 
     /// May others begin with what it has learned? Not if the guard had the flow within the last

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::hint::spin_loop;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
@@ -35,9 +34,9 @@ pub fn serve(
     // Else the kernel may let each wait last 50 us longer.
     set_timerslack(1).map_err(|e| Error::failed("cannot have exact timers", e))?;
     let ring = ring(agent)?;
-    let maps = message_maps(agent)?;
+    let map = message_map(agent)?;
     let others = [mailbox.as_fd(), signals.as_fd()].into_iter().chain(until);
-    let mut sources = Sources::new(others, &maps);
+    let mut sources = Sources::new(others, map.as_fd());
     if is_busy {
         agent.borrow_mut().poll_busily();
     }
@@ -64,29 +63,29 @@ pub fn serve(
 
 /// What may end a wait.
 struct Sources<'a> {
-    /// The rings of messages come last.
+    /// The ring of messages comes last.
     fds: Vec<PollFd<'a>>,
-    /// How many others there are.
-    others: usize,
 }
 
 impl<'a> Sources<'a> {
-    /// A ring is asked itself, and not the epoll of libbpf. That one knows only of records that
+    /// The ring is asked itself, and not the epoll of libbpf. That one knows only of records that
     /// woke it. A record that did not, behind one that was still being written at the last look,
     /// would wait until the sleep ends.
-    fn new(others: impl Iterator<Item = BorrowedFd<'a>>, rings: &'a [OwnedFd]) -> Sources<'a> {
+    fn new(others: impl Iterator<Item = BorrowedFd<'a>>, ring: BorrowedFd<'a>) -> Sources<'a> {
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
-        let mut fds: Vec<_> = others.map(readable).collect();
-        let others = fds.len();
-        fds.extend(rings.iter().map(|ring| readable(ring.as_fd())));
-        Sources { fds, others }
+        let fds = others.chain([ring]).map(readable).collect();
+        Sources { fds }
     }
 
-    /// Waits. Is anything ready? No ring ends a nap: there nearly always is a record.
+    fn others(&self) -> usize {
+        self.fds.len() - 1
+    }
+
+    /// Waits. Is anything ready? The ring ends no nap: there nearly always is a record.
     fn wait(&mut self, wait: Wait) -> Result<bool> {
         let (count, time) = match wait {
             Wait::Look => return Ok(false),
-            Wait::Nap(time) => (self.others, time),
+            Wait::Nap(time) => (self.others(), time),
             Wait::Sleep(time) => (self.fds.len(), time),
         };
         let time = TimeSpec::new(0, time.as_nanos() as i64);
@@ -99,33 +98,34 @@ impl<'a> Sources<'a> {
 
     /// Is one of the others ready, by the last wait?
     fn is_ready(&self, other: usize) -> bool {
-        let found = self.fds[..self.others].get(other);
+        let found = self.fds[..self.others()].get(other);
         found.is_some_and(|fd| fd.any().unwrap_or(true))
     }
 }
 
-/// Where messages come from: descriptors of their own, as the agent is borrowed to be changed.
-fn message_maps(agent: &RefCell<Agent<Program>>) -> Result<Vec<OwnedFd>> {
-    let borrowed = agent.borrow();
-    let maps = borrowed.programs.iter().map(|p| p.messages().as_fd());
-    let maps = maps.map(|map| map.try_clone_to_owned());
-    maps.collect::<io::Result<_>>()
-        .map_err(|e| Error::failed("cannot read the programs' messages", e))
+/// Where messages come from: a descriptor of its own, as the agent is borrowed to be changed.
+fn message_map(agent: &RefCell<Agent<Program>>) -> Result<OwnedFd> {
+    let map = agent
+        .borrow()
+        .program
+        .messages()
+        .as_fd()
+        .try_clone_to_owned();
+    map.map_err(|e| Error::failed("cannot read the program's messages", e))
 }
 
 fn ring(agent: &Rc<RefCell<Agent<Program>>>) -> Result<RingBuffer<'static>> {
-    let failed = |e| Error::failed("cannot read the programs' messages", e);
+    let failed = |e| Error::failed("cannot read the program's messages", e);
     let borrowed = agent.borrow();
-    let maps: Vec<_> = borrowed.programs.iter().map(|p| p.messages()).collect();
+    let agent = Rc::clone(agent);
+    let callback = move |bytes: &[u8]| {
+        agent.borrow_mut().on_message(bytes);
+        0
+    };
     let mut builder = RingBufferBuilder::new();
-    for (program, map) in maps.iter().enumerate() {
-        let agent = Rc::clone(agent);
-        let callback = move |bytes: &[u8]| {
-            agent.borrow_mut().on_message(program, bytes);
-            0
-        };
-        builder.add(*map, callback).map_err(failed)?;
-    }
+    builder
+        .add(borrowed.program.messages(), callback)
+        .map_err(failed)?;
     builder.build().map_err(failed)
 }
 
@@ -134,7 +134,7 @@ fn read(ring: &RingBuffer<'_>, most: usize) -> Result<usize> {
     let read = ring.consume_raw_n(most);
     usize::try_from(read).map_err(|_| {
         let why = Errno::from_raw(-read);
-        Error::failed("cannot read the programs' messages", why)
+        Error::failed("cannot read the program's messages", why)
     })
 }
 
@@ -211,8 +211,7 @@ mod tests {
         let Some(ring) = ring_with_record() else {
             return;
         };
-        let rings = [ring];
-        let mut sources = Sources::new(std::iter::empty(), &rings);
+        let mut sources = Sources::new(std::iter::empty(), ring.as_fd());
         let mut wait = |wait| sources.wait(wait).expect("it can wait");
         assert!(wait(Wait::Sleep(Duration::ZERO)));
         let (begun, nap) = (clock::now(), Duration::from_millis(5));

@@ -12,8 +12,6 @@ use headway_cc::Duration;
 use headway_kernel::abi::Report;
 use headway_policy::Record;
 
-use super::timers::FlowSlot;
-
 /// Who has used how much of the turn, and what waits for the next.
 #[derive(Debug, Default)]
 pub struct Shares {
@@ -27,18 +25,18 @@ pub struct Shares {
 /// What a user's flows wait for.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Reports, and flows whose clocks have run out: the oldest first.
-    queue: VecDeque<(FlowSlot, Option<Report>)>,
+    /// Reports, and flows whose clocks have run out, by their slots: the oldest first.
+    queue: VecDeque<(u16, Option<Report>)>,
     /// How many have left the queue.
     left: u64,
     /// Of each flow in the queue, how many came before its newest entry.
-    newest: HashMap<FlowSlot, u64>,
+    newest: HashMap<u16, u64>,
 }
 
 impl Waiting {
-    fn push(&mut self, place: FlowSlot, report: Option<&Report>) {
+    fn push(&mut self, slot: u16, report: Option<&Report>) {
         let is_full = self.queue.len() >= Shares::MOST_WAITING;
-        let newest = self.newest.get(&place).map(|at| (at - self.left) as usize);
+        let newest = self.newest.get(&slot).map(|at| (at - self.left) as usize);
         let before = newest.and_then(|at| self.queue.get_mut(at));
         match (before, report) {
             // Its clock is looked at with whatever is there already.
@@ -49,19 +47,19 @@ impl Waiting {
             }
             _ => {
                 self.newest
-                    .insert(place, self.left + self.queue.len() as u64);
-                self.queue.push_back((place, report.copied()));
+                    .insert(slot, self.left + self.queue.len() as u64);
+                self.queue.push_back((slot, report.copied()));
             }
         }
     }
 
-    fn pop(&mut self) -> Option<(FlowSlot, Option<Report>)> {
-        let (place, report) = self.queue.pop_front()?;
-        if self.newest.get(&place) == Some(&self.left) {
-            self.newest.remove(&place);
+    fn pop(&mut self) -> Option<(u16, Option<Report>)> {
+        let (slot, report) = self.queue.pop_front()?;
+        if self.newest.get(&slot) == Some(&self.left) {
+            self.newest.remove(&slot);
         }
         self.left += 1;
-        Some((place, report))
+        Some((slot, report))
     }
 }
 
@@ -91,21 +89,21 @@ impl Shares {
     }
 
     /// A user's flow has to wait: with a report, or as its clock has run out.
-    pub fn delay(&mut self, user: u32, place: FlowSlot, report: Option<&Report>) {
+    pub fn delay(&mut self, user: u32, slot: u16, report: Option<&Report>) {
         self.delayed += 1;
-        self.waiting.entry(user).or_default().push(place, report);
+        self.waiting.entry(user).or_default().push(slot, report);
     }
 
     /// A flow that has waited, of a user who has time left, and what it waited with.
-    pub fn next(&mut self) -> Option<(u32, FlowSlot, Option<Report>)> {
+    pub fn next(&mut self) -> Option<(u32, u16, Option<Report>)> {
         let may = |(user, _): &(&u32, &Waiting)| self.has_time(**user);
         let user = *self.waiting.iter().find(may)?.0;
         let waiting = self.waiting.get_mut(&user)?;
-        let (place, report) = waiting.pop()?;
+        let (slot, report) = waiting.pop()?;
         if waiting.queue.is_empty() {
             self.waiting.remove(&user);
         }
-        Some((user, place, report))
+        Some((user, slot, report))
     }
 
     /// The turn is over. Does anything wait for the next?
@@ -171,12 +169,12 @@ mod tests {
         assert!(shares.is_next(A));
         shares.charge(A, Duration::from_nanos(1));
         assert!(!shares.is_next(A) && shares.is_next(B));
-        shares.delay(A, (0, 3), None);
+        shares.delay(A, 3, None);
         assert!(shares.next().is_none());
         assert!(shares.end_turn());
         // It has time again, and a flow that waits comes first.
         assert!(!shares.is_next(A));
-        assert_eq!(shares.next(), Some((A, (0, 3), None)));
+        assert_eq!(shares.next(), Some((A, 3, None)));
         assert!(shares.is_next(A) && !shares.end_turn());
     }
 
@@ -184,21 +182,21 @@ mod tests {
     fn what_waits_is_served_in_its_order() {
         let mut shares = Shares::default();
         for (slot, now_ns) in [(5, 1), (3, 2), (5, 3), (4, 4)] {
-            shares.delay(A, (0, slot), Some(&report(1, now_ns, 0)));
+            shares.delay(A, slot, Some(&report(1, now_ns, 0)));
         }
         // A clock that runs out is looked at with the report that waits.
-        shares.delay(A, (0, 5), None);
+        shares.delay(A, 5, None);
         let served = std::iter::from_fn(|| shares.next());
         let served: Vec<_> = served
-            .map(|(_, (_, slot), report)| (slot, report.map(|r| r.record.now_ns)))
+            .map(|(_, slot, report)| (slot, report.map(|r| r.record.now_ns)))
             .collect();
         let expected = [(5, 1), (3, 2), (5, 3), (4, 4)].map(|(slot, now)| (slot, Some(now)));
         assert_eq!(served, expected);
         assert_eq!(shares.delayed(), 5);
         assert!(!shares.end_turn());
-        shares.delay(A, (0, 5), None);
-        shares.delay(A, (0, 5), Some(&report(1, 9, 0)));
-        assert_eq!(shares.next(), Some((A, (0, 5), Some(report(1, 9, 0)))));
+        shares.delay(A, 5, None);
+        shares.delay(A, 5, Some(&report(1, 9, 0)));
+        assert_eq!(shares.next(), Some((A, 5, Some(report(1, 9, 0)))));
         assert_eq!(shares.next(), None);
     }
 
@@ -208,9 +206,9 @@ mod tests {
     fn reports_are_combined_where_too_many_wait() {
         let mut shares = Shares::default();
         for slot in 0..Shares::MOST_WAITING as u16 - 1 {
-            shares.delay(A, (0, slot), Some(&report(1, 1, 0)));
+            shares.delay(A, slot, Some(&report(1, 1, 0)));
         }
-        let (slot, other) = ((0, 5000), (0, 5001));
+        let (slot, other) = (5000, 5001);
         let mut last = report(1, 30, Record::STEERABLE);
         last.record.rtt_us = 0;
         shares.delay(A, slot, Some(&report(1, 10, Record::ASKS)));

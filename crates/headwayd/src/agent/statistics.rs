@@ -2,11 +2,10 @@
 
 use headway_cc::{Duration, Time};
 use headway_fixed::Reason;
+use headway_kernel::abi::CounterValues;
 use headway_record::LogHistogram;
 
-use super::Kernel;
-
-/// What the agent counts; the programs count the rest.
+/// What the agent counts; the program counts the rest.
 #[derive(Debug, Default)]
 pub struct Statistics {
     /// Flows' states that came.
@@ -38,36 +37,22 @@ pub fn reason(reason: u32) -> &'static str {
 }
 
 impl Statistics {
-    pub fn counters(&self, programs: &[impl Kernel], flows: usize) -> serde_json::Value {
-        let mut sums = [0; 6];
-        let mut trips = [0; Reason::ALL.len()];
-        for program in programs {
-            let counted = program.counters();
-            let own = [
-                counted.flows,
-                counted.slots_full,
-                counted.ring_dropped,
-                counted.returns,
-                counted.wakes,
-                counted.user_full,
-            ];
-            sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
-            (trips.iter_mut().zip(counted.trips)).for_each(|(sum, own)| *sum += own);
-        }
-        let by_reason: serde_json::Map<String, serde_json::Value> = (Reason::ALL.iter().zip(trips))
-            .skip(1)
+    /// With what the program has counted, and how many flows there are.
+    pub fn counters(&self, program: &CounterValues, flows: usize) -> serde_json::Value {
+        let trips = Reason::ALL.iter().zip(program.trips);
+        let by_reason: serde_json::Map<String, serde_json::Value> = (trips.skip(1))
             .map(|(reason, count)| (reason.name().to_owned(), count.into()))
             .collect();
         serde_json::json!({
-            "flows_opened": sums[0],
+            "flows_opened": program.flows,
             "flows": flows,
-            "slots_full": sums[1],
-            "user_full": sums[5],
-            "ring_dropped": sums[2],
-            "wakes": sums[4],
-            "guard_trips": trips.iter().sum::<u64>(),
+            "slots_full": program.slots_full,
+            "user_full": program.user_full,
+            "ring_dropped": program.ring_dropped,
+            "wakes": program.wakes,
+            "guard_trips": program.trips.iter().sum::<u64>(),
             "guard_trips_by_reason": by_reason,
-            "guard_returns": sums[3],
+            "guard_returns": program.returns,
             "reports": self.reports,
             "reports_of_unknown_flows": self.unknown,
             "malformed_messages": self.malformed,

@@ -1,32 +1,45 @@
+use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
+
+use headway_kernel::FakeKernel;
 use headway_kernel::abi::Header;
 use headway_policy::Record;
 
+use super::described::TOLD_AT_ONCE;
+use super::reload::RENEWED_AT_ONCE;
 use super::*;
-use crate::programs::Program;
+use program::Program;
 
-/// Who serves the flows of one program, which nobody loads: that many learn at once.
+#[path = "../../tests/agent/program.rs"]
+mod program;
+
+/// That many flows learn at once.
 fn agent(spec: &str, learners: usize) -> Agent<Program> {
-    let mut agent = Agent::new(
-        vec![],
+    let policies = policies(spec);
+    let program = Program {
+        controller: policies.controller(),
+        kernel: FakeKernel::new(0),
+    };
+    let (store, options) = (Store::default(), AgentOptions::default());
+    Agent::new(
+        program,
+        Some(policies),
         None,
-        Store::default(),
-        AgentOptions::default(),
+        store,
+        options,
         learners,
         Time::ZERO,
-    );
-    agent.flows = vec![Flows::default()];
-    agent.policies = policies(spec);
-    agent
+    )
 }
 
-fn policies(spec: &str) -> Vec<Option<Policies>> {
-    vec![Some(Policies::read([spec]).expect("a policy"))]
+fn policies(spec: &str) -> Policies {
+    Policies::read([spec]).expect("a policy")
 }
 
 /// Part by part, as the control socket asks for it.
 fn reload(agent: &mut Agent<Program>, spec: &str) {
-    agent.take_policies(policies(spec)).expect("they fit");
-    let mut next = Some((0, 0));
+    agent.take_policies(Some(policies(spec))).expect("they fit");
+    let mut next = Some(0);
     while let Some(from) = next {
         next = agent.renew(from);
     }
@@ -40,13 +53,19 @@ fn begin(agent: &mut Agent<Program>, number: u32) {
         initial_cwnd: 10,
         ..Open::default()
     };
-    agent.begin(0, &Known::of(open));
+    agent.begin(&Known::of(open));
 }
 
 fn end(agent: &mut Agent<Program>, number: u32) {
     let header = Header::of::<Report>(headway_kernel::abi::CLOSE, number, number as u16);
     let record = Default::default();
-    agent.on_close(0, &Report { header, record });
+    agent.on_close(&Report { header, record });
+}
+
+/// A thousand decisions, from that record on.
+fn teach(agent: &mut Agent<Program>, number: u32, from: u64) {
+    let flows = &mut agent.flows;
+    flows.change(number as u16, |flow| flow::tests::teach_from(flow, from));
 }
 
 /// Its window grows beyond what a learner may have, and the flow is Cubic's then.
@@ -54,7 +73,7 @@ fn report_divergence(agent: &mut Agent<Program>, number: u32) {
     let header = Header::of::<Report>(headway_kernel::abi::REPORT, number, number as u16);
     let runaway = flow::tests::runaway(10);
     for record in runaway.into_iter().chain([runaway[1]]) {
-        agent.on_report(0, &Report { header, record });
+        agent.on_report(&Report { header, record });
     }
 }
 
@@ -73,7 +92,7 @@ fn report_second(agent: &mut Agent<Program>, number: u32, second: u64, flags: u3
         flags,
         ..Record::default()
     };
-    agent.on_report(0, &Report { header, record });
+    agent.on_report(&Report { header, record });
 }
 
 fn counted(agent: &Agent<Program>, name: &str) -> u64 {
@@ -84,7 +103,7 @@ fn counted(agent: &Agent<Program>, name: &str) -> u64 {
 
 /// Who decides for each flow, by its slot.
 fn policies_of(agent: &Agent<Program>) -> Vec<Option<&str>> {
-    agent.flows[0].iter().map(Flow::policy).collect()
+    agent.flows.iter().map(Flow::policy).collect()
 }
 
 #[test]
@@ -96,7 +115,7 @@ fn who_may_not_learn_and_has_nothing_else_is_known_and_nobody_decides() {
     assert_eq!(counted(&agent, "learners_refused"), 2);
     // Reports of it are of a flow that is there.
     let header = Header::of::<Report>(headway_kernel::abi::REPORT, 3, 3);
-    assert!(agent.flows[0].of(&header).is_some());
+    assert!(agent.flows.of(&header).is_some());
     // One that learned has ended: at a reload another does.
     end(&mut agent, 1);
     reload(&mut agent, "rax");
@@ -117,7 +136,7 @@ fn a_learner_that_is_silent_gives_its_place_to_another_and_begins_again_with_its
         trips: 3,
         ..VerdictMessage::default()
     };
-    agent.on_verdict(0, &verdict);
+    agent.on_verdict(&verdict);
     let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
     agent.on_timers(at(350));
     begin(&mut agent, 2);
@@ -130,8 +149,8 @@ fn a_learner_that_is_silent_gives_its_place_to_another_and_begins_again_with_its
     // It had not ended.
     report_second(&mut agent, 1, 402, 0);
     assert_eq!(policies_of(&agent), [None, None, Some("rax")]);
-    assert_eq!(agent.flows[0].iter().count(), 3);
-    let verdict = agent.flows[0].get(1).map(|flow| flow.known().verdict.trips);
+    assert_eq!(agent.flows.iter().count(), 3);
+    let verdict = agent.flows.get(1).map(|flow| flow.known().verdict.trips);
     assert_eq!(verdict, Some(3));
     assert_eq!(counted(&agent, "reports_of_unknown_flows"), 0);
 }
@@ -166,20 +185,22 @@ fn many_flows_are_renewed_and_told_of_in_small_parts() {
         .for_each(|number| end(&mut agent, number));
     let there: Vec<u16> = (1..=200).filter(|number| number % 3 != 1).collect();
     for most in [TOLD_AT_ONCE, RENEWED_AT_ONCE, 1000] {
-        let (mut found, mut next) = (Vec::new(), Some((0, 0)));
+        let (mut found, mut next) = (Vec::new(), Some(0));
         while let Some(from) = next {
-            let (places, goes_on) = agent.places(from, most);
-            assert!(places.len() <= most && !places.is_empty());
-            found.extend(places.into_iter().map(|(_, slot)| slot));
+            let (slots, goes_on) = agent.slots(from, most);
+            assert!(slots.len() <= most && !slots.is_empty());
+            found.extend(slots);
             next = goes_on;
         }
         assert_eq!(found, there);
     }
     // A reload that has renewed two parts: those flows learn no more.
-    agent.take_policies(policies("owl")).expect("they fit");
-    let next = agent.renew((0, 0)).expect("more");
+    agent
+        .take_policies(Some(policies("owl")))
+        .expect("they fit");
+    let next = agent.renew(0).expect("more");
     let next = agent.renew(next).expect("more");
-    assert_eq!(next, (0, there[2 * RENEWED_AT_ONCE]));
+    assert_eq!(next, there[2 * RENEWED_AT_ONCE]);
     let left = there.len() - 2 * RENEWED_AT_ONCE;
     assert_eq!(counted(&agent, "learners"), left as u64);
     // One that begins meanwhile has the new policy.
@@ -187,14 +208,14 @@ fn many_flows_are_renewed_and_told_of_in_small_parts() {
     assert_eq!(policies_of(&agent)[0], Some("owl"));
     assert_eq!(counted(&agent, "learners"), left as u64);
     // And where there is nothing, nothing follows.
-    assert_eq!(agent.places((0, 201), 8), (vec![], None));
+    assert_eq!(agent.slots(201, 8), (vec![], None));
 }
 
 #[test]
 fn how_many_learn_is_counted_as_they_come_and_go() {
     let mut agent = agent("owl:online=true", 64);
     let walked = |agent: &Agent<Program>| {
-        let learn = agent.flows[0].iter().filter(|flow| flow.learns().is_some());
+        let learn = agent.flows.iter().filter(|flow| flow.learns().is_some());
         learn.count() as u64
     };
     (1..=5).for_each(|number| begin(&mut agent, number));
@@ -202,13 +223,10 @@ fn how_many_learn_is_counted_as_they_come_and_go() {
     end(&mut agent, 2);
     // Another opens in a slot whose flow's end was not heard.
     let header = Header::of::<Open>(headway_kernel::abi::OPEN, 9, 3);
-    agent.on_open(
-        0,
-        &Open {
-            header,
-            ..Open::default()
-        },
-    );
+    agent.on_open(&Open {
+        header,
+        ..Open::default()
+    });
     assert_eq!((counted(&agent, "learners"), walked(&agent)), (3, 3));
     reload(&mut agent, "owl");
     assert_eq!((counted(&agent, "learners"), walked(&agent)), (0, 0));
@@ -218,7 +236,7 @@ fn how_many_learn_is_counted_as_they_come_and_go() {
 #[test]
 fn flows_that_begin_and_flows_that_are_renewed_leave_gradient_steps_to_the_thread() {
     let mut agent = agent("owl:online=true", 1);
-    let (thread, steps) = std::sync::mpsc::sync_channel(1);
+    let (thread, steps) = sync_channel(1);
     agent.gradients = Some(thread);
     begin(&mut agent, 1);
     for (first, spec) in [
@@ -227,8 +245,8 @@ fn flows_that_begin_and_flows_that_are_renewed_leave_gradient_steps_to_the_threa
     ] {
         reload(&mut agent, spec);
         assert_eq!(policies_of(&agent), [Some(spec)]);
-        agent.flows[0].change(1, |flow| flow::tests::teach_from(flow, first));
-        let flow = agent.flows[0].get(1).expect("it is there");
+        teach(&mut agent, 1, first);
+        let flow = agent.flows.get(1).expect("it is there");
         assert_eq!(flow.experience(), 0);
         assert!(steps.try_recv().is_ok() && steps.try_recv().is_err());
     }
@@ -238,19 +256,19 @@ fn flows_that_begin_and_flows_that_are_renewed_leave_gradient_steps_to_the_threa
 #[test]
 fn a_flow_without_the_thread_that_learns_says_so() {
     let mut agent = agent("owl:online=true", 1);
-    let (thread, steps) = std::sync::mpsc::sync_channel(1);
+    let (thread, steps) = sync_channel(1);
     agent.gradients = Some(thread);
     begin(&mut agent, 1);
     let said = |agent: &mut Agent<Program>| {
         let mut said = false;
-        agent.flows[0].change(1, |flow| said = flow.stops_learning());
+        agent.flows.change(1, |flow| said = flow.stops_learning());
         said
     };
     assert!(!said(&mut agent));
     drop(steps);
-    agent.flows[0].change(1, |flow| flow::tests::teach_from(flow, 1));
+    teach(&mut agent, 1, 1);
     assert!(said(&mut agent) && !said(&mut agent));
-    let flow = agent.flows[0].get(1).expect("it is there");
+    let flow = agent.flows.get(1).expect("it is there");
     let told = flow.describe("headway_owl", headway_cc::Time::ZERO);
     assert_eq!(told["has_ended_learning"], true);
 }
@@ -262,11 +280,11 @@ fn the_thread_takes_gradient_steps_and_gives_way_to_all_others() {
     begin(&mut agent, 1);
     // It takes a step as soon as it has a processor, which may be late.
     let learned = |agent: &Agent<Program>| {
-        let flow = agent.flows[0].get(1).expect("it is there");
+        let flow = agent.flows.get(1).expect("it is there");
         flow.experience() > 0
     };
     for turn in 0..600 {
-        agent.flows[0].change(1, |flow| flow::tests::teach_from(flow, 1 + 3000 * turn));
+        teach(&mut agent, 1, 1 + 3000 * turn);
         if learned(&agent) {
             break;
         }
@@ -275,21 +293,41 @@ fn the_thread_takes_gradient_steps_and_gives_way_to_all_others() {
     assert!(learned(&agent));
     let read = |task: &std::path::Path, file| std::fs::read_to_string(task.join(file));
     let tasks = std::fs::read_dir("/proc/self/task").expect("threads");
-    let policies: Vec<i32> = tasks
-        .map(|task| task.expect("a thread").path())
-        .filter(|task| read(task, "comm").is_ok_and(|name| name.trim_end() == gradients::NAME))
-        // proc_pid_stat(5): the 41st, and the second ends with the last bracket.
-        .map(|task| read(&task, "stat").expect("it lives"))
-        .filter_map(|stat| {
-            stat.rsplit(')')
-                .next()?
-                .split_whitespace()
-                .nth(38)?
-                .parse()
-                .ok()
+    let policies: BTreeMap<String, i32> = tasks
+        .filter_map(|task| {
+            let task = task.expect("a thread").path();
+            let name = read(&task, "comm").ok()?.trim_end().to_owned();
+            // proc_pid_stat(5): the 41st, and the second ends with the last bracket.
+            let stat = read(&task, "stat").ok()?;
+            let policy = stat.rsplit(')').next()?.split_whitespace().nth(38)?;
+            Some((name, policy.parse().ok()?))
         })
         .collect();
-    assert_eq!(policies, [libc::SCHED_IDLE]);
+    assert_eq!(policies[gradients::NAME], libc::SCHED_IDLE);
+    assert_eq!(policies[gradients::CARRIER], libc::SCHED_OTHER);
+}
+
+/// Else it may hold malloc's lock while it waits for a processor. The second flow has ended.
+#[test]
+fn the_thread_that_gives_way_to_all_others_allocates_and_frees_nothing() {
+    let mut agent = agent("owl:online=true", 2);
+    let (thread, steps) = sync_channel(2);
+    agent.gradients = Some(thread);
+    for number in 1..=2 {
+        begin(&mut agent, number);
+        teach(&mut agent, number, 1);
+    }
+    end(&mut agent, 2);
+    let (to_idle, given) = sync_channel(2);
+    (steps.try_iter()).for_each(|step| to_idle.try_send(step).expect("room"));
+    drop(to_idle);
+    let (back, taken) = sync_channel(2);
+    let cost = allocation_counter::measure(|| gradients::take(&given, &back));
+    assert_eq!((cost.count_total, cost.count_current), (0, 0));
+    taken.try_iter().for_each(Step::give_back);
+    teach(&mut agent, 1, 3001);
+    let flow = agent.flows.get(1).expect("it is there");
+    assert_eq!(flow.experience(), 1);
 }
 
 /// A flow that resumes what was learned and diverges would begin with it again, at each start: it
@@ -336,7 +374,7 @@ fn what_a_flow_that_diverges_started_from_is_forgotten() {
 #[test]
 fn what_was_set_of_all_flows_holds_for_those_that_begin_later() {
     let mut agent = agent("owl", 64);
-    agent.policies = vec![None];
+    agent.policies = None;
     agent.set(None, "btlbw_window=4").expect("it is BBR's");
     agent.set(None, "rtprop_window=2s").expect("it is BBR's");
     agent.set(None, "btlbw_window=6").expect("it is BBR's");
@@ -344,7 +382,7 @@ fn what_was_set_of_all_flows_holds_for_those_that_begin_later() {
         .set(Some(1), "btlbw_window=9")
         .expect_err("there is none");
     begin(&mut agent, 1);
-    let flow = agent.flows[0].iter().next().expect("a flow");
+    let flow = agent.flows.iter().next().expect("a flow");
     let settings = &flow.describe("headway_bbr", Time::ZERO)["settings"];
     let expected = serde_json::json!({ "btlbw_window": 6.0, "rtprop_window": 2.0 });
     assert_eq!(settings, &expected);

@@ -5,22 +5,19 @@ use std::collections::BinaryHeap;
 
 use headway_cc::Time;
 
-/// A flow: which program it is of, and its slot there.
-pub type FlowSlot = (u16, u16);
-
-/// Times, the earliest first. Nothing is taken back: a flow whose time has come may have another
-/// one since.
+/// Times, and the slots of their flows, the earliest first. Nothing is taken back: a flow whose
+/// time has come may have another one since.
 #[derive(Debug, Default)]
-pub struct Timers(BinaryHeap<Reverse<(Time, FlowSlot)>>);
+pub struct Timers(BinaryHeap<Reverse<(Time, u16)>>);
 
 impl Timers {
     /// A flow's next time.
-    pub fn set(&mut self, place: FlowSlot, due: Time) {
-        self.0.push(Reverse((due, place)));
+    pub fn set(&mut self, slot: u16, due: Time) {
+        self.0.push(Reverse((due, slot)));
     }
 
     /// A time that has come, and whose it was.
-    pub fn due(&mut self, now: Time) -> Option<(Time, FlowSlot)> {
+    pub fn due(&mut self, now: Time) -> Option<(Time, u16)> {
         if self.next() > now {
             return None;
         }
@@ -42,11 +39,11 @@ mod tests {
         let at = Time::from_nanos;
         let mut timers = Timers::default();
         assert_eq!((timers.due(at(99)), timers.next()), (None, Time::NEVER));
-        timers.set((0, 1), at(30));
-        timers.set((0, 2), at(20));
+        timers.set(1, at(30));
+        timers.set(2, at(20));
         assert_eq!((timers.due(at(19)), timers.next()), (None, at(20)));
-        assert_eq!(timers.due(at(99)), Some((at(20), (0, 2))));
-        assert_eq!(timers.due(at(99)), Some((at(30), (0, 1))));
+        assert_eq!(timers.due(at(99)), Some((at(20), 2)));
+        assert_eq!(timers.due(at(99)), Some((at(30), 1)));
         assert_eq!(timers.due(at(99)), None);
     }
 }

@@ -16,8 +16,9 @@ const MOST_MESSAGES: usize = 4096;
 /// grants.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
-/// Serves what there is. Returns how to wait for the next turn: programs know by then whether they
-/// have to wake the agent. `read` gives the agent at most this many messages, and returns how many.
+/// Serves what there is. Returns how to wait for the next turn: the program knows by then whether
+/// it has to wake the agent. `read` gives the agent at most this many messages, and returns how
+/// many.
 ///
 /// # Errors
 /// That of `read`.

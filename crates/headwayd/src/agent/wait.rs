@@ -4,8 +4,6 @@
 
 use headway_cc::{Duration, Time};
 
-use super::timers::FlowSlot;
-
 /// What to do until there may be something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -20,7 +18,7 @@ pub enum Wait {
 /// A question that a flow is to ask with an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Expected {
-    place: FlowSlot,
+    slot: u16,
     /// From then on it may.
     due: Time,
     /// When it is thought to.
@@ -109,8 +107,8 @@ impl WaitPolicy {
 
     /// A flow that was to ask from `due` on asked at `at`; by what was heard of it before that was
     /// `thought`.
-    pub fn on_question(&mut self, place: FlowSlot, due: Time, at: Time, thought: Time) {
-        let is_it = |e: &Expected| (e.place, e.due) == (place, due);
+    pub fn on_question(&mut self, slot: u16, due: Time, at: Time, thought: Time) {
+        let is_it = |e: &Expected| (e.slot, e.due) == (slot, due);
         if let Some(found) = self.expected.iter().position(is_it) {
             if self.expected.swap_remove(found).is_late {
                 return;
@@ -125,20 +123,20 @@ impl WaitPolicy {
 
     /// An answer was given. The flow is to ask again from `due` on, with an acknowledgement, if at
     /// all.
-    pub fn on_answer(&mut self, now: Time, place: FlowSlot, due: Option<Time>) {
+    pub fn on_answer(&mut self, now: Time, slot: u16, due: Option<Time>) {
         let since = now.since(self.answered).min(WaitPolicy::BUSY * 2);
         self.apart = (self.apart * 15 + since) / 16;
         self.answered = now;
         if let Some(due) = due {
-            self.expect(place, due);
+            self.expect(slot, due);
         }
     }
 
     /// A flow asks with its first acknowledgement from `due` on.
-    pub fn expect(&mut self, place: FlowSlot, due: Time) {
+    pub fn expect(&mut self, slot: u16, due: Time) {
         if self.expected.len() < WaitPolicy::FEW {
             self.expected.push(Expected {
-                place,
+                slot,
                 due,
                 at: due,
                 is_sure: false,
@@ -153,7 +151,7 @@ impl WaitPolicy {
         &mut self,
         now: Time,
         timer: Time,
-        acknowledged: impl Fn(FlowSlot, Time) -> Time,
+        acknowledged: impl Fn(u16, Time) -> Time,
     ) -> Wait {
         let passed = now.since(self.seen);
         self.seen = now;
@@ -193,10 +191,10 @@ impl WaitPolicy {
     }
 
     /// When questions are expected, by what was heard meanwhile. Those that have not come are not.
-    fn think_again(&mut self, now: Time, acknowledged: impl Fn(FlowSlot, Time) -> Time) {
+    fn think_again(&mut self, now: Time, acknowledged: impl Fn(u16, Time) -> Time) {
         for e in &mut self.expected {
             if !e.is_sure && now >= e.naps_from() {
-                let at = acknowledged(e.place, e.due).max(e.due);
+                let at = acknowledged(e.slot, e.due).max(e.due);
                 e.is_sure = at <= e.at + WaitPolicy::WAKING;
                 e.at = at;
             }
@@ -222,7 +220,7 @@ mod tests {
         Wait::Sleep(Duration::from_micros(us))
     }
 
-    const FLOW: FlowSlot = (0, 7);
+    const FLOW: u16 = 7;
 
     /// A flow is answered each `every` us; with its first acknowledgement `late` us after that it
     /// asks again, which was `thought` to be so much after. Returns how much of the processor

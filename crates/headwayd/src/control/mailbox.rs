@@ -9,7 +9,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde_json::Value;
 
 use super::patient::MOST_CLIENTS;
-use crate::agent::{FlowSlot, Policies};
+use crate::agent::Policies;
 use crate::error::{Error, Result};
 use crate::network::News;
 
@@ -20,12 +20,12 @@ pub enum AgentCommand {
     Counters,
     /// The same, and what the network told.
     Summary,
-    /// To know some of the flows, from a place on.
-    Flows(FlowSlot),
+    /// To know some of the flows, from a slot on.
+    Flows(u16),
     /// That it takes these policies, for flows that begin.
-    Take(Vec<Option<Policies>>),
-    /// That it gives them to some of the flows that there are, from a place on.
-    Renew(FlowSlot),
+    Take(Option<Policies>),
+    /// That it gives them to some of the flows that there are, from a slot on.
+    Renew(u16),
     /// That it sets parameters of a flow, or of all.
     Set(Option<u32>, String),
     /// That it hears what the network tells of its paths.

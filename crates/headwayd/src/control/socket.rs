@@ -165,7 +165,7 @@ mod tests {
         RENEWS.store(true, Ordering::SeqCst);
         match ENDS.load(Ordering::SeqCst) {
             true => json!({ "next": null }),
-            false => json!({ "next": [0, 1] }),
+            false => json!({ "next": 1 }),
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
         let socket = Socket::bind(&path).expect("a socket");
         let listener = socket.listener().expect("a descriptor");
         let (mailbox, sender) = Mailbox::new().expect("an eventfd");
-        let reloads = Reloads::new(vec![None], sender.clone());
+        let reloads = Reloads::new(None, sender.clone());
         // Both serve until the process ends.
         thread::spawn(move || serve(&listener, &sender, &reloads, None));
         thread::spawn(move || {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::AgentCommand;
 use super::mailbox::Sender;
-use crate::agent::{FlowSlot, Policies};
+use crate::agent::Policies;
 use crate::error::{Error, Result};
 use crate::system::capabilities;
 
@@ -34,14 +34,14 @@ pub fn status(agent: &Sender) -> Value {
 /// Reads policies again, as their files say now, and gives them to all flows.
 #[derive(Debug)]
 pub struct Reloads {
-    policies: Vec<Option<Policies>>,
+    policies: Option<Policies>,
     agent: Sender,
     under_way: Mutex<()>,
 }
 
 impl Reloads {
     /// Of these policies, for this agent.
-    pub fn new(policies: Vec<Option<Policies>>, agent: Sender) -> Reloads {
+    pub fn new(policies: Option<Policies>, agent: Sender) -> Reloads {
         Reloads {
             policies,
             agent,
@@ -75,8 +75,7 @@ impl Reloads {
     }
 
     fn reload(&self, _one: &MutexGuard<'_, ()>) -> Result<()> {
-        let read = |one: &Option<Policies>| one.as_ref().map(Policies::read_anew).transpose();
-        let policies: Result<Vec<_>> = self.policies.iter().map(read).collect();
+        let policies = self.policies.as_ref().map(Policies::read_anew).transpose();
         let policies = policies.map_err(capabilities::explain)?;
         refused(&self.agent.ask(AgentCommand::Take(policies)))?;
         each_part(&self.agent, AgentCommand::Renew, |_| ())?;
@@ -87,10 +86,10 @@ impl Reloads {
 
 fn each_part(
     agent: &Sender,
-    command: impl Fn(FlowSlot) -> AgentCommand,
+    command: impl Fn(u16) -> AgentCommand,
     mut take: impl FnMut(&mut Value),
 ) -> Result<()> {
-    let mut next = Some((0, 0));
+    let mut next = Some(0);
     while let Some(from) = next {
         let mut part = agent.ask(command(from));
         refused(&part)?;

@@ -6,9 +6,10 @@ use headway_kernel::Datapath;
 use headway_kernel::abi::CounterValues;
 use headway_policy::schemes::PolicySpec;
 use headwayd::Controller;
-use headwayd::agent::{Agent, AgentOptions, Policies, Store};
+use headwayd::agent::{Agent, AgentOptions};
 
-use crate::host::{CUBIC, Case, Fault, HOLDS, Program, World, at, plain, status};
+use crate::host::{CUBIC, Case, Fault, HOLDS, World, agent, at, plain, status};
+use crate::program::Program;
 use crate::seen::State;
 
 const POLICIES: [(Controller, &str); 4] = [
@@ -91,6 +92,17 @@ fn a_flow_comes_back_to_an_agent_that_is_late() {
     }
 }
 
+/// The next agent is a shadow.
+fn in_shadow(case: &Case) -> Case {
+    Case {
+        options: AgentOptions {
+            is_shadow: true,
+            ..AgentOptions::default()
+        },
+        ..case.clone()
+    }
+}
+
 /// Cubic controls every flow under `--shadow`, also those that a policy had before. The policy has
 /// them again as soon as the next agent is no shadow.
 #[test]
@@ -101,16 +113,9 @@ fn a_shadow_takes_over_flows_that_a_policy_had() {
             seconds: 40,
             ..Case::of(policy)
         };
-        let shadow = Case {
-            options: AgentOptions {
-                is_shadow: true,
-                ..AgentOptions::default()
-            },
-            ..normal.clone()
-        };
         let mut world = World::new(&normal);
         world.run_until(at(6000));
-        world.restart(&shadow);
+        world.restart(&in_shadow(&normal));
         world.run_until(at(6500));
         let guard = world.status()["flows"][0]["guard"].clone();
         assert_eq!(guard, "cubic", "{controller:?}");
@@ -187,19 +192,12 @@ fn a_shadow_sends_no_flow_of_cubic_into_slow_start_again() {
             fault: Fault::Killed(at(0)),
             ..Case::of(policy)
         };
-        let shadow = Case {
-            options: AgentOptions {
-                is_shadow: true,
-                ..AgentOptions::default()
-            },
-            ..normal.clone()
-        };
         let mut world = World::new(&normal);
         world.kernel.set_served_until(at(0));
         world.run_until(at(1500));
         let window = |world: &World| world.seen().states[0].last().expect("a state").cwnd;
         let before = window(&world);
-        world.restart(&shadow);
+        world.restart(&in_shadow(&normal));
         world.run_until(at(1900));
         let flow = world.status()["flows"][0].clone();
         assert_eq!(flow["guard"], "cubic", "{controller:?}: {flow}");
@@ -238,22 +236,10 @@ fn flows_that_came_and_went_meanwhile_are_told_apart() {
     let kernel = headway_kernel::FakeKernel::with_slots(1 << 10, 2);
     let spec = PolicySpec::read("aurora").expect("a policy");
     let spec = spec.agent().cloned().expect("an agent");
-    let agent = || {
-        let policies = Policies::read(["aurora"]).expect("a policy");
-        let mut program = Program {
-            controller: Controller::Rate,
-            kernel: kernel.clone(),
-        };
-        policies
-            .configure(&mut program, AgentOptions::default())
-            .expect("limits in their ranges");
-        let programs = vec![(program, Some(policies))];
-        let (store, options) = (Store::default(), AgentOptions::default());
-        Agent::new(programs, None, store, options, 64, kernel.now())
-    };
+    let agent = || agent(&Case::of("aurora"), &kernel, kernel.now());
     let serve = |agent: &mut Agent<Program>| {
         while let Some(message) = kernel.next_message() {
-            agent.on_message(0, &message);
+            agent.on_message(&message);
         }
         agent.on_timers(kernel.now());
     };

@@ -6,17 +6,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
 
 use headway_cc::{Duration, Need, Registry, Scheme, Selection, Setup, Time, schemes};
-use headway_fixed::{Int8, Reason};
-use headway_kernel::abi::{ActionSlot, CounterValues, Known, Message, SettingValues};
+use headway_fixed::Reason;
+use headway_kernel::abi::Message;
 use headway_kernel::{Datapath, FakeKernel};
 use headway_net::Packet;
 use headway_policy::schemes::PolicySpec;
 use headway_policy::{AgentSpec, Record};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Hold, Observer, Options, Simulation};
+use headwayd::Controller;
 use headwayd::agent::{Agent, AgentOptions, Kernel, Policies, Shadow, Store, Wait, turn};
-use headwayd::{Controller, Result};
 
+use crate::program::Program;
 use crate::seen::{Seen, SharedSeen, Watched};
 
 /// A question wakes an agent that sleeps after this time.
@@ -92,58 +93,6 @@ impl Observer for Watch {
             true => Hold::Now,
             false => Hold::No,
         }
-    }
-}
-
-/// A program of the fake kernel, as the agent sees it.
-pub struct Program {
-    pub controller: Controller,
-    pub kernel: FakeKernel,
-}
-
-impl Kernel for Program {
-    fn controller(&self) -> Controller {
-        self.controller
-    }
-
-    fn name(&self) -> &str {
-        self.controller.name()
-    }
-
-    fn version(&self) -> &str {
-        "fake"
-    }
-
-    fn now(&self) -> Time {
-        self.kernel.now()
-    }
-
-    fn write_slot(&self, slot: u16, action: &ActionSlot) {
-        self.kernel.write_slot(slot, action);
-    }
-
-    fn counters(&self) -> CounterValues {
-        self.kernel.counters()
-    }
-
-    fn remember(&self, message: &Message) {
-        self.kernel.remember(message);
-    }
-
-    fn known(&self) -> Vec<Known> {
-        self.kernel.known()
-    }
-
-    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) -> Result<()> {
-        Ok(self.kernel.configure(settings, own_policy)?)
-    }
-
-    fn set_served_until(&self, until: Time) {
-        self.kernel.set_served_until(until);
-    }
-
-    fn set_awake(&self, is_awake: bool) {
-        self.kernel.set_awake(is_awake);
     }
 }
 
@@ -370,7 +319,7 @@ impl World {
                     break;
                 }
                 note(&self.seen, &message);
-                self.agent.borrow_mut().on_message(0, &message);
+                self.agent.borrow_mut().on_message(&message);
                 count += 1;
             }
             Ok(count)
@@ -393,9 +342,8 @@ impl World {
         self.kernel.set_now(self.now());
         let policies = Policies::read([policy]).expect("a policy");
         let agent = self.agent.get_mut();
-        let taken = agent.take_policies(vec![Some(policies)]);
-        taken.expect("they fit");
-        let mut next = Some((0, 0));
+        agent.take_policies(Some(policies)).expect("they fit");
+        let mut next = Some(0);
         while let Some(from) = next {
             next = agent.renew(from);
         }
@@ -421,7 +369,7 @@ impl World {
 
 /// What `headwayd status` prints now.
 pub fn status(agent: &Agent<Program>, now: Time) -> serde_json::Value {
-    let (mut flows, mut next) = (Vec::new(), Some((0, 0)));
+    let (mut flows, mut next) = (Vec::new(), Some(0));
     while let Some(from) = next {
         let (some, goes_on) = agent.page(from, now);
         flows.extend(some);
@@ -444,7 +392,7 @@ fn controller_of(case: &Case) -> Controller {
 }
 
 /// One that begins now.
-fn agent(case: &Case, kernel: &FakeKernel, now: Time) -> Agent<Program> {
+pub fn agent(case: &Case, kernel: &FakeKernel, now: Time) -> Agent<Program> {
     let mut program = Program {
         controller: controller_of(case),
         kernel: kernel.clone(),
@@ -458,8 +406,8 @@ fn agent(case: &Case, kernel: &FakeKernel, now: Time) -> Agent<Program> {
     .expect("limits in their ranges");
     let shadow = case.options.is_shadow.then(|| Shadow::into(None));
     let store = Store::new(case.state.clone());
-    let programs = vec![(program, policies)];
-    Agent::new(programs, shadow, store, case.options, case.learners, now)
+    let (options, learners) = (case.options, case.learners);
+    Agent::new(program, policies, shadow, store, options, learners, now)
 }
 
 /// A flow of a controller's program.

@@ -10,6 +10,7 @@ mod faults;
 mod host;
 mod models;
 mod patience;
+mod program;
 mod seen;
 mod serving;
 mod sharing;

@@ -7,7 +7,8 @@ use headway_kernel::{Datapath, FakeKernel};
 use headwayd::Controller;
 use headwayd::agent::{Agent, AgentOptions, Policies, Store};
 
-use crate::host::{Case, Fault, Program, World, at, ms};
+use crate::host::{Case, Fault, World, at, ms};
+use crate::program::Program;
 
 /// Round trips take 10 to 15 ms, so that an answer may take 100 ms. Acknowledgements are half a
 /// millisecond apart at most.
@@ -142,8 +143,8 @@ fn a_learner_has_other_limits_than_its_neighbour() {
     policies
         .configure(&mut program, options)
         .expect("limits in their ranges");
-    let programs = vec![(program, Some(policies))];
-    let mut agent = Agent::new(programs, None, Store::default(), options, 64, Time::ZERO);
+    let (store, policies) = (Store::default(), Some(policies));
+    let mut agent = Agent::new(program, policies, None, store, options, 64, Time::ZERO);
     let mut flows = [
         [0; 16],
         [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
@@ -174,7 +175,7 @@ fn a_learner_has_other_limits_than_its_neighbour() {
         }
         if now >= away {
             while let Some(message) = kernel.next_message() {
-                agent.on_message(0, &message);
+                agent.on_message(&message);
             }
             agent.on_timers(now);
         }

@@ -147,9 +147,9 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
     policies
         .configure(&mut program, AgentOptions::default())
         .expect("limits in their ranges");
-    let programs = vec![(program, Some(policies))];
     let (store, options) = (Store::default(), AgentOptions::default());
-    let agent = Agent::new(programs, None, store, options, 64, Time::ZERO);
+    let policies = Some(policies);
+    let agent = Agent::new(program, policies, None, store, options, 64, Time::ZERO);
     let agent = RefCell::new(agent);
     let mut flows = Vec::new();
     for (user, count, cost) in users.0 {
@@ -177,7 +177,7 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
         }
         let wait = turn(&agent, |most| {
             let messages = iter::from_fn(|| kernel.next_message()).take(most);
-            let read = messages.map(|message| agent.borrow_mut().on_message(0, &message));
+            let read = messages.map(|message| agent.borrow_mut().on_message(&message));
             Ok(read.count())
         });
         let wait = wait.expect("messages can be read");

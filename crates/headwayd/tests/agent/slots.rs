@@ -4,42 +4,24 @@ use headway_cc::testing::{feedback, setup};
 use headway_cc::{CongestionControl, Duration, Time};
 use headway_kernel::{Datapath, FakeKernel};
 use headway_policy::schemes::PolicySpec;
-use headwayd::Controller;
-use headwayd::agent::{Agent, AgentOptions, Policies, Store};
 
-use crate::host::{Program, at, ms};
+use crate::host::{Case, agent, at, ms};
 
 /// A thousand flows over three slots, of which three are there at once. Each asks, and has the
 /// answer 1 ms later.
 #[test]
 fn slots_are_used_again() {
-    let policies = Policies::read(["aurora"]).expect("a policy");
     let spec = PolicySpec::read("aurora")
         .expect("a policy")
         .agent()
         .cloned()
         .expect("an agent");
     let kernel = FakeKernel::with_slots(1 << 20, 3);
-    let mut program = Program {
-        controller: Controller::Rate,
-        kernel: kernel.clone(),
-    };
-    policies
-        .configure(&mut program, AgentOptions::default())
-        .expect("limits in their ranges");
-    let programs = vec![(program, Some(policies))];
-    let mut agent = Agent::new(
-        programs,
-        None,
-        Store::default(),
-        AgentOptions::default(),
-        64,
-        Time::ZERO,
-    );
+    let mut agent = agent(&Case::of("aurora"), &kernel, Time::ZERO);
     let mut serve = |now: Time| {
         kernel.set_now(now);
         while let Some(message) = kernel.next_message() {
-            agent.on_message(0, &message);
+            agent.on_message(&message);
         }
         agent.on_timers(now);
         let counted = agent.counters(now)["counters"].clone();

@@ -6,22 +6,13 @@ use headway_cc::testing::{feedback, setup};
 use headway_cc::{CongestionControl, Duration, Time};
 use headway_kernel::{Datapath, FakeKernel};
 use headway_policy::Record;
-use headwayd::agent::{Agent, AgentOptions, Policies, Store, Wait, turn};
+use headwayd::agent::{Agent, Policies, Wait, turn};
 
-use crate::host::{Program, at, ms};
+use crate::host::{self, Case, at, ms};
+use crate::program::Program;
 
 fn agent(policy: &str, kernel: &FakeKernel) -> RefCell<Agent<Program>> {
-    let policies = Policies::read([policy]).expect("a policy");
-    let mut program = Program {
-        controller: policies.controller(),
-        kernel: kernel.clone(),
-    };
-    let options = AgentOptions::default();
-    let configured = policies.configure(&mut program, options);
-    configured.expect("limits in their ranges");
-    let programs = vec![(program, Some(policies))];
-    let agent = Agent::new(programs, None, Store::default(), options, 64, Time::ZERO);
-    RefCell::new(agent)
+    RefCell::new(host::agent(&Case::of(policy), kernel, Time::ZERO))
 }
 
 fn count(agent: &RefCell<Agent<Program>>, what: &str) -> u64 {
@@ -67,7 +58,7 @@ impl Asked {
         let wait = turn(&self.agent, |_| {
             let mut count = 0;
             while let Some(message) = self.kernel.next_message() {
-                self.agent.borrow_mut().on_message(0, &message);
+                self.agent.borrow_mut().on_message(&message);
                 count += 1;
             }
             happens(readings.replace(readings.get() + 1));
@@ -125,7 +116,7 @@ fn an_agent_with_new_policies_says_that_it_is_awake() {
     let asked = Asked::answered();
     asked.much_at_second_look();
     let policies = Policies::read(["owl"]).expect("a policy");
-    let taken = asked.agent.borrow_mut().take_policies(vec![Some(policies)]);
+    let taken = asked.agent.borrow_mut().take_policies(Some(policies));
     taken.expect("they fit");
     asked.turn(|reading| {
         if reading == 0 {
@@ -148,7 +139,7 @@ fn served_regularly(policy: &str, every: Duration, rtt: Duration) -> (u64, u64) 
             kernel.set_now(turns);
             let wait = turn(&agent, |_| {
                 let messages = std::iter::from_fn(|| kernel.next_message());
-                let read = messages.map(|message| agent.borrow_mut().on_message(0, &message));
+                let read = messages.map(|message| agent.borrow_mut().on_message(&message));
                 Ok(read.count())
             });
             turns += match wait.expect("messages can be read") {

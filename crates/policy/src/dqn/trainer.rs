@@ -76,6 +76,8 @@ pub struct Step {
     trainer: Box<Trainer>,
     /// Room for the parameters that come of it.
     network: Network,
+    /// What came of it, once it was taken.
+    loss: Option<f32>,
     done: SyncSender<Done>,
     /// Nobody waits for it any more.
     is_abandoned: Arc<AtomicBool>,
@@ -95,23 +97,21 @@ impl Step {
         self.trainer.transitions()
     }
 
-    /// Takes it, unless its flow has ended meanwhile.
-    pub fn take(self) {
-        let Step {
-            mut trainer,
-            mut network,
-            done,
-            is_abandoned,
-        } = self;
-        if is_abandoned.load(Ordering::Relaxed) {
-            return;
+    /// Takes it, unless its flow has ended meanwhile. Allocates nothing, frees nothing and waits
+    /// for nobody.
+    pub fn take(&mut self) {
+        if !self.is_abandoned.load(Ordering::Relaxed) {
+            self.loss = self.trainer.step(&mut self.network);
         }
-        let loss = trainer.step(&mut network);
+    }
+
+    /// Gives it back, taken, to its flow. If that has ended, its memory is freed here.
+    pub fn give_back(self) {
         // There is room for one.
-        let _ = done.try_send(Done {
-            trainer,
-            network,
-            loss,
+        let _ = self.done.try_send(Done {
+            trainer: self.trainer,
+            network: self.network,
+            loss: self.loss,
         });
     }
 }
@@ -162,6 +162,7 @@ impl UnderWay {
         let step = Step {
             trainer,
             network,
+            loss: None,
             done: sender,
             is_abandoned: Arc::clone(&is_abandoned),
         };

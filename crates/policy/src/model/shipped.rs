@@ -54,7 +54,7 @@ pub fn shipped() -> &'static [Shipped] {
 /// A learner that comes with Headway.
 #[derive(Clone, Copy, Debug)]
 pub struct ShippedLearner {
-    /// Its folder in `models/`: `rax-v2`.
+    /// Its folder in `models/`: `rax-v3`.
     pub title: &'static str,
     /// Its files.
     pub files: LearnerFiles<'static>,
@@ -73,10 +73,10 @@ impl ShippedLearner {
 /// All of them, the newest version of a name first.
 pub fn shipped_learners() -> &'static [ShippedLearner] {
     &[ShippedLearner {
-        title: "rax-v2",
+        title: "rax-v3",
         files: LearnerFiles {
-            card: include_bytes!("../../../../models/rax-v2/card.toml"),
-            learner: include_bytes!("../../../../models/rax-v2/learner.txt"),
+            card: include_bytes!("../../../../models/rax-v3/card.toml"),
+            learner: include_bytes!("../../../../models/rax-v3/learner.txt"),
         },
     }]
 }

@@ -28,13 +28,13 @@ impl Trace {
 }
 
 impl Network {
-    /// A trace of no steps.
+    /// A trace of no steps, with room for one.
     pub fn trace(&self) -> Trace {
         let widest = self.spec().layers.iter().max().copied().unwrap_or(0);
         let work = self.layers.iter().map(Layer::work).max().unwrap_or(0);
         Trace {
             record: self.record(),
-            records: Vec::new(),
+            records: Vec::with_capacity(self.record()),
             dy: vec![0.0; widest],
             dx: vec![0.0; widest],
             dmemory: vec![0.0; self.layers.iter().map(Layer::memory).sum()],

@@ -23,7 +23,8 @@ pub struct PalSpec {
     pub action_scale: f32,
     /// The standard deviation that an actor of random weights begins with, in units of actions.
     pub initial_deviation: f32,
-    /// The least standard deviation, above 0.
+    /// The least standard deviation, above 0 and below the initial one. A flow whose actions hardly
+    /// differ cannot tell what they change from what other flows change (decision 40).
     pub least_deviation: f32,
     /// Each gradient is scaled down to this norm.
     pub gradient_norm: f32,
@@ -93,7 +94,7 @@ impl Default for PalSpec {
             entropy: 1e-3,
             action_scale: 0.5,
             initial_deviation: 0.5,
-            least_deviation: 0.01,
+            least_deviation: 0.3,
             gradient_norm: 1.0,
             advantage_memory: 0.9,
             centre: Centre::Late,

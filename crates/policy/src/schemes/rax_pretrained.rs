@@ -12,8 +12,8 @@ const MODEL: Param = Param {
     name: "model",
     help: "the learner with which it begins: one that comes with Headway, or a folder",
     kind: Kind::Loaded {
-        what: "v2, or the path of a learner's folder",
-        default: Some("v2"),
+        what: "v3, or the path of a learner's folder",
+        default: Some("v3"),
         load,
     },
 };
@@ -22,7 +22,7 @@ const MODEL: Param = Param {
 pub const SCHEME: Scheme = Scheme {
     name: "rax-pretrained",
     summary: "Rax that begins with what another flow has learned, and continues to learn",
-    source: "Bachl, Zseby and Fabini, Rax (§4.3); models/rax-v2 learned it here (docs/models.md)",
+    source: "Bachl, Zseby and Fabini, Rax (§4.3); models/rax-v3 learned it here (docs/models.md)",
     deviations: &["all of `rax`'s, except that a flow that diverged begins with the model again"],
     params: &[MODEL, rax::ALPHA],
     build: |setup, values| {

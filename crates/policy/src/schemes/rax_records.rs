@@ -34,8 +34,9 @@ impl RaxOverRecords {
     const LEAST_WINDOW: f32 = 4.0;
     /// What a mark leaves of the window, as a loss of Cubic's does (RFC 9438, 4.6).
     const AFTER_MARKS: f32 = 0.7;
-    /// The number of packets of an acknowledgement that act: receivers acknowledge two at once, and
-    /// a host that puts more together leaves no time between them that an action could count in.
+    /// The number of packets that act of those which a record reports as received, and of those
+    /// which it reports as lost: receivers acknowledge two at once, and a host that puts more
+    /// together leaves no time between them that an action could count in.
     const MOST_ACTS: usize = 4;
 
     /// A flow that knows nothing yet, or goes on from what another has learned
@@ -92,9 +93,9 @@ impl RaxOverRecords {
                 self.rax.follow(left.min(record.cwnd as f32));
             }
         }
-        for _ in 0..lost.min(self.flying.len()) {
+        for n in 0..lost.min(self.flying.len()) {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
-            self.rax.lost(now, tag, 1.0, acts);
+            self.rax.lost(now, tag, 1.0, acts && n < Self::MOST_ACTS);
         }
         let rtt_us = if record.rtt_us > 0 {
             record.rtt_us

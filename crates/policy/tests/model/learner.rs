@@ -62,9 +62,9 @@ fn a_scheme_takes_a_learner_by_its_version_or_its_folder() {
     let registry = Registry::new(SCHEMES);
     let newest = registry.select("rax-pretrained").expect("it ships");
     let id = newest.model().expect("a learner").to_owned();
-    assert!(id.starts_with("rax-v2@"), "{id}");
+    assert!(id.starts_with("rax-v3@"), "{id}");
 
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("rax-v2");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("rax-v3");
     fs::create_dir_all(&folder).expect("a folder");
     let files = shipped_learners()[0].files;
     fs::write(folder.join(CARD), files.card).expect("written");
@@ -76,7 +76,7 @@ fn a_scheme_takes_a_learner_by_its_version_or_its_folder() {
     let error = registry
         .select("rax-pretrained:model=v9")
         .expect_err("none");
-    assert!(error.to_string().contains("did you mean 'v2'?"), "{error}");
+    assert!(error.to_string().contains("did you mean 'v3'?"), "{error}");
     let error = registry.select("rax-pretrained:model=./nowhere");
     let error = error.expect_err("none").to_string();
     assert!(error.contains("./nowhere: no such folder"), "{error}");

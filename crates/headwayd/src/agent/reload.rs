@@ -1,0 +1,87 @@
+//! Other policies for an agent that serves.
+
+use std::sync::Arc;
+
+use super::learners::Learning;
+use super::{Agent, Kernel, Policies, is_refused};
+use crate::error::Result;
+
+/// Flows that are given another policy between two looks at the ring: that takes a millisecond or
+/// so, and an answer may take a hundred.
+pub const RENEWED_AT_ONCE: usize = 8;
+
+impl<K: Kernel> Agent<K> {
+    /// Takes other policies: flows that begin from now on have them. Those that there are have them
+    /// by [`Self::renew`]. If one of them cannot be used, nothing changes.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn take_policies(&mut self, policies: Option<Policies>) -> Result<()> {
+        if let Some(policies) = &policies {
+            policies.check(self.program.controller(), self.options)?;
+            // New settings do not say that it is.
+            self.is_awake = false;
+            policies.configure(&mut self.program, self.options)?;
+        }
+        self.policies = policies;
+        Ok(())
+    }
+
+    /// Gives a few of the flows, from this slot on, the policies that there are now. Returns where
+    /// to go on.
+    pub fn renew(&mut self, from: u16) -> Option<u16> {
+        let (slots, next) = self.slots(from, RENEWED_AT_ONCE);
+        let policies = self.policies.as_ref()?;
+        // Who learns goes on, before others begin to.
+        let mut learning = Learning::default();
+        let learn = self.flows.iter().filter(|flow| flow.learns().is_some());
+        for flow in learn.filter(|flow| policies.of(flow.remote().ip()).is_learning()) {
+            learning.add(flow.user());
+        }
+        for slot in slots {
+            let Some(flow) = self.flows.get(slot) else {
+                continue;
+            };
+            let wanted = policies.of(flow.remote().ip());
+            let class = policies.class(flow.remote().ip());
+            let stays = flow.learns().is_some() && wanted.is_learning();
+            let served = match stays {
+                true => Some(Arc::clone(&wanted)),
+                false => {
+                    let wanted = Arc::clone(&wanted);
+                    let served = self.learners.admit(wanted, flow.user(), &learning);
+                    if served.as_ref().is_some_and(|s| s.is_learning()) {
+                        learning.add(flow.user());
+                    }
+                    served
+                }
+            };
+            let is_refused = is_refused(Some(&wanted), served.as_ref());
+            if is_refused && !flow.is_refused {
+                self.learners.count_refused(&wanted, served.as_deref());
+            }
+            // What it has goes on where there is nothing for it, or nobody goes on deciding.
+            let mut driver = None;
+            let mut started_from = None;
+            if let Some(served) = served {
+                started_from = self.store.version(&served, class);
+                let learned = self.store.learned(&served, class);
+                match flow.policy_of(served, learned) {
+                    Ok(next) => driver = next,
+                    Err(error) => {
+                        tracing::error!(flow = flow.number(), %error, "the flow goes on with the policy that it has");
+                    }
+                }
+            }
+            self.flows.change(slot, |flow| {
+                (flow.is_refused, flow.class) = (is_refused, class);
+                if let Some(driver) = driver {
+                    flow.take_policy(driver);
+                    flow.started_from = started_from;
+                    flow.step_elsewhere(self.gradients.as_ref());
+                }
+            });
+        }
+        next
+    }
+}

@@ -18,6 +18,9 @@ import daemon
 from headway._native import find_headwayd
 from kernel import path
 from kernel.agents import Status, seen
+from kernel.models import write_remembering
+from packets.flow import Flow
+from packets.scripts import NO_PROBES
 from waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
@@ -408,3 +411,28 @@ def test_without_a_bpffs_they_end_with_their_agent(tmp_path, usual_bpffs):
         assert log().count("the programs end with this agent, because they cannot be pinned") == 1
     until(lambda: NAME not in daemon.registered())
     assert list(Path("/sys/fs/bpf").iterdir()) == []
+
+
+def test_a_policy_in_the_kernel_takes_the_flow_that_an_agents_policy_left(tmp_path, keep):
+    """The first leaves it for its round trip of 0.6 s, which its training had not."""
+    folder = tmp_path / "remembering"
+    folder.mkdir()
+    write_remembering(folder)
+    with ExitStack() as stack:
+        first = stack.enter_context(serves("aurora", keep, "--require-range"))
+        long = Flow(NAME, rtt=0.6, late_s=30.0, judges_time=False, sysctls=NO_PROBES, rto_min_ms=30_000)
+        flow = stack.enter_context(long)
+
+        def acknowledged_until_it_is(whose, agent):
+            for _ in range(60):
+                flow.write(4)
+                flow.ack(flow.flight())
+                if [one["guard"] for one in agent.status()["flows"]] == [whose]:
+                    return
+            raise AssertionError(agent.status())
+
+        acknowledged_until_it_is("cubic", first)
+        assert not first.status()["flows"][0]["guard_trips"]
+        end(first, signal.SIGTERM)
+        second = stack.enter_context(serves(f"learned:model={folder}", keep))
+        acknowledged_until_it_is("policy", second)

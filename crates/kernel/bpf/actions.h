@@ -39,7 +39,8 @@ static __always_inline bool find_action(struct flow *f, const struct headway_set
 /*
  * What an action makes of the window, within the guard's bounds. A window that is not filled, since
  * there is no data or the receiver has no room, does not grow: it is not known whether the path
- * could carry more (RFC 7661).
+ * could carry more (RFC 7661). Lost packets that wait for room fill it too. The kernel says so only
+ * where its own pacing timer looks, and the qdisc fq needs none.
  */
 static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f, const struct headway_settings *set,
 				       const struct headway_action *action)
@@ -66,7 +67,7 @@ static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f, cons
 		return;
 	}
 	bounded = headway_guard_cwnd(&f->guard, limits_of(f, set), wanted);
-	if (bounded <= cwnd || BITS(tp, is_cwnd_limited))
+	if (bounded <= cwnd || BITS(tp, is_cwnd_limited) || tp->lost_out > tp->retrans_out)
 		set_cwnd(tp, bounded);
 }
 

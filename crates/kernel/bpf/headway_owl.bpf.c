@@ -23,6 +23,20 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 		give_to_cubic(sk, f, state);
 }
 
+/* The agent's newest action, if there is one and it is congestion avoidance's turn. */
+static __always_inline void act(struct sock *sk, struct flow *f, const struct headway_settings *set)
+{
+	struct headway_action action;
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!find_action(f, set, &action) || !is_avoiding(sk))
+		return;
+	steer_cwnd(tp, f, set, &action);
+	/* Below ssthresh it would be slow start's, which leads back. */
+	if (tp->snd_ssthresh > tp->snd_cwnd)
+		tp->snd_ssthresh = tp->snd_cwnd;
+}
+
 SEC("struct_ops")
 void owl_init(__u64 *ctx)
 {
@@ -51,16 +65,20 @@ void owl_pkts_acked(__u64 *ctx)
 	f = kept_of(sk);
 	if (!f || !set)
 		return;
-	if (f->is_pending)
+	/*
+	 * The acknowledgement before came to no cong_avoid, as one that brings SACK blocks alone. Its
+	 * answer is looked for here, or the guard would count it as missing.
+	 */
+	if (f->is_pending) {
+		act(sk, f, set);
 		tell(sk, f, set, 1, ca_state(sk));
+	}
 	sample_rtt(f, sample->rtt_us);
 	if (!is_served(sk, f, set, 0))
 		return;
 	f->is_pending = 1;
 	if (ca_state(sk) >= TCP_CA_CWR) {
-		struct headway_action dropped;
-
-		find_action(f, set, &dropped);
+		act(sk, f, set);
 		tell(sk, f, set, 1, ca_state(sk));
 	}
 }
@@ -72,20 +90,12 @@ void owl_cong_avoid(__u64 *ctx)
 	__u32 ack = ctx[1], acked = ctx[2];
 	struct headway_settings *set = the_settings();
 	struct flow *f = flow_of(sk);
-	struct headway_action action;
 
 	if (!f || !set || f->is_cubics || set->grows || !is_avoiding(sk))
 		cubictcp_cong_avoid(sk, ack, acked);
 	if (!f || !set)
 		return;
-	if (find_action(f, set, &action) && is_avoiding(sk)) {
-		struct tcp_sock *tp = tcp_sk(sk);
-
-		steer_cwnd(tp, f, set, &action);
-		/* Below ssthresh it would be slow start's, which leads back. */
-		if (tp->snd_ssthresh > tp->snd_cwnd)
-			tp->snd_ssthresh = tp->snd_cwnd;
-	}
+	act(sk, f, set);
 	if (f->is_pending)
 		tell(sk, f, set, 1, ca_state(sk));
 }

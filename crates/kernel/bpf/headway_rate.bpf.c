@@ -115,6 +115,7 @@ static __always_inline void decide(struct sock *sk, struct flow *f, const struct
 /* The flow is Cubic's from now on. */
 static __attribute__((noinline)) int give_up(struct sock *sk, struct flow *f, __u8 state)
 {
+	fill_window(sk, f, state);
 	give_to_cubic(sk, f, state);
 	f->pacing_rate = 0;
 	stop_pacing(sk);
@@ -134,6 +135,9 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 	 */
 	if (!net && f->slot >= HEADWAY_FLOWS)
 		return;
+	/* This policy leaves no flow to Cubic. The agent's before it may have, and is not asked again. */
+	if (net)
+		f->is_left = 0;
 	judgement = report(sk, f, set, &told, acks, !net, state);
 	if (judgement == HEADWAY_TRIPS) {
 		give_up(sk, f, state);

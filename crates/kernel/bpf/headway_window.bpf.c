@@ -7,6 +7,10 @@
 #include "actions.h"
 #include "with_cong_control.h"
 
+/* Of a window a round trip: as the kernel paces Cubic in congestion avoidance, and in slow start. */
+#define PACED_PERCENT 120
+#define UNPACED_PERCENT 200
+
 char _license[] SEC("license") = "Dual MIT/GPL";
 
 static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
@@ -28,21 +32,24 @@ static __always_inline void start_pacing(struct sock *sk)
 {
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
-	pace_window(sk, 120);
+	pace_window(sk, PACED_PERCENT);
 }
 
 /*
  * The policy's window is not reduced packet by packet in recovery (PRR): all that a burst of losses
  * leaves free would go out at once, and most of that be lost again. Paced at 1.2 windows a round
  * trip what is free is spread. Only then, and for a round trip after an idle period: pacing has its
- * price.
+ * price. At all other times the rate only follows the window. The kernel sizes TSO packets and its
+ * queue by it, and the qdisc fq and SO_MAX_PACING_RATE pace by it.
  */
 static __always_inline void pace_policy(struct sock *sk, struct flow *f)
 {
-	if (ca_state(sk) < TCP_CA_CWR && tcp_sk(sk)->tcp_clock_cache >= f->paced_ns)
-		stop_pacing(sk);
-	else
+	if (ca_state(sk) >= TCP_CA_CWR || tcp_sk(sk)->tcp_clock_cache < f->paced_ns) {
 		start_pacing(sk);
+	} else {
+		stop_pacing(sk);
+		pace_window(sk, UNPACED_PERCENT);
+	}
 }
 
 /* After an idle period no acknowledgements clock the window out, so it would leave as one burst. */

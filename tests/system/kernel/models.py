@@ -1,5 +1,6 @@
 """Models that are no good, or only hold still: what a policy may be replaced by."""
 
+import copy
 import hashlib
 import json
 import shutil
@@ -78,6 +79,13 @@ def tuners() -> dict[str, Any]:
     return owls | {"beneath": {"kind": "scheme", "name": "bbr"}, "action": action}
 
 
+def beyond() -> dict[str, Any]:
+    """Owl's eyes and hands, but that its largest step is to a window that no policy may have."""
+    owls: dict[str, Any] = model_folder.load("owl-v1").card["agent"]
+    choices = [*owls["action"]["choices"][:-1], 200_000.0]
+    return owls | {"action": owls["action"] | {"choices": choices}}
+
+
 def write_policy(folder: Path, controller: str) -> None:
     """A policy for it that is good."""
     put_model(folder, "aurora-v2" if controller == "headway_rate" else "owl-v1")
@@ -104,6 +112,32 @@ def write_less(folder: Path) -> None:
     outputs = whole.run(tensors, whole.to_inputs(seen, model.card["agent"]["observation"]["features"]))
     shutil.rmtree(folder)
     writer.write(folder, model.card, tensors, (seen, outputs[:, np.newaxis] / whole.UNIT))
+
+
+def write_remembering(folder: Path) -> None:
+    """A net in whole numbers that keeps a rate as long as it remembers no interval before.
+
+    With one in its history that had a packet delivered it wants the least that it may.
+    """
+    model = model_folder.load("aurora-int8-v1")
+    agent = copy.deepcopy(model.card["agent"])
+    seen = agent["observation"]
+    names = [feature["name"] for feature in seen["features"]]
+    delivered = names.index("delivered_packets")
+    # 0 stands for none, and 255 for some.
+    seen["features"][delivered] |= {"offset": 0.0, "scale": 4.0, "clip": [0.0, 2.0]}
+    tensors = {name: np.zeros_like(tensor) for name, tensor in model.tensors().items()}
+    for interval in range(seen["history"] - 1):
+        tensors["layers.0.weight"][0, interval * len(names) + delivered] = 1
+    tensors["layers.1.weight"][0, 0] = 1
+    tensors["layers.2.weight"][0, 0] = -100
+    tensors["multipliers"][:] = 1 << 22
+    # As it is for both hidden layers, and times 64: more than the limit of an answer.
+    tensors["shifts"][:] = [22, 22, 16]
+    shown = model.golden()["observations"]
+    outputs = whole.run(tensors, whole.to_inputs(shown, seen["features"]))
+    shutil.rmtree(folder)
+    writer.write(folder, model.card | {"agent": agent}, tensors, (shown, outputs[:, np.newaxis] / whole.UNIT))
 
 
 def change_learner(file: Path, change: Callable[[list[dict[str, list[float]]]], None]) -> None:

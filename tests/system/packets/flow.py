@@ -32,6 +32,10 @@ NOTHING_S = 60.0
 """A sender that has this long been silent is not going to send."""
 SHORT_S = 0.002
 """A shorter delay may be the script's own work."""
+ACCURATE = 3
+"""net.ipv4.tcp_ecn: connections ask for AccECN; since Linux 6.18."""
+FIRST_MARKS = 5
+"""AccECN's counter of marked packets begins here."""
 INFINITE = 0x7FFFFFFF
 """ssthresh before anything has set it."""
 
@@ -95,9 +99,13 @@ class Flow:
     """Seconds between a segment and its ACK, where the script says nothing else."""
     timestamps: bool = True
     ecn: bool = False
+    accurate: bool = False
+    """Of ECN: by AccECN (RFC 9768) and not by RFC 3168."""
     sysctls: dict[str, int] = field(default_factory=dict)
     initial_cwnd: int = 10
     """The route's."""
+    rto_min_ms: int = 200
+    """The route's: a longer one keeps the retransmission timer out of a script."""
     late_s: float = 0.002
     """A run that is later than that says nothing: the machine was busy. Where `judges_time` is
     false, the sum of all delays counts: several short ones spread a flight as one long one does."""
@@ -117,13 +125,16 @@ class Flow:
         return (self.late if self.judges_time else self.late_in_all) > self.late_s
 
     def __enter__(self) -> Self:
-        self.tun, self.socket = place.make({"tcp_ecn": int(self.ecn), **self.sysctls}, self.initial_cwnd)
+        ecn = ACCURATE if self.accurate else int(self.ecn)
+        route = f"initcwnd {self.initial_cwnd} rto_min {self.rto_min_ms}ms"
+        self.tun, self.socket = place.make({"tcp_ecn": ecn, **self.sysctls}, route)
         self.news: list[Packet] = []
         self.received: set[int] = set()
         self.next = 0
         self.highest = -1
         self.recent = 0
         self.echo = False
+        self.marks = 0
         self.since = time.monotonic()
         try:
             self._handshake()
@@ -171,13 +182,14 @@ class Flow:
 
         That is a round trip after the packet, or as soon as possible where that has passed, or
         `spacing` seconds after the one before. With `ece` ECE is set from the first of these on,
-        until the kernel sends CWR.
+        until the kernel sends CWR. By AccECN it says that each of these was marked.
         """
         due = time.monotonic()
-        self.echo |= ece
+        self.echo |= ece and not self.accurate
         packets = list(packets)
         for count, packet in enumerate(packets, 1):
             self.receive([packet])
+            self.marks += ece
             if count % every and count < len(packets):
                 continue
             self.wait(due if spacing else packet.at + self.rtt)
@@ -204,7 +216,7 @@ class Flow:
         blocks = self._blocks(newest)
         edges = [(self._seq(first), self._seq(end)) for first, end in blocks]
         options = wire.ack_options(self._timestamp(), edges)
-        self._send(wire.ACK | (wire.ECE if self.echo else 0), options)
+        self._send(wire.ACK | self._marks(), options)
         sacked = " ".join(f"{first}-{end - 1}" for first, end in blocks)
         sent = self._step(f"ack {self.next}{' sack ' if sacked else ''}{sacked}{' ece' if self.echo else ''}")
         self._stalled(self.since)
@@ -248,14 +260,16 @@ class Flow:
         self.isn, self.own = 0, random.getrandbits(32)
         syn = next(filter(None, map(wire.parse, self._packets())))
         self.isn, self.port, self.recent = syn.seq, syn.source, syn.timestamp
-        # RFC 3168, 6.1.1: the SYN asks with both, the SYN-ACK agrees with ECE.
-        wanted = wire.ECE | wire.CWR
-        assert (syn.flags & wanted == wanted) == self.ecn
+        # RFC 3168, 6.1.1: the SYN asks with both, the SYN-ACK agrees with ECE. RFC 9768, 3.1.1: it
+        # asks with all three, and CWR alone agrees, and says that the SYN was not capable of marks.
+        wanted = wire.ECE | wire.CWR | wire.AE if self.accurate else wire.ECE | wire.CWR
+        assert (syn.flags & wanted == wanted) == (self.ecn or self.accurate)
         assert {wire.SACK_PERMITTED, wire.TIMESTAMPS} <= syn.options
         self.wait(time.monotonic() + self.rtt)
         mss = MSS + (TIMESTAMP_BYTES if self.timestamps else 0)
         options = wire.syn_options(mss, self._timestamp())
-        self._send(wire.SYN | wire.ACK | (wire.ECE if self.ecn else 0), options)
+        agrees = wire.CWR if self.accurate else wire.ECE if self.ecn else 0
+        self._send(wire.SYN | wire.ACK | agrees, options)
         self.own += 1
         self.socket.setblocking(True)
         self._read()
@@ -263,6 +277,16 @@ class Flow:
     def _send(self, flags: int, options: bytes) -> None:
         ends = (socket.inet_aton(place.PEER), PORT), (socket.inet_aton(place.KERNEL), self.port)
         os.write(self.tun, wire.build(*ends, self.own & 0xFFFFFFFF, self._seq(self.next), flags, WINDOW, options))
+
+    def _marks(self) -> int:
+        """The flags that tell of marks.
+
+        RFC 9768, 3.2.2: AE, CWR and ECE are three bits of a counter that begins at 5.
+        """
+        if not self.accurate:
+            return wire.ECE if self.echo else 0
+        counter = FIRST_MARKS + self.marks
+        return sum(flag for bit, flag in enumerate((wire.ECE, wire.CWR, wire.AE)) if counter >> bit & 1)
 
     def _seq(self, number: int) -> int:
         return (self.isn + 1 + number * MSS) & 0xFFFFFFFF

@@ -28,17 +28,17 @@ QUEUE = f"tc qdisc replace dev {DEVICE} root pfifo limit 10000"
 """Whatever this machine's default is: fq would pace Cubic."""
 
 
-def make(sysctls: Mapping[str, int], initial_cwnd: int) -> tuple[int, socket.socket]:
+def make(sysctls: Mapping[str, int], route: str) -> tuple[int, socket.socket]:
     """The TUN device and a TCP socket of a new namespace.
 
-    `sysctls` are of net.ipv4, `initial_cwnd` is the route's.
+    `sysctls` are of net.ipv4, `route` is what `ip route` calls its options.
     """
     made: list[tuple[int, socket.socket] | BaseException] = []
 
     # A namespace is a thread's: the caller stays where it is.
     def enter() -> None:
         try:
-            made.append(_make(sysctls, initial_cwnd))
+            made.append(_make(sysctls, route))
         except BaseException as error:
             made.append(error)
 
@@ -50,15 +50,15 @@ def make(sysctls: Mapping[str, int], initial_cwnd: int) -> tuple[int, socket.soc
     return made[0]
 
 
-def _make(sysctls: Mapping[str, int], initial_cwnd: int) -> tuple[int, socket.socket]:
+def _make(sysctls: Mapping[str, int], route: str) -> tuple[int, socket.socket]:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "unshare(CLONE_NEWNET)")
     tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", DEVICE.encode(), IFF_TUN | IFF_NO_PI))
-        route = f"route change {PEER} dev {DEVICE} src {KERNEL} initcwnd {initial_cwnd}\n"
-        subprocess.run(["ip", "-batch", "-"], input=LINK + route, text=True, check=True)
+        change = f"route change {PEER} dev {DEVICE} src {KERNEL} {route}\n"
+        subprocess.run(["ip", "-batch", "-"], input=LINK + change, text=True, check=True)
         subprocess.run(QUEUE.split(), check=True)
         Path("/proc/sys/net/ipv4/tcp_wmem").write_text(SEND_BUFFER)
         for name, value in sysctls.items():

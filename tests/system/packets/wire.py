@@ -6,7 +6,7 @@ See RFC 791, 9293, 2018 (SACK), 7323 (timestamps).
 import struct
 from dataclasses import dataclass
 
-FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
+FIN, SYN, RST, PSH, ACK, URG, ECE, CWR, AE = (1 << bit for bit in range(9))
 
 IP = struct.Struct("!BBHHHBBH4s4s")
 TCP = struct.Struct("!HHIIBBHHH")
@@ -37,6 +37,7 @@ def parse(packet: bytes) -> Segment | None:
         return None
     header = (packet[0] & 15) * 4
     source, _, seq, _, offset, flags, *_ = TCP.unpack_from(packet, header)
+    flags |= offset << 8 & AE
     end = header + (offset >> 4) * 4
     at, timestamp, kinds = header + TCP.size, 0, set()
     while at < end and packet[at]:
@@ -55,7 +56,8 @@ def build(
     options += bytes([NO_OPERATION]) * (-len(options) % 4)
     length = TCP.size + len(options)
     ends = source[0] + to[0]
-    segment = TCP.pack(source[1], to[1], seq, ack, length // 4 << 4, flags, window, 0, 0) + options
+    offset = length // 4 << 4 | flags >> 8
+    segment = TCP.pack(source[1], to[1], seq, ack, offset, flags & 0xFF, window, 0, 0) + options
     total = _checksum(ends + struct.pack("!HH", 6, length) + segment)
     segment = segment[:16] + struct.pack("!H", total) + segment[18:]
     head = IP.pack(0x45, 0, IP.size + length, 0, 0x4000, 64, 6, 0, source[0], to[0])

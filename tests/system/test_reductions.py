@@ -1,0 +1,199 @@
+"""Whose the window is while losses are repaired: the policy's, the guard's, or the kernel's."""
+
+import signal
+import socket
+import time
+
+import pytest
+
+import daemon
+from kernel.agents import seen
+from kernel.models import HOLD, always, beyond, write_model, write_remembering
+from packets.flow import INFINITE, MSS, OPEN, RECOVERY, Flow
+from packets.scripts import PLENTY, reduced
+from test_good_citizen import GROW, SLOWLY, in_time, pacing_rate, serving
+from test_headwayd_slots import opened_and_full, pairs
+from waiting import until
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
+
+WINDOW = 100
+"""In packets, of flows that use a third of it: a path is seen to carry no more than they send."""
+ANSWERED_S = 0.01
+"""An agent answers sooner."""
+UNTIMED = {"rto_min_ms": 30_000, "late_s": 30.0}
+"""Of flows whose losses may be repaired for as long as a test needs."""
+LOOKS_AGAIN_S = 1.0
+"""HEADWAY_LOOK_AGAIN_NS: a flow that found no slot looks for one no sooner."""
+PROBATION_S = 10.0
+
+
+def wrong_loss(flow):
+    """One of forty packets comes late, as the others have told that it is lost.
+
+    ssthresh before it comes, and the state after that.
+    """
+    for _ in range(2):
+        flow.write(12)
+        flow.ack(flow.flight(), spacing=ANSWERED_S)
+    flow.write(40)
+    late, *others = flow.flight()
+    flow.ack(others, spacing=ANSWERED_S)
+    ssthresh = flow.info().ssthresh
+    # It is the original, by its timestamp (RFC 3522).
+    flow.receive([late])
+    flow.send_ack()
+    return ssthresh, flow.info()
+
+
+def test_an_undo_gives_cubic_nothing_of_what_the_guard_took(tmp_path):
+    """The policy asks 32 times for too much, the last times while a loss is repaired.
+
+    The loss was none, so the kernel undoes its own reduction, as Cubic shows.
+    """
+    with Flow("cubic", initial_cwnd=WINDOW, **SLOWLY | UNTIMED) as flow:
+        ssthresh, after = wrong_loss(flow)
+    assert ssthresh == reduced(WINDOW)
+    assert after.cwnd >= WINDOW
+    assert after.ssthresh >= INFINITE
+    folder = tmp_path / "model"
+    folder.mkdir()
+    write_model(folder, *always(GROW), beyond())
+    options = ("--policy", f"learned:model={folder}", "--controllers", "headway_window", "--loopback")
+    with daemon.Daemon(*options) as agent:
+        taken, after = in_time(
+            agent,
+            "headway_window",
+            wrong_loss,
+            lambda told: (told["guard_trips"], told["guard_reason"]) == (1, "bounds"),
+            initial_cwnd=WINDOW,
+            **UNTIMED,
+        )
+    assert taken < reduced(WINDOW)
+    assert after.state == OPEN
+    assert after.ssthresh == taken
+    # Of the acknowledgement slow start made a packet.
+    assert after.cwnd <= taken + 1
+
+
+def recovering(flow, packets=40):
+    """The first half of a flight is lost; the quarter that the receiver has not told of yet."""
+    flow.write(packets)
+    flight = flow.flight()
+    assert len(flight) == packets
+    told, untold = flight[packets // 2 : packets * 3 // 4], flight[packets * 3 // 4 :]
+    flow.ack(told)
+    info = flow.info()
+    assert info.state == RECOVERY
+    # The window of PRR follows what is in flight, which is much less.
+    assert info.cwnd < 0.9 * info.ssthresh
+    return untold
+
+
+def test_no_policy_begins_with_the_window_of_a_reduction(tmp_path):
+    """A slot is free while losses are repaired. The flow takes it after that, with ssthresh."""
+    with serving(tmp_path / "model", "headway_window", HOLD, "--flows", "1") as agent:
+
+        def play(flow):
+            # Each flow finds the only slot taken at first.
+            with pairs("headway_window", 1) as (other,):
+                opened = opened_and_full(agent)[0]
+                other.send()
+                until(lambda: opened_and_full(agent)[0] == opened + 1)
+                untold = recovering(flow)
+            until(lambda: not agent.status()["flows"], agent.status)
+            flow.wait(time.monotonic() + 1.2 * LOOKS_AGAIN_S)
+            flow.ack(untold)
+            assert flow.info().state == RECOVERY
+            assert not agent.status()["flows"]
+            while flow.info().state == RECOVERY:
+                flow.ack(flow.flight()[:1])
+            flow.write(PLENTY)
+            flow.ack(flow.flight())
+            seen(agent, lambda one: one["decisions"] > 0)
+            return flow.info()
+
+        info = in_time(agent, "headway_window", play, initial_cwnd=40, **UNTIMED)
+    assert info.ssthresh == reduced(40)
+    assert reduced(40) <= info.cwnd <= reduced(40) + 2
+
+
+def test_a_policy_returns_with_the_window_that_a_reduction_leads_to(tmp_path):
+    """The probation ends while losses are repaired."""
+    with serving(tmp_path / "model", "headway_window", HOLD) as agent:
+
+        def play(flow):
+            for served in (True, False, False, False):
+                flow.write(12)
+                flow.ack(flow.flight())
+                if served:
+                    seen(agent)
+                    agent.signal(signal.SIGSTOP)
+            agent.signal(signal.SIGCONT)
+            tripped = seen(agent, lambda one: one["guard"] == "cubic")["guard_judged_at_s"]
+            flow.wait(tripped + 0.9 * PROBATION_S)
+            untold = recovering(flow)
+            flow.wait(tripped + PROBATION_S)
+            flow.ack(untold, spacing=0.05)
+            return flow.info(), agent.status()["flows"][0]["guard"]
+
+        tripped_once = lambda told: told["guard_trips"] == 1  # noqa: E731
+        info, whose = in_time(agent, "headway_window", play, tripped_once, initial_cwnd=40, **UNTIMED)
+    assert (info.state, whose) == (RECOVERY, "policy")
+    assert info.cwnd == info.ssthresh == reduced(40)
+
+
+def choose(flow, controller):
+    flow.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
+
+
+def brought(window, flow):
+    """The rate that this window brings, in bytes a second."""
+    return window * MSS * 1000 / flow.info().rtt_ms
+
+
+@pytest.fixture
+def _remembering(tmp_path):
+    """A policy in the kernel that keeps its rate until it remembers an interval."""
+    folder = tmp_path / "remembering"
+    folder.mkdir()
+    write_remembering(folder)
+    with daemon.Daemon("--policy", f"learned:model={folder}"):
+        yield
+
+
+@pytest.mark.usefixtures("_remembering")
+def test_a_rate_begins_with_what_a_reduction_leads_to():
+    with Flow("cubic", initial_cwnd=40, **SLOWLY | UNTIMED) as flow:
+        # The guard bounds a rate by what was delivered.
+        flow.write(40)
+        flow.ack(flow.flight())
+        untold = recovering(flow)
+        choose(flow, "headway_rate")
+        flow.ack(untold[:1])
+        info = flow.info()
+        assert info.state == RECOVERY
+        assert pacing_rate(flow) == pytest.approx(brought(info.ssthresh, flow), rel=0.05)
+
+
+@pytest.mark.usefixtures("_remembering")
+def test_a_policy_in_the_kernel_remembers_nothing_of_a_socket_that_comes_again():
+    with Flow("headway_rate", **SLOWLY | UNTIMED) as flow:
+
+        def acknowledged(packets):
+            flow.write(packets)
+            flow.ack(flow.flight())
+
+        acknowledged(10)
+        begun = pacing_rate(flow)
+        for _ in range(6):
+            acknowledged(10)
+        # It does remember: its rate has fallen.
+        assert pacing_rate(flow) < begun / 2
+        choose(flow, "cubic")
+        acknowledged(10)
+        cwnd = flow.info().cwnd
+        choose(flow, "headway_rate")
+        flow.write(10)
+        flow.ack(flow.flight()[:1])
+        assert pacing_rate(flow) == pytest.approx(brought(cwnd, flow), rel=0.05)

@@ -3,6 +3,8 @@
 use headway_cc::{Bytes, Control, Feedback, RateSample, Recovery, Time};
 use headway_policy::Record;
 
+/// From `TCP_CA_CWR` on the window is reduced.
+pub(crate) const TCP_CA_CWR: u8 = 2;
 /// `TCP_CA_Recovery` and beyond are repairs.
 const TCP_CA_RECOVERY: u8 = 3;
 const TCP_CA_LOSS: u8 = 4;
@@ -78,7 +80,7 @@ impl TcpSock {
     }
 
     /// `tcp_packets_in_flight()`
-    fn in_flight(&self) -> u32 {
+    pub(crate) fn in_flight(&self) -> u32 {
         (self.packets_out + self.retrans_out).saturating_sub(self.sacked_out + self.lost_out)
     }
 
@@ -142,7 +144,7 @@ impl TcpSock {
         self.icsk_ca_state = match feedback.recovery {
             Recovery::Open => 0,
             Recovery::Disorder => 1,
-            Recovery::Cwr => 2,
+            Recovery::Cwr => TCP_CA_CWR,
             Recovery::Recovery => TCP_CA_RECOVERY,
             Recovery::Loss => TCP_CA_LOSS,
         };

@@ -2,8 +2,8 @@
 
 use headway_cc::schemes::cubic;
 use headway_cc::{
-    Base, Bytes, CongestionControl, Control, Duration, Feedback, Phase, Probe, Registry, Rto, Sent,
-    Setup, Tag, Time,
+    Base, Bytes, CongestionControl, Control, Duration, Feedback, Phase, Probe, Rate, Registry, Rto,
+    Sent, Setup, Tag, Time,
 };
 
 /// Cubic with Linux's own HyStart, as the programs have it for a base controller.
@@ -18,18 +18,26 @@ pub struct Window {
     cubic: cubic::Cubic,
     /// The policy's, while it has the flow.
     cwnd: Option<Bytes>,
+    /// As for a round trip after an idle period: no acknowledgements clock it out.
+    is_paced: bool,
+    paced_until: Time,
+    srtt: Duration,
 }
+
+/// Of the policy's window a round trip, where it is paced.
+const PACED_PERCENT: u64 = 120;
 
 impl Window {
     pub fn new(setup: &Setup) -> Window {
         Window {
             cubic: kernels_cubic(setup),
             cwnd: None,
+            is_paced: false,
+            paced_until: Time::ZERO,
+            srtt: Duration::ZERO,
         }
     }
-}
 
-impl Window {
     /// A socket has one window: what a loss leaves of it is a part of the policy's.
     fn follow(&mut self, now: Time) {
         if let Some(cwnd) = self.cwnd {
@@ -48,6 +56,9 @@ impl CongestionControl for Window {
             self.follow(feedback.now);
         }
         self.cubic.on_feedback(feedback);
+        // pace_policy()
+        self.srtt = feedback.rtt_stats.smoothed;
+        self.is_paced = feedback.now < self.paced_until;
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
@@ -59,10 +70,19 @@ impl CongestionControl for Window {
 
     fn on_idle(&mut self, now: Time, idle: Duration) {
         self.cubic.on_idle(now, idle);
+        // resume()
+        (self.is_paced, self.paced_until) = (true, now + self.srtt);
     }
 
     fn control(&self) -> Control {
-        (self.cwnd).map_or_else(|| self.cubic.control(), Control::window)
+        let Some(cwnd) = self.cwnd else {
+            return self.cubic.control();
+        };
+        let bits = cwnd.get() * 8 * PACED_PERCENT / 100 * 1_000_000_000;
+        match bits.checked_div(self.srtt.as_nanos()) {
+            Some(bps) if self.is_paced => Control::paced(cwnd, Rate::from_bps(bps)),
+            _ => Control::window(cwnd),
+        }
     }
 
     fn owns_recovery(&self) -> bool {

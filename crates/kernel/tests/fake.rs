@@ -1,11 +1,12 @@
 //! The fake kernel: scripted sockets, a ring that is full, actions that expire.
 
 use headway_cc::testing::{MSS, feedback, rto, setup};
-use headway_cc::{CongestionControl, Duration, Time};
+use headway_cc::{Congestion, CongestionControl, Duration, Feedback, Recovery, Time};
 use headway_kernel::abi::{
     ActionSlot, CLOSE, CounterValues, Message, OPEN, REPORT, SettingValues, VERDICT,
 };
 use headway_kernel::{Datapath, FakeKernel, Ring, TcpSock};
+use headway_policy::schemes::PolicySpec;
 use headway_policy::{Action, AgentSpec, Record};
 use zerocopy::IntoBytes;
 
@@ -135,14 +136,19 @@ fn served(slots: u16) -> FakeKernel {
 /// A flow of NewReno's that has lost a packet: out of slow start, and in recovery.
 fn flow(kernel: &FakeKernel) -> Datapath {
     let mut flow = Datapath::new(kernel, &owl(), &setup()).expect("NewReno");
-    flow.on_feedback(&headway_cc::Feedback {
-        congestion: Some(headway_cc::Congestion::Loss),
+    flow.on_feedback(&feedback(at(1)));
+    flow.on_feedback(&loss(at(2)));
+    flow
+}
+
+fn loss(now: Time) -> Feedback<'static> {
+    Feedback {
+        congestion: Some(Congestion::Loss),
         lost_bytes: MSS,
         prior_in_flight: MSS * 10,
-        recovery: headway_cc::Recovery::Recovery,
-        ..feedback(at(2))
-    });
-    flow
+        recovery: Recovery::Recovery,
+        ..feedback(now)
+    }
 }
 
 /// An acknowledgement comes, with this action in the flow's slot. By how many packets the window is
@@ -206,7 +212,7 @@ fn a_window_that_is_not_filled_does_not_grow_and_may_shrink() {
         };
         (kernel.write_bytes(0, action.as_bytes())).expect("a slot");
         let before = flow.control().cwnd.get() as i64;
-        flow.on_feedback(&headway_cc::Feedback {
+        flow.on_feedback(&Feedback {
             cwnd_limited: is_filled,
             ..feedback(at(4))
         });
@@ -233,7 +239,34 @@ fn a_flow_has_a_slot_from_its_first_acknowledgement_on() {
     drop(Datapath::new(&kernel, &owl(), &setup()).expect("NewReno"));
     assert_eq!(messages(&kernel), []);
     drop(flow(&kernel));
-    assert_eq!(messages(&kernel), [(OPEN, 0), (REPORT, 0), (CLOSE, 0)]);
+    assert_eq!(
+        messages(&kernel),
+        [(OPEN, 0), (REPORT, 0), (REPORT, 0), (CLOSE, 0)]
+    );
+}
+
+/// The window is not one to begin with.
+#[test]
+fn a_flow_takes_no_slot_during_a_reduction() {
+    let kernel = served(FakeKernel::SLOTS);
+    let mut flow = Datapath::new(&kernel, &owl(), &setup()).expect("NewReno");
+    for (ms, recovery) in [
+        (1, Recovery::Recovery),
+        (2, Recovery::Cwr),
+        (3, Recovery::Loss),
+    ] {
+        flow.on_feedback(&Feedback {
+            recovery,
+            ..feedback(at(ms))
+        });
+        assert_eq!((messages(&kernel), flow.flow()), (vec![], None));
+    }
+    assert_eq!(kernel.counters().slots_full, 0);
+    flow.on_feedback(&Feedback {
+        recovery: Recovery::Disorder,
+        ..feedback(at(4))
+    });
+    assert_eq!(flow.flow(), Some(1));
 }
 
 /// Its controller has it, and nothing is counted. The first acknowledgement that finds an agent
@@ -256,8 +289,8 @@ fn a_flow_takes_no_slot_while_nobody_serves() {
 /// It needs no further record to wake the agent.
 #[test]
 fn a_question_that_fills_the_ring_wakes_the_agent() {
-    // OPEN, with 8 bytes before it, and two reports.
-    let kernel = FakeKernel::new(80 + 2 * 120);
+    // OPEN, with 8 bytes before it, and three reports.
+    let kernel = FakeKernel::new(80 + 3 * 120);
     kernel.set_served_until(Time::NEVER);
     let mut flow = flow(&kernel);
     assert!(!kernel.is_woken(), "it cannot be steered yet");
@@ -276,9 +309,9 @@ fn who_finds_no_slot_looks_again_each_second() {
     messages(&kernel);
     drop(first);
     assert_eq!(messages(&kernel), [(CLOSE, 0)]);
-    after(&kernel, &mut second, 1001, None);
+    after(&kernel, &mut second, 1000, None);
     assert_eq!((messages(&kernel), second.flow()), (vec![], None));
-    after(&kernel, &mut second, 1002, None);
+    after(&kernel, &mut second, 1001, None);
     assert_eq!(messages(&kernel), [(OPEN, 0), (REPORT, 0)]);
     assert_eq!(second.flow(), Some(2));
     let counters = kernel.counters();
@@ -342,7 +375,9 @@ fn the_guard_takes_a_flow_that_nobody_answers() {
     let kinds: Vec<u16> = messages(&kernel).iter().map(|(kind, _)| *kind).collect();
     assert_eq!(
         kinds,
-        [OPEN, REPORT, REPORT, REPORT, REPORT, VERDICT, REPORT]
+        [
+            OPEN, REPORT, REPORT, REPORT, REPORT, REPORT, VERDICT, REPORT
+        ]
     );
 }
 
@@ -379,4 +414,146 @@ fn each_acknowledgement_is_counted_also_where_a_timeout_comes_between() {
     let (last, _) = acks.last().expect("a report");
     let told: u32 = acks.iter().map(|(_, acks)| acks).sum();
     assert_eq!(u64::from(told), *last, "one a millisecond: {acks:?}");
+}
+
+/// Its action, the one of that number, which was decided then and written a millisecond later.
+fn tell(kernel: &FakeKernel, number: u32, decided: u64, action: ActionSlot) {
+    let action = ActionSlot {
+        decided_ns: at(decided).as_nanos(),
+        answered_ns: at(decided + 1).as_nanos(),
+        expires_ns: at(decided + 1000).as_nanos(),
+        due_ns: at(decided + 1).as_nanos(),
+        sequence: 2 * number,
+        flow: 1,
+        ..action
+    };
+    (kernel.write_bytes(0, action.as_bytes())).expect("a slot");
+}
+
+fn mark(now: Time) -> Feedback<'static> {
+    Feedback {
+        congestion: Some(Congestion::Ecn),
+        prior_in_flight: MSS * 10,
+        recovery: Recovery::Cwr,
+        ..feedback(now)
+    }
+}
+
+fn packets(flow: &Datapath) -> u64 {
+    flow.control().cwnd.get() / MSS.get()
+}
+
+/// Seven tenths (RFC 9438, 4.6), and what was decided before raises it no more.
+#[test]
+fn a_mark_lowers_a_policys_window() {
+    let kernel = served(FakeKernel::SLOTS);
+    let mut flow = Datapath::of_window(&kernel, &setup());
+    flow.on_feedback(&feedback(at(1)));
+    tell(&kernel, 1, 1, ActionSlot::of_cwnd(100));
+    flow.on_feedback(&feedback(at(3)));
+    assert_eq!(packets(&flow), 100);
+    tell(&kernel, 2, 4, ActionSlot::of_cwnd(120));
+    flow.on_feedback(&mark(at(6)));
+    assert_eq!(packets(&flow), 70, "decided before the mark");
+    for (number, decided, wanted, then) in [(3, 5, 120, 70), (4, 5, 60, 60), (5, 6, 90, 90)] {
+        tell(&kernel, number, decided, ActionSlot::of_cwnd(wanted));
+        flow.on_feedback(&Feedback {
+            recovery: Recovery::Cwr,
+            ..feedback(at(5 + u64::from(number)))
+        });
+        assert_eq!(packets(&flow), then, "decided at {decided} ms");
+    }
+    // As small as the guard lets a window be.
+    tell(&kernel, 6, 10, ActionSlot::of_cwnd(2));
+    flow.on_feedback(&feedback(at(20)));
+    flow.on_feedback(&mark(at(30)));
+    assert_eq!(packets(&flow), 2);
+}
+
+/// The kernel's own network in whole numbers, and a flow of its rate.
+fn rate(kernel: &FakeKernel) -> (PolicySpec, Datapath) {
+    let settings = SettingValues {
+        initial_rate: 1_000_000,
+        min_rate: 10_000,
+        max_rate: 10_000_000,
+        ..SettingValues::default()
+    };
+    (kernel.configure(settings, None)).expect("limits in their ranges");
+    let policy = PolicySpec::read("aurora:model=int8-v1").expect("a model of ours");
+    let agent = policy.agent().expect("an agent");
+    let flow = Datapath::new(kernel, agent, &setup()).expect("a rate");
+    (policy, flow)
+}
+
+fn mbps(flow: &Datapath) -> Option<f64> {
+    flow.control().pacing_rate.map(headway_cc::Rate::as_mbps)
+}
+
+#[test]
+fn a_mark_lowers_a_policys_rate() {
+    let kernel = served(FakeKernel::SLOTS);
+    let (_, mut flow) = rate(&kernel);
+    flow.on_feedback(&feedback(at(1)));
+    let before = mbps(&flow).expect("a rate");
+    flow.on_feedback(&mark(at(2)));
+    let after = mbps(&flow).expect("a rate");
+    assert!((after - before * 0.7).abs() < 1e-6, "{before}, {after}");
+}
+
+/// A rate's window is twice what is in flight, which nothing paces under Cubic.
+#[test]
+fn cubic_takes_a_paced_flow_with_what_is_in_flight() {
+    for (flying, recovery, then) in [
+        (20, Recovery::Open, Some(20)),
+        (3, Recovery::Open, Some(10)),
+        // What the reduction makes of it is the kernel's.
+        (3, Recovery::Recovery, None),
+    ] {
+        let kernel = served(FakeKernel::SLOTS);
+        let (_, mut flow) = rate(&kernel);
+        flow.on_feedback(&feedback(at(1)));
+        let before = packets(&flow);
+        assert!(before > 20, "{before}");
+        tell(&kernel, 1, 1, ActionSlot::leave());
+        flow.on_feedback(&Feedback {
+            in_flight: MSS * flying,
+            recovery,
+            ..feedback(at(3))
+        });
+        assert_eq!(mbps(&flow), None, "it is Cubic's");
+        match then {
+            Some(then) => assert_eq!(packets(&flow), then),
+            None => assert!(packets(&flow) > 10),
+        }
+    }
+}
+
+/// Whom the agent left to Cubic it is not asked about again.
+#[test]
+fn a_policy_in_the_kernel_takes_a_flow_that_the_agent_left() {
+    let kernel = served(FakeKernel::SLOTS);
+    let (policy, mut flow) = rate(&kernel);
+    flow.on_feedback(&feedback(at(1)));
+    tell(&kernel, 1, 1, ActionSlot::leave());
+    flow.on_feedback(&feedback(at(3)));
+    assert_eq!(mbps(&flow), None, "it is Cubic's");
+    (kernel.configure(kernel.settings(), policy.int8())).expect("limits in their ranges");
+    flow.on_feedback(&feedback(at(4)));
+    assert!(mbps(&flow).is_some(), "it is the policy's");
+}
+
+/// At 1.2 windows a round trip: no acknowledgements clock it out.
+#[test]
+fn a_policys_window_is_paced_after_idle() {
+    let kernel = served(FakeKernel::SLOTS);
+    let mut flow = Datapath::of_window(&kernel, &setup());
+    let paced = Some(10.0 * 1500.0 * 8.0 * 1.2 / 0.1 * 1e-6);
+    flow.on_feedback(&feedback(at(1)));
+    assert_eq!(mbps(&flow), None);
+    flow.on_idle(at(2000), Duration::from_millis(1997));
+    assert_eq!(mbps(&flow), paced);
+    flow.on_feedback(&feedback(at(2099)));
+    assert_eq!(mbps(&flow), paced);
+    flow.on_feedback(&feedback(at(2100)));
+    assert_eq!(mbps(&flow), None);
 }

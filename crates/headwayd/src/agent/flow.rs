@@ -64,6 +64,8 @@ pub struct Flow {
     answered_through: Time,
     /// When the newest answer was given.
     last_answer: Time,
+    /// When the newest decision expires, until a record says whether it was carried out.
+    untold: Option<Time>,
     decisions: u64,
     guard: Guarded,
     /// Of a flow that learns, from its first record on.
@@ -149,6 +151,7 @@ impl Flow {
             last_query: Time::ZERO,
             answered_through: Time::ZERO,
             last_answer: Time::ZERO,
+            untold: None,
             decisions: 0,
             guard: Guarded::default(),
             quality: None,
@@ -260,6 +263,7 @@ impl Flow {
     pub fn on_record(&mut self, record: &Record) -> bool {
         let since = record.now().since(self.last.now()).min(PAUSE);
         self.apart = (self.apart * 7 + since) / 8;
+        self.hear_of_answer(record);
         self.last = *record;
         if self.learns().is_some() {
             let quality = self
@@ -302,6 +306,30 @@ impl Flow {
         // While a clock's answer was given it may have asked. That answer has to be found before
         // another takes its place.
         self.answered_through < self.last_query && self.last_answer <= record.now()
+    }
+
+    /// A program looks for an answer at each acknowledgement, just before that is reported: the
+    /// first record after the newest answer says whether that was carried out. At a timeout no
+    /// program looks. A record of several acknowledgements says it of the last of them. While the
+    /// guard gives the flow back its answer was not yet the policy's.
+    fn hear_of_answer(&mut self, record: &Record) {
+        if record.acks == 0 || record.now() <= self.last_answer {
+            return;
+        }
+        let Some(expires) = self.untold.take() else {
+            return;
+        };
+        let is_tripped = record.has(Record::TRIPPED) || self.last.has(Record::TRIPPED);
+        if is_tripped || !record.has(Record::STEERABLE) || record.now() >= expires {
+            self.refuse();
+        }
+    }
+
+    /// Its policy's newest answer was not carried out.
+    fn refuse(&mut self) {
+        if let Driver::Policy(_, FlowPolicy::Net(decider)) = &mut self.driver {
+            decider.policy_mut().on_refused();
+        }
     }
 
     /// Hears what the network told last of its path, once.
@@ -433,6 +461,10 @@ impl Flow {
         read: Time,
         shadow: Option<&mut Shadow>,
     ) -> (ActionSlot, bool) {
+        // No acknowledgement has found the answer before, and this one takes its place.
+        if self.untold.take().is_some() {
+            self.refuse();
+        }
         let is_carried_out = self.is_carried_out();
         let flags = if self.learns().is_some() { LEARNER } else { 0 };
         let (slot, due, is_decision) = match &mut self.driver {
@@ -490,9 +522,11 @@ impl Flow {
         // A clock may have decided before the newest question, which has its answer with that all
         // the same.
         self.answered_through = now.max(read);
+        let expires = self.answered_through + EXPIRES_AFTER;
+        self.untold = is_decision.then_some(expires);
         let slot = ActionSlot {
             decided_ns: self.answered_through.as_nanos(),
-            expires_ns: (self.answered_through + EXPIRES_AFTER).as_nanos(),
+            expires_ns: expires.as_nanos(),
             due_ns: due.as_nanos(),
             flow: self.number,
             flags,
@@ -542,6 +576,8 @@ impl Flow {
     /// Replaces the policy. The flow's observations stay if both policies observe the same
     /// features. Its count of decisions goes on if both are the same model.
     pub fn take_policy(&mut self, mut next: Driver) {
+        // That answer was another's.
+        self.untold = None;
         let is_same = (next.served()).is_some_and(|served| self.driver.is_of(served));
         if !is_same {
             (self.decisions, self.quality) = (0, None);

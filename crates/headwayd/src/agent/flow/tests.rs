@@ -1,3 +1,10 @@
+use std::sync::Mutex;
+
+use headway_cc::testing::{MSS, feedback, rto, setup};
+use headway_cc::{Congestion, CongestionControl, Feedback, Recovery};
+use headway_kernel::{Datapath, FakeKernel};
+use headway_policy::{Answer, Decider, Interval, Policy};
+
 use super::*;
 
 fn flow(spec: &str) -> Flow {
@@ -325,4 +332,151 @@ fn another_learner_does_not_see_the_flows_history() {
             (&0.into(), &0.into())
         );
     }
+}
+
+/// Always chooses ten packets more, and counts how many of its answers were refused.
+#[derive(Debug)]
+struct Listens(Arc<Mutex<u64>>);
+
+impl Policy for Listens {
+    fn decide(&mut self, _: &[f32], _: &Interval) -> Option<Answer> {
+        Some(Answer::from(6.0))
+    }
+
+    fn on_refused(&mut self) {
+        *self.0.lock().expect("no panic") += 1;
+    }
+}
+
+/// A flow of Owl's that it decides for, and its count.
+fn listened() -> (Flow, Arc<Mutex<u64>>) {
+    let mut flow = flow("owl");
+    let Driver::Policy(served, _) = &flow.driver else {
+        panic!("it has a policy")
+    };
+    let (served, refused) = (Arc::clone(served), Arc::default());
+    let policy: Box<dyn Policy> = Box::new(Listens(Arc::clone(&refused)));
+    let agent = served.agent().expect("an agent");
+    let decider = Decider::new(agent, Time::ZERO, policy).expect("a shipped agent");
+    flow.driver = Driver::Policy(served, FlowPolicy::Net(Box::new(decider)));
+    (flow, refused)
+}
+
+/// Each time a decision at 4000 us is written at 4030 us, and these records follow.
+#[test]
+fn the_first_acknowledgement_after_an_answer_says_whether_it_was_carried_out() {
+    let steerable = |at| record(at, 0);
+    let repairs = |at| Record {
+        flags: Record::RECOVERING,
+        ..record(at, 0)
+    };
+    let timeout = |at| Record {
+        acks: 0,
+        ..repairs(at)
+    };
+    let tripped = |at| record(at, Record::TRIPPED);
+    let expired = 4000 + EXPIRES_AFTER.as_nanos() / 1000;
+    for (records, is_refused, what) in [
+        (vec![steerable(4031), repairs(4500)], false, "at once"),
+        (
+            vec![repairs(4031), repairs(4500)],
+            true,
+            "in recovery, once",
+        ),
+        (vec![repairs(4031), steerable(4500)], true, "no later one"),
+        (vec![tripped(4031), tripped(4500)], true, "Cubic has it"),
+        (
+            vec![repairs(4020), steerable(4040)],
+            false,
+            "before it came",
+        ),
+        (vec![tripped(4020), steerable(4040)], true, "as Cubic left"),
+        (vec![timeout(4031), steerable(4500)], false, "at no timeout"),
+        (vec![timeout(4031), repairs(4500)], true, "after a timeout"),
+        (vec![steerable(expired - 1)], false, "not expired"),
+        (vec![steerable(expired)], true, "expired"),
+        (vec![], false, "nothing is known"),
+    ] {
+        let (mut flow, refused) = listened();
+        flow.on_record(&record(4000, Record::ASKS));
+        assert!(flow.decide(&[], us(4000), us(4000), None).1, "{what}");
+        flow.last_answer = us(4030);
+        for record in records {
+            flow.on_record(&record);
+        }
+        let refused = *refused.lock().expect("no panic");
+        assert_eq!(refused, u64::from(is_refused), "{what}");
+    }
+}
+
+#[test]
+fn an_answer_that_another_replaces_was_not_carried_out() {
+    let (mut flow, refused) = listened();
+    for at in [4000, 8000] {
+        flow.on_record(&record(at, Record::ASKS));
+        assert!(flow.decide(&[], us(at), us(at), None).1);
+        // The next record came while this was written.
+        flow.last_answer = us(8001);
+    }
+    assert_eq!(*refused.lock().expect("no panic"), 1);
+}
+
+/// Over the program's stand-in: what was carried out made the window ten packets larger.
+#[test]
+fn a_policy_hears_of_each_answer_that_the_program_did_not_carry_out() {
+    let kernel = FakeKernel::new(1 << 20);
+    kernel.set_served_until(Time::NEVER);
+    let (mut flow, refused) = listened();
+    let agent = PolicySpec::read("owl").expect("a model of ours");
+    let agent = agent.agent().expect("an agent");
+    let mut datapath = Datapath::new(&kernel, agent, &setup()).expect("Cubic");
+    let (mut decisions, mut carried_out) = (0, 0);
+    let mut step = |datapath: &mut Datapath, at: u64, recovery: Recovery| {
+        let before = datapath.control().cwnd;
+        datapath.on_feedback(&Feedback {
+            acked_bytes: MSS,
+            recovery,
+            congestion: (at == 2000).then_some(Congestion::Loss),
+            prior_in_flight: MSS * 10,
+            ..feedback(us(at))
+        });
+        carried_out += u64::from(datapath.control().cwnd >= before + MSS * 10);
+        while let Some(message) = kernel.next_message() {
+            let Ok(Message::Report(report)) = Message::read(&message) else {
+                continue;
+            };
+            let now = report.record.now();
+            if flow.on_record(&report.record) {
+                let (mut slot, is_decision) = flow.decide(&[], now, now, None);
+                decisions += u64::from(is_decision);
+                flow.last_answer = now + Duration::from_micros(30);
+                slot.flow = report.header.flow;
+                slot.answered_ns = flow.last_answer.as_nanos();
+                kernel.write_slot(report.header.slot, &slot);
+            }
+        }
+    };
+    // Recoveries of 14 ms, each 48 ms, as each twelfth answer is written.
+    for at in 1..150 {
+        let recovery = match at % 24 {
+            1..=7 => Recovery::Recovery,
+            _ => Recovery::Open,
+        };
+        step(&mut datapath, at * 2000, recovery);
+    }
+    let while_recovering = *refused.lock().expect("no panic");
+    // Nothing is acknowledged for longer than an answer keeps, and then there is a timeout.
+    step(&mut datapath, 1_800_000, Recovery::Open);
+    step(&mut datapath, 1_804_000, Recovery::Open);
+    datapath.on_rto(&rto(us(1_805_000), 10, 1));
+    step(&mut datapath, 1_806_000, Recovery::Loss);
+    step(&mut datapath, 1_808_000, Recovery::Loss);
+    assert_eq!(datapath.guard().trips(), 0);
+    let refused = *refused.lock().expect("no panic");
+    assert!(
+        while_recovering > 2 && refused > while_recovering,
+        "{refused}"
+    );
+    assert!(carried_out > 20, "{carried_out}");
+    assert_eq!(refused, decisions - carried_out, "of {decisions}");
 }

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-import daemon
 from kernel import attacks
 from kernel.slots import Slots
+from test_headwayd_shares import attacked
 from test_headwayd_slots import pairs
 from waiting import until
 
@@ -34,13 +34,12 @@ def answers_ms(agent, slots, own):
     return np.array(times)
 
 
-@pytest.mark.parametrize("attack", attacks.ATTACKS)
-def test_answers_are_in_time_while_another_user_attacks(attack, bpffs):
+@pytest.mark.parametrize("case", attacks.CASES)
+def test_answers_are_in_time_while_another_user_attacks(case, bpffs, tmp_path):
     # A name of its own: that of another agent may stay for a while after its pins.
-    name = f"hw_{attack}"
-    options = ["--policy", "rax", "--controllers", "headway_window", "--name", name, "--flows", str(FLOWS)]
+    name = f"h_{case}"
     with (
-        daemon.Daemon(*options, *attacks.OPTIONS, keep=bpffs / "headway") as agent,
+        attacked(case, FLOWS, tmp_path, "--name", name, keep=bpffs / "headway") as (agent, attack),
         Slots(bpffs, FLOWS) as slots,
         pairs(name, 1) as (own,),
     ):
@@ -53,7 +52,7 @@ def test_answers_are_in_time_while_another_user_attacks(attack, bpffs):
         stale = re.findall(rf"the guard tripped.*flow={flow} .*stale", agent.log)
     for when, times in found.items():
         p50, p99 = np.percentile(times, [50, 99])
-        print(f"{attack}, {when}: p50 {p50:.3f}, p99 {p99:.2f}, longest {times.max():.2f} ms")
+        print(f"{case}, {when}: p50 {p50:.3f}, p99 {p99:.2f}, longest {times.max():.2f} ms")
     print({key: status["counters"][key] for key in ("flows_opened", "user_full", "delayed", "ring_dropped")})
     assert attacks.has_effect(attack, status["counters"])
     assert np.percentile(found["attacked"], 99) < TWO_TURNS_MS

@@ -1,5 +1,7 @@
 """Whatever a user without privileges does, the agent serves the flows of others: decision 49."""
 
+from contextlib import ExitStack, contextmanager
+
 import pytest
 
 import daemon
@@ -13,15 +15,26 @@ SHARE = 32
 """Of the slots, for one user."""
 
 
-@pytest.mark.parametrize("attack", attacks.ATTACKS)
-def test_a_flow_of_root_is_answered_while_another_user_attacks(attack):
+@contextmanager
+def attacked(case, flows, state, *more, **daemons):
+    """An agent with Rax, and the name of the attack that is meant for it."""
+    attack, options = attacks.CASES[case]
+    options = [str(state) if word == attacks.STATE else word for word in options]
+    served = ["--policy", "rax", "--controllers", "headway_window", "--flows", str(flows), *attacks.OPTIONS]
+    with ExitStack() as stack:
+        if attack == "toggle":
+            stack.enter_context(daemon.Daemon("--policy", "owl", "--controllers", attacks.OTHER, "--loopback"))
+        yield stack.enter_context(daemon.Daemon(*served, *options, *more, **daemons)), attack
+
+
+@pytest.mark.parametrize("case", attacks.CASES)
+def test_a_flow_of_root_is_answered_while_another_user_attacks(case, tmp_path):
     """How soon is judged by tests/live/test_shares.py.
 
     A busy machine may let the guard trip here.
     """
-    options = ["--policy", "rax", "--controllers", "headway_window", "--flows", str(2 * SHARE), *attacks.OPTIONS]
     with (
-        daemon.Daemon(*options) as agent,
+        attacked(case, 2 * SHARE, tmp_path) as (agent, attack),
         attacks.under_way(attack, "headway_window", agent.socket) as attacker,
     ):
 

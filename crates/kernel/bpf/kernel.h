@@ -53,7 +53,7 @@ static void (*const bpf_ringbuf_discard)(void *data, __u64 flags) = (void *)133;
 #define TCP_REORDERING 3 /* net.ipv4.tcp_reordering, unless somebody has set it */
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
-/* Of ecn_flags: both ends have agreed on ECN, by RFC 3168, or on AccECN (since Linux 6.18). */
+/* Of ecn_flags: both ends have agreed on ECN, by RFC 3168, or on AccECN (since Linux 7.0). */
 #define TCP_ECN_OK 0x11
 #define TCP_CONG_NON_RESTRICTED 1 /* any process may choose it */
 

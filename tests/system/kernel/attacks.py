@@ -13,6 +13,10 @@ from pathlib import Path
 USER = 65534
 FLOWS = 40
 """Of an attack."""
+STATE = "STATE"
+"""Stands for a folder."""
+OTHER = "headway_owl"
+"""A second controller of ours, which `toggle` needs."""
 METRICS = ("127.0.0.1", 19465)
 """Where the agent has them: any user can ask."""
 OPTIONS = ("--loopback", "--metrics", f"{METRICS[0]}:{METRICS[1]}")
@@ -117,12 +121,38 @@ def clients(_controller: str, control: str, begun: Callable[[], None]) -> None:
     begun()
 
 
-ATTACKS = {attack.__name__: attack for attack in (storm, slots, decisions, clients)}
+def toggle(controller: str, _socket: str, begun: Callable[[], None]) -> None:
+    """Connections that have sent, and then change to and fro between two controllers of ours.
+
+    Nothing is sent meanwhile: a flow ends with the first change, and another begins only where an
+    acknowledgement was under way.
+    """
+    pairs = connected()
+    for near, far in pairs:
+        choose(near, controller)
+        near.sendall(b"x")
+        far.sendall(far.recv(1))
+        near.recv(1)
+    begun()
+    while True:
+        for near, _ in pairs:
+            choose(near, OTHER)
+            choose(near, controller)
+
+
+ATTACKS = {attack.__name__: attack for attack in (storm, slots, decisions, clients, toggle)}
+CASES: dict[str, tuple[str, tuple[str, ...]]] = {
+    **{name: (name, ()) for name in ATTACKS},
+    "storm_reports": ("storm", ("--report-interval", "0")),
+    "storm_state": ("storm", ("--state", STATE)),
+}
+"""Attacks, and with which options of the agent."""
 REFUSED = {
     "storm": {"flows_opened": 1000, "user_full": 1},
     "slots": {"user_full": 1},
     "decisions": {"user_full": 1, "delayed": 1000},
     "clients": {},
+    "toggle": {"flows_opened": 32, "user_full": 1},
 }
 """What shows that an attack is under way, and what it was not given: counts of the agent, at
 least."""

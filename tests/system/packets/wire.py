@@ -1,6 +1,6 @@
 """IPv4 and TCP headers as far as the scripts need them.
 
-See RFC 791, 9293, 2018 (SACK), 7323 (timestamps).
+See RFC 791, 9293, 2018 (SACK), 7323 (timestamps), 9768 (AE).
 """
 
 import struct

@@ -1,24 +1,30 @@
 //! How much of the agent's time each user's flows get.
 //!
-//! The agent works in turns: it reads what the programs have sent, and decides. In each turn the
-//! flows of one user get [`Shares::OF_TURN`]. What they ask beyond that waits for the next turn. So
-//! however many decisions one user's flows ask for, those of others are answered after a turn or
-//! two. A user whom nobody competes with loses nothing: turns follow each other while anything
-//! waits.
+//! The agent works in turns: it reads what the programs have sent, and decides for
+//! [`Shares::TURN`], for all users together. What is left waits for the next turn. The user whose
+//! flows have had the least time is next. So a user who asks for less than an equal part of the
+//! time waits for the rest of a turn, however many users ask for more. A user whom nobody competes
+//! with loses nothing: turns follow each other while anything waits.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use headway_cc::Duration;
 use headway_kernel::abi::Report;
 use headway_policy::Record;
 
-/// Who has used how much of the turn, and what waits for the next.
+/// Who has had how much time, and what waits for the next turn.
 #[derive(Debug, Default)]
 pub struct Shares {
-    /// What each user has used of this turn.
-    used: HashMap<u32, Duration>,
+    /// What this turn has taken.
+    taken: Duration,
+    /// The time that each user has had, unless that is no more than [`Self::floor`].
+    had: BTreeMap<u32, Duration>,
+    /// The most that anybody who waited had had when they were next.
+    level: Duration,
     /// By user. Each has at least one entry.
     waiting: BTreeMap<u32, Waiting>,
+    /// The same users, by what they have had.
+    order: BTreeSet<(Duration, u32)>,
     delayed: u64,
 }
 
@@ -64,52 +70,94 @@ impl Waiting {
 }
 
 impl Shares {
-    /// The time of a user in each turn. What is begun is finished, so a user may take one decision
-    /// longer.
-    pub const OF_TURN: Duration = Duration::from_millis(1);
+    /// The time of a turn. What is begun is finished, so a turn may take one decision longer.
+    pub const TURN: Duration = Duration::from_millis(1);
+    /// A user who has had little for long comes before others for so much time, and not for all
+    /// that was left to them meanwhile.
+    const CREDIT: Duration = Duration::from_millis(1);
     /// If more reports of a user wait, those of each flow are combined.
     const MOST_WAITING: usize = 4096;
+    /// If more users have had something, only what those have had who wait is remembered: each turn
+    /// looks at all.
+    const MOST_KNOWN: usize = 4096;
 
-    /// Has a user time left in this turn?
-    fn has_time(&self, user: u32) -> bool {
-        self.used
-            .get(&user)
-            .is_none_or(|used| *used < Shares::OF_TURN)
+    /// What a user has had, at least.
+    fn floor(&self) -> Duration {
+        self.level.saturating_sub(Shares::CREDIT)
     }
 
-    /// Is a user's flow served at once? Not before those of the same user that wait.
+    fn had(&self, user: u32) -> Duration {
+        let had = self.had.get(&user).copied().unwrap_or_default();
+        had.max(self.floor())
+    }
+
+    /// Is a user's flow served at once? Not before what waits of users who have had less, nor
+    /// before what waits of the same user.
     pub fn is_next(&self, user: u32) -> bool {
-        self.has_time(user) && !self.waiting.contains_key(&user)
+        if self.taken >= Shares::TURN || self.waiting.contains_key(&user) {
+            return false;
+        }
+        let first = self.order.first();
+        first.is_none_or(|(least, _)| self.had(user) < *least)
     }
 
-    /// Adds the time that the agent has worked for a user's flows in this turn.
+    /// Adds the time that the agent has worked for a user's flows.
     pub fn charge(&mut self, user: u32, time: Duration) {
-        let used = self.used.entry(user).or_default();
-        *used += time;
+        let before = self.had(user);
+        let had = before + time;
+        if self.order.remove(&(before, user)) {
+            self.order.insert((had, user));
+        }
+        self.had.insert(user, had);
+        self.taken += time;
     }
 
     /// A user's flow has to wait: with a report, or as its clock has run out.
     pub fn delay(&mut self, user: u32, slot: u16, report: Option<&Report>) {
         self.delayed += 1;
+        if !self.waiting.contains_key(&user) {
+            self.order.insert((self.had(user), user));
+        }
         self.waiting.entry(user).or_default().push(slot, report);
     }
 
-    /// A flow that has waited, of a user who has time left, and what it waited with.
+    /// A flow that has waited, of the user who has had the least, and what it waited with; none if
+    /// the turn is over.
     pub fn next(&mut self) -> Option<(u32, u16, Option<Report>)> {
-        let may = |(user, _): &(&u32, &Waiting)| self.has_time(**user);
-        let user = *self.waiting.iter().find(may)?.0;
+        if self.taken >= Shares::TURN {
+            return None;
+        }
+        let (had, user) = *self.order.first()?;
         let waiting = self.waiting.get_mut(&user)?;
         let (slot, report) = waiting.pop()?;
         if waiting.queue.is_empty() {
             self.waiting.remove(&user);
+            self.order.remove(&(had, user));
         }
+        self.level = self.level.max(had);
         Some((user, slot, report))
     }
 
     /// The turn is over. Does anything wait for the next?
     pub fn end_turn(&mut self) -> bool {
-        self.used.clear();
-        !self.waiting.is_empty()
+        let taken = std::mem::take(&mut self.taken);
+        let waits = !self.waiting.is_empty();
+        if taken.is_zero() {
+            return waits;
+        }
+        if !waits {
+            // An equal part, so that who asks for less is still known when others wait again. What
+            // a user had while nobody waited is not held against him for long.
+            self.level += taken / self.had.len() as u64;
+            let most = self.level + Shares::CREDIT;
+            (self.had.values_mut()).for_each(|had| *had = (*had).min(most));
+        }
+        let (floor, are_many) = (self.floor(), self.had.len() > Shares::MOST_KNOWN);
+        let waiting = &self.waiting;
+        let is_kept =
+            |user: &u32, had: Duration| had > floor && (!are_many || waiting.contains_key(user));
+        self.had.retain(|user, had| is_kept(user, *had));
+        waits
     }
 
     /// How often a flow had to wait.
@@ -146,6 +194,7 @@ mod tests {
 
     const A: u32 = 1000;
     const B: u32 = 1001;
+    const C: u32 = 1002;
 
     fn report(flow: u32, now_ns: u64, flags: u32) -> Report {
         let record = Record {
@@ -162,20 +211,70 @@ mod tests {
     }
 
     #[test]
-    fn a_user_without_time_waits_for_the_next_turn_and_others_do_not() {
+    fn when_a_turn_is_over_all_wait_and_who_has_had_less_is_next() {
         let mut shares = Shares::default();
         assert!(shares.is_next(A));
-        shares.charge(A, Shares::OF_TURN - Duration::from_nanos(1));
-        assert!(shares.is_next(A));
+        shares.charge(A, Shares::TURN - Duration::from_nanos(1));
+        assert!(shares.is_next(A) && shares.is_next(B));
         shares.charge(A, Duration::from_nanos(1));
-        assert!(!shares.is_next(A) && shares.is_next(B));
+        assert!(!shares.is_next(A) && !shares.is_next(B));
         shares.delay(A, 3, None);
+        shares.delay(B, 4, None);
         assert!(shares.next().is_none());
         assert!(shares.end_turn());
-        // It has time again, and a flow that waits comes first.
-        assert!(!shares.is_next(A));
+        // What waits of the same user comes first, and what waits of one who has had less.
+        assert!(!shares.is_next(A) && !shares.is_next(B));
+        assert_eq!(shares.next(), Some((B, 4, None)));
+        shares.charge(B, Duration::from_micros(10));
+        assert!(!shares.is_next(A) && shares.is_next(B));
         assert_eq!(shares.next(), Some((A, 3, None)));
         assert!(shares.is_next(A) && !shares.end_turn());
+    }
+
+    /// A user who comes when others have had much has not all that time for himself.
+    #[test]
+    fn a_user_who_comes_later_is_first_for_a_while_only() {
+        let (mut shares, step) = (Shares::default(), Duration::from_micros(250));
+        let serve = |shares: &mut Shares, slots: &[(u32, u16)]| {
+            for (user, slot) in slots {
+                (0..100).for_each(|_| shares.delay(*user, *slot, Some(&report(1, 1, 0))));
+            }
+            let mut served = Vec::new();
+            for _ in 0..4 {
+                while let Some((user, ..)) = shares.next() {
+                    shares.charge(user, step);
+                    served.push(user);
+                }
+                assert!(shares.end_turn());
+            }
+            served
+        };
+        let served = serve(&mut shares, &[(A, 1), (B, 2)]);
+        assert_eq!(served, [A, B].repeat(8));
+        // They have had 2 ms each, so this one counts as having had almost 1 ms.
+        let served = serve(&mut shares, &[(C, 3)]);
+        assert_eq!(served[..4], [C; 4]);
+        let count = |user| served.iter().filter(|other| **other == user).count();
+        assert_eq!((count(A), count(B), count(C)), (4, 4, 8));
+    }
+
+    #[test]
+    fn users_who_come_and_go_are_forgotten() {
+        let mut shares = Shares::default();
+        for user in 0..2 * Shares::MOST_KNOWN as u32 {
+            shares.charge(user, Duration::from_micros(1));
+            shares.end_turn();
+            assert!(shares.had.len() <= Shares::MOST_KNOWN + 1);
+        }
+        // But not what those have had who wait.
+        shares.charge(A, Shares::TURN);
+        shares.delay(A, 3, None);
+        (0..Shares::MOST_KNOWN as u32)
+            .for_each(|user| shares.charge(user, Duration::from_micros(1)));
+        assert!(shares.end_turn());
+        assert_eq!(shares.had.keys().collect::<Vec<_>>(), [&A]);
+        assert_eq!(shares.next(), Some((A, 3, None)));
+        assert!(shares.order.is_empty());
     }
 
     #[test]

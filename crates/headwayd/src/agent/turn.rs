@@ -8,8 +8,8 @@ use super::{Agent, Kernel, Wait};
 use crate::error::Result;
 
 /// Read in one turn: messages may come faster than they are read, and clocks, signals and the
-/// mailbox have their turn. This many take less than a millisecond, beside the time that each user
-/// has of the turn.
+/// mailbox have their turn. This many take less than a millisecond, beside the decisions of the
+/// turn ([`Shares::TURN`](super::shares::Shares::TURN)).
 const MOST_MESSAGES: usize = 4096;
 /// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
 /// So is a question whose wake-up found no room in the ring, in half of the time that the guard

@@ -19,8 +19,8 @@ use headwayd::{Controller, Result};
 
 use crate::host::ms;
 
-/// The time of a user in each turn (`Shares::OF_TURN`).
-const OF_TURN: Duration = Duration::from_millis(1);
+/// The time of a turn (`Shares::TURN`).
+const TURN: Duration = Duration::from_millis(1);
 /// An agent that is awake looks for messages so often.
 const LOOKS_IN: Duration = Duration::from_micros(20);
 /// Acknowledgements of a flow are so far apart.
@@ -97,8 +97,8 @@ struct Flow {
     asked: Option<Time>,
     /// From then on it asks.
     due: Time,
-    /// How long each answer took from the question, or from when it was due.
-    waited: Vec<Duration>,
+    /// When each question was asked, or was due, and how long its answer took from then.
+    waited: Vec<(Time, Duration)>,
 }
 
 impl Flow {
@@ -185,7 +185,7 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
             let flow = &mut flows[usize::from(slot)];
             let due = flow.asked.take().unwrap_or(flow.due);
             if due > Time::ZERO {
-                flow.waited.push(now.since(due));
+                flow.waited.push((due, now.since(due)));
             }
             flow.due = Time::from_nanos(action.due_ns);
         }
@@ -201,8 +201,16 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
 
 /// Answers of a user's flows, and the longest wait for one.
 fn of_user(flows: &[Flow], user: u32) -> (usize, Duration) {
+    since(Time::ZERO, flows, user)
+}
+
+/// The same, of questions since then.
+fn since(begun: Time, flows: &[Flow], user: u32) -> (usize, Duration) {
     let flows = flows.iter().filter(|flow| flow.user == user);
-    let waited: Vec<Duration> = flows.flat_map(|flow| flow.waited.iter().copied()).collect();
+    let waited = flows.flat_map(|flow| flow.waited.iter());
+    let waited: Vec<Duration> = (waited.filter(|(asked, _)| *asked >= begun))
+        .map(|(_, waited)| *waited)
+        .collect();
     let longest = waited.iter().max().expect("an answer");
     (waited.len(), *longest)
 }
@@ -211,8 +219,8 @@ const LASTS: Duration = Duration::from_millis(3000);
 const OWN_COST: Duration = Duration::from_micros(20);
 
 /// Very slow decisions, and very many: of Owl, which answers questions, and of Aurora, whose clock
-/// decides. A question that comes just after the ring was read waits for the rest of that turn, and
-/// for its own: so at most for two shares, each with the decision that overruns it.
+/// decides. A question that comes just after the ring was read waits for the rest of that turn,
+/// with the decision that overruns it, and is next then.
 #[test]
 fn who_asks_for_more_than_there_is_delays_nobody_else() {
     for policy in ["owl", "aurora"] {
@@ -220,7 +228,7 @@ fn who_asks_for_more_than_there_is_delays_nobody_else() {
             let users = Users(&[(1000, count, cost), (1001, 1, OWN_COST)]);
             let (flows, delayed) = served(policy, &users, LASTS);
             let (asked, longest) = of_user(&flows, 1001);
-            let bound = (OF_TURN + cost) * 2 + OWN_COST;
+            let bound = TURN + cost + OWN_COST;
             assert!(longest <= bound, "{policy}, {cost:?}: {longest:?}");
             assert!(asked >= 50, "{policy}, {cost:?}: {asked} answers");
             // His own wait far longer than the guard permits, as they are more than there is time
@@ -259,8 +267,41 @@ fn users_who_compete_have_the_same_time() {
     let (other, _) = of_user(&flows, 1000);
     assert!(root.abs_diff(other) <= root / 50, "{root} and {other}");
     let (_, longest) = of_user(&flows, 1001);
-    let bound = (OF_TURN + cost) * 4 + OWN_COST;
+    let bound = TURN + cost + OWN_COST;
     assert!(longest <= bound, "{longest:?}");
+}
+
+/// A range in /etc/subuid makes one person many users. A user who asks for less than an equal part
+/// of the time is next when a turn is over, however many others there are. While all begin at once,
+/// each of them may have a decision first.
+#[test]
+fn many_users_who_ask_for_more_than_there_is_delay_nobody_else() {
+    const USERS: u32 = 200;
+    // An equal part is 20 us of each 4 ms.
+    const OWN_COST: Duration = Duration::from_micros(10);
+    for policy in ["owl", "aurora"] {
+        for (count, us, lone) in [(1, 15, 300_000), (1, 250, 1001), (10, 100, 300_000)] {
+            let cost = Duration::from_micros(us);
+            let greedy = (100_000..100_000 + USERS).map(|user| (user, count, cost));
+            let users: Vec<_> = greedy.clone().chain([(lone, 1, OWN_COST)]).collect();
+            let (flows, _) = served(policy, &Users(&users), LASTS);
+            let case = format!("{policy}, {count} flows, {cost:?}");
+            let (_, longest) = of_user(&flows, lone);
+            let bound = cost * u64::from(USERS) + TURN + OWN_COST;
+            assert!(longest <= bound, "{case}: {longest:?}");
+            let (asked, longest) = since(Time::ZERO + ms(1000), &flows, lone);
+            let bound = TURN + cost + OWN_COST;
+            assert!(longest <= bound, "{case}: {longest:?}");
+            assert!(asked >= 30, "{case}: {asked} answers");
+            // The others have the rest in equal parts.
+            let all = greedy.map(|(user, ..)| of_user(&flows, user).0);
+            let (fewest, most) = (all.clone().min(), all.max());
+            assert!(
+                most <= fewest.map(|fewest| fewest * 11 / 10 + 2),
+                "{case}: {fewest:?}, {most:?}"
+            );
+        }
+    }
 }
 
 /// Who asks for less than there is waits for nobody.

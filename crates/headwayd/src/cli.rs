@@ -196,12 +196,13 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     if program.is_adopted() {
         configure(run, &mut program, policies.as_ref())?;
     }
+    let options = agent_options(run, program.flows());
     let agent = Agent::new(
         program,
         policies,
         shadow,
         store,
-        agent_options(run),
+        options,
         run.learners,
         clock::now(),
     )
@@ -286,7 +287,7 @@ fn chosen(run: &Run) -> Result<(Controller, Option<Policies>)> {
         [one] => one,
         _ => return wrong("--controllers: a policy has one"),
     };
-    policies.check(controller, agent_options(run))?;
+    policies.check(controller, agent_options(run, run.flows))?;
     if asks_for_state(run) && !policies.learn() {
         return wrong(
             "--state keeps what a policy learns in use, and none does; give owl:online=true, or leave --state out",
@@ -341,20 +342,22 @@ fn load(
 }
 
 fn configure(run: &Run, program: &mut Program, policies: Option<&Policies>) -> Result<()> {
-    let options = agent_options(run);
+    let options = agent_options(run, program.flows());
     match policies {
         Some(policies) => policies.configure(program, options),
         None => program.configure(options.without_policy(), None),
     }
 }
 
-fn agent_options(run: &Run) -> AgentOptions {
+/// Over a program that serves so many flows at once: one that is adopted may serve fewer than
+/// `--flows`, or more.
+fn agent_options(run: &Run, flows: u32) -> AgentOptions {
     AgentOptions {
         report_interval_us: run.report_interval,
         is_shadow: run.shadow.is_some(),
         is_written_down: matches!(run.shadow, Some(Some(_))),
         requires_range: run.require_range,
-        flows_of_user: Some(share(run.flows as usize, run.user_share) as u32),
+        flows_of_user: Some(share(flows as usize, run.user_share) as u32),
         learners_of_user: Some(share(run.learners, run.user_share)),
         serves_loopback: run.loopback,
     }

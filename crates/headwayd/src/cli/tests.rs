@@ -65,6 +65,16 @@ fn options_of_a_policy_are_refused_where_it_has_no_use_for_them() {
     assert!(chosen(&run(&learns)).is_ok());
 }
 
+/// An earlier agent has pinned the program, with another number of slots.
+#[test]
+fn a_users_share_of_slots_is_of_those_that_the_program_has() {
+    let asked = ["--policy", "owl", "--flows", "16384", "--user-share", "50"];
+    for (slots, of_user) in [(4096, 2048), (16_384, 8192), (1, 1)] {
+        let options = agent_options(&run(&asked), slots);
+        assert_eq!(options.flows_of_user, Some(of_user));
+    }
+}
+
 fn start_of(unit: &str) -> &str {
     let mut lines = unit.lines();
     lines

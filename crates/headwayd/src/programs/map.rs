@@ -72,6 +72,10 @@ impl Slots {
         Ok(Slots(Shared::new(map)?))
     }
 
+    pub fn count(&self) -> usize {
+        self.0.count
+    }
+
     /// Publishes an action; its `sequence` is given here. A slot that there is not takes nothing.
     pub fn write(&self, slot: u16, action: &ActionSlot) {
         let Some(place) = self.0.at(slot.into()) else {

@@ -201,6 +201,11 @@ impl Program {
         })
     }
 
+    /// How many flows it serves at once. If an earlier agent has loaded it, that one's option says.
+    pub fn flows(&self) -> u32 {
+        self.slots.count() as u32
+    }
+
     /// Has an earlier agent loaded it?
     pub fn is_adopted(&self) -> bool {
         self.object.is_none()

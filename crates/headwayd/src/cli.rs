@@ -148,6 +148,7 @@ fn register(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Resu
 }
 
 fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Result<()> {
+    clock::check()?;
     let (controller, policies) = chosen(run)?;
     let socket = Socket::bind(&run.at.socket)?;
     let metrics = run.metrics.map(listen).transpose()?;

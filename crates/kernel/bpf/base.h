@@ -192,8 +192,8 @@ static __always_inline __u32 cubic_undo_cwnd(struct sock *sk)
 }
 
 /*
- * Before Cubic takes a flow that a rate has paced: its window only bounded it, and may be twice what
- * is in flight. Unpaced, the difference would leave as one burst.
+ * Before Cubic takes a flow that a rate has paced: its window only bounded it, and may be twice
+ * what is in flight. Unpaced, the difference would leave as one burst.
  */
 static __always_inline void fill_window(struct sock *sk, struct flow *f, __u8 state)
 {

@@ -66,8 +66,8 @@ void owl_pkts_acked(__u64 *ctx)
 	if (!f || !set)
 		return;
 	/*
-	 * The acknowledgement before came to no cong_avoid, as one that brings SACK blocks alone. Its
-	 * answer is looked for here, or the guard would count it as missing.
+	 * The acknowledgement before came to no cong_avoid, as one that brings SACK blocks alone.
+	 * Its answer is looked for here, or the guard would count it as missing.
 	 */
 	if (f->is_pending) {
 		act(sk, f, set);

@@ -135,7 +135,10 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 	 */
 	if (!net && f->slot >= HEADWAY_FLOWS)
 		return;
-	/* This policy leaves no flow to Cubic. The agent's before it may have, and is not asked again. */
+	/*
+	 * This policy leaves no flow to Cubic. The agent's before it may have, and is not asked
+	 * again.
+	 */
 	if (net)
 		f->is_left = 0;
 	judgement = report(sk, f, set, &told, acks, !net, state);

@@ -7,7 +7,9 @@
 #include "actions.h"
 #include "with_cong_control.h"
 
-/* Of a window a round trip: as the kernel paces Cubic in congestion avoidance, and in slow start. */
+/*
+ * Of a window a round trip: as the kernel paces Cubic in congestion avoidance, and in slow start.
+ */
 #define PACED_PERCENT 120
 #define UNPACED_PERCENT 200
 

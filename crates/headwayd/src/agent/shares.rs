@@ -6,11 +6,7 @@
 //! time waits for the rest of a turn, however many users ask for more. A user whom nobody competes
 //! with loses nothing: turns follow each other while anything waits.
 
-<<<<<<< HEAD
-use std::collections::{BTreeSet, HashMap, VecDeque};
-=======
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
->>>>>>> hd
 
 use headway_cc::Duration;
 use headway_kernel::abi::Report;
@@ -22,19 +18,11 @@ pub struct Shares {
     /// What this turn has taken.
     taken: Duration,
     /// The time that each user has had, unless that is no more than [`Self::floor`].
-<<<<<<< HEAD
-    had: HashMap<u32, Duration>,
-    /// The most that anybody who waited had had when they were next.
-    level: Duration,
-    /// By user. Each has at least one entry.
-    waiting: HashMap<u32, Waiting>,
-=======
     had: BTreeMap<u32, Duration>,
     /// The most that anybody who waited had had when they were next.
     level: Duration,
     /// By user. Each has at least one entry.
     waiting: BTreeMap<u32, Waiting>,
->>>>>>> hd
     /// The same users, by what they have had.
     order: BTreeSet<(Duration, u32)>,
     delayed: u64,
@@ -106,16 +94,11 @@ impl Shares {
     /// Is a user's flow served at once? Not before what waits of users who have had less, nor
     /// before what waits of the same user.
     pub fn is_next(&self, user: u32) -> bool {
-<<<<<<< HEAD
-        let first = self.order.first();
-        self.taken < Shares::TURN && first.is_none_or(|(least, _)| self.had(user) < *least)
-=======
         if self.taken >= Shares::TURN || self.waiting.contains_key(&user) {
             return false;
         }
         let first = self.order.first();
         first.is_none_or(|(least, _)| self.had(user) < *least)
->>>>>>> hd
     }
 
     /// Adds the time that the agent has worked for a user's flows.
@@ -132,13 +115,9 @@ impl Shares {
     /// A user's flow has to wait: with a report, or as its clock has run out.
     pub fn delay(&mut self, user: u32, slot: u16, report: Option<&Report>) {
         self.delayed += 1;
-<<<<<<< HEAD
-        self.order.insert((self.had(user), user));
-=======
         if !self.waiting.contains_key(&user) {
             self.order.insert((self.had(user), user));
         }
->>>>>>> hd
         self.waiting.entry(user).or_default().push(slot, report);
     }
 

@@ -272,7 +272,7 @@ def recorded(wanted: Iterable[RunRequest]) -> set[str]:
 
 
 def few_recordings(count: int) -> list[str]:
-    """What a reader is to know of so few recordings."""
+    """What a reader is to know where there are fewer recordings than ENOUGH_RECORDINGS."""
     if not 0 < count < ENOUGH_RECORDINGS:
         return []
     those = "one recording" if count == 1 else f"{count} recordings"

@@ -40,7 +40,7 @@ CONTROLLERS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 DEFAULT_CONTROLLER = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
 GRACE_S = 30.0
-"""So long may what has just ended still be there."""
+"""What has just ended may still be there for this time."""
 
 
 def command(*inner: str) -> list[str]:

@@ -32,12 +32,12 @@ SAMPLES = 400
 SETTLED = 0.2
 """What happens in this share of the time, at first, is not held against anyone."""
 GROWTH_MB = 4.0
-"""Resident memory may wander so far; a byte a packet would be 30 MB in half an hour."""
+"""Resident memory may wander this far; a byte a packet would be 30 MB in half an hour."""
 LEAST_SHARE = 0.7
 """Of each direction's rate that the flows are to use: they come and go."""
 KILLED_AFTER_S = 2.0
 END_S = 60.0
-"""So much longer than its time may a shell take before it counts as stuck."""
+"""A shell that takes longer than its own time by this much counts as stuck."""
 
 Facts = dict[str, Any]
 

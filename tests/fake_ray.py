@@ -54,7 +54,7 @@ class FakeRay:
         """Each task that was sent."""
         self.under_way: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         self.most = 0
-        """So many were under way at a time."""
+        """The most tasks that were under way at a time."""
         self.answers: dict[int, Any] = {}
         self.cancelled: list[int] = []
         self.inits: list[dict[str, Any]] = []
@@ -63,7 +63,7 @@ class FakeRay:
         self.fails: Exception | None = None
         """What `wait` raises."""
         self.at_once = 1
-        """So many tasks finish at the same time."""
+        """How many tasks finish at the same time."""
         self.around: Any = lambda carry_out: carry_out()
         """What happens around a task, in its worker."""
 

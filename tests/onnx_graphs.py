@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 def card_of(net, name="mine"):
     """A card for observations of two or three features.
 
-    Its outputs choose among so many windows.
+    Each output of the network stands for a change of the window.
     """
     action = {
         "kind": "discrete",

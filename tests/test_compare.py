@@ -205,7 +205,7 @@ THROUGHPUT_ALONE = {"delay_p95_ms": None, "loss": None}
 
 
 def zones_of_throughput(runs, ahead, spread):
-    """How often a scheme that is ahead by so much on average lies in each zone.
+    """How often a scheme whose mean is 1 + `ahead` times the other's lies in each zone.
 
     There are TRIALS samples of runs.
     """

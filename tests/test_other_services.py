@@ -20,7 +20,7 @@ from headway.tune import control
 
 @contextmanager
 def service(body, length=None):
-    """The address of a web server that answers everything with that, and says it is so long."""
+    """The address of a web server that answers everything with `body`, of stated `length`."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):

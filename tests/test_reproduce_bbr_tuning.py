@@ -217,7 +217,7 @@ def test_figure_3_takes_trainings_for_samples_and_counts_those_that_a_claim_is_a
     shares = {"PPO": (62, 64, 66, 68, 70), "DQN": (40, 55, 70), "A2C": (76, 77)}
 
     def run_of(one, seed):
-        """RTprop is right for so much of the time.
+        """RTprop is right for `share` % of the time.
 
         The rate follows at once in all runs of PPO and never else.
         """

@@ -4,7 +4,16 @@ import pytest
 
 from headway._native import Scenario, canonical_scheme
 from headway.reproduce.claim import Verdict, judge
-from headway.reproduce.engine import UNFIT, command, fit, of_real_time, shows_unfit, unsure, without_unfit
+from headway.reproduce.engine import (
+    UNFIT,
+    command,
+    of_real_time,
+    only_fit,
+    or_all,
+    shows_unfit,
+    unsure,
+    without_unfit,
+)
 from headway.reproduce.lab import FULL_KERNEL, QUICK_KERNEL, Lab, MissingError, family
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl import contenders
@@ -78,17 +87,18 @@ def test_where_no_run_of_a_point_is_fit_all_are_shown_and_that_is_said():
     found, wanted = measured(owl=[11.0, 99.0, 31.0], cubic=[10.0, 20.0, 30.0])
     runs = {one: [run | {"unfit": None, "guard_trips": 0} for run in found.runs(one)] for one in wanted.values()}
     owl = runs[wanted["owl"]]
-    assert (fit(runs), of_real_time(runs, fit(runs))) == (runs, [])
-    assert not shows_unfit(fit(runs))
+    shown = or_all(only_fit(runs), runs)
+    assert (shown, of_real_time(runs, shown)) == (runs, [])
+    assert not shows_unfit(shown)
     owl[0] |= {"unfit": "it stood still", "guard_trips": 3}
-    shown = fit(runs)
+    shown = or_all(only_fit(runs), runs)
     assert [run["throughput_mbps"] for run in shown[wanted["owl"]]] == [99.0, 31.0]
     assert of_real_time(runs, shown) == [
         "1 of 6 runs are unfit and left out. The first one's reason: it stood still."
     ]
     owl[1]["unfit"] = owl[2]["unfit"] = "it was late"
     runs[wanted["cubic"]][0]["unfit"] = "it stood still"
-    shown = fit(runs)
+    shown = or_all(only_fit(runs), runs)
     assert shown[wanted["owl"]] == owl
     assert [run["throughput_mbps"] for run in shown[wanted["cubic"]]] == [20.0, 30.0]
     left_out, said, guard = of_real_time(runs, shown)

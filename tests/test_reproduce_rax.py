@@ -5,6 +5,7 @@ import json
 import pytest
 
 from headway._native import Scenario
+from headway.report.style import INK
 from headway.report.svg import standalone
 from headway.reproduce import paper
 from headway.reproduce.bands import quartiles
@@ -67,8 +68,8 @@ def a_run(seed, rates, losses, flows=None):
 ONE_MODEL = Lab(Settings(runs=SEEDS), stand_ins={"rax-pretrained": "rax"})
 
 
-def claims(figure, run_of, lab=ONE_MODEL):
-    """The figure's claims by id, of made-up runs.
+def result(figure, run_of, lab=ONE_MODEL):
+    """The figure of made-up runs.
 
     `run_of` gives one from a request and a number.
     """
@@ -76,9 +77,30 @@ def claims(figure, run_of, lab=ONE_MODEL):
     runs = {one: [run_of(one, k) | {"seed": seed} for k, seed in enumerate(one.seeds)] for one in next(making)}
     with pytest.raises(StopIteration) as end:
         making.send(Measured(runs))
-    drawing = end.value.value
+    return end.value.value
+
+
+def claims(figure, run_of, lab=ONE_MODEL):
+    """The figure's claims by id, of the same."""
+    drawing = result(figure, run_of, lab)
     assert "<svg" in standalone(drawing.chart)
     return {claim.id: claim for claim in drawing.claims}
+
+
+def line_colours(chart):
+    """The colours of a figure's lines over time."""
+    panels = [panel for row in chart["vconcat"][:-1] for panel in row["hconcat"]]
+    marks = [layer["mark"] for panel in panels for layer in panel["layer"]]
+    return {mark["color"] for mark in marks if mark["type"] == "line"}
+
+
+def legend_colours(chart):
+    """The colour of each name in a figure's legend."""
+    symbols, names = chart["vconcat"][-1]["layer"][::2], chart["vconcat"][-1]["layer"][1::2]
+    return {
+        name["encoding"]["text"]["value"]: symbol["mark"]["color"]
+        for symbol, name in zip(symbols, names, strict=True)
+    }
 
 
 def senders_of(wanted):
@@ -369,6 +391,12 @@ def test_figure_8_compares_with_the_same_link_without_losses():
     # The rate is there, but three points more are lost, of which the link loses one.
     leaks = claims(fig8, leaky)["fig8.hardly"]
     assert (leaks.verdict, leaks.ours.mean) == (FAILS, pytest.approx(3.0))
+
+
+def test_figure_8s_legend_names_every_line():
+    chart = result(fig8, good).chart
+    assert legend_colours(chart)["rax"] == INK
+    assert line_colours(chart) == set(legend_colours(chart).values())
 
 
 def test_figure_9_reports_the_order_of_the_others_as_it_is():

@@ -7,12 +7,12 @@ import pytest
 
 from headway.reproduce import paper
 from headway.reproduce.claim import Verdict
-from headway.reproduce.engine import begin, fit
+from headway.reproduce.engine import begin, only_fit, or_all
 from headway.reproduce.lab import FULL_KERNEL, QUICK_KERNEL, Lab, Settings
 from headway.reproduce.measured import Measured
 from headway.reproduce.rax.link import beginning, fills_within
 from headway.reproduce.rax.live import fig1
-from test_reproduce_rax import a_run, claims
+from test_reproduce_rax import a_run, claims, legend_colours, line_colours, result
 
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
 KERNELS = Lab(FULL_KERNEL, world="kernel")
@@ -48,8 +48,8 @@ def learns(number):
     return {"empty": 40 + number % 3, "loss": 0.001 + 0.0001 * number}
 
 
-def made(lab=KERNELS, **flows):
-    """The figure's claims, of made-up flows.
+def drawn(make, lab=KERNELS, **flows):
+    """What `make` makes of the figure, of made-up flows.
 
     Each of `flows` gives the options of `flow` of a run's number.
     """
@@ -60,7 +60,12 @@ def made(lab=KERNELS, **flows):
         own |= given[wanted.label](number) if wanted.label in given else {}
         return flow(wanted.seconds, **own)
 
-    return claims(fig1, run_of, lab)
+    return make(fig1, run_of, lab)
+
+
+def made(lab=KERNELS, **flows):
+    """The figure's claims."""
+    return drawn(claims, lab, **flows)
 
 
 def verdicts(found, *names):
@@ -83,6 +88,12 @@ def test_which_runs_it_asks_for():
 def test_a_quick_look_draws_and_judges_all_of_it():
     quick = Lab(QUICK_KERNEL, world="kernel")
     assert list(made(quick)) == [*PRESENT, CONVERGES, TRIPS, CUBIC, SHIPPED]
+
+
+def test_the_legend_names_every_line():
+    chart = drawn(result).chart
+    assert list(legend_colours(chart)) == ["rax, live", "cubic", "simulated", "rax-pretrained"]
+    assert line_colours(chart) == set(legend_colours(chart).values())
 
 
 def test_the_beginning_of_a_run_is_a_run():
@@ -171,7 +182,7 @@ def test_a_run_that_is_unfit_is_left_out_and_that_is_said():
     live = next(one for one in runs if one.label == "live")
     runs[live][3] |= {"unfit": "it stood still", "guard_trips": 7}
     with pytest.raises(StopIteration) as end:
-        making.send(Measured(fit(runs)))
+        making.send(Measured(or_all(only_fit(runs), runs)))
     found = {claim.id: claim for claim in end.value.value.claims}
     assert found[TRIPS].note.startswith("it is so in 9 of 9 runs; 1 of 10 are unfit and left out")
     assert found[SHIPPED].note.startswith("it is so in 10 of 10 runs; 10 of 10 would")

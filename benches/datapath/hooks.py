@@ -63,7 +63,7 @@ def runs(pid: int) -> dict[str, Run]:
 
 
 def counting_ns() -> float:
-    """What the count has of a program that does nothing: of each run, so much is the counting's."""
+    """The time counted for a program that does nothing: counting itself adds it to each run."""
     code, licence = ctypes.create_string_buffer(NOTHING), ctypes.create_string_buffer(b"GPL")
     words = (SOCKET_FILTER, len(NOTHING) // 8, ctypes.addressof(code), ctypes.addressof(licence))
     fd = _bpf(BPF_PROG_LOAD, struct.pack("IIQQ", *words))

@@ -25,7 +25,7 @@ MOST_OF_ACK_NS = 300
 """Headway's part of an acknowledgement that leaves a record, with a policy that is asked and
 decides."""
 LATEST = 1.05
-"""So much longer than its clock says may pass between decisions of a flow."""
+"""The time between a flow's decisions may be this many times what its clock says."""
 LEAST_TOLD = 0.95
 """This share of acknowledgements has to leave a record: the target is of those with one each."""
 MOST_RATE = 1.25

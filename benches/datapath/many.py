@@ -116,7 +116,7 @@ def sending(
 ) -> Iterator[tuple[Agent, "subprocess.Popen[str]"]]:
     """An agent with these options, and the sender of this many flows.
 
-    The flows have settled, and send for so long.
+    The flows have settled, and send for `seconds`.
     """
     lasts = SETTLE_S + seconds
     receive = [str(program), "receive", str(PORT)]
@@ -187,7 +187,7 @@ def _wait_until_open(sending: "subprocess.Popen[str]", flows: int) -> None:
 def answers(progress: Progress, alone: str | None, folder: Path) -> list[dict[str, Any]]:
     """Microseconds an answer of each network.
 
-    They are measured as headwayd has it, one by one, and of so many at once, by NumPy.
+    They are measured as headwayd has it, one by one, and several at once by NumPy.
 
     Args:
         progress: Says what goes on.

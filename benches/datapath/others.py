@@ -14,7 +14,7 @@ KERNEL_THREAD = 0x200000
 MOST = 0.1
 """Cores: what others used more beside is done again, ..."""
 TRIES = 3
-"""... so often in all; the last one counts whatever there was beside it."""
+"""... this many times in all; the last one counts whatever there was beside it."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -101,7 +101,7 @@ combined. {again}
 """
 ANSWERS = """\
 Microseconds an answer takes on one core, {rounds} rounds: one by one as the agent computes it
-(`crates/policy/examples/inference.rs`), and so many at once as NumPy does (OpenBLAS, one thread), whose sums
+(`crates/policy/examples/inference.rs`), and several at once as NumPy does (OpenBLAS, one thread), whose sums
 come in another order. headwayd answers flow by flow: one by one.{saved}
 """
 INT8 = """\

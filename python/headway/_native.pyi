@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, final
+from typing import Any, TypedDict, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,18 +66,46 @@ class UsageError(ValueError):
 class RunError(RuntimeError):
     """Right input, but the run failed."""
 
-def schemes() -> list[dict[str, Any]]:
-    """Every scheme.
+@type_check_only
+class ParamFacts(TypedDict):
+    """A parameter of a scheme."""
 
-    Each has name, family, summary, source, `deviations`, needs, worlds, params (name, help,
-    kind, default, required).
-    """
+    name: str
+    help: str
+    kind: str
+    default: str
+    required: bool
 
-def features() -> list[dict[str, Any]]:
-    """What a learned controller may observe.
+@type_check_only
+class SchemeFacts(TypedDict):
+    """A scheme."""
 
-    Each has name, unit, help, simulator, kernel (where each has it from), rounding.
-    """
+    name: str
+    family: str
+    summary: str
+    source: str
+    deviations: list[str]
+    needs: list[str]
+    worlds: list[str]
+    params: list[ParamFacts]
+
+def schemes() -> list[SchemeFacts]:
+    """Every scheme."""
+
+@type_check_only
+class FeatureFacts(TypedDict):
+    """What a learned controller may observe."""
+
+    name: str
+    unit: str
+    help: str
+    simulator: list[str]
+    kernel: list[str]
+    """Where each world has it from."""
+    rounding: str
+
+def features() -> list[FeatureFacts]:
+    """What a learned controller may observe."""
 
 def check_scheme(spec: str) -> str:
     """Returns `spec` if it names a scheme with valid parameters. Raises UsageError."""
@@ -110,34 +138,58 @@ def refused_entry(number: int) -> str:
     On Linux alone.
     """
 
-def check_model(folder: str | PathLike[str]) -> dict[str, Any]:
+@type_check_only
+class ModelFacts(TypedDict):
+    """A model whose files are right."""
+
+    id: str
+    card: str
+    """JSON."""
+    parameters: int
+    golden_rows: int
+    golden_error: float
+
+@type_check_only
+class ShippedModel(ModelFacts):
+    files: dict[str, bytes]
+    """By name."""
+
+def check_model(folder: str | PathLike[str]) -> ModelFacts:
     """Loads a model's folder with every check.
 
-    Gives id, card (JSON), parameters, golden_rows, golden_error. Raises UsageError: the file, what
-    is wrong with it, what would be right.
+    Raises UsageError: the file, what is wrong with it, what would be right.
     """
 
-def shipped_models() -> list[dict[str, Any]]:
-    """The models that come with Headway.
+def shipped_models() -> list[ShippedModel]:
+    """The models that come with Headway."""
 
-    Each has what `check_model` says of it, and files (by name, bytes).
-    """
+@type_check_only
+class LearnerFacts(TypedDict):
+    """A learner whose files are right."""
 
-def check_learner(folder: str | PathLike[str]) -> dict[str, Any]:
+    id: str
+    card: str
+    """JSON."""
+    parameters: int
+    updates: int
+    """Gradients applied."""
+
+@type_check_only
+class ShippedLearner(LearnerFacts):
+    files: dict[str, bytes]
+    """By name."""
+
+def check_learner(folder: str | PathLike[str]) -> LearnerFacts:
     """Loads a learner's folder with every check.
 
-    Gives id, card (JSON), parameters, updates (gradients applied). Raises UsageError: the file,
-    what is wrong with it, what would be right.
+    Raises UsageError: the file, what is wrong with it, what would be right.
     """
 
-def shipped_learners() -> list[dict[str, Any]]:
-    """The learners that come with Headway.
-
-    Each has what `check_learner` says of it, and files (by name, bytes).
-    """
+def shipped_learners() -> list[ShippedLearner]:
+    """The learners that come with Headway."""
 
 def learn(scenario: str, seed: int, seconds: float, *, alpha: float = 4.0, learned: str | None = None) -> str:
-    """What the first flow of a scenario knows after so many seconds with Rax.
+    """What the first flow of a scenario knows after `seconds` with Rax.
 
     It is text as learner.txt has it. All flows begin with `learned`, or with random weights. Raises
     UsageError.
@@ -158,11 +210,19 @@ def split() -> dict[str, str]:
     Each has its seconds for evaluation as written: all, none, 325s..465s, 480s..
     """
 
-def trace_split(path: str | PathLike[str]) -> dict[str, Any]:
+@type_check_only
+class TraceSplit(TypedDict):
+    """Parts of a trace, each with its begin and its end in seconds."""
+
+    training_s: list[tuple[float, float]]
+    evaluation_s: list[tuple[float, float]]
+    listed: bool
+    """False for a user's own trace."""
+
+def trace_split(path: str | PathLike[str]) -> TraceSplit:
     """What the split says of a trace's file, known by its contents, else by its name.
 
-    Raises UsageError. Keys: training_s and evaluation_s (lists of from and to in seconds), listed
-    (False for a user's own).
+    Raises UsageError.
     """
 
 def read_parquet(path: str) -> tuple[dict[str, str], dict[str, NDArray[Any] | list[str | None]]]:
@@ -266,6 +326,16 @@ class SimulatedNetwork:
         Each row has when in s, flow, PNC, PNA, known share (0 to 1).
         """
 
+@type_check_only
+class SweepFacts(TypedDict):
+    """A family of scenarios."""
+
+    family: str
+    """Its name."""
+    key: str
+    """The path of what differs."""
+    values: list[str]
+
 @final
 class Scenario:
     """A scenario, checked. Immutable."""
@@ -284,11 +354,8 @@ class Scenario:
         Raises UsageError.
         """
     @property
-    def sweep(self) -> dict[str, Any] | None:
-        """The member of a family that it is: family, key and values.
-
-        `family` is the family's name. `key` is the path of what differs.
-        """
+    def sweep(self) -> SweepFacts | None:
+        """The family that it is a member of."""
     @property
     def name(self) -> str: ...
     @property

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from headway._native import UsageError, read_parquet, results_schema
 from headway.columns import Column, Rows, listed
@@ -18,6 +18,9 @@ from headway.files import in_utf8
 from headway.stats import FEW, Ellipse, block_length
 from headway.stats.nested import ENOUGH_MODELS
 from headway.summary import ALL_FLOWS, Offsets, Tell, regions, silent, summarise
+
+if TYPE_CHECKING:
+    from headway._native import SweepFacts
 
 BENCH_SCHEMA = 1
 """Version of bench.json and of the footer of results.parquet that it is made from."""
@@ -75,7 +78,7 @@ class BenchScenario(TypedDict):
     """What the seed varies."""
     hash: str
     text: str
-    sweep: dict[str, Any] | None
+    sweep: "SweepFacts | None"
     """Of a member of a family."""
     trace_s: float | None
     """The length of the trace in which runs begin at offsets; else None."""

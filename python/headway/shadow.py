@@ -37,7 +37,7 @@ OTHER_SETTINGS = "any other"
 DRAWN = 6
 """Flows of a picture: those with the most decisions."""
 OUT_OF_ORDER_NS = 10_000_000_000
-"""Lines of several flows may be so far out of order. Where time falls by more the machine was
+"""Lines of several flows may be this far out of order. Where time falls by more the machine was
 started again."""
 LARGEST = 1 << 64
 """headwayd's numbers are below it."""

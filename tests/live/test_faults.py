@@ -34,7 +34,7 @@ BEFORE_S = 4.0
 PROBATION_S = 10.0
 """The guard's first."""
 PATIENCE_S = 12.0
-"""So long may the guard take to see that a policy is no good."""
+"""The guard may take this time to see that a policy is no good."""
 LASTS = {"noise": PATIENCE_S, "stopped": PROBATION_S + 3}
 """Seconds more than others."""
 SLOW = {"up": "2Mbps", "down": "2Mbps"}

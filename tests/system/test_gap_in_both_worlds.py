@@ -24,7 +24,7 @@ def kept(folder):
 def interrupted(out, seconds):
     """Whether only the first of two real runs had finished at the interruption.
 
-    Each run takes so long.
+    Each run takes `seconds`.
     """
     command = [sys.executable, "-m", "headway", "gap", *ASKED, "--seconds", seconds, "--json", "--out", str(out)]
     first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

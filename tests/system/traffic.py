@@ -63,7 +63,8 @@ def ping(address: str, count: str) -> None:
 def serve() -> None:
     """A TCP server.
 
-    After `r` it reads and answers how many bytes, after `s` and a digit it sends so long.
+    After `r` it reads and answers how many bytes. After `s` and a digit it sends for that many
+    seconds.
     """
     listener = socket.create_server(("", PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, CONTROLLER)

@@ -58,7 +58,7 @@ class ProgressCallback:
         """What the function has raised, which is the caller's own."""
 
     def tell(self, finished: int) -> None:
-        """So many have finished in all."""
+        """`finished` runs have ended in all."""
         if finished <= self.finished:
             return
         self.finished = finished

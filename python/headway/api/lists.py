@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway._native import schemes
 from headway.api.rows import ModelRow, ScenarioRow, SchemeRow, TraceRow, columns
 from headway.api.table import Row, Table, text_of
 from headway.lists import about_models, about_scenario, about_traces, scenario_families
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headway._native import SchemeFacts
 
 
 def list_schemes() -> Table[SchemeRow]:
@@ -23,9 +28,16 @@ def list_schemes() -> Table[SchemeRow]:
     return _table(SchemeRow, [_about_scheme(scheme) for scheme in schemes()], "summary")
 
 
-def _about_scheme(scheme: dict[str, Any]) -> dict[str, Any]:
-    about = {key: scheme[key] for key in ("name", "summary", "family", "needs", "worlds", "source")}
-    return about | {"parameters": [parameter["name"] for parameter in scheme["params"]]}
+def _about_scheme(scheme: SchemeFacts) -> SchemeRow:
+    return {
+        "name": scheme["name"],
+        "summary": scheme["summary"],
+        "family": scheme["family"],
+        "needs": scheme["needs"],
+        "worlds": scheme["worlds"],
+        "source": scheme["source"],
+        "parameters": [parameter["name"] for parameter in scheme["params"]],
+    }
 
 
 def list_scenarios() -> Table[ScenarioRow]:
@@ -69,7 +81,7 @@ def list_models() -> Table[ModelRow]:
     return _table(ModelRow, about_models(), "description")
 
 
-def _table(kind: type[Row], rows: list[dict[str, Any]], *about: str) -> Table[Row]:
+def _table(kind: type[Row], rows: Sequence[Mapping[str, Any]], *about: str) -> Table[Row]:
     """Of these rows; the name and what it is about are printed."""
     shown = {name: [text_of(row[name]) for row in rows] for name in ("name", *about)}
     return Table(columns(kind, rows), shown=shown)

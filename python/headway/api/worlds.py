@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import RunError
 from headway.api.arguments import ProgressCallback, as_error, folder_of, names_of
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headway.api.arguments import Name
+    from headway.gap.compare import MetricName, Row, WorldGap
 
-UNITS = {
+UNITS: dict[MetricName, str] = {
     "throughput_mbps": "Mbit/s",
     "delay_mean_ms": "ms",
     "delay_p95_ms": "ms",
@@ -46,7 +47,7 @@ class Gap:
         >>> print(gap.table())
     """
 
-    def __init__(self, rows: list[dict[str, Any]], folder: Path, doubts: Sequence[str]) -> None:
+    def __init__(self, rows: list[Row], folder: Path, doubts: Sequence[str]) -> None:
         """Of the rows of a comparison. You get one from `headway.gap`."""
         self.rows = rows
         """What gap.json has: a dict for each scenario and scheme."""
@@ -151,7 +152,7 @@ class Gap:
         pairs = ", ".join(f"{count} pairs of world {world}" for world, count in counts.items())
         return f"<headway.Gap: {len(self.rows)} rows, {pairs}, in {self.folder}>"
 
-    def _by_world(self) -> Iterator[tuple[dict[str, Any], str, dict[str, Any]]]:
+    def _by_world(self) -> Iterator[tuple[Row, str, WorldGap]]:
         """Each row with a world and what was found there."""
         for row in self.rows:
             if row["pairs"] + row["unfit"] or not row["kernel"]:

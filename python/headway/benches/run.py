@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Save = Callable[[], object]
 
 SAVE_EVERY_S = 30.0
-"""What has finished is saved so often while a bench runs."""
+"""What has finished is saved once in this time while a bench runs."""
 SHARE_OF_SAVES = 0.02
 """Saving takes at most this share of the time."""
 

@@ -7,7 +7,7 @@ import sys
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from headway.gap.compare import Row
     from headway.gap.plan import Task
     from headway.gap.tables import Column
 
@@ -148,7 +149,7 @@ def gap(
             raise typer.Exit(1)
 
 
-def _disappoints(rows: list[dict[str, Any]]) -> bool:
+def _disappoints(rows: list[Row]) -> bool:
     """Whether a run was unfit or the target is missed anywhere, which is said."""
     from headway.gap.run import unfit_and_missed
 
@@ -199,7 +200,7 @@ def _running(
         raise typer.Exit(ending.exit_code()) from None
 
 
-def _say_and_draw(rows: list[dict[str, Any]], out: Path, *, json: bool) -> OSError | SystemExit | None:
+def _say_and_draw(rows: list[Row], out: Path, *, json: bool) -> OSError | SystemExit | None:
     """Prints what was measured, then draws it; why it could not be printed.
 
     A reader who has left, or a full disk, costs no figure.
@@ -214,7 +215,7 @@ def _say_and_draw(rows: list[dict[str, Any]], out: Path, *, json: bool) -> OSErr
     return unsaid
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+def _print(rows: list[Row]) -> None:
     from headway.gap.tables import columns_for
 
     screen = console(WIDEST)
@@ -236,7 +237,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
     say_left_out(screen, left_out, "gap.json has them")
 
 
-def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
+def _table(rows: list[Row], columns: Sequence[Column]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

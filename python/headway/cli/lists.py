@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as js
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,9 +13,7 @@ from headway.cli.usage import Json, console, table_of
 from headway.lists import about_scenario, name_of, scenario_families, varies
 
 if TYPE_CHECKING:
-    from headway._native import Scenario
-
-PUBLISHED = ("name", "family", "needs", "worlds", "source")
+    from headway._native import ParamFacts, Scenario, SchemeFacts
 
 
 def schemes(
@@ -35,7 +33,17 @@ def schemes(
         print(js.dumps(scheme, indent=2)) if json else _show(scheme)
         return
     if json:
-        print(js.dumps([{key: s[key] for key in PUBLISHED} for s in found], indent=2))
+        shown = [
+            {
+                "name": s["name"],
+                "family": s["family"],
+                "needs": s["needs"],
+                "worlds": s["worlds"],
+                "source": s["source"],
+            }
+            for s in found
+        ]
+        print(js.dumps(shown, indent=2))
         return
     table = table_of("scheme", "what it does")
     for s in found:
@@ -46,7 +54,7 @@ def schemes(
     console().print(table)
 
 
-def _show(scheme: dict[str, Any]) -> None:
+def _show(scheme: SchemeFacts) -> None:
     from rich.markup import escape
 
     table = table_of(scheme["name"], scheme["summary"])
@@ -110,5 +118,5 @@ def _in_words(names: list[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def _value(param: dict[str, Any]) -> str:
+def _value(param: ParamFacts) -> str:
     return f"{param['kind']}, {'required' if param['required'] else 'default ' + param['default']}"

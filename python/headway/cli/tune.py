@@ -103,7 +103,7 @@ def host(
     restore_after: Annotated[
         str | None,
         typer.Option(
-            help="After so long without news from an agent, flows get the default windows. "
+            help="After this time without news from an agent, flows get the default windows. "
             "Default: 3 T2, at least 5s."
         ),
     ] = None,

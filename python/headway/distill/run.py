@@ -64,7 +64,7 @@ class Screen(Protocol):
     """Is told how far it is."""
 
     def advance(self, units: float) -> None:
-        """So many more are done."""
+        """`units` more are done."""
         ...
 
     def line(self, text: str) -> None:
@@ -208,7 +208,7 @@ class _Collected:
         return student
 
     def spread_inputs(self, count: int) -> Array:
-        """So many, spread evenly over all that was seen."""
+        """`count` inputs, spread evenly over all that was seen."""
         inputs = np.concatenate(self._inputs)
         chosen = np.linspace(0, len(inputs) - 1, count).astype(int)
         return np.asarray(inputs[chosen])

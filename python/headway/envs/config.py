@@ -67,9 +67,9 @@ class EnvConfig:
     steps: int | None = None
     """An episode is truncated after this many decisions; None for no such limit."""
     seconds: float | None = None
-    """An episode is truncated after so much simulated time; None takes each scenario's own."""
+    """An episode is truncated after this simulated time; None takes each scenario's own."""
     patience_s: float = 60.0
-    """An episode is truncated if no flow has had to decide for so much simulated time."""
+    """An episode is truncated if no flow has had to decide for this simulated time."""
     latency_ms: float = 0.0
     """How long an answer takes to take effect."""
     initial_rate: tuple[float, float] | None = None

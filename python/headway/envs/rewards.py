@@ -61,7 +61,7 @@ def interval(
 
     The others are for training; on one network they change no ranking. All of it counts over the
     slowest link's mean rate in packets/s to the `exponent`: at 1 slow and fast networks count
-    alike. `regret` takes away so many times what that rate would earn without delay and loss, so
+    alike. `regret` takes away this many times what that rate would earn without delay and loss, so
     that values are near 0. Raises UsageError where they need a rate and no link has one.
     """
     earned = aurora(m, throughput=throughput, latency=delay, loss=loss, scale=1.0)
@@ -91,8 +91,8 @@ def owl(
 
     The others are for training. Rates count `scale` over the slowest link's mean rate to the
     `exponent`: at 1 slow and fast networks count alike, at 0 the fast ones count most. `regret`
-    takes away so many times what the links could have carried at no loss, which no action changes:
-    less is left to chance where rates vary.
+    takes away this many times what the links could have carried at no loss, which no action
+    changes: less is left to chance where rates vary.
 
     `fair` is for paths with other flows: where a link has less for this flow than the slowest
     carries, the rate's gain stops at `fair` times that share (`fair_mbps`), while it goes on

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headway.gap.compare import TARGET, TARGET_IN_KERNEL
 from headway.report.style import CAPACITY, INK, SOFT, styles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from headway.gap.compare import MetricName, Row, WorldGap
     from headway.report.svg import Spec
-
-    Row = Mapping[str, Any]
+    from headway.stats.means import Metric
 
 WIDTH = 330
 STEP = 16
@@ -22,13 +22,25 @@ STEP = 16
 class Panel(NamedTuple):
     """What a column of the figure shows."""
 
-    metric: str
+    metric: MetricName
     title: str
 
     @property
     def target(self) -> float:
         """The band around zero in %."""
         return TARGET[self.metric]
+
+
+class Line(NamedTuple):
+    """What a line of the figure shows."""
+
+    scenario: str
+    scheme: str
+    found: WorldGap
+
+    def percent(self, panel: Panel) -> Metric:
+        """The difference that stands in a panel."""
+        return self.found[panel.metric]["percent"]
 
 
 IN_KERNEL = ", kernel"
@@ -41,15 +53,15 @@ def figure(rows: Sequence[Row]) -> Spec:
 
     Schemes are the lines of a panel.
     """
-    rows = [line for row in rows for line in _lines(row)]
-    scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
-    schemes = list(dict.fromkeys(row["scheme"] for row in rows))
-    axes = {panel: _axis(panel, rows) for panel in PANELS}
-    lines = []
+    lines = [line for row in rows for line in _lines(row)]
+    scenarios = list(dict.fromkeys(line.scenario for line in lines))
+    schemes = list(dict.fromkeys(line.scheme for line in lines))
+    axes = {panel: _axis(panel, lines) for panel in PANELS}
+    parts = []
     for index, scenario in enumerate(scenarios):
-        own = [row for row in rows if row["scenario"] == scenario]
+        own = [line for line in lines if line.scenario == scenario]
         last = index == len(scenarios) - 1
-        lines.append(
+        parts.append(
             {
                 "hconcat": [_panel(panel, axes[panel], own, schemes, last) for panel in PANELS],
                 "spacing": 16,
@@ -57,7 +69,7 @@ def figure(rows: Sequence[Row]) -> Spec:
                 "bounds": "flush",
             }
         )
-    in_kernel = any(row["scheme"].endswith(IN_KERNEL) for row in rows)
+    in_kernel = any(line.scheme.endswith(IN_KERNEL) for line in lines)
     band = "the band: " + ", ".join(f"\u00b1{panel.target:g}% of {panel.title}" for panel in PANELS)
     limits = ", ".join(f"{TARGET_IN_KERNEL[panel.metric]:g}%" for panel in PANELS)
     band += f" (in the kernel {limits})" if in_kernel else ""
@@ -68,24 +80,24 @@ def figure(rows: Sequence[Row]) -> Spec:
             "subtitleColor": SOFT,
             "offset": 14,
         },
-        "vconcat": lines,
+        "vconcat": parts,
         "spacing": 14,
     }
 
 
-def _lines(row: Row) -> list[Row]:
+def _lines(row: Row) -> list[Line]:
     """What a panel shows of a row: a line for the emulator, and one for the kernel."""
     kernel = row["kernel"]
-    named = {"scenario": row["scenario"], "scheme": f"{row['scheme']}{IN_KERNEL}"}
-    return [row, *([kernel | named] if kernel else [])]
+    scenario, scheme = row["scenario"], row["scheme"]
+    return [Line(scenario, scheme, row), *([Line(scenario, f"{scheme}{IN_KERNEL}", kernel)] if kernel else [])]
 
 
-def _axis(panel: Panel, rows: Sequence[Row]) -> Spec:
+def _axis(panel: Panel, lines: Sequence[Line]) -> Spec:
     """One scale for all scenarios: even within the target, and by powers beyond.
 
     So gaps of 1% and 100% are seen.
     """
-    ends = [end for row in rows for end in _ends(row[panel.metric]["percent"])]
+    ends = [end for line in lines for end in _ends(line.percent(panel))]
     low = min([1.3 * end for end in ends if end < 0] + [-1.5 * panel.target])
     high = max([1.3 * end for end in ends if end > 0] + [1.5 * panel.target])
     powers = [m * 10.0**e for e in range(6) for m in (1, 3)]
@@ -101,11 +113,11 @@ def _axis(panel: Panel, rows: Sequence[Row]) -> Spec:
     }
 
 
-def _ends(percent: Mapping[str, Any]) -> list[float]:
+def _ends(percent: Metric) -> list[float]:
     return [] if percent["mean"] is None else [percent["mean"], *(percent["ci95"] or [])]
 
 
-def _panel(panel: Panel, x: Spec, rows: Sequence[Row], schemes: Sequence[str], last: bool) -> Spec:
+def _panel(panel: Panel, x: Spec, lines: Sequence[Line], schemes: Sequence[str], last: bool) -> Spec:
     first = panel is PANELS[0]
     looks = styles(schemes)
     y = {
@@ -130,14 +142,14 @@ def _panel(panel: Panel, x: Spec, rows: Sequence[Row], schemes: Sequence[str], l
             "encoding": {"x": x | {"field": "zero"}},
         },
     ]
-    for row in rows:
-        percent, look = row[panel.metric]["percent"], looks[row["scheme"]]
+    for line in lines:
+        percent, look = line.percent(panel), looks[line.scheme]
         if percent["mean"] is None:
             continue
         low, high = percent["ci95"] or (percent["mean"], percent["mean"])
         layers.append(
             {
-                "data": {"values": [{"scheme": row["scheme"], "mean": percent["mean"], "low": low, "high": high}]},
+                "data": {"values": [{"scheme": line.scheme, "mean": percent["mean"], "low": low, "high": high}]},
                 "layer": [
                     {
                         "mark": {"type": "rule", "color": look.colour, "strokeWidth": 2},
@@ -158,7 +170,7 @@ def _panel(panel: Panel, x: Spec, rows: Sequence[Row], schemes: Sequence[str], l
             }
         )
     return {
-        "title": {"text": rows[0]["scenario"], "fontSize": 12, "offset": 4} if first else None,
+        "title": {"text": lines[0].scenario, "fontSize": 12, "offset": 4} if first else None,
         "width": WIDTH,
         "height": STEP * len(schemes),
         "layer": layers,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypedDict, cast, get_args
 
 from headway.gap.plan import EMU, KERNEL, SIM, TRANSPORT, Settings, Task, all_seeds, hosted
 from headway.runs.pairs import offsets_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headway.runs.store import Run
 
 SCHEMA = 2
-METRICS = (
+MetricName = Literal[
     "throughput_mbps",
     "delay_mean_ms",
     "delay_p95_ms",
@@ -26,13 +26,14 @@ METRICS = (
     "loss",
     "utilisation",
     "rtt_mean_ms",
-)
-TARGET = {"throughput_mbps": 3.0, "delay_p95_ms": 10.0}
+]
+METRICS: tuple[MetricName, ...] = get_args(MetricName)
+TARGET: dict[MetricName, float] = {"throughput_mbps": 3.0, "delay_p95_ms": 10.0}
 """How far apart the worlds may be, in %."""
 TARGET_SCENARIOS = ("pantheon-default", "low-bdp", "high-bdp")
 TARGET_SCHEMES = ("newreno", "cubic", "bbr")
 """Where that is aimed at; elsewhere the gap is only stated."""
-TARGET_IN_KERNEL = {"throughput_mbps": 10.0, "delay_p95_ms": 20.0}
+TARGET_IN_KERNEL: dict[MetricName, float] = {"throughput_mbps": 10.0, "delay_p95_ms": 20.0}
 """The same of a learned scheme in the kernel."""
 TARGET_SCHEMES_IN_KERNEL = ("owl",)
 
@@ -40,13 +41,58 @@ MET, MISSED, OPEN = "met", "missed", "open"
 """The whole interval within the target; the whole interval beyond; or neither, so that more runs
 would tell."""
 
-Row = dict[str, Any]
-
-
 Gap = dict[str, Metric]
 """A metric in two worlds: `sim`, `emu` or `kernel`, `difference` (the other less the simulator, of
 runs with the same seed) and `percent`: the difference of the means, of the simulator's mean; none
 where that is zero."""
+
+
+class Gaps(TypedDict):
+    """The Gap of each of METRICS."""
+
+    throughput_mbps: Gap
+    delay_mean_ms: Gap
+    delay_p95_ms: Gap
+    queue_p95_ms: Gap
+    loss: Gap
+    utilisation: Gap
+    rtt_mean_ms: Gap
+
+
+class WorldGap(Gaps):
+    """What the runs of one world of real packets are beside those of the simulator."""
+
+    pairs: int
+    unfit: int
+    """Runs in real time that were left out."""
+    why_unfit: str | None
+    """Of the first of these."""
+    guard_trips: list[int]
+    """How often the guard took flows over, of each run of a pair in which it did."""
+    code_versions: list[str]
+    machines: list[str]
+    first: str | None
+    last: str | None
+    """When the runs in real time ended."""
+    lateness_p99_ms: float | None
+    target: dict[MetricName, str] | None
+    """MET, MISSED or OPEN, where there is a target."""
+
+
+class Row(WorldGap):
+    """A scenario and scheme: the gap of the emulator, and that of the kernel."""
+
+    schema: int
+    scenario: str
+    scenario_hash: str
+    scheme: str
+    hosted: str
+    transport: str
+    seconds: float
+    warmup: float
+    seed: int
+    kernel: WorldGap | None
+    """Of a learned scheme in the kernel, where there are such runs."""
 
 
 def compare(
@@ -58,11 +104,7 @@ def compare(
     """A row for each scenario and scheme of which there are pairs of runs.
 
     Pairs beyond those asked for count too, up to the first that lacks a run: a row may have more
-    than another. It has a Gap for each of METRICS, how many pairs they are from, how many emulated
-    runs were unfit and left out, why the first of them was, and what became of the target where
-    there is one. `kernel` has the same of a learned scheme in the kernel; None where there are no
-    such runs. `guard_trips` is how often the guard took flows over, of each run of a pair in which
-    it did.
+    than another.
     """
     rows = []
     for scenario in scenarios:
@@ -120,7 +162,7 @@ def _beside(
     settings: Settings,
     find: Callable[[Task], Run | None],
     starts: Offsets | None,
-) -> Row | None:
+) -> WorldGap | None:
     """What runs of `world` are beside those of the simulator; None if there are none."""
     seconds = settings.seconds or scenario.seconds
     pairs, unfit = [], []
@@ -141,7 +183,7 @@ def _beside(
     ordered, block = in_blocks(
         [{SIM: s, world: r, "seed": s["seed"], "seconds": seconds} for s, r in pairs], starts
     )
-    gaps = {name: _gap(world, [(p[SIM][name], p[world][name]) for p in ordered], block) for name in METRICS}
+    gaps = _gaps(world, [(p[SIM], p[world]) for p in ordered], block)
     limits = _target(world, scenario, scheme)
     real_runs = [real for _, real in pairs] + unfit
     return {
@@ -159,7 +201,7 @@ def _beside(
     }
 
 
-def _nothing(world: str) -> Row:
+def _nothing(world: str) -> WorldGap:
     """Where no run of a world has finished."""
     return {
         "pairs": 0,
@@ -171,16 +213,22 @@ def _nothing(world: str) -> Row:
         "first": None,
         "last": None,
         "lateness_p99_ms": None,
-        **{name: _gap(world, [], 1) for name in METRICS},
+        **_gaps(world, [], 1),
         "target": None,
     }
 
 
-def _target(world: str, scenario: Scenario, scheme: str) -> dict[str, float]:
+def _target(world: str, scenario: Scenario, scheme: str) -> dict[MetricName, float]:
     """How near a world is to be, by metric in %; empty where nothing is aimed at."""
     aims = {EMU: (TARGET_SCHEMES, TARGET), KERNEL: (TARGET_SCHEMES_IN_KERNEL, TARGET_IN_KERNEL)}
     schemes, limits = aims[world]
     return limits if scenario.name in TARGET_SCENARIOS and scheme in schemes else {}
+
+
+def _gaps(world: str, pairs: Sequence[tuple[Run, Run]], block: int) -> Gaps:
+    """Each metric from (simulator, `world`) pairs of runs."""
+    found = {name: _gap(world, [(sim[name], real[name]) for sim, real in pairs], block) for name in METRICS}
+    return cast("Gaps", found)
 
 
 def _gap(world: str, values: Sequence[tuple[float | None, float | None]], block: int) -> Gap:

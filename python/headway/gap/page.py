@@ -5,7 +5,7 @@ What is measured goes between its markers. What a person has written around them
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.files import put_between, write_atomic
 from headway.gap.chart import PANELS, figure
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    Row = Mapping[str, Any]
+    from headway.gap.compare import MetricName, Row, WorldGap
 
 PAGE = "gap.md"
 PICTURES = {EMU: "img/gap.svg", KERNEL: "img/gap-kernel.svg"}
@@ -72,7 +72,7 @@ def circumstances(rows: Sequence[Row]) -> list[str]:
     The first says how many runs there are, when, where and by which code they were made.
     """
     worlds = [row for row in rows if row["pairs"] + row["unfit"]] + _in_kernel(rows)
-    days = sorted({r[end][:10] for r in worlds for end in ("first", "last")})
+    days = sorted({at[:10] for r in worlds for at in (r["first"], r["last"]) if at})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     machines = "; ".join(sorted({m for r in worlds for m in r["machines"]}))
     versions = ", ".join(sorted({v for r in worlds for v in r["code_versions"]}))
@@ -87,7 +87,7 @@ def circumstances(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _in_kernel(rows: Sequence[Row]) -> list[Row]:
+def _in_kernel(rows: Sequence[Row]) -> list[WorldGap]:
     """What is known of runs in the kernel."""
     return [row["kernel"] for row in rows if row["kernel"]]
 
@@ -110,18 +110,18 @@ def guards(rows: Sequence[Row]) -> list[str]:
 
 def targets(rows: Sequence[Row]) -> str:
     """The target of the emulator and of the kernel, row by row, with how many were met."""
-    in_kernel = [row | row["kernel"] for row in rows if row["kernel"] and row["kernel"]["target"]]
     parts = [
-        _targets([row for row in rows if row["target"]], TARGET, EMU),
-        _targets(in_kernel, TARGET_IN_KERNEL, KERNEL),
+        _targets([(row, row) for row in rows], TARGET, EMU),
+        _targets([(row, row["kernel"]) for row in rows if row["kernel"]], TARGET_IN_KERNEL, KERNEL),
     ]
     return "\n".join(part for part in parts if part) or "Nothing was measured where there is a target.\n"
 
 
-def _targets(aimed: Sequence[Row], limits: Mapping[str, float], world: str) -> str:
+def _targets(rows: Sequence[tuple[Row, WorldGap]], limits: Mapping[MetricName, float], world: str) -> str:
+    aimed = [(row, found, target) for row, found in rows if (target := found["target"])]
     if not aimed:
         return ""
-    verdicts = [verdict for row in aimed for verdict in row["target"].values()]
+    verdicts = [verdict for *_, target in aimed for verdict in target.values()]
     counts = ", ".join(
         f"{verdicts.count(v)} {v}" for v in dict.fromkeys(("met", "missed", "open")) if v in verdicts
     )
@@ -129,11 +129,11 @@ def _targets(aimed: Sequence[Row], limits: Mapping[str, float], world: str) -> s
     for panel in PANELS:
         head += [f"{panel.title}, within {limits[panel.metric]:g}%", ""]
     lines = []
-    for row in aimed:
-        cells = [row["scenario"], row["scheme"], pairs(row)]
+    for row, found, target in aimed:
+        cells = [row["scenario"], row["scheme"], pairs(found)]
         for panel in PANELS:
-            verdict = row["target"][panel.metric]
-            cells += [signed(row[panel.metric]["percent"]), verdict if verdict == "met" else f"**{verdict}**"]
+            verdict = target[panel.metric]
+            cells += [signed(found[panel.metric]["percent"]), verdict if verdict == "met" else f"**{verdict}**"]
         lines.append(cells)
     where = "In the kernel, of" if world == KERNEL else "Of"
     return f"{where} {len(verdicts)}: {counts}.\n\n{_markdown(head, lines)}"

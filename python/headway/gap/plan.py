@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from headway._native import Scenario
+    from headway.runs.task import RunKey
 
 SCENARIOS = (
     "pantheon-default",
@@ -82,7 +83,7 @@ class Task:
         """No time series is kept."""
 
     @property
-    def key(self) -> dict[str, Any]:
+    def key(self) -> RunKey:
         """What makes a finished run the one that is asked for."""
         return {
             "world": self.world,

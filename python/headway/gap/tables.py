@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headway.gap.compare import TARGET
 from headway.gap.plan import EMU, KERNEL
 from headway.report.numbers import number, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from headway.gap.compare import MetricName, Row, WorldGap
     from headway.stats.means import Metric
-
-    Row = Mapping[str, Any]
 
 NOTHING = "\u2013"
 
@@ -24,7 +23,7 @@ class Column(NamedTuple):
     The gap is absolute or relative.
     """
 
-    metric: str
+    metric: MetricName
     title: str
     unit: str
     kind: str
@@ -35,7 +34,7 @@ class Column(NamedTuple):
 
     def cell(self, row: Row) -> str:
         """What stands in a row."""
-        source = row["kernel"] if self.world == KERNEL else row
+        source: WorldGap | None = row["kernel"] if self.world == KERNEL else row
         if source is None:
             return NOTHING
         if self.kind == "sim" and not source["pairs"] and row["kernel"]:
@@ -65,24 +64,24 @@ def columns_for(rows: Sequence[Row]) -> list[Column]:
     return [column for column in COLUMNS if column.world == EMU or any(row["kernel"] for row in rows)]
 
 
-def pairs(row: Row | None) -> str:
+def pairs(row: WorldGap | None) -> str:
     """From how many pairs a row is, and how many runs in real time were left out."""
     if row is None:
         return NOTHING
     return f"{row['pairs']}, {row['unfit']} unfit" if row["unfit"] else str(row["pairs"])
 
 
-def target(row: Row | None) -> str:
+def target(row: WorldGap | None) -> str:
     """What became of the target, where there is one."""
     if not row or not row["target"] or not row["pairs"]:
         return NOTHING
     verdicts = row["target"]
     if len(set(verdicts.values())) == 1:
-        return str(next(iter(verdicts.values())))
+        return next(iter(verdicts.values()))
     return ", ".join(f"{SHORT[name]} {verdicts[name]}" for name in TARGET)
 
 
-SHORT = {"throughput_mbps": "throughput", "delay_p95_ms": "delay"}
+SHORT: dict[MetricName, str] = {"throughput_mbps": "throughput", "delay_p95_ms": "delay"}
 
 
 def plain(metric: Metric, scale: float = 1.0) -> str:

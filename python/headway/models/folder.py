@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from headway._native import ModelFacts
+
     Array = np.ndarray[Any, Any]
 
 CARD, WEIGHTS, GOLDEN = "card.toml", "weights.safetensors", "golden.npz"
@@ -103,7 +105,7 @@ def shipped() -> list[Model]:
     return [_model(found, OURS, found["files"]) for found in shipped_models()]
 
 
-def _model(found: dict[str, Any], place: str, files: Mapping[str, bytes]) -> Model:
+def _model(found: ModelFacts, place: str, files: Mapping[str, bytes]) -> Model:
     card = json.loads(found["card"])
     return Model(
         title=f"{card['name']}-v{card['version']}",

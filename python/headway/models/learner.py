@@ -16,6 +16,8 @@ from headway.models.writer import card_text, put
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headway._native import LearnerFacts
+
 LEARNER = "learner.txt"
 """The file of a learner's folder beside CARD."""
 FORMAT = 1
@@ -93,7 +95,7 @@ def write_learner(folder: str | Path, card: Mapping[str, Any], learned: str) -> 
     return put(Path(folder), files, lambda beside: str(check_learner(beside)["id"]))
 
 
-def _learner(found: dict[str, Any], place: str, files: Mapping[str, bytes]) -> Learner:
+def _learner(found: LearnerFacts, place: str, files: Mapping[str, bytes]) -> Learner:
     card = json.loads(found["card"])
     return Learner(
         title=f"{card['name']}-v{card['version']}",

@@ -14,8 +14,7 @@ from headway.models.fold_onnx import MOST_NUMBERS
 Array = np.ndarray[Any, Any]
 
 TOLERANCE = 1e-5
-"""How far outputs may be off: so much, or so large a part of the largest of them. As the
-loader's."""
+"""How far outputs may be off, over the largest of them, 1 at least. The loader has the same."""
 
 
 def rollout(proto: Any, observations: Array) -> Array:

@@ -29,7 +29,7 @@ UNSUPPORTED = (1 << 64) - 1
 DRIFT = 0.05
 """A clock that gains or loses more is wrong ..."""
 SLACK_S = 0.1
-"""... but for so much, once."""
+"""... but may be off by this much, once."""
 ANCHOR_S = 60.0
 """Drift is looked for over this time: short intervals do not show it."""
 

@@ -25,7 +25,7 @@ PATIENCE_S = 10.0
 """A subscriber that takes nothing for this time is dropped."""
 LAST_WORD_S = 0.5
 KEEPALIVE_S = 15.0
-"""A comment says so often that the connection stands."""
+"""Time between two comments which say that the connection stands."""
 
 
 class Subscriber:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOOK_S = 1.0
-"""So often the file is looked at: a line that is taken out counts no more."""
+"""Time between two looks at the file: after that a line that was taken out does not count."""
 LINE = re.compile(rf"({NAME.pattern}) ([0-9a-f]{{64}})")
 HEADER = "# Tokens of headway: a name and the SHA-256 of its token. Take a line out to take a token back."
 

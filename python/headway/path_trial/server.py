@@ -38,7 +38,7 @@ class Limits:
     seconds: float = 60.0
     """Of a transfer."""
     drain_s: float = 60.0
-    """So much later its last byte has to be there."""
+    """Its last byte has to be there this time after its end."""
     silence_s: float = wire.SILENCE_S
     """Without a byte for this time, a transfer ends."""
     bytes: int = 1 << 37

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 ANSWER_S = 10.0
-"""So long a connection and an answer may take."""
+"""A connection and an answer may take this time."""
 DRAIN_S = 60.0
 """And the last bytes, once all have been sent."""
 BUSY_S = wire.SILENCE_S + 15.0
-"""So long a transfer waits while another one runs, such as one whose client has left."""
+"""A transfer waits this time while another one runs, such as one whose client has left."""
 BUSY_LOOK_S = 1.0
 TCP_NOTSENT_LOWAT = 25
 """linux/tcp.h"""

@@ -26,7 +26,7 @@ SHORTEST_S, LONGEST_S = 1.0, 10.0
 LEAST_ROUNDS = 2
 """One difference has no interval."""
 MOST_FAILURES = 5
-"""So many rounds in a row in which a transfer failed end a trial."""
+"""A trial ends after this many rounds in a row in which a transfer failed."""
 PATIENCE_S = 1.0
 """Before the first transfer after a failure; twice as long after each further one."""
 

@@ -3,7 +3,7 @@ r"""What the two sides of a transfer say to each other: one line of JSON at a ti
     server: {"headway_try": 1, "nonce": "...", "needs_token": true, "most_seconds": 60.0}
     client: {"seconds": 5.0, "proof": "..."}
     server: {"ok": true}, or {"error": "...", "token": false, "busy": true} and the end
-    client: bytes for so many seconds, then the end of its stream
+    client: bytes for that many seconds, then the end of its stream
     server: {"bytes": 123456}
 
 The token is never sent. The client proves that it has it by an HMAC (RFC 2104) over the nonce.
@@ -28,7 +28,7 @@ MOST_LINE = 1024
 SILENCE_S = 30.0
 """A transfer whose client sends nothing for this time ends. A client that left holds it as long."""
 LOOK_S = 0.2
-"""Who waits looks so often whether he is to end."""
+"""A thread that waits asks once in this time whether it is to end."""
 
 
 class MalformedError(Exception):

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headway.report.lines import Axis
-from headway.report.style import INK, SOFT
+from headway.report.style import INK, SOFT, Style
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from headway.report.series import Line
-    from headway.report.style import Style
     from headway.report.svg import Spec
 
 SIZE = (330, 150)
@@ -23,6 +22,8 @@ CLOUD = (330, 220)
 """Of a panel of points."""
 BAND = SOFT
 """Between the quartiles: grey on light screens and on dark ones."""
+OWN = Style(INK, "M-.8,-.15H.8V.15H-.8Z", "median", "own")
+"""The line of `band`'s own median, which has no symbols: a legend shows a dash for it."""
 
 Band = list[tuple[float, float, float, float]]
 """Time, median, first quartile, third quartile."""
@@ -61,7 +62,7 @@ def band(
     limits = {"x": at["x"], "y": at["y"] | {"field": "low"}, "y2": {"field": "high"}}
     layers: list[Spec] = [{"data": {"values": values}, "mark": grey, "encoding": limits}]
     layers += _lines(beside or {}, looks or {}, at)
-    line: Spec = {"type": "line", "color": INK, "strokeWidth": 1.3, "clip": True}
+    line: Spec = {"type": "line", "color": OWN.colour, "strokeWidth": 1.3, "clip": True}
     layers.append({"data": {"values": values}, "mark": line, "encoding": dict(at)})
     return _panel(layers)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from headway._native import Trace, code_version, schemes
@@ -55,6 +55,11 @@ class StartedFigure:
         most = max((len(one.seeds) for one in self.wanted), default=0)
         rounds = (one.tasks[k] for k in range(most) for one in self.wanted if k < len(one.seeds))
         return list({(tuple(task.key.values()), task.grid_ms): task for task in rounds}.values())
+
+    @cached_property
+    def recordings(self) -> int:
+        """How many recordings its links come from."""
+        return len(recorded(self.wanted))
 
 
 @dataclass(frozen=True)
@@ -180,7 +185,8 @@ def make(
     if failures:
         return Outcome(begun.figure, failures=failures, notes=begun.lab.notes)
     found = {one: [run for task in one.tasks if (run := store.find(task))] for one in begun.wanted}
-    shown, sure = fit(found), only_fit(found)
+    sure = only_fit(found)
+    shown = or_all(sure, found)
     drawn = _draw(begun, begun.making, Measured(shown))
     if shows_unfit(shown):
         drawn = replace(drawn, claims=without_unfit(drawn.claims, _claims_of(begun, sure)))
@@ -188,10 +194,9 @@ def make(
         without = f"without {left_out} of {len(_distinct(found))} runs of the figure, which are unfit"
         claims = [claim if UNFIT in claim.note else claim.noted(without) for claim in drawn.claims]
         drawn = replace(drawn, claims=claims)
-    recordings = len(recorded(begun.wanted))
     notes = [
         *drawn.notes,
-        *few_recordings(recordings),
+        *few_recordings(begun.recordings),
         *trained_once(begun),
         *begun.lab.notes,
         *of_real_time(found, shown),
@@ -213,8 +218,7 @@ def _draw(begun: StartedFigure, making: FigureJob, measured: Measured) -> Figure
         drawn: FigureResult = end.value
     else:
         raise AssertionError(f"{begun.figure.name} asks for runs twice")
-    recordings = len(recorded(begun.wanted))
-    return replace(drawn, claims=[_gated(claim, begun, recordings) for claim in drawn.claims])
+    return replace(drawn, claims=[_gated(claim, begun) for claim in drawn.claims])
 
 
 def _claims_of(begun: StartedFigure, sure: Runs) -> Sequence[Claim]:
@@ -259,10 +263,10 @@ def _begin_run(around: Mapping[str, Callable[[Running], Running]], task: Task, l
     return around[task.spec](run) if task.spec in around else run
 
 
-def _gated(claim: Claim, begun: StartedFigure, recordings: int) -> Claim:
+def _gated(claim: Claim, begun: StartedFigure) -> Claim:
     """The claim, left open if there are too few trainings of its learners, or recordings."""
     seeds = begun.lab.training_seeds(begun.wanted, claim.learners)
-    return with_replicates(claim, seeds=seeds, recordings=recordings)
+    return with_replicates(claim, seeds=seeds, recordings=begun.recordings)
 
 
 def recorded(wanted: Iterable[RunRequest]) -> set[str]:
@@ -272,7 +276,7 @@ def recorded(wanted: Iterable[RunRequest]) -> set[str]:
 
 
 def few_recordings(count: int) -> list[str]:
-    """What a reader is to know of so few recordings."""
+    """What a reader is to know where there are fewer recordings than ENOUGH_RECORDINGS."""
     if not 0 < count < ENOUGH_RECORDINGS:
         return []
     those = "one recording" if count == 1 else f"{count} recordings"
@@ -304,9 +308,9 @@ def only_fit(found: Runs) -> Runs:
     return {one: [run for run in runs if not run["unfit"]] for one, runs in found.items()}
 
 
-def fit(found: Runs) -> Runs:
-    """The runs that the machine kept up with; all of a point that would be left without any."""
-    return {one: runs or found[one] for one, runs in only_fit(found).items()}
+def or_all(sure: Runs, found: Runs) -> Runs:
+    """The fit runs, `sure`; of a point that would be left without any, all that were `found`."""
+    return {one: runs or found[one] for one, runs in sure.items()}
 
 
 def shows_unfit(shown: Runs) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import (
     Scenario,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from headway.runs.collect import Running
+    from headway.runs.task import RunKey
 
 TRAINED = Path("out") / "train"
 """Where `headway train` writes."""
@@ -144,7 +145,7 @@ class OneRun:
         return self.wanted.bin_ms if self.wanted.series else None
 
     @property
-    def key(self) -> dict[str, Any]:
+    def key(self) -> RunKey:
         """A key of every parameter of the scheme and the contents of its model.
 
         So a new model is run again.

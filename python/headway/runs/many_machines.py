@@ -34,7 +34,7 @@ LOCAL = "local"
 CLIENT = "ray://"
 """The beginning of addresses of Ray Client, which has no part in the cluster."""
 RETRIES = 5
-"""A task begins again so often after its worker was lost."""
+"""How often a task begins again after its worker was lost."""
 REACHED_S = 5.0
 """The head of a cluster answers within this time."""
 LOOK_S = 0.1

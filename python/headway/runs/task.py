@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from hashlib import sha256
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from headway._native import UsageError, canonical_scheme, schemes
 
@@ -43,12 +43,23 @@ class Runnable(Protocol):
         """The bins of the time series that is kept; None keeps none."""
 
 
+class RunKey(TypedDict):
+    """What makes a finished run the one that is asked for."""
+
+    world: str
+    scenario_hash: str
+    scheme: str
+    seed: int
+    seconds: float
+    warmup: float
+    transport: str | None
+
+
 class Task(Runnable, Protocol):
     """A run that is stored; immutable, and usable as a key."""
 
     @property
-    def key(self) -> dict[str, Any]:
-        """world, scenario_hash, scheme, seed, seconds, warmup, transport."""
+    def key(self) -> RunKey: ...  # noqa: D102
 
 
 def seeds_from(first: int) -> Iterator[int]:

@@ -16,7 +16,7 @@ from headway.traces.table import AT_ZERO, HEAD, HEADER, MOST_MBPS, Columns, read
 MAX_ROWS = 2_000_000
 """More rows than anybody reads: a day at 50 ms has fewer."""
 _LINES = 100_000
-"""So many lines are in memory at a time."""
+"""Lines that are in memory at a time."""
 _MILLIBITS = 1500 * 8 * 1000
 """Thousandths of bits that an opportunity carries."""
 

@@ -20,7 +20,7 @@ Environments = HeadwayVectorEnv | HeadwayTeamVectorEnv
 
 
 def _vector(config: EnvConfig, count: int) -> Environments:
-    """So many places for a flow that learns."""
+    """Simulations with places for this many flows that learn."""
     return (HeadwayTeamVectorEnv if config.team else HeadwayVectorEnv)(config, count)
 
 

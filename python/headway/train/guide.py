@@ -25,7 +25,7 @@ NO_ADVICE = -1
 class Moves:
     """What actions make of a window, or of a rate.
 
-    Each makes it so many times as large, and some packets more.
+    Each multiplies it by a factor, and adds packets.
     """
 
     factors: Array
@@ -113,7 +113,7 @@ class GuideRule:
     def lead(self, actions: Array, done: float) -> Array:
         """The actions, in some simulations replaced by the rule's.
 
-        As many follow the rule as do when so much is `done`.
+        The share that follows the rule depends on `done`, the share of the training that is over.
         """
         if self._rounds % self._guide.rounds == 0:
             share = self._guide.at(self._guide.share, done)

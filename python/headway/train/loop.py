@@ -55,7 +55,7 @@ class Watcher(Protocol):
     """Who looks on."""
 
     def rollout(self, steps: int, reward: float) -> None:
-        """So many decisions were taken; the mean reward of those since the last call."""
+        """`steps` decisions were taken; `reward` is the mean of those since the last call."""
 
     def validated(self, training: Training) -> None:
         """A stretch has ended, with its scores in `training.history`."""

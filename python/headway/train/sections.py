@@ -251,9 +251,9 @@ class Guide:
     """Share of the window that waits, for each e-fold of the rate above `queue_from_mbps`."""
     queue_from_mbps: float = 1.0
     queue_below: float = 0.0
-    """Where above 0, nothing waits once the rate is so large a share of the slowest link's: a queue
-    takes what others leave, and on a link of one's own there is nothing to take. Only a simulation
-    knows the link."""
+    """Where above 0, nothing waits once the rate is this share of the slowest link's: a queue takes
+    what others leave, and on a link of one's own there is nothing to take. Only a simulation knows
+    the link."""
     drain_after_s: float = 0.0
     """Where above 0, and min_rtt_10s was last seen this long ago, the window is `drained` of rate x
     min_rtt_10s, without packets: else the queue's RTT becomes the minimum RTT as soon as that is
@@ -333,9 +333,9 @@ class Dqn:
     target_every: int = 1000
     """Gradient steps between two copies into the target network."""
     averaging: float = 0.0
-    """Where above 0, in place of those: by so much of the difference the target network follows at
-    each gradient step (Lillicrap et al., 2016), and it, the average of many, is what is validated
-    and shipped."""
+    """Where above 0, the target network is not copied: at each gradient step it takes this share of
+    the difference (Lillicrap et al., 2016). It is then the average of many networks, and is what
+    is validated and shipped."""
     epsilon: tuple[float, ...] = (1.0, 0.05)
     """Share of random decisions, at the start and at the end of `epsilon_share`."""
     epsilon_share: float = 0.1

@@ -62,7 +62,7 @@ SHARED = {
 }
 """What agents share; with everything observations too."""
 RIGHT = 0.1
-"""RTprop is right within so much of what the path takes (decision 43)."""
+"""RTprop is right within this share of the path's own RTT (decision 43)."""
 BBR = 14
 """The grid's last choice: BBR's own windows."""
 STRETCH, STRETCHES = 4, 6

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from headway.tune.status import AgentStatus, KnownHost, Neighbour
 
 BATCH = 256
-"""So many messages are read before those that they ask for are answered."""
+"""At most this many messages are read before the requests among them are answered."""
 MOST_HOSTS, MOST_FLOWS = 1024, 16384
 MOST_SHARED = 64
 """Rows that go to a neighbour, a sample where there are more."""

@@ -30,7 +30,7 @@ class MadeUpFlows:
     parameters = tuple(DEFAULTS)
 
     def __init__(self, flows: int, seed: int) -> None:
-        """So many, the same for the same seed."""
+        """This many flows, the same for the same seed."""
         draw = random.Random(seed)
         self._paths = {
             f"10.{seed % 256}.0.{index}:5000-10.255.0.1:443": (

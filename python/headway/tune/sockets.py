@@ -42,7 +42,7 @@ MESSAGE_BYTES = 72
 ID = slice(4, 52)
 """Of such a message: struct inet_diag_sockid, which names a socket."""
 LOOK_S = 0.25
-"""So often connections that are new are looked for."""
+"""Time between two searches for new connections."""
 ATTRIBUTE = struct.Struct("=HH")
 TCP_INFO = struct.Struct("=8B24I4Q6I4Q2I")
 """struct tcp_info as far as delivered_ce (Linux 4.18)."""

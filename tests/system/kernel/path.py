@@ -87,15 +87,15 @@ class Flow:
         return [Sent(float(at), *map(int, rest)) for at, *rest in map(str.split, lines.splitlines())]
 
     def goes_on(self, packets: int = 200) -> None:
-        """Waits until so many more packets' bytes have come."""
+        """Waits until the bytes of this many more packets have come."""
         total = sum(one.size for one in self.lines())
         until(lambda: sum(one.size for one in self.lines()) >= total + packets * 1448)
 
     def outlasts(self, seconds: float = 1.0, packets: int = 200) -> None:
         """Waits until this many packets were acknowledged to each sender.
 
-        All of them come after so long from now. Bytes that have come do not tell that: they may be
-        older, where the receiver or the link was late.
+        All of them come later than `seconds` from now. Bytes that have come do not tell that: they
+        may be older, where the receiver or the link was late.
         """
         since = time.monotonic() + seconds
 

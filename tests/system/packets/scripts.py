@@ -18,8 +18,8 @@ C = 0.4
 """RFC 9438, 5.1: packets a cubic second."""
 PLENTY = 4000
 TOO_LATE = 0.002
-"""Seconds: by so much later runs say nothing, as slow start ends where an RTT of 50 ms grows by 6
-ms."""
+"""Seconds: runs that are later by this say nothing, as slow start ends where an RTT of 50 ms grows
+by 6 ms."""
 LATER = 0.002
 """FACT: an ACK of a retransmission within less than the minimum RTT counts as the original's and
 proves no loss."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from headway.reproduce.claim import Claim
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
+    from headway.train.team_study import StudyRow
 
 NOTHING, POLICIES, EVERYTHING = "nothing", "policies", "everything"
 LOOKS = {NOTHING: ("vermillion", "square"), POLICIES: ("green", "up"), EVERYTHING: ("blue", "circle")}
@@ -41,7 +42,6 @@ QUANTITIES = {
 }
 SCHEMA = 1
 
-Row = dict[str, Any]
 Setup = tuple[int, str]
 
 
@@ -62,7 +62,7 @@ def figure(lab: Lab) -> FigureJob:
     return agents(rows)
 
 
-def read(file: Path) -> list[Row]:
+def read(file: Path) -> list[StudyRow]:
     """A study's lines. Raises UsageError where it cannot be read or says something else."""
     try:
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -74,7 +74,7 @@ def read(file: Path) -> list[Row]:
     return rows
 
 
-def agents(rows: Sequence[Row]) -> FigureResult:
+def agents(rows: Sequence[StudyRow]) -> FigureResult:
     """The chart, the claims and the table of a study's lines.
 
     Raises UsageError for none of a team.
@@ -106,41 +106,41 @@ def agents(rows: Sequence[Row]) -> FigureResult:
     return FigureResult(titled(panels, looks), _claims(setups), table, notes)
 
 
-def _setups(rows: Sequence[Row]) -> dict[Setup, list[Row]]:
+def _setups(rows: Sequence[StudyRow]) -> dict[Setup, list[StudyRow]]:
     """Trainings by agents and what they share, in the order of their seeds.
 
     A training of one agent is in both.
     """
-    found: dict[Setup, list[Row]] = {}
+    found: dict[Setup, list[StudyRow]] = {}
     for row in sorted((row for row in rows if row["agents"]), key=lambda row: row["seed"]):
         found.setdefault((row["agents"], row["shared"]), []).append(row)
     order = list(LOOKS)
     return dict(sorted(found.items(), key=lambda item: (item[0][0], order.index(item[0][1]))))
 
 
-def _points(runs: Sequence[Row]) -> list[tuple[Mapping[str, float], ...]]:
+def _points(runs: Sequence[StudyRow]) -> list[tuple[Mapping[str, float], ...]]:
     """Of each measurement of a setup those of all its seeds."""
     return list(zip(*(row["curve"] for row in runs), strict=False))
 
 
-def _needed(row: Row, best: float) -> float | None:
+def _needed(row: StudyRow, best: float) -> float | None:
     return next((point["decisions"] for point in row["curve"] if point["reward"] >= BEST * best), None)
 
 
-def _needed_of(best: float) -> Callable[[Row], float]:
-    def needed(row: Row) -> float:
+def _needed_of(best: float) -> Callable[[StudyRow], float]:
+    def needed(row: StudyRow) -> float:
         found = _needed(row, best)
         return row["curve"][-1]["decisions"] if found is None else found
 
     return needed
 
 
-def _last(name: str) -> Callable[[Row], float]:
+def _last(name: str) -> Callable[[StudyRow], float]:
     return lambda row: float(row["curve"][-1][name])
 
 
 def _panel(
-    setups: Mapping[Setup, list[Row]], of: Callable[[Row], float], title: str, looks: Mapping[str, Any]
+    setups: Mapping[Setup, list[StudyRow]], of: Callable[[StudyRow], float], title: str, looks: Mapping[str, Any]
 ) -> Spec:
     lines = []
     for shared, look in looks.items():
@@ -161,7 +161,7 @@ def _titles() -> list[str]:
     return ["agents", "shared", "seeds", *quantities, f"decisions to {BEST:.0%}", "95% interval", "never reached"]
 
 
-def _cells(setup: Setup, runs: Sequence[Row], best: float) -> list[str]:
+def _cells(setup: Setup, runs: Sequence[StudyRow], best: float) -> list[str]:
     count, shared = setup
     metrics = [_mean([row["curve"][-1][name] for row in runs]) for name in QUANTITIES]
     metrics.append(_mean([_needed_of(best)(row) for row in runs]))
@@ -170,7 +170,7 @@ def _cells(setup: Setup, runs: Sequence[Row], best: float) -> list[str]:
     return [str(count), "nobody to share with" if count == 1 else shared, str(len(runs)), *cells, str(never)]
 
 
-def _difference(setups: Mapping[Setup, list[Row]], one: Setup, other: Setup) -> Estimate:
+def _difference(setups: Mapping[Setup, list[StudyRow]], one: Setup, other: Setup) -> Estimate:
     """Percent by which the first's final team reward is above the second's.
 
     Seeds of both are in pairs.
@@ -187,7 +187,7 @@ def _mean(values: Sequence[float]) -> Estimate:
     return Estimate.of(lambda level: mean(values, level=level), values)
 
 
-def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
+def _claims(setups: Mapping[Setup, list[StudyRow]]) -> list[Claim]:
     counts = sorted({count for count, _ in setups if count > 1})
     if not counts:
         return []

@@ -169,8 +169,8 @@ def converges_s(run: Run, width_s: float = MEAN_S, off: float = FAIR) -> float:
 
     Args:
         run: With the series of its flows.
-        width_s: A flow's throughput is the mean of so long before.
-        off: So far from its fair share it may be, as a share of that.
+        width_s: A flow's throughput is the mean over this many seconds before.
+        off: How far from its fair share it may be, as a share of that.
     """
     fair = LINK_MBPS / len(run["flows"])
     of_flows = [means(of["series"]["throughput_mbps"], width_s) for of in run["flows"]]

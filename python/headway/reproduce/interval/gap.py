@@ -18,7 +18,6 @@ from headway.gap.tables import pairs
 from headway.reproduce.claim import text_of
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.interval.beyond import LEARNED
-from headway.reproduce.interval.group_results import DELAY, THROUGHPUT
 from headway.reproduce.lab import MissingError
 from headway.runs.store import NAME, Store
 from headway.stats.estimate import Estimate
@@ -26,7 +25,7 @@ from headway.stats.estimate import Estimate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headway.gap.compare import Row
+    from headway.gap.compare import Row, WorldGap
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
     from headway.stats.means import Metric
@@ -85,7 +84,7 @@ def _missing(rows: Sequence[Row]) -> str | None:
     return f"no pairs of runs of {agent} on {network} in the {WORLDS[world]}{more}: `{COMMAND}{again}` makes them"
 
 
-def _worlds(row: Row) -> dict[str, Row | None]:
+def _worlds(row: Row) -> dict[str, WorldGap | None]:
     return {EMU: row, KERNEL: row["kernel"]}
 
 
@@ -103,8 +102,8 @@ def _table(rows: Sequence[Row]) -> list[list[str]]:
             if own:
                 cells = [
                     cell
-                    for q in (THROUGHPUT, DELAY)
-                    for cell in (text_of(_known(own[q]["sim"]))[0], *text_of(_known(own[q]["percent"])))
+                    for gap in (own["throughput_mbps"], own["delay_p95_ms"])
+                    for cell in (text_of(_known(gap["sim"]))[0], *text_of(_known(gap["percent"])))
                 ]
                 table.append([row["scenario"], row["scheme"], WORLDS[world], pairs(own), *cells])
     return table

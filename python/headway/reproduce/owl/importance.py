@@ -65,7 +65,7 @@ def as_seen(feature: Mapping[str, Any], value: float) -> float:
 
 
 def of_model(name: str, known: float) -> dict[str, float]:
-    """The shares of a model's features where so much of the network is known, 0 to 1.
+    """The shares of a model's features where `known` of the network is known, 0 to 1.
 
     Raises UsageError.
     """

@@ -230,7 +230,7 @@ def _first_s(run: Run, rates: Sequence[float | None], enough: float, width: int)
 def fills_within(seconds: int) -> Callable[[Run], bool]:
     """Do all flows together use 95% of the link over ten seconds?
 
-    These have to end within so many of the run's first seconds.
+    These ten seconds have to end within the run's first `seconds`.
     """
     return lambda run: any(rate >= ENOUGH_MBPS for rate in means(run["series"]["throughput_mbps"][:seconds]))
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headway._native import Scenario
+from headway.reproduce.bands import OWN
 from headway.reproduce.charts import looks_of, titled
 from headway.reproduce.claim import Verdict, judge
 from headway.reproduce.figure import Figure, FigureResult
@@ -75,7 +76,7 @@ def fig1(lab: Lab) -> FigureJob:
     )
     # The saw-tooth of Cubic is drawn first: it hides what is behind it.
     beside = {CUBIC: cubic, SIMULATED: simulated, SHIPPED: shipped}
-    looks = looks_of([*beside])
+    looks = {"rax, live": OWN} | looks_of([*beside])
     titles = {live: "over the kernel's TCP"}
     chart = titled(of_one_sender(measured, titles, beside={live: beside}, looks=looks), looks, 2)
     claims = [

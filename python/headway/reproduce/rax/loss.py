@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headway.reproduce.bands import OWN
 from headway.reproduce.charts import looks_of, titled
 from headway.reproduce.claim import PERCENT, POINTS, Aim, judge
 from headway.reproduce.figure import Figure, FigureResult
@@ -45,7 +46,7 @@ def fig8(lab: Lab) -> FigureJob:
     found = yield [*lossy.values(), *(of.whole for of in lives.values()), *pairs]
     measured = split_restart_runs(found, list(lives.values()))
     clean = {n: of.first for n, of in lives.items()}
-    looks = looks_of(rivals)
+    looks = {"rax": OWN} | looks_of(rivals)
     others = {lossy[n]: {rival: theirs[n][rival][0] for rival in rivals} for n in COUNTS}
     titles = {lossy[1]: "(a) one sender", lossy[2]: "(b) one of two senders"}
     chart = titled(of_one_sender(measured, titles, beside=others, looks=looks), looks, 2)

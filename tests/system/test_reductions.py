@@ -98,16 +98,19 @@ def test_no_policy_begins_with_the_window_of_a_reduction(tmp_path):
             # Each flow finds the only slot taken at first.
             with pairs("headway_window", 1) as (other,):
                 opened = opened_and_full(agent)[0]
-                other.send()
-                until(lambda: opened_and_full(agent)[0] == opened + 1)
+                # One flow before may have had it until now.
+                until(lambda: other.send() or opened_and_full(agent)[0] > opened, agent.status)
                 untold = recovering(flow)
             until(lambda: not agent.status()["flows"], agent.status)
             flow.wait(time.monotonic() + 1.2 * LOOKS_AGAIN_S)
             flow.ack(untold)
             assert flow.info().state == RECOVERY
             assert not agent.status()["flows"]
+            flight = []
             while flow.info().state == RECOVERY:
-                flow.ack(flow.flight()[:1])
+                flight = flight or flow.flight()
+                flow.ack([flight.pop(0)])
+            flow.ack(flight)
             flow.write(PLENTY)
             flow.ack(flow.flight())
             seen(agent, lambda one: one["decisions"] > 0)

@@ -218,6 +218,15 @@ def test_a_run_in_the_kernel_is_of_its_headwayd(tmp_path, monkeypatch):
     assert kept.find(task)["headwayd"] == "this"
 
 
+def test_a_run_of_the_kernels_own_controller_is_of_any_headwayd(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "headwayd", lambda: "this")
+    kept = store.Store(tmp_path)
+    (task,) = plan.tasks(KERNEL, [NETWORK], ["kernel-cubic"], Settings(runs=1, seconds=5))
+    kept.add(task, [finished(task)])
+    monkeypatch.setattr(store, "headwayd", lambda: "another")
+    assert kept.find(task)["headwayd"] == "this"
+
+
 def test_a_store_that_is_in_use_or_damaged_is_refused(tmp_path):
     kept = store.Store(tmp_path)
     with pytest.raises(UsageError, match=r"another headway command is at work"):

@@ -9,7 +9,7 @@ import pytest
 import daemon
 from kernel.agents import seen
 from kernel.models import HOLD, always, beyond, write_model, write_remembering
-from packets.flow import INFINITE, MSS, OPEN, RECOVERY, Flow
+from packets.flow import MSS, OPEN, RECOVERY, Flow
 from packets.scripts import PLENTY, reduced
 from test_good_citizen import GROW, SLOWLY, in_time, pacing_rate, serving
 from test_headwayd_slots import opened_and_full, pairs
@@ -54,8 +54,8 @@ def test_an_undo_gives_cubic_nothing_of_what_the_guard_took(tmp_path):
     with Flow("cubic", initial_cwnd=WINDOW, **SLOWLY | UNTIMED) as flow:
         ssthresh, after = wrong_loss(flow)
     assert ssthresh == reduced(WINDOW)
-    assert after.cwnd >= WINDOW
-    assert after.ssthresh >= INFINITE
+    # HyStart may have ended slow start before.
+    assert min(after.cwnd, after.ssthresh) >= WINDOW
     folder = tmp_path / "model"
     folder.mkdir()
     write_model(folder, *always(GROW), beyond())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError, UsageError, code_version, find_headwayd
 from headway.files import alone_in
-from headway.runs.task import KERNEL, SIM, model_of, traces_sha256
+from headway.runs.task import KERNEL, SIM, kernel_schemes, model_of, traces_sha256
 from headway.summary import ALL_FLOWS
 
 if TYPE_CHECKING:
@@ -136,9 +136,9 @@ class Store:
     def find(self, task: Task) -> Run | None:
         """The finished run.
 
-        One of the simulator only from this very code, for it takes no time; one in the kernel only
-        from the headwayd that is here, if one is; one of the emulator from any: its `code_version`
-        says which. In all of them only of the model that the scheme has here, and over the traces
+        One of the simulator only from this very code, for it takes no time; one of headwayd's flows
+        in the kernel only from the headwayd that is here, if one is; one of the emulator, or of the
+        kernel's own controllers, from any: its `code_version` says which. In all of them only of the model that the scheme has here, and over the traces
         that the scenario has here, whatever their names. If series are asked for, they have to be
         whole: older ones do not say what was sent.
         """
@@ -215,7 +215,7 @@ class Store:
 def _is_of_this_code(run: Run) -> bool:
     if run["world"] == SIM:
         return bool(run["code_version"] == code_version)
-    here = headwayd() if run["world"] == KERNEL else None
+    here = headwayd() if run["world"] == KERNEL and kernel_schemes([run["scheme"]]) else None
     return here is None or here == run.get("headwayd")
 
 

@@ -32,7 +32,7 @@ KEPT = OUT / "kernel.json"
 PAGE = ROOT / "docs" / "kernel-performance.md"
 ABI = ROOT / "crates" / "kernel" / "bpf" / "abi.h"
 TOOLS = {"iperf3": "iperf3", "ip": "iproute2", "tc": "iproute2", "taskset": "util-linux", "cc": "build-essential"}
-SCHEMA = 3
+SCHEMA = 4
 STAGES = ("cost", "hooks", "latency", "flows", "backlog", "answers", "int8")
 TESTED = "HEADWAY_BENCH_PROGRAMS"
 """In the environment: what was built for this, by name."""

@@ -432,7 +432,6 @@ def test_a_policy_in_the_kernel_takes_the_flow_that_an_agents_policy_left(tmp_pa
             raise AssertionError(agent.status())
 
         acknowledged_until_it_is("cubic", first)
-        assert not first.status()["flows"][0]["guard_trips"]
         end(first, signal.SIGTERM)
         second = stack.enter_context(serves(f"learned:model={folder}", keep))
         acknowledged_until_it_is("policy", second)

@@ -350,7 +350,7 @@ fn configure(run: &Run, program: &mut Program, policies: Option<&Policies>) -> R
     }
 }
 
-/// Over a program that serves so many flows at once: one that is adopted may serve fewer than
+/// Over a program that serves `flows` at once: one that is adopted may serve fewer than
 /// `--flows`, or more.
 fn agent_options(run: &Run, flows: u32) -> AgentOptions {
     AgentOptions {

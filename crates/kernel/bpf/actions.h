@@ -39,8 +39,8 @@ static __always_inline bool find_action(struct flow *f, const struct headway_set
 /*
  * What an action makes of the window, within the guard's bounds. A window that is not filled, since
  * there is no data or the receiver has no room, does not grow: it is not known whether the path
- * could carry more (RFC 7661). Lost packets that wait for room fill it too. The kernel says so only
- * where its own pacing timer looks, and the qdisc fq needs none.
+ * could carry more (RFC 7661). Lost packets that wait for room fill it too. Under the qdisc fq
+ * is_cwnd_limited is not set for them, because TCP's own pacing timer, which sets it, does not run.
  */
 static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f, const struct headway_settings *set,
 				       const struct headway_action *action)

@@ -192,19 +192,6 @@ static __always_inline __u32 cubic_undo_cwnd(struct sock *sk)
 }
 
 /*
- * Before Cubic takes a flow that a rate has paced: its window only bounded it, and may be twice
- * what is in flight. Unpaced, the difference would leave as one burst.
- */
-static __always_inline void fill_window(struct sock *sk, struct flow *f, __u8 state)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 flying = in_flight(tp), least = f->initial_cwnd;
-
-	if (state < TCP_CA_CWR && tp->snd_cwnd > flying)
-		set_cwnd(tp, flying > least ? flying : least < tp->snd_cwnd ? least : tp->snd_cwnd);
-}
-
-/*
  * Cubic takes over, near what the path carries. If the policy's window was smaller, slow start
  * leads there. In set_state `state` is the one that the kernel enters.
  */
@@ -239,6 +226,19 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 		set_cwnd(tp, ssthresh);
 	else if (tp->snd_cwnd < f->initial_cwnd)
 		set_cwnd(tp, f->initial_cwnd < ssthresh ? f->initial_cwnd : ssthresh);
+}
+
+/*
+ * After Cubic has taken a flow that a rate has paced: the window only bounded it, and may be twice
+ * what is in flight. Unpaced, the difference would leave as one burst.
+ */
+static __always_inline void fill_window(struct sock *sk, struct flow *f, __u8 state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 flying = in_flight(tp), least = f->initial_cwnd, most = flying > least ? flying : least;
+
+	if (state < TCP_CA_CWR && tp->snd_cwnd > most)
+		set_cwnd(tp, most);
 }
 
 #endif

@@ -270,8 +270,8 @@ static __always_inline struct flow *open_flow(struct sock *sk)
 	f->rtt_us = -1;
 	f->is_new = !tp->data_segs_out;
 	f->is_cubics = set && set->is_shadow;
-	/* The route's, but for a window of 1 that a lost SYN has left. */
-	f->initial_cwnd = tp->data_segs_out || tp->snd_cwnd <= 1 ? TCP_INIT_CWND : tp->snd_cwnd;
+	/* The route's, but for the window of 1 that lost SYNs leave. */
+	f->initial_cwnd = tp->data_segs_out || (tp->snd_cwnd == 1 && tp->total_retrans) ? TCP_INIT_CWND : tp->snd_cwnd;
 	/* One that has sent knows its path. */
 	if (tp->data_segs_out && tp->srtt_us) {
 		f->srtt_us = tp->srtt_us;

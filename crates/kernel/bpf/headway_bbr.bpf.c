@@ -108,8 +108,8 @@ static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks, __
 	keep_model(sk, f, !f->is_cubics);
 	judgement = report(sk, f, set, &told, acks, 1, state);
 	if (judgement == HEADWAY_TRIPS) {
-		fill_window(sk, f, state);
 		give_to_cubic(sk, f, state);
+		fill_window(sk, f, state);
 		stop_pacing(sk);
 	} else if (judgement == HEADWAY_RETURNS) {
 		begin(sk, w);

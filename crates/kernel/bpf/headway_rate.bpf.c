@@ -115,8 +115,8 @@ static __always_inline void decide(struct sock *sk, struct flow *f, const struct
 /* The flow is Cubic's from now on. */
 static __attribute__((noinline)) int give_up(struct sock *sk, struct flow *f, __u8 state)
 {
-	fill_window(sk, f, state);
 	give_to_cubic(sk, f, state);
+	fill_window(sk, f, state);
 	f->pacing_rate = 0;
 	stop_pacing(sk);
 	return 0;

@@ -7,10 +7,9 @@
 #include "actions.h"
 #include "with_cong_control.h"
 
-/*
- * Of a window a round trip: as the kernel paces Cubic in congestion avoidance, and in slow start.
- */
+/* Of the window, in a round trip: where it is paced, as the kernel paces congestion avoidance. */
 #define PACED_PERCENT 120
+/* Where it is not, as the kernel paces slow start. */
 #define UNPACED_PERCENT 200
 
 char _license[] SEC("license") = "Dual MIT/GPL";

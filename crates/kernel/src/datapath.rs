@@ -178,17 +178,16 @@ impl Datapath {
         }
     }
 
-    /// `give_to_cubic()`, after `fill_window()` where a rate has paced the flow.
+    /// `give_to_cubic()`, and `fill_window()` where a rate has paced the flow.
     fn give_to_cubic(&mut self, record: &Record) {
-        let (mut control, mut record) = (self.control(), *record);
+        let mut control = self.control();
         let is_paced = !matches!(self.base, BaseController::Base(_));
         if is_paced && self.sock.icsk_ca_state < TCP_CA_CWR {
             let mss = self.setup.mss;
             let flying = mss * u64::from(self.sock.in_flight());
             control.cwnd = control.cwnd.min(flying.max(self.setup.initial_cwnd));
-            record.cwnd = (control.cwnd.get() / mss.get()) as u32;
         }
-        let start = self.guard.restart(&record, &control);
+        let start = self.guard.restart(record, &control);
         self.go_alone(start);
     }
 

@@ -376,3 +376,25 @@ fn a_flow_that_others_steered_first_has_packets_of_no_action() {
     }
     assert!(rax.cwnd(record.now()).is_some());
 }
+
+/// A burst of losses leaves no time between its packets that an action could count in.
+#[test]
+fn four_losses_of_a_record_act_however_many_it_reports() {
+    let window_after = |lost: u32| {
+        let (mut rax, mut record) = over_records(&RaxSpec::default(), 50);
+        for n in 1..=100 {
+            record.now_ns += 1_000_000;
+            (record.sent, record.delivered) = (50 + n, n);
+            rax.on_record(&record);
+        }
+        record.now_ns += 1_000_000;
+        (record.sent, record.lost) = (record.sent + lost, lost);
+        rax.on_record(&record);
+        let mut probed = Values::default();
+        rax.probe(&mut probed);
+        let window = |(name, _): &&(&str, f64)| *name == "window_packets";
+        probed.values.iter().find(window).map(|(_, value)| *value)
+    };
+    assert_eq!(window_after(10), window_after(4));
+    assert_ne!(window_after(4), window_after(3));
+}

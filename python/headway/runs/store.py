@@ -136,11 +136,12 @@ class Store:
     def find(self, task: Task) -> Run | None:
         """The finished run.
 
-        One of the simulator only from this very code, for it takes no time; one of headwayd's flows
-        in the kernel only from the headwayd that is here, if one is; one of the emulator, or of the
-        kernel's own controllers, from any: its `code_version` says which. In all of them only of the model that the scheme has here, and over the traces
-        that the scenario has here, whatever their names. If series are asked for, they have to be
-        whole: older ones do not say what was sent.
+        A run of the simulator counts only from this very code, for it takes no time. One of
+        headwayd's flows in the kernel counts only from the headwayd that is here, if one is. One of
+        the emulator, or of the kernel's own controllers, counts from any: its `code_version` says
+        which. In all of them the model has to be the one that the scheme has here, and the traces
+        those that the scenario has here, whatever their names. If series are asked for, they have
+        to be whole: older ones do not say what was sent.
         """
         run = self._runs.get(_key(task.key))
         if run and not (_is_of_this_code(run) and _is_of_this_model(run, task) and _is_of_these_traces(run, task)):

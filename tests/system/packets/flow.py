@@ -33,7 +33,7 @@ NOTHING_S = 60.0
 SHORT_S = 0.002
 """A shorter delay may be the script's own work."""
 ACCURATE = 3
-"""net.ipv4.tcp_ecn: connections ask for AccECN; since Linux 6.18."""
+"""net.ipv4.tcp_ecn: connections ask for AccECN; since Linux 7.0."""
 FIRST_MARKS = 5
 """AccECN's counter of marked packets begins here."""
 INFINITE = 0x7FFFFFFF

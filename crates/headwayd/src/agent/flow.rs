@@ -310,8 +310,10 @@ impl Flow {
 
     /// A program looks for an answer at each acknowledgement, just before that is reported: the
     /// first record after the newest answer says whether that was carried out. At a timeout no
-    /// program looks. A record of several acknowledgements says it of the last of them. While the
-    /// guard gives the flow back its answer was not yet the policy's.
+    /// program looks. A record of several acknowledgements says it of the last of them. At
+    /// the record with which the guard returns the flow, the answer was looked for while Cubic
+    /// still had it. At the record with which the guard takes the flow, it may have been carried
+    /// out: the learner does without that transition.
     fn hear_of_answer(&mut self, record: &Record) {
         if record.acks == 0 || record.now() <= self.last_answer {
             return;

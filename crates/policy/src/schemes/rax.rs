@@ -48,7 +48,7 @@ pub const SCHEME: Scheme = Scheme {
         "the first action follows the first acknowledgement, because there is no observation before it",
         "a window of more than 32 times the packets that the path returns in a round trip, and weights that are too large or not finite, count as divergence. Then NewReno runs for 10 s, and the flow starts again with random weights",
         "both RTT features are capped at 1.5 times the flow's minimum RTT",
-        "over the kernel's TCP, windows are whole packets and at least 4; a window that is not filled does not grow; packets act in the order of sending, at most four for each acknowledgement",
+        "over the kernel's TCP, windows are whole packets and at least 4; a window that is not filled does not grow; packets act in the order of sending, at most four of those that a record reports as received, and four of those that it reports as lost",
     ],
     needs: &[Need::PerPacket],
     params: &[ALPHA, RESTART],

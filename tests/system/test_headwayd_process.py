@@ -141,9 +141,10 @@ def capabilities(pid):
 def test_it_keeps_the_capabilities_that_it_needs(options, more):
     with daemon.Daemon(*options) as agent:
         threads = capabilities(agent.process.pid)
-    # One that answers flows, one for the control socket, one that reads models again, one for
-    # metrics.
-    assert len(threads) == 1 + 3 * ("--no-agent" not in options) + ("--metrics" in options)
+    # One that answers flows, one for the control socket, one that reads models again, two that
+    # learn (decision 51), and one for metrics.
+    agents = 4 * ("--no-agent" not in options)
+    assert len(threads) == 1 + agents + ("--metrics" in options)
     needed = f"{BPF | PERFMON | more:016x}"
     none = f"{0:016x}"
     own = {"CapEff": needed, "CapPrm": needed, "CapBnd": needed, "CapInh": none, "CapAmb": none}

@@ -120,7 +120,6 @@ struct StandsStill {
 }
 
 impl StandsStill {
-    const AT: Time = Time::from_millis(100);
     const FOR_MS: u64 = 30;
 }
 
@@ -131,8 +130,13 @@ impl Watch for StandsStill {
         }
     }
 
+    /// After the first packet, however late a busy machine begins to send.
     fn next_call(&self) -> Time {
-        if self.is_done { Time::NEVER } else { Self::AT }
+        if self.is_done || self.taken.is_empty() {
+            Time::NEVER
+        } else {
+            Time::ZERO
+        }
     }
 
     fn on_call(&mut self, _: Time, _: &mut Links) {

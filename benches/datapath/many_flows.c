@@ -49,7 +49,8 @@ static _Noreturn void receive_all(int port)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(port) };
 	struct epoll_event events[EVENTS];
-	int epoll = epoll_create1(0), listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1;
+	int epoll = epoll_create1(0), listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0),
+	    on = 1;
 
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (bind(listener, (struct sockaddr *)&any, sizeof(any)) || listen(listener, 4096))
@@ -177,6 +178,7 @@ int main(int argc, char **argv)
 		receive_all(atoi(argv[2]));
 	if (argc == 7 && !strcmp(argv[1], "send"))
 		return send_all(argv[2], atoi(argv[3]), argv[4], atoi(argv[5]), atof(argv[6]));
-	fprintf(stderr, "usage: many_flows receive PORT | send HOST PORT CONTROLLER FLOWS SECONDS\n");
+	fprintf(stderr,
+		"usage: many_flows receive PORT | send HOST PORT CONTROLLER FLOWS SECONDS\n");
 	return 2;
 }

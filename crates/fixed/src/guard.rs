@@ -186,8 +186,8 @@ impl Guard {
 
     /// The utility of the Cubic that it compares with, in 1/65536, on a path that carries this:
     /// what that Cubic's window brings, at most the peak.
-    pub fn cubics_utility(&self, limits: &Limits, path: &Carried) -> i64 {
-        native::headway_native_guard_cubics_utility(
+    pub fn cubic_utility(&self, limits: &Limits, path: &Carried) -> i64 {
+        native::headway_native_guard_cubic_utility(
             self,
             limits,
             path.peak,

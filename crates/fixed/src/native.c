@@ -10,7 +10,8 @@ __s64 headway_native_mlp_run(const struct headway_mlp *net, struct headway_mlp_v
 	return headway_mlp_run(net, values);
 }
 
-void headway_native_rate_agent_open(struct headway_rate_agent *a, const struct headway_int8 *net, __u64 now_ns)
+void headway_native_rate_agent_open(struct headway_rate_agent *a, const struct headway_int8 *net,
+				    __u64 now_ns)
 {
 	headway_rate_agent_open(a, net, now_ns);
 }
@@ -66,8 +67,8 @@ void headway_native_guard_ask(struct headway_guard *g, __u64 now_ns)
 	headway_guard_ask(g, now_ns);
 }
 
-__s32 headway_native_guard_answer(struct headway_guard *g, const struct headway_limits *l, __u64 decided_ns,
-				  __u64 answered_ns, __u64 now_ns)
+__s32 headway_native_guard_answer(struct headway_guard *g, const struct headway_limits *l,
+				  __u64 decided_ns, __u64 answered_ns, __u64 now_ns)
 {
 	return headway_guard_answer(g, l, decided_ns, answered_ns, now_ns);
 }
@@ -78,18 +79,20 @@ __s32 headway_native_guard_judge(struct headway_guard *g, const struct headway_l
 	return headway_guard_judge(g, l, r);
 }
 
-__u32 headway_native_guard_cwnd(struct headway_guard *g, const struct headway_limits *l, __s64 wanted)
+__u32 headway_native_guard_cwnd(struct headway_guard *g, const struct headway_limits *l,
+				__s64 wanted)
 {
 	return headway_guard_cwnd(g, l, wanted);
 }
 
-__u64 headway_native_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 wanted)
+__u64 headway_native_guard_rate(struct headway_guard *g, const struct headway_limits *l,
+				__u64 wanted)
 {
 	return headway_guard_rate(g, l, wanted);
 }
 
-__s32 headway_native_guard_spares(const struct headway_guard *g, const struct headway_limits *l, __u64 now_ns,
-				  __u32 srtt_us)
+__s32 headway_native_guard_spares(const struct headway_guard *g, const struct headway_limits *l,
+				  __u64 now_ns, __u32 srtt_us)
 {
 	return headway_guard_spares(g, l, now_ns, srtt_us);
 }
@@ -115,20 +118,24 @@ __u64 headway_native_guard_until_ns(const struct headway_guard *g)
 	return g->until_ns;
 }
 
-__s64 headway_native_utility(const struct headway_limits *l, __u64 rate, __u64 rtt_us, __u64 least_us)
+__s64 headway_native_utility(const struct headway_limits *l, __u64 rate, __u64 rtt_us,
+			     __u64 least_us)
 {
 	return headway_utility(l, rate, rtt_us, least_us);
 }
 
 /* By what the path has carried, also in a longer time than the guard looks back. */
-__s64 headway_native_guard_cubics_utility(const struct headway_guard *g, const struct headway_limits *l, __u64 peak,
-					  __u32 least_us, __u32 longest_us, __s32 has_lost)
+__s64 headway_native_guard_cubic_utility(const struct headway_guard *g,
+					 const struct headway_limits *l, __u64 peak, __u32 least_us,
+					 __u32 longest_us, __s32 has_lost)
 {
-	struct headway_path path = { .cubic = g->path.cubic, .peak = peak, .max_rtt_us = longest_us };
+	struct headway_path path = { .cubic = g->path.cubic,
+				     .peak = peak,
+				     .max_rtt_us = longest_us };
 	struct headway_record record = { .min_rtt_us = least_us };
 
 	path.full_rtt_us = has_lost || headway_has_queue(l, longest_us, least_us);
-	return headway_cubics_utility(&path, l, &record);
+	return headway_cubic_utility(&path, l, &record);
 }
 
 void headway_native_guard_cubic(const struct headway_guard *g, struct headway_cubic *c)

@@ -56,7 +56,7 @@ unsafe extern "C" {
         rtt_us: u64,
         least_us: u64,
     ) -> i64;
-    pub safe fn headway_native_guard_cubics_utility(
+    pub safe fn headway_native_guard_cubic_utility(
         guard: &Guard,
         limits: &Limits,
         peak: u64,

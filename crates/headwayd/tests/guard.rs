@@ -92,7 +92,7 @@ fn next_record(draw: &mut Draw, reason: Reason, record: u64, last: &RecordBytes)
     next
 }
 
-/// What a flow goes through, and how often the guard took it and gave it back, by its judgements
+/// What a flow goes through, and how often the guard took it and gave it back, by its verdicts
 /// and reasons.
 fn compare(
     bpf: &Loaded,
@@ -166,12 +166,12 @@ fn compare(
             guard.rate(limits, wanted)
         });
         both.run("test_judge", asked, |guard, limits| {
-            let judgement = guard.judge(limits, &last);
-            judged[judgement as usize] += 1;
-            if judgement == Verdict::Trip {
+            let verdict = guard.judge(limits, &last);
+            judged[verdict as usize] += 1;
+            if verdict == Verdict::Trip {
                 reasons[guard.reason() as usize] += 1;
             }
-            judgement as u64
+            verdict as u64
         });
         both.run("test_restart", asked, |guard, limits| {
             guard.restart(limits, &last).into()

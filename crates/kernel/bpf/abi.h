@@ -45,7 +45,8 @@ enum headway_kind {
 	HEADWAY_OPEN = 1,   /* struct headway_open: a flow begins */
 	HEADWAY_REPORT = 2, /* struct headway_report: an acknowledgement, a digest, or a timeout */
 	HEADWAY_CLOSE = 3,  /* struct headway_report: a flow ends, with its last record */
-	HEADWAY_VERDICT = 4, /* struct headway_verdict: the guard takes a flow from its policy, or gives it back */
+	/* struct headway_verdict: the guard takes a flow from its policy, or gives it back */
+	HEADWAY_VERDICT = 4,
 };
 
 /* What an action does to the base controller. */
@@ -54,25 +55,35 @@ enum headway_action_kind {
 	HEADWAY_ADD_CWND = 1,   /* values[0]: packets, signed */
 	HEADWAY_SCALE_CWND = 2, /* values[0]: factor times 65536 */
 	HEADWAY_SCALE_RATE = 3, /* values[0]: factor times 65536 */
-	HEADWAY_SET = 4,        /* values[i] for each parameter i whose bit of which is on: a time in nanoseconds,
-	                         * a rate in bytes a second, a count, or any other number times 65536 */
+	/*
+	 * values[i] for each parameter i whose bit of which is on: a time in nanoseconds, a rate in
+	 * bytes a second, a count, or any other number times 65536
+	 */
+	HEADWAY_SET = 4,
 	HEADWAY_SET_CWND = 5,   /* values[0]: packets */
-	HEADWAY_LEAVE = 6,      /* no policy decides: the flow is Cubic's until another action comes, and nothing is judged */
+	/*
+	 * no policy decides: the flow is Cubic's until another action comes, and nothing is judged
+	 */
+	HEADWAY_LEAVE = 6,
 };
 
 #define HEADWAY_PARAMETERS 4 /* as many as one action may set */
 
 /* headway_action.flags */
-#define HEADWAY_LEARNER 1u /* the flow's policy learns in use: the guard's limits for learners hold for it from now on */
+/* the flow's policy learns in use: the guard's limits for learners hold for it from now on */
+#define HEADWAY_LEARNER 1u
 
 /* Record.flags */
 #define HEADWAY_APP_LIMITED 1u  /* tp->app_limited != 0 */
 #define HEADWAY_CWND_LIMITED 2u /* tp->is_cwnd_limited */
 #define HEADWAY_RECOVERING 4u   /* icsk->icsk_ca_state >= TCP_CA_Recovery */
 #define HEADWAY_STEERABLE 8u    /* the base controller would apply an action now */
-#define HEADWAY_TRIPPED 16u     /* Cubic has it: by the guard, HEADWAY_LEAVE or --shadow; answers are not carried out */
-#define HEADWAY_ASKS 32u        /* an answer is waited for, if only one that does nothing: the guard counts its age */
-#define HEADWAY_RWND_LIMITED 64u /* tp->chrono_type == TCP_CHRONO_RWND_LIMITED: the receiver has room for no more */
+/* Cubic has it: by the guard, HEADWAY_LEAVE or --shadow; answers are not carried out */
+#define HEADWAY_TRIPPED 16u
+/* an answer is waited for, if only one that does nothing: the guard counts its age */
+#define HEADWAY_ASKS 32u
+/* tp->chrono_type == TCP_CHRONO_RWND_LIMITED: the receiver has room for no more */
+#define HEADWAY_RWND_LIMITED 64u
 
 /* Every message begins with this. */
 struct headway_header {
@@ -80,7 +91,8 @@ struct headway_header {
 	__u16 version; /* HEADWAY_VERSION */
 	__u16 kind;    /* enum headway_kind */
 	__u32 flow;    /* the program numbers flows: socket cookies are refused there */
-	__u16 slot;    /* where the flow's actions are looked for: no other flow has it at the same time */
+	/* where the flow's actions are looked for: no other flow has it at the same time */
+	__u16 slot;
 	__u16 size;    /* of the whole message in bytes */
 };
 
@@ -92,25 +104,33 @@ struct headway_header {
  */
 struct headway_record {
 	__u64 now_ns;           /* tp->tcp_clock_cache: when it arrived, by bpf_ktime_get_ns() */
-	__u64 pacing_rate;      /* sk->sk_pacing_rate, bytes a second; 0 if sk->sk_pacing_status is SK_PACING_NONE */
+	/* sk->sk_pacing_rate, bytes a second; 0 if sk->sk_pacing_status is SK_PACING_NONE */
+	__u64 pacing_rate;
 	__u32 sent;             /* tp->data_segs_out */
 	__u32 retransmitted;    /* tp->total_retrans */
 	__u32 delivered;        /* tp->delivered */
 	__u32 delivered_ce;     /* tp->delivered_ce */
 	__u32 lost;             /* tp->lost: never falls, also if a packet arrives after all */
-	__u32 in_flight;        /* tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out */
+	/* tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out */
+	__u32 in_flight;
 	__u32 cwnd;             /* tp->snd_cwnd; in Recovery that is PRR's */
-	__u32 mss;              /* tp->mss_cache + tp->tcp_header_len + the IP header's 20 or 40 bytes */
+	/* tp->mss_cache + tp->tcp_header_len + the IP header's 20 or 40 bytes */
+	__u32 mss;
 	__u32 rtt_us;           /* ack_sample->rtt_us; 0 where it is negative: no sample */
-	__u32 srtt_us;          /* kept by the program over rtt_us, gain 1/8: tp->srtt_us takes another packet's
-	                         * sample where acknowledgements are delayed */
-	__u32 rttvar_us;        /* kept by the program, gain 1/4: tp->mdev_us has gain 1/32 where the RTT falls */
+	/*
+	 * kept by the program over rtt_us, gain 1/8: tp->srtt_us takes another packet's sample
+	 * where acknowledgements are delayed
+	 */
+	__u32 srtt_us;
+	/* kept by the program, gain 1/4: tp->mdev_us has gain 1/32 where the RTT falls */
+	__u32 rttvar_us;
 	__u32 min_rtt_us;       /* kept by the program: tp->rtt_min forgets after 300 s */
 	__u32 rate_delivered;   /* tp->rate_delivered */
 	__u32 rate_interval_us; /* tp->rate_interval_us; 0 before the first sample */
 	__u32 acks;             /* acknowledgements that this stands for; 0 at a timeout */
 	__u32 flags;            /* HEADWAY_APP_LIMITED and so on */
-	__u64 btlbw;            /* of headway_bbr, while BBR has the flow: bbr->bw in bytes a second, else 0 */
+	/* of headway_bbr, while BBR has the flow: bbr->bw in bytes a second, else 0 */
+	__u64 btlbw;
 	__u32 rtprop_us;        /* as btlbw: bbr->min_rtt_us */
 	__u16 pacing_gain;      /* as btlbw: bbr->pacing_gain, times 256 */
 	__u16 cwnd_gain;        /* as btlbw: bbr->cwnd_gain, times 256 */
@@ -154,7 +174,8 @@ struct headway_action {
 	__u64 decided_ns;  /* now_ns of the record that it answers, or when a clock decided */
 	__u64 answered_ns; /* when the agent wrote this: as what follows by bpf_ktime_get_ns() */
 	__u64 expires_ns;
-	__u64 due_ns;      /* the first record from then on wants an answer, and wakes the agent if it sleeps */
+	/* the first record from then on wants an answer, and wakes the agent if it sleeps */
+	__u64 due_ns;
 	__s64 values[HEADWAY_PARAMETERS];
 	__u16 kind;       /* enum headway_action_kind */
 	__u16 flags;      /* HEADWAY_LEARNER or 0 */
@@ -166,7 +187,10 @@ struct headway_action {
 /* What the programs count, in an array map of one that the agent maps into its memory. */
 struct headway_counters {
 	__u64 flows;        /* that were given a slot so far */
-	__u64 slots_full;   /* times that a flow looked for one in vain: each second, and Cubic or BBR has it meanwhile */
+	/*
+	 * times that a flow looked for one in vain: each second, and Cubic or BBR has it meanwhile
+	 */
+	__u64 slots_full;
 	__u64 user_full;    /* the same, as its user's flows had as many as one user's may */
 	__u64 ring_dropped; /* messages that found no room */
 	__u64 returns;      /* times that the guard gave a flow back */

@@ -27,13 +27,16 @@ static __always_inline bool find_action(struct flow *f, const struct headway_set
 	now_ns = bpf_ktime_get_ns();
 	f->is_asked = 0;
 	f->is_left = action->kind == HEADWAY_LEAVE;
-	f->due_ns = action->due_ns < now_ns + HEADWAY_LATEST_DUE_NS ? action->due_ns : now_ns + HEADWAY_LATEST_DUE_NS;
+	f->due_ns = action->due_ns < now_ns + HEADWAY_LATEST_DUE_NS
+			    ? action->due_ns
+			    : now_ns + HEADWAY_LATEST_DUE_NS;
 	if (f->is_learners != (action->flags & HEADWAY_LEARNER)) {
 		f->is_learners = !f->is_learners;
 		headway_guard_acquit(&f->guard);
 	}
-	return headway_guard_answer(&f->guard, limits_of(f, set), action->decided_ns, action->answered_ns, now_ns) &&
-	       now_ns < action->expires_ns && !f->is_cubics;
+	return headway_guard_answer(&f->guard, limits_of(f, set), action->decided_ns,
+				    action->answered_ns, now_ns) &&
+	       now_ns < action->expires_ns && !f->in_fallback;
 }
 
 /*
@@ -42,7 +45,8 @@ static __always_inline bool find_action(struct flow *f, const struct headway_set
  * could carry more (RFC 7661). Lost packets that wait for room fill it too. Under the qdisc fq
  * is_cwnd_limited is not set for them, because TCP's own pacing timer, which sets it, does not run.
  */
-static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f, const struct headway_settings *set,
+static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f,
+				       const struct headway_settings *set,
 				       const struct headway_action *action)
 {
 	__u32 cwnd = tp->snd_cwnd, bounded;

@@ -35,17 +35,20 @@ static __always_inline bool is_reducing(struct sock *sk)
  * PRR (RFC 6937) with the slow-start reduction bound. The flow counts what was delivered: a program
  * may not write tp's.
  */
-static __always_inline void reduce(struct sock *sk, struct flow *f, const struct rate_sample *rs, bool advances)
+static __always_inline void reduce(struct sock *sk, struct flow *f, const struct rate_sample *rs,
+				   bool advances)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__s32 acked = rs->acked_sacked, flying = in_flight(tp), ssthresh = tp->snd_ssthresh, out = tp->prr_out, send;
+	__s32 acked = rs->acked_sacked, flying = in_flight(tp), ssthresh = tp->snd_ssthresh,
+	      out = tp->prr_out, send;
 	__u32 prior_cwnd = tp->prior_cwnd;
 
 	if (acked <= 0 || !prior_cwnd)
 		return;
 	f->prr_delivered += acked;
 	if (flying > ssthresh) {
-		send = ((__u64)tp->snd_ssthresh * f->prr_delivered + prior_cwnd - 1) / prior_cwnd - out;
+		send = ((__u64)tp->snd_ssthresh * f->prr_delivered + prior_cwnd - 1) / prior_cwnd -
+		       out;
 	} else {
 		send = (__s32)f->prr_delivered - out;
 		if (send < acked)
@@ -110,7 +113,8 @@ static __always_inline void cubic_state(struct sock *sk, __u8 state)
 	cubictcp_state(sk, state);
 	if (!is_reducing(sk) && f)
 		f->prr_delivered = 0;
-	else if (is_reducing(sk) && state < TCP_CA_CWR && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH &&
+	else if (is_reducing(sk) && state < TCP_CA_CWR &&
+		 tp->snd_ssthresh < TCP_INFINITE_SSTHRESH &&
 		 (before == TCP_CA_CWR || tp->undo_marker))
 		set_cwnd(tp, tp->snd_ssthresh);
 }
@@ -131,7 +135,8 @@ static __always_inline bool is_after_idle(struct sock *sk)
 	struct net *net = sk->__sk_common.skc_net.net;
 	__u32 rto = tp->inet_conn.icsk_rto;
 
-	return tp->data_segs_out && rto && idle_of(tp) > rto && net->ipv4.sysctl_tcp_slow_start_after_idle;
+	return tp->data_segs_out && rto && idle_of(tp) > rto &&
+	       net->ipv4.sysctl_tcp_slow_start_after_idle;
 }
 
 /* tcp_cwnd_restart(): half the window for each RTO of idleness, down to the initial one. */
@@ -172,8 +177,9 @@ static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 	const struct headway_settings *set = the_settings();
 	struct flow *f = kept_of(sk);
 
-	if (f && set && f->is_cubics &&
-	    headway_guard_spares(&f->guard, limits_of(f, set), bpf_ktime_get_ns(), f->srtt_us >> 3) &&
+	if (f && set && f->in_fallback &&
+	    headway_guard_spares(&f->guard, limits_of(f, set), bpf_ktime_get_ns(),
+				 f->srtt_us >> 3) &&
 	    tp->snd_ssthresh < TCP_INFINITE_SSTHRESH)
 		return tp->snd_ssthresh;
 	return cubictcp_recalc_ssthresh(sk);
@@ -188,7 +194,7 @@ static __always_inline __u32 cubic_undo_cwnd(struct sock *sk)
 	struct flow *f = kept_of(sk);
 	__u32 cwnd = tcp_reno_undo_cwnd(sk);
 
-	return f && f->is_cubics && f->undo_most && cwnd > f->undo_most ? f->undo_most : cwnd;
+	return f && f->in_fallback && f->undo_most && cwnd > f->undo_most ? f->undo_most : cwnd;
 }
 
 /*
@@ -235,7 +241,8 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 static __always_inline void fill_window(struct sock *sk, struct flow *f, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u32 flying = in_flight(tp), least = f->initial_cwnd, most = flying > least ? flying : least;
+	__u32 flying = in_flight(tp), least = f->initial_cwnd,
+	      most = flying > least ? flying : least;
 
 	if (state < TCP_CA_CWR && tp->snd_cwnd > most)
 		set_cwnd(tp, most);

@@ -120,7 +120,8 @@ static inline void headway_cubic_bound(struct headway_cubic *c, __u64 most)
 }
 
 /* Packets were acknowledged. */
-static inline void headway_cubic_acked(struct headway_cubic *c, __u32 packets, __u64 now_ns, __u64 rtt_ns)
+static inline void headway_cubic_acked(struct headway_cubic *c, __u32 packets, __u64 now_ns,
+				       __u64 rtt_ns)
 {
 	__u64 elapsed, off, cube, delta, target, most;
 
@@ -163,7 +164,8 @@ static inline void headway_cubic_acked(struct headway_cubic *c, __u32 packets, _
 	 * from the old window on.
 	 */
 	if (c->cwnd)
-		c->w_est += (c->w_est < c->w_prior << 8 ? 34696ull : 65536ull) * packets * HEADWAY_CUBIC_ONE / c->cwnd;
+		c->w_est += (c->w_est < c->w_prior << 8 ? 34696ull : 65536ull) * packets *
+			    HEADWAY_CUBIC_ONE / c->cwnd;
 	if (c->w_est >> 8 > c->cwnd)
 		c->cwnd = c->w_est >> 8;
 	if (c->cwnd > HEADWAY_CUBIC_MOST)

@@ -22,7 +22,8 @@
 
 /* What each acknowledgement looks at stands first, in as few cache lines as there may be. */
 struct flow {
-	__u32 slot;          /* HEADWAY_NO_SLOT before its first acknowledgement, and where all were taken */
+	/* HEADWAY_NO_SLOT before its first acknowledgement, and where all were taken */
+	__u32 slot;
 	__u32 number;        /* from its slot on */
 	__u32 user;          /* who has that slot: a socket may change hands later */
 	__u32 sequence;      /* of the last action that was found */
@@ -31,7 +32,7 @@ struct flow {
 	__u32 srtt_us;       /* times 8, as the kernel keeps it */
 	__u32 mdev_us;       /* times 4 */
 	__u32 min_rtt_us;
-	bool is_cubics;      /* by the guard, for HEADWAY_LEAVE, or under --shadow */
+	bool in_fallback;    /* by the guard, for HEADWAY_LEAVE, or under --shadow */
 	bool is_left;        /* no policy decides: HEADWAY_LEAVE */
 	bool is_pending;     /* an acknowledgement that no record tells of yet */
 	bool is_asked;       /* and has not answered */
@@ -42,13 +43,17 @@ struct flow {
 	__u32 initial_cwnd;  /* the route's, in packets */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */
 	__u32 prr_delivered; /* where this program does what tcp_cwnd_reduction() would */
-	__u32 undo_most;     /* an undo gives Cubic no more of the policy's window, in packets; 0: it may have all */
-	__u64 due_ns;        /* when the agent is to be asked next; without a slot, when one is looked for next */
+	/* an undo gives Cubic no more of the policy's window, in packets; 0: it may have all */
+	__u32 undo_most;
+	/* when the agent is to be asked next; without a slot, when one is looked for next */
+	__u64 due_ns;
 	__u64 reported_ns;   /* the last record */
 	__u64 pacing_rate;   /* headway_rate: bytes a second on the wire */
 	__u64 asked_ns;      /* when it was asked last */
-	__u64 marked_ns;     /* the acknowledgement with the newest ECN mark that its policy's window answered */
-	__u64 paced_ns;      /* headway_window: until then the policy's window is paced after an idle period */
+	/* the acknowledgement with the newest ECN mark that its policy's window answered */
+	__u64 marked_ns;
+	/* headway_window: until then the policy's window is paced after an idle period */
+	__u64 paced_ns;
 	__u64 btlbw;         /* headway_bbr: what BBR takes the path for, as a record has it */
 	__u32 rtprop_us;
 	__u16 pacing_gain;
@@ -109,9 +114,10 @@ struct {
 
 __u32 flow_number = 0;
 
-HEADWAY_ONCE int judge(struct headway_guard *g, const struct headway_limits *l, const struct headway_record *r)
+HEADWAY_ONCE int judge(struct headway_guard *g, const struct headway_limits *l,
+		       const struct headway_record *r)
 {
-	return g && l && r ? headway_guard_judge(g, l, r) : HEADWAY_POLICYS;
+	return g && l && r ? headway_guard_judge(g, l, r) : HEADWAY_POLICY;
 }
 
 static __always_inline struct headway_settings *the_settings(void)
@@ -135,7 +141,8 @@ static __always_inline struct headway_counters *the_counters(void)
 } while (0)
 
 /* What the guard allows the flow's policy. */
-static __always_inline const struct headway_limits *limits_of(const struct flow *f, const struct headway_settings *set)
+static __always_inline const struct headway_limits *limits_of(const struct flow *f,
+							      const struct headway_settings *set)
 {
 	return f->is_learners ? &set->learner_limits : &set->limits;
 }
@@ -162,7 +169,8 @@ static __always_inline bool is_ipv6(struct sock *sk)
 {
 	const __u32 *remote = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32;
 
-	return sk->__sk_common.skc_family == AF_INET6 && (remote[0] || remote[1] || remote[2] != V4_MAPPED);
+	return sk->__sk_common.skc_family == AF_INET6 &&
+	       (remote[0] || remote[1] || remote[2] != V4_MAPPED);
 }
 
 static __always_inline __u32 ip_header(struct sock *sk)
@@ -181,7 +189,8 @@ static __always_inline bool is_loopback(struct sock *sk)
 	__u32 to = sk->__sk_common.skc_daddr;
 
 	if (is_ipv6(sk))
-		return remote[0] == local[0] && remote[1] == local[1] && remote[2] == local[2] && remote[3] == local[3];
+		return remote[0] == local[0] && remote[1] == local[1] && remote[2] == local[2] &&
+		       remote[3] == local[3];
 	return to == sk->__sk_common.skc_rcv_saddr || *(__u8 *)&to == 127;
 }
 
@@ -191,7 +200,8 @@ static __always_inline __u32 wire_mss(struct sock *sk)
 	return tcp_sk(sk)->mss_cache + tcp_sk(sk)->tcp_header_len + ip_header(sk);
 }
 
-static __always_inline void write_header(struct headway_header *header, const struct flow *f, __u16 kind, __u16 size)
+static __always_inline void write_header(struct headway_header *header, const struct flow *f,
+					 __u16 kind, __u16 size)
 {
 	header->magic = HEADWAY_MAGIC;
 	header->version = HEADWAY_VERSION;
@@ -269,9 +279,11 @@ static __always_inline struct flow *open_flow(struct sock *sk)
 	f->slot = HEADWAY_NO_SLOT;
 	f->rtt_us = -1;
 	f->is_new = !tp->data_segs_out;
-	f->is_cubics = set && set->is_shadow;
+	f->in_fallback = set && set->is_shadow;
 	/* The route's, but for the window of 1 that lost SYNs leave. */
-	f->initial_cwnd = tp->data_segs_out || (tp->snd_cwnd == 1 && tp->total_retrans) ? TCP_INIT_CWND : tp->snd_cwnd;
+	f->initial_cwnd = tp->data_segs_out || (tp->snd_cwnd == 1 && tp->total_retrans)
+				  ? TCP_INIT_CWND
+				  : tp->snd_cwnd;
 	/* One that has sent knows its path. */
 	if (tp->data_segs_out && tp->srtt_us) {
 		f->srtt_us = tp->srtt_us;
@@ -285,7 +297,8 @@ static __always_inline void open_guard(struct sock *sk, struct flow *f, __u64 no
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	headway_guard_open(&f->guard, now_ns, tp->snd_cwnd, tp->snd_ssthresh < TCP_INFINITE_SSTHRESH ? tp->snd_ssthresh : 0);
+	headway_guard_open(&f->guard, now_ns, tp->snd_cwnd,
+			   tp->snd_ssthresh < TCP_INFINITE_SSTHRESH ? tp->snd_ssthresh : 0);
 }
 
 /*
@@ -361,7 +374,8 @@ static __attribute__((noinline)) int enter(struct sock *sk, struct flow *f)
 }
 
 /* At an acknowledgement: has the flow a policy, the agent's or the program's own? */
-static __always_inline bool is_served(struct sock *sk, struct flow *f, const struct headway_settings *set, bool is_own)
+static __always_inline bool is_served(struct sock *sk, struct flow *f,
+				      const struct headway_settings *set, bool is_own)
 {
 	bool is_apart = f->slot >= HEADWAY_FLOWS && !set->serves_loopback && is_loopback(sk);
 	__u64 now_ns = tcp_sk(sk)->tcp_clock_cache;
@@ -378,8 +392,8 @@ static __always_inline bool is_served(struct sock *sk, struct flow *f, const str
 	 * Without an agent a slot is of no use: no question would be answered, and the guard would
 	 * have to notice. During a reduction the window is not one to begin with.
 	 */
-	if (!is_apart && now_ns >= f->due_ns && now_ns < VOLATILE(set->served_until_ns) && ca_state(sk) < TCP_CA_CWR &&
-	    enter(sk, f))
+	if (!is_apart && now_ns >= f->due_ns && now_ns < VOLATILE(set->served_until_ns) &&
+	    ca_state(sk) < TCP_CA_CWR && enter(sk, f))
 		return 1;
 	f->is_own = is_own;
 	f->is_new &= is_own;
@@ -387,8 +401,8 @@ static __always_inline bool is_served(struct sock *sk, struct flow *f, const str
 }
 
 /* What abi.h calls a record; in set_state `state` is the one that the kernel enters. */
-static __always_inline void write_record(struct sock *sk, struct flow *f, struct headway_record *r, __u64 now_ns,
-					 __u32 acks, __u32 flags, __u8 state)
+static __always_inline void write_record(struct sock *sk, struct flow *f, struct headway_record *r,
+					 __u64 now_ns, __u32 acks, __u32 flags, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 pacing_rate = f->pacing_rate;
@@ -450,7 +464,9 @@ static __always_inline void sample_rtt(struct flow *f, __s32 rtt_us)
 
 static __always_inline void say_verdict(const struct flow *f, __u64 now_ns, __u32 reason)
 {
-	struct headway_verdict verdict = { .now_ns = now_ns, .reason = reason, .trips = f->guard.trips };
+	struct headway_verdict verdict = { .now_ns = now_ns,
+					   .reason = reason,
+					   .trips = f->guard.trips };
 
 	if (f->slot >= HEADWAY_FLOWS)
 		return;
@@ -484,17 +500,17 @@ static __always_inline bool ask(const struct headway_settings *set, void *questi
 }
 
 /* What the guard has decided. */
-static __always_inline void carry_out(struct flow *f, int judgement, __u64 now_ns)
+static __always_inline void carry_out(struct flow *f, int verdict, __u64 now_ns)
 {
 	struct headway_counters *count = the_counters();
 	__u32 reason = f->guard.reason & 7;
 
-	if (judgement != HEADWAY_TRIPS && judgement != HEADWAY_RETURNS)
+	if (verdict != HEADWAY_TRIP && verdict != HEADWAY_RESUME)
 		return;
-	f->is_cubics = judgement == HEADWAY_TRIPS;
+	f->in_fallback = verdict == HEADWAY_TRIP;
 	if (count)
-		__sync_fetch_and_add(f->is_cubics ? &count->trips[reason] : &count->returns, 1);
-	say_verdict(f, now_ns, f->is_cubics ? reason : 0);
+		__sync_fetch_and_add(f->in_fallback ? &count->trips[reason] : &count->returns, 1);
+	say_verdict(f, now_ns, f->in_fallback ? reason : 0);
 }
 
 /*
@@ -503,29 +519,30 @@ static __always_inline void carry_out(struct flow *f, int judgement, __u64 now_n
  */
 static __always_inline int leave(struct sock *sk, struct flow *f, bool is_left, __u64 now_ns)
 {
-	if (is_left == f->is_cubics)
-		return HEADWAY_CUBICS;
-	f->is_cubics = is_left;
+	if (is_left == f->in_fallback)
+		return HEADWAY_FALLBACK;
+	f->in_fallback = is_left;
 	headway_guard_forget(&f->guard);
-	if (f->is_cubics)
-		return HEADWAY_TRIPS;
+	if (f->in_fallback)
+		return HEADWAY_TRIP;
 	open_guard(sk, f, now_ns);
-	return HEADWAY_RETURNS;
+	return HEADWAY_RESUME;
 }
 
 /* Whose the flow is. */
-static __always_inline int judgement_of(struct sock *sk, struct flow *f, const struct headway_settings *set,
-					const struct headway_record *r)
+static __always_inline int verdict_of(struct sock *sk, struct flow *f,
+				      const struct headway_settings *set,
+				      const struct headway_record *r)
 {
 	/* A shadow may follow an agent whose policy had the flow. */
 	bool is_left = f->is_left || set->is_shadow;
-	int judgement;
+	int verdict;
 
-	if (is_left || (f->is_cubics && !f->guard.reason))
+	if (is_left || (f->in_fallback && !f->guard.reason))
 		return leave(sk, f, is_left, r->now_ns);
-	judgement = judge(&f->guard, limits_of(f, set), r);
-	carry_out(f, judgement, r->now_ns);
-	return judgement;
+	verdict = judge(&f->guard, limits_of(f, set), r);
+	carry_out(f, verdict, r->now_ns);
+	return verdict;
 }
 
 /*
@@ -536,7 +553,7 @@ static __always_inline void end_undo(struct sock *sk, struct flow *f)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (f->is_cubics && tp->snd_ssthresh > f->undo_most)
+	if (f->in_fallback && tp->snd_ssthresh > f->undo_most)
 		tp->snd_ssthresh = f->undo_most;
 	f->undo_most = 0;
 }
@@ -546,33 +563,35 @@ static __always_inline void end_undo(struct sock *sk, struct flow *f)
  * guard judges it, and the agent is told. `is_steerable` where an action would be carried out.
  * Returns enum headway_judgement.
  */
-static __always_inline int report(struct sock *sk, struct flow *f, const struct headway_settings *set,
-				  struct headway_report *told, __u32 acks, bool is_steerable, __u8 state)
+static __always_inline int report(struct sock *sk, struct flow *f,
+				  const struct headway_settings *set, struct headway_report *told,
+				  __u32 acks, bool is_steerable, __u8 state)
 {
 	__u64 now_ns = tcp_sk(sk)->tcp_clock_cache;
 	struct headway_record *r = &told->record;
 	bool asks = 0;
-	int judgement;
+	int verdict;
 
 	f->is_pending = 0;
 	f->acks += acks;
 	if (f->undo_most && state < TCP_CA_CWR)
 		end_undo(sk, f);
 	write_record(sk, f, r, now_ns, acks, is_steerable ? HEADWAY_STEERABLE : 0, state);
-	if (is_steerable && now_ns >= f->due_ns && (!f->is_asked || now_ns - f->asked_ns > HEADWAY_ASK_AGAIN_NS)) {
+	if (is_steerable && now_ns >= f->due_ns &&
+	    (!f->is_asked || now_ns - f->asked_ns > HEADWAY_ASK_AGAIN_NS)) {
 		/* Whether there is room for the message or not: no answer is no answer. */
 		f->is_asked = asks = 1;
 		f->asked_ns = now_ns;
 		headway_guard_ask(&f->guard, now_ns);
 	}
-	judgement = judgement_of(sk, f, set, r);
-	if (f->is_cubics)
+	verdict = verdict_of(sk, f, set, r);
+	if (f->in_fallback)
 		r->flags |= HEADWAY_TRIPPED;
 	/* Between reports acknowledgements add up, unless there is news that cannot wait. */
 	if (f->slot >= HEADWAY_FLOWS)
-		return judgement;
+		return verdict;
 	if (acks && !asks && now_ns - f->reported_ns < (__u64)set->report_interval_us * 1000)
-		return judgement;
+		return verdict;
 	if (asks)
 		r->flags |= HEADWAY_ASKS;
 	/* A timeout stands for no acknowledgement. The next report counts those before it. */
@@ -584,8 +603,9 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 		say_open(sk, f, now_ns);
 	write_header(&told->header, f, HEADWAY_REPORT, sizeof(*told));
 	if (!(asks ? ask(set, told, sizeof(*told)) : send(told, sizeof(*told))))
-		f->is_asked = 0; /* the next acknowledgement asks again; the guard counts from this one */
-	return judgement;
+		/* the next acknowledgement asks again; the guard counts from this one */
+		f->is_asked = 0;
+	return verdict;
 }
 
 /* The socket is closed, or takes another controller. */

@@ -20,10 +20,15 @@ struct headway_guard {
 	struct headway_age age;
 	struct headway_bad bad;
 	__u64 until_ns; /* the end of a probation */
-	__u64 since_ns; /* since when it is the policy's, or Cubic's; or when the last trip was forgotten */
+	/* since when it is the policy's, or Cubic's; or when the last trip was forgotten */
+	__u64 since_ns;
 	__u32 trips;    /* so far */
 	__u16 reason;   /* enum headway_reason: whose doing it is that it is Cubic's */
-	__u16 level;    /* trips that are not forgotten, undoubled + doublings at most: how long the next probation is */
+	/*
+	 * trips that are not forgotten, undoubled + doublings at most: how long the next probation
+	 * is
+	 */
+	__u16 level;
 };
 
 /* Where nothing was lost yet: TCP_INFINITE_SSTHRESH. */
@@ -33,7 +38,8 @@ struct headway_guard {
  * A flow begins, or has sent before. The shadow Cubic begins where the flow is. ssthresh is 0 where
  * none is set.
  */
-static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns, __u32 cwnd, __u32 ssthresh)
+static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns, __u32 cwnd,
+				      __u32 ssthresh)
 {
 	g->since_ns = g->path.peak_ns = now_ns;
 	/* Only an answer ends a probation. */
@@ -78,14 +84,15 @@ static inline void headway_guard_ask(struct headway_guard *g, __u64 now_ns)
 }
 
 /* May an answer be carried out that was given at answered_ns to what was seen at decided_ns? */
-static inline int headway_guard_answer(struct headway_guard *g, const struct headway_limits *l, __u64 decided_ns,
-				       __u64 answered_ns, __u64 now_ns)
+static inline int headway_guard_answer(struct headway_guard *g, const struct headway_limits *l,
+				       __u64 decided_ns, __u64 answered_ns, __u64 now_ns)
 {
 	return headway_age_answer(&g->age, l, decided_ns, answered_ns, now_ns) && !g->reason;
 }
 
 /* The window that a policy may have, in packets. */
-static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct headway_limits *l, __s64 wanted)
+static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct headway_limits *l,
+				       __s64 wanted)
 {
 	__s64 least = l->min_cwnd, most = l->max_cwnd;
 
@@ -100,7 +107,8 @@ static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct hea
  * The rate that a policy may have, in bytes a second: rate_gain times the recent delivery rate,
  * which is the largest of the recent epochs' rates and the newest rate sample.
  */
-static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 wanted)
+static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l,
+				       __u64 wanted)
 {
 	__u64 rate = headway_path_peak(&g->path), newest = 0, most;
 
@@ -124,7 +132,8 @@ static inline __u64 headway_guard_rate(struct headway_guard *g, const struct hea
  * Cubic is, if not more. Who leaves a flow (HEADWAY_LEAVE) does not say which: its window does,
  * beside the shadow Cubic's. It stays if that Cubic is past slow start.
  */
-static inline __u32 headway_guard_restart(const struct headway_guard *g, const struct headway_limits *l,
+static inline __u32 headway_guard_restart(const struct headway_guard *g,
+					  const struct headway_limits *l,
 					  const struct headway_record *r)
 {
 	const struct headway_cubic *cubic = &g->path.cubic;
@@ -137,7 +146,8 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g, const s
 
 	if (!g->reason)
 		is_too_large = (__u64)r->cwnd * HEADWAY_CUBIC_ONE > l->ahead * cubic->cwnd;
-	if (!is_too_large && !cubic->reduced_ns && (g->reason || headway_cubic_is_in_slow_start(cubic)))
+	if (!is_too_large && !cubic->reduced_ns &&
+	    (g->reason || headway_cubic_is_in_slow_start(cubic)))
 		return HEADWAY_NO_SSTHRESH;
 	if (!peak || !rtt_us)
 		return r->cwnd > l->least_ssthresh ? r->cwnd : l->least_ssthresh;
@@ -155,17 +165,19 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g, const s
  * Cubic has the flow so newly that what is lost now the policy sent. Its window began low enough,
  * and is not lowered for that again.
  */
-static inline int headway_guard_spares(const struct headway_guard *g, const struct headway_limits *l, __u64 now_ns,
-				       __u32 srtt_us)
+static inline int headway_guard_spares(const struct headway_guard *g,
+				       const struct headway_limits *l, __u64 now_ns, __u32 srtt_us)
 {
 	return g->reason && headway_since(now_ns, g->since_ns) < 1000ull * l->spared_rtts * srtt_us;
 }
 
-static inline int headway_guard_trip(struct headway_guard *g, const struct headway_limits *l, __u64 now_ns, __u32 reason)
+static inline int headway_guard_trip(struct headway_guard *g, const struct headway_limits *l,
+				     __u64 now_ns, __u32 reason)
 {
 	__u32 undoubled = l->undoubled & 0xff, most = (l->doublings & 15) + undoubled;
 	/* The limits may be a learner's or a newer agent's, and not those of the last trip. */
-	__u32 level = g->level < most ? g->level : most, doubled = level > undoubled ? level - undoubled : 0;
+	__u32 level = g->level < most ? g->level : most,
+	      doubled = level > undoubled ? level - undoubled : 0;
 
 	g->reason = reason;
 	g->since_ns = now_ns;
@@ -174,7 +186,7 @@ static inline int headway_guard_trip(struct headway_guard *g, const struct headw
 	g->level = level < most ? level + 1 : most;
 	g->until_ns = now_ns + l->probation_ms * HEADWAY_MS * (1ull << doubled);
 	headway_guard_acquit(g);
-	return HEADWAY_TRIPS;
+	return HEADWAY_TRIP;
 }
 
 /* The probation is over, and the policy answers. */
@@ -186,7 +198,7 @@ static inline int headway_guard_return(struct headway_guard *g, __u64 now_ns)
 	g->age.late = 0;
 	g->path.mean = g->path.capacity;
 	headway_guard_acquit(g);
-	return HEADWAY_RETURNS;
+	return HEADWAY_RESUME;
 }
 
 /*
@@ -208,14 +220,15 @@ static inline int headway_guard_decide(struct headway_guard *g, const struct hea
 	__u64 now_ns = r->now_ns;
 
 	if (g->reason)
-		return now_ns >= g->until_ns && headway_age_answers(&g->age, l, now_ns) ? headway_guard_return(g, now_ns)
-											: HEADWAY_CUBICS;
+		return now_ns >= g->until_ns && headway_age_answers(&g->age, l, now_ns)
+			       ? headway_guard_return(g, now_ns)
+			       : HEADWAY_FALLBACK;
 	if (g->level && headway_since(now_ns, g->since_ns) > l->pardon_ms * HEADWAY_MS) {
 		g->level--;
 		g->since_ns = now_ns;
 	}
 	reason = headway_guard_detect(g, l, r, reason);
-	return reason ? headway_guard_trip(g, l, now_ns, reason) : HEADWAY_POLICYS;
+	return reason ? headway_guard_trip(g, l, now_ns, reason) : HEADWAY_POLICY;
 }
 
 /*

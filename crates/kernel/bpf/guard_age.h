@@ -12,9 +12,11 @@
 struct headway_age {
 	__u64 asked_ns;    /* when the oldest question was asked that has no answer; 0 for none */
 	__u64 fresh_ns;    /* when an answer was found last that was not late */
-	__u32 patience_us; /* how long an answer may take, as of the last record; 0 before the first */
+	/* how long an answer may take, as of the last record; 0 before the first */
+	__u32 patience_us;
 	__u16 late;        /* answers in a row that took longer */
-	__u16 overdue;     /* acknowledgements in a row that found the oldest question waiting for longer */
+	/* acknowledgements in a row that found the oldest question waiting for longer */
+	__u16 overdue;
 };
 
 /* How long an answer may take. */
@@ -39,8 +41,8 @@ static inline void headway_age_ask(struct headway_age *a, __u64 now_ns)
  * gives it is late by the time that took; that it then waits for an acknowledgement is the path's
  * doing, or the application's.
  */
-static inline int headway_age_answer(struct headway_age *a, const struct headway_limits *l, __u64 decided_ns,
-				     __u64 answered_ns, __u64 now_ns)
+static inline int headway_age_answer(struct headway_age *a, const struct headway_limits *l,
+				     __u64 decided_ns, __u64 answered_ns, __u64 now_ns)
 {
 	__u64 patience = (__u64)(a->patience_us ? a->patience_us : l->answer_us) * 1000;
 
@@ -82,9 +84,11 @@ static inline int headway_age_is_stale(struct headway_age *a, const struct headw
 }
 
 /* Only a policy that answers may have another chance. */
-static inline int headway_age_answers(const struct headway_age *a, const struct headway_limits *l, __u64 now_ns)
+static inline int headway_age_answers(const struct headway_age *a, const struct headway_limits *l,
+				      __u64 now_ns)
 {
-	return headway_since(now_ns, a->fresh_ns) <= (__u64)l->answer_most_us * 1000 * l->return_patiences;
+	return headway_since(now_ns, a->fresh_ns) <=
+	       (__u64)l->answer_most_us * 1000 * l->return_patiences;
 }
 
 #endif

@@ -35,7 +35,8 @@ static inline void headway_bad_count_wild(struct headway_bad *bad, int is_wild)
 static inline int headway_is_lossy(const struct headway_path *p, const struct headway_limits *l,
 				   const struct headway_epoch *epoch)
 {
-	return p->is_beyond && epoch->packets >= l->loss_packets && epoch->lost << 16 > epoch->packets * l->loss;
+	return p->is_beyond && epoch->packets >= l->loss_packets &&
+	       epoch->lost << 16 > epoch->packets * l->loss;
 }
 
 /*
@@ -50,15 +51,18 @@ static inline int headway_is_slow(const struct headway_path *p, const struct hea
 	__u64 window = r->cwnd < r->in_flight ? r->cwnd : r->in_flight;
 
 	return srtt << 8 > least * l->inflation && srtt > least + l->inflation_us &&
-	       srtt > (__u64)l->full_rtts * p->full_rtt_us && window * HEADWAY_CUBIC_ONE > l->ahead * p->cubic.cwnd;
+	       srtt > (__u64)l->full_rtts * p->full_rtt_us &&
+	       window * HEADWAY_CUBIC_ONE > l->ahead * p->cubic.cwnd;
 }
 
 /* log2(rate) - weight * log2(rtt / least), in 1/65536. */
-static inline __s64 headway_utility(const struct headway_limits *l, __u64 rate, __u64 rtt_us, __u64 least_us)
+static inline __s64 headway_utility(const struct headway_limits *l, __u64 rate, __u64 rtt_us,
+				    __u64 least_us)
 {
 	__s64 inflation = (__s64)headway_log2(rtt_us) - headway_log2(least_us);
 
-	return (__s64)headway_log2(rate) - (inflation > 0 ? (__s64)((__u64)inflation * l->weight >> 16) : 0);
+	return (__s64)headway_log2(rate) -
+	       (inflation > 0 ? (__s64)((__u64)inflation * l->weight >> 16) : 0);
 }
 
 /*
@@ -66,10 +70,12 @@ static inline __s64 headway_utility(const struct headway_limits *l, __u64 rate, 
  * epochs. If the flow has starved since it began, that rate says nothing of the path, and an
  * initial window in a minimum RTT stands for it.
  */
-static inline __s64 headway_cubics_utility(const struct headway_path *p, const struct headway_limits *l,
-					   const struct headway_record *r)
+static inline __s64 headway_cubic_utility(const struct headway_path *p,
+					  const struct headway_limits *l,
+					  const struct headway_record *r)
 {
-	__u64 peak = headway_path_peak(p), rtt_us = r->min_rtt_us, rate = headway_path_cubics_rate(p, r), first;
+	__u64 peak = headway_path_peak(p), rtt_us = r->min_rtt_us,
+	      rate = headway_path_cubic_rate(p, r), first;
 
 	if (!peak || !rtt_us)
 		return 0;
@@ -92,10 +98,11 @@ static inline __s64 headway_cubics_utility(const struct headway_path *p, const s
 static inline int headway_is_poor(const struct headway_path *p, const struct headway_limits *l,
 				  const struct headway_record *r, const struct headway_epoch *epoch)
 {
-	if (p->is_app_limited || (!epoch->is_thin && headway_has_queue(l, r->srtt_us, r->min_rtt_us)))
+	if (p->is_app_limited ||
+	    (!epoch->is_thin && headway_has_queue(l, r->srtt_us, r->min_rtt_us)))
 		return 0;
 	return headway_utility(l, epoch->rate, r->srtt_us, r->min_rtt_us) + (__s64)l->margin <
-	       headway_cubics_utility(p, l, r);
+	       headway_cubic_utility(p, l, r);
 }
 
 /*
@@ -107,7 +114,8 @@ static inline int headway_is_poor(const struct headway_path *p, const struct hea
 static inline int headway_is_hungry(const struct headway_path *p, const struct headway_limits *l,
 				    const struct headway_record *r)
 {
-	__u64 rtt_us = p->full_rtt_us ? p->full_rtt_us : p->max_rtt_us, rate = headway_path_cubics_rate(p, r);
+	__u64 rtt_us = p->full_rtt_us ? p->full_rtt_us : p->max_rtt_us,
+	      rate = headway_path_cubic_rate(p, r);
 
 	if (p->is_app_limited)
 		return 0;
@@ -122,7 +130,8 @@ static inline int headway_is_hungry(const struct headway_path *p, const struct h
 
 /* Counts an epoch that has ended. Returns why the policy loses the flow, or HEADWAY_FINE. */
 static inline __u32 headway_bad_count_epoch(struct headway_bad *bad, const struct headway_path *p,
-					    const struct headway_limits *l, const struct headway_record *r,
+					    const struct headway_limits *l,
+					    const struct headway_record *r,
 					    const struct headway_epoch *epoch)
 {
 	/*

@@ -22,7 +22,10 @@ struct headway_path {
 	__u64 peak;             /* the largest rate of an epoch in this half */
 	__u64 last_peak;        /* the same of the half before */
 	__u64 mean;             /* the mean rate of epochs */
-	__u64 capacity;         /* the mean rate of epochs that had a queue throughout: what the path carries; 0 if unknown */
+	/*
+	 * the mean rate of epochs that had a queue throughout: what the path carries; 0 if unknown
+	 */
+	__u64 capacity;
 	__u32 rate_delivered;   /* the newest rate sample: packets, ... */
 	__u32 rate_interval_us; /* in this time; 0 before the first sample */
 	__u32 delivered;        /* the flow's counters as of the last record ... */
@@ -38,7 +41,8 @@ struct headway_path {
 	__u16 most_in_flight;   /* in this epoch, 65535 at most */
 	__u8 is_recovering;     /* as of the last record */
 	__u8 is_app_limited;    /* in this epoch, by who writes or who reads */
-	__u8 is_beyond;         /* in this epoch more was in flight than the shadow Cubic's window allows */
+	/* in this epoch more was in flight than the shadow Cubic's window allows */
+	__u8 is_beyond;
 	__u8 unused[3];
 };
 
@@ -68,7 +72,8 @@ static inline int headway_has_queue(const struct headway_limits *l, __u64 rtt_us
 }
 
 /* What the shadow Cubic's window brings without a queue; 0 if unknown. */
-static inline __u64 headway_path_cubics_rate(const struct headway_path *p, const struct headway_record *r)
+static inline __u64 headway_path_cubic_rate(const struct headway_path *p,
+					    const struct headway_record *r)
 {
 	/* A window of 2^28 at most, in 1/256 packets, times 10^6: below 2^48. */
 	return r->min_rtt_us ? p->cubic.cwnd * 1000000 / r->min_rtt_us : 0;
@@ -99,8 +104,8 @@ static inline void headway_path_run_cubic(struct headway_path *p, const struct h
 }
 
 /* The means begin with the first full epoch: slow start before it is not the policy's fault. */
-static inline void headway_path_average(struct headway_path *p, const struct headway_limits *l, __u64 rate,
-					__u32 srtt_us, int is_full)
+static inline void headway_path_average(struct headway_path *p, const struct headway_limits *l,
+					__u64 rate, __u32 srtt_us, int is_full)
 {
 	__u32 shift = l->mean_shift & 31;
 
@@ -115,8 +120,8 @@ static inline void headway_path_average(struct headway_path *p, const struct hea
 	p->mean_rtt_us = p->mean_rtt_us - (p->mean_rtt_us >> shift) + (srtt_us >> shift);
 }
 
-static inline void headway_path_keep_peak(struct headway_path *p, const struct headway_limits *l, __u64 rate,
-					  __u64 now_ns)
+static inline void headway_path_keep_peak(struct headway_path *p, const struct headway_limits *l,
+					  __u64 rate, __u64 now_ns)
 {
 	__u64 half_ns = l->peak_ms * HEADWAY_MS;
 
@@ -135,7 +140,8 @@ static inline void headway_path_bound_cubic(struct headway_path *p, const struct
 	__u64 peak = headway_at_most(headway_path_peak(p), 1ull << 34);
 	__u64 rtt_us = headway_at_most(p->max_rtt_us, HEADWAY_RTT_MOST);
 	/* 15 * 2^58: below 2^62. */
-	__u64 most = (l->shadow_gain & 15) * peak * rtt_us / 1000000 + (l->shadow_packets & 0xffff) * HEADWAY_CUBIC_ONE;
+	__u64 most = (l->shadow_gain & 15) * peak * rtt_us / 1000000 +
+		     (l->shadow_packets & 0xffff) * HEADWAY_CUBIC_ONE;
 
 	headway_cubic_bound(&p->cubic, most > HEADWAY_CUBIC_ONE ? most : HEADWAY_CUBIC_ONE);
 }
@@ -148,7 +154,8 @@ static inline void headway_path_begin_epoch(struct headway_path *p, const struct
 }
 
 static inline void headway_path_end_epoch(struct headway_path *p, const struct headway_limits *l,
-					  const struct headway_record *r, struct headway_epoch *epoch)
+					  const struct headway_record *r,
+					  struct headway_epoch *epoch)
 {
 	__u64 us = headway_since(r->now_ns, p->epoch_ns) / 1000;
 	__u64 delivered = (__u32)(r->delivered - p->epoch_delivered);
@@ -171,7 +178,8 @@ static inline void headway_path_end_epoch(struct headway_path *p, const struct h
  * How long an epoch is. Two smoothed RTTs would be too long. The longer the queue were, the longer
  * it would be allowed.
  */
-static inline __u64 headway_path_epoch_ns(const struct headway_limits *l, const struct headway_record *r)
+static inline __u64 headway_path_epoch_ns(const struct headway_limits *l,
+					  const struct headway_record *r)
 {
 	__u64 epoch_ns = (__u64)l->epoch_us * 1000;
 	__u64 of_min_ns = 1000ull * l->epoch_min_rtts * r->min_rtt_us;
@@ -209,7 +217,8 @@ static inline int headway_path_observe(struct headway_path *p, const struct head
 	 * Two Cubics that saw the same differ by less than a quarter. A window may be only a bound,
 	 * so what is used of it counts.
 	 */
-	if ((__u64)r->in_flight * HEADWAY_CUBIC_ONE > p->cubic.cwnd + (p->cubic.cwnd * l->beyond >> 8))
+	if ((__u64)r->in_flight * HEADWAY_CUBIC_ONE >
+	    p->cubic.cwnd + (p->cubic.cwnd * l->beyond >> 8))
 		p->is_beyond = 1;
 	if (headway_since(r->now_ns, p->epoch_ns) < headway_path_epoch_ns(l, r))
 		return 0;

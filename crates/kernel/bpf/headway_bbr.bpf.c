@@ -56,11 +56,11 @@ static __always_inline struct windows *windows_of(struct sock *sk)
 	return bpf_sk_storage_get(&windows, sk, 0, 0);
 }
 
-static __always_inline bool is_cubics(struct sock *sk)
+static __always_inline bool in_fallback(struct sock *sk)
 {
 	struct flow *f = kept_of(sk);
 
-	return f && f->is_cubics;
+	return f && f->in_fallback;
 }
 
 /* Over Cubic's state, which is in the same place. There are no windows where memory was short. */
@@ -101,17 +101,17 @@ static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks, __
 	const struct headway_settings *set = the_settings();
 	struct windows *w = windows_of(sk);
 	struct headway_report told;
-	int judgement;
+	int verdict;
 
 	if (!set)
 		return;
-	keep_model(sk, f, !f->is_cubics);
-	judgement = report(sk, f, set, &told, acks, 1, state);
-	if (judgement == HEADWAY_TRIPS) {
+	keep_model(sk, f, !f->in_fallback);
+	verdict = report(sk, f, set, &told, acks, 1, state);
+	if (verdict == HEADWAY_TRIP) {
 		give_to_cubic(sk, f, state);
 		fill_window(sk, f, state);
 		stop_pacing(sk);
-	} else if (judgement == HEADWAY_RETURNS) {
+	} else if (verdict == HEADWAY_RESUME) {
 		begin(sk, w);
 	}
 }
@@ -144,7 +144,8 @@ static __always_inline void run_bbr(struct sock *sk, struct windows *w, __u32 ac
 	w->shown_stamp = now - w->true_stamp > window ? now - (BBR_RTPROP_S * hz + 1) : now - 1;
 	bbr->min_rtt_stamp = w->shown_stamp;
 	/* bbr_update_bw() counts a round up itself, by the same test. */
-	if (rs->delivered >= 0 && rs->interval_us > 0 && (__s32)(rs->prior_delivered - bbr->next_rtt_delivered) >= 0) {
+	if (rs->delivered >= 0 && rs->interval_us > 0 &&
+	    (__s32)(rs->prior_delivered - bbr->next_rtt_delivered) >= 0) {
 		w->rounds += ((__u64)BBR_BTLBW_ROUNDS << 16) / rounds;
 		bbr->rtt_cnt = (__u32)(w->rounds >> 16) - 1;
 	} else {
@@ -165,7 +166,7 @@ void tuned_init(__u64 *ctx)
 		w->rtprop_ms = BBR_RTPROP_S * 1000;
 		w->btlbw_rounds = BBR_BTLBW_ROUNDS;
 	}
-	if (f && f->is_cubics)
+	if (f && f->in_fallback)
 		cubictcp_init(sk);
 	else
 		begin(sk, w);
@@ -196,7 +197,7 @@ void tuned_cong_control(__u64 *ctx)
 		if (is_told && find_action(f, set, &action) && w)
 			set_windows(w, &action);
 	}
-	if (f && f->is_cubics)
+	if (f && f->in_fallback)
 		cubic_control(sk, ack, rs);
 	else if (w)
 		run_bbr(sk, w, ack, flag, rs);
@@ -211,7 +212,7 @@ void tuned_pkts_acked(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 
-	if (is_cubics(sk))
+	if (in_fallback(sk))
 		cubictcp_acked(sk, (void *)ctx[1]);
 }
 
@@ -222,7 +223,7 @@ void tuned_set_state(__u64 *ctx)
 	__u8 state = ctx[1];
 	struct flow *f = flow_of(sk);
 
-	if (is_cubics(sk))
+	if (in_fallback(sk))
 		cubic_state(sk, state);
 	else
 		bbr_set_state(sk, state);
@@ -234,7 +235,7 @@ static __always_inline void tx_start(struct sock *sk)
 {
 	struct windows *w = windows_of(sk);
 
-	if (is_cubics(sk)) {
+	if (in_fallback(sk)) {
 		cubic_restart(sk);
 		return;
 	}
@@ -264,7 +265,7 @@ __u32 tuned_ssthresh(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 
-	return is_cubics(sk) ? cubic_ssthresh(sk) : bbr_ssthresh(sk);
+	return in_fallback(sk) ? cubic_ssthresh(sk) : bbr_ssthresh(sk);
 }
 
 SEC("struct_ops")
@@ -272,19 +273,19 @@ __u32 tuned_undo_cwnd(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 
-	return is_cubics(sk) ? cubic_undo_cwnd(sk) : bbr_undo_cwnd(sk);
+	return in_fallback(sk) ? cubic_undo_cwnd(sk) : bbr_undo_cwnd(sk);
 }
 
 SEC("struct_ops")
 __u32 tuned_sndbuf_expand(__u64 *ctx)
 {
-	return is_cubics((void *)ctx[0]) ? 2 : bbr_sndbuf_expand((void *)ctx[0]);
+	return in_fallback((void *)ctx[0]) ? 2 : bbr_sndbuf_expand((void *)ctx[0]);
 }
 
 SEC("struct_ops")
 __u32 tuned_min_tso_segs(__u64 *ctx)
 {
-	return is_cubics((void *)ctx[0]) ? 2 : bbr_min_tso_segs((void *)ctx[0]);
+	return in_fallback((void *)ctx[0]) ? 2 : bbr_min_tso_segs((void *)ctx[0]);
 }
 
 SEC(".struct_ops.link")

@@ -34,7 +34,8 @@ struct net___chosen {
 
 #pragma clang attribute pop
 
-static long (*const bpf_setsockopt)(void *ctx, int level, int name, void *value, int length) = (void *)49;
+static long (*const bpf_setsockopt)(void *ctx, int level, int name, void *value,
+				    int length) = (void *)49;
 static struct tcp_sock *(*const bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -51,7 +52,8 @@ static __always_inline bool is_chosen(struct bpf_sock *sk)
 	if (!tp)
 		return 0;
 	net = (struct net___chosen *)((struct sock *)tp)->__sk_common.skc_net.net;
-	return ((struct inet_connection_sock___chosen *)tp)->icsk_ca_ops != net->ipv4.tcp_congestion_control;
+	return ((struct inet_connection_sock___chosen *)tp)->icsk_ca_ops !=
+	       net->ipv4.tcp_congestion_control;
 }
 
 SEC("sockops")
@@ -59,7 +61,8 @@ int choose(struct bpf_sock_ops *ops)
 {
 	char name[16];
 
-	if (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+	if (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB &&
+	    ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		return 1;
 	if (is_chosen(ops->sk))
 		return 1;

@@ -51,7 +51,8 @@ struct bpf_struct_ops_map {
 
 #pragma clang attribute pop
 
-#define DATA_OFFSET __builtin_preserve_field_info(((struct bpf_struct_ops_map *)0)->kvalue.data, FIELD_OFFSET)
+#define DATA_OFFSET \
+	__builtin_preserve_field_info(((struct bpf_struct_ops_map *)0)->kvalue.data, FIELD_OFFSET)
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
@@ -81,7 +82,8 @@ int headway_listeners(struct bpf_iter__tcp *context)
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
-	bpf_probe_read_kernel(&ops, sizeof(ops), &((struct inet_connection_sock___listener *)tp)->icsk_ca_ops);
+	bpf_probe_read_kernel(&ops, sizeof(ops),
+			      &((struct inet_connection_sock___listener *)tp)->icsk_ca_ops);
 	bpf_probe_read_kernel(name, sizeof(name), &ops->name);
 	for (int i = 0; i < 16; i++)
 		if (name[i] != controller[i])

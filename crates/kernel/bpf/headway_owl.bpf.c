@@ -14,12 +14,13 @@ static __always_inline bool is_avoiding(struct sock *sk)
 	return tcp_sk(sk)->snd_cwnd >= tcp_sk(sk)->snd_ssthresh && ca_state(sk) < TCP_CA_CWR;
 }
 
-static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
-				 __u8 state)
+static __always_inline void tell(struct sock *sk, struct flow *f,
+				 const struct headway_settings *set, __u32 acks, __u8 state)
 {
 	struct headway_report told;
 
-	if (report(sk, f, set, &told, acks, state < TCP_CA_CWR && is_avoiding(sk), state) == HEADWAY_TRIPS)
+	if (report(sk, f, set, &told, acks, state < TCP_CA_CWR && is_avoiding(sk), state) ==
+	    HEADWAY_TRIP)
 		give_to_cubic(sk, f, state);
 }
 
@@ -91,7 +92,7 @@ void owl_cong_avoid(__u64 *ctx)
 	struct headway_settings *set = the_settings();
 	struct flow *f = flow_of(sk);
 
-	if (!f || !set || f->is_cubics || set->grows || !is_avoiding(sk))
+	if (!f || !set || f->in_fallback || set->grows || !is_avoiding(sk))
 		cubictcp_cong_avoid(sk, ack, acked);
 	if (!f || !set)
 		return;

@@ -49,7 +49,8 @@ static __always_inline void apply_rate(struct sock *sk, struct flow *f)
 		return;
 	/* At most 2^37 bytes a second (settings) times 2^26 us. */
 	if (rtt_us)
-		cwnd = 10 + 2 * (f->pacing_rate * (rtt_us < 1 << 26 ? rtt_us : 1 << 26) / 1000000) / mss;
+		cwnd = 10 +
+		       2 * (f->pacing_rate * (rtt_us < 1 << 26 ? rtt_us : 1 << 26) / 1000000) / mss;
 	set_cwnd(tp, cwnd < 100000 ? cwnd : 100000);
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -64,28 +65,33 @@ static __always_inline __u64 within(const struct headway_settings *set, __u64 ra
 }
 
 /* What a window brings, in bytes a second on the wire. */
-static __always_inline __u64 rate_of(struct sock *sk, const struct headway_settings *set, __u32 cwnd, __u32 srtt_us)
+static __always_inline __u64 rate_of(struct sock *sk, const struct headway_settings *set,
+				     __u32 cwnd, __u32 srtt_us)
 {
-	return within(set, srtt_us ? (__u64)cwnd * wire_mss(sk) * 1000000 / srtt_us : set->initial_rate);
+	return within(set,
+		      srtt_us ? (__u64)cwnd * wire_mss(sk) * 1000000 / srtt_us : set->initial_rate);
 }
 
 /*
  * What the window that Cubic leaves brings. During a reduction, and after a timeout, that is
  * ssthresh.
  */
-static __always_inline __u64 cubics_rate(struct sock *sk, const struct flow *f, const struct headway_settings *set,
-					 __u8 state)
+static __always_inline __u64 cubic_rate(struct sock *sk, const struct flow *f,
+					const struct headway_settings *set, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	return rate_of(sk, set, state >= TCP_CA_CWR ? tp->snd_ssthresh : tp->snd_cwnd, f->srtt_us >> 3);
+	return rate_of(sk, set, state >= TCP_CA_CWR ? tp->snd_ssthresh : tp->snd_cwnd,
+		       f->srtt_us >> 3);
 }
 
 /* The policy that is evaluated here takes a record, and may change the rate. */
-static __always_inline void decide(struct sock *sk, struct flow *f, const struct headway_settings *set,
+static __always_inline void decide(struct sock *sk, struct flow *f,
+				   const struct headway_settings *set,
 				   const struct headway_int8 *net, const struct headway_record *r)
 {
-	struct headway_rate_agent *agent = bpf_sk_storage_get(&rate_agents, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct headway_rate_agent *agent =
+		bpf_sk_storage_get(&rate_agents, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	__u32 decisions;
 	__u64 rate;
 
@@ -100,14 +106,15 @@ static __always_inline void decide(struct sock *sk, struct flow *f, const struct
 		headway_rate_agent_open(agent, net, r->now_ns);
 	}
 	decisions = agent->decisions;
-	agent->rate = f->is_cubics ? within(set, sk->sk_pacing_rate) : f->pacing_rate;
+	agent->rate = f->in_fallback ? within(set, sk->sk_pacing_rate) : f->pacing_rate;
 	rate = headway_rate_agent_record(agent, net, r);
 	/* Between reports to the agent the next record would have the sample again. */
 	f->rtt_us = -1;
 	if (agent->decisions == decisions)
 		return;
 	headway_guard_ask(&f->guard, r->now_ns);
-	if (!headway_guard_answer(&f->guard, limits_of(f, set), r->now_ns, r->now_ns, r->now_ns) || f->is_cubics)
+	if (!headway_guard_answer(&f->guard, limits_of(f, set), r->now_ns, r->now_ns, r->now_ns) ||
+	    f->in_fallback)
 		return;
 	f->pacing_rate = headway_guard_rate(&f->guard, limits_of(f, set), rate);
 }
@@ -122,12 +129,12 @@ static __attribute__((noinline)) int give_up(struct sock *sk, struct flow *f, __
 	return 0;
 }
 
-static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
-				 __u8 state)
+static __always_inline void tell(struct sock *sk, struct flow *f,
+				 const struct headway_settings *set, __u32 acks, __u8 state)
 {
 	struct headway_int8 *net = the_int8();
 	struct headway_report told;
-	int judgement;
+	int verdict;
 
 	/*
 	 * This is a timeout before an acknowledgement has found that its own policy is gone. There
@@ -141,16 +148,16 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 	 */
 	if (net)
 		f->is_left = 0;
-	judgement = report(sk, f, set, &told, acks, !net, state);
-	if (judgement == HEADWAY_TRIPS) {
+	verdict = report(sk, f, set, &told, acks, !net, state);
+	if (verdict == HEADWAY_TRIP) {
 		give_up(sk, f, state);
-	} else if (judgement == HEADWAY_RETURNS) {
-		f->pacing_rate = cubics_rate(sk, f, set, state);
+	} else if (verdict == HEADWAY_RESUME) {
+		f->pacing_rate = cubic_rate(sk, f, set, state);
 	}
 	if (net)
 		decide(sk, f, set, net, &told.record);
 	f->is_new = 0;
-	if (!f->is_cubics)
+	if (!f->in_fallback)
 		apply_rate(sk, f);
 }
 
@@ -159,7 +166,8 @@ static __always_inline void resume(struct sock *sk, struct flow *f)
 {
 }
 
-static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set)
+static __always_inline void answer_marks(struct sock *sk, struct flow *f,
+					 const struct headway_settings *set)
 {
 	if (f->pacing_rate)
 		f->pacing_rate = within(set, after_marks(f->pacing_rate));
@@ -203,15 +211,18 @@ void rate_cong_control(__u64 *ctx)
 		cubic_control(sk, tcp_sk(sk)->snd_una, rs);
 		return;
 	}
-	if (!f->pacing_rate && !f->is_cubics)
-		f->pacing_rate = f->is_new ? within(set, set->initial_rate) : cubics_rate(sk, f, set, ca_state(sk));
+	if (!f->pacing_rate && !f->in_fallback)
+		f->pacing_rate = f->is_new ? within(set, set->initial_rate)
+					   : cubic_rate(sk, f, set, ca_state(sk));
 	if (find_action(f, set, &action) && action.kind == HEADWAY_SCALE_RATE) {
-		__u64 factor = action.values[0] < 0 ? 0 : action.values[0] > 1 << 24 ? 1 << 24 : action.values[0];
+		__u64 factor = action.values[0] < 0	    ? 0
+			       : action.values[0] > 1 << 24 ? 1 << 24
+							    : action.values[0];
 
 		f->pacing_rate = headway_guard_rate(&f->guard, limits_of(f, set),
 						    within(set, (f->pacing_rate * factor) >> 16));
 	}
-	if (f->is_cubics)
+	if (f->in_fallback)
 		cubic_control(sk, tcp_sk(sk)->snd_una, rs);
 	tell(sk, f, set, 1, ca_state(sk));
 }

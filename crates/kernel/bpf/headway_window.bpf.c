@@ -14,16 +14,16 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
-				 __u8 state)
+static __always_inline void tell(struct sock *sk, struct flow *f,
+				 const struct headway_settings *set, __u32 acks, __u8 state)
 {
 	struct headway_report told;
-	int judgement = report(sk, f, set, &told, acks, 1, state);
+	int verdict = report(sk, f, set, &told, acks, 1, state);
 
-	if (judgement == HEADWAY_TRIPS) {
+	if (verdict == HEADWAY_TRIP) {
 		give_to_cubic(sk, f, state);
 		stop_pacing(sk);
-	} else if (judgement == HEADWAY_RETURNS && (state == TCP_CA_CWR || state == TCP_CA_Recovery)) {
+	} else if (verdict == HEADWAY_RESUME && (state == TCP_CA_CWR || state == TCP_CA_Recovery)) {
 		/* The window is PRR's until the reduction ends, as in tcp_end_cwnd_reduction(). */
 		set_cwnd(tcp_sk(sk), tcp_sk(sk)->snd_ssthresh);
 	}
@@ -62,7 +62,8 @@ static __always_inline void resume(struct sock *sk, struct flow *f)
 	start_pacing(sk);
 }
 
-static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set)
+static __always_inline void answer_marks(struct sock *sk, struct flow *f,
+					 const struct headway_settings *set)
 {
 	__u32 cwnd = after_marks(tcp_sk(sk)->snd_cwnd), least = limits_of(f, set)->min_cwnd;
 
@@ -96,7 +97,7 @@ void window_cong_control(__u64 *ctx)
 	}
 	if (find_action(f, set, &action))
 		steer_cwnd(tcp_sk(sk), f, set, &action);
-	if (f->is_cubics)
+	if (f->in_fallback)
 		cubic_control(sk, ack, rs);
 	else
 		pace_policy(sk, f);

@@ -40,9 +40,11 @@ static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static long (*const bpf_map_push_elem)(void *map, const void *value, __u64 flags) = (void *)87;
 static long (*const bpf_map_pop_elem)(void *map, void *value) = (void *)88;
-static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, __u64 flags) = (void *)107;
+static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value,
+					 __u64 flags) = (void *)107;
 static __u64 (*const bpf_jiffies64)(void) = (void *)118;
-static long (*const bpf_ringbuf_output)(void *ring, void *data, __u64 size, __u64 flags) = (void *)130;
+static long (*const bpf_ringbuf_output)(void *ring, void *data, __u64 size,
+					__u64 flags) = (void *)130;
 static void *(*const bpf_ringbuf_reserve)(void *ring, __u64 size, __u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_discard)(void *data, __u64 flags) = (void *)133;
 
@@ -201,7 +203,8 @@ struct tcp_congestion_ops {
 	__u32 flags;
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
-	void (*cwnd_event_tx_start)(struct sock *sk); /* the last: headwayd takes it out where the kernel has it not */
+	/* the last: headwayd takes it out where the kernel has it not */
+	void (*cwnd_event_tx_start)(struct sock *sk);
 };
 
 /* Since Linux 7.1 CA_EVENT_TX_START has a hook of its own, and Cubic and BBR have only that. */
@@ -210,7 +213,9 @@ struct tcp_congestion_ops___with_tx_start {
 } __attribute__((preserve_access_index));
 
 #define HAS_TX_START \
-	__builtin_preserve_field_info(((struct tcp_congestion_ops___with_tx_start *)0)->cwnd_event_tx_start, FIELD_EXISTS)
+	__builtin_preserve_field_info( \
+		((struct tcp_congestion_ops___with_tx_start *)0)->cwnd_event_tx_start, \
+		FIELD_EXISTS)
 
 /* The kernel's own controllers. */
 extern void cubictcp_init(struct sock *sk) __ksym;
@@ -230,7 +235,8 @@ extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 #define FIELD_LEFT 4
 #define FIELD_RIGHT 5
 #define BITS(pointer, field) ({ \
-	const void *at = (const void *)(pointer) + __builtin_preserve_field_info((pointer)->field, FIELD_OFFSET); \
+	const void *at = (const void *)(pointer) + \
+		__builtin_preserve_field_info((pointer)->field, FIELD_OFFSET); \
 	__u64 bits; \
 	asm volatile("" : "+r"(at)); \
 	switch (__builtin_preserve_field_info((pointer)->field, FIELD_SIZE)) { \

@@ -18,10 +18,10 @@ enum headway_reason {
 
 /* Who controls the flow. */
 enum headway_judgement {
-	HEADWAY_POLICYS = 0, /* the policy */
-	HEADWAY_TRIPS = 1, /* Cubic, from now on */
-	HEADWAY_CUBICS = 2, /* Cubic */
-	HEADWAY_RETURNS = 3, /* the policy, from now on */
+	HEADWAY_POLICY = 0, /* the policy */
+	HEADWAY_TRIP = 1, /* Cubic, from now on */
+	HEADWAY_FALLBACK = 2, /* Cubic */
+	HEADWAY_RESUME = 3, /* the policy, from now on */
 };
 
 /*
@@ -35,48 +35,63 @@ struct headway_limits {
 	__u32 rate_gain;        /* and at most this many times the recent delivery rate. */
 	__u32 min_cwnd;         /* A window is at least this, in packets, ... */
 	__u32 max_cwnd;         /* and at most this. */
-	__u32 wild_answers;     /* The policy loses the flow after this many answers in a row beyond the largest. */
+	/* The policy loses the flow after this many answers in a row beyond the largest. */
+	__u32 wild_answers;
 	/* When an answer is late. */
 	__u32 answer_us;        /* An answer may take this long, ... */
 	__u32 answer_rtts;      /* or this many smoothed RTTs if that is longer, ... */
 	__u32 answer_most_us;   /* and never longer than this. */
 	__u32 answer_keeps_ms;  /* An answer that is older is not carried out. */
-	__u32 stale_answers;    /* The policy loses the flow after this many late answers in a row. */
-	__u32 return_patiences; /* It returns if the newest answer is at most this many times answer_most_us old. */
+	/* The policy loses the flow after this many late answers in a row. */
+	__u32 stale_answers;
+	/* It returns if the newest answer is at most this many times answer_most_us old. */
+	__u32 return_patiences;
 	/* What the path has shown. */
 	__u32 epoch_us;         /* An epoch is at least this long, ... */
 	__u32 epoch_min_rtts;   /* and this many minimum RTTs, ... */
 	__u32 epoch_srtts;      /* and this many smoothed RTTs. */
-	__u32 queue_share;      /* An RTT shows a queue if it is above the minimum by this share, in 1/256, ... */
+	/* An RTT shows a queue if it is above the minimum by this share, in 1/256, ... */
+	__u32 queue_share;
 	__u32 queue_us;         /* and by this much more. */
 	__u32 few_packets;      /* This many packets in flight make no queue. */
 	__u32 peak_ms;          /* The largest rate is remembered for one to two times this long. */
 	__u32 mean_shift;       /* Means over epochs have the gain 1 / 2^mean_shift. */
-	__u32 initial_window;   /* A path carries this many packets a round trip until a queue or a loss says otherwise. */
+	/* A path carries this many packets a round trip until a queue or a loss says otherwise. */
+	__u32 initial_window;
 	/* The shadow Cubic. */
-	__u32 shadow_gain;      /* Its window is at most this many times what the path was seen to hold, ... */
+	/* Its window is at most this many times what the path was seen to hold, ... */
+	__u32 shadow_gain;
 	__u32 shadow_packets;   /* and this many packets more. */
-	__u32 beyond;           /* More in flight than its window by this share, in 1/256, is more than a Cubic's. */
-	__u32 ahead;            /* A window that is this many times the shadow Cubic's is too large. */
+	/* More in flight than its window by this share, in 1/256, is more than a Cubic's. */
+	__u32 beyond;
+	/* A window that is this many times the shadow Cubic's is too large. */
+	__u32 ahead;
 	/* When an epoch is bad, and how many of them in a row are too many. */
 	__u32 loss;             /* This share of the packets is lost, in 1/65536, ... */
 	__u32 loss_packets;     /* of at least this many packets. */
 	__u32 epochs;           /* Bad epochs for losses, and for the utility of single epochs. */
 	__u32 inflation;        /* The smoothed RTT is this many times the minimum, in 1/256, ... */
 	__u32 inflation_us;     /* and above it by this much, ... */
-	__u32 full_rtts;        /* and this many times the RTT at which packets were lost or marked. */
+	/* and this many times the RTT at which packets were lost or marked. */
+	__u32 full_rtts;
 	__u32 slow_epochs;      /* Bad epochs for delay. */
-	__u32 weight;           /* Utility is log2(rate) - weight * log2(RTT / minimum RTT), in 1/65536. */
-	__u32 margin;           /* The epoch's utility is below the shadow Cubic's by this, in 1/65536. */
-	__u32 share;            /* The mean rate is below this share of what the path carries, in 1/65536, ... */
-	__u32 long_margin;      /* and the utility of the means is below the shadow Cubic's by this, in 1/65536. */
+	/* Utility is log2(rate) - weight * log2(RTT / minimum RTT), in 1/65536. */
+	__u32 weight;
+	/* The epoch's utility is below the shadow Cubic's by this, in 1/65536. */
+	__u32 margin;
+	/* The mean rate is below this share of what the path carries, in 1/65536, ... */
+	__u32 share;
+	/* and the utility of the means is below the shadow Cubic's by this, in 1/65536. */
+	__u32 long_margin;
 	__u32 long_epochs;      /* Bad epochs for the means. */
 	/* After a trip. */
 	__u32 probation_ms;     /* The first probation. */
-	__u32 undoubled;        /* This many further ones are as long; each after them is twice as long as the last, ... */
+	/* This many further ones are as long; each after them is twice as long as the last, ... */
+	__u32 undoubled;
 	__u32 doublings;        /* at most this many times. */
 	__u32 pardon_ms;        /* One trip is forgotten after each such time without another. */
-	__u32 spared_rtts;      /* Losses in this many smoothed RTTs after a trip do not lower Cubic's window. */
+	/* Losses in this many smoothed RTTs after a trip do not lower Cubic's window. */
+	__u32 spared_rtts;
 	__u32 least_ssthresh;   /* Cubic begins with at least this ssthresh, in packets. */
 	__u32 unused;           /* Zero. */
 };

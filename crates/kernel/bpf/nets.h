@@ -87,7 +87,8 @@ static inline __u8 headway_mlp_clip(__s64 value)
 }
 
 /* The output for values->inputs: below 2^56 on either side. */
-static inline __s64 headway_mlp_run(const struct headway_mlp *net, struct headway_mlp_values *values)
+static inline __s64 headway_mlp_run(const struct headway_mlp *net,
+				    struct headway_mlp_values *values)
 {
 	__s32 sum;
 	int i;
@@ -95,12 +96,14 @@ static inline __s64 headway_mlp_run(const struct headway_mlp *net, struct headwa
 	for (i = 0; i < HEADWAY_MLP_HIDDEN1; i++) {
 		sum = 0;
 		HEADWAY_DOT(sum, net->weights1[i], values->inputs, HEADWAY_MLP_INPUTS);
-		values->hidden1[i] = headway_mlp_clip(headway_mlp_scaled(net, 0, (__s64)sum + net->biases1[i]));
+		values->hidden1[i] =
+			headway_mlp_clip(headway_mlp_scaled(net, 0, (__s64)sum + net->biases1[i]));
 	}
 	for (i = 0; i < HEADWAY_MLP_HIDDEN2; i++) {
 		sum = 0;
 		HEADWAY_DOT(sum, net->weights2[i], values->hidden1, HEADWAY_MLP_HIDDEN1);
-		values->hidden2[i] = headway_mlp_clip(headway_mlp_scaled(net, 1, (__s64)sum + net->biases2[i]));
+		values->hidden2[i] =
+			headway_mlp_clip(headway_mlp_scaled(net, 1, (__s64)sum + net->biases2[i]));
 	}
 	sum = 0;
 	HEADWAY_DOT(sum, net->weights3, values->hidden2, HEADWAY_MLP_HIDDEN2);

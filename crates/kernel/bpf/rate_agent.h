@@ -35,16 +35,22 @@ enum headway_rate_feature {
  */
 struct headway_int8 {
 	__u32 generation; /* odd: being written; 0: none there */
-	__u32 interval;   /* the time between decisions in mean RTTs, in 1/65536; the lowest 20 bits count */
+	/* the time between decisions in mean RTTs, in 1/65536; the lowest 20 bits count */
+	__u32 interval;
 	__u64 initial_rate; /* bytes a second, as the next two; at most 2^40 */
 	__u64 min_rate;
 	__u64 max_rate;
 	__u32 limit; /* of an output on either side, in 1/65536; the lowest 20 bits count */
-	__u32 delta; /* the rate is multiplied by 1 + delta * output, or divided; in 1/65536; the lowest 16 bits count */
+	/*
+	 * the rate is multiplied by 1 + delta * output, or divided; in 1/65536; the lowest 16 bits
+	 * count
+	 */
+	__u32 delta;
 	/* A feature x in that unit becomes (x - offset) * steps / 2^32, rounded, in 0 to 255. */
 	__s32 offsets[HEADWAY_RATE_FEATURES];
 	__u32 steps[HEADWAY_RATE_FEATURES]; /* the lowest 30 bits count */
-	__u8 blank[HEADWAY_RATE_FEATURES]; /* the input of each feature for an interval before the first */
+	/* the input of each feature for an interval before the first */
+	__u8 blank[HEADWAY_RATE_FEATURES];
 	__u8 unused[3]; /* zero */
 	struct headway_mlp net;
 };
@@ -111,21 +117,23 @@ static inline __u64 headway_rate_agent_mean(const struct headway_rate_agent *a)
  * When an interval ends that begins now. It also sets the unit of its times: 2^-11 to 2^-12 of its
  * length.
  */
-static inline void headway_rate_agent_restart(struct headway_rate_agent *a, const struct headway_int8 *net,
-					      __u64 now_ns)
+static inline void headway_rate_agent_restart(struct headway_rate_agent *a,
+					      const struct headway_int8 *net, __u64 now_ns)
 {
 	/* 2^34 times 2^20: below 2^54. In 1/256 us; times 1000 below 2^48. */
 	__u64 length = headway_rate_agent_mean(a) * (net->interval & 0xfffff) >> 16;
 	__u64 length_ns = length * 1000 >> 8;
 	__u32 whole = headway_log2(length >> 8) >> 16;
 
-	a->due_ns = now_ns + (length_ns > HEADWAY_LEAST_INTERVAL_NS ? length_ns : HEADWAY_LEAST_INTERVAL_NS);
+	a->due_ns = now_ns +
+		    (length_ns > HEADWAY_LEAST_INTERVAL_NS ? length_ns : HEADWAY_LEAST_INTERVAL_NS);
 	a->shift = whole > 11 ? whole - 11 : 0;
 }
 
 /* A sample is folded into the interval under way. */
-static inline void headway_rate_agent_sample(struct headway_rate_agent *a, const struct headway_int8 *net,
-					     __u64 now_ns, __u32 rtt_us)
+static inline void headway_rate_agent_sample(struct headway_rate_agent *a,
+					     const struct headway_int8 *net, __u64 now_ns,
+					     __u32 rtt_us)
 {
 	__u32 shift = a->shift & 31;
 	__u64 t = 0;
@@ -148,7 +156,8 @@ static inline void headway_rate_agent_sample(struct headway_rate_agent *a, const
 		t = (now_ns - a->first_ns) / 1000 >> shift;
 	if (t > HEADWAY_MOST_TIME)
 		t = HEADWAY_MOST_TIME;
-	rise = headway_within(((__s64)rtt_us - a->first_us) >> shift, -HEADWAY_MOST_TIME, HEADWAY_MOST_TIME);
+	rise = headway_within(((__s64)rtt_us - a->first_us) >> shift, -HEADWAY_MOST_TIME,
+			      HEADWAY_MOST_TIME);
 	a->sum_t += (__s64)t;
 	a->sum_rise += rise;
 	a->sum_t_t += (__s64)(t * t);
@@ -191,18 +200,20 @@ static inline __s64 headway_log2_ratio(__u64 a, __u64 b)
 }
 
 /* The newest interval comes in, the oldest falls out. No feature is beyond 2^22. */
-static inline void headway_rate_agent_see(struct headway_rate_agent *a, const struct headway_int8 *net, int feature,
-					  __s64 x)
+static inline void headway_rate_agent_see(struct headway_rate_agent *a,
+					  const struct headway_int8 *net, int feature, __s64 x)
 {
 	/* 2^22 + 2^31 times 2^30: below 2^62. */
 	__s64 step = net->steps[feature] & 0x3fffffff;
 	__s64 input = ((x - net->offsets[feature]) * step + (1ll << 31)) >> 32;
 
-	a->values.inputs[HEADWAY_MLP_INPUTS - HEADWAY_RATE_FEATURES + feature] = headway_mlp_clip(input);
+	a->values.inputs[HEADWAY_MLP_INPUTS - HEADWAY_RATE_FEATURES + feature] =
+		headway_mlp_clip(input);
 }
 
 /* Ends the interval under way, and begins the next: what it was stands in values.inputs. */
-static inline void headway_rate_agent_close(struct headway_rate_agent *a, const struct headway_int8 *net, __u64 now_ns)
+static inline void headway_rate_agent_close(struct headway_rate_agent *a,
+					    const struct headway_int8 *net, __u64 now_ns)
 {
 	__u64 sent = (__u32)(a->sent - a->sent_before);
 	__u64 delivered = (__u32)(a->delivered - a->delivered_before);
@@ -216,7 +227,8 @@ static inline void headway_rate_agent_close(struct headway_rate_agent *a, const 
 		a->values.inputs[i] = a->values.inputs[i + HEADWAY_RATE_FEATURES];
 	headway_rate_agent_see(a, net, HEADWAY_RTT_SLOPE, headway_rate_agent_slope(a));
 	/* min_rtt_us shifted by 8 is below 2^40. */
-	headway_rate_agent_see(a, net, HEADWAY_RTT_RATIO, headway_log2_ratio(mean, (__u64)a->min_rtt_us << 8));
+	headway_rate_agent_see(a, net, HEADWAY_RTT_RATIO,
+			       headway_log2_ratio(mean, (__u64)a->min_rtt_us << 8));
 	headway_rate_agent_see(a, net, HEADWAY_SEND_RATIO, headway_log2_ratio(sent, delivered));
 	/* lost shifted by 16 is below 2^48. */
 	headway_rate_agent_see(a, net, HEADWAY_LOSS, known ? (__s64)((lost << 16) / known) : 0);
@@ -249,7 +261,8 @@ static inline __u64 headway_rate_agent_clamp(const struct headway_int8 *net, __u
  * Aurora, section 4.1: the rate times 1 + delta * output, or divided by 1 - delta * output. A half
  * is rounded up.
  */
-static inline __u64 headway_rate_agent_scaled(const struct headway_int8 *net, __u64 rate, __s64 output)
+static inline __u64 headway_rate_agent_scaled(const struct headway_int8 *net, __u64 rate,
+					      __s64 output)
 {
 	__s64 limit = net->limit & 0xfffff;
 	__s64 x = headway_within(output, -limit, limit);
@@ -270,7 +283,8 @@ static inline __u32 headway_int8_generation(const struct headway_int8 *net)
 }
 
 /* A flow begins. */
-static inline void headway_rate_agent_open(struct headway_rate_agent *a, const struct headway_int8 *net, __u64 now_ns)
+static inline void headway_rate_agent_open(struct headway_rate_agent *a,
+					   const struct headway_int8 *net, __u64 now_ns)
 {
 	int i, j;
 
@@ -288,7 +302,8 @@ static inline void headway_rate_agent_open(struct headway_rate_agent *a, const s
  * what was before. What that one saw has other scales, intervals of other lengths, and its own
  * doing in it.
  */
-static inline void headway_rate_agent_take_over(struct headway_rate_agent *a, const struct headway_int8 *net,
+static inline void headway_rate_agent_take_over(struct headway_rate_agent *a,
+						const struct headway_int8 *net,
 						const struct headway_record *r)
 {
 	__u64 rate = a->rate;
@@ -303,8 +318,9 @@ static inline void headway_rate_agent_take_over(struct headway_rate_agent *a, co
 }
 
 /* Ends the interval under way, and acts on what it was. */
-static inline void headway_rate_agent_decide(struct headway_rate_agent *a, const struct headway_int8 *net,
-					     __u32 generation, __u64 now_ns)
+static inline void headway_rate_agent_decide(struct headway_rate_agent *a,
+					     const struct headway_int8 *net, __u32 generation,
+					     __u64 now_ns)
 {
 	__s64 output;
 
@@ -325,7 +341,8 @@ static inline void headway_rate_agent_decide(struct headway_rate_agent *a, const
  * too, intervals of few packets would be others than those of training, and rates would fall
  * without end (docs/int8.md).
  */
-static inline __u64 headway_rate_agent_record(struct headway_rate_agent *a, const struct headway_int8 *net,
+static inline __u64 headway_rate_agent_record(struct headway_rate_agent *a,
+					      const struct headway_int8 *net,
 					      const struct headway_record *r)
 {
 	__u32 generation = headway_int8_generation(net);

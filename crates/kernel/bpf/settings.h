@@ -9,15 +9,25 @@ struct headway_settings {
 	__u64 initial_rate;       /* headway_rate: bytes a second on the wire */
 	__u64 min_rate;
 	__u64 max_rate;
-	__u64 served_until_ns;    /* then no flow takes a slot any more: an agent that runs moves it on */
-	__u32 report_interval_us; /* the least time between two records of a flow, unless it asks; 0: one record for each acknowledgement */
-	__u32 grows;              /* headway_owl: does Cubic's window grow where the policy may act? */
-	__u32 is_shadow;          /* Cubic decides, and the agent is asked what it would have done */
-	__u32 is_awake;           /* the agent reads messages now, or very soon: no question needs to wake it */
-	__u32 flows_of_user;      /* the number of slots that one user's flows may have; root's may have all */
+	/* then no flow takes a slot any more: an agent that runs moves it on */
+	__u64 served_until_ns;
+	/*
+	 * the least time between two records of a flow, unless it asks; 0: one record for each
+	 * acknowledgement
+	 */
+	__u32 report_interval_us;
+	/* headway_owl: does Cubic's window grow where the policy may act? */
+	__u32 grows;
+	/* Cubic decides, and the agent is asked what it would have done */
+	__u32 is_shadow;
+	/* the agent reads messages now, or very soon: no question needs to wake it */
+	__u32 is_awake;
+	/* the number of slots that one user's flows may have; root's may have all */
+	__u32 flows_of_user;
 	__u32 serves_loopback;    /* flows from an address to itself are served too */
 	struct headway_limits limits;
-	struct headway_limits learner_limits; /* of flows whose policies learn in use: HEADWAY_LEARNER */
+	/* of flows whose policies learn in use: HEADWAY_LEARNER */
+	struct headway_limits learner_limits;
 };
 
 #endif

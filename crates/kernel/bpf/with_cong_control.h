@@ -13,8 +13,8 @@
  * The flow's state at a timeout (acks 0) or after an acknowledgement (1): to the guard, and to who
  * decides. `state` is what the kernel is in, or enters.
  */
-static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
-				 __u8 state);
+static __always_inline void tell(struct sock *sk, struct flow *f,
+				 const struct headway_settings *set, __u32 acks, __u8 state);
 
 /*
  * What ECN marks leave of a policy's window or rate: seven tenths, as after a loss of Cubic's (RFC
@@ -29,7 +29,8 @@ static __always_inline __u64 after_marks(__u64 before)
  * A round trip has brought marks, or a queue of this host was full: the kernel enters TCP_CA_CWR
  * for both.
  */
-static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set);
+static __always_inline void answer_marks(struct sock *sk, struct flow *f,
+					 const struct headway_settings *set);
 
 /* A policy's flow sends again after a pause, however short. */
 static __always_inline void resume(struct sock *sk, struct flow *f);
@@ -54,7 +55,7 @@ void cc_set_state(__u64 *ctx)
 	struct headway_settings *set = the_settings();
 	struct flow *f = flow_of(sk);
 
-	if (!f || f->is_cubics)
+	if (!f || f->in_fallback)
 		cubic_state(sk, state);
 	else
 		cubictcp_state(sk, state);
@@ -62,7 +63,8 @@ void cc_set_state(__u64 *ctx)
 	 * The kernel enters this state once a round trip. It tells the receiver that the sender has
 	 * slowed down.
 	 */
-	if (f && set && !f->is_cubics && state == TCP_CA_CWR && tcp_sk(sk)->ecn_flags & TCP_ECN_OK) {
+	if (f && set && !f->in_fallback && state == TCP_CA_CWR &&
+	    tcp_sk(sk)->ecn_flags & TCP_ECN_OK) {
 		f->marked_ns = tcp_sk(sk)->tcp_clock_cache;
 		answer_marks(sk, f, set);
 	}
@@ -74,7 +76,7 @@ static __always_inline void tx_start(struct sock *sk)
 {
 	struct flow *f = flow_of(sk);
 
-	if (!f || f->is_cubics) {
+	if (!f || f->in_fallback) {
 		cubic_restart(sk);
 		return;
 	}

@@ -386,7 +386,7 @@ impl Datapath {
         self.is_new = false;
     }
 
-    /// Whose the flow is: `judgement_of()`.
+    /// Whose the flow is: `verdict_of()`.
     fn judge(&mut self, record: &Record, settings: &SettingValues) {
         let is_left = self.is_left || settings.is_shadow != 0;
         let is_unjudged = is_left || (self.in_fallback && self.guard().is_fine());

@@ -35,8 +35,9 @@ static __u32 up_to(__u64 most)
 }
 
 static const __u64 usual[] = {
-	12500000000ull, 3, 2, 100000, 32, 100000, 2, 500000, 1000, 2, 2, 200000, 2, 1, 32, 2000, 2, 10000, 5, 10, 2, 10,
-	64, 2, 13107, 50, 5, 1024, 50000, 2, 10, 32768, 131072, 52428, 8192, 20, 10000, 0, 5, 600000, 2, 4, 0,
+	12500000000ull, 3, 2, 100000, 32, 100000, 2, 500000, 1000, 2, 2, 200000, 2, 1, 32, 2000, 2,
+	10000, 5, 10, 2, 10, 64, 2, 13107, 50, 5, 1024, 50000, 2, 10, 32768, 131072, 52428, 8192,
+	20, 10000, 0, 5, 600000, 2, 4, 0,
 };
 
 /* Every limit of the struct in its order: the first has 64 bits, the others 32. */
@@ -89,7 +90,8 @@ int main(void)
 		for (int i = 0; i < 300; i++) {
 			__u64 asked_ns = now_ns;
 
-			now_ns += up_to(below(10) ? 1000000 : 0xffffffff) * (below(20) ? 1ull : 1000ull);
+			now_ns += up_to(below(10) ? 1000000 : 0xffffffff) *
+				  (below(20) ? 1ull : 1000ull);
 			r.now_ns = now_ns;
 			r.delivered += below(packets);
 			r.lost += below(3) ? 0 : below(packets);
@@ -110,7 +112,7 @@ int main(void)
 				headway_guard_answer(&g, &l, asked_ns, asked_ns, now_ns);
 			headway_guard_cwnd(&g, &l, (__s64)draw() - (1ll << 40));
 			headway_guard_rate(&g, &l, draw());
-			trips += headway_guard_judge(&g, &l, &r) == HEADWAY_TRIPS;
+			trips += headway_guard_judge(&g, &l, &r) == HEADWAY_TRIP;
 			headway_guard_restart(&g, &l, &r);
 			headway_guard_spares(&g, &l, now_ns, r.srtt_us);
 		}

@@ -85,7 +85,7 @@ impl Quality {
             return;
         }
         let own = (self.limits).utility(own, record.srtt_us, path.least_us);
-        let cubics = self.guard.cubics_utility(&self.limits, path);
+        let cubics = self.guard.cubic_utility(&self.limits, path);
         if self.leads.len() == SECONDS {
             self.leads.pop_front();
         }

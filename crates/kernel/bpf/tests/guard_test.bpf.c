@@ -142,6 +142,7 @@ int test_spares(void *ctx)
 	FIND(limits);
 	FIND(record);
 
-	the_asked->result = headway_guard_spares(the_guard, the_limits, the_asked->now_ns, the_record->srtt_us);
+	the_asked->result =
+		headway_guard_spares(the_guard, the_limits, the_asked->now_ns, the_record->srtt_us);
 	return 0;
 }

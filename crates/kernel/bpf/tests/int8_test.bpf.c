@@ -9,7 +9,8 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-static long (*const bpf_loop)(__u32 times, void *callback, void *context, __u64 flags) = (void *)181;
+static long (*const bpf_loop)(__u32 times, void *callback, void *context,
+			      __u64 flags) = (void *)181;
 
 struct asked {
 	__u32 repeat;

@@ -6,7 +6,6 @@ docs/kernel-performance.md
 """
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -19,7 +18,21 @@ from typing import TYPE_CHECKING, Any
 
 import enclosure
 import performance
-from datapath import agent, backlog, built, cost, in_bpf, judge, many, measures, others, page, place, variants
+from datapath import (
+    agent,
+    backlog,
+    built,
+    cost,
+    in_bpf,
+    judge,
+    many,
+    measures,
+    others,
+    page,
+    place,
+    programs,
+    variants,
+)
 from datapath.progress import Progress
 from headway import UsageError
 
@@ -31,6 +44,7 @@ OUT = ROOT / "build" / "bench"
 KEPT = OUT / "kernel.json"
 PAGE = ROOT / "docs" / "kernel-performance.md"
 ABI = ROOT / "crates" / "kernel" / "bpf" / "abi.h"
+OBJECTS = ABI.parent / "objects"
 TOOLS = {"iperf3": "iperf3", "ip": "iproute2", "tc": "iproute2", "taskset": "util-linux", "cc": "build-essential"}
 SCHEMA = 4
 STAGES = ("cost", "hooks", "latency", "flows", "backlog", "answers", "int8")
@@ -134,7 +148,11 @@ def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
     figures.setdefault("made", {})
     for stage in progress.stages():
         figures[stage] = measured[stage]()
-        figures["made"][stage] = {"version": figures["machine"]["version"], "abi": abi(), "programs": programs()}
+        figures["made"][stage] = {
+            "version": figures["machine"]["version"],
+            "abi": abi(),
+            "programs": programs.digest(OBJECTS),
+        }
         figures["targets"] = judge.targets(figures)
         # What was measured stays, whatever becomes of the rest.
         KEPT.write_text(json.dumps(figures, indent=1) + "\n")
@@ -147,14 +165,6 @@ def abi() -> int:
     if not found:
         raise RuntimeError(f"{ABI.relative_to(ROOT)} does not define HEADWAY_VERSION")
     return int(found[1])
-
-
-def programs() -> str:
-    """The first digits of the SHA-256 of all programs of the kernel, which change within an ABI."""
-    digest = hashlib.sha256()
-    for program in sorted((ABI.parent / "objects").glob("*.bpf.o")):
-        digest.update(program.read_bytes())
-    return digest.hexdigest()[:12]
 
 
 def many_flows() -> Path:
@@ -213,7 +223,7 @@ def main() -> int:
     else:
         page.show(figures)
     if args.publish:
-        PAGE.write_text(page.markdown(figures, programs()))
+        PAGE.write_text(page.markdown(figures, programs.digest(OBJECTS)))
         print(f"bench: wrote {PAGE.relative_to(ROOT)}", file=sys.stderr)
     return 0
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Behind everything else: some modules there have names of tests' modules.
 sys.path.append(str(ROOT / "benches"))
 
-from datapath import judge, many, page  # noqa: E402
+from datapath import judge, many, page, programs  # noqa: E402
 
 SPEC = importlib.util.spec_from_file_location("bench_kernel", ROOT / "benches/kernel.py")
 kernel = importlib.util.module_from_spec(SPEC)
@@ -199,3 +199,16 @@ def test_memory_a_flow_is_the_difference_of_two_counts_of_flows(monkeypatch, tmp
     asked.clear()
     many.measure(NoProgress(), tmp_path, tmp_path, 2.0, 1000)
     assert {options for options, _ in asked} == {("--flows", "4096")}
+
+
+def test_the_digest_of_the_programs_changes_with_their_code_only(tmp_path):
+    program = "headway_owl.bpf.o"
+    image = (ROOT / "crates/kernel/bpf/objects" / program).read_bytes()
+
+    def digest(image):
+        (tmp_path / program).write_bytes(image)
+        return programs.digest(tmp_path)
+
+    code = max(programs.loaded(image), key=len)
+    assert digest(image) == digest(image.replace(b"cubic_undo_cwnd", b"cubic_undo_next"))
+    assert digest(image) != digest(image.replace(code, code[:-1] + b"?"))

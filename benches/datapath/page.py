@@ -30,8 +30,8 @@ The figures are of these commits, by stage:
 
 {stages}
 
-The digest of today's programs is {programs} (SHA-256 of `crates/kernel/bpf/objects/*.bpf.o`, when this page was
-written). Figures with another digest, or with none, are of older programs. The ABI of programs and agent today is
+The digest of today's programs is {programs} (SHA-256 of the code and data in `crates/kernel/bpf/objects/*.bpf.o`,
+when this page was written). Figures with another digest, or with none, are of older programs. The ABI of programs and agent today is
 `HEADWAY_VERSION` in `crates/kernel/bpf/abi.h`.
 """
 COST = """\

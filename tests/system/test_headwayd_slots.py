@@ -3,6 +3,7 @@
 They are those that send, while there are any.
 """
 
+import signal
 import socket
 import struct
 import time
@@ -72,6 +73,26 @@ def pairs(controller, count):
 def opened_and_full(agent):
     counters = agent.status()["counters"]
     return counters["flows_opened"], counters["slots_full"]
+
+
+def test_a_request_finds_room_whatever_reports_wait_for_the_agent():
+    """Half of the ring is kept for requests, and for flows that begin or end."""
+    options = ["--policy", "rax", "--ring", "16", "--loopback"]
+    with daemon.Daemon(*options) as agent, pairs("headway_window", 2) as (loud, quiet):
+        loud.send()
+        until(lambda: agent.status()["flows"], agent.status)
+        agent.signal(signal.SIGSTOP)
+        # 16 KiB hold 136 reports.
+        for _ in range(400):
+            loud.near.sendall(b"x")
+            loud.far.sendall(loud.far.recv(1))
+            loud.near.recv(1)
+        # Its first acknowledgement, and its only one.
+        quiet.send()
+        agent.signal(signal.SIGCONT)
+        sends = quiet.near.getsockname()[1]
+        until(lambda: [one for one in agent.status()["flows"] if one["local"].endswith(f":{sends}")], agent.status)
+        assert agent.status()["counters"]["ring_dropped"] > 100
 
 
 def test_who_only_waits_or_receives_has_no_slot():

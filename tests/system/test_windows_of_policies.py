@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from kernel.models import HOLD
-from packets.flow import MSS
-from packets.scripts import PLENTY
+from packets.flow import LOSS, MSS
+from packets.scripts import NO_PROBES, PLENTY
 from test_good_citizen import in_time, is_kept, of_the_policy, pacing_rate, seen, serving
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
@@ -64,6 +64,26 @@ def test_an_answer_is_found_where_acknowledgements_only_tell_of_a_loss(tmp_path)
 
         # Of a flow that its guard has not taken.
         in_time(agent, "headway_owl", play, is_kept, ecn=True, **UNTIMED)
+
+
+def test_a_paced_flow_keeps_the_window_of_one_packet_after_a_timeout(tmp_path):
+    """RFC 5681, 3.1: in an outage a timeout sends one packet, whatever the policy's rate is."""
+    with serving(tmp_path / "model", "headway_rate", HOLD) as agent:
+
+        def play(flow):
+            of_the_policy(agent, flow)
+            # What the rate still lets through comes first.
+            while not (came := flow.silence(60))[-1].again:
+                pass
+            after = flow.info()
+            flow.ack(came[-1:])
+            return came, after, flow.info()
+
+        came, after, later = in_time(agent, "headway_rate", play, sysctls=NO_PROBES, late_s=30.0)
+    assert len(came) == 1
+    assert (after.state, after.cwnd) == (LOSS, 1)
+    # The path is there: the rate bounds what is sent.
+    assert later.cwnd > 2
 
 
 def test_cubic_takes_a_paced_flow_with_what_is_in_flight(tmp_path):

@@ -63,7 +63,7 @@ pub struct Carried {
     pub has_lost: bool,
 }
 
-/// `enum headway_judgement`: who controls a flow.
+/// `enum headway_guard_verdict`: who controls a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The policy controls the flow.
@@ -160,8 +160,8 @@ impl Guard {
     }
 
     /// Has Cubic the flow so newly that losses are of what the policy sent?
-    pub fn spares(&self, limits: &Limits, now_ns: u64, srtt_us: u32) -> bool {
-        native::headway_native_guard_spares(self, limits, now_ns, srtt_us) != 0
+    pub fn ignores_loss(&self, limits: &Limits, now_ns: u64, srtt_us: u32) -> bool {
+        native::headway_native_guard_ignores_loss(self, limits, now_ns, srtt_us) != 0
     }
 
     /// Why it is Cubic's; [`Reason::Fine`] while it is the policy's.

@@ -91,10 +91,10 @@ __u64 headway_native_guard_rate(struct headway_guard *g, const struct headway_li
 	return headway_guard_rate(g, l, wanted);
 }
 
-__s32 headway_native_guard_spares(const struct headway_guard *g, const struct headway_limits *l,
+__s32 headway_native_guard_ignores_loss(const struct headway_guard *g, const struct headway_limits *l,
 				  __u64 now_ns, __u32 srtt_us)
 {
-	return headway_guard_spares(g, l, now_ns, srtt_us);
+	return headway_guard_ignores_loss(g, l, now_ns, srtt_us);
 }
 
 __u32 headway_native_guard_restart(const struct headway_guard *g, const struct headway_limits *l,

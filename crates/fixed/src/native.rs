@@ -36,7 +36,7 @@ unsafe extern "C" {
     ) -> i32;
     pub safe fn headway_native_guard_cwnd(guard: &mut Guard, limits: &Limits, wanted: i64) -> u32;
     pub safe fn headway_native_guard_rate(guard: &mut Guard, limits: &Limits, wanted: u64) -> u64;
-    pub safe fn headway_native_guard_spares(
+    pub safe fn headway_native_guard_ignores_loss(
         guard: &Guard,
         limits: &Limits,
         now_ns: u64,

@@ -177,8 +177,8 @@ fn compare(
             guard.restart(limits, &last).into()
         });
         let (now_ns, srtt_us) = (asked.now_ns, (last[6] >> 32) as u32);
-        both.run("test_spares", asked, |guard, limits| {
-            guard.spares(limits, now_ns, srtt_us).into()
+        both.run("test_ignores_loss", asked, |guard, limits| {
+            guard.ignores_loss(limits, now_ns, srtt_us).into()
         });
         // Flows of one reason are to trip for it.
         if reason == Reason::Fine && draw.below(50) == 0 {

@@ -70,7 +70,7 @@ enum headway_action_kind {
 #define HEADWAY_PARAMETERS 4 /* as many as one action may set */
 
 /* headway_action.flags */
-/* the flow's policy learns in use: the guard's limits for learners hold for it from now on */
+/* the flow's policy learns in use: the guard's limits for learners apply from now on */
 #define HEADWAY_LEARNER 1u
 
 /* Record.flags */
@@ -78,9 +78,9 @@ enum headway_action_kind {
 #define HEADWAY_CWND_LIMITED 2u /* tp->is_cwnd_limited */
 #define HEADWAY_RECOVERING 4u   /* icsk->icsk_ca_state >= TCP_CA_Recovery */
 #define HEADWAY_STEERABLE 8u    /* the base controller would apply an action now */
-/* Cubic has it: by the guard, HEADWAY_LEAVE or --shadow; answers are not carried out */
+/* the flow is in fallback: by the guard, HEADWAY_LEAVE or --shadow; no answer is carried out */
 #define HEADWAY_TRIPPED 16u
-/* an answer is waited for, if only one that does nothing: the guard counts its age */
+/* a request: the guard waits for an answer, even for one that changes nothing */
 #define HEADWAY_ASKS 32u
 /* tp->chrono_type == TCP_CHRONO_RWND_LIMITED: the receiver has room for no more */
 #define HEADWAY_RWND_LIMITED 64u
@@ -174,7 +174,7 @@ struct headway_action {
 	__u64 decided_ns;  /* now_ns of the record that it answers, or when a clock decided */
 	__u64 answered_ns; /* when the agent wrote this: as what follows by bpf_ktime_get_ns() */
 	__u64 expires_ns;
-	/* the first record from then on wants an answer, and wakes the agent if it sleeps */
+	/* the first record from then on is a request, which wakes the agent if it sleeps */
 	__u64 due_ns;
 	__s64 values[HEADWAY_PARAMETERS];
 	__u16 kind;       /* enum headway_action_kind */
@@ -186,16 +186,17 @@ struct headway_action {
 
 /* What the programs count, in an array map of one that the agent maps into its memory. */
 struct headway_counters {
-	__u64 flows;        /* that were given a slot so far */
+	__u64 flows;        /* flows that took a slot so far */
 	/*
-	 * times that a flow looked for one in vain: each second, and Cubic or BBR has it meanwhile
+	 * requests for a slot that failed; the flow asks again each second, and Cubic or BBR
+	 * controls it meanwhile
 	 */
 	__u64 slots_full;
-	__u64 user_full;    /* the same, as its user's flows had as many as one user's may */
-	__u64 ring_dropped; /* messages that found no room */
-	__u64 returns;      /* times that the guard gave a flow back */
-	__u64 wakes;        /* times that a question found the agent asleep, and woke it */
-	__u64 trips[8];     /* times that it took one, by enum headway_reason */
+	__u64 user_full;    /* the same, because its user's flows had their share already */
+	__u64 ring_dropped; /* messages for which the ring had no room, or only the half for requests */
+	__u64 returns;      /* times that the guard gave a flow back to its policy */
+	__u64 wakes;        /* times that a request woke the agent */
+	__u64 trips[8];     /* times that the guard took a flow, by enum headway_reason */
 };
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "flow.h"
 
-/* The agent's new action for the flow, if there is one that may be carried out. */
+/* Reads the agent's new action for the flow. Returns whether it may be carried out. */
 static __always_inline bool find_action(struct flow *f, const struct headway_settings *set,
 					struct headway_action *action)
 {
@@ -19,7 +19,7 @@ static __always_inline bool find_action(struct flow *f, const struct headway_set
 	sequence = __sync_fetch_and_add(&a->sequence, 0);
 	*action = *a;
 	if (sequence & 1 || __sync_fetch_and_add(&a->sequence, 0) != sequence)
-		return 0; /* half written: at the next acknowledgement */
+		return 0; /* half written: the next acknowledgement reads it */
 	f->sequence = sequence;
 	if (action->flow != f->number)
 		return 0;
@@ -40,9 +40,9 @@ static __always_inline bool find_action(struct flow *f, const struct headway_set
 }
 
 /*
- * What an action makes of the window, within the guard's bounds. A window that is not filled, since
- * there is no data or the receiver has no room, does not grow: it is not known whether the path
- * could carry more (RFC 7661). Lost packets that wait for room fill it too. Under the qdisc fq
+ * Applies an action to the window, within the guard's bounds. A window that is not full does not
+ * grow, because it has not been validated (RFC 7661): the application writes too little, or the
+ * receiver has no room. Lost packets that wait for room fill it too. Under the qdisc fq
  * is_cwnd_limited is not set for them, because TCP's own pacing timer, which sets it, does not run.
  */
 static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f,
@@ -53,7 +53,7 @@ static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f,
 	__s64 wanted = cwnd, value = action->values[0];
 
 	if (action->kind == HEADWAY_ADD_CWND) {
-		/* Whatever the agent writes, no sum wraps. */
+		/* The bounds keep the sum from wrapping, whatever the agent writes. */
 		wanted += value > 1 << 20 ? 1 << 20 : value < -(1 << 20) ? -(1 << 20) : value;
 	} else if (action->kind == HEADWAY_SCALE_CWND) {
 		__u64 factor = value < 0 ? 0 : value > 1 << 24 ? 1 << 24 : value;
@@ -61,8 +61,8 @@ static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f,
 		wanted = (cwnd * factor + (1 << 15)) >> 16;
 	} else if (action->kind == HEADWAY_SET_CWND) {
 		/*
-		 * What was decided before an ECN mark arrived does not raise the window that the
-		 * mark has left.
+		 * A decision from before an ECN mark does not raise the window that the mark has
+		 * reduced.
 		 */
 		if (value > cwnd && action->decided_ns < f->marked_ns)
 			return;

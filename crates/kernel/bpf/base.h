@@ -17,7 +17,7 @@
 #include "kernel.h"
 #include "flow.h"
 
-/* Ends the pacing that the program asked for. The application's (SO_MAX_PACING_RATE) goes on. */
+/* Ends the program's own pacing. SO_MAX_PACING_RATE, the application's, stays in force. */
 static __always_inline void stop_pacing(struct sock *sk)
 {
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
@@ -119,15 +119,14 @@ static __always_inline void cubic_state(struct sock *sk, __u8 state)
 		set_cwnd(tp, tp->snd_ssthresh);
 }
 
-/* For how long it has sent nothing, in jiffies. */
+/* The time since the flow last sent, in jiffies. */
 static __always_inline __u32 idle_of(struct tcp_sock *tp)
 {
 	return (__u32)bpf_jiffies64() - tp->lsndtime;
 }
 
 /*
- * Has it sent before, and nothing for an RTO since? The administrator may say that this does not
- * matter.
+ * Has the flow sent before, and nothing for an RTO since? The administrator may turn this off.
  */
 static __always_inline bool is_after_idle(struct sock *sk)
 {
@@ -178,7 +177,7 @@ static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 	struct flow *f = kept_of(sk);
 
 	if (f && set && f->in_fallback &&
-	    headway_guard_spares(&f->guard, limits_of(f, set), bpf_ktime_get_ns(),
+	    headway_guard_ignores_loss(&f->guard, limits_of(f, set), bpf_ktime_get_ns(),
 				 f->srtt_us >> 3) &&
 	    tp->snd_ssthresh < TCP_INFINITE_SSTHRESH)
 		return tp->snd_ssthresh;
@@ -186,8 +185,7 @@ static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 }
 
 /*
- * The window as it was before a reduction that was wrong. What the guard took from a policy stays
- * taken.
+ * Undoes a reduction that was wrong, but never up to a window that the guard took from a policy.
  */
 static __always_inline __u32 cubic_undo_cwnd(struct sock *sk)
 {
@@ -235,8 +233,9 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 }
 
 /*
- * After Cubic has taken a flow that a rate has paced: the window only bounded it, and may be twice
- * what is in flight. Unpaced, the difference would leave as one burst.
+ * Lowers the window to the packets in flight, after Cubic has taken a flow that was paced by a
+ * rate. Such a window is only a bound, and may be twice as large. Unpaced, the difference would
+ * leave as one burst.
  */
 static __always_inline void fill_window(struct sock *sk, struct flow *f, __u8 state)
 {

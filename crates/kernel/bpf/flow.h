@@ -20,13 +20,13 @@
 /* The third word of an address in ::ffff:0:0/96, as it is in memory. */
 #define V4_MAPPED __builtin_bswap32(0xffff)
 
-/* What each acknowledgement looks at stands first, in as few cache lines as there may be. */
+/* The fields that each acknowledgement reads stand first, in few cache lines. */
 struct flow {
-	/* HEADWAY_NO_SLOT before its first acknowledgement, and where all were taken */
+	/* HEADWAY_NO_SLOT before its first acknowledgement, and while all are taken */
 	__u32 slot;
-	__u32 number;        /* from its slot on */
-	__u32 user;          /* who has that slot: a socket may change hands later */
-	__u32 sequence;      /* of the last action that was found */
+	__u32 number;        /* set when it takes a slot */
+	__u32 user;          /* whose share the slot counts in; the socket may change hands later */
+	__u32 sequence;      /* of the last action that was read */
 	__u32 acks;          /* since the last record */
 	__s32 rtt_us;        /* the newest sample, until a record has it */
 	__u32 srtt_us;       /* times 8, as the kernel keeps it */
@@ -34,27 +34,27 @@ struct flow {
 	__u32 min_rtt_us;
 	bool in_fallback;    /* by the guard, for HEADWAY_LEAVE, or under --shadow */
 	bool is_left;        /* no policy decides: HEADWAY_LEAVE */
-	bool is_pending;     /* an acknowledgement that no record tells of yet */
-	bool is_asked;       /* and has not answered */
-	bool is_open;        /* the agent knows of it */
-	bool is_own;         /* its policy is evaluated by the program: that takes no slot */
-	bool is_new;         /* all that it ever sent it sent under the policy that has it */
-	bool is_learners;    /* its policy learns in use, by the newest answer */
+	bool is_pending;     /* an acknowledgement arrived that no record covers yet */
+	bool is_asked;       /* the agent was asked and has not answered yet */
+	bool is_open;        /* the agent was told of the flow */
+	bool is_own;         /* the program evaluates its policy itself, which takes no slot */
+	bool is_new;         /* the policy that has it sent all that it ever sent */
+	bool is_learners;    /* the newest answer says that its policy learns in use */
 	__u32 initial_cwnd;  /* the route's, in packets */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */
-	__u32 prr_delivered; /* where this program does what tcp_cwnd_reduction() would */
-	/* an undo gives Cubic no more of the policy's window, in packets; 0: it may have all */
+	__u32 prr_delivered; /* PRR's counter: tp's may not be written */
+	/* the largest window that an undo may give Cubic, in packets; 0: no bound */
 	__u32 undo_most;
-	/* when the agent is to be asked next; without a slot, when one is looked for next */
+	/* when to ask the agent next; without a slot, when to try for one next */
 	__u64 due_ns;
 	__u64 reported_ns;   /* the last record */
 	__u64 pacing_rate;   /* headway_rate: bytes a second on the wire */
 	__u64 asked_ns;      /* when it was asked last */
 	/* the acknowledgement with the newest ECN mark that its policy's window answered */
 	__u64 marked_ns;
-	/* headway_window: until then the policy's window is paced after an idle period */
+	/* headway_window: the policy's window is paced until then, after an idle period */
 	__u64 paced_ns;
-	__u64 btlbw;         /* headway_bbr: what BBR takes the path for, as a record has it */
+	__u64 btlbw;         /* headway_bbr: BBR's model of the path, as in a record */
 	__u32 rtprop_us;
 	__u16 pacing_gain;
 	__u16 cwnd_gain;
@@ -81,14 +81,14 @@ struct {
 	__type(value, struct headway_action);
 } actions SEC(".maps");
 
-/* The slots that no flow has; the agent puts them in, once it serves. */
+/* The free slots. The agent fills it once it serves. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, HEADWAY_FLOWS);
 	__type(value, __u32);
 } free_slots SEC(".maps");
 
-/* How many of them the flows of each user have. */
+/* The number of slots that each user's flows have. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, HEADWAY_USERS);
@@ -140,7 +140,7 @@ static __always_inline struct headway_counters *the_counters(void)
 		__sync_fetch_and_add(&the->what, 1); \
 } while (0)
 
-/* What the guard allows the flow's policy. */
+/* The guard's limits for the flow's policy. */
 static __always_inline const struct headway_limits *limits_of(const struct flow *f,
 							      const struct headway_settings *set)
 {
@@ -148,15 +148,15 @@ static __always_inline const struct headway_limits *limits_of(const struct flow 
 }
 
 /*
- * What the program keeps of a socket, whether anybody serves it or not. It is missing only where
- * memory was short.
+ * The program's state of a socket, served or not. It is missing only if the host had no memory for
+ * it.
  */
 static __always_inline struct flow *kept_of(struct sock *sk)
 {
 	return bpf_sk_storage_get(&flows, sk, 0, 0);
 }
 
-/* The flow of a socket that has a policy: it has a slot, or needs none. */
+/* The flow of a socket whose policy decides: it has a slot, or needs none. */
 static __always_inline struct flow *flow_of(struct sock *sk)
 {
 	struct flow *f = kept_of(sk);
@@ -180,7 +180,7 @@ static __always_inline __u32 ip_header(struct sock *sk)
 
 /*
  * Does a flow end where it begins? Every address of a host's, and so ::1, is reached from that
- * address itself, unless the program binds another of them: such a flow is as any other.
+ * address itself, unless the program binds another of them. Such a flow is treated as any other.
  */
 static __always_inline bool is_loopback(struct sock *sk)
 {
@@ -211,7 +211,7 @@ static __always_inline void write_header(struct headway_header *header, const st
 	header->size = size;
 }
 
-/* To the agent, which it may wake: has it room? */
+/* Sends a message to the agent, which may wake it. Returns whether the ring had room. */
 static __always_inline bool send_with(void *message, __u16 size, __u64 flags)
 {
 	bool is_sent = !bpf_ringbuf_output(&messages, message, size, flags);
@@ -226,6 +226,13 @@ static __always_inline bool send_with(void *message, __u16 size, __u64 flags)
 static __always_inline bool send(void *message, __u16 size)
 {
 	return send_with(message, size, BPF_RB_NO_WAKEUP);
+}
+
+/* Is at most half of the ring free? Only requests, and flows that begin or end, may take that. */
+static __always_inline bool is_half_full(void)
+{
+	return bpf_ringbuf_query(&messages, BPF_RB_AVAIL_DATA) >
+	       bpf_ringbuf_query(&messages, BPF_RB_RING_SIZE) / 2;
 }
 
 static __always_inline void map_address(__u8 *to, __u32 address)
@@ -284,7 +291,7 @@ static __always_inline struct flow *open_flow(struct sock *sk)
 	f->initial_cwnd = tp->data_segs_out || (tp->snd_cwnd == 1 && tp->total_retrans)
 				  ? TCP_INIT_CWND
 				  : tp->snd_cwnd;
-	/* One that has sent knows its path. */
+	/* A socket that has sent knows its path. */
 	if (tp->data_segs_out && tp->srtt_us) {
 		f->srtt_us = tp->srtt_us;
 		f->mdev_us = tp->mdev_us;
@@ -302,9 +309,9 @@ static __always_inline void open_guard(struct sock *sk, struct flow *f, __u64 no
 }
 
 /*
- * How many slots a user's flows have; nothing for root, who may do anything anyway. 2^32 divided by
- * the golden ratio spreads numbers that are close, and those that differ by a multiple of 65,536:
- * /etc/subuid has such blocks.
+ * The number of slots that a user's flows have. Root has no share, because root may take all.
+ * Multiplying by 2^32 over the golden ratio spreads numbers that are close, and numbers that differ
+ * by a multiple of 65,536, as blocks of /etc/subuid do.
  */
 static __always_inline __u32 *slots_of(__u32 user)
 {
@@ -313,7 +320,7 @@ static __always_inline __u32 *slots_of(__u32 user)
 	return user ? bpf_map_lookup_elem(&slots_of_users, &index) : 0;
 }
 
-/* The flow takes a slot, if there is one, and its user may have one more. */
+/* Takes a slot for the flow if one is free and its user may have one more. */
 static __always_inline bool take_slot(struct flow *f, __u32 user)
 {
 	const struct headway_settings *set = the_settings();
@@ -341,8 +348,8 @@ static __always_inline void free_slot(struct flow *f)
 
 	f->slot = HEADWAY_NO_SLOT;
 	/*
-	 * Since Linux 6.15 locks are resilient. Its lock may be refused once, and the slot would be
-	 * gone for good.
+	 * Since Linux 6.15 the queue's lock is resilient: it may be refused. A slot that is not put
+	 * back would be lost for good.
 	 */
 	for (int i = 0; i < FREE_SLOT_TRIES && bpf_map_push_elem(&free_slots, &slot, 0); i++)
 		;
@@ -350,16 +357,16 @@ static __always_inline void free_slot(struct flow *f)
 		__sync_fetch_and_add(taken, -1);
 }
 
-/* An acknowledgement of a flow without a slot: it takes one, if it may. */
+/* Takes a slot, if it may, at an acknowledgement of a flow without one. */
 static __attribute__((noinline)) int enter(struct sock *sk, struct flow *f)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 now_ns = tp->tcp_clock_cache;
 
-	/* A FIN is acknowledged too. */
+	/* The acknowledgement of a FIN alone needs no policy. */
 	if (!tp->data_segs_out)
 		return 0;
-	/* Unless it was judged without one. */
+	/* A policy of the program's own was judged without a slot. */
 	if (!headway_guard_has_begun(&f->guard))
 		open_guard(sk, f, now_ns);
 	if (!take_slot(f, sk->sk_uid.val)) {
@@ -389,8 +396,8 @@ static __always_inline bool is_served(struct sock *sk, struct flow *f,
 	if (f->slot < HEADWAY_FLOWS)
 		return 1;
 	/*
-	 * Without an agent a slot is of no use: no question would be answered, and the guard would
-	 * have to notice. During a reduction the window is not one to begin with.
+	 * Without an agent a slot is of no use: no request would be answered until the guard
+	 * trips. During a reduction the window is PRR's, which no policy should start from.
 	 */
 	if (!is_apart && now_ns >= f->due_ns && now_ns < VOLATILE(set->served_until_ns) &&
 	    ca_state(sk) < TCP_CA_CWR && enter(sk, f))
@@ -400,7 +407,7 @@ static __always_inline bool is_served(struct sock *sk, struct flow *f,
 	return is_own;
 }
 
-/* What abi.h calls a record; in set_state `state` is the one that the kernel enters. */
+/* Fills in a record (abi.h). In set_state `state` is the one that the kernel enters. */
 static __always_inline void write_record(struct sock *sk, struct flow *f, struct headway_record *r,
 					 __u64 now_ns, __u32 acks, __u32 flags, __u8 state)
 {
@@ -441,7 +448,7 @@ static __always_inline void write_record(struct sock *sk, struct flow *f, struct
 		r->flags |= HEADWAY_RECOVERING;
 }
 
-/* RFC 6298 in whole numbers, as tcp_rtt_estimator() has them, but with gain 1/4 both ways. */
+/* RFC 6298 in whole numbers, as tcp_rtt_estimator(), but with gain 1/4 in both directions. */
 static __always_inline void sample_rtt(struct flow *f, __s32 rtt_us)
 {
 	__s32 error;
@@ -475,19 +482,20 @@ static __always_inline void say_verdict(const struct flow *f, __u64 now_ns, __u3
 }
 
 /*
- * A question, which the agent is to read soon. To wake it takes tens of microseconds where its
- * processor sleeps: much more than all the rest of an acknowledgement. So it says whether it is
- * awake. Before it sleeps it says that it is not, and reads once more. Here that is read again once
- * the question was sent, and sending is a full barrier: one of both sees the other. Then a record
- * that is discarded wakes it.
+ * Sends a request, and wakes the agent if it sleeps. Waking it takes tens of microseconds if its
+ * processor sleeps too: far longer than the rest of an acknowledgement. So the agent says in
+ * is_awake whether it reads anyway. Before it sleeps it clears is_awake and reads once more. The
+ * program reads is_awake again after it has sent the request, and sending is a full barrier. So
+ * either the agent reads the request, or the program sees that it sleeps, and wakes it with a
+ * record that is discarded.
  */
-static __always_inline bool ask(const struct headway_settings *set, void *question, __u16 size)
+static __always_inline bool ask(const struct headway_settings *set, void *request, __u16 size)
 {
 	void *discarded;
 
 	if (!VOLATILE(set->is_awake))
-		return send_with(question, size, BPF_RB_FORCE_WAKEUP);
-	if (!send(question, size))
+		return send_with(request, size, BPF_RB_FORCE_WAKEUP);
+	if (!send(request, size))
 		return 0;
 	if (VOLATILE(set->is_awake))
 		return 1;
@@ -499,7 +507,7 @@ static __always_inline bool ask(const struct headway_settings *set, void *questi
 	return 1;
 }
 
-/* What the guard has decided. */
+/* Carries out the guard's verdict, counts it and tells the agent. */
 static __always_inline void carry_out(struct flow *f, int verdict, __u64 now_ns)
 {
 	struct headway_counters *count = the_counters();
@@ -514,8 +522,8 @@ static __always_inline void carry_out(struct flow *f, int verdict, __u64 now_ns)
 }
 
 /*
- * Cubic has the flow although no guard took it, or does not any more. That is no trip, and the
- * agent knows.
+ * Gives a flow to Cubic without a trip, because its policy left it or is only a shadow, or gives it
+ * back. The agent knows already.
  */
 static __always_inline int leave(struct sock *sk, struct flow *f, bool is_left, __u64 now_ns)
 {
@@ -529,12 +537,12 @@ static __always_inline int leave(struct sock *sk, struct flow *f, bool is_left, 
 	return HEADWAY_RESUME;
 }
 
-/* Whose the flow is. */
+/* Who controls the flow from now on. */
 static __always_inline int verdict_of(struct sock *sk, struct flow *f,
 				      const struct headway_settings *set,
 				      const struct headway_record *r)
 {
-	/* A shadow may follow an agent whose policy had the flow. */
+	/* An agent in shadow may adopt flows that an earlier agent's policy had. */
 	bool is_left = f->is_left || set->is_shadow;
 	int verdict;
 
@@ -546,8 +554,8 @@ static __always_inline int verdict_of(struct sock *sk, struct flow *f,
 }
 
 /*
- * The losses are repaired that were under way as the guard took the flow: the kernel may have
- * undone the reduction.
+ * The losses that were under way when the guard took the flow are repaired. The kernel may have
+ * undone the reduction, and with it ssthresh.
  */
 static __always_inline void end_undo(struct sock *sk, struct flow *f)
 {
@@ -559,9 +567,9 @@ static __always_inline void end_undo(struct sock *sk, struct flow *f)
 }
 
 /*
- * The flow's state after an acknowledgement (acks 1) or a timeout (0), which goes into `told`: the
- * guard judges it, and the agent is told. `is_steerable` where an action would be carried out.
- * Returns enum headway_judgement.
+ * Writes the flow's record after an acknowledgement (acks 1) or a timeout (0) into `told`, lets the
+ * guard judge it, and sends it to the agent. `is_steerable`: an action would be carried out now.
+ * Returns enum headway_guard_verdict.
  */
 static __always_inline int report(struct sock *sk, struct flow *f,
 				  const struct headway_settings *set, struct headway_report *told,
@@ -579,7 +587,7 @@ static __always_inline int report(struct sock *sk, struct flow *f,
 	write_record(sk, f, r, now_ns, acks, is_steerable ? HEADWAY_STEERABLE : 0, state);
 	if (is_steerable && now_ns >= f->due_ns &&
 	    (!f->is_asked || now_ns - f->asked_ns > HEADWAY_ASK_AGAIN_NS)) {
-		/* Whether there is room for the message or not: no answer is no answer. */
+		/* The guard waits for the answer even if the ring has no room for the request. */
 		f->is_asked = asks = 1;
 		f->asked_ns = now_ns;
 		headway_guard_ask(&f->guard, now_ns);
@@ -587,14 +595,19 @@ static __always_inline int report(struct sock *sk, struct flow *f,
 	verdict = verdict_of(sk, f, set, r);
 	if (f->in_fallback)
 		r->flags |= HEADWAY_TRIPPED;
-	/* Between reports acknowledgements add up, unless there is news that cannot wait. */
+	/* Without a request, acknowledgements add up until the next report is due. */
 	if (f->slot >= HEADWAY_FLOWS)
 		return verdict;
 	if (acks && !asks && now_ns - f->reported_ns < (__u64)set->report_interval_us * 1000)
 		return verdict;
+	/* A flow's next report counts the acknowledgements of one that is held back. */
+	if (acks && !asks && is_half_full()) {
+		COUNT(ring_dropped);
+		return verdict;
+	}
 	if (asks)
 		r->flags |= HEADWAY_ASKS;
-	/* A timeout stands for no acknowledgement. The next report counts those before it. */
+	/* A timeout's record counts no acknowledgement. The next report counts those before it. */
 	r->acks = acks ? f->acks : 0;
 	f->acks -= r->acks;
 	f->reported_ns = now_ns;
@@ -603,12 +616,12 @@ static __always_inline int report(struct sock *sk, struct flow *f,
 		say_open(sk, f, now_ns);
 	write_header(&told->header, f, HEADWAY_REPORT, sizeof(*told));
 	if (!(asks ? ask(set, told, sizeof(*told)) : send(told, sizeof(*told))))
-		/* the next acknowledgement asks again; the guard counts from this one */
+		/* The next acknowledgement asks again. The guard counts from this one. */
 		f->is_asked = 0;
 	return verdict;
 }
 
-/* The socket is closed, or takes another controller. */
+/* The socket closes, or takes another controller. */
 static __always_inline void close_flow(struct sock *sk)
 {
 	struct flow *f = kept_of(sk);
@@ -618,7 +631,7 @@ static __always_inline void close_flow(struct sock *sk)
 		return;
 	write_header(&last.header, f, HEADWAY_CLOSE, sizeof(last));
 	write_record(sk, f, &last.record, bpf_ktime_get_ns(), f->acks, 0, ca_state(sk));
-	/* Before another flow has the slot, and says so. */
+	/* CLOSE has to be sent before another flow takes the slot and sends OPEN. */
 	send(&last, sizeof(last));
 	free_slot(f);
 }

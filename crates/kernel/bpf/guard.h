@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The guard of a flow that a policy steers: docs/guard.md. It watches how old answers are
- * (guard_age.h), what they want, and what becomes of the flow (guard_path.h) beside a Cubic that
- * saw the same (cubic.h). Where that is bad (guard_detectors.h) the flow falls back to Cubic for a
- * probation. Every number that decides is in limits.h.
+ * The guard of a flow that a policy steers: docs/guard.md. It checks the age of answers
+ * (guard_age.h), the windows and rates that they ask for, and how the flow does (guard_path.h)
+ * compared with a shadow Cubic that is fed the same acknowledgements (cubic.h). After a violation
+ * (guard_detectors.h) the flow falls back to Cubic for a probation. Every threshold is in limits.h.
  *
  * Helper-free and in whole numbers: BPF programs include it, so that it works when the agent does
  * not, and crates/fixed compiles it natively for simulated flows.
@@ -20,14 +20,11 @@ struct headway_guard {
 	struct headway_age age;
 	struct headway_bad bad;
 	__u64 until_ns; /* the end of a probation */
-	/* since when it is the policy's, or Cubic's; or when the last trip was forgotten */
+	/* when the flow last changed hands, or when the last trip was forgotten */
 	__u64 since_ns;
 	__u32 trips;    /* so far */
-	__u16 reason;   /* enum headway_reason: whose doing it is that it is Cubic's */
-	/*
-	 * trips that are not forgotten, undoubled + doublings at most: how long the next probation
-	 * is
-	 */
+	__u16 reason;   /* enum headway_reason: why the flow is in fallback */
+	/* trips that are not forgotten, at most undoubled + doublings; sets the next probation */
 	__u16 level;
 };
 
@@ -35,8 +32,8 @@ struct headway_guard {
 #define HEADWAY_NO_SSTHRESH 0x7fffffffu
 
 /*
- * A flow begins, or has sent before. The shadow Cubic begins where the flow is. ssthresh is 0 where
- * none is set.
+ * Begins to judge a flow, which may have sent before. The shadow Cubic starts from the flow's
+ * window. ssthresh is 0 if none is set.
  */
 static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns, __u32 cwnd,
 				      __u32 ssthresh)
@@ -49,22 +46,21 @@ static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns, __u
 	headway_cubic_open(&g->path.cubic, cwnd, ssthresh);
 }
 
-/* Has it judged the flow since it was opened? */
+/* Has the guard judged the flow since headway_guard_open()? */
 static inline int headway_guard_has_begun(const struct headway_guard *g)
 {
 	return g->path.epoch_ns != 0;
 }
 
-/* What was counted against the policy is forgotten: it has been judged, or another has the flow. */
+/* Clears the counts of bad epochs and answers, after a verdict or for another policy. */
 static inline void headway_guard_acquit(struct headway_guard *g)
 {
 	g->bad.lossy = g->bad.slow = g->bad.poor = g->bad.hungry = g->bad.wild = 0;
 }
 
 /*
- * The policy that had the flow is gone. What it was asked, and what was counted against it, is not
- * the next one's: until that begins, nothing is. That the flow is Cubic's, until when, and how
- * often it was, stays.
+ * The flow's policy is gone. The next one does not inherit its requests or its bad epochs. The
+ * guard keeps the fallback, the end of its probation and the number of trips.
  */
 static inline void headway_guard_forget(struct headway_guard *g)
 {
@@ -77,26 +73,26 @@ static inline void headway_guard_forget(struct headway_guard *g)
 	g->path.is_app_limited = g->path.is_beyond = 0;
 }
 
-/* A record went out that wants an answer, or found no room. */
+/* A record asked for an answer, whether the ring had room for it or not. */
 static inline void headway_guard_ask(struct headway_guard *g, __u64 now_ns)
 {
 	headway_age_ask(&g->age, now_ns);
 }
 
-/* May an answer be carried out that was given at answered_ns to what was seen at decided_ns? */
+/* May the answer of answered_ns, to the record of decided_ns, be carried out? */
 static inline int headway_guard_answer(struct headway_guard *g, const struct headway_limits *l,
 				       __u64 decided_ns, __u64 answered_ns, __u64 now_ns)
 {
 	return headway_age_answer(&g->age, l, decided_ns, answered_ns, now_ns) && !g->reason;
 }
 
-/* The window that a policy may have, in packets. */
+/* Clamps the window that a policy asks for, in packets. */
 static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct headway_limits *l,
 				       __s64 wanted)
 {
 	__s64 least = l->min_cwnd, most = l->max_cwnd;
 
-	/* Many steps are meant to end at the least window: only what is far beyond is wild. */
+	/* Steps down may pass the minimum on purpose, so only windows above the maximum count. */
 	headway_bad_count_wild(&g->bad, wanted > most);
 	if (wanted < least)
 		return l->min_cwnd;
@@ -104,8 +100,8 @@ static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct hea
 }
 
 /*
- * The rate that a policy may have, in bytes a second: rate_gain times the recent delivery rate,
- * which is the largest of the recent epochs' rates and the newest rate sample.
+ * Clamps the rate that a policy asks for, in bytes a second, to rate_gain times the recent delivery
+ * rate. That is the largest of the recent epochs' rates and the newest rate sample.
  */
 static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l,
 				       __u64 wanted)
@@ -127,10 +123,10 @@ static inline __u64 headway_guard_rate(struct headway_guard *g, const struct hea
 }
 
 /*
- * Where Cubic takes over: the ssthresh in packets. After a policy that sent too much that is near
- * what the path carries. After one that sent too little that is not known: it is where the shadow
- * Cubic is, if not more. Who leaves a flow (HEADWAY_LEAVE) does not say which: its window does,
- * beside the shadow Cubic's. It stays if that Cubic is past slow start.
+ * Returns the ssthresh from which Cubic takes over, in packets. After a policy that sent too much
+ * it is near what the path carries. After a policy that sent too little that is unknown, so
+ * ssthresh is at least the shadow Cubic's window. A policy that leaves a flow (HEADWAY_LEAVE) sent
+ * too much if its window is far above the shadow Cubic's.
  */
 static inline __u32 headway_guard_restart(const struct headway_guard *g,
 					  const struct headway_limits *l,
@@ -162,10 +158,10 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g,
 }
 
 /*
- * Cubic has the flow so newly that what is lost now the policy sent. Its window began low enough,
- * and is not lowered for that again.
+ * Losses shortly after a trip are of packets that the policy sent. Cubic's window started low
+ * enough, and is not reduced for them again.
  */
-static inline int headway_guard_spares(const struct headway_guard *g,
+static inline int headway_guard_ignores_loss(const struct headway_guard *g,
 				       const struct headway_limits *l, __u64 now_ns, __u32 srtt_us)
 {
 	return g->reason && headway_since(now_ns, g->since_ns) < 1000ull * l->spared_rtts * srtt_us;
@@ -189,7 +185,7 @@ static inline int headway_guard_trip(struct headway_guard *g, const struct headw
 	return HEADWAY_TRIP;
 }
 
-/* The probation is over, and the policy answers. */
+/* Gives the flow back: the probation is over, and the policy answers. */
 static inline int headway_guard_return(struct headway_guard *g, __u64 now_ns)
 {
 	g->reason = HEADWAY_FINE;
@@ -202,8 +198,8 @@ static inline int headway_guard_return(struct headway_guard *g, __u64 now_ns)
 }
 
 /*
- * What is wrong with the policy that has the flow. `reason` is what the epoch says that has just
- * ended.
+ * Returns why the flow has to leave its policy, if it has to. `reason` is the finding of the epoch
+ * that has just ended.
  */
 static inline __u32 headway_guard_detect(struct headway_guard *g, const struct headway_limits *l,
 					 const struct headway_record *r, __u32 reason)
@@ -213,7 +209,7 @@ static inline __u32 headway_guard_detect(struct headway_guard *g, const struct h
 	return g->bad.wild >= l->wild_answers ? HEADWAY_TOO_WILD : reason;
 }
 
-/* Whose the flow is from now on. */
+/* Decides who controls the flow from now on. */
 static inline int headway_guard_decide(struct headway_guard *g, const struct headway_limits *l,
 				       const struct headway_record *r, __u32 reason)
 {
@@ -232,8 +228,8 @@ static inline int headway_guard_decide(struct headway_guard *g, const struct hea
 }
 
 /*
- * The flow's state at an acknowledgement or a timeout, after the base controller. Returns enum
- * headway_judgement.
+ * Judges the flow by its record at an acknowledgement or a timeout, after the base controller ran.
+ * Returns enum headway_guard_verdict.
  */
 static inline int headway_guard_judge(struct headway_guard *g, const struct headway_limits *l,
 				      const struct headway_record *r)

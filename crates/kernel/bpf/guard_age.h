@@ -10,12 +10,12 @@
 #include "limits.h"
 
 struct headway_age {
-	__u64 asked_ns;    /* when the oldest question was asked that has no answer; 0 for none */
-	__u64 fresh_ns;    /* when an answer was found last that was not late */
+	__u64 asked_ns;    /* when the oldest request without an answer was sent; 0: none */
+	__u64 fresh_ns;    /* when the program last read an answer that was in time */
 	/* how long an answer may take, as of the last record; 0 before the first */
 	__u32 patience_us;
-	__u16 late;        /* answers in a row that took longer */
-	/* acknowledgements in a row that found the oldest question waiting for longer */
+	__u16 late;        /* answers in a row that took longer than that */
+	/* acknowledgements in a row at which the oldest request had waited longer than that */
 	__u16 overdue;
 };
 
@@ -29,7 +29,7 @@ static inline __u32 headway_age_patience(const struct headway_limits *l, __u32 s
 	return patience < l->answer_most_us ? patience : l->answer_most_us;
 }
 
-/* A record went out that wants an answer, or found no room. */
+/* A record asked for an answer, whether the ring had room for it or not. */
 static inline void headway_age_ask(struct headway_age *a, __u64 now_ns)
 {
 	if (!a->asked_ns)
@@ -37,9 +37,9 @@ static inline void headway_age_ask(struct headway_age *a, __u64 now_ns)
 }
 
 /*
- * An answer was found, given at answered_ns to what was seen at decided_ns: is it in time? Who
- * gives it is late by the time that took; that it then waits for an acknowledgement is the path's
- * doing, or the application's.
+ * An answer of answered_ns to the record of decided_ns was read: was it in time? Only the time
+ * until the agent wrote it counts. The wait for the next acknowledgement after that is not the
+ * agent's.
  */
 static inline int headway_age_answer(struct headway_age *a, const struct headway_limits *l,
 				     __u64 decided_ns, __u64 answered_ns, __u64 now_ns)
@@ -48,7 +48,7 @@ static inline int headway_age_answer(struct headway_age *a, const struct headway
 
 	if (decided_ns > answered_ns || answered_ns > now_ns)
 		return 0;
-	/* It answers all that was asked before it was written. */
+	/* It answers all requests that were sent before it was written. */
 	if (answered_ns >= a->asked_ns) {
 		a->asked_ns = 0;
 		a->overdue = 0;
@@ -58,7 +58,7 @@ static inline int headway_age_answer(struct headway_age *a, const struct headway
 		return 0;
 	}
 	a->late = 0;
-	/* Who was prompt minutes ago may have died since. */
+	/* An agent that was prompt minutes ago may have died since. */
 	if (headway_since(now_ns, decided_ns) > l->answer_keeps_ms * HEADWAY_MS)
 		return 0;
 	a->fresh_ns = now_ns;
@@ -66,15 +66,15 @@ static inline int headway_age_answer(struct headway_age *a, const struct headway
 }
 
 /*
- * At an acknowledgement or a timeout while the policy has the flow. `stale`: no answer comes, or
- * each is late.
+ * `stale`: no answer comes, or each is late. Called at an acknowledgement or a timeout while the
+ * policy has the flow.
  */
 static inline int headway_age_is_stale(struct headway_age *a, const struct headway_limits *l,
 				       const struct headway_record *r)
 {
 	/*
-	 * Answers are looked for at acknowledgements. One may have waited for the first after an
-	 * outage.
+	 * Answers are read at acknowledgements, so after an outage one may wait for the first of
+	 * them. A single overdue acknowledgement proves nothing.
 	 */
 	if (!a->asked_ns || headway_since(r->now_ns, a->asked_ns) <= (__u64)a->patience_us * 1000)
 		a->overdue = 0;
@@ -83,7 +83,7 @@ static inline int headway_age_is_stale(struct headway_age *a, const struct headw
 	return a->overdue >= l->stale_answers || a->late >= l->stale_answers;
 }
 
-/* Only a policy that answers may have another chance. */
+/* Does the policy still answer? Only then may it have the flow again. */
 static inline int headway_age_answers(const struct headway_age *a, const struct headway_limits *l,
 				      __u64 now_ns)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What says against a policy. The guard's third part (guard.h): each detector is a row of the table
- * in docs/guard.md, which stands above it. An epoch is bad where a detector says so; enough bad
- * epochs in a row take the flow.
+ * The detectors of bad policies. The guard's third part (guard.h). The comment above each detector
+ * is its row of the table in docs/guard.md. Enough bad epochs in a row trip the guard.
  */
 #ifndef HEADWAY_GUARD_DETECTORS_H
 #define HEADWAY_GUARD_DETECTORS_H
 
 #include "guard_path.h"
 
-/* How many epochs, or answers, were bad in a row. */
+/* The number of bad epochs, or answers, in a row. */
 struct headway_bad {
 	__u16 lossy;
 	__u16 slow;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the path has shown, in epochs, and the shadow Cubic, which sees what the flow sees. The
- * guard's second part (guard.h): it judges nothing.
+ * Statistics of the path over epochs, and the shadow Cubic, which is fed the flow's
+ * acknowledgements. The guard's second part (guard.h). It judges nothing.
  */
 #ifndef HEADWAY_GUARD_PATH_H
 #define HEADWAY_GUARD_PATH_H
@@ -20,11 +20,9 @@ struct headway_path {
 	__u64 epoch_ns;         /* when the epoch under way began; 0 before the first */
 	__u64 peak_ns;          /* when the half of the peaks' window under way began */
 	__u64 peak;             /* the largest rate of an epoch in this half */
-	__u64 last_peak;        /* the same of the half before */
+	__u64 last_peak;        /* the largest rate of an epoch in the half before */
 	__u64 mean;             /* the mean rate of epochs */
-	/*
-	 * the mean rate of epochs that had a queue throughout: what the path carries; 0 if unknown
-	 */
+	/* the mean rate of epochs with a queue throughout, which the path carries; 0: unknown */
 	__u64 capacity;
 	__u32 rate_delivered;   /* the newest rate sample: packets, ... */
 	__u32 rate_interval_us; /* in this time; 0 before the first sample */
@@ -40,7 +38,8 @@ struct headway_path {
 	__u32 mss;
 	__u16 most_in_flight;   /* in this epoch, 65535 at most */
 	__u8 is_recovering;     /* as of the last record */
-	__u8 is_app_limited;    /* in this epoch, by who writes or who reads */
+	/* in this epoch the application wrote too little, or the receiver had no room */
+	__u8 is_app_limited;
 	/* in this epoch more was in flight than the shadow Cubic's window allows */
 	__u8 is_beyond;
 	__u8 unused[3];
@@ -51,8 +50,8 @@ struct headway_epoch {
 	__u64 rate;
 	__u64 packets; /* delivered and lost */
 	__u64 lost;
-	int is_full;   /* a queue stood all along: what was delivered is what the path carries */
-	int is_thin;   /* so few packets were in flight that no queue is the flow's */
+	int is_full;   /* a queue stood throughout, so the path carries this rate */
+	int is_thin;   /* too few packets were in flight for a queue of the flow's own */
 };
 
 static inline __u64 headway_path_peak(const struct headway_path *p)
@@ -71,7 +70,7 @@ static inline int headway_has_queue(const struct headway_limits *l, __u64 rtt_us
 	return rtt_us > least_us + (least_us * l->queue_share >> 8) + l->queue_us;
 }
 
-/* What the shadow Cubic's window brings without a queue; 0 if unknown. */
+/* The rate of the shadow Cubic's window without a queue; 0 if unknown. */
 static inline __u64 headway_path_cubic_rate(const struct headway_path *p,
 					    const struct headway_record *r)
 {
@@ -134,7 +133,7 @@ static inline void headway_path_keep_peak(struct headway_path *p, const struct h
 		p->peak = rate;
 }
 
-/* The shadow Cubic would have met its end at some more than what the path was seen to hold. */
+/* Bounds the shadow Cubic's window: a real one would lose packets a little above the BDP. */
 static inline void headway_path_bound_cubic(struct headway_path *p, const struct headway_limits *l)
 {
 	__u64 peak = headway_at_most(headway_path_peak(p), 1ull << 34);
@@ -175,8 +174,8 @@ static inline void headway_path_end_epoch(struct headway_path *p, const struct h
 }
 
 /*
- * How long an epoch is. Two smoothed RTTs would be too long. The longer the queue were, the longer
- * it would be allowed.
+ * The length of an epoch. Two smoothed RTTs would be too long: a longer queue would get a longer
+ * time until it is judged.
  */
 static inline __u64 headway_path_epoch_ns(const struct headway_limits *l,
 					  const struct headway_record *r)
@@ -190,7 +189,7 @@ static inline __u64 headway_path_epoch_ns(const struct headway_limits *l,
 	return epoch_ns < of_smoothed_ns ? of_smoothed_ns : epoch_ns;
 }
 
-/* An acknowledgement or a timeout. Has an epoch ended with it? */
+/* Takes in a record of an acknowledgement or a timeout. Returns whether it ended an epoch. */
 static inline int headway_path_observe(struct headway_path *p, const struct headway_limits *l,
 				       const struct headway_record *r, struct headway_epoch *epoch)
 {
@@ -214,8 +213,8 @@ static inline int headway_path_observe(struct headway_path *p, const struct head
 	if (r->flags & (HEADWAY_APP_LIMITED | HEADWAY_RWND_LIMITED))
 		p->is_app_limited = 1;
 	/*
-	 * Two Cubics that saw the same differ by less than a quarter. A window may be only a bound,
-	 * so what is used of it counts.
+	 * Two Cubics with the same acknowledgements differ by less than a quarter. A window may be
+	 * only a bound, so the packets in flight count.
 	 */
 	if ((__u64)r->in_flight * HEADWAY_CUBIC_ONE >
 	    p->cubic.cwnd + (p->cubic.cwnd * l->beyond >> 8))

@@ -157,7 +157,8 @@ static __always_inline void tell(struct sock *sk, struct flow *f,
 	if (net)
 		decide(sk, f, set, net, &told.record);
 	f->is_new = 0;
-	if (!f->in_fallback)
+	/* After a timeout one packet may be in flight until it is acknowledged (RFC 5681, 3.1). */
+	if (!f->in_fallback && acks)
 		apply_rate(sk, f);
 }
 

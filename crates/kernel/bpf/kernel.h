@@ -34,6 +34,8 @@ typedef _Bool bool;
 #define BPF_SK_STORAGE_GET_F_CREATE 1
 #define BPF_RB_NO_WAKEUP 1
 #define BPF_RB_FORCE_WAKEUP 2
+#define BPF_RB_AVAIL_DATA 0
+#define BPF_RB_RING_SIZE 1
 
 /* include/uapi/linux/bpf.h numbers them. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
@@ -47,6 +49,7 @@ static long (*const bpf_ringbuf_output)(void *ring, void *data, __u64 size,
 					__u64 flags) = (void *)130;
 static void *(*const bpf_ringbuf_reserve)(void *ring, __u64 size, __u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_discard)(void *data, __u64 flags) = (void *)133;
+static __u64 (*const bpf_ringbuf_query)(void *ring, __u64 what) = (void *)134;
 
 #define AF_INET6 10
 #define TCP_INFINITE_SSTHRESH 0x7fffffff

@@ -17,7 +17,7 @@ enum headway_reason {
 #define HEADWAY_REASONS 6
 
 /* Who controls the flow. */
-enum headway_judgement {
+enum headway_guard_verdict {
 	HEADWAY_POLICY = 0, /* the policy */
 	HEADWAY_TRIP = 1, /* Cubic, from now on */
 	HEADWAY_FALLBACK = 2, /* Cubic */

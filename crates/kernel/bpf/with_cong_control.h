@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The hooks beside cong_control, the same in each program that has it: where the policy has the
- * flow Cubic's state is kept, and where Cubic has it, or no policy does, all of Cubic is done. Each
+ * The hooks that all programs with cong_control share. While a policy controls the flow they keep
+ * Cubic's state up to date. In fallback, or without a policy, they do all that Cubic does. Each
  * program has a tell() of its own.
  */
 #ifndef HEADWAY_WITH_CONG_CONTROL_H
@@ -10,14 +10,14 @@
 #include "base.h"
 
 /*
- * The flow's state at a timeout (acks 0) or after an acknowledgement (1): to the guard, and to who
- * decides. `state` is what the kernel is in, or enters.
+ * Passes the flow's record at a timeout (acks 0) or after an acknowledgement (1) to the guard and
+ * to the policy. `state` is the state that the kernel is in, or enters.
  */
 static __always_inline void tell(struct sock *sk, struct flow *f,
 				 const struct headway_settings *set, __u32 acks, __u8 state);
 
 /*
- * What ECN marks leave of a policy's window or rate: seven tenths, as after a loss of Cubic's (RFC
+ * Reduces a policy's window or rate for ECN marks: to seven tenths, as Cubic after a loss (RFC
  * 9438, 4.6).
  */
 static __always_inline __u64 after_marks(__u64 before)
@@ -26,13 +26,13 @@ static __always_inline __u64 after_marks(__u64 before)
 }
 
 /*
- * A round trip has brought marks, or a queue of this host was full: the kernel enters TCP_CA_CWR
- * for both.
+ * Answers the marks of a round trip, or a full queue of this host: the kernel enters TCP_CA_CWR for
+ * both.
  */
 static __always_inline void answer_marks(struct sock *sk, struct flow *f,
 					 const struct headway_settings *set);
 
-/* A policy's flow sends again after a pause, however short. */
+/* A flow of a policy sends again after any pause. */
 static __always_inline void resume(struct sock *sk, struct flow *f);
 
 SEC("struct_ops")
@@ -109,7 +109,7 @@ __u32 cc_undo_cwnd(__u64 *ctx)
 	return cubic_undo_cwnd((void *)ctx[0]);
 }
 
-/* Of its tcp_congestion_ops. */
+/* These hooks, for a struct tcp_congestion_ops. */
 #define WITH_CONG_CONTROL \
 	.release = (void *)cc_release, \
 	.pkts_acked = (void *)cc_pkts_acked, \

@@ -18,6 +18,8 @@
 //! - Cubic and BBR are those of crates/cc. PRR is the transport's: a flow that Cubic takes during
 //!   recovery has none until the next. An undo gives such a flow nothing back (`undo_most`).
 //! - A full queue of this host, which enters `TCP_CA_CWR` too, is not simulated.
+//! - After a timeout a paced flow keeps its rate and its window. `headway_rate` leaves the kernel's
+//!   window of one packet until the next acknowledgement.
 //! - It has no loopback, and no socket that took another controller before.
 
 use headway_cc::schemes::cubic;
@@ -432,6 +434,9 @@ impl Datapath {
         let now = record.now();
         let interval = Duration::from_micros(settings.report_interval_us.into());
         if record.acks > 0 && !asks && now.since(self.reported) < interval {
+            return;
+        }
+        if record.acks > 0 && !asks && self.kernel.holds_back() {
             return;
         }
         if asks {

@@ -291,6 +291,17 @@ impl FakeKernel {
         self.state().ring.push(report.as_bytes())
     }
 
+    /// Counts a report that no answer is wanted for, and that finds only the ring's other half free,
+    /// which is for requests.
+    pub fn holds_back(&self) -> bool {
+        let ring = &mut self.state().ring;
+        let is_held = ring.is_half_full();
+        if is_held {
+            ring.hold_back();
+        }
+        is_held
+    }
+
     /// The guard takes a flow for a reason, or gives it back for none (0), and has taken it so
     /// often. One without a slot is only counted.
     pub fn judged(&self, place: Option<FlowSlot>, now: Time, reason: u32, trips: u32) {

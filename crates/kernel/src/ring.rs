@@ -39,6 +39,16 @@ impl Ring {
         has_room
     }
 
+    /// Is at most half of it free? Only requests, and flows that begin or end, may take that.
+    pub fn is_half_full(&self) -> bool {
+        self.used > self.capacity / 2
+    }
+
+    /// Counts a message that is held back.
+    pub fn hold_back(&mut self) {
+        self.dropped += 1;
+    }
+
     /// Is there room for a message of this size?
     fn has_room(&self, bytes: usize) -> bool {
         self.used + Ring::room_of(bytes) <= self.capacity
@@ -51,7 +61,7 @@ impl Ring {
         Some(message)
     }
 
-    /// How many were dropped.
+    /// The number of messages that were dropped or held back.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -106,7 +106,7 @@ impl Guarding {
     /// What Cubic hears of it: losses of what the policy sent lower its window no more.
     pub fn heard<'a>(&self, feedback: &Feedback<'a>) -> Feedback<'a> {
         let rtt_us = (feedback.rtt_stats.smoothed.as_nanos() / 1000) as u32;
-        let is_spared = (self.guard).spares(&self.limits, feedback.now.as_nanos(), rtt_us);
+        let is_spared = self.guard.ignores_loss(&self.limits, feedback.now.as_nanos(), rtt_us);
         Feedback {
             congestion: feedback.congestion.filter(|_| !is_spared),
             ..*feedback

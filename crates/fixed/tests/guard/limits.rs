@@ -183,7 +183,7 @@ const SITUATIONS: &[Situation] = &[
     ("a loss 150 ms after a trip", |l| {
         let (guard, flow) = tripped(l);
         let at = (flow.now_ms + 150) * MS;
-        guard.spares(l, at, 100_000).to_string()
+        guard.ignores_loss(l, at, 100_000).to_string()
     }),
     ("Cubic takes over at one packet", |l| {
         let mut guard = Guard::new(0, 1, 0);

@@ -114,7 +114,7 @@ int main(void)
 			headway_guard_rate(&g, &l, draw());
 			trips += headway_guard_judge(&g, &l, &r) == HEADWAY_TRIP;
 			headway_guard_restart(&g, &l, &r);
-			headway_guard_spares(&g, &l, now_ns, r.srtt_us);
+			headway_guard_ignores_loss(&g, &l, now_ns, r.srtt_us);
 		}
 	}
 	printf("%llu\n", trips);

@@ -132,7 +132,7 @@ int main(void)
 			check(guard.path.cubic.cwnd >= HEADWAY_CUBIC_ONE &&
 				      guard.path.cubic.cwnd <= HEADWAY_CUBIC_MOST,
 			      "no window of Cubic's");
-			headway_guard_spares(&guard, &l, record.now_ns, record.srtt_us);
+			headway_guard_ignores_loss(&guard, &l, record.now_ns, record.srtt_us);
 			trips += verdict == HEADWAY_TRIP;
 			returns += verdict == HEADWAY_RESUME;
 		}

@@ -63,12 +63,12 @@ fn an_agent_may_always_take_a_hundred_milliseconds() {
     assert!(trips(ms(101)) >= 1);
 }
 
-/// The ring holds 36 records, which come in 18 ms. The agent is away thirty times.
+/// The ring holds one record. The agent is away thirty times.
 #[test]
-fn a_question_that_found_no_room_is_asked_again() {
+fn a_request_that_found_no_room_is_sent_again() {
     let trips = |away: Duration| {
         let mut world = World::new(&Case {
-            ring_bytes: 4 << 10,
+            ring_bytes: 1 << 8,
             seconds: 20,
             ..owl()
         });

@@ -135,7 +135,7 @@ int test_restart(void *ctx)
 }
 
 SEC("syscall")
-int test_spares(void *ctx)
+int test_ignores_loss(void *ctx)
 {
 	FIND(asked);
 	FIND(guard);
@@ -143,6 +143,6 @@ int test_spares(void *ctx)
 	FIND(record);
 
 	the_asked->result =
-		headway_guard_spares(the_guard, the_limits, the_asked->now_ns, the_record->srtt_us);
+		headway_guard_ignores_loss(the_guard, the_limits, the_asked->now_ns, the_record->srtt_us);
 	return 0;
 }

@@ -1,6 +1,7 @@
 """How soon a flow is answered while a user without privileges attacks its agent: decision 49."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from test_headwayd_shares import attacked
 from test_headwayd_slots import pairs
 from waiting import until
 
-pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf", "ahead")]
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 
+UNIT = Path(__file__).parents[2] / "crates" / "headwayd" / "systemd" / "headwayd.service"
 FLOWS = 64
 PACKETS = 200
 """Of the flow, 0.1 s apart."""
@@ -36,10 +38,14 @@ def answers_ms(agent, slots, own):
 
 @pytest.mark.parametrize("case", attacks.CASES)
 def test_answers_are_in_time_while_another_user_attacks(case, bpffs, tmp_path):
+    (nice,) = re.findall(r"^Nice=(-\d+)$", UNIT.read_text(), re.MULTILINE)
     # A name of its own: that of another agent may stay for a while after its pins.
     name = f"h_{case}"
     with (
-        attacked(case, FLOWS, tmp_path, "--name", name, keep=bpffs / "headway") as (agent, attack),
+        attacked(case, FLOWS, tmp_path, "--name", name, keep=bpffs / "headway", within=["nice", "-n", nice]) as (
+            agent,
+            attack,
+        ),
         Slots(bpffs, FLOWS) as slots,
         pairs(name, 1) as (own,),
     ):

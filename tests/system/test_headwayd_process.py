@@ -142,13 +142,30 @@ def test_it_keeps_the_capabilities_that_it_needs(options, more):
     with daemon.Daemon(*options) as agent:
         threads = capabilities(agent.process.pid)
     # One that answers flows, one for the control socket, one that reads models again, two that
-    # learn (decision 51), and one for metrics.
-    agents = 4 * ("--no-agent" not in options)
+    # learn (decision 51), one that writes the log, and one for metrics.
+    agents = 5 * ("--no-agent" not in options)
     assert len(threads) == 1 + agents + ("--metrics" in options)
     needed = f"{BPF | PERFMON | more:016x}"
     none = f"{0:016x}"
     own = {"CapEff": needed, "CapPrm": needed, "CapBnd": needed, "CapInh": none, "CapAmb": none}
     assert threads == [own] * len(threads)
+
+
+def test_flows_are_answered_while_the_log_is_not_read(tmp_path):
+    """A full pipe stands for a journal on a full disk. Each decision is a line of the log."""
+    log = tmp_path / "log"
+    os.mkfifo(log)
+    within = ["sh", "-c", f'exec "$@" 2>{log}', "sh"]
+    # To be opened, a pipe wants a reader.
+    reader = os.open(log, os.O_RDWR)
+    try:
+        agent = daemon.Daemon("--policy", "owl", within=within, environment={"RUST_LOG": "trace"})
+        with agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
+            until(lambda: agent.status()["counters"]["log_lines_dropped"] > 0, agent.status)
+            before = agent.status()["counters"]["actions"]
+            until(lambda: agent.status()["counters"]["actions"] > before + 20, agent.status)
+    finally:
+        os.close(reader)
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,6 @@ use std::thread;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::prelude::*;
 
 use self::args::{At, Cli, Command, LogFormat, Run, asks_for_state, check};
 use self::kept::{Pinned, place, unload, with_kept};
@@ -27,11 +25,11 @@ use crate::error::{Error, Result};
 use crate::network;
 use crate::programs::listeners::warning;
 use crate::programs::{Controller, Listeners, Options, Program};
-use crate::system::capabilities;
 use crate::system::cgroup::Cgroup;
 use crate::system::clock;
 use crate::system::default_controller::DefaultController;
 use crate::system::signals::Signals;
+use crate::system::{capabilities, logs};
 
 const UNIT: &str = include_str!("../systemd/headwayd.service");
 const USUAL_PATH: &str = "/usr/local/bin/headwayd";
@@ -111,7 +109,7 @@ fn unit() -> Result<String> {
 }
 
 fn run_agent(run: &Run) -> Result<()> {
-    start_logs(run.log);
+    logs::start(matches!(run.log, LogFormat::Json));
     // What libbpf has to say of an error comes with the error, in one line; the rest is for who
     // looks for it.
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |_, said| {
@@ -157,7 +155,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let mut program = load(run, controller, policies.as_ref(), &pinned)?;
     let file = run.shadow.as_ref().and_then(Option::as_deref);
     let file = file.map(Shadow::create).transpose()?;
-    let mut store = Store::new(run.state.clone());
+    let mut store = Store::new(run.state.clone()).learning_from(run.learn_from.clone());
     if let Some(policies) = policies.as_ref().filter(|policies| policies.learn()) {
         // With what it may still do from now on.
         store.claim()?;
@@ -176,6 +174,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let listeners = listeners(&program);
     let choice = Choice::make(run, &program.name)?;
     // Threads begin with the rights that it keeps.
+    let _logs = logs::write_by_thread();
     let gradients = gradients::start(run.learners)?;
     if let Some(source) = network {
         let hears = sender.clone();
@@ -374,22 +373,6 @@ fn say_ready(controllers: Vec<serde_json::Value>) {
     // The agent goes on although nobody reads this line.
     if let Err(error) = say(&format!("{ready}\n")) {
         tracing::warn!("{error}");
-    }
-}
-
-fn start_logs(format: LogFormat) {
-    let asked = env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
-    let levels = asked
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
-    let logs = tracing_subscriber::fmt::layer()
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .with_target(false);
-    let registry = tracing_subscriber::registry().with(levels);
-    match format {
-        LogFormat::Text => registry.with(logs.compact()).init(),
-        LogFormat::Json => registry.with(logs.json().flatten_event(true)).init(),
     }
 }
 

@@ -292,6 +292,7 @@ impl<K: Kernel> Agent<K> {
         self.statistics.divergences += 1;
         // What it diverged from later is its own.
         if flow.divergences() == 1
+            && self.store.learns_from(flow.user())
             && let Some(served) = flow.learns()
         {
             (self.store).forget(served, flow.class, flow.number(), flow.started_from);
@@ -336,7 +337,10 @@ impl<K: Kernel> Agent<K> {
             lost = report.record.lost,
             "the flow ended"
         );
+        let begun = self.program.now();
         self.on_end(&flow);
+        let time = self.program.now().since(begun);
+        self.shares.charge(flow.user(), time);
     }
 
     fn on_end(&mut self, flow: &Flow) {
@@ -501,9 +505,11 @@ fn is_refused(wanted: Option<&Arc<PolicySpec>>, served: Option<&Arc<PolicySpec>>
 }
 
 /// Keeps what a flow has learned, if the store asks for it: only then is it serialised. Nothing is
-/// kept of a flow that did worse than Cubic, or that the guard had within the last minute.
+/// kept of a flow that did worse than Cubic, or that the guard had within the last minute, or whose
+/// user is not one to learn from.
 fn keep(store: &mut Store, flow: &Flow) {
     if flow.is_good()
+        && store.learns_from(flow.user())
         && let Some(served) = flow.learns()
         && store.wants(served, flow.class, flow.experience())
         && let Some((served, learned)) = flow.learned()

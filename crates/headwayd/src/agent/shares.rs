@@ -23,6 +23,8 @@ pub struct Shares {
     level: Duration,
     /// By user. Each has at least one entry.
     waiting: BTreeMap<u32, Waiting>,
+    /// The number of entries in all queues.
+    length: usize,
     /// The same users, by what they have had.
     order: BTreeSet<(Duration, u32)>,
     delayed: u64,
@@ -40,13 +42,14 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn push(&mut self, slot: u16, report: Option<&Report>) {
-        let is_full = self.queue.len() >= Shares::MOST_WAITING;
+    /// Returns whether the queue is longer now.
+    fn push(&mut self, slot: u16, report: Option<&Report>, is_full: bool) -> bool {
+        let is_full = is_full || self.queue.len() >= Shares::MOST_WAITING;
         let newest = self.newest.get(&slot).map(|at| (at - self.left) as usize);
         let before = newest.and_then(|at| self.queue.get_mut(at));
         match (before, report) {
             // Its clock is looked at with whatever is there already.
-            (Some(_), None) => {}
+            (Some(_), None) => return false,
             (Some((_, before)), Some(report)) if before.is_none() => *before = Some(*report),
             (Some((_, Some(before))), Some(report)) if is_full => {
                 *before = combined(before, report);
@@ -55,8 +58,10 @@ impl Waiting {
                 self.newest
                     .insert(slot, self.left + self.queue.len() as u64);
                 self.queue.push_back((slot, report.copied()));
+                return true;
             }
         }
+        false
     }
 
     fn pop(&mut self) -> Option<(u16, Option<Report>)> {
@@ -77,6 +82,8 @@ impl Shares {
     const CREDIT: Duration = Duration::from_millis(1);
     /// If more reports of a user wait, those of each flow are combined.
     const MOST_WAITING: usize = 4096;
+    /// If more reports of all users wait, those of each flow are combined: 8 MB.
+    const MOST_WAITING_OF_ALL: usize = 65_536;
     /// If more users have had something, only what those have had who wait is remembered: each turn
     /// looks at all.
     const MOST_KNOWN: usize = 4096;
@@ -118,7 +125,9 @@ impl Shares {
         if !self.waiting.contains_key(&user) {
             self.order.insert((self.had(user), user));
         }
-        self.waiting.entry(user).or_default().push(slot, report);
+        let is_full = self.length >= Shares::MOST_WAITING_OF_ALL;
+        let waiting = self.waiting.entry(user).or_default();
+        self.length += usize::from(waiting.push(slot, report, is_full));
     }
 
     /// A flow that has waited, of the user who has had the least, and what it waited with; none if
@@ -130,6 +139,7 @@ impl Shares {
         let (had, user) = *self.order.first()?;
         let waiting = self.waiting.get_mut(&user)?;
         let (slot, report) = waiting.pop()?;
+        self.length -= 1;
         if waiting.queue.is_empty() {
             self.waiting.remove(&user);
             self.order.remove(&(had, user));
@@ -323,5 +333,25 @@ mod tests {
         expected.record.acks = 3;
         let other = (A, other, Some(report(8, 50, 0)));
         assert_eq!(served, [(A, slot, Some(expected)), other]);
+    }
+
+    /// A person may be as many users as /etc/subuid says.
+    #[test]
+    fn reports_of_many_users_are_combined_once_too_many_wait() {
+        let mut shares = Shares::default();
+        for user in 0..20 {
+            for _ in 0..Shares::MOST_WAITING {
+                shares.delay(user, user as u16, Some(&report(1, 1, 0)));
+            }
+        }
+        // The last four users have one entry each.
+        assert_eq!(shares.length, Shares::MOST_WAITING_OF_ALL + 4);
+        let served: Vec<_> = std::iter::from_fn(|| shares.next()).collect();
+        assert_eq!(served.len(), Shares::MOST_WAITING_OF_ALL + 4);
+        let acks = served
+            .iter()
+            .filter_map(|(.., report)| Some(report.as_ref()?.record.acks));
+        assert_eq!(acks.sum::<u32>(), 20 * Shares::MOST_WAITING as u32);
+        assert_eq!(shares.length, 0);
     }
 }

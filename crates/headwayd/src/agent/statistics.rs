@@ -5,6 +5,8 @@ use headway_fixed::Reason;
 use headway_kernel::abi::CounterValues;
 use headway_record::LogHistogram;
 
+use crate::system::logs;
+
 /// What the agent counts; the program counts the rest.
 #[derive(Debug, Default)]
 pub struct Statistics {
@@ -60,6 +62,7 @@ impl Statistics {
             "decisions_outside_range": self.outside,
             "decisions_at_bound": self.at_bound,
             "divergences": self.divergences,
+            "log_lines_dropped": logs::dropped(),
         })
     }
 

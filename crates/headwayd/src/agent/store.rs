@@ -21,6 +21,8 @@ use crate::system::clock;
 #[derive(Debug, Default)]
 pub struct Store {
     folder: Option<PathBuf>,
+    /// The users whose flows may change what is kept; all if there are none.
+    teachers: Vec<u32>,
     /// The folder, locked: no other agent writes there.
     lock: Option<File>,
     /// By file name; nothing where there was no file.
@@ -68,6 +70,18 @@ impl Store {
             folder,
             ..Store::default()
         }
+    }
+
+    /// Only flows of these users change what is kept, or of all users if there are none.
+    #[must_use]
+    pub fn learning_from(mut self, users: Vec<u32>) -> Store {
+        self.teachers = users;
+        self
+    }
+
+    /// May a user's flows change what is kept?
+    pub fn learns_from(&self, user: u32) -> bool {
+        self.teachers.is_empty() || self.teachers.contains(&user)
     }
 
     /// Has the folder for this agent alone, and tries to write a file into it, with the rights that

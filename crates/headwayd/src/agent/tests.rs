@@ -330,6 +330,31 @@ fn the_thread_that_gives_way_to_all_others_allocates_and_frees_nothing() {
     assert_eq!(flow.experience(), 1);
 }
 
+/// The flows of this test are root's.
+#[test]
+fn only_flows_of_named_users_change_the_saved_state() {
+    let folder = std::env::temp_dir().join(format!("headwayd-named-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let saved = |users: Vec<u32>, diverges: bool| {
+        let mut agent = agent("rax-pretrained", 2);
+        agent.store = Store::new(Some(folder.clone())).learning_from(users);
+        begin(&mut agent, 1);
+        (1..=11).for_each(|second| report_second(&mut agent, 1, second, 0));
+        if diverges {
+            report_divergence(&mut agent, 1);
+        } else {
+            agent.keep_learned();
+            agent.store.save();
+        }
+        agent.store.finish();
+        std::fs::read_dir(&folder).expect("a folder").count()
+    };
+    assert_eq!(saved(vec![1000], false), 0);
+    assert_eq!(saved(vec![1000, 0], false), 1);
+    assert_eq!(saved(vec![1000], true), 1);
+    assert_eq!(saved(vec![], true), 0);
+}
+
 /// A flow that resumes what was learned and diverges would begin with it again, at each start: it
 /// is kept no longer. A flow that began without it says nothing of it.
 #[test]

@@ -166,6 +166,15 @@ pub struct Run {
     /// Folder that keeps what policies learn in use (owl:online=true).
     #[arg(long, env = STATE, value_name = "FOLDER")]
     pub state: Option<PathBuf>,
+    /// The numbers of the users whose flows change the saved state of --state; without it flows of
+    /// all users do. Flows of others may start from it.
+    #[arg(
+        long,
+        value_name = "UID,...",
+        value_delimiter = ',',
+        requires = "state"
+    )]
+    pub learn_from: Vec<u32>,
     /// How many flows learn at once. Further flows run the model as it was trained; without a model
     /// (rax) Cubic controls them.
     #[arg(long, default_value_t = LEARNERS, value_name = "FLOWS")]
@@ -236,6 +245,7 @@ pub fn check(run: &Run) -> Result<()> {
             ("--require-range", run.require_range),
             ("--busy-poll", run.busy_poll),
             ("--state", asks_for_state(run)),
+            ("--learn-from", !run.learn_from.is_empty()),
             ("--metrics", run.metrics.is_some()),
             ("--flows", run.flows != FLOWS),
             ("--ring", run.ring != RING_KIB),

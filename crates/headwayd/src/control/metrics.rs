@@ -58,7 +58,7 @@ fn path(client: &mut impl Read) -> std::io::Result<Option<String>> {
 }
 
 /// Name, kind, what it says, and where the status has it.
-const METRICS: [(&str, &str, &str, &str); 19] = [
+const METRICS: [(&str, &str, &str, &str); 20] = [
     (
         "headway_flows",
         "gauge",
@@ -100,6 +100,12 @@ const METRICS: [(&str, &str, &str, &str); 19] = [
         "counter",
         "Messages that found no room in the ring buffer.",
         "/counters/ring_dropped",
+    ),
+    (
+        "headway_log_lines_dropped_total",
+        "counter",
+        "Log lines that were dropped, because standard error is not read fast enough.",
+        "/counters/log_lines_dropped",
     ),
     (
         "headway_decisions_total",

@@ -5,5 +5,6 @@ pub mod cgroup;
 pub mod clock;
 pub mod default_controller;
 pub mod kernel;
+pub mod logs;
 pub mod priority;
 pub mod signals;

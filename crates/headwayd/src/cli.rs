@@ -99,7 +99,8 @@ fn complain(what: &str) {
 
 /// The unit for systemd, with the path of this program in place of the usual one.
 fn unit() -> Result<String> {
-    let own = env::current_exe().map_err(|e| Error::failed("cannot find the path of this program", e))?;
+    let own =
+        env::current_exe().map_err(|e| Error::failed("cannot find the path of this program", e))?;
     let own = own.to_string_lossy();
     // These characters have a meaning in a unit (systemd.service(5)).
     if own.contains(|c: char| c.is_whitespace() || "%$\"'\\;".contains(c)) {
@@ -217,8 +218,8 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     served
 }
 
-/// Returns a function that starts a reload in a thread of its own. A reload that is asked for during
-/// another one follows it.
+/// Returns a function that starts a reload in a thread of its own. A reload that is asked for
+/// during another one follows it.
 fn by_signal(reloads: Arc<Reloads>) -> impl Fn() {
     let (asks, asked) = sync_channel(1);
     thread::spawn(move || {
@@ -237,8 +238,8 @@ fn name_of(run: &Run, controller: Controller) -> &str {
     run.name.as_deref().unwrap_or(controller.name())
 }
 
-/// Finds the listening sockets that keep the controller of an ended agent, and logs them. If that is
-/// not possible, the agent serves all the same.
+/// Finds the listening sockets that keep the controller of an ended agent, and logs them. If that
+/// is not possible, the agent serves all the same.
 fn listeners(program: &Program) -> Option<Listeners> {
     let found = (program.listeners()).and_then(|looks| looks.find().map(|found| (looks, found)));
     match found {

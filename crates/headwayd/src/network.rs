@@ -212,8 +212,8 @@ impl ToldPath {
 }
 
 fn parse(event: &str, heard: Time) -> std::result::Result<News, String> {
-    let told: Told =
-        serde_json::from_str(event).map_err(|why| format!("the states of paths are malformed: {why}"))?;
+    let told: Told = serde_json::from_str(event)
+        .map_err(|why| format!("the states of paths are malformed: {why}"))?;
     let count = told.paths.len();
     let paths: Vec<Path> = told.paths.into_iter().filter_map(ToldPath::read).collect();
     Ok(News::Paths {

@@ -63,8 +63,8 @@ fn limits(draw: &mut Draw) -> Limits {
     limits
 }
 
-/// A flow's next record, 10 ms after `last`, with an RTT of 20 ms, of a policy for which the guard is
-/// to trip with `reason`. For `Reason::Fine` it is a random record.
+/// A flow's next record, 10 ms after `last`, with an RTT of 20 ms, of a policy for which the guard
+/// is to trip with `reason`. For `Reason::Fine` it is a random record.
 fn next_record(draw: &mut Draw, reason: Reason, record: u64, last: &RecordBytes) -> RecordBytes {
     if reason == Reason::Fine {
         return draw.record(last);
@@ -136,7 +136,8 @@ fn compare(
             });
         }
         if reason != Reason::Stale && draw.below(4) > 0 {
-            // The answer is looked for a little after the record's time. Its own times may be random.
+            // The answer is looked for a little after the record's time. Its own times may be
+            // random.
             let is_any = reason == Reason::Fine;
             let most = |draw: &mut Draw| if is_any { draw.below(64) } else { 50 };
             let mut before = |from: u64| from.wrapping_sub(draw.bits() >> most(draw));

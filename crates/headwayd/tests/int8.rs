@@ -1,5 +1,6 @@
-//! Tests that an int8 policy inside BPF computes the same bits as the native build, and measures how
-//! long it takes. To run it as root: `cargo test -p headwayd --test int8 -- --ignored --nocapture`.
+//! Tests that an int8 policy inside BPF computes the same bits as the native build, and measures
+//! how long it takes. To run it as root:
+//! `cargo test -p headwayd --test int8 -- --ignored --nocapture`.
 #![cfg(target_os = "linux")]
 
 mod bpf;

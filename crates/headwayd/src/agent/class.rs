@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 
 /// Addresses that only hosts of one network can reach. The IANA registries of special-purpose
-/// addresses call them not "globally reachable" (RFC 6890, as of November 2026). [`EXCEPTIONS`] lists
-/// the exceptions.
+/// addresses call them not "globally reachable" (RFC 6890, as of November 2026). [`EXCEPTIONS`]
+/// lists the exceptions.
 const NOT_GLOBAL: [IpNet; 26] = [
     v4([0, 0, 0, 0], 8),                       // this network (RFC 791)
     v4([10, 0, 0, 0], 8),                      // private use (RFC 1918)
@@ -59,9 +59,9 @@ const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], bits: u8) -> IpNet {
     IpNet::new_assert(IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits)
 }
 
-/// The class of a flow's destination. Classes keep different paths apart: a path to a neighbour has a
-/// thousand round trips a second and no queue, and what a flow learns there does not apply to a path
-/// of 50 ms.
+/// The class of a flow's destination. Classes keep different paths apart: a path to a neighbour has
+/// a thousand round trips a second and no queue, and what a flow learns there does not apply to a
+/// path of 50 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// A prefix that `--policy` names.
@@ -82,7 +82,8 @@ impl Class {
         }
     }
 
-    /// The classes of the flows that have the policy of this prefix, or the policy without a prefix.
+    /// The classes of the flows that have the policy of this prefix, or the policy without a
+    /// prefix.
     pub fn of_policy(prefix: Option<IpNet>) -> Vec<Class> {
         prefix.map_or_else(
             || vec![Class::Private, Class::Public],

@@ -29,8 +29,8 @@ use driver::Driver;
 const EXPIRES_AFTER: Duration = Duration::from_secs(1);
 /// The time between two requests of a flow whose parameters a tuner sets.
 const TUNERS_PATIENCE: Duration = Duration::from_millis(500);
-/// The time between two requests of a flow for which no policy decides. No program waits longer than
-/// this (`HEADWAY_LATEST_DUE_NS`).
+/// The time between two requests of a flow for which no policy decides. No program waits longer
+/// than this (`HEADWAY_LATEST_DUE_NS`).
 const NOBODYS_PATIENCE: Duration = Duration::from_secs(1);
 /// Records that are further apart than this do not help to predict the next one.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -223,8 +223,8 @@ impl Flow {
         self.driver.served().map(PolicySpec::model_id)
     }
 
-    /// The number of gradient steps of its policy, those before this flow included. Rax starts again
-    /// at 0 when it diverges.
+    /// The number of gradient steps of its policy, those before this flow included. Rax starts
+    /// again at 0 when it diverges.
     pub fn experience(&self) -> u64 {
         self.driver.carried().map_or(0, FlowPolicy::updates)
     }
@@ -525,8 +525,8 @@ impl Flow {
             Driver::Nobody => (ActionSlot::leave(), now + NOBODYS_PATIENCE, false),
         };
         self.next_query = due;
-        // A clock may have decided as of a time before the newest request. Its decision answers that
-        // request too.
+        // A clock may have decided as of a time before the newest request. Its decision answers
+        // that request too.
         self.answered_through = now.max(read);
         let expires = self.answered_through + EXPIRES_AFTER;
         self.untold = is_decision.then_some(expires);
@@ -557,8 +557,8 @@ impl Flow {
         is_tuners
     }
 
-    /// Sets parameters of the base controller, which the program gets with its next request. Returns
-    /// whether a tuner sets this flow's parameters.
+    /// Sets parameters of the base controller, which the program gets with its next request.
+    /// Returns whether a tuner sets this flow's parameters.
     pub fn tune(&mut self, settings: &[(&str, f64)]) -> bool {
         self.driver.tune(settings)
     }
@@ -629,8 +629,8 @@ struct Guarded {
     at_ns: u64,
 }
 
-/// What a connection had counted before it chose this controller. The first acknowledgement of a new
-/// connection covers at most its SYN and its first window.
+/// What a connection had counted before it chose this controller. The first acknowledgement of a
+/// new connection covers at most its SYN and its first window.
 fn counted_before(first: &Record, setup: &Setup) -> Record {
     let initial_cwnd = setup.initial_cwnd.get() / setup.mss.get().max(1);
     if u64::from(first.delivered) <= initial_cwnd + 1 {

@@ -53,8 +53,9 @@ impl Learners {
         }
     }
 
-    /// The policy for a new flow of this user: the given one if it may learn, or else the same model
-    /// without learning. Without a model it is `None`: no policy decides, and Cubic controls the flow.
+    /// The policy for a new flow of this user: the given one if it may learn, or else the same
+    /// model without learning. Without a model it is `None`: no policy decides, and Cubic controls
+    /// the flow.
     pub fn admit(
         &self,
         served: Arc<PolicySpec>,

@@ -78,8 +78,8 @@ pub struct Agent<K> {
     saves: Time,
 }
 
-/// An agent that has not renewed `served_until` for this time counts as gone, and Cubic controls new
-/// flows until it does. A turn usually takes a few milliseconds, and a sleep 50 ms.
+/// An agent that has not renewed `served_until` for this time counts as gone, and Cubic controls
+/// new flows until it does. A turn usually takes a few milliseconds, and a sleep 50 ms.
 const SERVES_FOR: Duration = Duration::from_millis(500);
 /// The time between two saves: a crash loses at most what was learned in it.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
@@ -126,7 +126,8 @@ impl<K: Kernel> Agent<K> {
         agent
     }
 
-    /// Lets a thread take the gradient steps of flows that learn, so that no answer waits for a step.
+    /// Lets a thread take the gradient steps of flows that learn, so that no answer waits for a
+    /// step.
     #[must_use]
     pub fn learning_on(mut self, thread: SyncSender<Step>) -> Agent<K> {
         self.gradients = Some(thread);
@@ -302,8 +303,8 @@ impl<K: Kernel> Agent<K> {
         );
     }
 
-    /// Answers a flow as of `now`, where `read` is the time of its newest record. Has the agent awake
-    /// for the flow's next request or its clock.
+    /// Answers a flow as of `now`, where `read` is the time of its newest record. Has the agent
+    /// awake for the flow's next request or its clock.
     fn answer(&mut self, slot: u16, now: Time, read: Time) {
         let Some(flow) = self.flows.at(slot) else {
             return;
@@ -428,8 +429,8 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Tells the program that the agent serves flows. It does so only now and then, because each flow
-    /// that sends a message reads from the same cache line.
+    /// Tells the program that the agent serves flows. It does so only now and then, because each
+    /// flow that sends a message reads from the same cache line.
     fn say_served(&mut self, now: Time) {
         if self.served_until >= now + SERVES_FOR / 2 {
             return;
@@ -444,8 +445,8 @@ impl<K: Kernel> Agent<K> {
         (rest.by_ref().take(most).collect(), rest.next())
     }
 
-    /// Sets parameters of one flow. Without a number it sets them for all flows, later ones included.
-    /// Returns the number of present flows that it changed.
+    /// Sets parameters of one flow. Without a number it sets them for all flows, later ones
+    /// included. Returns the number of present flows that it changed.
     ///
     /// # Errors
     /// One line, if there is no such flow, or a setting is wrong.
@@ -501,8 +502,8 @@ fn is_refused(wanted: Option<&Arc<PolicySpec>>, served: Option<&Arc<PolicySpec>>
     learns(wanted) && !learns(served)
 }
 
-/// Keeps what a flow has learned, if the store takes it: only then is it serialised. Nothing is kept
-/// of a flow that did worse than Cubic, or that was in fallback within the last minute.
+/// Keeps what a flow has learned, if the store takes it: only then is it serialised. Nothing is
+/// kept of a flow that did worse than Cubic, or that was in fallback within the last minute.
 fn keep(store: &mut Store, flow: &Flow) {
     if flow.is_good()
         && let Some(served) = flow.learns()

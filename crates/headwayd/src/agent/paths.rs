@@ -46,8 +46,8 @@ impl Paths {
         }
     }
 
-    /// The path from one address to another, and when it was reported. If several match, the longest
-    /// receiver's prefix decides, and then the longest sender's prefix.
+    /// The path from one address to another, and when it was reported. If several match, the
+    /// longest receiver's prefix decides, and then the longest sender's prefix.
     pub fn of(&self, local: IpAddr, remote: IpAddr) -> Option<(&Path, Time)> {
         let takes = |path: &&Path| path.from.contains(&local) && path.to.contains(&remote);
         let lengths = |path: &&Path| (path.to.prefix_len(), path.from.prefix_len());

@@ -66,7 +66,8 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Reads `SPEC`, and `PREFIX=SPEC` for destinations of a prefix. One has to be without a prefix.
+    /// Reads `SPEC`, and `PREFIX=SPEC` for destinations of a prefix. One has to be without a
+    /// prefix.
     ///
     /// # Errors
     /// One line, if a spec or a prefix is wrong, or one is given twice.

@@ -1,5 +1,5 @@
-//! Compares a learner's flow with the guard's own Cubic. Other flows start only from what good flows
-//! have learned.
+//! Compares a learner's flow with the guard's own Cubic. Other flows start only from what good
+//! flows have learned.
 
 use std::collections::VecDeque;
 
@@ -93,9 +93,9 @@ impl Quality {
     }
 
     /// May other flows start from what it has learned? Not if the flow was in fallback within the
-    /// last minute, if too few seconds were judged since, or if its mean utility was below Cubic's by
-    /// more than a quarter of the guard's margin. A quarter, because means vary less than the guard's
-    /// epochs.
+    /// last minute, if too few seconds were judged since, or if its mean utility was below Cubic's
+    /// by more than a quarter of the guard's margin. A quarter, because means vary less than the
+    /// guard's epochs.
     pub fn is_good(&self, now: Time) -> bool {
         let is_calm = self.tripped.is_none_or(|at| now.since(at) >= MINUTE);
         let (lead, count) = (self.leads.iter().sum::<i64>(), self.leads.len());

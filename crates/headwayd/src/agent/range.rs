@@ -216,8 +216,8 @@ mod tests {
             }
         }
 
-        /// Runs for `s` seconds at a rate, with a minimum and a smoothed RTT. Returns what is outside
-        /// at the end.
+        /// Runs for `s` seconds at a rate, with a minimum and a smoothed RTT. Returns what is
+        /// outside at the end.
         fn goes_on(&mut self, s: u64, mbps: u64, min_ms: u32, srtt_ms: u32) -> Option<Outside> {
             self.goes_on_with(s, mbps, (min_ms, srtt_ms), 0)
         }
@@ -282,8 +282,9 @@ mod tests {
         }
     }
 
-    /// The range in the card and the flow's rates are measured in the same way. A flow that fills the
-    /// link is inside, whenever it begins. On a link of half or twice the rate it is outside at times.
+    /// The range in the card and the flow's rates are measured in the same way. A flow that fills
+    /// the link is inside, whenever it begins. On a link of half or twice the rate it is outside at
+    /// times.
     #[test]
     fn a_flow_that_fills_a_recorded_link_of_the_training_is_inside() {
         let mut chance = Stream::new(1, "rates");
@@ -316,8 +317,8 @@ mod tests {
         assert!(shares(2.0) > 0.1, "{}", shares(2.0));
     }
 
-    /// A flow fills a recorded link from `start` on. Returns the share of two minutes in which it is
-    /// outside.
+    /// A flow fills a recorded link from `start` on. Returns the share of two minutes in which it
+    /// is outside.
     fn outside_while_full(range: TrainingRange, trace: &Trace, start: Duration) -> f64 {
         let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
         let record = |ms: u64| Record {

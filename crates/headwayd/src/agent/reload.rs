@@ -11,8 +11,8 @@ use crate::error::Result;
 pub const RENEWED_AT_ONCE: usize = 8;
 
 impl<K: Kernel> Agent<K> {
-    /// Takes other policies for new flows. [`Self::renew`] gives them to the present flows. If one of
-    /// the policies cannot be used, nothing changes.
+    /// Takes other policies for new flows. [`Self::renew`] gives them to the present flows. If one
+    /// of the policies cannot be used, nothing changes.
     ///
     /// # Errors
     /// One line, if one cannot be used.

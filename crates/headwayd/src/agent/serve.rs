@@ -68,9 +68,9 @@ struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// The ring itself is polled, and not libbpf's epoll, which notices only records that wake it. A
-    /// record that does not wake it, behind one that was still being written at the last read, would
-    /// wait until the sleep ends.
+    /// The ring itself is polled, and not libbpf's epoll, which notices only records that wake it.
+    /// A record that does not wake it, behind one that was still being written at the last read,
+    /// would wait until the sleep ends.
     fn new(others: impl Iterator<Item = BorrowedFd<'a>>, ring: BorrowedFd<'a>) -> Sources<'a> {
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let fds = others.chain([ring]).map(readable).collect();
@@ -104,7 +104,8 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The map of messages, as a descriptor of its own, because the agent is borrowed mutably meanwhile.
+/// The map of messages, as a descriptor of its own, because the agent is borrowed mutably
+/// meanwhile.
 fn message_map(agent: &RefCell<Agent<Program>>) -> Result<OwnedFd> {
     let map = agent
         .borrow()

@@ -18,8 +18,8 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 
-/// Writes decisions that are not carried out into a file, a line of JSON for each, or nowhere. A disk
-/// may take longer than a flow can wait, so a thread of its own writes them.
+/// Writes decisions that are not carried out into a file, a line of JSON for each, or nowhere. A
+/// disk may take longer than a flow can wait, so a thread of its own writes them.
 #[derive(Debug, Default)]
 pub struct Shadow {
     writer: Option<Writer>,
@@ -70,8 +70,8 @@ struct Line<'a> {
 
 impl Shadow {
     /// Opens the file, or an open stream (`-` is standard output), while the process has the right
-    /// to. Only the owner may read a new file. Lines of an earlier agent stay. If the file ends with
-    /// a part of a line, because that agent was killed, a line break follows it.
+    /// to. Only the owner may read a new file. Lines of an earlier agent stay. If the file ends
+    /// with a part of a line, because that agent was killed, a line break follows it.
     ///
     /// # Errors
     /// One line, if it cannot be opened.
@@ -103,8 +103,8 @@ impl Shadow {
         file.map_err(|e| Error::Usage(format!("--shadow: cannot open {}: {e}", path.display())))
     }
 
-    /// A shadow that writes into this file, or nowhere. Call it once rights are given up, because its
-    /// thread inherits them.
+    /// A shadow that writes into this file, or nowhere. Call it once rights are given up, because
+    /// its thread inherits them.
     pub fn into(file: Option<File>) -> Shadow {
         let mut shadow = Shadow::default();
         shadow.writer = file.map(|file| Writer::start(file, MOST_WAITING, &shadow.counts));

@@ -2,8 +2,8 @@
 //!
 //! The agent works in turns: it reads what the programs have sent, and decides for
 //! [`Shares::TURN`], for all users together. The rest waits for the next turn. The user whose flows
-//! have had the least time is next. So a user who needs less than an equal part of the time waits at
-//! most for the rest of a turn, however many users need more. A user without competitors loses
+//! have had the least time is next. So a user who needs less than an equal part of the time waits
+//! at most for the rest of a turn, however many users need more. A user without competitors loses
 //! nothing, because turns follow each other while anything waits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -91,8 +91,8 @@ impl Shares {
         had.max(self.floor())
     }
 
-    /// Is a user's flow served at once? Waiting entries of the same user come first, and so do those
-    /// of users who have had less time.
+    /// Is a user's flow served at once? Waiting entries of the same user come first, and so do
+    /// those of users who have had less time.
     pub fn is_next(&self, user: u32) -> bool {
         if self.taken >= Shares::TURN || self.waiting.contains_key(&user) {
             return false;
@@ -166,8 +166,8 @@ impl Shares {
     }
 }
 
-/// Combines two reports of a flow, as a program combines acknowledgements between two reports. If the
-/// slot has another flow by now, the newer report replaces the older one.
+/// Combines two reports of a flow, as a program combines acknowledgements between two reports. If
+/// the slot has another flow by now, the newer report replaces the older one.
 fn combined(before: &Report, report: &Report) -> Report {
     if before.header.flow != report.header.flow {
         return *report;
@@ -299,8 +299,8 @@ mod tests {
         assert_eq!(shares.next(), None);
     }
 
-    /// The combined report keeps what the later one does not have: the request, the acknowledgements,
-    /// and a sample of the RTT.
+    /// The combined report keeps what the later one does not have: the request, the
+    /// acknowledgements, and a sample of the RTT.
     #[test]
     fn reports_are_combined_where_too_many_wait() {
         let mut shares = Shares::default();

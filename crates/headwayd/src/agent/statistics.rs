@@ -16,7 +16,8 @@ pub struct Statistics {
     pub malformed: u64,
     /// Decisions of policies.
     pub decisions: u64,
-    /// Decisions that a flow carried out while its path was outside the training range of its model.
+    /// Decisions that a flow carried out while its path was outside the training range of its
+    /// model.
     pub outside: u64,
     /// Decisions that a flow carried out and that changed the window or rate by the most that its
     /// model can.
@@ -25,8 +26,8 @@ pub struct Statistics {
     pub divergences: u64,
     /// When the agent started. The latency of earlier requests does not count.
     pub begun: Time,
-    /// The time from a flow's newest record, or from its clock's due time, to the answer in the slot.
-    /// It excludes late timers.
+    /// The time from a flow's newest record, or from its clock's due time, to the answer in the
+    /// slot. It excludes late timers.
     pub latency: Latency,
 }
 

@@ -70,8 +70,8 @@ impl Store {
         }
     }
 
-    /// Locks the folder for this agent, and tries to write a file into it with the present rights of
-    /// the process.
+    /// Locks the folder for this agent, and tries to write a file into it with the present rights
+    /// of the process.
     ///
     /// # Errors
     /// One line, if another agent has the folder, or this one may not write there.
@@ -118,8 +118,8 @@ impl Store {
         Ok(())
     }
 
-    /// Reads the saved states of these policies, so that files that cannot be used are logged and set
-    /// aside before the first flow.
+    /// Reads the saved states of these policies, so that files that cannot be used are logged and
+    /// set aside before the first flow.
     pub fn read(&mut self, policies: &Policies) {
         for (prefix, served) in policies.learners() {
             self.set_aside_unclassed(served);
@@ -167,7 +167,8 @@ impl Store {
                 Ok(bytes) => understand(bytes, served, version).map(Some),
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(error.to_string()),
-                // This may pass, for instance if too many files are open. The next flow tries again.
+                // This may pass, for instance if too many files are open. The next flow tries
+                // again.
                 Err(error) => {
                     if self.read_only.insert(name) {
                         tracing::warn!(
@@ -261,8 +262,8 @@ impl Store {
     }
 
     /// Deletes the state of a policy and class, and its file, because the flow of that number has
-    /// diverged. It does so if the flow started from this state or has learned it: another flow that
-    /// starts from it may diverge too.
+    /// diverged. It does so if the flow started from this state or has learned it: another flow
+    /// that starts from it may diverge too.
     pub fn forget(
         &mut self,
         served: &PolicySpec,
@@ -377,7 +378,9 @@ fn write_all(files: &[(PathBuf, Option<Vec<u8>>)], failed_before: bool) -> bool 
     for (file, bytes) in files {
         let done = match bytes {
             Some(bytes) => write(file, bytes).map(|()| "the learned state was saved"),
-            None => remove(file).map(|()| "the learned state was removed, because a learner diverged"),
+            None => {
+                remove(file).map(|()| "the learned state was removed, because a learner diverged")
+            }
         };
         match done {
             Ok(what) => tracing::info!(file = %file.display(), "{what}"),

@@ -330,8 +330,8 @@ fn the_idle_thread_allocates_and_frees_nothing() {
     assert_eq!(flow.experience(), 1);
 }
 
-/// A state from which a flow started and diverged is deleted, or each later flow would start from it.
-/// The divergence of a flow that started without it does not count.
+/// A state from which a flow started and diverged is deleted, or each later flow would start from
+/// it. The divergence of a flow that started without it does not count.
 #[test]
 fn the_state_from_which_a_diverged_flow_started_is_deleted() {
     let folder = std::env::temp_dir().join(format!("headwayd-diverged-{}", std::process::id()));

@@ -19,7 +19,12 @@ pub fn read(settings: &str) -> Result<Vec<(&'static str, f64)>> {
     let named = |word: &str| {
         let name = word.split('=').next().unwrap_or_default();
         let found = bbr::TUNABLES.iter().find(|p| p.name == name);
-        found.ok_or_else(|| wrong(format!("'{name}' cannot be set for a flow; {} can", names())))
+        found.ok_or_else(|| {
+            wrong(format!(
+                "'{name}' cannot be set for a flow; {} can",
+                names()
+            ))
+        })
     };
     let value = |param: &'static Param| (param.name, number(&selection.values, param));
     words

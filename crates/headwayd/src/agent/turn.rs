@@ -8,18 +8,18 @@ use super::{Agent, Kernel, Wait};
 use crate::error::Result;
 
 /// The most messages that are read in one turn. Messages may come faster than they are read, and
-/// clocks, signals and the mailbox need their turn. Reading this many takes less than a millisecond;
-/// the turn's decisions ([`Shares::TURN`](super::shares::Shares::TURN)) come on top.
+/// clocks, signals and the mailbox need their turn. Reading this many takes less than a
+/// millisecond; the turn's decisions ([`Shares::TURN`](super::shares::Shares::TURN)) come on top.
 const MOST_MESSAGES: usize = 4096;
-/// The longest sleep. Messages that do not wake the agent are read at least this often, such as those
-/// of a policy inside the kernel, which sends no requests. A request that finds no room in the ring
-/// does not wake the agent either: the agent makes room in half of the time that the guard grants,
-/// and the flow sends the request again.
+/// The longest sleep. Messages that do not wake the agent are read at least this often, such as
+/// those of a policy inside the kernel, which sends no requests. A request that finds no room in
+/// the ring does not wake the agent either: the agent makes room in half of the time that the guard
+/// grants, and the flow sends the request again.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
-/// Serves what has come. Returns how to wait for the next turn. By then the program knows whether it
-/// has to wake the agent. `read` gives the agent at most the given number of messages, and returns
-/// how many there were.
+/// Serves what has come. Returns how to wait for the next turn. By then the program knows whether
+/// it has to wake the agent. `read` gives the agent at most the given number of messages, and
+/// returns how many there were.
 ///
 /// # Errors
 /// The error of `read`.

@@ -1,6 +1,6 @@
 //! How the agent waits. Waking the agent costs a flow tens of microseconds, much more than the rest
-//! of an acknowledgement. Waking by a timer costs the agent a few microseconds. So the agent is awake
-//! when it expects a request.
+//! of an acknowledgement. Waking by a timer costs the agent a few microseconds. So the agent is
+//! awake when it expects a request.
 
 use headway_cc::{Duration, Time};
 
@@ -30,8 +30,8 @@ struct Expected {
 }
 
 impl Expected {
-    /// The time from which the agent naps: the request may come before it is expected, but not before
-    /// it is due.
+    /// The time from which the agent naps: the request may come before it is expected, but not
+    /// before it is due.
     fn naps_from(&self) -> Time {
         let from = self.looks_from().saturating_sub(WaitPolicy::AROUND);
         from.max(self.due.saturating_sub(WaitPolicy::WAKING))
@@ -54,8 +54,8 @@ pub struct WaitPolicy {
     answered: Time,
     /// The expected requests of a few flows.
     expected: Vec<Expected>,
-    /// The recent share of requests that came when they were expected. If it is small, the agent does
-    /// not look for them.
+    /// The recent share of requests that came when they were expected. If it is small, the agent
+    /// does not look for them.
     punctual: f64,
     /// The processor time that looking and napping may still use.
     spare: Duration,
@@ -79,8 +79,8 @@ impl WaitPolicy {
     /// The agent naps for this time before and after it looks, because a request may come too early
     /// or too late. Napping costs an eighth of looking.
     const AROUND: Duration = Duration::from_micros(150);
-    /// The longest of these naps. A request waits for half of it on average, which is no longer than
-    /// a hook takes to wake the agent.
+    /// The longest of these naps. A request waits for half of it on average, which is no longer
+    /// than a hook takes to wake the agent.
     const SHORT_NAP: Duration = Duration::from_micros(50);
     /// Falling asleep and waking up takes this much processor time.
     const NAP_COST: Duration = Duration::from_micros(6);
@@ -147,8 +147,8 @@ impl WaitPolicy {
         }
     }
 
-    /// Returns how to wait. `timer` is the next time at which a clock decides. `acknowledged` predicts
-    /// a flow's first acknowledgement after a time.
+    /// Returns how to wait. `timer` is the next time at which a clock decides. `acknowledged`
+    /// predicts a flow's first acknowledgement after a time.
     pub fn wait(
         &mut self,
         now: Time,
@@ -225,8 +225,8 @@ mod tests {
     const FLOW: u16 = 7;
 
     /// A flow is answered each `every` us. It sends a request `late` us after that is due, and the
-    /// request is expected `thought` us after that. Returns the processor time of looks and naps, and
-    /// how many requests had to wake the agent.
+    /// request is expected `thought` us after that. Returns the processor time of looks and naps,
+    /// and how many requests had to wake the agent.
     fn serve(
         rest: &mut WaitPolicy,
         every: u64,

@@ -172,8 +172,8 @@ pub struct Run {
     /// (rax) Cubic controls them.
     #[arg(long, default_value_t = LEARNERS, value_name = "FLOWS")]
     pub learners: usize,
-    /// The largest share of --flows, and of --learners, that one user's flows may take. Root's flows
-    /// may take all.
+    /// The largest share of --flows, and of --learners, that one user's flows may take. Root's
+    /// flows may take all.
     #[arg(long, default_value_t = USER_SHARE, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub user_share: u8,
     /// Receive congestion and availability of paths from headway netwatch: http://127.0.0.1:PORT,
@@ -269,8 +269,8 @@ pub fn check(run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Does the command line give --state? systemd sets the environment variable for every unit, so that
-/// alone does not count.
+/// Does the command line give --state? systemd sets the environment variable for every unit, so
+/// that alone does not count.
 pub fn asks_for_state(run: &Run) -> bool {
     let of_unit = env::var_os(STATE);
     (run.state.as_ref()).is_some_and(|folder| of_unit.is_none_or(|other| other != *folder))

@@ -29,7 +29,10 @@ fn answer(client: &TcpStream, agent: &Sender) -> std::io::Result<()> {
     let (status, body) = match path.as_deref() {
         Some("/metrics") => ("200 OK", page(&agent.ask(AgentCommand::Counters))),
         Some(_) => ("404 Not Found", "not found; try /metrics\n".to_owned()),
-        None => ("400 Bad Request", "malformed request; try GET /metrics\n".to_owned()),
+        None => (
+            "400 Bad Request",
+            "malformed request; try GET /metrics\n".to_owned(),
+        ),
     };
     let page = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",

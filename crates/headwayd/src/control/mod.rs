@@ -1,8 +1,9 @@
 //! Commands for the agent while it serves: over a socket of the file system, and over HTTP on
 //! loopback.
 //!
-//! Each client has a thread of its own, which reads the command, hands it to the agent and waits. So
-//! neither a slow reader nor a large model that is read again holds up the agent or other clients.
+//! Each client has a thread of its own, which reads the command, hands it to the agent and waits.
+//! So neither a slow reader nor a large model that is read again holds up the agent or other
+//! clients.
 
 mod client;
 mod mailbox;

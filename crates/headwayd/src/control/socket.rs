@@ -55,8 +55,8 @@ impl Socket {
         if is_left {
             fs::remove_file(path).map_err(refused)?;
         }
-        // The mask belongs to the process, which has no second thread yet. With it no other user can
-        // connect, not even at first.
+        // The mask belongs to the process, which has no second thread yet. With it no other user
+        // can connect, not even at first.
         let before = umask(Mode::from_bits_truncate(0o177));
         let listener = UnixListener::bind(path);
         umask(before);
@@ -117,7 +117,9 @@ fn answer(
             Err(error) => serde_json::json!({ "error": error.to_string() }),
         },
         Some(Word::Set(number, settings)) => agent.ask(AgentCommand::Set(number, settings)),
-        None => serde_json::json!({ "error": "unknown word; the words are status, reload and set" }),
+        None => {
+            serde_json::json!({ "error": "unknown word; the words are status, reload and set" })
+        }
     };
     Patient::new(client, PATIENCE).write_all(format!("{said}\n").as_bytes())
 }

@@ -62,8 +62,8 @@ impl Folder {
         &self.0
     }
 
-    /// The names of the controllers that have a folder here. What other programs have pinned here is
-    /// left out.
+    /// The names of the controllers that have a folder here. What other programs have pinned here
+    /// is left out.
     ///
     /// # Errors
     /// One line, if this user may not read the folder.
@@ -97,8 +97,8 @@ impl Folder {
         is_of(there.unwrap_or(Path::new("/")), BPF_FS_MAGIC)
     }
 
-    /// Takes the controller of that name for this process. Mounts a bpffs in the usual place if there
-    /// is none.
+    /// Takes the controller of that name for this process. Mounts a bpffs in the usual place if
+    /// there is none.
     pub fn claim(&self, name: &str) -> std::result::Result<ControllerPins, Refusal> {
         if !kernel::has_links() {
             let why = "Linux has links of controllers, which can be pinned, since 6.4";
@@ -191,8 +191,8 @@ fn is_of(path: &Path, kind: FsType) -> bool {
     statfs(path).is_ok_and(|found| found.filesystem_type() == kind)
 }
 
-/// Mounts a bpffs at /sys/fs/bpf, as systemd and bpftool do, if nothing is mounted there. The caller
-/// checks whether that worked.
+/// Mounts a bpffs at /sys/fs/bpf, as systemd and bpftool do, if nothing is mounted there. The
+/// caller checks whether that worked.
 fn mount_bpffs() {
     if !is_of("/sys/fs/bpf".as_ref(), SYSFS_MAGIC) {
         return;
@@ -282,7 +282,8 @@ fn is_own(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| entries.count() == versions(folder).len())
 }
 
-/// The folder's name for a controller: names in a bpffs have no dots, and controllers' names no '%'.
+/// The folder's name for a controller: names in a bpffs have no dots, and controllers' names no
+/// '%'.
 fn file_name(name: &str) -> String {
     name.replace('.', "%")
 }

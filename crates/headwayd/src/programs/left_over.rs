@@ -1,6 +1,6 @@
 //! Controllers that killed agents have left. Since Linux 6.4 a controller is registered by a link,
-//! which closes when its agent ends. Before, the controller's map keeps the controller and itself in
-//! the kernel until the map's element is deleted.
+//! which closes when its agent ends. Before, the controller's map keeps the controller and itself
+//! in the kernel until the map's element is deleted.
 
 use std::collections::HashSet;
 use std::fs;

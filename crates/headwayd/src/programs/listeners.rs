@@ -2,8 +2,9 @@
 //!
 //! Such a socket chose the controller while the ended agent had it registered. Until the socket
 //! chooses again, the connections that it accepts have the ended agent's program, and no agent
-//! serves them. sock_diag cannot find these sockets: it gives a controller's name, which is the same
-//! for both agents. The kernel's iterator over sockets gives a BPF program the controller itself.
+//! serves them. sock_diag cannot find these sockets: it gives a controller's name, which is the
+//! same for both agents. The kernel's iterator over sockets gives a BPF program the controller
+//! itself.
 
 use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

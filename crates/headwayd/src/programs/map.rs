@@ -129,7 +129,8 @@ impl Counters {
     }
 
     pub fn read(&self) -> CounterValues {
-        // SAFETY: within the mapping. Each number is read whole, and they need not be of one moment.
+        // SAFETY: within the mapping. Each number is read whole, and they need not be of one
+        // moment.
         let counted = unsafe { read_volatile(self.place.first.as_ptr()) };
         CounterValues {
             ring_dropped: counted.ring_dropped.wrapping_sub(self.ring_dropped),
@@ -164,8 +165,8 @@ impl KnownFlows {
         let Some(place) = self.0.at(message.header().slot.into()) else {
             return;
         };
-        // SAFETY: within the mapping; only this thread writes. The flow's number is written last, so
-        // that an agent that is killed meanwhile leaves no half-written flow.
+        // SAFETY: within the mapping; only this thread writes. The flow's number is written last,
+        // so that an agent that is killed meanwhile leaves no half-written flow.
         unsafe {
             let mut known = read_volatile(place);
             known.take(message);

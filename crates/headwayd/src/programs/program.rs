@@ -24,7 +24,8 @@ pub struct Options<'a> {
     pub flows: u32,
     /// The size of the ring buffer: a power of two, and at least a page.
     pub ring_bytes: u32,
-    /// Does an agent answer? If not, no flow has a slot, and the base controller controls all flows.
+    /// Does an agent answer? If not, no flow has a slot, and the base controller controls all
+    /// flows.
     pub has_agent: bool,
     /// May it outlive its agent?
     pub is_kept: bool,

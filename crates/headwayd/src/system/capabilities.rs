@@ -4,8 +4,8 @@ use caps::{CapSet, Capability, CapsHashSet};
 
 use crate::error::{Error, Result};
 
-/// Explains why a model that was readable at the start is not readable any more: the agent has given
-/// up capabilities.
+/// Explains why a model that was readable at the start is not readable any more: the agent has
+/// given up capabilities.
 pub fn explain(error: Error) -> Error {
     match error.to_string() {
         text if text.contains("Permission denied") => Error::Failed(format!(

@@ -53,7 +53,8 @@ impl Cgroup {
         let object = open.load().map_err(failed)?;
         let link = {
             let program = object.progs_mut().next();
-            let program = program.ok_or_else(|| Error::failed(&option, "the BPF program is empty"))?;
+            let program =
+                program.ok_or_else(|| Error::failed(&option, "the BPF program is empty"))?;
             program.attach_cgroup(cgroup.as_raw_fd()).map_err(failed)?
         };
         Ok(Cgroup {

@@ -20,8 +20,8 @@ pub struct DefaultController {
 }
 
 impl DefaultController {
-    /// Sets the default of the agent's network namespace. If an earlier agent was killed, it has not
-    /// restored the default, and the file `kept` has the previous one.
+    /// Sets the default of the agent's network namespace. If an earlier agent was killed, it has
+    /// not restored the default, and the file `kept` has the previous one.
     ///
     /// # Errors
     /// One line, if the default cannot be set.

@@ -1,5 +1,5 @@
-//! Faults of an agent, with flows of each controller. No flow stalls, and each does as well as Cubic
-//! does on the same link. The guard returns the flow once the agent is well.
+//! Faults of an agent, with flows of each controller. No flow stalls, and each does as well as
+//! Cubic does on the same link. The guard returns the flow once the agent is well.
 
 use headway_cc::{Duration, Time};
 use headway_fixed::Reason;
@@ -63,7 +63,7 @@ fn case(controller: Controller, policy: &str, seed: u64) -> Case {
     }
 }
 
-fn none_stalls(seen: &Seen, since: Time, what: &str) {
+fn no_flow_stalls(seen: &Seen, since: Time, what: &str) {
     let until = since + AFTER;
     let total = seen.mbps(since, until);
     for flow in 0..seen.flows() {
@@ -151,7 +151,7 @@ fn flows_of_a_killed_agent_are_in_fallback() {
                 None,
                 "{what}: there is no agent to return it to"
             );
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
             fills_as_cubic(&seen, since, &what);
         }
@@ -177,7 +177,7 @@ fn eight_flows_of_a_killed_agent_are_in_fallback() {
             (0..8).all(|flow| last(flow) != Reason::Fine),
             "{what}: a flow is not in fallback"
         );
-        none_stalls(&seen, since, &what);
+        no_flow_stalls(&seen, since, &what);
         does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
     }
 }
@@ -194,7 +194,7 @@ fn flows_of_a_stopped_agent_are_in_fallback_until_after_the_probation() {
             });
             let trip = trips_once_as_stale(&world, since, clock_of(controller), &what);
             let seen = world.seen();
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
             fills_as_cubic(&seen, since, &what);
             let back = seen
@@ -235,7 +235,7 @@ fn flows_of_a_slow_agent_are_in_fallback() {
             world.run_until(since + AFTER + ms(1000));
             trips_once_as_stale(&world, since, clock_of(controller), &what);
             let seen = world.seen();
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
             fills_as_cubic(&seen, since, &what);
         }
@@ -263,12 +263,12 @@ fn a_random_policy_trips_the_guard_or_does_well_enough() {
                 "{what}: it answers all the time"
             );
             let seen = world.seen();
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             let (until, least) = match seen.trip(0) {
                 Some((trip, reason)) if trip < since + PATIENCE => {
                     caught += 1;
                     println!("{what}: {} after {:?}", reason.name(), trip.since(since));
-                    none_stalls(&seen, trip, &what);
+                    no_flow_stalls(&seen, trip, &what);
                     does_as_well(&seen, &cubic, (trip, trip + AFTER), LEAST, &what);
                     (trip + AFTER, LEAST_UNSEEN)
                 }
@@ -309,7 +309,7 @@ fn a_model_that_always_shrinks_or_grows_the_window_trips_the_guard() {
             println!("{what}: {} after {:?}", reason.name(), trip.since(since));
             assert!(reasons.contains(&reason), "{what}: {}", reason.name());
             assert!(trip > since && trip < since + PATIENCE, "{what}: {trip:?}");
-            none_stalls(&seen, trip, &what);
+            no_flow_stalls(&seen, trip, &what);
             does_as_well(&seen, &cubic, (trip, trip + AFTER), LEAST, &what);
         }
     }
@@ -332,7 +332,7 @@ fn an_int8_policy_that_always_halves_the_rate_trips_the_guard() {
         println!("{what}: {} after {:?}", reason.name(), trip.since(since));
         assert_eq!(reason, Reason::Poor, "{what}");
         assert!(trip > since && trip < since + ms(3000), "{what}: {trip:?}");
-        none_stalls(&seen, trip, &what);
+        no_flow_stalls(&seen, trip, &what);
         does_as_well(&seen, &cubic, (trip, trip + AFTER), LEAST, &what);
     }
 }
@@ -359,7 +359,7 @@ fn cubic_controls_a_flow_without_a_slot() {
                 "{what}: {found} times"
             );
             let seen = world.seen();
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
         }
     }
@@ -383,16 +383,16 @@ fn flows_are_in_fallback_while_the_ring_is_full() {
             let status = world.status();
             assert_eq!(status["flows"][0]["guard"], "cubic", "{what}: {status}");
             let seen = world.seen();
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
             fills_as_cubic(&seen, since, &what);
         }
     }
 }
 
-/// At 2 Mbit/s acknowledgements are at least 6 ms apart, so each finds the answer to the one before,
-/// a little later than its own record's time. Rax sends a request with each acknowledgement, so that
-/// each finds an answer on fast paths too.
+/// At 2 Mbit/s acknowledgements are at least 6 ms apart, so each finds the answer to the one
+/// before, a little later than its own record's time. Rax sends a request with each
+/// acknowledgement, so that each finds an answer on fast paths too.
 #[test]
 fn flows_return_if_each_acknowledgement_finds_an_answer() {
     const SLOW: &str = "rate = \"2Mbps\", delay = \"10ms\", queue = \"20pkt\"";
@@ -412,7 +412,7 @@ fn flows_return_if_each_acknowledgement_finds_an_answer() {
                 let (trip, reason) = seen.trip(0).unwrap_or_else(|| panic!("{what}: no trip"));
                 assert_eq!(reason, Reason::Stale, "{what}");
                 assert!(trip > since + ms(90), "{what}: {trip:?}");
-                none_stalls(&seen, since, &what);
+                no_flow_stalls(&seen, since, &what);
                 let back = seen
                     .returned(0)
                     .unwrap_or_else(|| panic!("{what}: never back"));

@@ -1,7 +1,8 @@
-//! Tests of the real agent in simulated time, over simulated flows with programs of the fake kernel.
+//! Tests of the real agent in simulated time, over simulated flows with programs of the fake
+//! kernel.
 //!
-//! No test waits for real time or depends on the machine. Times are exact, and each bound is tried on
-//! both sides.
+//! No test waits for real time or depends on the machine. Times are exact, and each bound is tried
+//! on both sides.
 #![cfg(target_os = "linux")]
 
 mod adoption;

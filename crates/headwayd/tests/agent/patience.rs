@@ -10,8 +10,8 @@ use headwayd::agent::{Agent, AgentOptions, Policies, Store};
 use crate::host::{Case, Fault, World, at, ms};
 use crate::program::Program;
 
-/// Round trips take 10 to 15 ms, so that an answer may take 100 ms. Acknowledgements are at most half
-/// a millisecond apart.
+/// Round trips take 10 to 15 ms, so that an answer may take 100 ms. Acknowledgements are at most
+/// half a millisecond apart.
 const LINK: &str = "rate = \"50Mbps\", delay = \"5ms\", queue = \"20pkt\"";
 
 fn owl() -> Case {

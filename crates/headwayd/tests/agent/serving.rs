@@ -169,7 +169,10 @@ fn a_flow_returns_to_its_policy_once_its_rate_is_in_the_range() {
             before[14..].iter().all(|seen| *seen == outside),
             "{before:?}"
         );
-        assert!(!is_still(&world, 15_000, 29_000), "{link}: Cubic controls it");
+        assert!(
+            !is_still(&world, 15_000, 29_000),
+            "{link}: Cubic controls it"
+        );
         let after = in_range_each_second(&mut world, 70);
         let is_inside = after[25..].iter().all(|seen| *seen == (Some(true), None));
         assert!(is_inside, "{link}: {after:?}");
@@ -182,8 +185,8 @@ fn a_flow_returns_to_its_policy_once_its_rate_is_in_the_range() {
 }
 
 /// The policy holds the window still, and the queue is longer than those of its model's training.
-/// Cubic fills the queue too. The policy keeps Cubic's window when it gets the flow back, so the queue
-/// stays too long.
+/// Cubic fills the queue too. The policy keeps Cubic's window when it gets the flow back, so the
+/// queue stays too long.
 #[test]
 fn a_flow_with_too_long_a_queue_alternates_between_cubic_and_policy() {
     let hold = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);

@@ -204,7 +204,8 @@ fn of_user(flows: &[Flow], user: u32) -> (usize, Duration) {
     since(Time::ZERO, flows, user)
 }
 
-/// The number of answers to requests since `begun` for a user's flows, and the longest wait for one.
+/// The number of answers to requests since `begun` for a user's flows, and the longest wait for
+/// one.
 fn since(begun: Time, flows: &[Flow], user: u32) -> (usize, Duration) {
     let flows = flows.iter().filter(|flow| flow.user == user);
     let waited = flows.flat_map(|flow| flow.waited.iter());
@@ -272,8 +273,8 @@ fn users_who_compete_have_the_same_time() {
 }
 
 /// A range in /etc/subuid makes one person many users. A user who needs less than an equal part of
-/// the time is next when a turn is over, however many others there are. When all users begin at once,
-/// each of the others may have a decision first.
+/// the time is next when a turn is over, however many others there are. When all users begin at
+/// once, each of the others may have a decision first.
 #[test]
 fn many_users_with_too_many_requests_do_not_delay_others() {
     const USERS: u32 = 200;

@@ -7,8 +7,8 @@ use headway_policy::schemes::PolicySpec;
 
 use crate::host::{Case, agent, at, ms};
 
-/// A thousand flows use three slots, at most three at once. Each sends requests, and gets each answer
-/// 1 ms later.
+/// A thousand flows use three slots, at most three at once. Each sends requests, and gets each
+/// answer 1 ms later.
 #[test]
 fn slots_are_used_again() {
     let spec = PolicySpec::read("aurora")

@@ -13,8 +13,8 @@ const LINK: &str = "rate = \"20Mbps\", delay = \"50ms\", queue = \"500pkt\"";
 /// The guard promises that a flow follows Cubic's law within this many round trips.
 const ROUND_TRIPS: u64 = 2;
 
-/// Compares the flow's window with a Cubic in whole numbers, from the trip to the first loss. Returns
-/// the largest relative difference, and the number of acknowledgements.
+/// Compares the flow's window with a Cubic in whole numbers, from the trip to the first loss.
+/// Returns the largest relative difference, and the number of acknowledgements.
 fn off(states: &[State]) -> (f64, usize) {
     let ns = |time: headway_cc::Time| time.as_nanos();
     let whole = |packets: f64| {

@@ -68,7 +68,8 @@ impl Asked {
         wait.expect("messages can be read")
     }
 
-    /// Runs a turn that ends with a nap: as many messages as it may read come just before it sleeps.
+    /// Runs a turn that ends with a nap: as many messages as it may read come just before it
+    /// sleeps.
     fn much_at_second_look(&self) -> Wait {
         let readings = Cell::new(0);
         let wait = turn(&self.agent, |most| {
@@ -126,8 +127,8 @@ fn an_agent_with_new_policies_counts_as_awake() {
     });
 }
 
-/// The acknowledgements of a flow come regularly. The agent has a turn when its wait ends, or when a
-/// hook has woken it. Returns its decisions, and how often it was woken.
+/// The acknowledgements of a flow come regularly. The agent has a turn when its wait ends, or when
+/// a hook has woken it. Returns its decisions, and how often it was woken.
 fn served_regularly(policy: &str, every: Duration, rtt: Duration) -> (u64, u64) {
     let kernel = FakeKernel::new(1 << 20);
     let agent = agent(policy, &kernel);

@@ -85,8 +85,8 @@ fn a_request_during_a_clocks_answer_is_answered_with_the_next_record() {
     assert!(!flow.on_record(&record(due + 70, 0)));
 }
 
-/// The agent may have been away for longer than an answer is valid. The answer's age counts from the
-/// record that it answers, and not from the clock's time.
+/// The agent may have been away for longer than an answer is valid. The answer's age counts from
+/// the record that it answers, and not from the clock's time.
 #[test]
 fn a_very_late_clocks_answer_expires_only_after_its_full_time() {
     let (mut flow, due) = with_clock();

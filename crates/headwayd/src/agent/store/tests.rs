@@ -274,7 +274,8 @@ fn a_refused_file_is_set_aside_and_never_overwritten() {
             fs::read(folder.0.join(refused)).expect("it is there"),
             bytes
         );
-        // The next agent starts from the new file. A second refused file does not replace the first.
+        // The next agent starts from the new file. A second refused file does not replace the
+        // first.
         let mut again = Store::new(Some(folder.0.clone()));
         assert!(again.learned(served, PUBLIC).is_some());
         fs::write(folder.0.join(&name), b"wrong again").expect("room");

@@ -4,7 +4,7 @@
 
 use headway_cc::{Duration, Time};
 
-/// What to do until there may be something to do.
+/// What the agent does until its next look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Look again, at once.

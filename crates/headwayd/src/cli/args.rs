@@ -85,7 +85,7 @@ Examples:
         at: At,
         #[command(flatten)]
         kept: Kept,
-        /// Only the controller of this name in the kernel.
+        /// Unload only the controller of this name in the kernel.
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
     },

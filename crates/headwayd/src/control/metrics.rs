@@ -77,7 +77,7 @@ const METRICS: [(&str, &str, &str, &str); 19] = [
     (
         "headway_slots_full_total",
         "counter",
-        "Times that a flow found no free slot; it looks once a second.",
+        "Times that a flow found no free slot. A flow looks for one once a second.",
         "/counters/slots_full",
     ),
     (
@@ -137,7 +137,7 @@ const METRICS: [(&str, &str, &str, &str); 19] = [
     (
         "headway_divergences_total",
         "counter",
-        "Times that a flow's learner diverged, and Cubic had the flow for a while.",
+        "Times that a flow's learner diverged, after which Cubic controlled the flow for a while.",
         "/counters/divergences",
     ),
     (
@@ -149,7 +149,7 @@ const METRICS: [(&str, &str, &str, &str); 19] = [
     (
         "headway_wakes_total",
         "counter",
-        "Requests that arrived while the agent slept, and woke it.",
+        "Requests that arrived while the agent slept, and that woke it.",
         "/counters/wakes",
     ),
     (

@@ -273,7 +273,7 @@ impl Program {
         {
             tracing::warn!(
                 name = self.name,
-                "removed the controller that a killed agent had left registered"
+                "the agent removed the controller that a killed agent had left registered"
             );
             link = own.attach_struct_ops();
         }
@@ -309,7 +309,7 @@ impl Program {
 /// The kernel's number of a map.
 fn id_of(map: &MapHandle) -> Result<u32> {
     let info = map.info();
-    let info = info.map_err(|e| Error::failed("cannot tell the number of a map", e))?;
+    let info = info.map_err(|e| Error::failed("cannot get the number of a map", e))?;
     Ok(info.info.id)
 }
 

@@ -197,7 +197,7 @@ impl Flow {
         self.last_answer
     }
 
-    /// Predicts its first acknowledgement after `from`, from its newest records.
+    /// Predicts when its first acknowledgement from `from` on comes, by its newest records.
     pub fn acknowledged(&self, from: Time) -> Time {
         let (last, apart) = (self.last.now(), self.apart.as_nanos().max(1));
         last + self.apart * from.since(last).as_nanos().div_ceil(apart).max(1)

@@ -338,7 +338,7 @@ mod tests {
         is_outside.count() as f64 / 12_000.0
     }
 
-    /// The packets of a flow's first seconds count in the mean over ten.
+    /// A flow's first seconds count in the average over ten.
     #[test]
     fn a_fast_path_is_noticed_before_ten_seconds_have_passed() {
         let mut run = Run::new();

@@ -19,7 +19,7 @@ pub struct Shares {
     taken: Duration,
     /// The time that each user has had, unless that is no more than [`Self::floor`].
     had: BTreeMap<u32, Duration>,
-    /// The most time that a waiting user had had when it was that user's turn.
+    /// The most time that any waiting user had received before that user's turn came.
     level: Duration,
     /// The queue of each waiting user, which is not empty.
     waiting: BTreeMap<u32, Waiting>,

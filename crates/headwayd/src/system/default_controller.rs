@@ -77,8 +77,8 @@ pub fn set_back(ours: &str, kept: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The default to restore: the present one, unless it is `ours` or not available. Then the one of
-/// the file `kept`, under the same conditions, or else Cubic.
+/// The default to restore: the present one (`now`), or the one of the file (`kept`). One that is
+/// `ours`, or not available, is left out. Without another it is Cubic.
 fn before(now: &str, kept: &str, available: &str, ours: &str) -> String {
     let is_there = |name: &&str| *name != ours && available.split_whitespace().any(|a| a == *name);
     let found = [now.trim(), kept.trim()].into_iter().find(is_there);

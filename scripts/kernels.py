@@ -350,7 +350,7 @@ def outlived(controller: str, trial: dict[str, str], version: tuple[int, ...], c
         taken, after_term = f"another headwayd serves {controller}", unloaded
         wrong |= {
             f"pins no link, but {trial['pins kill']}": not PIN.search(trial["pins kill"]),
-            "is not adopted": "goes on with the programs of an earlier agent" not in trial["again"],
+            "is not adopted": "adopted the pinned programs of an earlier agent" not in trial["again"],
             "does not decide again for the flow of the killed agent": not before.keys() <= after.keys(),
             "is gone after its end": not stays,
             f"pins no link after its end, but {trial['pins term']}": not PIN.search(trial["pins term"]),

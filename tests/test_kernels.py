@@ -17,7 +17,7 @@ PINS = f"/sys/fs/bpf/headway /sys/fs/bpf/headway/{OWL} /sys/fs/bpf/headway/{OWL}
 LINK = f"{PINS} /sys/fs/bpf/headway/{OWL}/{OWL}-9-eaad66122b64/link"
 OURS, OTHERS = f"reno cubic bbr {OWL}", "reno cubic bbr"
 READY = '{"controllers":[{"name":"headway_owl"}],"event":"ready"}'
-ADOPTS = 'INFO goes on with the programs of an earlier agent name="headway_owl" flows=1'
+ADOPTS = 'INFO the agent adopted the pinned programs of an earlier agent name="headway_owl" flows=1'
 ENDS_WITH_AGENT = (
     "INFO the programs end with this agent, because they cannot be pinned "
     'why="Linux has links of controllers, which can be pinned, since 6.4"'
@@ -223,7 +223,7 @@ def test_with_no_keep_a_controller_ends_with_its_agent():
     [
         "is another headwayd running?",
         "another headwayd serves {name} ",
-        "goes on with the programs of an earlier agent",
+        "adopted the pinned programs of an earlier agent",
         "the programs end with this agent, because they cannot be pinned",
         "Linux has links of controllers, which can be pinned, since 6.4",
         "{name} is unloaded\\n",

@@ -24,7 +24,7 @@ def test_what_was_learned_is_kept(tmp_path):
     for again in (False, True):
         with daemon.Daemon(*LEARNS, str(state)) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
             seen(agent, lambda one: one["decisions"] > 500)
-            assert ("goes on from what was learned" in agent.log) == again
+            assert ("flows start from saved state" in agent.log) == again
             until(lambda: list(state.glob("*.learned")), lambda: agent.status()["flows"])
         (kept,) = state.iterdir()
         assert kept.stat().st_mode & 0o777 == 0o600

@@ -90,7 +90,7 @@ def test_what_has_converged_goes_on_after_a_crash_and_a_restart(tmp_path, state)
         print(again)
         with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 26, **LINK) as flow:
             flow.wait(1)
-            assert "goes on from what was learned" in agent.log
+            assert "flows start from saved state" in agent.log
             begun = sending(agent.status())["updates"]
             # A crash costs what came since it was saved, which was just before.
             assert begun > 0.9 * updates, "it goes on from them"
@@ -149,7 +149,7 @@ def test_it_goes_on_from_what_a_learner_learned(tmp_path, state):
             assert one["guard"] == "policy", agent.log
             assert flow.mbps(flow.begun + 6, flow.begun + 14) > 0.85 * 20
             assert one["lost_packets"] < 0.02 * one["delivered_packets"]
-            assert ("goes on from what was learned" in agent.log) == again
+            assert ("flows start from saved state" in agent.log) == again
             assert begun >= learned, "it goes on from them"
             learned = one["updates"]
             assert learned > begun + 100, "it learns on"

@@ -199,8 +199,8 @@ def test_flows_are_answered_while_a_model_is_read(tmp_path):
             assert is_opened()
             before = seen(agent)
             later = seen(agent, lambda one: one["decisions"] > before["decisions"] + 50)
-            assert "policies read again" not in agent.log
-        until(lambda: "policies read again" in agent.log, lambda: agent.log)
+            assert "policies were read again" not in agent.log
+        until(lambda: "policies were read again" in agent.log, lambda: agent.log)
         after = seen(agent, lambda one: one["decisions"] > later["decisions"] + 20)
     assert after["flow"] == before["flow"]
 
@@ -372,7 +372,7 @@ def test_bad_options_are_said_in_one_line(tmp_path):
         (["--policy", "copa"], "copa"),
         (["--controllers", "headway_owl"], "--policy is missing"),
         (["--policy", "owl", "--controllers", "headway_bbr"], "headway_owl can"),
-        (["--policy", "10.0.0.0/8=owl"], "one without a prefix is missing"),
+        (["--policy", "10.0.0.0/8=owl"], "add one --policy without a prefix"),
         (
             ["--policy", "owl", "--policy", "10.0.0.0/8=aurora"],
             "headway_owl cannot carry out what 'aurora' decides",
@@ -385,7 +385,7 @@ def test_bad_options_are_said_in_one_line(tmp_path):
         (["--policy", "aurora:model=int8-v1", "--shadow", str(tmp_path / "file")], "evaluated in the kernel"),
         (["--policy", "owl:latency=10ms"], "leave it out"),
         (["--policy", "owl:guard=off"], "leave 'guard=off' out"),
-        (["--no-agent", "--metrics", "--busy-poll"], "--busy-poll, --metrics are an agent's"),
+        (["--no-agent", "--metrics", "--busy-poll"], "remove --busy-poll, --metrics"),
         (["--policy", "owl", "--state", str(tmp_path)], "--state keeps what a policy learns"),
         (["--policy", "owl", "--flows", "0"], "--flows"),
         (["--policy", "owl", "--log", "yaml"], "--log"),
@@ -399,7 +399,7 @@ def test_bad_options_are_said_in_one_line(tmp_path):
     assert not (tmp_path / "file").exists()
 
 
-def test_who_asks_nobody_is_told_how_to_start_one(tmp_path):
+def test_client_error_explains_how_to_start_agent(tmp_path):
     command = [find_headwayd(), "status", "--socket", str(tmp_path / "none")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1

@@ -147,7 +147,7 @@ def outlives(tmp_path, keep, policies, how):
             serve_client(one.listening)
         for one in all_:
             one.agent = start(one.policy, one.name)
-            assert "goes on with the programs of an earlier agent" in one.agent.log
+            assert "adopted the pinned programs of an earlier agent" in one.agent.log
         for one in all_:
             # The decisions are this agent's own. The guard may have had the flow meanwhile.
             told = seen(one.agent, lambda told: told["decisions"] > 3 and told["guard"] == "policy")
@@ -307,8 +307,8 @@ def test_other_sizes_than_those_that_are_kept_are_named(keep):
     with serves("owl", keep, "--flows", "2"):
         pass
     with serves("owl", keep, "--flows", "3", "--ring", "8") as agent:
-        assert "--flows 2 stays, and not 3" in agent.log
-        assert "--ring 4096 stays, and not 8" in agent.log
+        assert "--flows stays at 2, not 3" in agent.log
+        assert "--ring stays at 4096, not 8" in agent.log
 
 
 def test_a_name_has_one_agent(keep):
@@ -368,7 +368,7 @@ def test_a_folder_that_others_may_write_is_refused(bpffs, tmp_path):
     """So is one outside a bpffs."""
     (bpffs / "open").mkdir()
     (bpffs / "open").chmod(0o777)
-    for folder, why in [(bpffs / "open", "nobody else may write"), (tmp_path / "none", "is not in a bpffs")]:
+    for folder, why in [(bpffs / "open", "no other user may write"), (tmp_path / "none", "is not in a bpffs")]:
         with pytest.raises(RuntimeError, match=f"--keep .*{why}"), serves("owl", folder):
             pass
     assert not (tmp_path / "none").exists()
@@ -399,7 +399,7 @@ def test_they_are_kept_in_the_usual_bpffs(tmp_path, usual_bpffs):
         pass
     assert NAME in daemon.registered()
     with usual(tmp_path) as log:
-        assert "goes on with the programs of an earlier agent" in log()
+        assert "adopted the pinned programs of an earlier agent" in log()
     assert run("/sys/fs/bpf/headway", "unload") == f"{NAME} is unloaded\n"
     assert not Path("/sys/fs/bpf/headway").exists()
     assert NAME not in daemon.registered()

@@ -174,7 +174,7 @@ def test_what_switches_count_reaches_the_policy_until_nobody_tells(tmp_path, fea
 
 def test_what_cannot_be_asked_is_one_line(tmp_path):
     for words, hint in (
-        (("--netwatch", "http://10.0.0.1:8633"), "beyond this machine it takes https"),
+        (("--netwatch", "http://10.0.0.1:8633"), "use https beyond this machine"),
         (("--netwatch", "https://10.0.0.1", "--netwatch-token", f"{tmp_path}/none"), "--netwatch-token"),
     ):
         command = [os.environ.get("HEADWAYD", f"{sys.prefix}/bin/headwayd"), "run", "--policy", "owl", *words]

@@ -45,20 +45,20 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
         until(lambda: "the guard tripped" in agent.log)
         (folder / "card.toml").write_text("nonsense")
         agent.signal(signal.SIGHUP)
-        until(lambda: "goes on with the policies" in agent.log)
+        until(lambda: "the reload failed" in agent.log)
         lines = [json.loads(line) for line in agent.log.splitlines()]
     for line in lines:
         assert datetime.fromisoformat(line["timestamp"]).tzinfo is not None
         assert line["level"] in {"ERROR", "WARN", "INFO"}
         assert line["message"]
     by_message = {line["message"]: line for line in lines}
-    assert by_message["policies read again"]["level"] == "INFO"
+    assert by_message["the policies were read again"]["level"] == "INFO"
     tripped = by_message["the guard tripped: Cubic controls the flow"]
     assert tripped["level"] == "WARN"
     assert "stale" in {line.get("reason") for line in lines}
     assert tripped["trips"] >= 1
     assert tripped["flow"] > 0
-    refused = by_message["goes on with the policies that it has"]
+    refused = by_message["the reload failed: the agent keeps its current policies"]
     assert refused["level"] == "ERROR"
     assert "card.toml" in refused["error"]
 
@@ -159,7 +159,7 @@ def test_flows_are_answered_while_the_log_is_not_read(tmp_path):
     # To be opened, a pipe wants a reader.
     reader = os.open(log, os.O_RDWR)
     try:
-        agent = daemon.Daemon("--policy", "owl", within=within, environment={"RUST_LOG": "trace"})
+        agent = daemon.Daemon("--policy", "owl", within=within, environment={"RUST_LOG": "headwayd::agent=trace"})
         with agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
             until(lambda: agent.status()["counters"]["log_lines_dropped"] > 0, agent.status)
             before = agent.status()["counters"]["actions"]
@@ -261,7 +261,7 @@ def test_what_the_unit_permits_is_enough_to_keep_the_programs(unit, bpffs):
         with daemon.Daemon(*options, within=as_the_unit_does(service), keep=keep) as agent:
             log = agent.log
         assert name in daemon.registered()
-    assert "goes on with the programs of an earlier agent" in log
+    assert "adopted the pinned programs of an earlier agent" in log
     command = [*as_the_unit_does(service), find_headwayd(), "unload", "--keep", keep]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"{name} is unloaded\n"
     assert name not in daemon.registered()

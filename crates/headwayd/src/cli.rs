@@ -36,7 +36,7 @@ const USUAL_PATH: &str = "/usr/local/bin/headwayd";
 
 const NO_COMMAND: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
-/// What clap says over some paragraphs, without the usage at its end.
+/// Clap's message in one line, without the usage at its end.
 fn one_line(error: &str) -> String {
     let said = error.split("\n\nUsage:").next().unwrap_or(error);
     let said = said.split("\n\nFor more").next().unwrap_or(said);
@@ -44,11 +44,11 @@ fn one_line(error: &str) -> String {
     words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// The command line, whole.
+/// Runs the command line.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        // Help and version; and help where no command was given.
+        // Prints the help or the version, and the help if there is no command.
         Err(error) if !error.use_stderr() || error.kind() == NO_COMMAND => error.exit(),
         Err(error) => {
             complain(&one_line(&error.to_string()));
@@ -81,7 +81,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints it. A reader who has left has had enough.
+/// Prints a text. A reader that has closed the pipe is no error.
 fn say(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -90,19 +90,20 @@ fn say(text: &str) -> Result<()> {
     }
 }
 
-/// Says what is wrong, where anybody reads it.
+/// Prints an error. A closed or full standard error is ignored.
 fn complain(what: &str) {
     let _ = writeln!(io::stderr(), "headwayd: {what}");
 }
 
-/// The unit, with the path of this program for the usual one.
+/// The unit for systemd, with the path of this program in place of the usual one.
 fn unit() -> Result<String> {
-    let own = env::current_exe().map_err(|e| Error::failed("cannot tell its own path", e))?;
+    let own =
+        env::current_exe().map_err(|e| Error::failed("cannot find the path of this program", e))?;
     let own = own.to_string_lossy();
-    // systemd.service(5): what follows has a meaning there.
+    // These characters have a meaning in a unit (systemd.service(5)).
     if own.contains(|c: char| c.is_whitespace() || "%$\"'\\;".contains(c)) {
         return Err(Error::Failed(format!(
-            "{own}: in a unit a path can have no spaces, quotes, '%' or '$'; install it elsewhere"
+            "{own}: a path in a unit must have no spaces, quotes, '\\', ';', '%' or '$'; install headwayd elsewhere"
         )));
     }
     Ok(UNIT.replace(USUAL_PATH, &own))
@@ -110,8 +111,7 @@ fn unit() -> Result<String> {
 
 fn run_agent(run: &Run) -> Result<()> {
     logs::start(matches!(run.log, LogFormat::Json));
-    // What libbpf has to say of an error comes with the error, in one line; the rest is for who
-    // looks for it.
+    // Errors have libbpf's message in their line. Its other output is for debugging.
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |_, said| {
         tracing::debug!("{}", said.trim_end())
     })));
@@ -125,7 +125,7 @@ fn run_agent(run: &Run) -> Result<()> {
     }
 }
 
-/// Registers controllers that nobody serves.
+/// Registers controllers without an agent.
 fn register(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Result<()> {
     let controllers = match run.controllers[..] {
         [] => &Controller::ALL[..],
@@ -157,14 +157,14 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let file = file.map(Shadow::create).transpose()?;
     let mut store = Store::new(run.state.clone()).learning_from(run.learn_from.clone());
     if let Some(policies) = policies.as_ref().filter(|policies| policies.learn()) {
-        // With what it may still do from now on.
+        // The later rights of the process suffice for this.
         store.claim()?;
         store.read(policies);
     }
 
     let (mailbox, sender) = Mailbox::new()?;
     let listener = socket.listener()?;
-    // Until here a start that fails has left all as it was.
+    // A start that fails before this line changes nothing.
     pinned.make_room(&program)?;
     program.register()?;
     let ready = match &policies {
@@ -173,7 +173,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     };
     let listeners = listeners(&program);
     let choice = Choice::make(run, &program.name)?;
-    // Threads begin with the rights that it keeps.
+    // Threads have the rights that are left now.
     let _logs = logs::write_by_thread();
     let gradients = gradients::start(run.learners)?;
     if let Some(source) = network {
@@ -191,7 +191,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     }
     let shadow = run.shadow.is_some().then(|| Shadow::into(file));
     let name = program.name.clone();
-    // From here on it serves.
+    // The agent serves flows from here on.
     pinned.keep(&mut program)?;
     if program.is_adopted() {
         configure(run, &mut program, policies.as_ref())?;
@@ -210,21 +210,21 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let agent = Rc::new(RefCell::new(agent));
     say_ready(vec![ready]);
     let served = serve(&agent, &mailbox, signals, until, run.busy_poll, reload);
-    // Nobody is answered any more, and saving may take a while.
+    // Flows get no answers any more, and saving may take a while.
     drop(choice);
     agent.borrow_mut().save();
     pinned.say_end(&name);
     served
 }
 
-/// Has the policies read again, in a thread that waits for that. One that is asked for while
-/// another is under way follows it.
+/// Returns a function that starts a reload in a thread of its own. A reload that is asked for
+/// during another one follows it.
 fn by_signal(reloads: Arc<Reloads>) -> impl Fn() {
     let (asks, asked) = sync_channel(1);
     thread::spawn(move || {
         for () in asked {
             if let Err(error) = reloads.next() {
-                tracing::error!(%error, "goes on with the policies that it has");
+                tracing::error!(%error, "the reload failed: the agent keeps its current policies");
             }
         }
     });
@@ -237,8 +237,8 @@ fn name_of(run: &Run, controller: Controller) -> &str {
     run.name.as_deref().unwrap_or(controller.name())
 }
 
-/// What finds listening sockets that keep the controller of an agent that has ended. It says which
-/// there are. The agent serves where it cannot be had, too.
+/// Finds the listening sockets that keep the controller of an ended agent, and logs them. If that
+/// is not possible, the agent serves all the same.
 fn listeners(program: &Program) -> Option<Listeners> {
     let found = (program.listeners()).and_then(|looks| looks.find().map(|found| (looks, found)));
     match found {
@@ -249,13 +249,13 @@ fn listeners(program: &Program) -> Option<Listeners> {
             Some(looks)
         }
         Err(error) => {
-            tracing::info!(%error, "sockets that keep the controller of an ended agent are not named");
+            tracing::info!(%error, "listening sockets that keep the controller of an ended agent cannot be found");
             None
         }
     }
 }
 
-/// Where the network tells of its paths, if anybody asks.
+/// The measurement agent of `--netwatch`, if that option is given.
 fn network(run: &Run) -> Result<Option<network::Source>> {
     let (token, authority) = (
         run.netwatch_token.as_deref(),
@@ -265,18 +265,18 @@ fn network(run: &Run) -> Result<Option<network::Source>> {
     run.netwatch.as_ref().map(source).transpose()
 }
 
-/// The controller, and who decides; nobody does where a tuner sets BBR's windows.
+/// The controller and the policies. There are no policies if a tuner sets BBR's windows.
 fn chosen(run: &Run) -> Result<(Controller, Option<Policies>)> {
     let wrong = |text: &str| Err(Error::Usage(text.to_owned()));
     if run.policy.is_empty() {
         let [Controller::Bbr] = run.controllers[..] else {
             return wrong(
-                "--policy is missing; only of headway_bbr, given alone, parameters are set by headwayd set",
+                "--policy is missing; only --controllers headway_bbr, given alone, needs none (headwayd set sets its parameters)",
             );
         };
         if run.shadow.is_some() || run.require_range || asks_for_state(run) {
             return wrong(
-                "--shadow, --require-range and --state are a policy's; give --policy, or leave them out",
+                "--shadow, --require-range and --state need a policy; give --policy, or leave them out",
             );
         }
         return Ok((Controller::Bbr, None));
@@ -285,25 +285,25 @@ fn chosen(run: &Run) -> Result<(Controller, Option<Policies>)> {
     let controller = match run.controllers[..] {
         [] => policies.controller(),
         [one] => one,
-        _ => return wrong("--controllers: a policy has one"),
+        _ => return wrong("--controllers: a policy has one controller; give one"),
     };
     policies.check(controller, agent_options(run, run.flows))?;
     if asks_for_state(run) && !policies.learn() {
         return wrong(
-            "--state keeps what a policy learns in use, and none does; give owl:online=true, or leave --state out",
+            "--state keeps what a policy learns in use, and no policy given here learns; give owl:online=true, or leave --state out",
         );
     }
     Ok((controller, Some(policies)))
 }
 
-/// Whose controller it is made, beside those who choose it; dropped, that is undone.
+/// Makes the controller the system's default, or a cgroup's; undone when dropped.
 struct Choice {
     _default: Option<DefaultController>,
     _cgroup: Option<Cgroup>,
 }
 
 impl Choice {
-    /// And gives up what the agent may do beyond what it needs from now on.
+    /// Makes it so, and gives up the rights that the agent does not need from now on.
     fn make(run: &Run, name: &str) -> Result<Choice> {
         let default = (run.default).then(|| DefaultController::set(name, &run.at.default()));
         let cgroup = run
@@ -333,7 +333,7 @@ fn load(
         is_kept: matches!(pinned, Pinned::At { .. }),
     };
     if let Some(program) = pinned.adopted(controller, options) {
-        // With the settings of the agent before: this one may yet fail to start.
+        // It keeps the settings of the earlier agent, because this one may yet fail to start.
         return Ok(program);
     }
     let mut program = Program::load(controller, options)?;
@@ -349,7 +349,7 @@ fn configure(run: &Run, program: &mut Program, policies: Option<&Policies>) -> R
     }
 }
 
-/// Over a program that serves `flows` at once: one that is adopted may serve fewer than
+/// The options for a program that serves `flows` at once. An adopted program may serve fewer than
 /// `--flows`, or more.
 fn agent_options(run: &Run, flows: u32) -> AgentOptions {
     AgentOptions {
@@ -363,23 +363,23 @@ fn agent_options(run: &Run, flows: u32) -> AgentOptions {
     }
 }
 
-/// This percentage of a number, and at least one.
+/// This percentage of a number, at least one.
 fn share(of: usize, percent: u8) -> usize {
     (of * usize::from(percent) / 100).max(1)
 }
 
 fn say_ready(controllers: Vec<serde_json::Value>) {
     let ready = serde_json::json!({ "event": "ready", "controllers": controllers });
-    // The agent goes on although nobody reads this line.
+    // The agent serves even if nothing reads this line.
     if let Err(error) = say(&format!("{ready}\n")) {
-        tracing::warn!("{error}");
+        tracing::warn!(%error, "the line that says that headwayd is ready cannot be printed");
     }
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener> {
     if !address.ip().is_loopback() {
         return Err(Error::Usage(format!(
-            "--metrics {address}: only an address of loopback is served, such as 127.0.0.1:9464; let a proxy with authentication in front"
+            "--metrics {address}: only an address of loopback is served, such as 127.0.0.1:9464; for other machines put a proxy with authentication in front"
         )));
     }
     TcpListener::bind(address).map_err(|e| Error::Usage(format!("--metrics {address}: {e}")))

@@ -1,12 +1,12 @@
-//! What goes wrong, in one line.
+//! Errors, each of which is one line.
 
 /// Why the agent cannot do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was asked for is not right. Exit code 2.
+    /// The command line is wrong. Exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// What was asked for cannot be done here. Exit code 1.
+    /// The command cannot be carried out here. Exit code 1.
     #[error("{0}")]
     Failed(String),
 }
@@ -23,7 +23,7 @@ impl Error {
         Error::Failed(format!("{what}: {why}"))
     }
 
-    /// For `process::exit`.
+    /// The exit code of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) => 2,
@@ -32,5 +32,5 @@ impl Error {
     }
 }
 
-/// What came of it, or why it cannot be done.
+/// A result, or one line that says why there is none.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,4 +1,4 @@
-//! The agent for the kernel's flows: all of it is in the library.
+//! The agent for the kernel's flows. Its code is in the library.
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {

@@ -1,5 +1,5 @@
-//! What a measurement agent inside the network tells of paths (`headway netwatch`), heard by a
-//! thread of its own.
+//! Receives what a measurement agent inside the network (`headway netwatch`) reports about paths. A
+//! thread of its own does this.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -16,41 +16,41 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use crate::error::{Error, Result};
 use crate::system::clock;
 
-/// Of a measurement agent: states of all paths, pushed whenever they are new.
+/// Where the measurement agent pushes the states of all paths, whenever they are new.
 const STREAM: &str = "/v1/stream";
 const TO_CONNECT: Wait = Wait::from_secs(2);
-/// A stream is opened again after this time: its other end may have gone without a word.
+/// A stream is opened again after this time, because its other end may have vanished.
 const TO_STREAM: Wait = Wait::from_secs(30);
 const FIRST_PAUSE: Wait = Wait::from_millis(250);
 const LAST_PAUSE: Wait = Wait::from_secs(5);
-/// What is longer is no event.
+/// The most bytes of an event.
 const LONGEST: u64 = 16 << 20;
 
-/// A path and what its switches tell of it.
+/// A path, and what its switches report about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     pub name: String,
-    /// Senders that take it.
+    /// The senders that use the path.
     pub from: IpNet,
-    /// To these receivers.
+    /// The receivers that they reach by it.
     pub to: IpNet,
     pub view: NetworkView,
 }
 
-/// What was heard.
+/// What comes from a measurement agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
-    /// Of all paths, and how many of them told what cannot be.
+    /// The states of all paths, and how many states were refused because they are impossible.
     Paths {
         heard: Time,
         paths: Vec<Path>,
         refused: u64,
     },
-    /// Nobody tells any more, and why.
+    /// Nothing comes any more, for this reason.
     Silence(String),
 }
 
-/// Where a measurement agent is, and what lets one in.
+/// The address of a measurement agent, and the token for it.
 #[derive(Debug)]
 pub struct Source {
     url: String,
@@ -59,7 +59,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// At `url`, with the bearer's token and the certificate of an authority in these files.
+    /// A source at `url`, with the bearer token and the authority's certificate of these files.
     ///
     /// # Errors
     /// One line: a malformed URL, plain HTTP beyond this machine, a file that cannot be read.
@@ -72,7 +72,7 @@ impl Source {
             _ => return wrong("write http://127.0.0.1:PORT, or https://HOST:PORT"),
         };
         if is_plain && !is_loopback(url) {
-            return wrong("beyond this machine it takes https");
+            return wrong("plain http is for this machine only; use https beyond this machine");
         }
         let token = token
             .map(|file| read("--netwatch-token", file))
@@ -99,7 +99,7 @@ impl Source {
         })
     }
 
-    /// Tells `tell` whatever is heard, for ever.
+    /// Hands all news to `tell`, for ever.
     pub fn listen(&self, mut tell: impl FnMut(News)) {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -108,7 +108,8 @@ impl Source {
                 is_heard = true;
                 tell(news);
             });
-            // After half a minute a stream is opened again, which does not count as silence.
+            // A stream ends after half a minute and is opened again, which does not count as
+            // silence.
             if is_heard {
                 pause = FIRST_PAUSE;
             }
@@ -122,7 +123,7 @@ impl Source {
         }
     }
 
-    /// Hears a stream to its end.
+    /// Reads a stream to its end.
     fn hear(&self, mut tell: impl FnMut(News)) -> std::result::Result<(), String> {
         let mut asked = self
             .client
@@ -139,7 +140,7 @@ impl Source {
             let read = (&mut lines).take(room).read_line(&mut line);
             room -= read.map_err(|why| why.to_string())? as u64;
             match line.trim_end() {
-                _ if room == 0 => return Err("an event of over 16 MiB".to_owned()),
+                _ if room == 0 => return Err("an event is longer than 16 MiB".to_owned()),
                 _ if line.is_empty() => return Ok(()),
                 "" if event.is_empty() => room = LONGEST,
                 "" => {
@@ -152,7 +153,7 @@ impl Source {
     }
 }
 
-/// Does nobody beyond this machine hear of it?
+/// Is the address of this URL on this machine?
 fn is_loopback(url: &str) -> bool {
     let authority = url.split("://").nth(1).unwrap_or_default();
     let authority = authority.split('/').next().unwrap_or_default();
@@ -160,18 +161,18 @@ fn is_loopback(url: &str) -> bool {
         .rsplit_once(':')
         .map_or(authority, |(host, _)| host);
     let ip = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    // What stands before an @ is a user's name, and no host.
+    // The text before an @ is a user's name.
     !authority.contains('@') && (host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback()))
 }
 
 fn read(option: &str, file: &File) -> Result<String> {
     let text = fs::read_to_string(file);
-    // Windows puts a byte order mark before it.
+    // Windows puts a byte order mark before a text.
     text.map(|text| text.trim_start_matches('\u{feff}').to_owned())
         .map_err(|why| Error::Usage(format!("{option} {}: {why}", file.display())))
 }
 
-/// As the agent tells it.
+/// An event as the measurement agent writes it.
 #[derive(Debug, Deserialize)]
 struct Told {
     paths: Vec<ToldPath>,
@@ -191,7 +192,7 @@ struct ToldPath {
 }
 
 impl ToldPath {
-    /// `None` of what cannot be.
+    /// The path; `None` if a value is impossible.
     fn read(self) -> Option<Path> {
         let share = |value: f64| (0.0..=1.0).contains(&value);
         let count = |value: f64| value.is_finite() && value >= 0.0;
@@ -211,8 +212,8 @@ impl ToldPath {
 }
 
 fn parse(event: &str, heard: Time) -> std::result::Result<News, String> {
-    let told: Told =
-        serde_json::from_str(event).map_err(|why| format!("no states of paths: {why}"))?;
+    let told: Told = serde_json::from_str(event)
+        .map_err(|why| format!("the states of paths are malformed: {why}"))?;
     let count = told.paths.len();
     let paths: Vec<Path> = told.paths.into_iter().filter_map(ToldPath::read).collect();
     Ok(News::Paths {
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_is_heard_and_what_cannot_be_is_refused() {
+    fn possible_states_are_taken_and_impossible_ones_are_refused() {
         let News::Paths { paths, refused, .. } = parse(EVENT, Time::ZERO).unwrap() else {
             panic!("silence");
         };
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_ends_is_begun_anew_and_one_that_is_not_there_is_silence() {
+    fn a_stream_that_ends_is_opened_again_and_a_refused_one_is_silence() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let folder = std::env::temp_dir().join(format!("headwayd-token-{}", std::process::id()));
         fs::write(&folder, "secret\n").unwrap();
@@ -289,7 +290,7 @@ mod tests {
                 "{asked}"
             );
             begin(&stream);
-            // In two pieces, with a comment and a field that nobody reads.
+            // The event comes in two pieces, with a comment and a field that are ignored.
             let text = format!(
                 ": hello\nevent: paths\ndata: {}\n\n",
                 EVENT.replace('\n', "")
@@ -304,7 +305,7 @@ mod tests {
         }
         let (mut stream, _) = listener.accept().unwrap();
         request(&stream);
-        // Later connections find nobody.
+        // Later connections are refused.
         drop(listener);
         stream
             .write_all(
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_end_is_none() {
+    fn an_endless_event_is_an_error() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let source = source(&listener);
         let server = thread::spawn(move || {
@@ -343,9 +344,9 @@ mod tests {
         for (url, hint) in [
             ("10.0.0.1:8080", "write http://127.0.0.1:PORT"),
             ("ftp://127.0.0.1", "write http://"),
-            ("http://10.0.0.1:8080", "it takes https"),
-            ("http://localhost.example:8080", "it takes https"),
-            ("http://localhost:80@evil.example", "it takes https"),
+            ("http://10.0.0.1:8080", "use https"),
+            ("http://localhost.example:8080", "use https"),
+            ("http://localhost:80@evil.example", "use https"),
         ] {
             let error = Source::new(url, None, None).unwrap_err().to_string();
             assert!(error.contains(hint) && !error.contains('\n'), "{error}");

@@ -1,4 +1,4 @@
-//! The guard inside BPF: the same bits as the native build. As root:
+//! Tests that the guard inside BPF computes the same bits as the native build. To run it as root:
 //! `cargo test -p headwayd --test guard -- --ignored --nocapture`.
 #![cfg(target_os = "linux")]
 
@@ -13,7 +13,7 @@ const OBJECT: &[u8] = include_bytes!("../../kernel/bpf/tests/guard_test.bpf.o");
 const FLOWS: u64 = 60;
 const RECORDS: u64 = 500;
 
-/// `struct asked` of the program.
+/// `struct asked` of the program: the inputs of a call, and its result.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 struct Asked {
@@ -35,7 +35,8 @@ struct Both<'a> {
 }
 
 impl Both<'_> {
-    /// Runs a program. Its result, and the state that it leaves, are those of the native build.
+    /// Runs a program, and checks that its result and the guard's state are those of the native
+    /// build.
     fn run(
         &mut self,
         program: &str,
@@ -50,7 +51,7 @@ impl Both<'_> {
     }
 }
 
-/// Now usual ones, and now any: the least window is not above the largest.
+/// The usual limits, or random ones, in which the smallest window is not above the largest.
 fn limits(draw: &mut Draw) -> Limits {
     let mut limits = Limits::default();
     if draw.below(3) == 0 {
@@ -62,13 +63,13 @@ fn limits(draw: &mut Draw) -> Limits {
     limits
 }
 
-/// A flow's next record, 10 ms after `last`, of a policy that is to be taken for `reason`, of a
-/// round trip of 20 ms; any where that is nothing.
+/// A flow's next record, 10 ms after `last`, with an RTT of 20 ms, of a policy for which the guard
+/// is to trip with `reason`. For `Reason::Fine` it is a random record.
 fn next_record(draw: &mut Draw, reason: Reason, record: u64, last: &RecordBytes) -> RecordBytes {
     if reason == Reason::Fine {
         return draw.record(last);
     }
-    // A second that is well.
+    // The first second is fine.
     let (mut delivered, mut lost, mut cwnd, mut srtt_us) = (8 + draw.below(4), 0, 30, 21_000);
     match reason {
         _ if record < 100 => {}
@@ -79,7 +80,7 @@ fn next_record(draw: &mut Draw, reason: Reason, record: u64, last: &RecordBytes)
     }
     let low = |word: u64, more: u64| u64::from((word as u32).wrapping_add(more as u32));
     let mut next = *last;
-    // abi.h: see `Draw::record`.
+    // abi.h has the format; see `Draw::record`.
     next[0] = last[0].wrapping_add(10_000_000);
     next[2] = low(last[2], delivered + lost);
     next[3] = low(last[3], delivered);
@@ -92,8 +93,7 @@ fn next_record(draw: &mut Draw, reason: Reason, record: u64, last: &RecordBytes)
     next
 }
 
-/// What a flow goes through, and how often the guard took it and gave it back, by its verdicts
-/// and reasons.
+/// Runs a flow through both guards, and counts the verdicts and the reasons of trips.
 fn compare(
     bpf: &Loaded,
     draw: &mut Draw,
@@ -136,7 +136,8 @@ fn compare(
             });
         }
         if reason != Reason::Stale && draw.below(4) > 0 {
-            // It is looked for a little later than the record says, and at times is any.
+            // The answer is looked for a little after the record's time. Its own times may be
+            // random.
             let is_any = reason == Reason::Fine;
             let most = |draw: &mut Draw| if is_any { draw.below(64) } else { 50 };
             let mut before = |from: u64| from.wrapping_sub(draw.bits() >> most(draw));

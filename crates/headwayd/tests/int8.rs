@@ -1,5 +1,6 @@
-//! A policy in whole numbers inside BPF: the same bits as the native build, and how long it takes.
-//! As root: `cargo test -p headwayd --test int8 -- --ignored --nocapture`.
+//! Tests that an int8 policy inside BPF computes the same bits as the native build, and measures
+//! how long it takes. To run it as root:
+//! `cargo test -p headwayd --test int8 -- --ignored --nocapture`.
 #![cfg(target_os = "linux")]
 
 mod bpf;
@@ -17,7 +18,7 @@ const RECORDS: u64 = 500;
 const REPEAT: u32 = 20_000;
 const ROUNDS: usize = 7;
 
-/// `struct asked` of the program.
+/// `struct asked` of the program: the inputs of a call, and its results.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 struct Asked {
@@ -36,11 +37,11 @@ impl Asked {
     };
 }
 
-/// What compares both.
+/// Compares BPF with the native build.
 struct Both(Loaded);
 
 impl Both {
-    /// One evaluation of any inputs: the same output and values within.
+    /// Compares the outputs and the inner values of one evaluation of random inputs.
     fn compare_net(&self, policy: &Int8, draw: &mut Draw, what: &str) {
         let mut values = draw.values();
         self.0.put("policy", policy);
@@ -50,7 +51,7 @@ impl Both {
         assert_eq!(self.0.get::<MlpValues>("values"), values, "{what}");
     }
 
-    /// A flow's records: the same rates and states. How often it decided.
+    /// Compares the rates and states for a flow's records. Returns how often it decided.
     fn compare_flow(&self, policy: &Int8, draw: &mut Draw, what: &str) -> u64 {
         let start = draw.below(1 << 40);
         let mut last: RecordBytes = [start, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -72,7 +73,7 @@ impl Both {
         native.decisions().into()
     }
 
-    /// ns a repetition, the median of some rounds.
+    /// The time of a repetition in ns, the median of some rounds.
     fn ns(&self, program: &str, decisions: bool) -> f64 {
         let asked = Asked {
             repeat: REPEAT,
@@ -85,7 +86,7 @@ impl Both {
     }
 }
 
-/// The policies in whole numbers that come with Headway, with their names.
+/// The shipped int8 policies, with their names.
 fn shipped_nets() -> Vec<(&'static str, Int8)> {
     let whole = |one: &Shipped| {
         let model = one.model().expect(one.title);
@@ -113,7 +114,7 @@ fn bpf_computes_what_the_native_build_does() {
     }
     assert!(decisions > FLOWS * RECORDS / 100, "{decisions} decisions");
     let shipped = shipped_nets();
-    assert!(!shipped.is_empty(), "none of models/ is of whole numbers");
+    assert!(!shipped.is_empty(), "models/ has no int8 policy");
     for (title, policy) in &shipped {
         for _ in 0..NETS {
             bpf.compare_net(policy, &mut draw, title);
@@ -124,7 +125,7 @@ fn bpf_computes_what_the_native_build_does() {
         decisions += decided;
     }
 
-    // A flow that goes on, for the times.
+    // The times are those of a flow that goes on.
     bpf.0.put("policy", &Draw::new(2).policy());
     let last: RecordBytes = [1 << 40, 0, 2, 2, 0, 0, 20_000, 20_000 << 32, 0, 1, 0, 0];
     bpf.0.put("record", &last);

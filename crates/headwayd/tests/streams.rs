@@ -1,4 +1,4 @@
-//! What a command does where nobody takes what it prints.
+//! Tests commands whose output cannot be written.
 #![cfg(target_os = "linux")]
 
 use std::fs::File;
@@ -10,7 +10,7 @@ fn full() -> Stdio {
     full.expect("Linux has it").into()
 }
 
-/// The exit code, and what is said on standard error.
+/// The exit code, and the text on standard error.
 fn headwayd(word: &str, out: impl Into<Stdio>, err: Stdio) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwayd"));
     let child = command.arg(word).stdout(out).stderr(err).spawn();
@@ -21,7 +21,7 @@ fn headwayd(word: &str, out: impl Into<Stdio>, err: Stdio) -> (Option<i32>, Stri
 }
 
 #[test]
-fn a_full_disk_is_one_line() {
+fn a_full_disk_is_an_error_of_one_line() {
     let (code, said) = headwayd("systemd-unit", full(), Stdio::piped());
     let why = "No space left on device (os error 28)";
     assert_eq!(said, format!("headwayd: standard output: {why}\n"));
@@ -29,7 +29,7 @@ fn a_full_disk_is_one_line() {
 }
 
 #[test]
-fn a_reader_who_has_left_is_no_failure() {
+fn a_closed_pipe_is_not_an_error() {
     let (reader, writer) = io::pipe().expect("a pipe");
     drop(reader);
     let (code, said) = headwayd("systemd-unit", writer, Stdio::piped());
@@ -37,7 +37,7 @@ fn a_reader_who_has_left_is_no_failure() {
 }
 
 #[test]
-fn wrong_usage_has_its_exit_code_where_standard_error_is_full() {
+fn wrong_usage_has_its_exit_code_even_if_standard_error_is_full() {
     let (code, _) = headwayd("bogus", Stdio::null(), full());
     assert_eq!(code, Some(2));
 }

@@ -1,13 +1,13 @@
-//! Classes of destinations: what a learner learns is handed on within one.
+//! Classes of destinations. A flow starts from what flows to the same class have learned.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// Addresses that only hosts of one network can reach: what the IANA registries of special-purpose
-/// addresses call not "globally reachable" (RFC 6890, as of November 2026). [`EXCEPTIONS`] has the
-/// exceptions within them.
+/// Addresses that only hosts of one network can reach. The IANA registries of special-purpose
+/// addresses call them not "globally reachable" (RFC 6890, as of November 2026). [`EXCEPTIONS`]
+/// lists the exceptions.
 const NOT_GLOBAL: [IpNet; 26] = [
     v4([0, 0, 0, 0], 8),                       // this network (RFC 791)
     v4([10, 0, 0, 0], 8),                      // private use (RFC 1918)
@@ -59,21 +59,21 @@ const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], bits: u8) -> IpNet {
     IpNet::new_assert(IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits)
 }
 
-/// The class of a flow's destination. A flow goes on from what flows to the same class have
-/// learned: to a neighbour there are a thousand round trips a second and no queue, and what is
-/// learned there says nothing of a path with 50 ms.
+/// The class of a flow's destination. Classes keep different paths apart: a path to a neighbour has
+/// a thousand round trips a second and no queue, and what a flow learns there does not apply to a
+/// path of 50 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// A prefix that `--policy` names.
     Prefix(IpNet),
-    /// Without such a prefix: an address that only hosts of one network can reach.
+    /// An address without such a prefix that only hosts of one network can reach.
     Private,
-    /// All others.
+    /// All other addresses.
     Public,
 }
 
 impl Class {
-    /// Of an address, and the prefix whose policy the flow has.
+    /// The class of an address. `prefix` is the one whose policy the flow has.
     pub fn of(remote: IpAddr, prefix: Option<IpNet>) -> Class {
         match prefix {
             Some(prefix) => Class::Prefix(prefix),
@@ -82,7 +82,8 @@ impl Class {
         }
     }
 
-    /// The classes of flows that have the policy of a prefix, or of none.
+    /// The classes of the flows that have the policy of this prefix, or the policy without a
+    /// prefix.
     pub fn of_policy(prefix: Option<IpNet>) -> Vec<Class> {
         prefix.map_or_else(
             || vec![Class::Private, Class::Public],
@@ -90,7 +91,7 @@ impl Class {
         )
     }
 
-    /// What it adds to a file's name.
+    /// The part of a file's name that stands for the class.
     pub fn suffix(self) -> String {
         match self {
             Class::Prefix(prefix) => prefix.to_string().replace('/', "_").replace(':', "-"),
@@ -123,12 +124,12 @@ mod tests {
         Class::of(remote.parse().expect("an address"), prefix).to_string()
     }
 
-    /// The first and the last address of each entry, and their neighbours outside it.
+    /// Tries the first and the last address of each entry, and their neighbours outside it.
     ///
     /// <https://www.iana.org/assignments/iana-ipv4-special-registry>,
     /// <https://www.iana.org/assignments/iana-ipv6-special-registry>
     #[test]
-    fn an_address_is_private_if_the_registries_say_that_it_is_not_globally_reachable() {
+    fn addresses_that_are_not_globally_reachable_are_private() {
         let table = [
             ("0.0.0.0/8", "private", "", "1.0.0.0"),
             ("10.0.0.0/8", "private", "9.255.255.255", "11.0.0.0"),
@@ -198,7 +199,7 @@ mod tests {
             ("5f00::/16", "private", "5eff:ffff::", "5f01::"),
             ("fc00::/7", "private", "fbff:ffff::", "fe00::"),
             ("fe80::/10", "private", "fe7f:ffff::", ""),
-            // Not in the registries: what everybody reaches.
+            // These addresses are not in the registries.
             ("1.1.1.1/32", "public", "", ""),
             ("2606:4700::/32", "public", "", ""),
         ];
@@ -206,7 +207,7 @@ mod tests {
             let net: IpNet = entry.parse().expect(entry);
             for address in [net.network(), net.broadcast()] {
                 assert_eq!(class(&address.to_string(), None), wanted, "{address}");
-                // A socket of IPv6 has a peer of IPv4 in ::ffff:0:0/96.
+                // An IPv6 socket shows an IPv4 peer in ::ffff:0:0/96.
                 if let IpAddr::V4(v4) = address {
                     let mapped = v4.to_ipv6_mapped().to_string();
                     assert_eq!(class(&mapped, None), wanted, "{mapped}");
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_of_the_policies_is_a_class_of_its_own() {
+    fn each_prefix_of_a_policy_is_a_class() {
         assert_eq!(class("10.1.2.3", Some("10.0.0.0/8")), "10.0.0.0/8");
         assert_eq!(class("2001:db8::1", Some("2001:db8::/32")), "2001:db8::/32");
         let suffix = |prefix: &str| Class::Prefix(prefix.parse().expect("a prefix")).suffix();

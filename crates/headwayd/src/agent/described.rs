@@ -1,15 +1,15 @@
-//! What is said of an agent.
+//! The status of an agent.
 
 use headway_cc::Time;
 
 use super::{Agent, Kernel, Shadow};
 
-/// Flows that are told of between two looks at the ring: that takes a millisecond or so, and an
-/// answer may take a hundred.
+/// The number of flows that are described between two reads of the ring. That takes about a
+/// millisecond, and an answer may take a hundred.
 pub const TOLD_AT_ONCE: usize = 64;
 
 impl<K: Kernel> Agent<K> {
-    /// What happens, but for each flow: it takes the same time however many there are.
+    /// The status without the flows. This takes the same time however many flows there are.
     pub fn counters(&self, now: Time) -> serde_json::Value {
         let name = self.program.name();
         let mut controller = match &self.policies {
@@ -34,14 +34,14 @@ impl<K: Kernel> Agent<K> {
         })
     }
 
-    /// What happens, but for the flows: for `headwayd status`.
+    /// The counters and what the network reports, for `headwayd status`.
     pub fn summary(&self, now: Time) -> serde_json::Value {
         let mut summary = self.counters(now);
         summary["network"] = self.paths.describe().into();
         summary
     }
 
-    /// What is said of some of the flows, from this slot on, and where to go on.
+    /// Describes some of the flows, from this slot on. Returns also the slot of the next part.
     pub fn page(&self, from: u16, now: Time) -> (Vec<serde_json::Value>, Option<u16>) {
         let (slots, next) = self.slots(from, TOLD_AT_ONCE);
         let flows = slots.into_iter().filter_map(|slot| {

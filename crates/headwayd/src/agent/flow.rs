@@ -25,17 +25,17 @@ use super::{Kernel, Shadow};
 use crate::error::Result;
 use driver::Driver;
 
-/// From then on an action is not carried out any more.
+/// The age at which an action is not carried out any more.
 const EXPIRES_AFTER: Duration = Duration::from_secs(1);
-/// How often a flow asks whether its parameters are still the same.
+/// The time between two requests of a flow whose parameters a tuner sets.
 const TUNERS_PATIENCE: Duration = Duration::from_millis(500);
-/// How often a flow that nobody decides for asks whether somebody does: `HEADWAY_LATEST_DUE_NS`, no
-/// program waits longer.
+/// The time between two requests of a flow for which no policy decides. No program waits longer
+/// than this (`HEADWAY_LATEST_DUE_NS`).
 const NOBODYS_PATIENCE: Duration = Duration::from_secs(1);
-/// Records that are further apart say nothing of when the next comes.
+/// Records that are further apart than this do not help to predict the next one.
 const PAUSE: Duration = Duration::from_millis(10);
-/// A flow that has said nothing for this time may have ended, and what said so found no room in the
-/// ring: its clock stands still until it says something, and another may learn in its place.
+/// A flow without a record for this time may have ended: its CLOSE may have found no room in the
+/// ring. Its clock stands still until it sends a record, and another flow may learn in its place.
 const SILENT_AFTER: Duration = Duration::from_secs(300);
 
 /// A flow that is served.
@@ -46,21 +46,21 @@ pub struct Flow {
     known: Known,
     number: u32,
     slot: u16,
-    /// Whose socket it is.
+    /// The user who owns its socket.
     user: u32,
     local: SocketAddr,
     remote: SocketAddr,
     last: Record,
-    /// What the connection had counted under another controller, or another policy; there from the
-    /// first record on.
+    /// What the connection had counted under another controller or policy. It is set with the first
+    /// record.
     before: Option<Record>,
-    /// How far apart its records are, on average.
+    /// The average time between two of its records.
     apart: Duration,
-    /// From when on it may ask next, as the newest answer told it.
+    /// The earliest time of its next request, from the newest answer.
     next_query: Time,
-    /// When it asked last.
+    /// When it sent its last request.
     last_query: Time,
-    /// Questions that it asked up to this time have been answered.
+    /// Its requests up to this time have been answered.
     answered_through: Time,
     /// When the newest answer was given.
     last_answer: Time,
@@ -68,49 +68,50 @@ pub struct Flow {
     untold: Option<Time>,
     decisions: u64,
     guard: Guarded,
-    /// Of a flow that learns, from its first record on.
+    /// The quality of a flow that learns, from its first record on.
     quality: Option<Box<Quality>>,
     /// Compares its path with its model's training range, if the model has one, from its first
     /// record on.
     watch: Option<Box<PathWatch>>,
     /// Does Cubic control it while its path is outside that range?
     pub requires_range: bool,
-    /// Is the policy only asked, and Cubic controls the flow?
+    /// Does Cubic control it, while its policy decides without effect?
     pub is_shadow: bool,
-    /// What of its path was outside when its newest record came, and Cubic controls it for that.
+    /// The property of its path that was outside the range with the newest record, for which Cubic
+    /// controls it.
     left: Option<Outside>,
-    /// That, as the log has it.
+    /// `left`, as last logged.
     logged: Option<Outside>,
     /// Decisions that the flow carried out while its path was outside.
     outside: u64,
     /// Decisions that the flow carried out and that changed window or rate by the most that its
     /// model can.
     at_bound: u64,
-    /// Its learner has diverged, and has the flow again only after a while.
+    /// Its learner has diverged, and Cubic controls the flow for a while.
     stands_by: bool,
-    /// That began with the newest record.
+    /// The divergence began with the newest record.
     has_diverged: bool,
-    /// How often it did, under this policy.
+    /// The number of divergences under this policy.
     divergences: u64,
-    /// Its learner has ended, and its policy goes on with what it had learned.
+    /// Its learner has ended for good. Its policy keeps what it had learned.
     has_ended_learning: bool,
-    /// The path that it takes, as the network calls it; empty where nobody tells of it.
+    /// The network's name for its path; empty if the network does not report it.
     path: String,
-    /// When that was told of last.
+    /// When the network last reported the path.
     last_news: Time,
-    /// It was to learn, while as many did as may.
+    /// The flow should learn, but the limit on learners was reached.
     pub is_refused: bool,
     /// The class of its destination.
     pub class: Class,
-    /// What was kept of that class as its learner started from it.
+    /// The version of the saved state from which its learner started.
     pub started_from: Option<Version>,
 }
 
 impl Flow {
-    /// That opens.
+    /// A new flow. Without a policy a tuner sets its parameters.
     ///
     /// # Errors
-    /// One line, if its policy cannot be had.
+    /// One line, if its policy cannot be made.
     pub fn new(
         open: &Open,
         served: Option<Arc<PolicySpec>>,
@@ -124,11 +125,11 @@ impl Flow {
         Ok(Flow { driver, ..flow })
     }
 
-    /// That opens, and nobody decides for.
+    /// A new flow for which no policy decides.
     pub fn of_nobody(open: &Open) -> Flow {
         let mss = Bytes::new(open.mss.into());
-        // No two flows draw the same random numbers, not even flows of two agents, which both count
-        // from 0.
+        // No two flows draw the same random numbers. Flows of two agents may have the same number,
+        // because each agent counts from 0.
         let seed = open.start_ns ^ u64::from(open.header.flow);
         let setup = Setup {
             initial_cwnd: mss * u64::from(open.initial_cwnd),
@@ -186,23 +187,23 @@ impl Flow {
         self.user
     }
 
-    /// From when on it may ask next, as the newest answer told it.
+    /// The earliest time of its next request, from the newest answer.
     pub fn next_query(&self) -> Time {
         self.next_query
     }
 
-    /// When that was given.
+    /// When the newest answer was given.
     pub fn last_answer(&self) -> Time {
         self.last_answer
     }
 
-    /// When its first acknowledgement from a time on is to be expected, by the newest.
+    /// Predicts when its first acknowledgement from `from` on comes, by its newest records.
     pub fn acknowledged(&self, from: Time) -> Time {
         let (last, apart) = (self.last.now(), self.apart.as_nanos().max(1));
         last + self.apart * from.since(last).as_nanos().div_ceil(apart).max(1)
     }
 
-    /// Does its policy's clock decide then, whether it asks or not?
+    /// Does its policy's clock decide without a request?
     pub fn has_clock(&self) -> bool {
         let agent = self.driver.served().and_then(PolicySpec::agent);
         match agent.map(|agent| &agent.clock) {
@@ -217,49 +218,49 @@ impl Flow {
         self.driver.served().map(PolicySpec::spec)
     }
 
-    /// The model of its policy: its name, and a digest.
+    /// The name and digest of its policy's model.
     pub fn model_id(&self) -> Option<&str> {
         self.driver.served().map(PolicySpec::model_id)
     }
 
-    /// How many gradients its policy has learned from, with those that it began with. Rax starts
-    /// again at 0 where it diverges.
+    /// The number of gradient steps of its policy, those before this flow included. Rax starts
+    /// again at 0 when it diverges.
     pub fn experience(&self) -> u64 {
         self.driver.carried().map_or(0, FlowPolicy::updates)
     }
 
-    /// May others begin with what it has learned?
+    /// May other flows start from what it has learned?
     pub fn is_good(&self) -> bool {
         let is_good = |quality: &Quality| quality.is_good(self.last.now());
         !self.in_fallback() && self.quality.as_deref().is_some_and(is_good)
     }
 
-    /// The policy that learns with it.
+    /// Its policy, if that learns.
     pub fn learns(&self) -> Option<&PolicySpec> {
         self.driver.served().filter(|served| served.is_learning())
     }
 
-    /// What its policy has learned.
+    /// Its policy and what that has learned; `None` if it does not learn.
     pub fn learned(&self) -> Option<(&PolicySpec, Vec<u8>)> {
         let (served, carried) = self.driver.served().zip(self.driver.carried())?;
         Some((served, served.learned(carried)?))
     }
 
-    /// Lets that thread take its policy's gradient steps.
+    /// Lets this thread take its policy's gradient steps.
     pub fn step_elsewhere(&mut self, thread: Option<&SyncSender<Step>>) {
         if let (Driver::Policy(_, carried), Some(thread)) = (&mut self.driver, thread) {
             carried.step_elsewhere(thread);
         }
     }
 
-    /// Has its learner ended for good since this was asked last?
+    /// Has its learner ended for good since the last call?
     pub fn stops_learning(&mut self) -> bool {
         let carried = self.driver.carried();
         carried.is_some_and(FlowPolicy::has_ended_learning)
             && !std::mem::replace(&mut self.has_ended_learning, true)
     }
 
-    /// Takes its state. Is an answer waited for?
+    /// Takes a record. Returns whether the flow waits for an answer.
     pub fn on_record(&mut self, record: &Record) -> bool {
         let since = record.now().since(self.last.now()).min(PAUSE);
         self.apart = (self.apart * 7 + since) / 8;
@@ -286,7 +287,7 @@ impl Flow {
             .get_or_insert_with(|| counted_before(record, setup));
         if let Driver::Policy(_, carried) = &mut self.driver {
             let mut seen = record.since(before);
-            // The window that it begins with somebody else has set.
+            // Another controller has set the flow's first window.
             if is_first && *before != Record::default() && matches!(carried, FlowPolicy::Rax(_)) {
                 seen.flags |= Record::TRIPPED;
             }
@@ -303,17 +304,19 @@ impl Flow {
         if record.has(Record::ASKS) {
             self.last_query = record.now();
         }
-        // While a clock's answer was given it may have asked. That answer has to be found before
-        // another takes its place.
+        // The flow may have sent a request while a clock's answer was given. It has to find that
+        // answer before another one replaces it.
         self.answered_through < self.last_query && self.last_answer <= record.now()
     }
 
-    /// A program looks for an answer at each acknowledgement, just before that is reported: the
-    /// first record after the newest answer says whether that was carried out. At a timeout no
-    /// program looks. A record of several acknowledgements says it of the last of them. At
-    /// the record with which the guard returns the flow, the answer was looked for while Cubic
-    /// still had it. At the record with which the guard takes the flow, it may have been carried
-    /// out: the learner does without that transition.
+    /// Finds out whether the newest answer was carried out, and tells the policy if it was not.
+    ///
+    /// At each acknowledgement a program looks for an answer just before it reports the
+    /// acknowledgement, so the first record after the newest answer tells. A record of several
+    /// acknowledgements tells for the last of them. At a timeout no program looks. With the record
+    /// at which the guard returns the flow, the program looked while Cubic still had the flow. With
+    /// the record at which the guard takes the flow, the answer may have been carried out, but the
+    /// learner leaves that transition out.
     fn hear_of_answer(&mut self, record: &Record) {
         if record.acks == 0 || record.now() <= self.last_answer {
             return;
@@ -327,14 +330,14 @@ impl Flow {
         }
     }
 
-    /// Its policy's newest answer was not carried out.
+    /// Tells its policy that the newest answer was not carried out.
     fn refuse(&mut self) {
         if let Driver::Policy(_, FlowPolicy::Net(decider)) = &mut self.driver {
             decider.policy_mut().on_refused();
         }
     }
 
-    /// Hears what the network told last of its path, once.
+    /// Takes the network's newest report about its path, once.
     pub fn on_network(&mut self, paths: &Paths) {
         let Some((path, heard)) = paths.of(self.local.ip(), self.remote.ip()) else {
             return;
@@ -356,7 +359,7 @@ impl Flow {
         self.driver.served().and_then(PolicySpec::range)
     }
 
-    /// Writes into the log that Cubic controls it for its path, or does no longer.
+    /// Logs that Cubic controls it because of its path, or that its policy controls it again.
     pub fn tell_range(&mut self) {
         if self.left.is_some() == self.logged.is_some() {
             return;
@@ -380,12 +383,12 @@ impl Flow {
         self.has_diverged
     }
 
-    /// How often it did, since its policy took the flow.
+    /// How often its learner has diverged since its policy took the flow.
     pub fn divergences(&self) -> u64 {
         self.divergences
     }
 
-    /// Is it time to decide, though no acknowledgement came?
+    /// Is it time to decide without a new acknowledgement?
     pub fn is_due(&self, now: Time) -> bool {
         let is_due = match self.driver.carried() {
             Some(FlowPolicy::Net(decider)) => decider.is_due(now),
@@ -394,12 +397,12 @@ impl Flow {
         is_due && self.last.has(Record::STEERABLE) && !self.is_silent(now)
     }
 
-    /// Has it said nothing for long? It may have ended.
+    /// Has it sent no record for long? Then it may have ended.
     pub fn is_silent(&self, now: Time) -> bool {
         now.since(self.last.now()) >= SILENT_AFTER
     }
 
-    /// How it opened, and what the guard judged last.
+    /// Its OPEN message and the guard's last verdict.
     pub fn known(&self) -> Known {
         self.known
     }
@@ -418,7 +421,8 @@ impl Flow {
         self.decisions
     }
 
-    /// Decides if it is time, and answers in any case, with what it had said until `read`.
+    /// Writes an answer for the flow, and decides first if it is time. `read` is the time of its
+    /// newest record.
     pub fn answer(
         &mut self,
         program: &impl Kernel,
@@ -430,7 +434,7 @@ impl Flow {
         let at_bound = self.at_bound;
         let (mut slot, is_decision) =
             self.decide(program.controller().tunables(), now, read, shadow);
-        // What the flow asks from then on the guard takes for open, and so does `on_record`.
+        // The guard, and `on_record`, take later requests as not yet answered.
         self.last_answer = program.now();
         slot.answered_ns = self.last_answer.as_nanos();
         program.write_slot(self.slot, &slot);
@@ -455,7 +459,7 @@ impl Flow {
         }
     }
 
-    /// What it is told, and whether that was decided now.
+    /// Returns the answer, and whether it is a new decision.
     fn decide(
         &mut self,
         tunables: &[Param],
@@ -463,7 +467,7 @@ impl Flow {
         read: Time,
         shadow: Option<&mut Shadow>,
     ) -> (ActionSlot, bool) {
-        // No acknowledgement has found the answer before, and this one takes its place.
+        // No acknowledgement has found the previous answer, which this one replaces.
         if self.untold.take().is_some() {
             self.refuse();
         }
@@ -502,14 +506,14 @@ impl Flow {
             Driver::Policy(_, FlowPolicy::Rax(_)) if self.left.is_some() => {
                 (ActionSlot::leave(), now + NOBODYS_PATIENCE, false)
             }
-            // It has decided with the record that asks. One that diverged gives its flow to Cubic
-            // meanwhile.
+            // Rax has decided with the record that is the request. After a divergence it leaves the
+            // flow to Cubic for a while.
             Driver::Policy(_, FlowPolicy::Rax(rax)) => match (rax.cwnd(now), shadow) {
                 (None, _) => (ActionSlot::leave(), now + NOBODYS_PATIENCE, false),
                 (Some(_), Some(_)) => (ActionSlot::default(), now, true),
                 (Some(cwnd), None) => (ActionSlot::of_cwnd(cwnd), now, true),
             },
-            // Said again with each answer: none is ever lost.
+            // Each answer repeats all settings, so that none is lost.
             Driver::Tuner(names, values) => {
                 let action = Action::Settings(names, values);
                 (
@@ -521,8 +525,8 @@ impl Flow {
             Driver::Nobody => (ActionSlot::leave(), now + NOBODYS_PATIENCE, false),
         };
         self.next_query = due;
-        // A clock may have decided before the newest question, which has its answer with that all
-        // the same.
+        // A clock may have decided as of a time before the newest request. Its decision answers
+        // that request too.
         self.answered_through = now.max(read);
         let expires = self.answered_through + EXPIRES_AFTER;
         self.untold = is_decision.then_some(expires);
@@ -537,7 +541,7 @@ impl Flow {
         (slot, is_decision)
     }
 
-    /// Sets parameters of the base controller and sends them to the program. They stay set. Tells
+    /// Sets parameters of the base controller and sends them to the program. They stay set. Returns
     /// whether a tuner sets this flow's parameters.
     pub fn set(
         &mut self,
@@ -553,22 +557,23 @@ impl Flow {
         is_tuners
     }
 
-    /// The same, told when it asks next.
+    /// Sets parameters of the base controller, which the program gets with its next request.
+    /// Returns whether a tuner sets this flow's parameters.
     pub fn tune(&mut self, settings: &[(&str, f64)]) -> bool {
         self.driver.tune(settings)
     }
 
-    /// A policy that may decide for it; none where the present one is to go on: one that learns, of
-    /// the same model and spec.
+    /// Makes a policy for this flow. Returns `None` if the flow keeps its present policy: a learner
+    /// of the same model and spec.
     ///
     /// # Errors
-    /// One line, if it cannot be had.
+    /// One line, if the policy cannot be made.
     pub fn policy_of(
         &self,
         served: Arc<PolicySpec>,
         learned: Option<&Experience>,
     ) -> Result<Option<Driver>> {
-        // What it has learned since is more than what was kept.
+        // The present learner has learned more than the saved one.
         if served.is_learning() && self.driver.is_of(&served) {
             return Ok(None);
         }
@@ -578,7 +583,7 @@ impl Flow {
     /// Replaces the policy. The flow's observations stay if both policies observe the same
     /// features. Its count of decisions goes on if both are the same model.
     pub fn take_policy(&mut self, mut next: Driver) {
-        // That answer was another's.
+        // The newest answer was the previous policy's.
         self.untold = None;
         let is_same = (next.served()).is_some_and(|served| self.driver.is_of(served));
         if !is_same {
@@ -595,7 +600,7 @@ impl Flow {
                 swap(decider.policy_mut(), new.policy_mut());
                 swap(before, served);
             }
-            // It begins with what comes: the flow's history is not its own.
+            // The new policy does not see the flow's history, which is the previous policy's.
             _ => (self.driver, self.before, self.divergences) = (next, None, 0),
         }
     }
@@ -606,7 +611,8 @@ impl Flow {
         !self.is_shadow && self.left.is_none() && !self.in_fallback()
     }
 
-    /// Does Cubic decide? A verdict may have found no room in the ring: what is newer counts.
+    /// Is the flow in fallback? A verdict may have found no room in the ring, so the newer one of
+    /// verdict and record counts.
     pub fn in_fallback(&self) -> bool {
         match self.last.now_ns >= self.guard.at_ns {
             true => self.last.has(Record::TRIPPED),
@@ -615,7 +621,7 @@ impl Flow {
     }
 }
 
-/// What the guard said last.
+/// The guard's last verdict.
 #[derive(Clone, Copy, Debug, Default)]
 struct Guarded {
     reason: u32,
@@ -623,8 +629,8 @@ struct Guarded {
     at_ns: u64,
 }
 
-/// What a connection had counted before it chose this controller: the first acknowledgement of one
-/// that has just begun is for its SYN and its first window at most.
+/// What a connection had counted before it chose this controller. The first acknowledgement of a
+/// new connection covers at most its SYN and its first window.
 fn counted_before(first: &Record, setup: &Setup) -> Record {
     let initial_cwnd = setup.initial_cwnd.get() / setup.mss.get().max(1);
     if u64::from(first.delivered) <= initial_cwnd + 1 {
@@ -636,7 +642,7 @@ fn counted_before(first: &Record, setup: &Setup) -> Record {
     }
 }
 
-/// Where a flow goes.
+/// The destination of a flow.
 pub fn remote(open: &Open) -> IpAddr {
     address(open.remote_address)
 }

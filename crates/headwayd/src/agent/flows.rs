@@ -8,33 +8,33 @@ use headway_kernel::abi::{Header, Known};
 use super::flow::Flow;
 use super::learners::Learning;
 
-/// At most one for each slot: finding one takes no search.
+/// At most one flow for each slot, so that finding a flow takes no search.
 #[derive(Debug, Default)]
 pub struct Flows {
     by_slot: Vec<Option<Box<Flow>>>,
-    /// Those that have said nothing yet.
+    /// Flows that have sent no record yet.
     opened: HashMap<u16, Known>,
     count: usize,
     learning: Learning,
 }
 
 impl Flows {
-    /// One opens. Returns who had its slot.
+    /// A flow opens. Returns the flow that had its slot before.
     pub fn put(&mut self, known: Known) -> Option<Box<Flow>> {
         let slot = known.open.header.slot;
         self.opened.insert(slot, known);
         self.empty(slot)
     }
 
-    /// Learners that have been silent for long give their places to others. Each begins again with
-    /// its next report.
+    /// Learners without a record for long give their places to others. Each begins again with its
+    /// next record.
     pub fn let_go_of_silent_learners(&mut self, now: Time) {
         let silent = |flow: &&Flow| flow.learns().is_some() && flow.is_silent(now);
         let silent: Vec<Known> = self.iter().filter(silent).map(Flow::known).collect();
         for known in silent {
             tracing::debug!(
                 flow = known.open.header.flow,
-                "the flow learns no more: it is silent"
+                "the flow gives up its place among the learners, because it is silent"
             );
             self.put(known);
         }
@@ -49,7 +49,7 @@ impl Flows {
         Some(before)
     }
 
-    /// How the one opened that a message is of, if that is the first.
+    /// The OPEN of the flow that sent a message, if this is its first one.
     pub fn opened(&mut self, header: &Header) -> Option<Known> {
         if self.opened.is_empty() || self.opened.get(&header.slot)?.open.header.flow != header.flow
         {
@@ -58,7 +58,7 @@ impl Flows {
         self.opened.remove(&header.slot)
     }
 
-    /// One is served from now on.
+    /// Serves a flow from now on.
     pub fn begin(&mut self, slot: u16, flow: Flow) {
         let slot = usize::from(slot);
         if self.by_slot.len() <= slot {
@@ -71,23 +71,23 @@ impl Flows {
         self.by_slot[slot] = Some(Box::new(flow));
     }
 
-    /// The one that a slot has.
+    /// The flow in a slot.
     pub fn get(&self, slot: u16) -> Option<&Flow> {
         self.by_slot.get(usize::from(slot))?.as_deref()
     }
 
-    /// The same, to be changed.
+    /// The flow in a slot, to be changed.
     pub fn at(&mut self, slot: u16) -> Option<&mut Flow> {
         self.by_slot.get_mut(usize::from(slot))?.as_deref_mut()
     }
 
-    /// The one that a message is of, unless its slot has another by now.
+    /// The flow that sent a message, unless its slot has another flow by now.
     pub fn of(&mut self, header: &Header) -> Option<&mut Flow> {
         self.at(header.slot)
             .filter(|flow| flow.number() == header.flow)
     }
 
-    /// Whose flow a message is of; none if that flow is not known.
+    /// The user whose flow sent a message; `None` if the flow is not known.
     pub fn user(&self, header: &Header) -> Option<u32> {
         let there = self
             .get(header.slot)
@@ -100,7 +100,7 @@ impl Flows {
         (number == header.flow).then_some(user)
     }
 
-    /// The same, which ends.
+    /// Removes the flow that sent a message, because it ends.
     pub fn take(&mut self, header: &Header) -> Option<Box<Flow>> {
         if self.opened(header).is_some() {
             return None;
@@ -109,17 +109,17 @@ impl Flows {
         self.empty(header.slot)
     }
 
-    /// How many are served.
+    /// The number of flows that are served.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Those of them that learn.
+    /// The numbers of flows that learn.
     pub fn learning(&self) -> &Learning {
         &self.learning
     }
 
-    /// Changes who decides for the flow that a slot has.
+    /// Changes the flow in a slot. `change` may replace its policy.
     pub fn change(&mut self, slot: u16, change: impl FnOnce(&mut Flow)) {
         let Some(flow) = self
             .by_slot
@@ -172,21 +172,21 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_made_once_it_says_something() {
+    fn a_flow_is_served_from_its_first_record_on() {
         let mut flows = Flows::default();
         assert!(flows.put(Known::of(open(1, 3))).is_none());
         assert!(flows.put(Known::of(open(2, 4))).is_none());
         assert_eq!(flows.count(), 0);
-        // A message of who had the slot before.
+        // A message of the slot's previous flow is ignored.
         assert!(flows.opened(&open(9, 3).header).is_none());
         let first = flows.opened(&open(1, 3).header).expect("it opened");
         assert!(flows.opened(&open(1, 3).header).is_none());
         flows.begin(3, Flow::new(&first.open, None, None).expect("a tuner's"));
         assert_eq!((flows.count(), flows.iter().count()), (1, 1));
-        // The other changes its mind.
+        // The other flow ends without a record.
         assert!(flows.take(&open(2, 4).header).is_none());
         assert!(flows.opened(&open(2, 4).header).is_none());
-        // What said that the first ended was lost.
+        // The CLOSE of the first flow was lost.
         let before = flows.put(Known::of(open(5, 3))).map(|flow| flow.number());
         assert_eq!((before, flows.count()), (Some(1), 0));
         assert!(flows.of(&open(1, 3).header).is_none());

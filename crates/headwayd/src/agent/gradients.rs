@@ -1,13 +1,14 @@
 //! The threads that take the gradient steps of flows that learn.
 //!
-//! One computes, only while no ordinary thread wants its processor (`SCHED_IDLE`). It may lose the
-//! processor at any point, for longer than the guard waits for an answer. So it takes no lock that
-//! the thread that answers may want, and a second thread, an ordinary one, stands between the two:
-//! - The first allocates and frees nothing. `free` takes malloc's lock of the arena that memory
-//!   came from, and learners come from the thread that answers. The second thread frees those
-//!   whose flows have ended.
-//! - The first shares no channel with the thread that answers: one end of a channel waits while the
-//!   other has half sent or half taken a message.
+//! The first thread computes, only while no ordinary thread wants its processor (`SCHED_IDLE`). It
+//! may lose the processor at any point, for longer than the guard waits for an answer. So it must
+//! not hold a lock that the answering thread may want. A second thread, an ordinary one, stands
+//! between the two:
+//! - The first thread allocates and frees nothing. `free` takes malloc's lock of the arena that
+//!   memory came from, and learners come from the answering thread. The second thread frees the
+//!   learners of ended flows.
+//! - The first thread shares no channel with the answering thread: one end of a channel waits while
+//!   the other is in the middle of sending or taking a message.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Builder;
@@ -17,11 +18,11 @@ use headway_policy::dqn::Step;
 use crate::error::{Error, Result};
 use crate::system::priority;
 
-/// Steps that wait for the threads at most. A flow asks for one at a time.
+/// The most steps that wait for the threads. A flow asks for one step at a time.
 const MOST_WAITING: usize = 1024;
 
-/// Starts the threads. They have room for a step of each of this many learners, and take them in
-/// the order in which they come. They end with the last sender.
+/// Starts the threads. They have room for one step of each of `learners`, and take the steps in the
+/// order in which they come. They end with the last sender.
 ///
 /// # Errors
 /// One line, if the system has no room for a thread.
@@ -32,15 +33,16 @@ pub fn start(learners: usize) -> Result<SyncSender<Step>> {
     spawn(CARRIER, move || carry(&steps, &to_idle, &taken))?;
     spawn(NAME, move || {
         if let Err(error) = priority::yield_to_all() {
-            tracing::warn!(%error, "the thread that learns has the same priority as the one that answers");
+            tracing::warn!(%error, "the thread that learns keeps the priority of the thread that answers");
         }
         take(&given, &back);
     })?;
     Ok(sender)
 }
 
-/// As the system shows the one that computes, and the other.
+/// The name of the thread that computes, as the system shows it.
 pub const NAME: &str = "gradients";
+/// The name of the thread between that one and the answering thread.
 pub const CARRIER: &str = "learners";
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
@@ -58,7 +60,7 @@ fn carry(steps: &Receiver<Step>, to_idle: &SyncSender<Step>, taken: &Receiver<St
     }
 }
 
-/// All that the idle thread does.
+/// The work of the thread that computes.
 pub fn take(given: &Receiver<Step>, back: &SyncSender<Step>) {
     for mut step in given {
         step.take();

@@ -1,4 +1,4 @@
-//! What the agent asks of a kernel's program.
+//! What the agent needs of a kernel's program.
 
 use headway_cc::Time;
 use headway_fixed::Int8;
@@ -11,40 +11,40 @@ use crate::system::clock;
 /// A program whose flows the agent serves. Its messages come by
 /// [`Agent::on_message`](super::Agent::on_message).
 pub trait Kernel {
-    /// The controller that it is.
+    /// The controller of the program.
     fn controller(&self) -> Controller;
 
-    /// That controller's name in the kernel.
+    /// The controller's name in the kernel.
     fn name(&self) -> &str;
 
-    /// Which build of the program it is, in a few letters.
+    /// The first letters of the digest of the program's object.
     fn version(&self) -> &str;
 
-    /// The time by the clock that the program has too.
+    /// The time by the clock that the program uses.
     fn now(&self) -> Time;
 
-    /// Publishes an action; its `sequence` is given there. A slot that there is not takes nothing.
+    /// Publishes an action and sets its `sequence`. A slot beyond the map is ignored.
     fn write_slot(&self, slot: u16, action: &ActionSlot);
 
-    /// What the program counts.
+    /// The program's counters.
     fn counters(&self) -> CounterValues;
 
-    /// Keeps what a message says of its flow for the agent after this one.
+    /// Keeps what a message says about its flow for the next agent.
     fn remember(&self, message: &Message);
 
-    /// The flows that the agent before this one knew of. They may have ended.
+    /// The flows of the previous agent. They may have ended.
     fn known(&self) -> Vec<Known>;
 
-    /// Sets what holds for all its flows, also for those that there are.
+    /// Writes the settings of all its flows, the present ones included.
     ///
     /// # Errors
     /// One line: one of the guard's limits is beyond its range, and nothing is set.
     fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) -> Result<()>;
 
-    /// Tells it that flows may take slots until then, by its own clock.
+    /// Tells the program that flows may take slots until this time of its clock.
     fn set_served_until(&self, until: Time);
 
-    /// Says to it whether its messages are being read: if not, a question wakes the agent.
+    /// Tells the program whether its messages are being read. If not, a request wakes the agent.
     fn set_awake(&self, is_awake: bool);
 }
 

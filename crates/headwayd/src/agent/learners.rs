@@ -1,21 +1,21 @@
-//! How many flows may learn at once: each has a network, its gradients and its experience in
-//! memory, some megabytes.
+//! Limits how many flows learn at once. Each learner has some megabytes in memory: a network, its
+//! gradients and its experience.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use headway_policy::schemes::PolicySpec;
 
-/// Lets flows learn while there are few enough that do.
+/// The limits on learners.
 #[derive(Debug)]
 pub struct Learners {
     most: usize,
-    /// The most of one user's flows, unless that is root.
+    /// The most learners of one user other than root.
     most_of_user: usize,
     refused: u64,
 }
 
-/// How many flows learn, in all and of each user.
+/// The numbers of flows that learn, in all and of each user.
 #[derive(Clone, Debug, Default)]
 pub struct Learning {
     all: usize,
@@ -53,8 +53,9 @@ impl Learners {
         }
     }
 
-    /// What serves a flow of a user while these others learn: a policy that learns, or the same
-    /// without that, or nothing where there is none: then nobody decides, and the flow is Cubic's.
+    /// The policy for a new flow of this user: the given one if it may learn, or else the same
+    /// model without learning. Without a model it is `None`: no policy decides, and Cubic controls
+    /// the flow.
     pub fn admit(
         &self,
         served: Arc<PolicySpec>,
@@ -69,7 +70,7 @@ impl Learners {
         served.frozen().map(Arc::new)
     }
 
-    /// Counts a flow that was to learn, once, and says so of the first.
+    /// Counts a flow that should learn and may not. Logs the first one.
     pub fn count_refused(&mut self, wanted: &PolicySpec, has: Option<&PolicySpec>) {
         self.refused += 1;
         if self.refused == 1 {
@@ -77,12 +78,12 @@ impl Learners {
                 most = self.most,
                 policy = wanted.spec(),
                 instead = has.map_or("Cubic", PolicySpec::spec),
-                "no more flows learn at once; --learners says how many"
+                "the flow does not learn, because the limit on learners is reached (--learners, --user-share)"
             );
         }
     }
 
-    /// How many flows were to learn and do not.
+    /// The number of flows that should have learned and did not.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_too_late_has_the_frozen_model_or_nothing() {
+    fn a_flow_beyond_the_limit_gets_the_frozen_model_or_no_policy() {
         let served = |spec: &str| Arc::new(PolicySpec::read(spec).expect("a model of ours"));
         let learners = Learners::at_most(2, None);
         let spec = |spec: &str, count: u32| {
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn one_user_leaves_places_to_others() {
+    fn one_user_cannot_take_all_places_of_learners() {
         let rax = Arc::new(PolicySpec::read("rax").expect("a scheme of ours"));
         let learners = Learners::at_most(4, Some(2));
         let mut learning = Learning::default();

@@ -1,4 +1,4 @@
-//! Serves flows: what they say comes in, what their policies decide goes out.
+//! Serves flows: reads their records, and writes what their policies decide.
 
 mod class;
 mod described;
@@ -50,10 +50,10 @@ use statistics::Statistics;
 use timers::Timers;
 use wait::WaitPolicy;
 
-/// Everything that the agent keeps.
+/// The agent's whole state.
 pub struct Agent<K> {
     program: K,
-    /// Without any its flows are a tuner's.
+    /// If this is `None`, a tuner sets the flows' parameters.
     policies: Option<Policies>,
     flows: Flows,
     timers: Timers,
@@ -66,26 +66,26 @@ pub struct Agent<K> {
     store: Store,
     options: AgentOptions,
     learners: Learners,
-    /// Who takes gradient steps; without it the agent does, between answers.
+    /// The thread that takes gradient steps. Without it the agent takes them between answers.
     gradients: Option<SyncSender<Step>>,
     paths: Paths,
-    /// What was set of all flows of a tuner: those that begin later have it too.
+    /// The parameters that a tuner has set for all flows. New flows get them too.
     tuned: Vec<(&'static str, f64)>,
     begun: Time,
-    /// As the program knows it.
+    /// The program gives slots to new flows until this time.
     served_until: Time,
-    /// When what was learned is saved next.
+    /// When the learned state is saved next.
     saves: Time,
 }
 
-/// A turn usually takes a few milliseconds, and a sleep 50 ms. An agent that has not renewed this
-/// for this time is taken for gone: flows that begin are Cubic's until it has.
+/// An agent that has not renewed `served_until` for this time counts as gone, and Cubic controls
+/// new flows until it does. A turn usually takes a few milliseconds, and a sleep 50 ms.
 const SERVES_FOR: Duration = Duration::from_millis(500);
-/// How much of what was learned a crash may cost.
+/// The time between two saves: a crash loses at most what was learned in it.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
 impl<K: Kernel> Agent<K> {
-    /// Flows that an earlier agent knew of begin with their next report.
+    /// A new agent. It serves the flows of an earlier agent from their next record on.
     pub fn new(
         program: K,
         policies: Option<Policies>,
@@ -126,15 +126,15 @@ impl<K: Kernel> Agent<K> {
         agent
     }
 
-    /// With a thread that takes the gradient steps of flows that learn, so that no answer waits for
-    /// one.
+    /// Lets a thread take the gradient steps of flows that learn, so that no answer waits for a
+    /// step.
     #[must_use]
     pub fn learning_on(mut self, thread: SyncSender<Step>) -> Agent<K> {
         self.gradients = Some(thread);
         self
     }
 
-    /// A message of the program.
+    /// Takes a message of the program.
     pub fn on_message(&mut self, bytes: &[u8]) {
         let message = match Message::read(bytes) {
             Ok(Message::Report(report)) => return self.on_asked(&report),
@@ -154,7 +154,7 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// The network tells of its paths.
+    /// Takes what the network reports about its paths.
     pub(crate) fn on_network(&mut self, news: News) {
         self.paths.take(news);
         for flow in self.flows.iter_mut() {
@@ -162,15 +162,15 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Who had its slot before has ended, even if that found no room in the ring.
+    /// A flow opens. The slot's previous flow has ended; its CLOSE may have been dropped.
     fn on_open(&mut self, open: &Open) {
         if let Some(before) = self.flows.put(Known::of(*open)) {
             self.on_end(&before);
         }
     }
 
-    /// A flow's first report. Many flows never send one: receivers, and sockets that choose another
-    /// controller.
+    /// Begins to serve a flow, with its first record. Many flows never send one: receivers, and
+    /// sockets that choose another controller.
     fn begin(&mut self, known: &Known) {
         let open = &known.open;
         let number = open.header.flow;
@@ -215,7 +215,7 @@ impl<K: Kernel> Agent<K> {
         self.flows.begin(open.header.slot, flow);
     }
 
-    /// A report comes: it is handled at once, or waits until it is its user's turn.
+    /// Takes a report: handles it at once, or lets it wait until it is its user's turn.
     fn on_asked(&mut self, report: &Report) {
         self.statistics.reports += 1;
         let Some(user) = self.flows.user(&report.header) else {
@@ -230,8 +230,8 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Serves a flow of a user, who is charged for the time that it takes: with a report, or as its
-    /// clock has run out.
+    /// Serves a flow, and charges its user for the time. Without a report the flow's clock has run
+    /// out.
     fn work_for(&mut self, user: u32, slot: u16, report: Option<&Report>) {
         let begun = self.program.now();
         match report {
@@ -251,14 +251,14 @@ impl<K: Kernel> Agent<K> {
         if let Some(known) = self.flows.opened(&report.header) {
             self.begin(&known);
         }
-        // One that has waited may be of a flow that has ended.
+        // The flow may have ended while the report waited.
         let Some(flow) = self.flows.of(&report.header) else {
             return;
         };
         let slot = report.header.slot;
         let (now, due) = (report.record.now(), flow.next_query());
-        // A clock that ran out before this record decides by those before, however late the agent
-        // wakes (decision 35).
+        // If a clock ran out before this record, it decides from the records before, however late
+        // the agent wakes (decision 35).
         if flow.has_clock() && due <= now && flow.is_due(due) {
             self.answer(slot, due, now);
         }
@@ -272,14 +272,14 @@ impl<K: Kernel> Agent<K> {
             tracing::warn!(
                 flow = flow.number(),
                 policy = flow.policy(),
-                "the flow goes on with what it had learned: a gradient step failed, and it takes no more"
+                "the flow stops learning, because a gradient step failed; it keeps what it has learned"
             );
         }
         if flow.has_diverged() {
             self.on_divergence(slot);
         }
         if is_asked {
-            self.wait_policy.on_question(slot, due, now, thought);
+            self.wait_policy.on_request(slot, due, now, thought);
             self.answer(slot, now, now);
         }
     }
@@ -290,7 +290,7 @@ impl<K: Kernel> Agent<K> {
             return;
         };
         self.statistics.divergences += 1;
-        // What it diverged from later is its own.
+        // Only the first divergence can be due to the saved state from which the flow started.
         if flow.divergences() == 1
             && self.store.learns_from(flow.user())
             && let Some(served) = flow.learns()
@@ -304,8 +304,8 @@ impl<K: Kernel> Agent<K> {
         );
     }
 
-    /// Answers a flow, as of `now` and with what it had said until `read`, and sees to it that
-    /// somebody is there when it asks next, or its clock decides.
+    /// Answers a flow as of `now`, where `read` is the time of its newest record. Has the agent
+    /// awake for the flow's next request or its clock.
     fn answer(&mut self, slot: u16, now: Time, read: Time) {
         let Some(flow) = self.flows.at(slot) else {
             return;
@@ -320,7 +320,8 @@ impl<K: Kernel> Agent<K> {
                 self.timers.set(slot, due);
             }
         } else {
-            // What nobody decides for asks too, but once a second, and would fill the list.
+            // A flow without a decision sends a request once a second. Such requests would fill the
+            // list.
             let expected = (flow.decisions() > decisions).then_some(due);
             self.wait_policy
                 .on_answer(flow.last_answer(), slot, expected);
@@ -369,8 +370,8 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Says to the program whether its messages are being read, if it does not know: each flow that
-    /// sends a message reads that.
+    /// Tells the program whether its messages are being read. It writes only changes, because each
+    /// flow that sends a message reads this.
     fn set_awake(&mut self, is_awake: bool) {
         if self.is_awake != is_awake {
             self.program.set_awake(is_awake);
@@ -378,7 +379,7 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// It is awake all the time from now on.
+    /// Keeps the agent awake from now on (`--busy-poll`).
     pub(crate) fn poll_busily(&mut self) {
         self.wait_policy.is_busy = true;
     }
@@ -388,17 +389,17 @@ impl<K: Kernel> Agent<K> {
         self.program.now()
     }
 
-    /// Decides where a clock, not an acknowledgement, says when, and serves those who have waited.
-    /// That ends a turn. Returns how to wait for what comes next.
+    /// Ends a turn: decides for flows whose clocks have run out, and serves flows that have waited.
+    /// Returns how to wait for the next turn.
     pub fn on_timers(&mut self, now: Time) -> Wait {
         self.say_served(now);
         while let Some((due, slot)) = self.timers.due(now) {
             let flow = self.flows.get(slot);
-            // Another may have the slot by now, or have asked meanwhile.
+            // The slot may have another flow by now, or the flow may have been answered meanwhile.
             let Some(flow) = flow.filter(|flow| flow.next_query() == due) else {
                 continue;
             };
-            // Nothing was heard of it since its last decision: its next acknowledgement asks.
+            // The flow has sent no record since its last decision, so its next one is a request.
             if !flow.is_due(now) {
                 self.wait_policy.expect(slot, due);
                 continue;
@@ -432,8 +433,8 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Tells the program that the agent is there, but not at each turn: each flow that sends a
-    /// message reads what else is in that cache line.
+    /// Tells the program that the agent serves flows. It does so only now and then, because each
+    /// flow that sends a message reads from the same cache line.
     fn say_served(&mut self, now: Time) {
         if self.served_until >= now + SERVES_FOR / 2 {
             return;
@@ -442,17 +443,17 @@ impl<K: Kernel> Agent<K> {
         self.program.set_served_until(self.served_until);
     }
 
-    /// The slots of at most `most` flows, from this one on, and where those begin that follow.
+    /// The slots of at most `most` flows, from this slot on, and the slot of the next flow.
     fn slots(&self, from: u16, most: usize) -> (Vec<u16>, Option<u16>) {
         let mut rest = self.flows.slots().skip_while(|slot| *slot < from);
         (rest.by_ref().take(most).collect(), rest.next())
     }
 
-    /// Sets parameters of a flow's controller, or of all that are a tuner's and of those that begin
-    /// later. Returns of how many that there are.
+    /// Sets parameters of one flow. Without a number it sets them for all flows, later ones
+    /// included. Returns the number of present flows that it changed.
     ///
     /// # Errors
-    /// One line, if there is no such flow, or what is to be set is wrong.
+    /// One line, if there is no such flow, or a setting is wrong.
     pub fn set(&mut self, number: Option<u32>, settings: &str) -> Result<usize> {
         let settings = tuning::read(settings)?;
         if number.is_none() {
@@ -468,14 +469,14 @@ impl<K: Kernel> Agent<K> {
         }
         match (number, found) {
             (Some(number), 0) => Err(Error::Usage(format!(
-                "no flow {number} whose parameters may be set; headwayd status lists them, of headway_bbr without a policy"
+                "flow {number} does not exist or has no parameters to set; flows of headway_bbr without a policy have some, and headwayd status lists them"
             ))),
             _ => Ok(found),
         }
     }
 
-    /// Keeps, of each policy and class of destinations, what the flow with the most experience has
-    /// learned, if it is good.
+    /// Keeps, for each policy and class of destinations, what the most experienced good flow has
+    /// learned.
     fn keep_learned(&mut self) {
         if !self.store.is_kept() {
             return;
@@ -483,11 +484,12 @@ impl<K: Kernel> Agent<K> {
         let learn = self.flows.iter().filter(|flow| flow.learns().is_some());
         let mut flows: Vec<&Flow> = learn.collect();
         flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.experience()));
-        // Once one is kept, those with less of the same policy and class are not wanted.
+        // Once one is kept, the store refuses flows of the same policy and class with less
+        // experience.
         flows.iter().for_each(|flow| keep(&mut self.store, flow));
     }
 
-    /// Saves what flows have learned, and ends.
+    /// Saves what flows have learned, and finishes the shadow file.
     pub fn save(&mut self) {
         self.keep_learned();
         self.store.end();
@@ -497,16 +499,16 @@ impl<K: Kernel> Agent<K> {
     }
 }
 
-/// Was a flow to learn, and does what it has instead not?
+/// Does `wanted` learn, and `served` not?
 fn is_refused(wanted: Option<&Arc<PolicySpec>>, served: Option<&Arc<PolicySpec>>) -> bool {
     let learns =
         |served: Option<&Arc<PolicySpec>>| served.is_some_and(|served| served.is_learning());
     learns(wanted) && !learns(served)
 }
 
-/// Keeps what a flow has learned, if the store asks for it: only then is it serialised. Nothing is
-/// kept of a flow that did worse than Cubic, or that the guard had within the last minute, or whose
-/// user is not one to learn from.
+/// Keeps what a flow has learned, if the store takes it: only then is it serialised. Nothing is
+/// kept of a flow that did worse than Cubic, or that was in fallback within the last minute, or
+/// whose user the store does not learn from.
 fn keep(store: &mut Store, flow: &Flow) {
     if flow.is_good()
         && store.learns_from(flow.user())

@@ -1,4 +1,4 @@
-//! Which path a flow takes, and what the network told last of it.
+//! The paths of flows, and the network's newest report about each.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use headway_cc::Time;
 use crate::network::{News, Path};
 use crate::system::clock;
 
-/// Of a measurement agent, if there is one.
+/// The reports of a measurement agent, if there is one.
 #[derive(Debug, Default)]
 pub struct Paths {
     paths: Vec<Path>,
@@ -19,8 +19,8 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Replaces what was told before. A flow whose path is not in the news knows how old its
-    /// information is.
+    /// Replaces the previous report. A flow whose path is not in the new one keeps its information
+    /// and knows how old it is.
     pub fn take(&mut self, news: News) {
         match news {
             News::Paths {
@@ -46,8 +46,8 @@ impl Paths {
         }
     }
 
-    /// The path from one end to the other, and when it was told of: of several the one with the
-    /// longest prefixes, the receiver's first.
+    /// The path from one address to another, and when it was reported. If several match, the
+    /// longest receiver's prefix decides, and then the longest sender's prefix.
     pub fn of(&self, local: IpAddr, remote: IpAddr) -> Option<(&Path, Time)> {
         let takes = |path: &&Path| path.from.contains(&local) && path.to.contains(&remote);
         let lengths = |path: &&Path| (path.to.prefix_len(), path.from.prefix_len());
@@ -55,7 +55,7 @@ impl Paths {
         Some((found, self.heard?))
     }
 
-    /// For `headwayd status`; nothing where no agent was ever asked.
+    /// The status of the reports; `None` if no measurement agent was ever asked.
     pub fn describe(&self) -> Option<serde_json::Value> {
         let was_asked = self.events > 0 || self.silences > 0;
         was_asked.then(|| {
@@ -116,10 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_counted_and_what_was_told_stays_as_old_as_it_is() {
+    fn silence_is_counted_and_keeps_the_last_report() {
         let mut paths = Paths::default();
         paths.take(heard(vec![path("one", "0.0.0.0/0", "0.0.0.0/0")]));
-        paths.take(News::Silence("nobody is there".to_owned()));
+        paths.take(News::Silence("connection refused".to_owned()));
         assert!(
             paths
                 .of("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap())
@@ -127,7 +127,7 @@ mod tests {
         );
         let told = paths.describe().unwrap();
         assert_eq!(told["silences"], 1);
-        assert_eq!(told["silent_because"], "nobody is there");
+        assert_eq!(told["silent_because"], "connection refused");
         paths.take(heard(Vec::new()));
         assert_eq!(
             paths.describe().unwrap()["silent_because"],

@@ -1,4 +1,4 @@
-//! Which policy a flow has, by where it goes.
+//! Which policy a flow has, by its destination.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,31 +12,32 @@ use super::{Class, Kernel};
 use crate::error::{Error, Result};
 use crate::programs::Controller;
 
-/// What is set for flows whatever their policy.
+/// Settings that do not depend on a flow's policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AgentOptions {
-    /// How far apart records of a flow are; `None`: as the policy needs them.
+    /// The time between two records of a flow; `None`: the policy's choice.
     pub report_interval_us: Option<u32>,
-    /// Does Cubic decide?
+    /// Does Cubic control all flows (`--shadow`)?
     pub is_shadow: bool,
-    /// And is written down what the policy would have done?
+    /// Does a file say what the policy would have done (`--shadow FILE`)?
     pub is_written_down: bool,
     /// Does Cubic control flows whose paths are outside the training range of their model?
     pub requires_range: bool,
-    /// How many flows of a user other than root are served at once; `None`: as many as of root.
+    /// How many flows of a user are served at once; `None`: no limit. Root has none.
     pub flows_of_user: Option<u32>,
-    /// How many of them learn at once; `None`: as many as of root.
+    /// How many flows of a user learn at once; `None`: no limit of its own. Root has none.
     pub learners_of_user: Option<usize>,
     /// Are flows from an address to itself served too?
     pub serves_loopback: bool,
 }
 
 impl AgentOptions {
-    /// Of a policy that the program evaluates itself: enough to say what it does.
+    /// The report interval of a policy that the program evaluates itself: enough for `headwayd
+    /// status`.
     const OWN_POLICY_INTERVAL_US: u32 = 100_000;
 
-    /// For flows without a policy. What a tuner has set stays set, whether the agent is there or
-    /// not: no answer is too late.
+    /// Settings for flows without a policy. The guard has no time limit here, so what a tuner has
+    /// set stays set while no agent runs.
     pub fn without_policy(self) -> SettingValues {
         let limits = Limits::default().without_patience();
         SettingValues {
@@ -47,7 +48,7 @@ impl AgentOptions {
         }
     }
 
-    /// With what it says of whose flows are served.
+    /// The settings, with these options' limits on which flows are served.
     fn admitting(self, settings: SettingValues) -> SettingValues {
         SettingValues {
             flows_of_user: self.flows_of_user.unwrap_or(u32::MAX),
@@ -60,16 +61,16 @@ impl AgentOptions {
 /// A policy for each prefix of destinations, and one for all others.
 #[derive(Clone, Debug)]
 pub struct Policies {
-    /// The longest prefixes first; the last is for all others.
+    /// The longest prefixes come first. The last entry is for all other destinations.
     by_prefix: Vec<(Option<IpNet>, Arc<PolicySpec>)>,
 }
 
 impl Policies {
-    /// Reads `SPEC`, and `PREFIX=SPEC` for destinations of a prefix. One without a prefix has to be
-    /// there.
+    /// Reads `SPEC`, and `PREFIX=SPEC` for destinations of a prefix. One has to be without a
+    /// prefix.
     ///
     /// # Errors
-    /// One line.
+    /// One line, if a spec or a prefix is wrong, or one is given twice.
     pub fn read<'a>(specs: impl IntoIterator<Item = &'a str>) -> Result<Policies> {
         let mut by_prefix = Vec::new();
         for text in specs {
@@ -90,7 +91,8 @@ impl Policies {
         match by_prefix.last() {
             Some((None, _)) => Ok(Policies { by_prefix }),
             _ => Err(Error::Usage(
-                "--policy: one without a prefix is missing, for all other destinations".to_owned(),
+                "--policy: each one has a prefix; add one --policy without a prefix, for all other destinations"
+                    .to_owned(),
             )),
         }
     }
@@ -105,23 +107,23 @@ impl Policies {
         Policies::read(texts.iter().map(String::as_str))
     }
 
-    /// The controller that carries out what they decide, unless another is asked for.
+    /// The controller that carries out what the policies decide, unless an option names another.
     pub fn controller(&self) -> Controller {
         Controller::of(self.otherwise().agent())
     }
 
-    /// That `controller` can carry out what they decide, and what they would is known where it is
-    /// written down.
+    /// Checks that `controller` can carry out what the policies decide, and that the options fit
+    /// them.
     ///
     /// # Errors
-    /// One line.
+    /// One line, if they do not.
     pub fn check(&self, controller: Controller, options: AgentOptions) -> Result<()> {
         let mut all = self.by_prefix.iter();
         all.try_for_each(|(_, served)| controller.check(served.spec(), served.agent()))?;
         if options.requires_range && options.is_shadow {
             return Err(Error::Usage(
-                "--require-range gives flows to Cubic, which has them all with --shadow; give one of the two (status says which \
-                 flows are outside, with either)"
+                "--require-range gives flows to Cubic, which has all flows with --shadow; give one of the two (with either, \
+                 headwayd status says which flows are outside)"
                     .to_owned(),
             ));
         }
@@ -134,8 +136,8 @@ impl Policies {
         let other = self.by_prefix.iter().find(|(_, s)| settings(s) != common);
         if let Some((_, other)) = other {
             return Err(Error::Usage(format!(
-                "--policy: '{}' has other bounds of rates or growth than '{}', and a controller has them once; run one headwayd for \
-                 each, of other --name",
+                "--policy: '{}' has other bounds of rates or growth than '{}', and a controller has one set of bounds; run one \
+                 headwayd for each policy, each with its own --name",
                 other.spec(),
                 self.otherwise().spec()
             )));
@@ -143,8 +145,8 @@ impl Policies {
         let learner = self.by_prefix.iter().find(|(_, s)| s.agent().is_none());
         if let (Some((_, learner)), true) = (learner, options.is_written_down) {
             return Err(Error::Usage(format!(
-                "--shadow FILE: '{}' learns what to do from what it does, and in a shadow does nothing; give --shadow without a file, \
-                 or a policy that was trained before",
+                "--shadow FILE: '{}' learns from its own actions, and does not act in a shadow; give --shadow without a file, or a \
+                 policy that was trained before",
                 learner.spec()
             )));
         }
@@ -152,7 +154,7 @@ impl Policies {
         let Some((_, own)) = own else { return Ok(()) };
         if self.by_prefix.len() > 1 {
             return Err(Error::Usage(
-                "--policy: one that is evaluated in the kernel is for all destinations; give it alone"
+                "--policy: a policy that is evaluated in the kernel is for all destinations; give it as the only --policy"
                     .to_owned(),
             ));
         }
@@ -166,21 +168,21 @@ impl Policies {
         }
     }
 
-    /// Does one of them go on learning in use?
+    /// Does one of the policies go on learning in use?
     pub fn learn(&self) -> bool {
         self.by_prefix
             .iter()
             .any(|(_, served)| served.is_learning())
     }
 
-    /// Those that go on learning in use, and the prefixes that they are for.
+    /// The policies that go on learning in use, each with its prefix.
     pub fn learners(&self) -> impl Iterator<Item = (Option<IpNet>, &PolicySpec)> {
         let all = self.by_prefix.iter();
         all.filter(|(_, served)| served.is_learning())
             .map(|(prefix, served)| (*prefix, served.as_ref()))
     }
 
-    /// Sets what holds for all flows of their program.
+    /// Writes the settings for all flows of the program.
     ///
     /// # Errors
     /// One line: one of the guard's limits is beyond its range, and nothing is set.
@@ -199,7 +201,7 @@ impl Policies {
         options.admitting(settings)
     }
 
-    /// The policy for destinations of no prefix.
+    /// The policy for destinations that match no prefix.
     pub fn otherwise(&self) -> &Arc<PolicySpec> {
         &self.by_prefix[self.by_prefix.len() - 1].1
     }
@@ -217,12 +219,12 @@ impl Policies {
     fn found(&self, remote: IpAddr) -> &(Option<IpNet>, Arc<PolicySpec>) {
         let holds = |prefix: &Option<IpNet>| prefix.is_none_or(|p| p.contains(&remote));
         let mut all = self.by_prefix.iter();
-        // The last is for all others.
+        // The last entry matches all destinations.
         let found = all.find(|(prefix, _)| holds(prefix));
         found.unwrap_or(&self.by_prefix[self.by_prefix.len() - 1])
     }
 
-    /// For `headwayd status`, and the line that says that it serves.
+    /// The policies as `headwayd status`, and the line that says that it is ready, have them.
     pub fn describe(&self, controller: &str) -> serde_json::Value {
         let served = self.otherwise();
         let prefixes: Vec<_> = (self.by_prefix.iter())
@@ -241,8 +243,7 @@ impl Policies {
     }
 }
 
-/// That the agent can tell whether a flow is in the policy's training range, and take the flow from
-/// it.
+/// Checks that the policy has a training range, and that the agent can take flows from it.
 fn check_range(served: &PolicySpec) -> Result<()> {
     let wrong = |why: &str| {
         Err(Error::Usage(format!(
@@ -263,8 +264,7 @@ fn check_range(served: &PolicySpec) -> Result<()> {
     }
 }
 
-/// `10.0.0.0/8=owl:online=true` is the policy `owl:online=true` for a prefix; `owl:online=true` is
-/// one for all.
+/// Splits `10.0.0.0/8=owl:online=true` into a prefix and a spec. `owl:online=true` has no prefix.
 fn split(text: &str) -> Result<(Option<IpNet>, &str)> {
     let Some((left, spec)) = text.split_once('=') else {
         return Ok((None, text));
@@ -277,7 +277,7 @@ fn split(text: &str) -> Result<(Option<IpNet>, &str)> {
         .or_else(|why| left.parse::<IpAddr>().map(IpNet::from).map_err(|_| why));
     let wrong = |_| {
         Error::Usage(format!(
-            "--policy: '{}' is no prefix such as 10.0.0.0/8 or 2001:db8::/32",
+            "--policy: '{}' is not a prefix; write one such as 10.0.0.0/8 or 2001:db8::/32",
             left.escape_debug()
         ))
     };
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_prefix_decides() {
+    fn the_longest_prefix_chooses_the_policy() {
         let policies = Policies::read(["owl", "10.0.0.0/8=owl-loss", "10.1.2.3=owl:online=true"]);
         let policies = policies.expect("policies");
         let of = |remote: &str| {
@@ -314,11 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line() {
+    fn wrong_policies_are_refused_in_one_line() {
         for (specs, hint) in [
-            (vec!["10.0.0.0/8=owl"], "one without a prefix is missing"),
+            (vec!["10.0.0.0/8=owl"], "add one --policy without a prefix"),
             (vec!["owl", "owl-loss"], "two policies for all destinations"),
-            (vec!["owl", "10.0.0.0/99=owl"], "'10.0.0.0/99' is no prefix"),
+            (
+                vec!["owl", "10.0.0.0/99=owl"],
+                "'10.0.0.0/99' is not a prefix",
+            ),
             (vec!["own"], "owl"),
             (vec!["learned:model=/nowhere"], "/nowhere"),
             (vec!["owl", "10.0.0.0/8=owl:latency=1ms"], "leave it out"),
@@ -329,9 +332,9 @@ mod tests {
         }
     }
 
-    /// What starves a flow for long is judged over more epochs than what starves it at all.
+    /// The guard judges a flow over `epochs`, and its long starvation over `long_epochs`.
     #[test]
-    fn learners_have_five_times_as_long_and_others_do_not() {
+    fn learners_have_five_times_the_epochs_of_others() {
         for specs in [
             ["owl", "10.0.0.0/8=owl-loss"],
             ["owl", "10.0.0.0/8=owl:online=true"],
@@ -402,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_be_there_is_not_written_down() {
+    fn a_shadow_file_is_refused_for_policies_whose_decisions_are_unknown() {
         let shadow = |is_written_down| AgentOptions {
             is_shadow: true,
             is_written_down,

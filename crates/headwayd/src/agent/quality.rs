@@ -1,5 +1,5 @@
-//! How good a learner's flow is beside the Cubic that the guard runs: what is handed on to others
-//! is to be good.
+//! Compares a learner's flow with the guard's own Cubic. Other flows start only from what good
+//! flows have learned.
 
 use std::collections::VecDeque;
 
@@ -8,33 +8,33 @@ use headway_fixed::{Carried, Guard, Limits};
 use headway_policy::Record;
 use zerocopy::transmute_ref;
 
-/// What is judged: the last minute, in seconds.
+/// The number of seconds that are judged: the last minute.
 const SECONDS: usize = 60;
 const MINUTE: Duration = Duration::from_secs(SECONDS as u64);
-/// Fewer say nothing.
+/// A flow with fewer judged seconds is not good.
 const LEAST_SECONDS: usize = 10;
 
-/// The last minute of a flow, by what its path has carried since it began.
+/// Judges the last minute of a flow, by what its path has carried since the flow began.
 #[derive(Debug)]
 pub struct Quality {
     limits: Limits,
-    /// Its Cubic sees what the flow sees.
+    /// A guard whose Cubic sees what the flow sees.
     guard: Guard,
-    /// The record that began the second under way.
+    /// The record that began the present second.
     begun: Record,
-    /// In that second application or receiver had too little, or Cubic had the flow.
+    /// In the present second the application or receiver limited the flow, or it was in fallback.
     is_excused: bool,
-    /// Over the whole flow, policy or fallback.
+    /// What the path has carried over the whole flow, in fallback too.
     path: Carried,
-    /// Of each second that the path alone limited: the flow's utility less that of Cubic, in
-    /// 1/65536.
+    /// The flow's utility minus Cubic's, in 1/65536, for each second in which only the path limited
+    /// the flow.
     leads: VecDeque<i64>,
-    /// When the guard had the flow last.
+    /// When the flow was last in fallback.
     tripped: Option<Time>,
 }
 
 impl Quality {
-    /// For a flow that this record is the first of.
+    /// The quality of a flow with this first record.
     pub fn new(first: &Record) -> Quality {
         Quality {
             limits: Limits::default(),
@@ -52,7 +52,7 @@ impl Quality {
         }
     }
 
-    /// Takes the flow's state.
+    /// Takes a record of the flow.
     pub fn on_record(&mut self, record: &Record) {
         self.guard.judge(&self.limits, transmute_ref!(record));
         if record.has(Record::TRIPPED) {
@@ -70,8 +70,8 @@ impl Quality {
         }
     }
 
-    /// Compares the second with what Cubic's window brings, by what the path has carried. A flow
-    /// that starves may do so for longer than the guard looks back.
+    /// Compares a second with Cubic's window, by what the path has carried over the whole flow: a
+    /// flow may starve for longer than the guard looks back.
     fn close(&mut self, record: &Record, length: Duration) {
         let delivered = record.delivered.wrapping_sub(self.begun.delivered);
         let own = u64::from(delivered) * 256_000_000 / (length.as_nanos() / 1000);
@@ -92,9 +92,10 @@ impl Quality {
         self.leads.push_back(own - cubics);
     }
 
-    /// May others begin with what it has learned? Not if the guard had the flow within the last
-    /// minute, if too little of it was judged since, nor if its mean utility was below Cubic's by
-    /// more than a quarter of the guard's margin: means vary less than its epochs.
+    /// May other flows start from what it has learned? Not if the flow was in fallback within the
+    /// last minute, if too few seconds were judged since, or if its mean utility was below Cubic's
+    /// by more than a quarter of the guard's margin. A quarter, because means vary less than the
+    /// guard's epochs.
     pub fn is_good(&self, now: Time) -> bool {
         let is_calm = self.tripped.is_none_or(|at| now.since(at) >= MINUTE);
         let (lead, count) = (self.leads.iter().sum::<i64>(), self.leads.len());
@@ -156,12 +157,12 @@ mod tests {
 
     /// Cubic's window grows with each acknowledgement, and the flow's does not.
     #[test]
-    fn a_flow_that_leaves_its_path_to_others_is_not() {
+    fn a_flow_that_leaves_its_path_unused_is_not_good() {
         let mut run = Run::default();
         run.goes_on(20, 1000, 22, 0);
         run.goes_on(50, 100, 20, 0);
         assert!(!run.is_good());
-        // However long it does so: what its path carries is known.
+        // That holds however long it does so, because what its path carries is known.
         run.goes_on(600, 100, 20, 0);
         assert!(!run.is_good());
         // It has another minute to show that it has learned better.
@@ -169,20 +170,20 @@ mod tests {
         assert!(run.is_good());
     }
 
-    /// Any sender has ten packets in its first round trip: 500 a second.
+    /// Any sender has ten packets in its first round trip, which are 500 a second.
     #[test]
-    fn a_flow_that_has_starved_since_it_began_is_not() {
+    fn a_flow_that_has_starved_since_it_began_is_not_good() {
         let mut run = Run::default();
         run.goes_on(120, 100, 20, 0);
         assert!(!run.is_good());
-        // Where that is a queue, the path carries no more.
+        // If the RTT shows a queue, the path carries no more.
         let mut run = Run::default();
         run.goes_on(120, 100, 100, 0);
         assert!(run.is_good());
     }
 
     #[test]
-    fn a_flow_that_was_judged_for_less_than_ten_seconds_is_not() {
+    fn a_flow_that_was_judged_for_less_than_ten_seconds_is_not_good() {
         let mut run = Run::default();
         run.goes_on(9, 1000, 22, 0);
         assert!(!run.is_good());
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_has_to_pass_after_a_trip() {
+    fn a_flow_is_not_good_within_a_minute_of_a_trip() {
         let mut run = Run::default();
         run.goes_on(30, 1000, 22, 0);
         assert!(run.is_good());
@@ -206,9 +207,9 @@ mod tests {
         assert!(run.is_good());
     }
 
-    /// What the application does not send says nothing against the policy.
+    /// The policy is not to blame for what the application does not send.
     #[test]
-    fn seconds_of_little_data_are_not_judged() {
+    fn application_limited_seconds_are_not_judged() {
         let mut run = Run::default();
         run.goes_on(20, 1000, 22, 0);
         run.goes_on(70, 100, 20, Record::APP_LIMITED);

@@ -1,4 +1,4 @@
-//! Whether a flow's path is like those that its model was trained on.
+//! Compares a flow's path with the paths that its model was trained on.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use headway_policy::model::TrainingRange;
 
 /// What a flow measures may be off by this share.
 const SLACK: f64 = 0.1;
-/// A path is looked at so often.
+/// The time between two checks of a path.
 const SECOND: Duration = Duration::from_secs(1);
 /// The time over which a flow's rate is averaged. A card's range averages the rates of traces over
 /// the same time.
@@ -18,7 +18,7 @@ const KEEPS: Duration = Duration::from_secs(10);
 /// The time that a policy has to drain Cubic's queue, after it has taken a flow from Cubic.
 const DRAINS: Duration = Duration::from_secs(10);
 
-/// What of a path is outside the training range.
+/// The property of a path that is outside the training range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
     /// Its rate.
@@ -30,7 +30,7 @@ pub enum Outside {
 }
 
 impl Outside {
-    /// In one word.
+    /// The property in one word.
     pub fn name(self) -> &'static str {
         match self {
             Outside::Rate => "rate",
@@ -47,15 +47,15 @@ impl Outside {
 #[derive(Debug)]
 pub struct PathWatch {
     range: TrainingRange,
-    /// One a second, the oldest ten seconds old if the flow is.
+    /// One mark a second. The oldest one is ten seconds old, or the flow's first.
     marks: VecDeque<Mark>,
-    /// In the second under way the application or the receiver limited the flow, or it is the
-    /// flow's first second.
+    /// In the present second the application or the receiver limited the flow, or it is the flow's
+    /// first second.
     is_excused: bool,
-    /// From then on the queue is the policy's, as long as Cubic does not take the flow.
+    /// From this time on the policy, and not Cubic, has made the queue.
     fills_from: Time,
     has_judged: bool,
-    /// What was outside last, and until when that counts.
+    /// The property that was outside last, and until when that counts.
     outside: Option<(Outside, Time)>,
 }
 
@@ -64,7 +64,7 @@ pub struct PathWatch {
 struct Mark {
     at: Time,
     delivered: u32,
-    /// Not only the path limited the flow in that second.
+    /// The application or the receiver limited the flow in this second.
     is_excused: bool,
 }
 
@@ -79,7 +79,7 @@ impl Mark {
 }
 
 impl PathWatch {
-    /// For a flow that this record is the first of.
+    /// The watch of a flow with this first record.
     pub fn new(range: TrainingRange, first: &Record) -> PathWatch {
         PathWatch {
             range,
@@ -91,7 +91,7 @@ impl PathWatch {
         }
     }
 
-    /// Takes the flow's state, and whether the policy has the flow or Cubic.
+    /// Takes a record of the flow. `policy_acts`: the policy controls the flow, and not Cubic.
     pub fn on_record(&mut self, record: &Record, policy_acts: bool) {
         let now = record.now();
         self.is_excused |= record.flags & (Record::APP_LIMITED | Record::RWND_LIMITED) != 0;
@@ -140,7 +140,8 @@ impl PathWatch {
         }
     }
 
-    /// The mean rate over the last ten seconds. A younger flow had none before it began.
+    /// The mean rate over the last ten seconds. For a younger flow the time before its begin counts
+    /// with rate 0.
     fn mbps(&self, record: &Record) -> f64 {
         let Some(first) = self.marks.front() else {
             return 0.0;
@@ -150,14 +151,14 @@ impl PathWatch {
         f64::from(packets) * f64::from(record.mss) * 8.0 / length.as_secs_f64() * 1e-6
     }
 
-    /// Did nothing but the path limit the flow in the last ten seconds?
+    /// Did only the path limit the flow in the last ten seconds?
     fn has_ten_seconds_of_the_path(&self, record: &Record) -> bool {
         let mut seconds = self.marks.iter().skip(1);
         (self.marks.front()).is_some_and(|first| record.now().since(first.at) >= RATES_OVER)
             && seconds.all(|mark| !mark.is_excused)
     }
 
-    /// What of the path is outside, now or within the last ten seconds.
+    /// The property of the path that is outside, now or within the last ten seconds.
     pub fn outside(&self, now: Time) -> Option<Outside> {
         self.outside
             .and_then(|(what, until)| (now < until).then_some(what))
@@ -195,7 +196,7 @@ mod tests {
     struct Run {
         watch: PathWatch,
         record: Record,
-        /// A hundredth of a packet.
+        /// In hundredths of a packet.
         delivered: u64,
         policy_acts: bool,
     }
@@ -215,8 +216,8 @@ mod tests {
             }
         }
 
-        /// For `s` seconds at a rate, with a minimum and a smoothed RTT; what is outside at the
-        /// end.
+        /// Runs for `s` seconds at a rate, with a minimum and a smoothed RTT. Returns what is
+        /// outside at the end.
         fn goes_on(&mut self, s: u64, mbps: u64, min_ms: u32, srtt_ms: u32) -> Option<Outside> {
             self.goes_on_with(s, mbps, (min_ms, srtt_ms), 0)
         }
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn either_side_of_each_bound_is_told_apart() {
+    fn each_bound_holds_on_both_sides() {
         for (mbps, min_ms, srtt_ms, outside) in [
             (130, 50, 60, None),
             (134, 50, 60, Some(Outside::Rate)),
@@ -271,9 +272,9 @@ mod tests {
         }
     }
 
-    /// Recorded links vary within ten seconds, in the training as in use.
+    /// Recorded links vary within ten seconds, in training and in use.
     #[test]
-    fn a_second_does_not_make_a_path_slow_or_fast() {
+    fn one_slow_or_fast_second_does_not_count() {
         let mut run = Run::new();
         for _ in 0..10 {
             assert_eq!(run.goes_on(1, 240, 50, 60), None);
@@ -281,9 +282,9 @@ mod tests {
         }
     }
 
-    /// The card's range of a recorded link and the flow's rates on it are measured alike. A flow
-    /// that fills the link is inside, whenever it begins. On a link of half or twice the rate it is
-    /// outside at times.
+    /// The range in the card and the flow's rates are measured in the same way. A flow that fills
+    /// the link is inside, whenever it begins. On a link of half or twice the rate it is outside at
+    /// times.
     #[test]
     fn a_flow_that_fills_a_recorded_link_of_the_training_is_inside() {
         let mut chance = Stream::new(1, "rates");
@@ -316,8 +317,8 @@ mod tests {
         assert!(shares(2.0) > 0.1, "{}", shares(2.0));
     }
 
-    /// A flow fills a recorded link from `start` on: the share of two minutes in which it is
-    /// outside.
+    /// A flow fills a recorded link from `start` on. Returns the share of two minutes in which it
+    /// is outside.
     fn outside_while_full(range: TrainingRange, trace: &Trace, start: Duration) -> f64 {
         let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
         let record = |ms: u64| Record {
@@ -337,7 +338,7 @@ mod tests {
         is_outside.count() as f64 / 12_000.0
     }
 
-    /// What a flow has delivered in its first seconds it has delivered within ten.
+    /// A flow's first seconds count in the average over ten.
     #[test]
     fn a_fast_path_is_noticed_before_ten_seconds_have_passed() {
         let mut run = Run::new();
@@ -364,18 +365,18 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_counts_only_ten_seconds_after_the_policy_has_taken_the_flow() {
+    fn the_queue_is_judged_from_ten_seconds_after_the_policy_took_the_flow() {
         let mut run = Run::new();
         assert_eq!(run.goes_on(2, 60, 50, 400), Some(Outside::Buffer));
         // Cubic has the flow and fills the queue all the time.
         run.policy_acts = false;
         assert_eq!(run.goes_on(9, 60, 50, 400), Some(Outside::Buffer));
         assert_eq!(run.goes_on(60, 60, 50, 400), None);
-        // The policy drains it.
+        // The policy drains the queue.
         run.policy_acts = true;
         assert_eq!(run.goes_on(9, 60, 50, 400), None);
         assert_eq!(run.goes_on(60, 60, 50, 200), None);
-        // Or does not.
+        // The policy does not drain it.
         assert_eq!(run.goes_on(2, 60, 50, 400), Some(Outside::Buffer));
     }
 

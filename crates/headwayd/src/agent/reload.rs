@@ -1,4 +1,4 @@
-//! Other policies for an agent that serves.
+//! Replaces the policies of an agent that serves.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use super::learners::Learning;
 use super::{Agent, Kernel, Policies, is_refused};
 use crate::error::Result;
 
-/// Flows that are given another policy between two looks at the ring: that takes a millisecond or
-/// so, and an answer may take a hundred.
+/// The number of flows that get another policy between two reads of the ring. That takes about a
+/// millisecond, and an answer may take a hundred.
 pub const RENEWED_AT_ONCE: usize = 8;
 
 impl<K: Kernel> Agent<K> {
-    /// Takes other policies: flows that begin from now on have them. Those that there are have them
-    /// by [`Self::renew`]. If one of them cannot be used, nothing changes.
+    /// Takes other policies for new flows. [`Self::renew`] gives them to the present flows. If one
+    /// of the policies cannot be used, nothing changes.
     ///
     /// # Errors
-    /// One line.
+    /// One line, if one cannot be used.
     pub fn take_policies(&mut self, policies: Option<Policies>) -> Result<()> {
         if let Some(policies) = &policies {
             policies.check(self.program.controller(), self.options)?;
-            // New settings do not say that it is.
+            // The new settings overwrite the flag.
             self.is_awake = false;
             policies.configure(&mut self.program, self.options)?;
         }
@@ -27,12 +27,12 @@ impl<K: Kernel> Agent<K> {
         Ok(())
     }
 
-    /// Gives a few of the flows, from this slot on, the policies that there are now. Returns where
-    /// to go on.
+    /// Gives the present policies to a few of the flows, from this slot on. Returns the slot of the
+    /// next part.
     pub fn renew(&mut self, from: u16) -> Option<u16> {
         let (slots, next) = self.slots(from, RENEWED_AT_ONCE);
         let policies = self.policies.as_ref()?;
-        // Who learns goes on, before others begin to.
+        // Flows that learn go on before other flows may begin to.
         let mut learning = Learning::default();
         let learn = self.flows.iter().filter(|flow| flow.learns().is_some());
         for flow in learn.filter(|flow| policies.of(flow.remote().ip()).is_learning()) {
@@ -60,7 +60,7 @@ impl<K: Kernel> Agent<K> {
             if is_refused && !flow.is_refused {
                 self.learners.count_refused(&wanted, served.as_deref());
             }
-            // What it has goes on where there is nothing for it, or nobody goes on deciding.
+            // Without a new policy the flow keeps what it has: its policy, or none.
             let mut driver = None;
             let mut started_from = None;
             if let Some(served) = served {
@@ -69,7 +69,7 @@ impl<K: Kernel> Agent<K> {
                 match flow.policy_of(served, learned) {
                     Ok(next) => driver = next,
                     Err(error) => {
-                        tracing::error!(flow = flow.number(), %error, "the flow goes on with the policy that it has");
+                        tracing::error!(flow = flow.number(), %error, "the flow keeps its policy, because the new one cannot be used");
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! The agent's loop: one thread, which sleeps until a flow, a clock or somebody asks.
+//! The agent's loop, in one thread, which sleeps until a flow, a clock or a client needs it.
 
 use std::cell::RefCell;
 use std::hint::spin_loop;
@@ -18,11 +18,11 @@ use crate::error::{Error, Result};
 use crate::programs::Program;
 use crate::system::{clock, signals::Signals};
 
-/// Serves until a signal ends it, or standard input closes where that is to end it. A signal may
-/// ask for a reload, which is another thread's work.
+/// Serves until a signal ends it, or `until` closes. A signal may start a reload, which is another
+/// thread's work.
 ///
 /// # Errors
-/// One line, if the kernel fails it.
+/// One line, if a call to the kernel fails.
 pub fn serve(
     agent: &Rc<RefCell<Agent<Program>>>,
     mailbox: &Mailbox,
@@ -31,8 +31,8 @@ pub fn serve(
     is_busy: bool,
     reload: impl Fn(),
 ) -> Result<()> {
-    // Else the kernel may let each wait last 50 us longer.
-    set_timerslack(1).map_err(|e| Error::failed("cannot have exact timers", e))?;
+    // By default the kernel may make each wait 50 us longer.
+    set_timerslack(1).map_err(|e| Error::failed("cannot set the timer slack", e))?;
     let ring = ring(agent)?;
     let map = message_map(agent)?;
     let others = [mailbox.as_fd(), signals.as_fd()].into_iter().chain(until);
@@ -61,15 +61,15 @@ pub fn serve(
     }
 }
 
-/// What may end a wait.
+/// The descriptors that may end a wait.
 struct Sources<'a> {
-    /// The ring of messages comes last.
+    /// The ring of messages is the last one.
     fds: Vec<PollFd<'a>>,
 }
 
 impl<'a> Sources<'a> {
-    /// The ring is asked itself, and not the epoll of libbpf. That one knows only of records that
-    /// woke it. A record that did not, behind one that was still being written at the last look,
+    /// The ring itself is polled, and not libbpf's epoll, which notices only records that wake it.
+    /// A record that does not wake it, behind one that was still being written at the last read,
     /// would wait until the sleep ends.
     fn new(others: impl Iterator<Item = BorrowedFd<'a>>, ring: BorrowedFd<'a>) -> Sources<'a> {
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
@@ -81,7 +81,8 @@ impl<'a> Sources<'a> {
         self.fds.len() - 1
     }
 
-    /// Waits. Is anything ready? The ring ends no nap: there nearly always is a record.
+    /// Waits, and returns whether anything is ready. The ring does not end a nap, because it nearly
+    /// always has a record.
     fn wait(&mut self, wait: Wait) -> Result<bool> {
         let (count, time) = match wait {
             Wait::Look => return Ok(false),
@@ -92,18 +93,19 @@ impl<'a> Sources<'a> {
         match ppoll(&mut self.fds[..count], Some(time), None) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::EINTR) => Ok(false),
-            Err(e) => Err(Error::failed("cannot wait", e)),
+            Err(e) => Err(Error::failed("cannot wait for messages", e)),
         }
     }
 
-    /// Is one of the others ready, by the last wait?
+    /// Did the last wait find this other descriptor ready?
     fn is_ready(&self, other: usize) -> bool {
         let found = self.fds[..self.others()].get(other);
         found.is_some_and(|fd| fd.any().unwrap_or(true))
     }
 }
 
-/// Where messages come from: a descriptor of its own, as the agent is borrowed to be changed.
+/// The map of messages, as a descriptor of its own, because the agent is borrowed mutably
+/// meanwhile.
 fn message_map(agent: &RefCell<Agent<Program>>) -> Result<OwnedFd> {
     let map = agent
         .borrow()
@@ -129,7 +131,7 @@ fn ring(agent: &Rc<RefCell<Agent<Program>>>) -> Result<RingBuffer<'static>> {
     builder.build().map_err(failed)
 }
 
-/// Gives the agent at most this number of messages. Returns how many there were.
+/// Gives the agent at most `most` messages. Returns how many there were.
 fn read(ring: &RingBuffer<'_>, most: usize) -> Result<usize> {
     let read = ring.consume_raw_n(most);
     usize::try_from(read).map_err(|_| {
@@ -162,7 +164,7 @@ fn fulfil(agent: &RefCell<Agent<Program>>, command: AgentCommand) -> serde_json:
     }
 }
 
-/// Over maps of this kernel's.
+/// These tests use maps of the running kernel.
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroUsize;
@@ -177,8 +179,8 @@ mod tests {
 
     const PAGE: u32 = 4096;
 
-    /// A ring with a record of 8 bytes that woke nobody: the reader's place in its first page is
-    /// put so far back. None where BPF is not permitted.
+    /// A ring with a record of 8 bytes that has woken no reader: the reader's position in its first
+    /// page is moved back by the record. `None` if BPF is not permitted.
     #[allow(unsafe_code, reason = "memory that is shared with the kernel")]
     fn ring_with_record() -> Option<OwnedFd> {
         let options = bpf_map_create_opts {
@@ -200,14 +202,14 @@ mod tests {
         unsafe {
             let place = mmap(None, bytes, write, MapFlags::MAP_SHARED, &map, 0).expect("a page");
             ptr::write_volatile(place.cast::<i64>().as_ptr(), -16);
-            munmap(place, page).expect("ours");
+            munmap(place, page).expect("it is mapped");
         }
         Some(map)
     }
 
     #[test]
     #[ignore = "needs root: make test-system"]
-    fn a_record_that_woke_nobody_ends_a_sleep_and_no_nap() {
+    fn a_record_without_a_wake_up_ends_a_sleep_but_not_a_nap() {
         let Some(ring) = ring_with_record() else {
             return;
         };

@@ -1,4 +1,4 @@
-//! What policies would have done, without doing it.
+//! Writes down what policies would have done (`--shadow`).
 
 use std::convert::Infallible;
 use std::fs::{File, OpenOptions};
@@ -18,8 +18,8 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 
-/// What becomes of decisions that are not carried out: a line of JSON for each in a file, or
-/// nothing. A disk may take longer than a flow can wait, so that a thread of its own writes them.
+/// Writes decisions that are not carried out into a file, a line of JSON for each, or nowhere. A
+/// disk may take longer than a flow can wait, so a thread of its own writes them.
 #[derive(Debug, Default)]
 pub struct Shadow {
     writer: Option<Writer>,
@@ -30,25 +30,25 @@ pub struct Shadow {
 struct Counts {
     /// Lines that will not be in the file.
     dropped: AtomicU64,
-    /// And that may be yet: they wait, or are in the writer's buffer.
+    /// Lines that wait, or are in the writer's buffer.
     left: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Writer {
     lines: SyncSender<Vec<u8>>,
-    /// Nothing is ever said: it is closed when the thread ends.
+    /// The thread sends nothing. The channel closes when the thread ends.
     ends: Receiver<Infallible>,
 }
 
-/// The number of lines that may wait for the disk, of about 300 bytes each.
+/// The most lines, of about 300 bytes each, that may wait for the disk.
 const MOST_WAITING: usize = 16_384;
-/// What has come is in the file at most this time after the last line.
+/// The buffer is written this time after the last line.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
-/// A disk may never answer: the agent ends without it.
+/// The longest wait for the disk at the end: a disk may never answer.
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a line holds, whose meaning changes with the number: docs/kernel.md.
+/// The version of a line's format, which docs/kernel.md describes.
 const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
@@ -69,12 +69,12 @@ struct Line<'a> {
 }
 
 impl Shadow {
-    /// A file, for its owner alone where it is new, or an open stream (`-` is standard output):
-    /// opened while there is the right to. What an earlier agent has written there stays, and more
-    /// comes after it, in lines of its own: a killed agent may have left half a line.
+    /// Opens the file, or an open stream (`-` is standard output), while the process has the right
+    /// to. Only the owner may read a new file. Lines of an earlier agent stay. If the file ends
+    /// with a part of a line, because that agent was killed, a line break follows it.
     ///
     /// # Errors
-    /// One line, if it cannot be made.
+    /// One line, if it cannot be opened.
     pub fn create(path: &Path) -> Result<File> {
         let is_stdout = path == Path::new("-");
         let path = if is_stdout {
@@ -100,23 +100,24 @@ impl Shadow {
             }
             Ok(file)
         });
-        file.map_err(|e| Error::Usage(format!("--shadow: cannot make {}: {e}", path.display())))
+        file.map_err(|e| Error::Usage(format!("--shadow: cannot open {}: {e}", path.display())))
     }
 
-    /// Into that, or nowhere. The thread that writes may do what this one may: rights are given up
-    /// before.
+    /// A shadow that writes into this file, or nowhere. Call it once rights are given up, because
+    /// its thread inherits them.
     pub fn into(file: Option<File>) -> Shadow {
         let mut shadow = Shadow::default();
         shadow.writer = file.map(|file| Writer::start(file, MOST_WAITING, &shadow.counts));
         shadow
     }
 
-    /// Lines that were not written, as too many waited or the disk did not take them.
+    /// The number of lines that were not written, because too many waited or the disk did not take
+    /// them.
     pub fn dropped(&self) -> u64 {
         self.counts.dropped.load(Ordering::Relaxed)
     }
 
-    /// A decision that a policy would have taken.
+    /// Writes a decision that was not carried out.
     pub fn write(
         &mut self,
         served: &PolicySpec,
@@ -142,7 +143,7 @@ impl Shadow {
             would,
             value,
         };
-        // Before the writer may have it.
+        // The line is counted before the writer can have it.
         self.counts.left.fetch_add(1, Ordering::Relaxed);
         let sent = serde_json::to_vec(&line).map(|mut line| {
             line.push(b'\n');
@@ -153,7 +154,7 @@ impl Shadow {
         }
     }
 
-    /// Waits until all that came is written, but not for long: what is left then is dropped.
+    /// Waits until all lines are written, for a few seconds at most. The rest is dropped.
     pub fn finish(&mut self) {
         self.finish_within(FINISH_WITHIN);
     }
@@ -168,18 +169,21 @@ impl Shadow {
                 "the disk is too slow for the shadow file: some decisions are not in it"
             );
         }
-        // Of a thread that has ended there is none, unless it panicked.
+        // A thread that has ended leaves no line, unless it panicked.
         self.counts
             .give_up(self.counts.left.load(Ordering::Relaxed));
         let dropped = self.dropped();
         if dropped > 0 {
-            tracing::warn!(dropped, "decisions that are not in the file");
+            tracing::warn!(
+                dropped,
+                "decisions are missing in the shadow file: the disk was too slow or full"
+            );
         }
     }
 }
 
 impl Counts {
-    /// `lines` of those that were left will not be in the file.
+    /// Counts `lines` of those that are left as dropped.
     fn give_up(&self, lines: u64) {
         self.left.fetch_sub(lines, Ordering::Relaxed);
         self.dropped.fetch_add(lines, Ordering::Relaxed);
@@ -199,11 +203,11 @@ impl Writer {
     }
 }
 
-/// Until nobody sends any more. A full disk is said once, and ends nothing.
+/// Writes lines until all senders are gone. An error, such as a full disk, is logged once, and
+/// writing goes on.
 fn write_all(out: impl Write, lines: &Receiver<Vec<u8>>, counts: &Counts) {
     let mut out = BufWriter::new(out);
-    // Lines in the buffer, or a part of them: where writing fails they stay there, and are tried
-    // again.
+    // The number of lines in the buffer. If writing fails they stay there, and are written later.
     let mut held = 0;
     let mut failed = false;
     let mut is_done = |done: io::Result<()>| {
@@ -238,7 +242,7 @@ fn write_all(out: impl Write, lines: &Receiver<Vec<u8>>, counts: &Counts) {
         held = holds;
         if is_last {
             counts.give_up(held);
-            // Dropped whole it would be tried once more.
+            // Dropping the writer would try to write the buffer once more.
             let _ = out.into_parts();
             return;
         }
@@ -269,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk that writes nothing before it is told to, and then all.
+    /// A disk that writes nothing until it is told to go on.
     struct Disk {
         written: Arc<Mutex<Vec<u8>>>,
         goes_on: Receiver<()>,
@@ -277,7 +281,7 @@ mod tests {
 
     impl Write for Disk {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // Who tells is gone: on and on.
+            // Once the sender is gone, this does not wait any more.
             let _ = self.goes_on.recv();
             self.written.lock().expect("no panic").extend(bytes);
             Ok(bytes.len())
@@ -308,9 +312,9 @@ mod tests {
         }
     }
 
-    /// As a service's log is, into which others write too.
+    /// Other programs may write into the stream too, such as a service's log.
     #[test]
-    fn what_a_stream_has_already_stays() {
+    fn earlier_output_in_a_stream_stays() {
         let file = std::env::temp_dir().join(format!("headwayd-shadow-{}", std::process::id()));
         let mut shared = File::create(&file).expect("room");
         shared.write_all(b"theirs\n").expect("room");
@@ -319,13 +323,13 @@ mod tests {
         write(&mut shadow, 1);
         shadow.finish();
         let written = std::fs::read_to_string(&file).expect("there");
-        std::fs::remove_file(&file).expect("ours");
+        std::fs::remove_file(&file).expect("it is there");
         assert!(written.starts_with("theirs\n{"), "{written}");
     }
 
-    /// Also that of an agent that runs, while the next is refused.
+    /// That holds too while that agent runs and a second one is refused.
     #[test]
-    fn what_an_earlier_agent_has_written_stays() {
+    fn lines_of_an_earlier_agent_stay() {
         let file = std::env::temp_dir().join(format!("headwayd-earlier-{}", std::process::id()));
         for lines in 1..=2 {
             let refused = Shadow::create(&file).expect("room");
@@ -336,14 +340,14 @@ mod tests {
             let written = std::fs::read_to_string(&file).expect("there");
             assert_eq!(written.lines().count(), lines, "{written}");
         }
-        std::fs::remove_file(&file).expect("ours");
+        std::fs::remove_file(&file).expect("it is there");
     }
 
     #[test]
-    fn a_disk_that_stands_still_holds_nobody_up_and_what_waits_is_not_lost() {
+    fn a_slow_disk_holds_nothing_up_and_waiting_lines_are_written() {
         let (mut shadow, written, go) = stuck(100);
         write(&mut shadow, 1000);
-        // A buffer of 8 KiB, and a hundred that wait.
+        // The buffer of 8 KiB and the queue of a hundred lines have room.
         let dropped = shadow.dropped() as usize;
         assert!((800..=900).contains(&dropped), "{dropped}");
         drop(go);
@@ -354,9 +358,9 @@ mod tests {
         assert!(written.ends_with(b"\n"));
     }
 
-    /// `go` is held: the disk never answers.
+    /// `_go` is held, so that the disk never answers.
     #[test]
-    fn a_disk_that_never_answers_is_not_waited_for() {
+    fn the_end_does_not_wait_for_a_disk_that_never_answers() {
         let (mut shadow, _, _go) = stuck(1000);
         write(&mut shadow, 500);
         assert_eq!(shadow.dropped(), 0);
@@ -382,9 +386,9 @@ mod tests {
         }
     }
 
-    /// Few lines, which all are in the buffer until the end.
+    /// The few lines are all in the buffer until the end.
     #[test]
-    fn what_the_last_flush_does_not_write_is_counted() {
+    fn lines_that_the_last_flush_does_not_write_are_counted() {
         let line = {
             let (mut shadow, written, go) = stuck(1);
             drop(go);
@@ -392,7 +396,7 @@ mod tests {
             shadow.finish();
             written.lock().expect("no panic").len()
         };
-        // One and a half of them fit.
+        // There is room for none, for one and a half, and for all lines.
         for (room, lost) in [(0, 10), (line * 3 / 2, 9), (line * 100, 0)] {
             let mut shadow = Shadow::default();
             shadow.writer = Some(Writer::start(Full(room), 100, &shadow.counts));
@@ -403,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_agent_left_of_a_line_is_a_line_of_its_own() {
+    fn half_a_line_of_a_killed_agent_is_ended() {
         let path = std::env::temp_dir().join(format!("headwayd-torn-{}.jsonl", std::process::id()));
         for (there, expected) in [("", ""), ("{}\n", "{}\n"), ("{}\n{\"half", "{}\n{\"half\n")] {
             std::fs::write(&path, there).expect("a file");

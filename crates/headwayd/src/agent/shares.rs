@@ -1,10 +1,10 @@
-//! How much of the agent's time each user's flows get.
+//! Shares the agent's time among users.
 //!
 //! The agent works in turns: it reads what the programs have sent, and decides for
-//! [`Shares::TURN`], for all users together. What is left waits for the next turn. The user whose
-//! flows have had the least time is next. So a user who asks for less than an equal part of the
-//! time waits for the rest of a turn, however many users ask for more. A user whom nobody competes
-//! with loses nothing: turns follow each other while anything waits.
+//! [`Shares::TURN`], for all users together. The rest waits for the next turn. The user whose flows
+//! have had the least time is next. So a user who needs less than an equal part of the time waits
+//! at most for the rest of a turn, however many users need more. A user without competitors loses
+//! nothing, because turns follow each other while anything waits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -12,32 +12,33 @@ use headway_cc::Duration;
 use headway_kernel::abi::Report;
 use headway_policy::Record;
 
-/// Who has had how much time, and what waits for the next turn.
+/// The time that each user has had, and what waits for the next turn.
 #[derive(Debug, Default)]
 pub struct Shares {
-    /// What this turn has taken.
+    /// The time that this turn has taken so far.
     taken: Duration,
     /// The time that each user has had, unless that is no more than [`Self::floor`].
     had: BTreeMap<u32, Duration>,
-    /// The most that anybody who waited had had when they were next.
+    /// The most time that any waiting user had received before that user's turn came.
     level: Duration,
-    /// By user. Each has at least one entry.
+    /// The queue of each waiting user, which is not empty.
     waiting: BTreeMap<u32, Waiting>,
     /// The number of entries in all queues.
     length: usize,
-    /// The same users, by what they have had.
+    /// The waiting users in the order of the time that they have had.
     order: BTreeSet<(Duration, u32)>,
     delayed: u64,
 }
 
-/// What a user's flows wait for.
+/// The queue of a user.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Reports, and flows whose clocks have run out, by their slots: the oldest first.
+    /// The slots of flows, each with a report, or with `None` if its clock has run out. The oldest
+    /// entry comes first.
     queue: VecDeque<(u16, Option<Report>)>,
-    /// How many have left the queue.
+    /// The number of entries that have left the queue.
     left: u64,
-    /// Of each flow in the queue, how many came before its newest entry.
+    /// The newest entry of each flow in the queue: how many entries came before it.
     newest: HashMap<u16, u64>,
 }
 
@@ -48,7 +49,7 @@ impl Waiting {
         let newest = self.newest.get(&slot).map(|at| (at - self.left) as usize);
         let before = newest.and_then(|at| self.queue.get_mut(at));
         match (before, report) {
-            // Its clock is looked at with whatever is there already.
+            // The flow's clock is checked with its waiting entry.
             (Some(_), None) => return false,
             (Some((_, before)), Some(report)) if before.is_none() => *before = Some(*report),
             (Some((_, Some(before))), Some(report)) if is_full => {
@@ -75,20 +76,19 @@ impl Waiting {
 }
 
 impl Shares {
-    /// The time of a turn. What is begun is finished, so a turn may take one decision longer.
+    /// The time of a turn. The last decision is finished, so a turn may take one decision longer.
     pub const TURN: Duration = Duration::from_millis(1);
-    /// A user who has had little for long comes before others for so much time, and not for all
-    /// that was left to them meanwhile.
+    /// A user who has had little for long comes before others for at most this much time.
     const CREDIT: Duration = Duration::from_millis(1);
     /// If more reports of a user wait, those of each flow are combined.
     const MOST_WAITING: usize = 4096;
     /// If more reports of all users wait, those of each flow are combined: 8 MB.
     const MOST_WAITING_OF_ALL: usize = 65_536;
-    /// If more users have had something, only what those have had who wait is remembered: each turn
-    /// looks at all.
+    /// With more users than this, only the waiting users' times are kept, because each turn goes
+    /// through all of them.
     const MOST_KNOWN: usize = 4096;
 
-    /// What a user has had, at least.
+    /// The least time that counts for any user.
     fn floor(&self) -> Duration {
         self.level.saturating_sub(Shares::CREDIT)
     }
@@ -98,8 +98,8 @@ impl Shares {
         had.max(self.floor())
     }
 
-    /// Is a user's flow served at once? Not before what waits of users who have had less, nor
-    /// before what waits of the same user.
+    /// Is a user's flow served at once? Waiting entries of the same user come first, and so do
+    /// those of users who have had less time.
     pub fn is_next(&self, user: u32) -> bool {
         if self.taken >= Shares::TURN || self.waiting.contains_key(&user) {
             return false;
@@ -119,7 +119,7 @@ impl Shares {
         self.taken += time;
     }
 
-    /// A user's flow has to wait: with a report, or as its clock has run out.
+    /// Lets a user's flow wait, with a report, or with `None` if its clock has run out.
     pub fn delay(&mut self, user: u32, slot: u16, report: Option<&Report>) {
         self.delayed += 1;
         if !self.waiting.contains_key(&user) {
@@ -130,8 +130,8 @@ impl Shares {
         self.length += usize::from(waiting.push(slot, report, is_full));
     }
 
-    /// A flow that has waited, of the user who has had the least, and what it waited with; none if
-    /// the turn is over.
+    /// The next waiting flow, of the user who has had the least time, and its report; `None` if the
+    /// turn is over or nothing waits.
     pub fn next(&mut self) -> Option<(u32, u16, Option<Report>)> {
         if self.taken >= Shares::TURN {
             return None;
@@ -148,7 +148,7 @@ impl Shares {
         Some((user, slot, report))
     }
 
-    /// The turn is over. Does anything wait for the next?
+    /// Ends the turn. Returns whether anything waits for the next.
     pub fn end_turn(&mut self) -> bool {
         let taken = std::mem::take(&mut self.taken);
         let waits = !self.waiting.is_empty();
@@ -156,8 +156,8 @@ impl Shares {
             return waits;
         }
         if !waits {
-            // An equal part, so that who asks for less is still known when others wait again. What
-            // a user had while nobody waited is not held against him for long.
+            // The level rises by an equal part, so that users who need less still come first when
+            // others wait again. What a user had while no one waited does not count for long.
             self.level += taken / self.had.len() as u64;
             let most = self.level + Shares::CREDIT;
             (self.had.values_mut()).for_each(|had| *had = (*had).min(most));
@@ -176,8 +176,8 @@ impl Shares {
     }
 }
 
-/// Two reports of a flow in one, as a program combines acknowledgements between two reports. If the
-/// flow in that slot is another one by now, it is the newer report.
+/// Combines two reports of a flow, as a program combines acknowledgements between two reports. If
+/// the slot has another flow by now, the newer report replaces the older one.
 fn combined(before: &Report, report: &Report) -> Report {
     if before.header.flow != report.header.flow {
         return *report;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn when_a_turn_is_over_all_wait_and_who_has_had_less_is_next() {
+    fn after_a_turn_all_wait_and_the_user_with_less_time_is_next() {
         let mut shares = Shares::default();
         assert!(shares.is_next(A));
         shares.charge(A, Shares::TURN - Duration::from_nanos(1));
@@ -232,7 +232,7 @@ mod tests {
         shares.delay(B, 4, None);
         assert!(shares.next().is_none());
         assert!(shares.end_turn());
-        // What waits of the same user comes first, and what waits of one who has had less.
+        // Waiting entries of the same user come first, and those of a user who has had less time.
         assert!(!shares.is_next(A) && !shares.is_next(B));
         assert_eq!(shares.next(), Some((B, 4, None)));
         shares.charge(B, Duration::from_micros(10));
@@ -241,9 +241,9 @@ mod tests {
         assert!(shares.is_next(A) && !shares.end_turn());
     }
 
-    /// A user who comes when others have had much has not all that time for himself.
+    /// A new user does not get all the time that the others have had before.
     #[test]
-    fn a_user_who_comes_later_is_first_for_a_while_only() {
+    fn a_new_user_comes_first_only_for_a_while() {
         let (mut shares, step) = (Shares::default(), Duration::from_micros(250));
         let serve = |shares: &mut Shares, slots: &[(u32, u16)]| {
             for (user, slot) in slots {
@@ -261,7 +261,7 @@ mod tests {
         };
         let served = serve(&mut shares, &[(A, 1), (B, 2)]);
         assert_eq!(served, [A, B].repeat(8));
-        // They have had 2 ms each, so this one counts as having had almost 1 ms.
+        // The others have had 2 ms each, so the new user counts as having had almost 1 ms.
         let served = serve(&mut shares, &[(C, 3)]);
         assert_eq!(served[..4], [C; 4]);
         let count = |user| served.iter().filter(|other| **other == user).count();
@@ -276,7 +276,7 @@ mod tests {
             shares.end_turn();
             assert!(shares.had.len() <= Shares::MOST_KNOWN + 1);
         }
-        // But not what those have had who wait.
+        // The times of waiting users are kept.
         shares.charge(A, Shares::TURN);
         shares.delay(A, 3, None);
         (0..Shares::MOST_KNOWN as u32)
@@ -288,12 +288,12 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_served_in_its_order() {
+    fn a_users_entries_are_served_in_their_order() {
         let mut shares = Shares::default();
         for (slot, now_ns) in [(5, 1), (3, 2), (5, 3), (4, 4)] {
             shares.delay(A, slot, Some(&report(1, now_ns, 0)));
         }
-        // A clock that runs out is looked at with the report that waits.
+        // A clock that runs out is checked with the waiting report.
         shares.delay(A, 5, None);
         let served = std::iter::from_fn(|| shares.next());
         let served: Vec<_> = served
@@ -309,8 +309,8 @@ mod tests {
         assert_eq!(shares.next(), None);
     }
 
-    /// Nothing is lost that a later report does not say: the question, the acknowledgements, a
-    /// sample of the RTT.
+    /// The combined report keeps what the later one does not have: the request, the
+    /// acknowledgements, and a sample of the RTT.
     #[test]
     fn reports_are_combined_where_too_many_wait() {
         let mut shares = Shares::default();
@@ -323,9 +323,9 @@ mod tests {
         shares.delay(A, slot, Some(&report(1, 10, Record::ASKS)));
         shares.delay(A, slot, Some(&report(1, 20, 0)));
         shares.delay(A, slot, Some(&last));
-        // A flow that has nothing there has room all the same.
+        // A flow without an entry gets one all the same.
         shares.delay(A, other, Some(&report(7, 40, Record::ASKS)));
-        // Its slot has another flow: what the first asked is not that one's question.
+        // The slot has another flow now, so the first flow's request is dropped.
         shares.delay(A, other, Some(&report(8, 50, 0)));
         let served = std::iter::from_fn(|| shares.next()).skip(Shares::MOST_WAITING - 1);
         let served: Vec<_> = served.collect();

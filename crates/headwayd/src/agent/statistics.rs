@@ -1,4 +1,4 @@
-//! What is counted.
+//! Counters and latencies.
 
 use headway_cc::{Duration, Time};
 use headway_fixed::Reason;
@@ -7,39 +7,39 @@ use headway_record::LogHistogram;
 
 use crate::system::logs;
 
-/// What the agent counts; the program counts the rest.
+/// The agent's counters. The program counts the rest.
 #[derive(Debug, Default)]
 pub struct Statistics {
-    /// Flows' states that came.
+    /// Records received.
     pub reports: u64,
-    /// Of flows that are not known.
+    /// Records of unknown flows.
     pub unknown: u64,
     /// Malformed messages.
     pub malformed: u64,
-    /// Answers that a policy gave.
+    /// Decisions of policies.
     pub decisions: u64,
-    /// Those that a flow carried out while its path was outside the training range of its model.
+    /// Decisions that a flow carried out while its path was outside the training range of its
+    /// model.
     pub outside: u64,
-    /// Those that a flow carried out and that changed window or rate by the most that their model
-    /// can.
+    /// Decisions that a flow carried out and that changed the window or rate by the most that its
+    /// model can.
     pub at_bound: u64,
     /// Times that a flow's learner diverged.
     pub divergences: u64,
-    /// When the agent began. Questions from before were another's to answer, and their latency does
-    /// not count.
+    /// When the agent started. The latency of earlier requests does not count.
     pub begun: Time,
-    /// From what was seen, until the newest record that was read or the time that a clock decided
-    /// as of, to the answer in the slot: how late a clock woke is not in it.
+    /// The time from a flow's newest record, or from its clock's due time, to the answer in the
+    /// slot. It excludes late timers.
     pub latency: Latency,
 }
 
-/// Why the guard took a flow, in one word; nothing where it did not.
+/// The guard's reason in one word; empty if the guard has not tripped.
 pub fn reason(reason: u32) -> &'static str {
     Reason::of(reason).map_or("unknown", Reason::name)
 }
 
 impl Statistics {
-    /// With what the program has counted, and how many flows there are.
+    /// All counters: these, the program's, and the number of flows.
     pub fn counters(&self, program: &CounterValues, flows: usize) -> serde_json::Value {
         let trips = Reason::ALL.iter().zip(program.trips);
         let by_reason: serde_json::Map<String, serde_json::Value> = (trips.skip(1))
@@ -71,18 +71,18 @@ impl Statistics {
     }
 }
 
-/// How long answers take.
+/// The latency of answers.
 #[derive(Debug, Default)]
 pub struct Latency {
     all: LogHistogram,
-    /// The number of answers for each of [`Latency::BOUNDS_US`]: they took at most that time, and
+    /// For each of [`Latency::BOUNDS_US`], the number of answers that took at most that time, and
     /// longer than the bound before.
     within: [u64; Latency::BOUNDS_US.len()],
     sum: Duration,
 }
 
 impl Latency {
-    /// The guard waits 100 ms.
+    /// The bounds of the histogram. The guard waits at least 100 ms.
     const BOUNDS_US: [u64; 10] = [
         10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000,
     ];
@@ -96,7 +96,7 @@ impl Latency {
         }
     }
 
-    /// Percentiles since the start, in us. `within` has `[us, answers]` for each bound: the number
+    /// Percentiles since the start, in us. `at_most` has `[us, answers]` for each bound: the number
     /// of all answers that took at most that time.
     fn describe(&self) -> serde_json::Value {
         let us = |p: f64| self.all.percentile_ms(p).map(|ms| ms * 1e3);
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_counts_in_each_bound_that_it_keeps() {
+    fn an_answer_counts_for_each_bound_that_it_keeps() {
         let mut latency = Latency::default();
         for us in [1, 10, 11, 2000, 100_000, 400_000] {
             latency.add(Duration::from_micros(us));

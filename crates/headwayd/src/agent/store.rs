@@ -1,4 +1,4 @@
-//! What policies have learned, from flow to flow and from start to start.
+//! Keeps what policies have learned, for later flows and later agents.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -16,55 +16,55 @@ use super::{Class, Policies};
 use crate::error::{Error, Result};
 use crate::system::clock;
 
-/// What a flow of each policy has learned last, to each class of destinations; a new flow goes on
-/// from it. Without a folder there is none: each flow begins with the model, whichever were before.
+/// What was learned for each policy and class of destinations. A new flow starts from it. Without a
+/// folder, every flow starts from the model.
 #[derive(Debug, Default)]
 pub struct Store {
     folder: Option<PathBuf>,
-    /// The users whose flows may change what is kept; all if there are none.
+    /// The users whose flows may change the saved state; all users if there are none.
     teachers: Vec<u32>,
-    /// The folder, locked: no other agent writes there.
+    /// The folder, locked so that no other agent writes there.
     lock: Option<File>,
-    /// By file name; nothing where there was no file.
+    /// The learned state by file name; `None` if there is no such file.
     learned: HashMap<String, Option<Learned>>,
-    /// Names of files that could not be read, and are still there: nothing is written over them,
-    /// and none is removed.
+    /// The names of files that could not be read and are still there. They are neither overwritten
+    /// nor removed.
     read_only: HashSet<String>,
-    /// Has come since it was saved.
+    /// The names of files whose state has changed since the last save.
     changed: Vec<String>,
-    /// What is being written now.
+    /// The names of files that are being written now.
     writing: Vec<String>,
-    /// A thread writes it: a disk may take longer than a flow can wait. It says whether that went
-    /// well.
+    /// The result of the thread that writes: a disk may take longer than a flow can wait.
     writes: Option<Receiver<bool>>,
+    /// The last write failed.
     failed: bool,
-    /// How many there have been.
+    /// The number of versions so far.
     versions: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Learned {
     bytes: Vec<u8>,
-    /// Read once, for the first flow that goes on from it.
+    /// The parsed state, which is read once, for the first flow that starts from it.
     read: Option<Experience>,
-    /// How many gradients that took.
+    /// The number of gradient steps in it.
     experience: u64,
     /// The number of the flow that learned it; 0 if a file has it from an earlier agent.
     flow: u32,
     version: Version,
 }
 
-/// Tells what was learned apart from what replaces it.
+/// A number that each new state gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(u64);
 
-/// A disk may never answer: the agent ends without it.
+/// The longest wait for the disk at the end: a disk may never answer.
 const END_WITHIN: Duration = Duration::from_secs(5);
-/// A flow with fewer gradients of its own has learned too little to be handed on.
+/// A state has to have this many gradient steps more than the one that it replaces.
 const LEAST_EXPERIENCE: u64 = 100;
 
 impl Store {
-    /// In a folder that is there, or nowhere.
+    /// A store in an existing folder, or without one.
     pub fn new(folder: Option<PathBuf>) -> Store {
         Store {
             folder,
@@ -72,23 +72,23 @@ impl Store {
         }
     }
 
-    /// Only flows of these users change what is kept, or of all users if there are none.
+    /// Only flows of these users change the saved state, or of all users if there are none.
     #[must_use]
     pub fn learning_from(mut self, users: Vec<u32>) -> Store {
         self.teachers = users;
         self
     }
 
-    /// May a user's flows change what is kept?
+    /// May a user's flows change the saved state?
     pub fn learns_from(&self, user: u32) -> bool {
         self.teachers.is_empty() || self.teachers.contains(&user)
     }
 
-    /// Has the folder for this agent alone, and tries to write a file into it, with the rights that
-    /// the process has by now.
+    /// Locks the folder for this agent, and tries to write a file into it with the present rights
+    /// of the process.
     ///
     /// # Errors
-    /// One line, if another agent has it, or this one may not write there.
+    /// One line, if another agent has the folder, or this one may not write there.
     pub fn claim(&mut self) -> Result<()> {
         let Some(folder) = &self.folder else {
             return Ok(());
@@ -96,10 +96,10 @@ impl Store {
         let refused = |why: String| Error::Usage(format!("--state {}: {why}", folder.display()));
         let may_not = |error: io::Error| {
             refused(format!(
-                "cannot write there: {error}; give a folder that is headwayd's own"
+                "cannot write there: {error}; give a folder that headwayd may write"
             ))
         };
-        // The folder itself: no file is left there, nor can one be removed.
+        // The lock is on the folder itself, because a lock file would stay, or could be removed.
         let lock = File::open(folder).map_err(may_not)?;
         match lock.try_lock() {
             Ok(()) => (),
@@ -107,24 +107,24 @@ impl Store {
                 let why = "another headwayd keeps what it learns there; give another folder";
                 return Err(refused(why.to_owned()));
             }
-            // Some network file systems keep no locks.
+            // Some network file systems have no locks.
             Err(TryLockError::Error(error)) => tracing::warn!(
                 folder = %folder.display(), %error,
                 "the folder cannot be locked; let no other agent write there"
             ),
         }
-        // No policy's file has this name.
+        // This name is not that of a policy's file.
         let file = folder.join(".headwayd-probe");
         match write(&file, &[]).and_then(|()| fs::remove_file(&file)) {
             Ok(()) => (),
-            // There may be room later, and flows are served meanwhile.
+            // There may be room later. Flows are served meanwhile.
             Err(error)
                 if matches!(
                     error.kind(),
                     ErrorKind::StorageFull | ErrorKind::QuotaExceeded
                 ) =>
             {
-                tracing::warn!(folder = %folder.display(), %error, "the disk is full: nothing that is learned is kept for now");
+                tracing::warn!(folder = %folder.display(), %error, "the disk is full, so what flows learn is not saved for now");
             }
             Err(error) => return Err(may_not(error)),
         }
@@ -132,8 +132,8 @@ impl Store {
         Ok(())
     }
 
-    /// Reads what is kept of these policies, so that what cannot be used is set aside, and said,
-    /// before the first flow.
+    /// Reads the saved states of these policies, so that files that cannot be used are logged and
+    /// set aside before the first flow.
     pub fn read(&mut self, policies: &Policies) {
         for (prefix, served) in policies.learners() {
             self.set_aside_unclassed(served);
@@ -143,30 +143,30 @@ impl Store {
         }
     }
 
-    /// A file that an agent without classes has left was learned from flows to all destinations: it
-    /// is of no class.
+    /// Sets aside the file of an agent from before there were classes: it was learned from flows to
+    /// all destinations, so it belongs to no class.
     fn set_aside_unclassed(&mut self, served: &PolicySpec) {
         let Some(folder) = &self.folder else { return };
         let file = folder.join(name_of(served, None));
         match set_aside(&file) {
             Ok(kept) => tracing::warn!(
                 file = %file.display(), kept = %kept.display(),
-                "the file was learned before classes of destinations were kept apart, and is not used"
+                "the file is not used, because an older headwayd learned it from flows to all classes of destinations"
             ),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => tracing::warn!(
                 file = %file.display(), %error,
-                "the file was learned before classes of destinations were kept apart: it is not used, and cannot be renamed"
+                "the file is not used, because an older headwayd learned it from flows to all classes of destinations; it cannot be renamed"
             ),
         }
     }
 
-    /// Is anything kept?
+    /// Does it have a folder?
     pub fn is_kept(&self) -> bool {
         self.folder.is_some()
     }
 
-    /// What a new flow goes on from.
+    /// The state from which a new flow starts.
     pub fn learned(&mut self, served: &PolicySpec, class: Class) -> Option<&Experience> {
         if !served.is_learning() {
             return None;
@@ -181,12 +181,13 @@ impl Store {
                 Ok(bytes) => understand(bytes, served, version).map(Some),
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(error.to_string()),
-                // As of a process that has too many files open: the next flow may be able to.
+                // This may pass, for instance if too many files are open. The next flow tries
+                // again.
                 Err(error) => {
                     if self.read_only.insert(name) {
                         tracing::warn!(
                             file = %file.display(), %error,
-                            "what was learned cannot be read now: flows begin with the model, and nothing of them is saved"
+                            "the saved state cannot be read now: flows begin with the model, and what they learn is not saved"
                         );
                     }
                     return None;
@@ -194,7 +195,7 @@ impl Store {
             };
             self.read_only.remove(&name);
             let read = read.unwrap_or_else(|why| {
-                tracing::warn!(file = %file.display(), why, "flows start from the model, because the file of what was learned is refused");
+                tracing::warn!(file = %file.display(), why, "flows start from the model, because their saved state is refused");
                 self.refuse(&name, &file);
                 None
             });
@@ -202,35 +203,35 @@ impl Store {
                 tracing::info!(
                     file = name,
                     bytes = read.bytes.len(),
-                    "goes on from what was learned"
+                    "flows start from saved state"
                 );
             }
             self.learned.insert(name.clone(), read);
         }
         let learned = self.learned.get_mut(&name)?.as_mut()?;
         if learned.read.is_none() {
-            // A flow of this policy has just written it.
+            // A flow of this policy has just learned it.
             learned.read = served.experience(&learned.bytes).ok();
         }
         learned.read.as_ref()
     }
 
-    /// Puts a file that could not be read out of the way, so that nothing is written over it.
+    /// Sets aside a file that could not be read, so that it is not overwritten.
     fn refuse(&mut self, name: &str, file: &Path) {
         match set_aside(file) {
             Ok(kept) => tracing::warn!(file = %kept.display(), "the refused file is kept"),
             Err(error) => {
                 tracing::warn!(
                     file = %file.display(), %error,
-                    "the refused file cannot be renamed: nothing of this policy is saved"
+                    "the refused file cannot be renamed, so nothing that this policy learns is saved"
                 );
                 self.read_only.insert(name.to_owned());
             }
         }
     }
 
-    /// Would it keep what was learned with this much experience? Not if another flow of the policy
-    /// and class had more, even if this one ends later.
+    /// Would it keep a state with this much experience? Not if another flow of the policy and class
+    /// had more, even if this flow ends later.
     pub fn wants(&self, served: &PolicySpec, class: Class, experience: u64) -> bool {
         let name = file_name(served, class);
         let known = self.learned.get(&name).and_then(Option::as_ref);
@@ -240,7 +241,7 @@ impl Store {
             && experience >= least.saturating_add(LEAST_EXPERIENCE)
     }
 
-    /// The flow of that number has learned this, which is [wanted](Self::wants).
+    /// Keeps what the flow of that number has learned, if it is [wanted](Self::wants).
     pub fn keep(
         &mut self,
         served: &PolicySpec,
@@ -267,16 +268,16 @@ impl Store {
         }
     }
 
-    /// The version of what a new flow goes on from.
+    /// The version of the state from which a new flow starts.
     pub fn version(&mut self, served: &PolicySpec, class: Class) -> Option<Version> {
         self.learned(served, class)?;
         let known = self.learned.get(&file_name(served, class))?.as_ref()?;
         Some(known.version)
     }
 
-    /// The flow of that number, which started from this version, has diverged. Deletes what is kept
-    /// of its policy and class, and the file, if that is this version or the flow's own: another
-    /// flow that starts from it may diverge.
+    /// Deletes the state of a policy and class, and its file, because the flow of that number has
+    /// diverged. It does so if the flow started from this state or has learned it: another flow
+    /// that starts from it may diverge too.
     pub fn forget(
         &mut self,
         served: &PolicySpec,
@@ -298,7 +299,8 @@ impl Store {
         self.save();
     }
 
-    /// Begins to write what has changed. What cannot be written is said once, and tried again.
+    /// Begins to write what has changed. A failure is logged once, and tried again with the next
+    /// save.
     pub fn save(&mut self) {
         if !self.is_written_within(Duration::ZERO) {
             return;
@@ -318,38 +320,38 @@ impl Store {
         let failed = self.failed;
         let (says, writes) = channel();
         let write = move || {
-            // Nobody may listen any more.
+            // The agent may have ended.
             let _ = says.send(write_all(&files, failed));
         };
         match Builder::new().spawn(write) {
             Ok(_) => self.writes = Some(writes),
             Err(error) => {
                 if !failed {
-                    tracing::error!(%error, "cannot keep what was learned: no thread can be begun");
+                    tracing::error!(%error, "cannot save what was learned: no thread can be started");
                 }
                 self.fail();
             }
         }
     }
 
-    /// Writes what has changed, and waits until all is written, but not for long.
+    /// Writes what has changed, and waits until all is written, for a few seconds at most.
     pub fn end(&mut self) {
         self.end_within(END_WITHIN);
     }
 
     fn end_within(&mut self, most: Duration) {
-        // What has changed is written after what is being written.
+        // A write that is under way has to end before the changed files are written.
         let mut is_done = self.is_written_within(most / 2);
         if is_done {
             self.save();
             is_done = self.is_written_within(most / 2);
         }
         if !is_done {
-            tracing::error!("the disk is too slow: not all that was learned is saved");
+            tracing::error!("the disk is too slow, so not all that was learned is saved");
         }
     }
 
-    /// Waits for what is being written, for `most` at the longest.
+    /// Waits for the write that is under way, at most for `most`. Returns whether it has ended.
     fn is_written_within(&mut self, most: Duration) -> bool {
         let Some(writes) = &self.writes else {
             return true;
@@ -370,10 +372,10 @@ impl Store {
     #[cfg(test)]
     pub fn finish(&mut self) {
         let is_written = self.is_written_within(Duration::from_secs(600));
-        assert!(is_written, "a disk that stands still");
+        assert!(is_written, "the disk does not answer");
     }
 
-    /// What was to be written is still to be.
+    /// Notes that writing failed: the files are still to be written.
     fn fail(&mut self) {
         self.failed = true;
         for name in self.writing.drain(..) {
@@ -384,13 +386,15 @@ impl Store {
     }
 }
 
-/// Whether it went well. Of which nothing is kept, the file goes.
+/// Writes files, and deletes a file if nothing is kept. Returns whether all went well.
 fn write_all(files: &[(PathBuf, Option<Vec<u8>>)], failed_before: bool) -> bool {
     let mut is_well = true;
     for (file, bytes) in files {
         let done = match bytes {
-            Some(bytes) => write(file, bytes).map(|()| "saved what was learned"),
-            None => remove(file).map(|()| "removed what was learned, because a learner diverged"),
+            Some(bytes) => write(file, bytes).map(|()| "the learned state was saved"),
+            None => {
+                remove(file).map(|()| "the learned state was removed, because a learner diverged")
+            }
         };
         match done {
             Ok(what) => tracing::info!(file = %file.display(), "{what}"),
@@ -405,7 +409,7 @@ fn write_all(files: &[(PathBuf, Option<Vec<u8>>)], failed_before: bool) -> bool 
     is_well
 }
 
-/// All of it or nothing, also if the power fails.
+/// Writes a whole file or nothing, even if the power fails.
 fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = file.with_extension("learned.part");
     let mut options = OpenOptions::new();
@@ -423,13 +427,14 @@ fn remove(file: &Path) -> io::Result<()> {
     }
 }
 
-/// That a file has come or gone is kept too, if the power fails.
+/// Has the folder's new content survive a power failure.
 fn sync_folder(file: &Path) -> io::Result<()> {
     file.parent()
         .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-/// Renames a file to `NAME.refused-<unix time>`, which it returns. What was refused before stays.
+/// Renames a file to `NAME.refused-<unix time>`, and returns that name. Files that were refused
+/// before stay.
 fn set_aside(file: &Path) -> io::Result<PathBuf> {
     let name = |time: u64| PathBuf::from(format!("{}.refused-{time}", file.display()));
     let free = (clock::unix_time()..).map(name);
@@ -440,10 +445,10 @@ fn set_aside(file: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// What was saved.
+/// Reads a saved state.
 ///
 /// # Errors
-/// One line, if a flow cannot go on from it.
+/// One line, if a flow cannot start from it.
 fn understand(
     bytes: Vec<u8>,
     served: &PolicySpec,
@@ -459,8 +464,8 @@ fn understand(
     })
 }
 
-/// The same model, told to learn in the same way, for the same class: the model's id and the class
-/// for people, and a hash of the id and the spec, which may be longer than a file's name.
+/// The file's name for a model, a spec and a class. The model's id and the class are for people. A
+/// hash of the id and the spec stands for the spec, which may be too long for a file's name.
 fn file_name(served: &PolicySpec, class: Class) -> String {
     name_of(served, Some(class))
 }

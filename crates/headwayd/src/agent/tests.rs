@@ -13,7 +13,7 @@ use program::Program;
 #[path = "../../tests/agent/program.rs"]
 mod program;
 
-/// That many flows learn at once.
+/// An agent of which at most `learners` flows learn at once.
 fn agent(spec: &str, learners: usize) -> Agent<Program> {
     let policies = policies(spec);
     let program = Program {
@@ -36,7 +36,7 @@ fn policies(spec: &str) -> Policies {
     Policies::read([spec]).expect("a policy")
 }
 
-/// Part by part, as the control socket asks for it.
+/// Reloads part by part, as the control socket does.
 fn reload(agent: &mut Agent<Program>, spec: &str) {
     agent.take_policies(Some(policies(spec))).expect("they fit");
     let mut next = Some(0);
@@ -62,13 +62,13 @@ fn end(agent: &mut Agent<Program>, number: u32) {
     agent.on_close(&Report { header, record });
 }
 
-/// A thousand decisions, from that record on.
+/// Gives a flow over a thousand decisions, from record `from` on.
 fn teach(agent: &mut Agent<Program>, number: u32, from: u64) {
     let flows = &mut agent.flows;
     flows.change(number as u16, |flow| flow::tests::teach_from(flow, from));
 }
 
-/// Its window grows beyond what a learner may have, and the flow is Cubic's then.
+/// Reports a window beyond a learner's largest, after which Cubic controls the flow.
 fn report_divergence(agent: &mut Agent<Program>, number: u32) {
     let header = Header::of::<Report>(headway_kernel::abi::REPORT, number, number as u16);
     let runaway = flow::tests::runaway(10);
@@ -77,7 +77,7 @@ fn report_divergence(agent: &mut Agent<Program>, number: u32) {
     }
 }
 
-/// It has had a thousand packets a second at its minimum RTT.
+/// Reports a second in which the flow had a thousand packets at its minimum RTT.
 fn report_second(agent: &mut Agent<Program>, number: u32, second: u64, flags: u32) {
     let header = Header::of::<Report>(headway_kernel::abi::REPORT, number, number as u16);
     let record = Record {
@@ -101,31 +101,31 @@ fn counted(agent: &Agent<Program>, name: &str) -> u64 {
         .expect("a count")
 }
 
-/// Who decides for each flow, by its slot.
+/// The policy of each flow, in the order of their slots.
 fn policies_of(agent: &Agent<Program>) -> Vec<Option<&str>> {
     agent.flows.iter().map(Flow::policy).collect()
 }
 
 #[test]
-fn who_may_not_learn_and_has_nothing_else_is_known_and_nobody_decides() {
+fn a_flow_that_may_not_learn_and_has_no_model_has_no_policy() {
     let mut agent = agent("rax", 1);
     (1..=3).for_each(|number| begin(&mut agent, number));
     assert_eq!(policies_of(&agent), [Some("rax"), None, None]);
     assert_eq!(counted(&agent, "flows"), 3);
     assert_eq!(counted(&agent, "learners_refused"), 2);
-    // Reports of it are of a flow that is there.
+    // The agent knows the flow.
     let header = Header::of::<Report>(headway_kernel::abi::REPORT, 3, 3);
     assert!(agent.flows.of(&header).is_some());
-    // One that learned has ended: at a reload another does.
+    // The flow that learned has ended. After a reload another one learns.
     end(&mut agent, 1);
     reload(&mut agent, "rax");
     assert_eq!(policies_of(&agent), [Some("rax"), None]);
     assert_eq!(counted(&agent, "learners"), 1);
 }
 
-/// It may have ended, and what said so found no room in the ring.
+/// The flow may have ended, and its CLOSE may have found no room in the ring.
 #[test]
-fn a_learner_that_is_silent_gives_its_place_to_another_and_begins_again_with_its_next_report() {
+fn a_silent_learner_gives_up_its_place_and_begins_again_with_its_next_record() {
     let mut agent = agent("rax", 1);
     begin(&mut agent, 1);
     report_second(&mut agent, 1, 100, 0);
@@ -143,10 +143,10 @@ fn a_learner_that_is_silent_gives_its_place_to_another_and_begins_again_with_its
     assert_eq!(policies_of(&agent), [Some("rax"), None]);
     agent.on_timers(at(401));
     begin(&mut agent, 3);
-    // Who decides for the second stays.
+    // The second flow stays without a policy.
     assert_eq!(policies_of(&agent), [None, Some("rax")]);
     assert_eq!(counted(&agent, "learners"), 1);
-    // It had not ended.
+    // The first flow had not ended.
     report_second(&mut agent, 1, 402, 0);
     assert_eq!(policies_of(&agent), [None, None, Some("rax")]);
     assert_eq!(agent.flows.iter().count(), 3);
@@ -156,10 +156,10 @@ fn a_learner_that_is_silent_gives_its_place_to_another_and_begins_again_with_its
 }
 
 #[test]
-fn a_reload_admits_none_beside_those_that_go_on_learning() {
+fn reload_admits_no_learner_beyond_the_limit() {
     let mut agent = agent("owl:online=true", 2);
     (1..=5).for_each(|number| begin(&mut agent, number));
-    // The first slots are those of flows that do not learn.
+    // The flows in the first slots do not learn.
     end(&mut agent, 1);
     end(&mut agent, 2);
     begin(&mut agent, 6);
@@ -177,7 +177,7 @@ fn a_reload_admits_none_beside_those_that_go_on_learning() {
 
 /// Between two parts the agent answers flows. Each flow is in one part, whichever slots are empty.
 #[test]
-fn many_flows_are_renewed_and_told_of_in_small_parts() {
+fn many_flows_are_renewed_and_described_in_small_parts() {
     let mut agent = agent("owl:online=true", 1000);
     (1..=200).for_each(|number| begin(&mut agent, number));
     (1..=200)
@@ -194,7 +194,7 @@ fn many_flows_are_renewed_and_told_of_in_small_parts() {
         }
         assert_eq!(found, there);
     }
-    // A reload that has renewed two parts: those flows learn no more.
+    // After two parts of a reload, the flows in them do not learn any more.
     agent
         .take_policies(Some(policies("owl")))
         .expect("they fit");
@@ -203,16 +203,16 @@ fn many_flows_are_renewed_and_told_of_in_small_parts() {
     assert_eq!(next, there[2 * RENEWED_AT_ONCE]);
     let left = there.len() - 2 * RENEWED_AT_ONCE;
     assert_eq!(counted(&agent, "learners"), left as u64);
-    // One that begins meanwhile has the new policy.
+    // A flow that begins meanwhile has the new policy.
     begin(&mut agent, 1);
     assert_eq!(policies_of(&agent)[0], Some("owl"));
     assert_eq!(counted(&agent, "learners"), left as u64);
-    // And where there is nothing, nothing follows.
+    // No part follows the last flow.
     assert_eq!(agent.slots(201, 8), (vec![], None));
 }
 
 #[test]
-fn how_many_learn_is_counted_as_they_come_and_go() {
+fn learners_are_counted_as_flows_come_and_go() {
     let mut agent = agent("owl:online=true", 64);
     let walked = |agent: &Agent<Program>| {
         let learn = agent.flows.iter().filter(|flow| flow.learns().is_some());
@@ -221,7 +221,7 @@ fn how_many_learn_is_counted_as_they_come_and_go() {
     (1..=5).for_each(|number| begin(&mut agent, number));
     assert_eq!((counted(&agent, "learners"), walked(&agent)), (5, 5));
     end(&mut agent, 2);
-    // Another opens in a slot whose flow's end was not heard.
+    // Another flow opens in a slot whose flow has ended without a CLOSE.
     let header = Header::of::<Open>(headway_kernel::abi::OPEN, 9, 3);
     agent.on_open(&Open {
         header,
@@ -232,9 +232,9 @@ fn how_many_learn_is_counted_as_they_come_and_go() {
     assert_eq!((counted(&agent, "learners"), walked(&agent)), (0, 0));
 }
 
-/// A thread that takes no step delays nobody: `teach_from` sees a thousand decisions.
+/// The thread takes no step here, and no decision waits for it: `teach_from` checks their number.
 #[test]
-fn flows_that_begin_and_flows_that_are_renewed_leave_gradient_steps_to_the_thread() {
+fn new_and_renewed_flows_leave_gradient_steps_to_the_thread() {
     let mut agent = agent("owl:online=true", 1);
     let (thread, steps) = sync_channel(1);
     agent.gradients = Some(thread);
@@ -252,9 +252,9 @@ fn flows_that_begin_and_flows_that_are_renewed_leave_gradient_steps_to_the_threa
     }
 }
 
-/// The thread has ended: the flow goes on with what it has, and says so once.
+/// The thread has ended. The flow keeps what it has learned, and reports this once.
 #[test]
-fn a_flow_without_the_thread_that_learns_says_so() {
+fn a_flow_reports_once_that_the_learning_thread_is_gone() {
     let mut agent = agent("owl:online=true", 1);
     let (thread, steps) = sync_channel(1);
     agent.gradients = Some(thread);
@@ -274,11 +274,11 @@ fn a_flow_without_the_thread_that_learns_says_so() {
 }
 
 #[test]
-fn the_thread_takes_gradient_steps_and_gives_way_to_all_others() {
+fn the_learning_thread_takes_gradient_steps_at_idle_priority() {
     let mut agent = agent("owl:online=true", 1);
     agent.gradients = Some(gradients::start(1).expect("a thread"));
     begin(&mut agent, 1);
-    // It takes a step as soon as it has a processor, which may be late.
+    // The thread takes a step as soon as it has a processor, which may be late.
     let learned = |agent: &Agent<Program>| {
         let flow = agent.flows.get(1).expect("it is there");
         flow.experience() > 0
@@ -297,7 +297,7 @@ fn the_thread_takes_gradient_steps_and_gives_way_to_all_others() {
         .filter_map(|task| {
             let task = task.expect("a thread").path();
             let name = read(&task, "comm").ok()?.trim_end().to_owned();
-            // proc_pid_stat(5): the 41st, and the second ends with the last bracket.
+            // The policy is field 41 of proc_pid_stat(5); field 2 ends with the last bracket.
             let stat = read(&task, "stat").ok()?;
             let policy = stat.rsplit(')').next()?.split_whitespace().nth(38)?;
             Some((name, policy.parse().ok()?))
@@ -307,9 +307,9 @@ fn the_thread_takes_gradient_steps_and_gives_way_to_all_others() {
     assert_eq!(policies[gradients::CARRIER], libc::SCHED_OTHER);
 }
 
-/// Else it may hold malloc's lock while it waits for a processor. The second flow has ended.
+/// Otherwise it could hold malloc's lock while it waits for a processor. The second flow has ended.
 #[test]
-fn the_thread_that_gives_way_to_all_others_allocates_and_frees_nothing() {
+fn the_idle_thread_allocates_and_frees_nothing() {
     let mut agent = agent("owl:online=true", 2);
     let (thread, steps) = sync_channel(2);
     agent.gradients = Some(thread);
@@ -355,10 +355,10 @@ fn only_flows_of_named_users_change_the_saved_state() {
     assert_eq!(saved(vec![], true), 0);
 }
 
-/// A flow that resumes what was learned and diverges would begin with it again, at each start: it
-/// is kept no longer. A flow that began without it says nothing of it.
+/// A state from which a flow started and diverged is deleted, or each later flow would start from
+/// it. The divergence of a flow that started without it does not count.
 #[test]
-fn what_a_flow_that_diverges_started_from_is_forgotten() {
+fn the_state_from_which_a_diverged_flow_started_is_deleted() {
     let folder = std::env::temp_dir().join(format!("headwayd-diverged-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let mut agent = agent("rax-pretrained", 5);
@@ -372,7 +372,7 @@ fn what_a_flow_that_diverges_started_from_is_forgotten() {
     agent.keep_learned();
     agent.store.save();
     agent.store.finish();
-    assert_eq!(files(), 1, "what the model knows");
+    assert_eq!(files(), 1, "the state of a good flow");
     begin(&mut agent, 5);
     report_divergence(&mut agent, 1);
     agent.store.finish();
@@ -380,12 +380,12 @@ fn what_a_flow_that_diverges_started_from_is_forgotten() {
     report_divergence(&mut agent, 5);
     agent.store.finish();
     assert_eq!((counted(&agent, "divergences"), files()), (2, 0));
-    // What Cubic's flow knows is not kept, and is as good as the others' otherwise.
+    // The flow in fallback is as good as the others otherwise, and its state is not kept.
     end(&mut agent, 1);
     agent.store.save();
     agent.store.finish();
     assert_eq!(files(), 0);
-    // What a flow has left is no longer used once that flow diverges.
+    // A state that a flow has learned is deleted once that flow diverges.
     agent.keep_learned();
     agent.store.save();
     agent.store.finish();
@@ -397,7 +397,7 @@ fn what_a_flow_that_diverges_started_from_is_forgotten() {
 }
 
 #[test]
-fn what_was_set_of_all_flows_holds_for_those_that_begin_later() {
+fn new_flows_get_the_settings_that_were_made_for_all() {
     let mut agent = agent("owl", 64);
     agent.policies = None;
     agent.set(None, "btlbw_window=4").expect("it is BBR's");
@@ -405,7 +405,7 @@ fn what_was_set_of_all_flows_holds_for_those_that_begin_later() {
     agent.set(None, "btlbw_window=6").expect("it is BBR's");
     agent
         .set(Some(1), "btlbw_window=9")
-        .expect_err("there is none");
+        .expect_err("there is no flow yet");
     begin(&mut agent, 1);
     let flow = agent.flows.iter().next().expect("a flow");
     let settings = &flow.describe("headway_bbr", Time::ZERO)["settings"];
@@ -414,7 +414,7 @@ fn what_was_set_of_all_flows_holds_for_those_that_begin_later() {
 }
 
 #[test]
-fn what_a_flow_has_learned_is_kept_once_ten_seconds_of_it_were_judged() {
+fn the_state_of_a_flow_is_kept_after_ten_judged_seconds() {
     let folder = std::env::temp_dir().join(format!("headwayd-judged-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let mut agent = agent("rax-pretrained", 1);
@@ -425,16 +425,16 @@ fn what_a_flow_has_learned_is_kept_once_ten_seconds_of_it_were_judged() {
         agent.store.save();
         agent.store.finish();
         let kept = std::fs::read_dir(&folder).expect("it is there").count();
-        // The first report only begins the first second.
+        // The first report begins the first second.
         assert_eq!(kept, usize::from(second == 11), "after {second} reports");
         report_second(&mut agent, 1, second + 1, 0);
     }
     std::fs::remove_dir_all(&folder).expect("it is there");
 }
 
-/// What it knows may be why the guard took the flow.
+/// The flow's learned state may be the reason for its fallback.
 #[test]
-fn what_a_flow_has_learned_that_the_guard_had_is_kept_a_minute_later() {
+fn the_state_of_a_flow_in_fallback_is_kept_a_minute_later() {
     let folder = std::env::temp_dir().join(format!("headwayd-tripped-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let mut agent = agent("rax-pretrained", 1);

@@ -1,22 +1,22 @@
-//! When flows' clocks want to decide.
+//! The times at which flows' clocks decide.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use headway_cc::Time;
 
-/// Times, and the slots of their flows, the earliest first. Nothing is taken back: a flow whose
-/// time has come may have another one since.
+/// Times and the slots of their flows, the earliest first. Times are not removed, so a flow whose
+/// time comes may have a newer one.
 #[derive(Debug, Default)]
 pub struct Timers(BinaryHeap<Reverse<(Time, u16)>>);
 
 impl Timers {
-    /// A flow's next time.
+    /// Adds a flow's next time.
     pub fn set(&mut self, slot: u16, due: Time) {
         self.0.push(Reverse((due, slot)));
     }
 
-    /// A time that has come, and whose it was.
+    /// Takes a time that has come, with the slot of its flow.
     pub fn due(&mut self, now: Time) -> Option<(Time, u16)> {
         if self.next() > now {
             return None;

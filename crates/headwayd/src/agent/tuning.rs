@@ -5,11 +5,11 @@ use headway_cc::{Kind, Param, Registry, Values};
 
 use crate::error::{Error, Result};
 
-/// Reads `btlbw_window=4 rtprop_window=2s`, as the parameters of the scheme `bbr` are written;
-/// times in seconds.
+/// Reads settings such as `btlbw_window=4 rtprop_window=2s`, which are written as the parameters of
+/// the scheme `bbr`. Returns times in seconds.
 ///
 /// # Errors
-/// One line.
+/// One line, if a setting is wrong.
 pub fn read(settings: &str) -> Result<Vec<(&'static str, f64)>> {
     let words: Vec<&str> = settings.split_whitespace().collect();
     let wrong = |text: String| Error::Usage(format!("set: {text}"));
@@ -19,7 +19,12 @@ pub fn read(settings: &str) -> Result<Vec<(&'static str, f64)>> {
     let named = |word: &str| {
         let name = word.split('=').next().unwrap_or_default();
         let found = bbr::TUNABLES.iter().find(|p| p.name == name);
-        found.ok_or_else(|| wrong(format!("'{name}' cannot be set of a flow; {} can", names())))
+        found.ok_or_else(|| {
+            wrong(format!(
+                "'{name}' cannot be set for a flow; {} can",
+                names()
+            ))
+        })
     };
     let value = |param: &'static Param| (param.name, number(&selection.values, param));
     words
@@ -45,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_are_read_as_parameters_are() {
+    fn settings_are_read_as_parameters_of_bbr() {
         let read = |text| read(text).map_err(|e| e.to_string());
         assert_eq!(
             read("btlbw_window=4 rtprop_window=200ms"),

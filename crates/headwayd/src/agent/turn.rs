@@ -1,4 +1,4 @@
-//! A turn of the agent's loop, also of the one in simulated time.
+//! A turn of the agent's loop, in real time and in the tests' simulated time.
 
 use std::cell::RefCell;
 
@@ -7,21 +7,22 @@ use headway_cc::Duration;
 use super::{Agent, Kernel, Wait};
 use crate::error::Result;
 
-/// Read in one turn: messages may come faster than they are read, and clocks, signals and the
-/// mailbox have their turn. This many take less than a millisecond, beside the decisions of the
-/// turn ([`Shares::TURN`](super::shares::Shares::TURN)).
+/// The most messages that are read in one turn. Messages may come faster than they are read, and
+/// clocks, signals and the mailbox need their turn. Reading this many takes less than a
+/// millisecond; the turn's decisions ([`Shares::TURN`](super::shares::Shares::TURN)) come on top.
 const MOST_MESSAGES: usize = 4096;
-/// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
-/// So is a question whose wake-up found no room in the ring, in half of the time that the guard
-/// grants.
+/// The longest sleep. Messages that do not wake the agent are read at least this often, such as
+/// those of a policy inside the kernel, which sends no requests. A request that finds no room in
+/// the ring does not wake the agent either: the agent makes room in half of the time that the guard
+/// grants, and the flow sends the request again.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
-/// Serves what there is. Returns how to wait for the next turn: the program knows by then whether
-/// it has to wake the agent. `read` gives the agent at most this many messages, and returns how
-/// many.
+/// Serves what has come. Returns how to wait for the next turn. By then the program knows whether
+/// it has to wake the agent. `read` gives the agent at most the given number of messages, and
+/// returns how many there were.
 ///
 /// # Errors
-/// That of `read`.
+/// The error of `read`.
 pub fn turn<K: Kernel>(
     agent: &RefCell<Agent<K>>,
     mut read: impl FnMut(usize) -> Result<usize>,
@@ -29,7 +30,8 @@ pub fn turn<K: Kernel>(
     agent.borrow_mut().set_awake(true);
     let mut wait = look(agent, &mut read)?;
     if matches!(wait, Wait::Sleep(_)) {
-        // Who has asked meanwhile has woken nobody: it looks once more before it sleeps.
+        // A request that came meanwhile has not woken the agent, so it reads once more before it
+        // sleeps.
         agent.borrow_mut().set_awake(false);
         wait = look(agent, &mut read)?;
     }

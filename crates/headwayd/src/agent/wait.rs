@@ -1,10 +1,10 @@
-//! How the agent waits. A flow that has to wake the agent pays tens of microseconds for it, much
-//! more than the rest of an acknowledgement takes. An agent that a timer wakes pays a few. So it is
+//! How the agent waits. Waking the agent costs a flow tens of microseconds, much more than the rest
+//! of an acknowledgement. Waking by a timer costs the agent a few microseconds. So the agent is
 //! awake when it expects a request.
 
 use headway_cc::{Duration, Time};
 
-/// What to do until there may be something to do.
+/// What the agent does until its next look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Look again, at once.
@@ -15,23 +15,23 @@ pub enum Wait {
     Sleep(Duration),
 }
 
-/// A question that a flow is to ask with an acknowledgement.
+/// A request that is expected from a flow with an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Expected {
     slot: u16,
-    /// From then on it may.
+    /// The earliest time of the request.
     due: Time,
-    /// When it is thought to.
+    /// The time at which it is expected.
     at: Time,
-    /// By what was heard of it just before that?
+    /// `at` comes from records just before that time.
     is_sure: bool,
-    /// It has not come when it was thought to.
+    /// The request has not come at the expected time.
     is_late: bool,
 }
 
 impl Expected {
-    /// From then on the agent naps: it may come earlier than it is thought to, but not before it is
-    /// due.
+    /// The time from which the agent naps: the request may come before it is expected, but not
+    /// before it is due.
     fn naps_from(&self) -> Time {
         let from = self.looks_from().saturating_sub(WaitPolicy::AROUND);
         from.max(self.due.saturating_sub(WaitPolicy::WAKING))
@@ -46,50 +46,52 @@ impl Expected {
     }
 }
 
-/// Knows when questions come.
+/// Predicts requests, and decides how the agent waits.
 #[derive(Debug)]
 pub struct WaitPolicy {
-    /// How far apart answers are, on average.
+    /// The average time between two answers.
     apart: Duration,
     answered: Time,
-    /// Of few flows.
+    /// The expected requests of a few flows.
     expected: Vec<Expected>,
-    /// Which share of questions came when they were expected: else they are not worth looking for.
+    /// The recent share of requests that came when they were expected. If it is small, the agent
+    /// does not look for them.
     punctual: f64,
-    /// How much of the processor it may use for that.
+    /// The processor time that looking and napping may still use.
     spare: Duration,
     seen: Time,
     is_looking: bool,
-    /// It never sleeps.
+    /// The agent never sleeps (`--busy-poll`).
     pub is_busy: bool,
 }
 
 impl WaitPolicy {
-    /// Where answers are closer than this, on average, one nap serves some of them.
+    /// If answers are closer than this on average, the agent naps, and each nap serves several.
     const BUSY: Duration = Duration::from_micros(500);
-    /// The shortest nap.
+    /// The shortest of these naps.
     const NAP: Duration = Duration::from_micros(200);
     /// Waking up takes about this time.
     const WAKING: Duration = Duration::from_micros(50);
-    /// A question is looked for from this time before it is expected.
+    /// The agent looks for a request from this long before its expected time.
     const EARLY: Duration = Duration::from_micros(30);
-    /// Until this time after that.
+    /// The agent looks for a request until this long after its expected time.
     const LATE: Duration = Duration::from_micros(100);
-    /// For this time before it looks, and after, it naps: the question may come too early or too
-    /// late. That costs an eighth of looking.
+    /// The agent naps for this time before and after it looks, because a request may come too early
+    /// or too late. Napping costs an eighth of looking.
     const AROUND: Duration = Duration::from_micros(150);
-    /// At most for this time at once. A question waits for half of it on average, which is no
-    /// longer than until a hook has woken the agent.
+    /// The longest of these naps. A request waits for half of it on average, which is no longer
+    /// than a hook takes to wake the agent.
     const SHORT_NAP: Duration = Duration::from_micros(50);
-    /// Falling asleep and waking up takes so much of the processor.
+    /// Falling asleep and waking up takes this much processor time.
     const NAP_COST: Duration = Duration::from_micros(6);
-    /// With more flows than this there are others to answer meanwhile.
+    /// The most requests that are expected. With more flows there are others to answer meanwhile.
     const FEW: usize = 16;
-    /// Looks and naps take at most this fraction of the processor: 1 / SHARE.
+    /// Looks and naps take at most 1 / SHARE of a processor.
     const SHARE: u64 = 32;
-    /// It does not look with less than this left: the naps for one question take as much.
+    /// The agent does not look if less than this is left, because the naps for one request take as
+    /// much.
     const FOR_NAPS: Duration = Duration::from_micros(30);
-    /// What it may have saved up of that.
+    /// The most processor time that can be saved up for looks and naps.
     const MOST_SPARE: Duration = Duration::from_micros(500);
 
     pub fn new(now: Time) -> WaitPolicy {
@@ -105,9 +107,9 @@ impl WaitPolicy {
         }
     }
 
-    /// A flow that was to ask from `due` on asked at `at`; by what was heard of it before that was
-    /// `thought`.
-    pub fn on_question(&mut self, slot: u16, due: Time, at: Time, thought: Time) {
+    /// Takes a request that was due from `due` on and came at `at`. From earlier records it was
+    /// expected at `thought`.
+    pub fn on_request(&mut self, slot: u16, due: Time, at: Time, thought: Time) {
         let is_it = |e: &Expected| (e.slot, e.due) == (slot, due);
         if let Some(found) = self.expected.iter().position(is_it) {
             if self.expected.swap_remove(found).is_late {
@@ -121,8 +123,8 @@ impl WaitPolicy {
         self.punctual += (f64::from(u8::from(is_punctual)) - self.punctual) / 16.0;
     }
 
-    /// An answer was given. The flow is to ask again from `due` on, with an acknowledgement, if at
-    /// all.
+    /// Takes an answer. If there is a `due`, the flow's first acknowledgement from then on is a
+    /// request.
     pub fn on_answer(&mut self, now: Time, slot: u16, due: Option<Time>) {
         let since = now.since(self.answered).min(WaitPolicy::BUSY * 2);
         self.apart = (self.apart * 15 + since) / 16;
@@ -132,7 +134,7 @@ impl WaitPolicy {
         }
     }
 
-    /// A flow asks with its first acknowledgement from `due` on.
+    /// Expects a request with the flow's first acknowledgement from `due` on.
     pub fn expect(&mut self, slot: u16, due: Time) {
         if self.expected.len() < WaitPolicy::FEW {
             self.expected.push(Expected {
@@ -145,8 +147,8 @@ impl WaitPolicy {
         }
     }
 
-    /// How to wait. `timer` is when a clock wants to decide; `acknowledged` says when a flow's
-    /// first acknowledgement from a time on is to be expected, by what has been heard of it.
+    /// Returns how to wait. `timer` is the next time at which a clock decides. `acknowledged`
+    /// predicts a flow's first acknowledgement after a time.
     pub fn wait(
         &mut self,
         now: Time,
@@ -163,7 +165,7 @@ impl WaitPolicy {
         if self.is_busy {
             return Wait::Nap(Duration::ZERO);
         }
-        // While nobody asks the mean stands still.
+        // The average changes only with answers, so a longer pause counts by itself.
         if self.apart.max(now.since(self.answered)) < WaitPolicy::BUSY {
             return Wait::Nap(timer.since(now).clamp(WaitPolicy::NAP, WaitPolicy::BUSY));
         }
@@ -184,13 +186,13 @@ impl WaitPolicy {
         Wait::Sleep(self.until(now, timer, Expected::naps_from))
     }
 
-    /// How long it is until the timer, or until one of these times of what is expected.
+    /// The time until the timer, or until the first of these times of expected requests.
     fn until(&self, now: Time, timer: Time, of: impl Fn(&Expected) -> Time) -> Duration {
         let times = self.expected.iter().map(of).filter(|time| *time > now);
         times.fold(timer, Time::min).since(now)
     }
 
-    /// When questions are expected, by what was heard meanwhile. Those that have not come are not.
+    /// Updates the expected times from newer records, and drops requests that have not come.
     fn think_again(&mut self, now: Time, acknowledged: impl Fn(u16, Time) -> Time) {
         for e in &mut self.expected {
             if !e.is_sure && now >= e.naps_from() {
@@ -222,18 +224,18 @@ mod tests {
 
     const FLOW: u16 = 7;
 
-    /// A flow is answered each `every` us; with its first acknowledgement `late` us after that it
-    /// asks again, which was `thought` to be so much after. Returns how much of the processor
-    /// looking and napping took, and of how many questions the agent had to be told.
+    /// A flow is answered each `every` us. It sends a request `late` us after that is due, and the
+    /// request is expected `thought` us after that. Returns the processor time of looks and naps,
+    /// and how many requests had to wake the agent.
     fn serve(
         rest: &mut WaitPolicy,
         every: u64,
         late: u64,
         thought: impl Fn(u64) -> u64,
-        questions: u64,
+        requests: u64,
     ) -> (u64, u64) {
         let (mut used, mut woken) = (0, 0);
-        for n in 0..questions {
+        for n in 0..requests {
             let (mut now, due) = (n * every, (n + 1) * every);
             let thought = thought(n);
             rest.on_answer(us(now), FLOW, Some(us(due)));
@@ -253,43 +255,43 @@ mod tests {
                     }
                 }
             }
-            rest.on_question(FLOW, us(due), us(due + late), us(due + thought));
+            rest.on_request(FLOW, us(due), us(due + late), us(due + thought));
         }
         (used, woken)
     }
 
     #[test]
-    fn a_question_that_is_expected_wakes_nobody() {
+    fn an_expected_request_does_not_wake_the_agent() {
         for (late, thought) in [(30, 0), (700, 700), (700, 720), (700, 640)] {
             let mut rest = WaitPolicy::new(us(0));
             let (used, woken) = serve(&mut rest, 4000, late, |_| thought, 1000);
             assert_eq!(
                 woken, 0,
-                "{late} us after it was due, thought to be {thought}"
+                "{late} us after it was due, expected after {thought} us"
             );
             assert!(used <= 1000 * 125, "{used} us");
         }
     }
 
-    /// Half of them are off by more than it looks for.
+    /// Half of the requests come when the agent does not look.
     #[test]
-    fn a_question_that_is_a_little_too_early_or_too_late_wakes_nobody() {
+    fn a_slightly_early_or_late_request_does_not_wake_the_agent() {
         for off in [870, 850, 500] {
             let mut rest = WaitPolicy::new(us(0));
             let thought = |n: u64| if n.is_multiple_of(2) { 700 } else { off };
             let (used, woken) = serve(&mut rest, 4000, 700, thought, 1000);
-            assert_eq!(woken, 0, "thought to be after {off} us");
+            assert_eq!(woken, 0, "expected after {off} us");
             assert!(used <= 1000 * 125, "{used} us");
         }
-        // But not before it is due.
+        // The agent does not nap long before the request is due.
         let mut rest = WaitPolicy::new(us(0));
         rest.on_answer(us(0), FLOW, Some(us(4000)));
         assert_eq!(rest.wait(us(0), Time::NEVER, |_, _| us(4100)), sleep(3950));
     }
 
-    /// To look for each would take twice as long as it may.
+    /// Looking for each request would take twice the permitted time.
     #[test]
-    fn who_may_not_look_for_long_naps() {
+    fn the_agent_naps_when_looking_would_take_too_long() {
         let mut rest = WaitPolicy::new(us(0));
         let (used, woken) = serve(&mut rest, 1000, 30, |_| 0, 1000);
         assert!(woken <= 10, "{woken}");
@@ -297,28 +299,28 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_in_vain_sleeps() {
+    fn the_agent_sleeps_when_requests_do_not_come_as_expected() {
         let mut rest = WaitPolicy::new(us(0));
         let (used, woken) = serve(&mut rest, 4000, 700, |_| 200, 1000);
         assert_eq!(woken, 1000);
-        // Until fewer than a quarter of the last were punctual.
+        // The agent looks until fewer than a quarter of the last requests were punctual.
         assert!(used <= 22 * 170, "{used} us");
-        // It hears of what comes later too, and looks again once that would have been worth it.
+        // It also notes when later requests come, and looks again once they are punctual.
         let (_, woken) = serve(&mut rest, 4000, 700, |_| 700, 1000);
         assert!(woken <= 6, "{woken}");
     }
 
     #[test]
-    fn looking_takes_a_bounded_share() {
+    fn looking_takes_a_bounded_share_of_the_processor() {
         let mut rest = WaitPolicy::new(us(0));
         let (mut used, mut wakes) = (0, 0);
         for now in 0..1_000_000 {
-            // Whatever is answered, somebody is to ask at once, and asks 100 us later.
+            // After each answer a request is due at once, and comes 100 us later.
             if now % 600 == 0 {
                 rest.on_answer(us(now), FLOW, Some(us(now)));
             }
             if now % 600 == 100 {
-                rest.on_question(FLOW, us(now - 100), us(now), us(now - 100));
+                rest.on_request(FLOW, us(now - 100), us(now), us(now - 100));
             }
             if now < wakes {
                 continue;
@@ -336,14 +338,14 @@ mod tests {
     }
 
     #[test]
-    fn many_questions_are_answered_from_nap_to_nap() {
+    fn the_agent_naps_between_many_requests() {
         let mut rest = WaitPolicy::new(us(0));
         for now in 0..100 {
             rest.on_answer(us(now * 20), FLOW, None);
         }
         let mut wait = |now, timer| rest.wait(us(now), timer, |_, due| due);
         let nap = |us| Wait::Nap(Duration::from_micros(us));
-        // As long as until the next clock, within bounds.
+        // A nap lasts until the next clock, within bounds.
         assert_eq!(wait(2000, us(2001)), nap(200));
         assert_eq!(wait(2000, us(2300)), nap(300));
         assert_eq!(wait(2000, Time::NEVER), nap(500));
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_slept_for_until_it_decides() {
+    fn the_agent_sleeps_until_a_clock_decides() {
         let mut rest = WaitPolicy::new(us(0));
         let wait = |rest: &mut WaitPolicy, now| rest.wait(us(now), us(10_000), |_, due| due);
         assert_eq!(wait(&mut rest, 0), sleep(10_000));

@@ -26,10 +26,12 @@ const USER_SHARE: u8 = 50;
     name = "headwayd",
     after_help = "\
 Example, as root:
-  headwayd run --policy owl         until Ctrl-C; of each command: headwayd run --help
-  iperf3 -C headway_owl -c HOST     beside it: a flow that Owl steers, as of any program that chooses headway_owl
-  headwayd status                   the flows, and what controls each
-  headwayd unload                   once the agent has ended: its controller too"
+  headwayd run --policy owl         serves flows until Ctrl-C
+  iperf3 -C headway_owl -c HOST     sends a flow that Owl controls; any program can choose headway_owl
+  headwayd status                   prints the flows, and what controls each
+  headwayd unload                   removes the controller, once the agent has ended
+
+Options of a command: headwayd COMMAND --help"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -41,14 +43,14 @@ pub enum Command {
     /// Register controllers in the kernel and serve the flows that choose them.
     #[command(after_help = "\
 Examples:
-  headwayd run --policy owl                 then: iperf3 -C headway_owl -c HOST, or any program's
-                                            setsockopt(TCP_CONGESTION), or by route:
+  headwayd run --policy owl                 Flows choose it: iperf3 -C headway_owl -c HOST, or any program's
+                                            setsockopt(TCP_CONGESTION), or a route:
                                             ip route change 192.0.2.0/24 via 10.0.0.1 congctl headway_owl
   headwayd run --policy owl --shadow owl.jsonl --default
-                                            Cubic decides; what Owl would have done is written down
+                                            Cubic controls all flows; a file says what Owl would have done
   headwayd run --policy owl --policy 10.0.0.0/8=owl-loss --cgroup /sys/fs/cgroup/system.slice/backup.service")]
     Run(Box<Run>),
-    /// Say what the agent does: flows, windows, RTTs, rates, the guard.
+    /// Print what the agent does: flows, windows, RTTs, rates, the guard.
     #[command(
         after_help = "Example:\n  headwayd status --json | jq '.flows[] | select(.guard == \"cubic\")'"
     )]
@@ -57,24 +59,24 @@ Examples:
         at: At,
         #[command(flatten)]
         kept: Kept,
-        /// One JSON object on standard output.
+        /// Print one JSON object on standard output.
         #[arg(long)]
         json: bool,
     },
-    /// Set windows of the kernel's BBR, of a flow or of all, while they run (headwayd run
-    /// --controllers headway_bbr).
+    /// Set BBR's windows in one flow, or in all, while they run (headwayd run --controllers
+    /// headway_bbr).
     #[command(after_help = "Example:\n  headwayd set all btlbw_window=4 rtprop_window=2s")]
     Set {
         #[command(flatten)]
         at: At,
-        /// A flow's number, as headwayd status has it, or 'all'.
+        /// A flow's number, as headwayd status prints it, or 'all'.
         flow: String,
-        /// btlbw_window in rounds, rtprop_window a time.
+        /// btlbw_window is a number of rounds, rtprop_window a time.
         #[arg(required = true, value_name = "NAME=VALUE")]
         settings: Vec<String>,
     },
-    /// Unregister the controllers that ended agents have left, and remove all that they have
-    /// pinned.
+    /// Unregister the controllers that ended agents have left, and remove everything that those
+    /// agents have pinned.
     #[command(
         after_help = "Example, as root:\n  systemctl stop headwayd && headwayd unload\n\nFlows keep the program that they have, and Cubic, or BBR, controls them."
     )]
@@ -83,11 +85,11 @@ Examples:
         at: At,
         #[command(flatten)]
         kept: Kept,
-        /// Only the controller of this name in the kernel.
+        /// Unload only the controller of this name in the kernel.
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
     },
-    /// Print a unit for systemd that runs this very program, wherever it was installed.
+    /// Print a unit for systemd that runs this program from where it is installed.
     #[command(
         after_help = "Example, as root:\n  headwayd systemd-unit > /etc/systemd/system/headwayd.service"
     )]
@@ -108,7 +110,7 @@ pub struct At {
 }
 
 impl At {
-    /// The file that says which controller was the default before.
+    /// The file with the name of the controller that was the default before.
     pub fn default(&self) -> PathBuf {
         self.socket.with_extension("default")
     }
@@ -124,13 +126,13 @@ pub struct Run {
         required_unless_present_any = ["no_agent", "controllers"]
     )]
     pub policy: Vec<String>,
-    /// The controller that carries answers out. Default: the one that fits the policy.
+    /// The controller that carries out answers. Default: the one that fits the policy.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,...")]
     pub controllers: Vec<Controller>,
     /// The controller's name in the kernel, at most 15 characters. Default: its program's name.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Register the controllers and serve nobody: each flow is the kernel's Cubic, or BBR.
+    /// Register the controllers and serve no flows; Cubic, or BBR, controls them.
     #[arg(long, conflicts_with = "policy")]
     pub no_agent: bool,
     /// Let Cubic control all flows, and write what the policy would have done to a file: a line of
@@ -141,10 +143,10 @@ pub struct Run {
     /// models show NAME).
     #[arg(long)]
     pub require_range: bool,
-    /// Make it the system's default congestion controller until the agent ends.
+    /// Make the controller the system's default until the agent ends.
     #[arg(long)]
     pub default: bool,
-    /// Make it the controller of the connections of a cgroup.
+    /// Set the controller for new connections of this cgroup.
     #[arg(long, value_name = "FOLDER")]
     pub cgroup: Option<PathBuf>,
     /// Serve flows from an address to itself, such as 127.0.0.1, too.
@@ -153,7 +155,7 @@ pub struct Run {
     /// How many flows are served at once; the base controller serves the others.
     #[arg(long, default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=i64::from(abi::FLOWS)))]
     pub flows: u32,
-    /// Send at most one record of a flow in this time, in microseconds; a question is sent at once.
+    /// Send at most one record of a flow in this time, in microseconds; a request is sent at once.
     /// Default: one record for each acknowledgement.
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub report_interval: Option<u32>,
@@ -179,8 +181,8 @@ pub struct Run {
     /// (rax) Cubic controls them.
     #[arg(long, default_value_t = LEARNERS, value_name = "FLOWS")]
     pub learners: usize,
-    /// The share of --flows, and of --learners, that the flows of one user may take at most. Root's
-    /// may take all.
+    /// The largest share of --flows, and of --learners, that one user's flows may take. Root's
+    /// flows may take all.
     #[arg(long, default_value_t = USER_SHARE, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub user_share: u8,
     /// Receive congestion and availability of paths from headway netwatch: http://127.0.0.1:PORT,
@@ -190,8 +192,8 @@ pub struct Run {
     /// A file with the agent's token for netwatch.
     #[arg(long, value_name = "FILE", requires = "netwatch")]
     pub netwatch_token: Option<PathBuf>,
-    /// The certificate of the authority that signed netwatch's, in PEM. Default: the public
-    /// authorities.
+    /// The certificate of the authority that signed netwatch's certificate, in PEM. Default: the
+    /// public authorities.
     #[arg(long, value_name = "FILE", requires = "netwatch")]
     pub netwatch_authority: Option<PathBuf>,
     #[command(flatten)]
@@ -201,14 +203,14 @@ pub struct Run {
     /// Unregister the controller when the agent ends, and leave nothing behind.
     #[arg(long)]
     pub no_keep: bool,
-    /// Serve Prometheus' metrics at this address of loopback.
+    /// Serve metrics for Prometheus at this loopback address.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
     pub metrics: Option<SocketAddr>,
-    /// Format of the logs on standard error. RUST_LOG=warn writes fewer.
+    /// Format of the logs on standard error. RUST_LOG=warn leaves out lines below a warning.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log: LogFormat,
-    /// End when standard input closes, and leave nothing behind without --keep: for a program that
-    /// starts this one.
+    /// End when standard input closes, and leave nothing behind unless --keep is given. This is for
+    /// programs that start headwayd.
     #[arg(long)]
     pub until_stdin_closes: bool,
 }
@@ -219,10 +221,10 @@ pub enum LogFormat {
     Json,
 }
 
-/// Do the options fit together?
+/// Checks that the options fit together.
 ///
 /// # Errors
-/// One line.
+/// One line, if they do not.
 pub fn check(run: &Run) -> Result<()> {
     let wrong = |text: String| Err(Error::Usage(text));
     if let Some(name) = &run.name {
@@ -257,9 +259,8 @@ pub fn check(run: &Run) -> Result<()> {
         let given: Vec<&str> = given.map(|(option, _)| *option).collect();
         if !given.is_empty() {
             return wrong(format!(
-                "--no-agent serves nobody, and {} {} an agent's; leave one or the other out",
-                given.join(", "),
-                if given.len() == 1 { "is" } else { "are" }
+                "--no-agent serves no flows; remove {}",
+                given.join(", ")
             ));
         }
     }
@@ -269,13 +270,17 @@ pub fn check(run: &Run) -> Result<()> {
     if !run.ring.is_power_of_two() {
         return wrong(format!("--ring {} must be a power of two", run.ring));
     }
-    if run.state.as_ref().is_some_and(|folder| !folder.is_dir()) {
-        return wrong("--state must be a folder that there is".to_owned());
+    if let Some(folder) = run.state.as_ref().filter(|folder| !folder.is_dir()) {
+        return wrong(format!(
+            "--state {} must be an existing folder",
+            folder.display()
+        ));
     }
     Ok(())
 }
 
-/// Not where the environment alone does, as systemd's does for any unit.
+/// Does the command line give --state? systemd sets the environment variable for every unit, so
+/// that alone does not count.
 pub fn asks_for_state(run: &Run) -> bool {
     let of_unit = env::var_os(STATE);
     (run.state.as_ref()).is_some_and(|folder| of_unit.is_none_or(|other| other != *folder))

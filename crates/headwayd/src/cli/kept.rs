@@ -1,5 +1,4 @@
-//! Programs that outlive their agent, on the command line: who pins them, goes on with them, and
-//! takes them away.
+//! Programs that outlive their agent, on the command line: pinning, adopting and removing them.
 
 use std::path::{Path, PathBuf};
 
@@ -30,17 +29,17 @@ impl Kept {
 pub enum Pinned {
     At {
         place: ControllerPins,
-        /// By an option.
+        /// An option asks for it.
         is_asked: bool,
     },
-    /// They end with the agent. If that was not asked for, this is why.
+    /// The programs end with the agent. If no option asked for that, this is why.
     Nowhere(Option<String>),
 }
 
-/// Where the controller of that name is pinned.
+/// Where the controller of that name is to be pinned.
 ///
 /// # Errors
-/// One line: another agent has it, or this one is asked for what cannot be had.
+/// One line: another agent serves it, an earlier one has left it, or `--keep` cannot be used.
 pub fn place(run: &Run, name: &str) -> Result<Pinned> {
     let (folder, is_asked) = (run.kept.folder(), run.kept.keep.is_some());
     let shown = folder.path().display();
@@ -48,14 +47,14 @@ pub fn place(run: &Run, name: &str) -> Result<Pinned> {
         return match folder.find(name) {
             None => Ok(Pinned::Nowhere(None)),
             Some(_) => Err(Error::Failed(format!(
-                "{name} is kept in {shown} from an earlier agent; take it away first: headwayd unload --name {name}"
+                "{name} is kept in {shown} from an earlier agent; remove it first: headwayd unload --name {name}"
             ))),
         };
     }
     match folder.claim(name) {
         Ok(place) => Ok(Pinned::At { place, is_asked }),
         Err(Refusal::Taken) => Err(Error::Failed(format!(
-            "another headwayd serves {name} ({shown}); --name gives this one another"
+            "another headwayd serves {name} ({shown}); give this one another name: --name NAME"
         ))),
         Err(Refusal::Unusable(why)) if is_asked => {
             Err(Error::Usage(format!("--keep {shown}: {why}")))
@@ -65,7 +64,7 @@ pub fn place(run: &Run, name: &str) -> Result<Pinned> {
 }
 
 impl Pinned {
-    /// What an earlier agent has left, if this one can go on with it.
+    /// The program that an earlier agent has left, if this one can use it.
     pub fn adopted(&self, controller: Controller, options: Options<'_>) -> Option<Program> {
         let Pinned::At { place, .. } = self else {
             return None;
@@ -73,16 +72,16 @@ impl Pinned {
         let (name, pins) = (options.name, place.find(controller)?);
         let adopted = Program::adopt(controller, options, &pins);
         if let Err(error) = &adopted {
-            tracing::warn!(name, %error, "what an earlier agent has left cannot be used");
+            tracing::warn!(name, %error, "the pinned programs of an earlier agent cannot be used");
         }
         adopted.ok()
     }
 
-    /// Takes away what an earlier agent has left under the program's name, unless that is the
-    /// program.
+    /// Removes what an earlier agent has left under the program's name, unless this agent has
+    /// adopted it.
     ///
     /// # Errors
-    /// One line, if it cannot be taken away.
+    /// One line, if it cannot be removed.
     pub fn make_room(&self, program: &Program) -> Result<()> {
         let Pinned::At { place, .. } = self else {
             return Ok(());
@@ -96,7 +95,7 @@ impl Pinned {
         Ok(())
     }
 
-    /// Pins a program that serves from now on, and says what becomes of it.
+    /// Pins a program that serves from now on, and logs whether it is pinned.
     ///
     /// # Errors
     /// One line, if it cannot be pinned.
@@ -122,11 +121,11 @@ impl Pinned {
         Ok(())
     }
 
-    /// Says what stays of the controller of that name, as its agent ends.
+    /// Logs that the controller of that name stays registered when its agent ends.
     pub fn say_end(&self, name: &str) {
         if let Pinned::At { .. } = self {
             tracing::info!(
-                "{name} stays registered, and Cubic, or BBR, controls its flows, until headwayd runs again; headwayd unload takes it away"
+                "{name} stays registered, and Cubic, or BBR, controls its flows, until headwayd runs again; headwayd unload removes it"
             );
         }
     }
@@ -139,18 +138,18 @@ fn say_adopted(program: &Program) {
         name,
         program = version,
         flows,
-        "goes on with the programs of an earlier agent"
+        "the agent adopted the pinned programs of an earlier agent"
     );
     let own = Version::own(program.controller).digest;
     if *version != own {
         tracing::warn!(
             name,
-            "this headwayd has other programs ({own}); headwayd unload, then start it, replaces them"
+            "this headwayd has other programs ({own}); to use them: headwayd unload, then start headwayd"
         );
     }
 }
 
-/// The controllers that are pinned and have no agent, each with what it says of itself.
+/// The controllers that are pinned and have no agent, each with its program and ABI.
 fn without_agent(folder: &Folder) -> Vec<String> {
     let names = folder.names().unwrap_or_default().into_iter();
     let kept = names.filter_map(|name| {
@@ -162,22 +161,22 @@ fn without_agent(folder: &Folder) -> Vec<String> {
     kept.collect()
 }
 
-/// That no agent answers, and what is pinned.
+/// Adds to the error that no agent answers which controllers are pinned.
 pub fn with_kept(error: Error, folder: &Folder) -> Error {
     match &without_agent(folder)[..] {
         [] => error,
         kept => Error::Failed(format!(
-            "{error}; kept in {} without an agent: {}; headwayd run goes on with it, headwayd unload takes it away",
+            "{error}; kept in {} without an agent: {}; headwayd run adopts it, headwayd unload removes it",
             folder.path().display(),
             kept.join(", ")
         )),
     }
 }
 
-/// Takes away what ended agents have left.
+/// Removes what ended agents have left.
 ///
 /// # Errors
-/// One line, if an agent serves it, or it cannot be taken away.
+/// One line, if an agent serves it, or it cannot be removed.
 pub fn unload(at: &At, folder: &Folder, name: Option<&str>) -> Result<()> {
     if !kernel::has_links() {
         return unregister(at, name);
@@ -195,7 +194,7 @@ pub fn unload(at: &At, folder: &Folder, name: Option<&str>) -> Result<()> {
             folder.path().display()
         ));
     }
-    // One that an agent serves keeps no other.
+    // If an agent serves one of them, the others are unloaded all the same.
     let mut done = Ok(());
     for name in names {
         match unload_one(at, folder, name) {
@@ -206,11 +205,11 @@ pub fn unload(at: &At, folder: &Folder, name: Option<&str>) -> Result<()> {
     done
 }
 
-/// The default that an agent whose programs were not pinned has left, as it was killed.
+/// Restores the system's default that a killed agent has left, if its programs were not pinned.
 fn set_killed_back(at: &At, name: Option<&str>) -> Result<()> {
     let all = Controller::ALL.map(Controller::name);
     let names = name.map_or(all.to_vec(), |name| vec![name]);
-    // One that is registered is served.
+    // An agent serves those that are registered.
     let mut gone = names
         .into_iter()
         .filter(|name| !kernel::has_controller(name));
@@ -229,7 +228,8 @@ fn unload_one(at: &At, folder: &Folder, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Takes away what killed agents have left, before Linux 6.4: there nothing is pinned.
+/// Unregisters the controllers that killed agents have left. This is for Linux before 6.4, where
+/// nothing can be pinned.
 fn unregister(at: &At, name: Option<&str>) -> Result<()> {
     let all = Controller::ALL.map(Controller::name);
     let names = name.map_or(all.to_vec(), |name| vec![name]);

@@ -11,17 +11,17 @@ fn run(options: &[&str]) -> Box<Run> {
 }
 
 #[test]
-fn options_of_an_agent_are_refused_without_one() {
+fn no_agent_refuses_options_of_an_agent() {
     for (options, hint) in [
-        (&["--metrics"][..], "--metrics is an agent's"),
-        (&["--shadow"], "--shadow is"),
+        (&["--metrics"][..], "remove --metrics"),
+        (&["--shadow"], "remove --shadow"),
         (
             &["--shadow", "file", "--busy-poll"],
-            "--shadow, --busy-poll are",
+            "remove --shadow, --busy-poll",
         ),
-        (&["--state", "/tmp"], "--state is"),
-        (&["--report-interval", "0"], "--report-interval is"),
-        (&["--flows", "1", "--ring", "8"], "--flows, --ring are"),
+        (&["--state", "/tmp"], "remove --state"),
+        (&["--report-interval", "0"], "remove --report-interval"),
+        (&["--flows", "1", "--ring", "8"], "remove --flows, --ring"),
     ] {
         let options = [&["--no-agent"], options].concat();
         let error = check(&run(&options)).expect_err(hint).to_string();
@@ -39,17 +39,20 @@ fn options_of_an_agent_are_refused_without_one() {
 }
 
 #[test]
-fn options_of_a_policy_are_refused_where_it_has_no_use_for_them() {
+fn options_that_need_another_policy_are_refused() {
     for (options, hint) in [
         (
             &["--controllers", "headway_bbr", "--shadow"][..],
-            "are a policy's",
+            "need a policy",
         ),
         (
             &["--controllers", "headway_bbr", "--state", "/tmp"],
-            "are a policy's",
+            "need a policy",
         ),
-        (&["--policy", "owl", "--state", "/tmp"], "none does"),
+        (
+            &["--policy", "owl", "--state", "/tmp"],
+            "no policy given here learns",
+        ),
         (
             &["--policy", "aurora:model=int8-v1", "--shadow", "file"],
             "evaluated in the kernel",
@@ -65,9 +68,9 @@ fn options_of_a_policy_are_refused_where_it_has_no_use_for_them() {
     assert!(chosen(&run(&learns)).is_ok());
 }
 
-/// An earlier agent has pinned the program, with another number of slots.
+/// An earlier agent has pinned the program with another number of slots.
 #[test]
-fn a_users_share_of_slots_is_of_those_that_the_program_has() {
+fn user_share_counts_the_slots_of_the_program() {
     let asked = ["--policy", "owl", "--flows", "16384", "--user-share", "50"];
     for (slots, of_user) in [(4096, 2048), (16_384, 8192), (1, 1)] {
         let options = agent_options(&run(&asked), slots);
@@ -89,7 +92,7 @@ fn the_unit_runs_this_program() {
     let start = format!("\nExecStart={} run --log json", own.display());
     assert!(unit.contains(&start), "{unit}");
     assert!(!unit.contains(USUAL_PATH), "{unit}");
-    // A reload reaches it whatever --socket it has, and metrics are served where they are asked
+    // A reload by signal works with any --socket. The unit serves no metrics unless they are asked
     // for.
     assert!(
         unit.contains("\nExecReload=/bin/kill -HUP $MAINPID\n"),

@@ -1,4 +1,4 @@
-//! `headwayd status` and `headwayd reload`.
+//! The client of the control socket, for `headwayd status`, `set` and `reload`.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Asks the agent that listens at `path`.
+/// Sends a command to the agent that listens at `path`, and returns its answer.
 ///
 /// # Errors
-/// One line: nobody listens there, or it answers that it cannot.
+/// One line: no agent listens there, or it refuses the command.
 pub fn ask(path: &Path, word: &str) -> Result<Value> {
     let wrong = |why: &dyn std::fmt::Display| {
         Error::Failed(format!("no agent answers at {}: {why}", path.display()))
@@ -47,12 +47,12 @@ pub fn ask(path: &Path, word: &str) -> Result<Value> {
     }
 }
 
-/// That nobody is there, and what to do about it.
+/// The error that no agent answers, with its remedy.
 fn nobody(path: &Path, why: &io::Error) -> Error {
     let remedy = match why.kind() {
-        ErrorKind::PermissionDenied => "the socket is its owner's alone: ask as root",
+        ErrorKind::PermissionDenied => "only its owner may use the socket; run this as root (sudo)",
         _ => {
-            "start one: headwayd run --policy owl; or name the socket of one that runs: --socket PATH"
+            "start one: headwayd run --policy owl; or give the socket of one that runs: --socket PATH"
         }
     };
     Error::Failed(format!(
@@ -66,9 +66,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_nobody_is_told_how_to_start_one() {
+    fn client_error_explains_how_to_start_agent() {
         let error =
-            ask(Path::new("/nowhere/headwayd.sock"), "status").expect_err("nobody is there");
+            ask(Path::new("/nowhere/headwayd.sock"), "status").expect_err("no agent is there");
         let error = error.to_string();
         for hint in [
             "/nowhere/headwayd.sock",

@@ -1,4 +1,4 @@
-//! Wishes on their way to the agent's thread, and its answers.
+//! Commands on their way to the agent's thread, and its answers.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use crate::agent::Policies;
 use crate::error::{Error, Result};
 use crate::network::News;
 
-/// What somebody wants of the agent.
+/// A command for the agent.
 #[derive(Clone, Debug)]
 pub enum AgentCommand {
-    /// To know what happens, but for the flows: of no more work however many they are.
+    /// Describe the agent without its flows. This takes the same time however many flows there are.
     Counters,
-    /// The same, and what the network told.
+    /// Describe the agent and what the network reports, without the flows.
     Summary,
-    /// To know some of the flows, from a slot on.
+    /// Describe some of the flows, from this slot on.
     Flows(u16),
-    /// That it takes these policies, for flows that begin.
+    /// Use these policies for new flows.
     Take(Option<Policies>),
-    /// That it gives them to some of the flows that there are, from a slot on.
+    /// Give the present policies to some of the flows, from this slot on.
     Renew(u16),
-    /// That it sets parameters of a flow, or of all.
+    /// Set parameters of one flow, or of all.
     Set(Option<u32>, String),
-    /// That it hears what the network tells of its paths.
+    /// Take what the network reports about its paths.
     Hear(News),
 }
 
@@ -41,7 +41,7 @@ pub struct Mailbox {
     wakeup: Arc<EventFd>,
 }
 
-/// The end of those who ask.
+/// The clients' end.
 #[derive(Clone, Debug)]
 pub struct Sender {
     requests: SyncSender<Request>,
@@ -49,14 +49,14 @@ pub struct Sender {
 }
 
 impl Mailbox {
-    /// Room for the requests of all who ask: clients of the socket, of the metrics, the network,
-    /// and who reloads.
+    /// Room for the commands of all senders: clients of the socket and of the metrics, the network,
+    /// and a reload.
     const ROOM: usize = 2 * MOST_CLIENTS + 2;
 
-    /// Empty.
+    /// Makes an empty mailbox.
     ///
     /// # Errors
-    /// If the system has no eventfd left.
+    /// One line, if the system has no eventfd left.
     pub fn new() -> Result<(Mailbox, Sender)> {
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let wakeup =
@@ -74,27 +74,27 @@ impl Mailbox {
         self.wakeup.as_fd()
     }
 
-    /// Answers all that is there.
+    /// Answers all commands that have come.
     pub fn answer(&self, mut fulfil: impl FnMut(AgentCommand) -> Value) {
         let _ = self.wakeup.read();
         for (command, to) in self.requests.try_iter() {
-            // Who asked may have gone.
+            // The sender may have given up.
             let _ = to.try_send(fulfil(command));
         }
     }
 }
 
 impl Sender {
-    /// How long an answer may take.
+    /// The longest time to wait for an answer.
     const PATIENCE: Duration = Duration::from_secs(5);
 
-    /// Asks, and waits for the answer.
+    /// Sends a command and waits for the answer.
     pub fn ask(&self, command: AgentCommand) -> Value {
         let (to, from) = sync_channel(1);
         let sent = self.requests.try_send((command, to)).is_ok() && self.wakeup.write(1).is_ok();
         match from.recv_timeout(Sender::PATIENCE) {
             Ok(answer) if sent => answer,
-            // It may do it later.
+            // The agent may carry out the command later.
             _ => {
                 serde_json::json!({ "error": "the agent has not answered for 5 s; is it stopped?" })
             }

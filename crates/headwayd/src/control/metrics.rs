@@ -11,11 +11,11 @@ use super::AgentCommand;
 use super::mailbox::Sender;
 use super::patient::{Patient, accepted, answered_apart};
 
-/// How long a client may take to ask, in all, and to read.
+/// The time for a whole request, and then for a client to read the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_REQUEST: usize = 4096;
 
-/// Answers clients, each by itself.
+/// Answers clients, each in a thread of its own.
 pub fn serve(listener: &TcpListener, agent: &Sender) {
     answered_apart(accepted(listener.incoming()), |client| {
         if let Err(error) = answer(&client, agent) {
@@ -28,8 +28,11 @@ fn answer(client: &TcpStream, agent: &Sender) -> std::io::Result<()> {
     let path = path(&mut Patient::new(client, PATIENCE))?;
     let (status, body) = match path.as_deref() {
         Some("/metrics") => ("200 OK", page(&agent.ask(AgentCommand::Counters))),
-        Some(_) => ("404 Not Found", "there is /metrics\n".to_owned()),
-        None => ("400 Bad Request", "GET /metrics\n".to_owned()),
+        Some(_) => ("404 Not Found", "not found; try /metrics\n".to_owned()),
+        None => (
+            "400 Bad Request",
+            "malformed request; try GET /metrics\n".to_owned(),
+        ),
     };
     let page = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -38,7 +41,7 @@ fn answer(client: &TcpStream, agent: &Sender) -> std::io::Result<()> {
     Patient::new(client, PATIENCE).write_all(page.as_bytes())
 }
 
-/// What a request asks for; nothing if it is none, or too long.
+/// The path that a request asks for; `None` if the request is malformed or too long.
 fn path(client: &mut impl Read) -> std::io::Result<Option<String>> {
     let mut request = Vec::new();
     let mut part = [0; 512];
@@ -57,7 +60,7 @@ fn path(client: &mut impl Read) -> std::io::Result<Option<String>> {
     })
 }
 
-/// Name, kind, what it says, and where the status has it.
+/// Each metric: its name, its kind, its help, and its place in the status.
 const METRICS: [(&str, &str, &str, &str); 20] = [
     (
         "headway_flows",
@@ -74,7 +77,7 @@ const METRICS: [(&str, &str, &str, &str); 20] = [
     (
         "headway_slots_full_total",
         "counter",
-        "Times that a flow found no free slot; it looks once a second.",
+        "Times that a flow found no free slot. A flow looks for one once a second.",
         "/counters/slots_full",
     ),
     (
@@ -86,13 +89,13 @@ const METRICS: [(&str, &str, &str, &str); 20] = [
     (
         "headway_reports_total",
         "counter",
-        "States of flows that came from the kernel.",
+        "Records received.",
         "/counters/reports",
     ),
     (
         "headway_delayed_total",
         "counter",
-        "Times that a flow had to wait, because its user's flows had used their share of the agent's time.",
+        "Times that a flow had to wait because its user's flows had used their share of the agent's time.",
         "/counters/delayed",
     ),
     (
@@ -110,19 +113,19 @@ const METRICS: [(&str, &str, &str, &str); 20] = [
     (
         "headway_decisions_total",
         "counter",
-        "Answers that policies gave.",
+        "Decisions of policies.",
         "/counters/actions",
     ),
     (
         "headway_decisions_outside_range_total",
         "counter",
-        "Answers that flows carried out while their paths were outside the training range of their model.",
+        "Decisions that flows carried out while their paths were outside the training range of their model.",
         "/counters/decisions_outside_range",
     ),
     (
         "headway_decisions_at_bound_total",
         "counter",
-        "Answers that flows carried out and that changed window or rate by the most that their model can.",
+        "Decisions that flows carried out and that changed the window or rate by the most that their model can.",
         "/counters/decisions_at_bound",
     ),
     (
@@ -134,49 +137,49 @@ const METRICS: [(&str, &str, &str, &str); 20] = [
     (
         "headway_learners_refused_total",
         "counter",
-        "Flows that could not learn: as many learned as --learners or --user-share allows.",
+        "Flows that could not learn because as many learned as --learners or --user-share allows.",
         "/counters/learners_refused",
     ),
     (
         "headway_divergences_total",
         "counter",
-        "Times that a flow's learner diverged, and Cubic had the flow for a while.",
+        "Times that a flow's learner diverged, after which Cubic controlled the flow for a while.",
         "/counters/divergences",
     ),
     (
         "headway_shadow_dropped_total",
         "counter",
-        "Decisions that are not in the shadow file, because the disk was too slow.",
+        "Decisions that are missing in the shadow file because the disk was too slow or full.",
         "/counters/shadow_dropped",
     ),
     (
         "headway_wakes_total",
         "counter",
-        "Requests that arrived while the agent slept, and woke it.",
+        "Requests that arrived while the agent slept, and that woke it.",
         "/counters/wakes",
     ),
     (
         "headway_guard_returns_total",
         "counter",
-        "Flows that the guard gave back to their policy.",
+        "Times that the guard gave a flow back to its policy.",
         "/counters/guard_returns",
     ),
     (
         "headway_malformed_messages_total",
         "counter",
-        "Messages from the kernel that were malformed.",
+        "Malformed messages from the kernel.",
         "/counters/malformed_messages",
     ),
     (
         "headway_unknown_reports_total",
         "counter",
-        "States of flows that the agent does not know.",
+        "Records of unknown flows.",
         "/counters/reports_of_unknown_flows",
     ),
     (
         "headway_uptime_seconds",
         "gauge",
-        "Time since the agent began.",
+        "Time since the agent started.",
         "/uptime_s",
     ),
 ];
@@ -196,7 +199,7 @@ fn page(status: &Value) -> String {
     }
     let name = "headway_guard_trips_total";
     say(format_args!(
-        "# HELP {name} Flows that the guard gave to Cubic, by its reason.\n# TYPE {name} counter\n"
+        "# HELP {name} Times that the guard gave a flow to Cubic, by reason.\n# TYPE {name} counter\n"
     ));
     let reasons = status.pointer("/counters/guard_trips_by_reason");
     for (reason, count) in reasons.and_then(Value::as_object).into_iter().flatten() {
@@ -204,7 +207,7 @@ fn page(status: &Value) -> String {
     }
     let name = "headway_decision_latency_seconds";
     say(format_args!(
-        "# HELP {name} From a record, or a clock's time, to the answer. That a clock woke late is not in it.\n\
+        "# HELP {name} Time from a record, or from a clock's due time, to the answer. Excludes late timers.\n\
          # TYPE {name} histogram\n"
     ));
     let latency = &status["latency_us"];
@@ -220,7 +223,7 @@ fn page(status: &Value) -> String {
     ));
     let name = "headway_controller_info";
     say(format_args!(
-        "# HELP {name} A controller, its model, and the build of its program.\n# TYPE {name} gauge\n"
+        "# HELP {name} The controller with its policy, its model, and the build of its program.\n# TYPE {name} gauge\n"
     ));
     for one in status["controllers"].as_array().into_iter().flatten() {
         let word = |key: &str| {
@@ -248,7 +251,7 @@ mod tests {
 
     /// Each byte comes in time, and the request never ends.
     #[test]
-    fn a_client_has_so_long_in_all() {
+    fn the_time_limit_holds_for_the_whole_request() {
         let patience = Duration::from_millis(100);
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().expect("it has one");
@@ -259,7 +262,7 @@ mod tests {
             }
         });
         let (client, _) = listener.accept().expect("a client");
-        // A client that may go on makes its request too long in 20 s, which is no error.
+        // Without a time limit the request would be too long after 20 s, which is no error.
         assert!(path(&mut Patient::new(&client, patience)).is_err());
         drop(client);
         slow.join().expect("it ends");

@@ -1,8 +1,9 @@
-//! What others ask of the agent while it serves: by a socket of the file system, and over HTTP on
+//! Commands for the agent while it serves: over a socket of the file system, and over HTTP on
 //! loopback.
 //!
-//! A thread of its own reads each request, hands it on and waits. So neither a slow reader nor a
-//! large model that is read again holds up the agent, or the next client of the socket.
+//! Each client has a thread of its own, which reads the command, hands it to the agent and waits.
+//! So neither a slow reader nor a large model that is read again holds up the agent or other
+//! clients.
 
 mod client;
 mod mailbox;

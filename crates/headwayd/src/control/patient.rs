@@ -1,4 +1,4 @@
-//! Clients that take their time, and listeners that have none to accept.
+//! Time limits for slow clients, and pauses of listeners that cannot accept.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -11,11 +11,11 @@ use headway_cc::Time;
 
 use crate::system::clock;
 
-/// How long a listener that can accept nobody rests: there may be no descriptors left for a while.
+/// The pause of a listener that cannot accept: there may be no descriptors left for a while.
 const REST: Duration = Duration::from_millis(100);
 
-/// The clients that a listener accepts. After an error it rests, so that one that lasts takes no
-/// processor.
+/// The clients that a listener accepts. After an error the listener rests, so that an error that
+/// lasts does not use up a processor.
 pub fn accepted<C>(incoming: impl Iterator<Item = io::Result<C>>) -> impl Iterator<Item = C> {
     incoming.filter_map(|client| {
         let failed = |error| {
@@ -26,15 +26,15 @@ pub fn accepted<C>(incoming: impl Iterator<Item = io::Result<C>>) -> impl Iterat
     })
 }
 
-/// The number of clients of a listener that are answered at once.
+/// The most clients of a listener that are answered at once.
 pub const MOST_CLIENTS: usize = 8;
 
-/// Answers each client in a thread of its own, so that none waits for another, unless
-/// [`MOST_CLIENTS`] are being answered: then it waits until one of these has its answer.
+/// Answers each client in a thread of its own, so that no client waits for another. While
+/// [`MOST_CLIENTS`] are being answered, the next client waits.
 pub fn answered_apart<C: Send>(clients: impl Iterator<Item = C>, answer: impl Fn(C) + Sync) {
     let (busy, has_ended) = (Mutex::new(0), Condvar::new());
     let count = || busy.lock().unwrap_or_else(PoisonError::into_inner);
-    // Also where the answer panics.
+    // A drop runs even if `answer` panics.
     struct Ends<F: Fn()>(F);
     impl<F: Fn()> Drop for Ends<F> {
         fn drop(&mut self) {
@@ -62,13 +62,12 @@ pub fn answered_apart<C: Send>(clients: impl Iterator<Item = C>, answer: impl Fn
     });
 }
 
-/// At most so much is written at once: of a longer write the kernel bounds each part's time, and
-/// not that of all.
+/// The most bytes of one write: the kernel's timeout starts again with each part of a longer write.
 const PART: usize = 16 << 10;
 
 /// A connection whose reads and writes can be bounded.
 pub trait Connection {
-    /// The longest that the next read or write may take.
+    /// Sets the longest time that the next read or write may take.
     fn set_timeouts(&self, most: Duration) -> io::Result<()>;
 }
 
@@ -86,8 +85,7 @@ impl Connection for &TcpStream {
     }
 }
 
-/// A connection whose client has a time for all that it does, however many reads or writes that
-/// takes.
+/// A connection with one time limit for all reads and writes together.
 pub struct Patient<C> {
     client: C,
     begun: Time,
@@ -152,9 +150,9 @@ mod tests {
         assert!(clock::now().since(begun).as_nanos() >= 2 * REST.as_nanos() as u64);
     }
 
-    /// Each waits until all of them are being answered.
+    /// Each answer waits until all clients are being answered.
     #[test]
-    fn clients_are_answered_beside_each_other() {
+    fn clients_are_answered_at_the_same_time() {
         let all = Barrier::new(MOST_CLIENTS);
         let answered = AtomicUsize::new(0);
         answered_apart(0..MOST_CLIENTS, |_| {
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_clients_than_that_are_answered_at_once() {
+    fn the_number_of_clients_answered_at_once_is_limited() {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         answered_apart(0..50, |_| {
             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -178,7 +176,7 @@ mod tests {
 
     /// Each byte comes in time, and the word never ends.
     #[test]
-    fn a_client_that_writes_slowly_has_so_long_in_all() {
+    fn the_time_limit_holds_for_a_client_that_writes_slowly() {
         let (client, mut slow) = UnixStream::pair().expect("a pair");
         let patience = Duration::from_millis(100);
         let writes = thread::spawn(move || {
@@ -187,7 +185,7 @@ mod tests {
             }
         });
         let mut word = Vec::new();
-        // Without a deadline it ends at that length, which is no error.
+        // Without a time limit the read would end at this length, which is no error.
         let read = Patient::new(&client, patience)
             .take(10_000)
             .read_to_end(&mut word);
@@ -196,9 +194,9 @@ mod tests {
         writes.join().expect("it ends");
     }
 
-    /// It takes each part of the answer in time, and never all of it.
+    /// The client takes each part of the answer in time, and never all of it.
     #[test]
-    fn a_client_that_reads_slowly_has_so_long_in_all() {
+    fn the_time_limit_holds_for_a_client_that_reads_slowly() {
         let (client, mut slow) = UnixStream::pair().expect("a pair");
         let patience = Duration::from_millis(100);
         let reads = thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! The control socket: a word in, a line of JSON out. Only who may open the file can ask.
+//! The control socket: a client sends a command and gets a line of JSON. Only the owner of the
+//! socket's file can connect.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -15,11 +16,11 @@ use super::{AgentCommand, whole};
 use crate::error::{Error, Result};
 use crate::programs::Listeners;
 
-/// How long a client may take to ask, in all, and to read.
+/// The time for a whole command, and then for a client to read the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_WORD: u64 = 256;
 
-/// A socket of the file system; dropped, its file is gone.
+/// A socket of the file system. Dropping it removes its file.
 #[derive(Debug)]
 pub struct Socket {
     path: PathBuf,
@@ -27,10 +28,11 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// At `path`, for its owner alone. What an agent left there that is no more is taken away.
+    /// Listens at `path`, for its owner alone. The file that an ended agent has left there is
+    /// removed.
     ///
     /// # Errors
-    /// One line: another agent listens there, or the folder is not ours to write.
+    /// One line: another agent listens there, or this process may not write the folder.
     pub fn bind(path: &Path) -> Result<Socket> {
         let wrong = |why: &dyn std::fmt::Display| {
             Error::Usage(format!("--socket {}: {why}", path.display()))
@@ -53,7 +55,8 @@ impl Socket {
         if is_left {
             fs::remove_file(path).map_err(refused)?;
         }
-        // Before there is a second thread. Nobody else can connect, not even at first.
+        // The mask belongs to the process, which has no second thread yet. With it no other user
+        // can connect, not even at first.
         let before = umask(Mode::from_bits_truncate(0o177));
         let listener = UnixListener::bind(path);
         umask(before);
@@ -64,10 +67,10 @@ impl Socket {
         })
     }
 
-    /// The end that listens, for a thread.
+    /// The listening end, for a thread.
     ///
     /// # Errors
-    /// If there are no descriptors left.
+    /// One line, if there are no descriptors left.
     pub fn listener(&self) -> Result<UnixListener> {
         let listener = self.listener.try_clone();
         listener.map_err(|e| Error::failed("cannot listen on the control socket", e))
@@ -80,7 +83,7 @@ impl Drop for Socket {
     }
 }
 
-/// Answers clients, each by itself.
+/// Answers clients, each in a thread of its own.
 pub fn serve(
     listener: &UnixListener,
     agent: &Sender,
@@ -114,12 +117,14 @@ fn answer(
             Err(error) => serde_json::json!({ "error": error.to_string() }),
         },
         Some(Word::Set(number, settings)) => agent.ask(AgentCommand::Set(number, settings)),
-        None => serde_json::json!({ "error": "unknown word; there are status, reload and set" }),
+        None => {
+            serde_json::json!({ "error": "unknown word; the words are status, reload and set" })
+        }
     };
     Patient::new(client, PATIENCE).write_all(format!("{said}\n").as_bytes())
 }
 
-/// What a client may say.
+/// A client's command.
 enum Word {
     Status,
     Reload,
@@ -154,7 +159,7 @@ mod tests {
     use super::*;
     use crate::control::{Mailbox, ask};
 
-    /// The agent gives more and more flows the new policies, until this is set.
+    /// The reload goes on until this is set.
     static ENDS: AtomicBool = AtomicBool::new(false);
     static RENEWS: AtomicBool = AtomicBool::new(false);
 
@@ -170,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_that_is_under_way_holds_up_no_other_client() {
+    fn a_reload_does_not_hold_up_other_clients() {
         let path = std::env::temp_dir().join(format!("headwayd-socket-{}", std::process::id()));
         let socket = Socket::bind(&path).expect("a socket");
         let listener = socket.listener().expect("a descriptor");

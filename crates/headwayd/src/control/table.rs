@@ -1,4 +1,4 @@
-//! `headwayd status` for people.
+//! The text that `headwayd status` prints.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::programs::listeners::warning;
 
-/// Columns of the table of flows: heading, where the status has it, decimals.
+/// Columns of the table of flows: the heading, the key in the status, the number of decimals.
 const COLUMNS: [(&str, &str, usize); 13] = [
     ("flow", "flow", 0),
     ("to", "remote", 0),
@@ -23,7 +23,7 @@ const COLUMNS: [(&str, &str, usize); 13] = [
     ("program", "program", 0),
 ];
 
-/// Its lines.
+/// The status as text.
 pub fn text(status: &Value) -> String {
     let mut text = String::new();
     for one in status["controllers"].as_array().into_iter().flatten() {
@@ -120,10 +120,10 @@ mod tests {
     fn sockets_that_keep_an_ended_agents_controller_are_named() {
         let listener = serde_json::json!({ "address": "[::]:443", "name": "headway_owl" });
         let status = serde_json::json!({ "listeners_of_ended_agents": [listener] });
-        let said = "the socket that listens at [::]:443 keeps headway_owl of an agent that has ended, so what it \
-                    accepts is not served; restart its program, or let it choose headway_owl again\n";
+        let said = "the socket that listens at [::]:443 keeps headway_owl of an agent that has ended, so connections \
+                    that it accepts are not served; restart its program, or let it choose headway_owl again\n";
         assert!(text(&status).ends_with(said), "{}", text(&status));
-        // An older agent does not say, or this one cannot tell.
+        // An older agent does not report them, or this one cannot find them.
         for status in [
             serde_json::json!({}),
             serde_json::json!({ "listeners_of_ended_agents": null }),

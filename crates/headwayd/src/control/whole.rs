@@ -1,5 +1,5 @@
-//! What takes long where there are many flows, or large models: done here, in the thread of who
-//! asks. The agent is asked for a small part at a time, and answers flows between two parts.
+//! Work that takes long with many flows or large models. The thread of the client does it. It asks
+//! the agent for a small part at a time, so that the agent answers flows between two parts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -11,7 +11,7 @@ use crate::agent::Policies;
 use crate::error::{Error, Result};
 use crate::system::capabilities;
 
-/// What `headwayd status` says: what happens, and each flow by its number.
+/// The whole status: the summary, and each flow in the order of their numbers.
 pub fn status(agent: &Sender) -> Value {
     let mut status = agent.ask(AgentCommand::Summary);
     let mut flows = Vec::new();
@@ -24,14 +24,14 @@ pub fn status(agent: &Sender) -> Value {
         return serde_json::json!({ "error": error.to_string() });
     }
     flows.sort_by_key(|flow| flow["flow"].as_u64());
-    // An error has no flows.
+    // An error has no list of flows.
     if status.get("error").is_none() {
         status["flows"] = flows.into();
     }
     status
 }
 
-/// Reads policies again, as their files say now, and gives them to all flows.
+/// Reads the policies' files again, and gives the policies to all flows.
 #[derive(Debug)]
 pub struct Reloads {
     policies: Option<Policies>,
@@ -40,7 +40,7 @@ pub struct Reloads {
 }
 
 impl Reloads {
-    /// Of these policies, for this agent.
+    /// Reloads of these policies, for this agent.
     pub fn new(policies: Option<Policies>, agent: Sender) -> Reloads {
         Reloads {
             policies,
@@ -49,20 +49,20 @@ impl Reloads {
         }
     }
 
-    /// A reload, after the one that is under way. If one of the policies cannot be read, or used,
+    /// Reloads, after the reload that is under way. If one of the policies cannot be read or used,
     /// nothing changes.
     ///
     /// # Errors
-    /// One line.
+    /// One line, if one cannot be read or used.
     pub fn next(&self) -> Result<()> {
         let one = self.under_way.lock();
         self.reload(&one.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same, unless one is under way.
+    /// Reloads, unless another reload is under way.
     ///
     /// # Errors
-    /// One line.
+    /// One line, if another is under way, or a policy cannot be read or used.
     pub fn now(&self) -> Result<()> {
         match self.under_way.try_lock() {
             Ok(one) => self.reload(&one),
@@ -79,7 +79,7 @@ impl Reloads {
         let policies = policies.map_err(capabilities::explain)?;
         refused(&self.agent.ask(AgentCommand::Take(policies)))?;
         each_part(&self.agent, AgentCommand::Renew, |_| ())?;
-        tracing::info!("policies read again");
+        tracing::info!("the policies were read again");
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The four controllers that there are programs of.
+//! The four controllers, each of which is a BPF program.
 
 use headway_cc::Param;
 use headway_cc::schemes::bbr;
@@ -6,25 +6,25 @@ use headway_policy::{ActionSpec, AgentSpec, BaseSpec, Effect};
 
 use crate::error::{Error, Result};
 
-/// A controller that there is a program of.
+/// A controller, which is a BPF program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Controller {
-    /// The window in congestion avoidance, over Cubic.
+    /// The policy sets the window in congestion avoidance, over Cubic.
     #[value(name = "headway_owl")]
     Owl,
-    /// The window in every state.
+    /// The policy sets the window in every state.
     #[value(name = "headway_window")]
     Window,
-    /// The pacing rate.
+    /// The policy sets the pacing rate.
     #[value(name = "headway_rate")]
     Rate,
-    /// BBR's windows.
+    /// The policy sets BBR's windows.
     #[value(name = "headway_bbr")]
     Bbr,
 }
 
 impl Controller {
-    /// Every one that there is.
+    /// All controllers.
     pub const ALL: [Controller; 4] = [
         Controller::Owl,
         Controller::Window,
@@ -32,8 +32,8 @@ impl Controller {
         Controller::Bbr,
     ];
 
-    /// Its name in the kernel, unless another is asked for; its program's file and map are called
-    /// the same.
+    /// Its name in the kernel, unless an option gives another. Its program's file and map have this
+    /// name too.
     pub fn name(self) -> &'static str {
         match self {
             Controller::Owl => "headway_owl",
@@ -43,7 +43,7 @@ impl Controller {
         }
     }
 
-    /// Compiled; CO-RE fits it to the running kernel.
+    /// Its compiled program, which CO-RE fits to the running kernel.
     pub fn object(self) -> &'static [u8] {
         match self {
             Controller::Owl => {
@@ -61,8 +61,8 @@ impl Controller {
         }
     }
 
-    /// The oldest Linux that has what it needs: writes to the pacing rate, or `cong_control` with
-    /// four arguments.
+    /// The oldest Linux that permits what the program needs: writes to the pacing rate, or
+    /// `cong_control` with four arguments.
     pub fn oldest_kernel(self) -> (u32, u32) {
         match self {
             Controller::Owl | Controller::Rate => (6, 1),
@@ -70,7 +70,7 @@ impl Controller {
         }
     }
 
-    /// What may be set of it.
+    /// The parameters that may be set while it runs.
     pub fn tunables(self) -> &'static [Param] {
         match self {
             Controller::Bbr => &bbr::TUNABLES,
@@ -78,8 +78,8 @@ impl Controller {
         }
     }
 
-    /// The one that carries out what an agent decides, unless another is asked for; a learner has
-    /// the window in each state.
+    /// The controller that carries out what an agent decides, unless an option names another. A
+    /// learner without an agent sets the window in every state.
     pub fn of(agent: Option<&AgentSpec>) -> Controller {
         let Some(agent) = agent else {
             return Controller::Window;
@@ -98,10 +98,10 @@ impl Controller {
         }
     }
 
-    /// That it can carry out what an agent decides.
+    /// Checks that it can carry out what an agent decides.
     ///
     /// # Errors
-    /// One line.
+    /// One line, if it cannot.
     pub fn check(self, policy: &str, agent: Option<&AgentSpec>) -> Result<()> {
         let natural = Controller::of(agent);
         let steers_window = [Controller::Owl, Controller::Window];

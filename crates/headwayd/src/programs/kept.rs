@@ -1,8 +1,8 @@
-//! Programs that outlive their agent: what is pinned in a bpffs, and which agent has it.
+//! Programs that outlive their agent: what is pinned in a bpffs, and whether an agent serves it.
 //!
-//! `FOLDER/NAME` belongs to the controller of that name, and its agent has it locked. In it is one
-//! folder with the pins, whose name says what they are: `headway_owl-10-1a2b3c4d5e6f` is the
-//! program, the ABI, and the digest of the object (decision 48).
+//! `FOLDER/NAME` belongs to the controller of that name, and its agent has locked it. It contains
+//! one folder with the pins. The name of that folder, such as `headway_owl-10-1a2b3c4d5e6f`, gives
+//! the program, the ABI, and the digest of the object (decision 48).
 
 use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
 use std::io;
@@ -23,15 +23,16 @@ use super::Controller;
 use crate::error::{Error, Result};
 use crate::system::{clock, kernel};
 
-/// The pin of the link: there as the last, gone as the first.
+/// The pin of the link. It is made last and removed first.
 const LINK: &str = "link";
-/// The kernel closes a link that is not pinned any more in the background.
+/// The longest wait for an unpinned link, which the kernel closes in the background.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
-/// `headwayd status` has a controller's folder for a moment, to tell whether an agent has it.
+/// How long an agent tries to lock a controller's folder: `headwayd status` locks it for a moment,
+/// to find out whether an agent serves it.
 const TRIES_FOR: Duration = Duration::from_secs(1);
 const LOOKS_EACH: time::Duration = time::Duration::from_millis(5);
 
-/// The digest of an object, in a few letters.
+/// The first letters of an object's digest.
 pub fn digest(object: &[u8]) -> String {
     sha256(object)[..12].to_owned()
 }
@@ -40,17 +41,17 @@ pub fn digest(object: &[u8]) -> String {
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
-/// Why a controller cannot be kept, or cannot be had.
+/// Why a controller cannot be pinned or taken.
 #[derive(Debug)]
 pub enum Refusal {
     /// Nothing can be pinned in this folder.
     Unusable(String),
-    /// Another agent has the controller.
+    /// Another agent serves the controller.
     Taken,
 }
 
 impl Folder {
-    /// Unless another is asked for.
+    /// The folder, unless an option names another.
     pub const USUAL: &str = "/sys/fs/bpf/headway";
 
     pub fn new(path: &Path) -> Folder {
@@ -61,11 +62,11 @@ impl Folder {
         &self.0
     }
 
-    /// The controllers of which anything is here, by name. What others have pinned in this folder
-    /// is not looked at.
+    /// The names of the controllers that have a folder here. What other programs have pinned here
+    /// is left out.
     ///
     /// # Errors
-    /// One line, if this user may not look.
+    /// One line, if this user may not read the folder.
     pub fn names(&self) -> Result<Vec<String>> {
         let failed = |e: io::Error| {
             let remedy = match e.kind() {
@@ -85,7 +86,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// What is kept of the controller of that name.
+    /// The version that is pinned of the controller of that name.
     pub fn find(&self, name: &str) -> Option<Version> {
         let mut kept = versions(&self.0.join(file_name(name))).into_iter();
         kept.find_map(|one| one.is_whole.then_some(one.version))
@@ -96,7 +97,7 @@ impl Folder {
         is_of(there.unwrap_or(Path::new("/")), BPF_FS_MAGIC)
     }
 
-    /// Takes the controller of that name for this process. In the usual place a bpffs is mounted if
+    /// Takes the controller of that name for this process. Mounts a bpffs in the usual place if
     /// there is none.
     pub fn claim(&self, name: &str) -> std::result::Result<ControllerPins, Refusal> {
         if !kernel::has_links() {
@@ -115,12 +116,13 @@ impl Folder {
         self.take(name)
     }
 
-    /// Is something kept of it, and has no agent it?
+    /// Is the controller pinned, and does no agent serve it?
     pub fn is_left(&self, name: &str) -> bool {
         self.find(name).is_some() && matches!(self.try_take(name), Ok(Some(_)))
     }
 
-    /// Takes the folder of that name. Only an agent has it for long.
+    /// Takes the folder of that name. If another process still has it after a second, that is an
+    /// agent.
     fn take(&self, name: &str) -> std::result::Result<ControllerPins, Refusal> {
         let until = clock::now() + TRIES_FOR;
         loop {
@@ -134,7 +136,8 @@ impl Folder {
         }
     }
 
-    /// None if another process has it, or has just taken it away.
+    /// Tries to take the folder of that name; `None` if another process has it, or has just removed
+    /// it.
     fn try_take(&self, name: &str) -> std::result::Result<Option<ControllerPins>, Refusal> {
         let failed = |path: &Path| {
             let path = path.display().to_string();
@@ -155,7 +158,7 @@ impl Folder {
             };
             if !is.is_dir() || is.uid() != geteuid().as_raw() || is.mode() & 0o022 != 0 {
                 return Err(Refusal::Unusable(format!(
-                    "{} must be a folder of this user that nobody else may write",
+                    "{} must be a folder of this user that no other user may write",
                     folder.display()
                 )));
             }
@@ -169,7 +172,7 @@ impl Folder {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(failed(&own)(error)),
         }
-        // Who had it may have removed the folder before this process had the lock.
+        // Another process may have removed the folder before this one had the lock.
         let inode = |is: io::Result<Metadata>| is.map(|is| is.ino()).ok();
         let is_there = inode(lock.metadata()) == inode(fs::symlink_metadata(&own));
         Ok(is_there.then(|| ControllerPins {
@@ -188,8 +191,8 @@ fn is_of(path: &Path, kind: FsType) -> bool {
     statfs(path).is_ok_and(|found| found.filesystem_type() == kind)
 }
 
-/// Mounts a bpffs where systemd would, and as bpftool does, if nobody has mounted anything there.
-/// Whether that worked is to be seen there.
+/// Mounts a bpffs at /sys/fs/bpf, as systemd and bpftool do, if nothing is mounted there. The
+/// caller checks whether that worked.
 fn mount_bpffs() {
     if !is_of("/sys/fs/bpf".as_ref(), SYSFS_MAGIC) {
         return;
@@ -207,18 +210,18 @@ fn mount_bpffs() {
     }
 }
 
-/// What is pinned of a controller.
+/// Which build of which program is pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Which of our controllers it is, whatever its name in the kernel.
+    /// The name of the program, which may differ from the controller's name in the kernel.
     pub program: String,
     pub abi: u16,
-    /// Of its object.
+    /// The digest of its object.
     pub digest: String,
 }
 
 impl Version {
-    /// Of this build.
+    /// The version of this build.
     pub fn own(controller: Controller) -> Version {
         Version {
             program: controller.name().to_owned(),
@@ -227,7 +230,7 @@ impl Version {
         }
     }
 
-    /// May an agent of this build go on with it?
+    /// Can an agent of this build adopt it?
     fn fits(&self, controller: Controller) -> bool {
         self.program == controller.name() && self.abi == abi::VERSION
     }
@@ -254,7 +257,7 @@ impl Version {
 struct Found {
     folder: PathBuf,
     version: Version,
-    /// Its last pin is there.
+    /// Does it have its last pin?
     is_whole: bool,
 }
 
@@ -274,12 +277,13 @@ fn versions(own: &Path) -> Vec<Found> {
     found.collect()
 }
 
-/// Is it a controller's folder, with nothing but folders of pins in it?
+/// Is it a controller's folder, which contains only folders of pins?
 fn is_own(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| entries.count() == versions(folder).len())
 }
 
-/// Names in a bpffs have no dots, and those of controllers no '%'.
+/// The folder's name for a controller: names in a bpffs have no dots, and controllers' names no
+/// '%'.
 fn file_name(name: &str) -> String {
     name.replace('.', "%")
 }
@@ -288,7 +292,8 @@ fn name_of(file: &str) -> String {
     file.replace('%', ".")
 }
 
-/// The pins of one controller, which this process has. Dropped, others may take it.
+/// The folder of one controller, which this process has locked. Dropping it removes an empty folder
+/// and the lock.
 #[derive(Debug)]
 pub struct ControllerPins {
     name: String,
@@ -297,7 +302,7 @@ pub struct ControllerPins {
 }
 
 impl ControllerPins {
-    /// What is kept, if an agent of this build can go on with it.
+    /// The pins, if an agent of this build can adopt them.
     pub fn find(&self, controller: Controller) -> Option<Pins> {
         let mut kept = versions(&self.folder).into_iter();
         let found = kept.find(|one| one.is_whole && one.version.fits(controller));
@@ -310,7 +315,7 @@ impl ControllerPins {
     /// Pins a link and its maps.
     ///
     /// # Errors
-    /// What the bpffs says. Nothing is pinned then.
+    /// One line with the cause. Nothing is pinned then.
     pub fn keep(
         &self,
         version: &Version,
@@ -329,15 +334,18 @@ impl ControllerPins {
         let pinned = pin_all(maps, link);
         pinned.map_err(|why| {
             let _ = unpin(&folder);
-            Error::failed(format!("cannot pin it in {}", folder.display()), why)
+            Error::failed(
+                format!("cannot pin the programs in {}", folder.display()),
+                why,
+            )
         })
     }
 
-    /// Takes away all that is pinned, and waits until the controller is not registered any more.
-    /// Returns whether there was anything.
+    /// Removes all pins, and waits until the controller is not registered any more. Returns whether
+    /// there were any.
     ///
     /// # Errors
-    /// One line.
+    /// One line, if a pin cannot be removed, or the controller stays registered.
     pub fn clear(&self) -> Result<bool> {
         let failed = |e| Error::failed(format!("cannot unpin {}", self.folder.display()), e);
         let all = versions(&self.folder);
@@ -348,7 +356,7 @@ impl ControllerPins {
         while !all.is_empty() && kernel::has_controller(&self.name) {
             if clock::now() > until {
                 return Err(Error::Failed(format!(
-                    "{} is still registered; who holds it: bpftool struct_ops, bpftool link",
+                    "{} is still registered; find out what holds it: bpftool struct_ops, bpftool link",
                     self.name
                 )));
             }
@@ -360,7 +368,7 @@ impl ControllerPins {
 
 impl Drop for ControllerPins {
     fn drop(&mut self) {
-        // Those that are not empty stay.
+        // Only empty folders are removed.
         let _ = fs::remove_dir(&self.folder);
         if let Some(all) = self.folder.parent() {
             let _ = fs::remove_dir(all);
@@ -368,7 +376,7 @@ impl Drop for ControllerPins {
     }
 }
 
-/// Of a folder with pins first the link, then all else.
+/// Removes a folder of pins: first the link, then the rest.
 fn unpin(folder: &Path) -> io::Result<()> {
     match fs::remove_file(folder.join(LINK)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -380,7 +388,7 @@ fn unpin(folder: &Path) -> io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// What an ended agent has left.
+/// The pins that an ended agent has left.
 #[derive(Debug)]
 pub struct Pins {
     folder: PathBuf,
@@ -388,13 +396,19 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// A map, by its pin's name.
+    /// Opens a map by its pin's name.
+    ///
+    /// # Errors
+    /// One line, if it cannot be opened.
     pub fn map(&self, name: &str) -> Result<MapHandle> {
         let path = self.folder.join(name);
         MapHandle::from_pinned_path(&path).map_err(|e| Error::failed(path.display(), e))
     }
 
-    /// What has the controller registered.
+    /// Opens the link that keeps the controller registered.
+    ///
+    /// # Errors
+    /// One line, if it cannot be opened.
     pub fn link(&self) -> Result<Link> {
         let path = self.folder.join(LINK);
         Link::open(&path).map_err(|e| Error::failed(path.display(), e))
@@ -406,7 +420,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_of_pins_says_what_they_are() {
+    fn the_name_of_a_folder_of_pins_gives_their_version() {
         let own = Version::own(Controller::Owl);
         let folder = own.folder();
         assert!(folder.starts_with("headway_owl-10-"), "{folder}");
@@ -417,7 +431,7 @@ mod tests {
             ..own.clone()
         };
         assert!(!newer.fits(Controller::Owl));
-        // Another build of the same ABI.
+        // Another build has the same ABI.
         let other = Version {
             digest: "0".repeat(12),
             ..own
@@ -429,13 +443,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_dots_is_the_name_of_a_file() {
+    fn dots_in_a_name_are_replaced_in_its_file_name() {
         assert_eq!(file_name("my.owl-2"), "my%owl-2");
         assert_eq!(name_of("my%owl-2"), "my.owl-2");
     }
 
     #[test]
-    fn what_others_have_pinned_is_not_ours() {
+    fn pins_of_other_programs_are_left_out() {
         let all = std::env::temp_dir().join(format!("headwayd-kept-{}", std::process::id()));
         for folder in [
             "owl/headway_owl-10-0",
@@ -452,12 +466,12 @@ mod tests {
         assert_eq!(names, ["empty", "owl"]);
     }
 
-    /// Who has the folder for a moment may also remove it.
+    /// The process that has the folder for a moment may also remove it.
     #[test]
-    fn a_folder_that_another_has_for_a_moment_is_waited_for() {
+    fn taking_a_folder_waits_for_a_short_lock() {
         let all = std::env::temp_dir().join(format!("headwayd-lock-{}", std::process::id()));
         let folder = Folder::new(&all);
-        let other = folder.take("owl").expect("nobody has it");
+        let other = folder.take("owl").expect("it is free");
         let leaves = std::thread::spawn(move || {
             sleep(LOOKS_EACH * 4);
             drop(other);
@@ -466,14 +480,14 @@ mod tests {
         leaves.join().expect("no panic");
         assert!(all.join("owl").exists());
         let Err(Refusal::Taken) = folder.take("owl") else {
-            panic!("it has two")
+            panic!("two processes have it")
         };
         drop(own);
         assert!(!all.exists());
     }
 
     #[test]
-    fn a_folder_outside_a_bpffs_keeps_nothing() {
+    fn a_folder_outside_a_bpffs_is_refused() {
         let folder = std::env::temp_dir().join("headwayd-no-bpffs");
         let refused = Folder::new(&folder).claim("headway_owl");
         let Err(Refusal::Unusable(why)) = refused else {

@@ -1,5 +1,5 @@
-//! Where the compiler put what the agent writes into an object before it is loaded: the object's
-//! type information says.
+//! Writes values into an object before it is loaded. The object's type information says where the
+//! compiler put them.
 
 use std::ops::Range;
 
@@ -9,7 +9,8 @@ use libbpf_rs::btf::{Btf, BtfType, HasSize};
 
 use crate::error::{Error, Result};
 
-/// Sets a constant of the program (`const volatile`). A shorter value is filled up with zeros.
+/// Sets a constant of the program (`const volatile`). A value that is too short is padded with
+/// zeros.
 ///
 /// # Errors
 /// One line: the program has no such constant, or a shorter one.
@@ -27,7 +28,7 @@ pub fn set_constant(open: &mut OpenObject, object: &[u8], name: &str, value: &[u
     )
 }
 
-/// Sets a field of the controller that an object registers, of that name.
+/// Sets a field of the controller that an object registers.
 ///
 /// # Errors
 /// One line: there is no such field, or a shorter one.
@@ -56,7 +57,7 @@ fn put(image: &mut [u8], place: Range<usize>, name: &str, value: &[u8]) -> Resul
         .get_mut(place)
         .filter(|room| value.len() <= room.len());
     let room =
-        room.ok_or_else(|| Error::Failed(format!("its program has no room for '{name}'")))?;
+        room.ok_or_else(|| Error::Failed(format!("the BPF program has no room for '{name}'")))?;
     room.fill(0);
     room[..value.len()].copy_from_slice(value);
     Ok(())
@@ -96,7 +97,7 @@ fn types(object: &[u8]) -> Result<Btf<'_>> {
 }
 
 fn missing(what: &str) -> Error {
-    Error::Failed(format!("its program has no '{what}'"))
+    Error::Failed(format!("the BPF program has no '{what}'"))
 }
 
 #[cfg(test)]
@@ -118,7 +119,7 @@ mod tests {
         map.initial_value_mut().expect("it has an image").to_vec()
     }
 
-    /// The bytes of its default are where the types say, and no others change.
+    /// The bytes of the default are where the types say, and no other bytes change.
     #[test]
     fn a_constant_is_where_the_compiler_put_it() {
         const BBR: &[u8] = include_bytes!("../../../kernel/bpf/objects/headway_bbr.bpf.o");
@@ -148,12 +149,12 @@ mod tests {
         }
         open(BBR, |open| {
             let wrong = set_constant(open, BBR, "jiffies", &hz).expect_err("there is none");
-            assert_eq!(wrong.to_string(), "its program has no 'jiffies'");
+            assert_eq!(wrong.to_string(), "the BPF program has no 'jiffies'");
         });
     }
 
     #[test]
-    fn a_controllers_name_is_where_its_bytes_are() {
+    fn the_field_name_is_where_the_controllers_name_is() {
         for controller in Controller::ALL {
             let (object, own) = (controller.object(), controller.name());
             open(object, |open| {

@@ -1,6 +1,6 @@
 //! Controllers that killed agents have left. Since Linux 6.4 a controller is registered by a link,
-//! which closes with its agent; before, its map keeps it registered, and itself, until somebody
-//! takes it out.
+//! which closes when its agent ends. Before, the controller's map keeps the controller and itself
+//! in the kernel until the map's element is deleted.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,8 +10,8 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
 use super::{Controller, Program};
 
-/// Unregisters the controller of that name if it is one of ours that no process has any more.
-/// Returns whether it was. It takes CAP_SYS_ADMIN, to find it.
+/// Unregisters the controller of that name if it is Headway's and no process holds its map. Returns
+/// whether it did. Finding the map takes CAP_SYS_ADMIN.
 pub fn unregister(name: &str) -> bool {
     let is_ours = |map: &str| Controller::ALL.iter().any(|c| c.name() == map);
     let held = held();
@@ -22,7 +22,7 @@ pub fn unregister(name: &str) -> bool {
         .any(|map| registers(&map, name) && map.delete(&THE_ONE).is_ok())
 }
 
-/// Such a map has one element.
+/// The key of the one element of such a map.
 const THE_ONE: [u8; 4] = [0; 4];
 
 fn registers(map: &MapHandle, name: &str) -> bool {
@@ -30,8 +30,8 @@ fn registers(map: &MapHandle, name: &str) -> bool {
     value.is_some_and(|value| Program::find_name(&value, name).is_some())
 }
 
-/// The maps that processes have. One that may not be looked at is no agent: those have fewer
-/// capabilities than this one.
+/// The maps that processes hold. A process whose files cannot be read is not an agent, because
+/// agents have fewer capabilities than this process.
 fn held() -> HashSet<u32> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let files = processes.filter_map(|process| fs::read_dir(process.path().join("fdinfo")).ok());
@@ -39,7 +39,7 @@ fn held() -> HashSet<u32> {
     texts.flatten().filter_map(|text| map_id(&text)).collect()
 }
 
-/// In what the kernel says of an open file.
+/// The map's number in the kernel's text about an open file.
 fn map_id(text: &str) -> Option<u32> {
     let id = text.lines().find_map(|line| line.strip_prefix("map_id:"))?;
     id.trim().parse().ok()
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_is_known_by_what_the_kernel_says_of_its_file() {
+    fn the_number_of_a_map_is_read_from_its_fdinfo() {
         // From Linux 6.18.
         let map = "pos:\t0\nflags:\t02000002\nmnt_id:\t17\nino:\t1038\nmap_type:\t26\nkey_size:\t4\nvalue_size:\t256\n\
                    max_entries:\t1\nmap_flags:\t0x2000\nmap_extra:\t0x0\nmemlock:\t5264\nmap_id:\t15885\nfrozen:\t0\n";

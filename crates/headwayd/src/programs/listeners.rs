@@ -1,9 +1,10 @@
-//! Listening sockets that keep the controller of an agent that has ended.
+//! Finds listening sockets that keep the controller of an agent that has ended.
 //!
-//! Such a socket chose the controller while that agent had it registered. What it accepts has that
-//! agent's program, which nobody serves, until it chooses again. sock_diag gives a controller's
-//! name, and that is the same. The kernel's iterator over sockets shows a BPF program the
-//! controller itself.
+//! Such a socket chose the controller while the ended agent had it registered. Until the socket
+//! chooses again, the connections that it accepts have the ended agent's program, and no agent
+//! serves them. sock_diag cannot find these sockets: it gives a controller's name, which is the
+//! same for both agents. The kernel's iterator over sockets gives a BPF program the controller
+//! itself.
 
 use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,10 +18,10 @@ use crate::error::{Error, Result};
 
 const OBJECT: &[u8] = include_bytes!("../../../kernel/bpf/objects/headway_listeners.bpf.o");
 const CANNOT: &str = "cannot look at listening sockets";
-/// `struct listener` of the program: an address, its family and a port.
+/// The size of the program's `struct listener`: an address, its family and a port.
 const LENGTH: usize = 20;
 
-/// Finds these sockets in the network namespace of the calling thread.
+/// Finds such sockets in the network namespace of the calling thread.
 pub struct Listeners {
     name: String,
     _object: Object,
@@ -28,7 +29,8 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Of other agents than the one whose map, of this id, has the name registered.
+    /// Finds sockets that have a controller of this name other than the registered one, whose map
+    /// has the id `registered`.
     ///
     /// # Errors
     /// One line: this kernel has no such iterator, or does not permit it.
@@ -57,10 +59,10 @@ impl Listeners {
         })
     }
 
-    /// Where they listen now.
+    /// The addresses at which such sockets listen now.
     ///
     /// # Errors
-    /// One line.
+    /// One line, if the kernel does not list its sockets.
     pub fn find(&self) -> Result<Vec<SocketAddr>> {
         let mut bytes = Vec::new();
         let mut sockets = Iter::new(&self.link).map_err(|e| Error::failed(CANNOT, e))?;
@@ -69,7 +71,7 @@ impl Listeners {
         Ok(addresses(&bytes))
     }
 
-    /// The same, for `headwayd status`; null where it cannot be told.
+    /// The addresses for `headwayd status`; null if they cannot be found.
     pub fn describe(&self) -> Value {
         let listener = |at: SocketAddr| json!({ "address": at.to_string(), "name": self.name });
         match self.find() {
@@ -79,11 +81,11 @@ impl Listeners {
     }
 }
 
-/// What is said of such a socket.
+/// The line about such a socket, for the log and for `headwayd status`.
 pub fn warning(address: &str, name: &str) -> String {
     format!(
-        "the socket that listens at {address} keeps {name} of an agent that has ended, so what it \
-         accepts is not served; restart its program, or let it choose {name} again"
+        "the socket that listens at {address} keeps {name} of an agent that has ended, so connections \
+         that it accepts are not served; restart its program, or let it choose {name} again"
     )
 }
 
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_program_writes_is_read_as_addresses() {
+    fn addresses_are_read_as_the_program_writes_them() {
         let mut bytes = Vec::new();
         for (address, family, port) in [
             ([127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 2, 80u16),
@@ -132,7 +134,7 @@ mod tests {
         assert!(addresses(&[]).is_empty());
     }
 
-    /// Reno stands for ours: no map registers it.
+    /// Reno takes the place of an ended agent's controller: no map registers it.
     #[test]
     #[ignore = "needs root: make test-system"]
     fn a_listener_is_found_by_the_name_of_its_controller() {

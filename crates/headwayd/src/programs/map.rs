@@ -1,4 +1,4 @@
-//! Array maps that the programs and the agent both have in their memory.
+//! Array maps in memory that the programs and the agent share.
 #![allow(unsafe_code, reason = "memory that is shared with the kernel")]
 
 use std::mem::{offset_of, size_of};
@@ -58,12 +58,12 @@ impl<T> Shared<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nothing points into it any more.
+        // SAFETY: the mapping belongs to this object, and nothing points into it any more.
         let _ = unsafe { munmap(self.first.cast(), size_of::<T>() * self.count) };
     }
 }
 
-/// Where flows find the agent's actions.
+/// The slots in which flows find the agent's actions.
 #[derive(Debug)]
 pub struct Slots(Shared<ActionSlot>);
 
@@ -76,7 +76,7 @@ impl Slots {
         self.0.count
     }
 
-    /// Publishes an action; its `sequence` is given here. A slot that there is not takes nothing.
+    /// Publishes an action and sets its `sequence`. A slot beyond the map is ignored.
     pub fn write(&self, slot: u16, action: &ActionSlot) {
         let Some(place) = self.0.at(slot.into()) else {
             return;
@@ -105,14 +105,14 @@ impl Slots {
     }
 }
 
-/// What the programs count.
+/// The program's counters.
 #[derive(Debug)]
 pub struct Counters {
     place: Shared<CounterValues>,
-    /// Messages that were dropped before this agent came: where nobody reads, all are once the ring
-    /// is full.
+    /// Messages that were dropped before this agent started: without an agent all are dropped once
+    /// the ring is full.
     ring_dropped: u64,
-    /// Times that nobody was there to be woken.
+    /// Wake-ups before this agent started.
     wakes: u64,
 }
 
@@ -129,7 +129,8 @@ impl Counters {
     }
 
     pub fn read(&self) -> CounterValues {
-        // SAFETY: within the mapping; each number is read whole, and only that matters.
+        // SAFETY: within the mapping. Each number is read whole, and they need not be of one
+        // moment.
         let counted = unsafe { read_volatile(self.place.first.as_ptr()) };
         CounterValues {
             ring_dropped: counted.ring_dropped.wrapping_sub(self.ring_dropped),
@@ -139,7 +140,7 @@ impl Counters {
     }
 }
 
-/// What this agent leaves to the next of its flows, by slot.
+/// What this agent leaves to the next one about its flows, by slot.
 #[derive(Debug)]
 pub struct KnownFlows(Shared<Known>);
 
@@ -148,7 +149,7 @@ impl KnownFlows {
         Ok(KnownFlows(Shared::new(map)?))
     }
 
-    /// Of the slots that had a flow.
+    /// The flows in their slots.
     pub fn read(&self) -> Vec<Known> {
         let all = (0..self.0.count).filter_map(|slot| Some((slot, self.0.at(slot)?)));
         // SAFETY: within the mapping; no other process writes.
@@ -159,13 +160,13 @@ impl KnownFlows {
             .collect()
     }
 
-    /// Takes a message of the flow that a slot has.
+    /// Keeps what a message says about the flow in its slot.
     pub fn take(&self, message: &Message) {
         let Some(place) = self.0.at(message.header().slot.into()) else {
             return;
         };
-        // SAFETY: within the mapping; only this thread writes. Of an agent that is killed meanwhile
-        // nothing half written stays: the flow's number is there last.
+        // SAFETY: within the mapping; only this thread writes. The flow's number is written last,
+        // so that an agent that is killed meanwhile leaves no half-written flow.
         unsafe {
             let mut known = read_volatile(place);
             known.take(message);
@@ -180,7 +181,7 @@ impl KnownFlows {
     }
 }
 
-/// What is set for all flows of a program.
+/// The settings of all flows of a program.
 #[derive(Debug)]
 pub struct Settings(Shared<SettingValues>);
 
@@ -189,14 +190,14 @@ impl Settings {
         Ok(Settings(Shared::new(map)?))
     }
 
-    /// Writes all of them but `served_until_ns`, which the agent renews by itself.
+    /// Writes all settings but `served_until_ns`, which the agent renews separately.
     pub fn write(&self, values: SettingValues) {
         let served_until_ns = self.served_until().load(Ordering::Relaxed);
         let values = SettingValues {
             served_until_ns,
             ..values
         };
-        // SAFETY: within the mapping. A flow that reads while it changes has some of the old values
+        // SAFETY: within the mapping. A flow that reads during the write has some of the old values
         // once.
         unsafe { write_volatile(self.0.first.as_ptr(), values) }
     }
@@ -211,7 +212,8 @@ impl Settings {
         unsafe { AtomicU64::from_ptr(addr_of_mut!((*self.0.first.as_ptr()).served_until_ns)) }
     }
 
-    /// Says whether messages are being read. What is read after `false` is all that came before it.
+    /// Tells the program whether messages are being read. A read after `set_awake(false)` finds all
+    /// messages that came before.
     pub fn set_awake(&self, is_awake: bool) {
         // SAFETY: within the mapping, aligned.
         let place = unsafe { AtomicU32::from_ptr(addr_of_mut!((*self.0.first.as_ptr()).is_awake)) };
@@ -224,12 +226,12 @@ impl Settings {
 #[derive(Debug)]
 pub struct OwnPolicy {
     place: Shared<Int8>,
-    /// Of the last one that was there: flows know another one by its number.
+    /// The newest policy's number, by which flows notice another policy.
     generation: u32,
 }
 
 impl OwnPolicy {
-    /// The first policy that is written has a number after this one.
+    /// The first policy that is written gets a number after `generation`.
     pub fn new(map: &impl MapCore, generation: u32) -> Result<OwnPolicy> {
         Ok(OwnPolicy {
             place: Shared::new(map)?,
@@ -237,9 +239,8 @@ impl OwnPolicy {
         })
     }
 
-    /// Replaces it, also for the flows that there are: while its generation is odd nothing is
-    /// decided. Without one, generation 0, the agent decides. Flows go on with one that is the
-    /// same.
+    /// Replaces the policy of all flows. While its generation is odd, the program decides nothing.
+    /// Without a policy (generation 0), the agent decides. An equal policy changes nothing.
     pub fn write(&mut self, policy: Option<&Int8>) {
         let place = self.place.first.as_ptr();
         // SAFETY: within the mapping; no other process writes.
@@ -276,7 +277,7 @@ impl OwnPolicy {
     }
 }
 
-/// Over maps of this kernel's.
+/// These tests use maps of the running kernel.
 #[cfg(test)]
 mod tests {
     use headway_kernel::abi::{self, Header, Open, Report, VerdictMessage};
@@ -286,7 +287,7 @@ mod tests {
 
     use super::*;
 
-    /// None where BPF is not permitted.
+    /// An array map; `None` if BPF is not permitted.
     fn map<T>(count: u32) -> Option<MapHandle> {
         let options = bpf_map_create_opts {
             sz: size_of::<bpf_map_create_opts>() as _,
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs root: make test-system"]
-    fn a_map_of_other_values_is_refused() {
+    fn a_map_with_values_of_another_size_is_refused() {
         let Some(map) = map::<[u64; 3]>(1) else {
             return;
         };
@@ -316,7 +317,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs root: make test-system"]
-    fn flows_go_on_with_a_policy_that_is_the_same() {
+    fn an_equal_policy_keeps_its_generation() {
         let Some(map) = map::<Int8>(1) else { return };
         let generation = || {
             let value = map.lookup(&[0; 4], MapFlags::ANY).expect("an array");
@@ -329,7 +330,7 @@ mod tests {
         let mut first = OwnPolicy::new(&map, 0).expect("a map");
         first.write(Some(&policy(1)));
         assert_eq!(generation(), 2);
-        // Of the next agent.
+        // The next agent writes the same policy.
         let mut second = OwnPolicy::new(&map, 77).expect("a map");
         second.write(Some(&policy(1)));
         assert_eq!(generation(), 2);
@@ -344,7 +345,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs root: make test-system"]
-    fn what_was_dropped_before_is_not_this_agents() {
+    fn drops_before_the_agent_started_are_not_counted() {
         let Some(map) = map::<CounterValues>(1) else {
             return;
         };
@@ -369,7 +370,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs root: make test-system"]
-    fn the_next_agent_reads_what_this_one_knew() {
+    fn the_next_agent_reads_the_flows_of_this_one() {
         let Some(map) = map::<Known>(3) else { return };
         let flows = KnownFlows::new(&map).expect("a map");
         let open = |flow, slot| {
@@ -400,7 +401,7 @@ mod tests {
         for message in [open(7, 0), open(8, 1), open(9, 2), open(10, 3)] {
             flows.take(&message);
         }
-        // Messages of flows that had the slots before.
+        // Some messages are from flows that had the slots before.
         for message in [verdict(7, 0), verdict(1, 1), close(2, 1), close(9, 2)] {
             flows.take(&message);
         }

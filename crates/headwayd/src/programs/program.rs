@@ -1,4 +1,4 @@
-//! A program, loaded and registered.
+//! Loads and registers a program.
 
 use headway_cc::Time;
 use headway_fixed::Int8;
@@ -22,15 +22,16 @@ pub struct Options<'a> {
     pub name: &'a str,
     /// How many flows it serves at once.
     pub flows: u32,
-    /// Of the ring buffer: a power of two, and at least a page.
+    /// The size of the ring buffer: a power of two, and at least a page.
     pub ring_bytes: u32,
-    /// Does an agent answer? If not, no flow has a slot, and the base controller has each.
+    /// Does an agent answer? If not, no flow has a slot, and the base controller controls all
+    /// flows.
     pub has_agent: bool,
     /// May it outlive its agent?
     pub is_kept: bool,
 }
 
-/// A program. Dropped, it is unregistered unless it is pinned, and flows that have it keep it.
+/// A program. Dropping it unregisters it unless it is pinned. Flows that have it keep it.
 pub struct Program {
     pub controller: Controller,
     pub name: String,
@@ -38,18 +39,19 @@ pub struct Program {
     pub version: String,
     pub slots: Slots,
     pub counters: Counters,
-    /// Of one that may outlive its agent.
+    /// What the next agent needs to know; `None` if the program ends with its agent.
     pub known: Option<KnownFlows>,
     settings: Settings,
     own_policy: Option<OwnPolicy>,
     maps: Maps,
-    /// Before its object: where the kernel has no links it is unregistered by the object's map.
+    /// This is dropped before `object`: a kernel without links unregisters the controller by the
+    /// object's map.
     link: Option<Link>,
-    /// None where an earlier agent has loaded it.
+    /// `None` if an earlier agent has loaded the program.
     object: Option<Object>,
 }
 
-/// What the agent has of a program, by name: in its object as pinned.
+/// The maps that the agent uses, by name, which is also the name of their pins.
 struct Maps(Vec<(&'static str, MapHandle)>);
 
 impl Maps {
@@ -57,11 +59,11 @@ impl Maps {
     const COUNTERS: &str = "counters";
     const SETTINGS: &str = "settings";
     const MESSAGES: &str = "messages";
-    /// Of headway_rate.
+    /// Only headway_rate has this map.
     const INT8: &str = "int8";
-    /// What is registered; called like its controller in the object.
+    /// The map that registers the controller. In the object it has the controller's name.
     const CONTROLLER: &str = "controller";
-    /// The agent's own: what it leaves to the next.
+    /// The agent's own map for the next agent.
     const KNOWN: &str = "known";
 
     fn names(controller: Controller) -> Vec<&'static str> {
@@ -79,7 +81,7 @@ impl Maps {
     fn get(&self, wanted: &str) -> Result<&MapHandle> {
         let found = self.0.iter().find(|(name, _)| *name == wanted);
         let found = found.map(|(_, map)| map);
-        found.ok_or_else(|| Error::Failed(format!("its program has no map '{wanted}'")))
+        found.ok_or_else(|| Error::Failed(format!("the BPF program has no map '{wanted}'")))
     }
 }
 
@@ -110,7 +112,7 @@ impl Program {
         let find = |name: &str| {
             let mut maps = object.maps();
             let found = maps.find(|map| map.name() == name);
-            found.ok_or_else(|| Error::Failed(format!("its program has no map '{name}'")))
+            found.ok_or_else(|| Error::Failed(format!("the BPF program has no map '{name}'")))
         };
         let mut maps = Vec::new();
         for name in Maps::names(controller) {
@@ -136,10 +138,10 @@ impl Program {
         Ok(program)
     }
 
-    /// Goes on with what an earlier agent has pinned.
+    /// Adopts the program that an earlier agent has pinned.
     ///
     /// # Errors
-    /// One line: it is not whole, or not as this agent needs it.
+    /// One line: pins are missing, or do not fit this agent.
     pub fn adopt(controller: Controller, options: Options<'_>, pins: &Pins) -> Result<Program> {
         let mut maps = Vec::new();
         for name in Maps::names(controller).into_iter().chain([Maps::KNOWN]) {
@@ -152,7 +154,9 @@ impl Program {
             _ => None,
         };
         if registers != Some(id_of(maps.get(Maps::CONTROLLER)?)?) {
-            return Err(Error::Failed("its link registers nothing".to_owned()));
+            return Err(Error::Failed(
+                "the pinned link does not register the controller".to_owned(),
+            ));
         }
         for (option, map, wanted, unit) in [
             ("--flows", Maps::ACTIONS, options.flows, 1),
@@ -161,7 +165,7 @@ impl Program {
             let has = maps.get(map)?.max_entries();
             if has != wanted {
                 tracing::warn!(
-                    "{option} {} stays, and not {}: {} is kept from an earlier agent; headwayd unload, then start it",
+                    "{option} stays at {}, not {}: {} is kept from an earlier agent; to change it: headwayd unload, then start headwayd",
                     has / unit,
                     wanted / unit,
                     options.name
@@ -201,7 +205,8 @@ impl Program {
         })
     }
 
-    /// How many flows it serves at once. If an earlier agent has loaded it, that one's option says.
+    /// How many flows it serves at once. If an earlier agent has loaded it, that agent's option
+    /// holds.
     pub fn flows(&self) -> u32 {
         self.slots.count() as u32
     }
@@ -211,10 +216,10 @@ impl Program {
         self.object.is_none()
     }
 
-    /// Pins what is registered: it outlives this process.
+    /// Pins the program, so that it outlives this process.
     ///
     /// # Errors
-    /// One line. It ends with this process then.
+    /// One line. The program ends with this process then.
     pub fn keep(&mut self, place: &ControllerPins) -> Result<()> {
         let version = Version::own(self.controller);
         match &mut self.link {
@@ -223,7 +228,7 @@ impl Program {
         }
     }
 
-    /// Sets what holds for all its flows, also for those that there are.
+    /// Writes the settings of all its flows, the present ones included.
     ///
     /// # Errors
     /// One line: one of the guard's limits is beyond its range, and nothing is set.
@@ -247,7 +252,8 @@ impl Program {
         self.settings.set_awake(is_awake);
     }
 
-    /// Registers the controller in the kernel, if it is not: from now on sockets may choose it.
+    /// Registers the controller in the kernel, unless it is registered. From now on sockets may
+    /// choose it.
     ///
     /// # Errors
     /// One line: the kernel has a controller of that name.
@@ -259,7 +265,7 @@ impl Program {
         let mut maps = object.maps_mut();
         let own = maps.find(|map| map.name() == self.controller.name());
         let mut own =
-            own.ok_or_else(|| Error::Failed("its program registers nothing".to_owned()))?;
+            own.ok_or_else(|| Error::Failed("the BPF program has no controller".to_owned()))?;
         let mut link = own.attach_struct_ops();
         if matches!(&link, Err(e) if e.kind() == libbpf_rs::ErrorKind::AlreadyExists)
             && !kernel::has_links()
@@ -267,7 +273,7 @@ impl Program {
         {
             tracing::warn!(
                 name = self.name,
-                "removed the controller that a killed agent had left registered"
+                "the agent removed the controller that a killed agent had left registered"
             );
             link = own.attach_struct_ops();
         }
@@ -275,25 +281,25 @@ impl Program {
         Ok(())
     }
 
-    /// What looks for listening sockets that keep its name's controller of an agent that has ended.
+    /// Finds listening sockets that keep the controller of this name of an agent that has ended.
     ///
     /// # Errors
-    /// One line.
+    /// One line, if this kernel has no iterator over sockets, or does not permit it.
     pub fn listeners(&self) -> Result<Listeners> {
         Listeners::new(&self.name, id_of(self.maps.get(Maps::CONTROLLER)?)?)
     }
 
-    /// Where a controller's name is in its `tcp_congestion_ops`, as a kernel without links has it.
+    /// Finds a controller's name in its `tcp_congestion_ops`, as a kernel without links stores it.
     pub(super) fn find_name(value: &[u8], name: &str) -> Option<usize> {
         let mut wanted = name.as_bytes().to_vec();
         wanted.resize(Program::LONGEST_NAME + 1, 0);
         value.windows(wanted.len()).position(|w| w == wanted)
     }
 
-    /// Where its messages come from.
+    /// The ring buffer with its messages.
     ///
     /// # Panics
-    /// Never: it was loaded with it.
+    /// Never, because each program is loaded with this map.
     pub fn messages(&self) -> &MapHandle {
         let found = self.maps.get(Maps::MESSAGES);
         found.expect("each program has one")
@@ -303,11 +309,11 @@ impl Program {
 /// The kernel's number of a map.
 fn id_of(map: &MapHandle) -> Result<u32> {
     let info = map.info();
-    let info = info.map_err(|e| Error::failed("cannot tell the number of a map", e))?;
+    let info = info.map_err(|e| Error::failed("cannot get the number of a map", e))?;
     Ok(info.info.id)
 }
 
-/// A map that no program has.
+/// Makes the map for the next agent, which no program uses.
 fn known_flows(flows: u32) -> libbpf_rs::Result<MapHandle> {
     let options = bpf_map_create_opts {
         sz: size_of::<bpf_map_create_opts>() as libbpf_sys::size_t,
@@ -341,18 +347,18 @@ fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> Stri
     let whole = format!("{error:#}");
     let whole = whole.lines().next().unwrap_or_default();
     let why = match error.kind() {
-        // EACCES: who has no right to it has EPERM.
+        // This is EACCES. A process without the right gets EPERM.
         libbpf_rs::ErrorKind::PermissionDenied if whole.contains("(os error 13)") => {
-            format!("the verifier, or a security module, refuses its program: {whole}")
+            format!("the verifier, or a security module, refuses the BPF program: {whole}")
         }
         libbpf_rs::ErrorKind::PermissionDenied => {
             format!("not permitted: {}", Machine::here().bpf())
         }
         libbpf_rs::ErrorKind::AlreadyExists if kernel::has_links() => {
-            "the kernel has a controller of that name; is another headwayd running? --name gives it another; if none runs: headwayd unload".to_owned()
+            "the kernel has a controller of that name; is another headwayd running? give this one another name: --name NAME; if none runs: headwayd unload".to_owned()
         }
         libbpf_rs::ErrorKind::AlreadyExists => format!(
-            "the kernel has a controller of that name; is another headwayd running? --name gives it another; if one was killed: bpftool struct_ops unregister name {}",
+            "the kernel has a controller of that name; is another headwayd running? give this one another name: --name NAME; if one was killed: bpftool struct_ops unregister name {}",
             controller.name()
         ),
         _ if controller == Controller::Bbr && !kernel::has_bbr() => {

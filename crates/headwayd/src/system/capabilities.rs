@@ -1,25 +1,25 @@
-//! What the agent may do once it serves: no more than it needs.
+//! The capabilities of an agent that serves: only those that it needs.
 
 use caps::{CapSet, Capability, CapsHashSet};
 
 use crate::error::{Error, Result};
 
-/// What to say of a model that was readable at the start, and is not once capabilities are given
-/// up.
+/// Explains why a model that was readable at the start is not readable any more: the agent has
+/// given up capabilities.
 pub fn explain(error: Error) -> Error {
     match error.to_string() {
         text if text.contains("Permission denied") => Error::Failed(format!(
-            "{text}; once it serves headwayd has no CAP_DAC_OVERRIDE: its user has to own the file, or may read it"
+            "{text}; a headwayd that serves has no CAP_DAC_OVERRIDE: its user must own the file, or have the right to read it"
         )),
         _ => error,
     }
 }
 
-/// Keeps CAP_BPF and CAP_PERFMON, and CAP_NET_ADMIN where it has to set something back at its end,
-/// and gives up the rest for good. Without any of them there is nothing to give up.
+/// Keeps CAP_BPF and CAP_PERFMON, and CAP_NET_ADMIN if the agent has to restore a setting when it
+/// ends. Gives up all other capabilities for good.
 ///
 /// # Errors
-/// If the kernel does not let it.
+/// One line, if the kernel does not permit it.
 pub fn drop_all_others(needs_net_admin: bool) -> Result<()> {
     let failed = |e| Error::failed("cannot drop capabilities", e);
     let mut wanted = CapsHashSet::from([Capability::CAP_BPF, Capability::CAP_PERFMON]);

@@ -1,4 +1,4 @@
-//! The controller of the sockets of a cgroup.
+//! Sets the controller of a cgroup's connections.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -12,17 +12,17 @@ use crate::programs::layout;
 
 const OBJECT: &[u8] = include_bytes!("../../../kernel/bpf/objects/headway_cgroup.bpf.o");
 
-/// A program that gives each connection of a cgroup a controller; dropped, it is gone.
+/// A program that gives each new connection of a cgroup a controller. Dropping it detaches it.
 pub struct Cgroup {
     _object: Object,
     _link: Link,
 }
 
 impl Cgroup {
-    /// That a folder is a cgroup's which takes programs.
+    /// Checks that a folder belongs to a cgroup that takes programs.
     ///
     /// # Errors
-    /// One line.
+    /// One line, if it does not.
     pub fn check(folder: &Path) -> Result<()> {
         match Machine::here().cgroup(folder) {
             None => Ok(()),
@@ -33,10 +33,10 @@ impl Cgroup {
         }
     }
 
-    /// Of the cgroup whose folder this is, once it has been [checked](Self::check).
+    /// Attaches a program to the cgroup with this folder, which has been [checked](Self::check).
     ///
     /// # Errors
-    /// One line.
+    /// One line, if the kernel does not take the program.
     pub fn attach(folder: &Path, name: &str) -> Result<Cgroup> {
         let option = format!("--cgroup {}", folder.display());
         let cgroup = File::open(folder).map_err(|e| Error::Usage(format!("{option}: {e}")))?;
@@ -53,7 +53,8 @@ impl Cgroup {
         let object = open.load().map_err(failed)?;
         let link = {
             let program = object.progs_mut().next();
-            let program = program.ok_or_else(|| Error::failed(&option, "its program is empty"))?;
+            let program =
+                program.ok_or_else(|| Error::failed(&option, "the BPF program is empty"))?;
             program.attach_cgroup(cgroup.as_raw_fd()).map_err(failed)?
         };
         Ok(Cgroup {

@@ -1,4 +1,4 @@
-//! The clock that the programs have, CLOCK_MONOTONIC, and the calendar's.
+//! The clock that the BPF programs use, CLOCK_MONOTONIC, and the time of day.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::error::{Error, Result};
 
-/// Of the time namespace (time_namespaces(7)).
+/// The file with the clock offsets of the time namespace (time_namespaces(7)).
 const OFFSETS: &str = "/proc/self/timens_offsets";
 
-/// That this process has the clock of the programs, which knows no time namespace.
+/// Checks that this process has the same clock as the BPF programs, which always use the host's.
 ///
 /// # Errors
-/// One line.
+/// One line, if a time namespace moves the clock.
 pub fn check() -> Result<()> {
     // A kernel without time namespaces has no such file.
     check_offsets(&fs::read_to_string(OFFSETS).unwrap_or_default())
@@ -23,17 +23,17 @@ fn check_offsets(offsets: &str) -> Result<()> {
     match monotonic_offset(offsets) {
         None | Some((0, 0)) => Ok(()),
         Some((secs, nanos)) => Err(Error::Failed(format!(
-            "this time namespace moves CLOCK_MONOTONIC by {} s ({OFFSETS}), and the kernel's programs have the host's; run headwayd in the host's time namespace",
+            "this time namespace moves CLOCK_MONOTONIC by {} s ({OFFSETS}), but BPF programs use the host's clock; run headwayd in the host's time namespace",
             secs as f64 + nanos as f64 * 1e-9
         ))),
     }
 }
 
-/// In seconds and nanoseconds.
+/// The offset of CLOCK_MONOTONIC in seconds and nanoseconds.
 fn monotonic_offset(offsets: &str) -> Option<(i64, i64)> {
     let mut lines = offsets.lines().map(str::split_whitespace);
     lines.find_map(|mut words| {
-        // Linux 5.6 had the clock's number.
+        // Linux 5.6 writes the clock's number.
         let is_monotonic = matches!(words.next()?, "monotonic" | "1");
         let mut number = || words.next()?.parse().ok();
         is_monotonic.then_some((number()?, number()?))
@@ -56,7 +56,7 @@ pub fn unix_time() -> u64 {
 mod tests {
     use super::*;
 
-    /// As Linux 5.7 and later write it, and 5.6.
+    /// Linux 5.6 writes these offsets in another way than later versions.
     #[test]
     fn a_time_namespace_with_another_monotonic_clock_is_refused_in_one_line() {
         let check = |offsets| check_offsets(offsets).map_err(|e| e.to_string());

@@ -1,4 +1,4 @@
-//! The controller that sockets have which choose none.
+//! The system's default controller, for sockets that do not choose one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use crate::error::{Error, Result};
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// A controller as the default; dropped, the one before is it again.
+/// Makes a controller the default. Dropping this restores the previous default.
 #[derive(Debug)]
 pub struct DefaultController {
     before: String,
     ours: String,
-    /// A file that says what was before, as long as it is not set back.
+    /// A file with the previous default, until that is restored.
     kept: PathBuf,
 }
 
 impl DefaultController {
-    /// Of the network namespace that the agent is in. An agent that was killed has set nothing
-    /// back: then the file `kept` says what was before.
+    /// Sets the default of the agent's network namespace. If an earlier agent was killed, it has
+    /// not restored the default, and the file `kept` has the previous one.
     ///
     /// # Errors
-    /// One line, if it may not be set.
+    /// One line, if the default cannot be set.
     pub fn set(name: &str, kept: &Path) -> Result<DefaultController> {
         let failed = |e| {
             let why = Machine::here().setting(DEFAULT, &e);
@@ -40,10 +40,10 @@ impl DefaultController {
             name,
         );
         if let Err(error) = fs::write(kept, &before) {
-            tracing::warn!(file = %kept.display(), %error, "the old default cannot be written down, so a killed agent cannot restore it");
+            tracing::warn!(file = %kept.display(), %error, "the previous default cannot be saved, so it cannot be restored if this agent is killed");
         }
         if let Err(error) = fs::write(DEFAULT, name) {
-            // It says nothing that was not so.
+            // A file of an earlier agent is still right.
             if earlier.is_err() {
                 let _ = fs::remove_file(kept);
             }
@@ -57,10 +57,10 @@ impl DefaultController {
     }
 }
 
-/// Sets back what was the default before, if `ours` is it now: of an agent that was killed.
+/// Restores the previous default if `ours` is the default now, because its agent was killed.
 ///
 /// # Errors
-/// One line, if it may not be set.
+/// One line, if the default cannot be set.
 pub fn set_back(ours: &str, kept: &Path) -> Result<()> {
     let now = fs::read_to_string(DEFAULT).unwrap_or_default();
     if now.trim() != ours {
@@ -71,13 +71,14 @@ pub fn set_back(ours: &str, kept: &Path) -> Result<()> {
     let before = before(&now, &earlier, &available, ours);
     fs::write(DEFAULT, before).map_err(|e| {
         let why = Machine::here().setting(DEFAULT, &e);
-        Error::failed(format!("cannot set {DEFAULT} back"), why)
+        Error::failed(format!("cannot restore {DEFAULT}"), why)
     })?;
     let _ = fs::remove_file(kept);
     Ok(())
 }
 
-/// What is to be set back: what is the default now, unless that is our own or is no more.
+/// The default to restore: the present one (`now`), or the one of the file (`kept`). One that is
+/// `ours`, or not available, is left out. Without another it is Cubic.
 fn before(now: &str, kept: &str, available: &str, ours: &str) -> String {
     let is_there = |name: &&str| *name != ours && available.split_whitespace().any(|a| a == *name);
     let found = [now.trim(), kept.trim()].into_iter().find(is_there);
@@ -86,12 +87,12 @@ fn before(now: &str, kept: &str, available: &str, ours: &str) -> String {
 
 impl Drop for DefaultController {
     fn drop(&mut self) {
-        // Somebody may have set another meanwhile.
+        // An administrator may have set another default meanwhile.
         let now = fs::read_to_string(DEFAULT).unwrap_or_default();
         if now.trim() == self.ours
             && let Err(error) = fs::write(DEFAULT, &self.before)
         {
-            tracing::error!(%error, before = self.before, "cannot set {DEFAULT} back");
+            tracing::error!(%error, before = self.before, "cannot restore {DEFAULT}");
         }
         let _ = fs::remove_file(&self.kept);
     }
@@ -102,16 +103,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_that_was_killed_is_never_what_was_before() {
+    fn a_killed_agents_controller_is_never_restored() {
         let available = "reno cubic bbr headway_owl";
         for (now, kept, expected) in [
             ("bbr\n", "", "bbr"),
-            // Somebody has set another since.
+            // An administrator has set another default since.
             ("reno\n", "bbr", "reno"),
             ("headway_owl\n", "bbr\n", "bbr"),
             ("headway_owl\n", "headway_owl", "cubic"),
             ("headway_owl\n", "", "cubic"),
-            // Another name's agent was killed.
+            // An agent of another name was killed.
             ("headway_rate\n", "", "cubic"),
         ] {
             assert_eq!(before(now, kept, available, "headway_owl"), expected);

@@ -1,4 +1,4 @@
-//! What the running kernel has.
+//! The features of the running kernel.
 
 use std::fs;
 
@@ -10,10 +10,10 @@ use nix::time::{ClockId, clock_getres};
 use crate::error::{Error, Result};
 use crate::programs::Controller;
 
-/// That this kernel has what a controller needs.
+/// Checks that this kernel has what a controller needs.
 ///
 /// # Errors
-/// One line.
+/// One line, if it is too old or has no type information.
 pub fn check(controller: Controller) -> Result<()> {
     let running = uname().map_err(|e| Error::failed("cannot ask for the kernel's version", e))?;
     let release = running.release().to_string_lossy();
@@ -24,13 +24,13 @@ pub fn check(controller: Controller) -> Result<()> {
     }
 }
 
-/// Whether a controller is registered by a link, and so for no longer than somebody has the link:
-/// since Linux 6.4.
+/// Does this kernel register controllers by links? Then a controller stays registered only while a
+/// process or a pin holds its link. That is so since Linux 6.4.
 pub fn has_links() -> bool {
     is_since((6, 4))
 }
 
-/// Whether `tcp_congestion_ops` has `cwnd_event_tx_start`: since Linux 7.1.
+/// Does `tcp_congestion_ops` have `cwnd_event_tx_start`? It has since Linux 7.1.
 pub fn has_tx_start() -> bool {
     is_since((7, 1))
 }
@@ -40,28 +40,29 @@ fn is_since(oldest: (u32, u32)) -> bool {
     version(&running.unwrap_or_default()).is_none_or(|version| version >= oldest)
 }
 
-/// Whether there is a BBR to call: it may be a module.
+/// Does the kernel have BBR? It may be a module that is not loaded.
 pub fn has_bbr() -> bool {
     has_controller("bbr")
 }
 
-/// Whether sockets can choose a controller of this name.
+/// Can sockets choose a controller of this name?
 pub fn has_controller(name: &str) -> bool {
     let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     available.is_ok_and(|names| names.split_whitespace().any(|one| one == name))
 }
 
-/// How many jiffies a second has: its coarse clocks go by them.
+/// The number of jiffies in a second, which is the resolution of the kernel's coarse clocks.
 ///
 /// # Errors
-/// One line.
+/// One line, if the kernel does not tell the resolution.
 pub fn hz() -> Result<u32> {
     let jiffy = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE)
         .map_err(|e| Error::failed("cannot ask for the kernel's HZ", e))?;
     Ok((1e9 / jiffy.num_nanoseconds() as f64).round() as u32)
 }
 
-/// Nothing where it is a name of somebody's own: loading will tell.
+/// The version of a release; `None` if the release does not begin with one. Loading a program then
+/// shows whether the kernel is new enough.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release
         .split(|c: char| !c.is_ascii_digit())
@@ -113,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn hz_is_one_that_a_kernel_can_have() {
-        // kernel/Kconfig.hz, and those of other architectures.
+    fn hz_is_a_value_that_kernels_have() {
+        // These are the values of kernel/Kconfig.hz, and of other architectures.
         assert!(
             [24, 32, 48, 64, 100, 128, 250, 256, 300, 1000, 1024, 1200].contains(&hz().unwrap())
         );

@@ -1,4 +1,4 @@
-//! What the agent asks of the machine beside the programs.
+//! What the agent needs of the machine besides BPF programs.
 
 pub mod capabilities;
 pub mod cgroup;

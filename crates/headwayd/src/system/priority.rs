@@ -1,4 +1,4 @@
-//! Which thread runs where several want the same processor.
+//! The scheduling of threads that compete for a processor.
 
 use nix::errno::Errno;
 
@@ -6,8 +6,8 @@ use nix::errno::Errno;
 /// sched(7)).
 ///
 /// # Errors
-/// What the system says.
-#[expect(unsafe_code, reason = "no crate that we have wraps the call")]
+/// The system's error.
+#[expect(unsafe_code, reason = "no crate here wraps the call")]
 pub fn yield_to_all() -> Result<(), Errno> {
     let param = libc::sched_param { sched_priority: 0 };
     // SAFETY: `param` lives through the call, and 0 is the calling thread.

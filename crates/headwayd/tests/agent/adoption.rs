@@ -1,4 +1,4 @@
-//! Another agent goes on with the flows of one that has ended.
+//! An agent adopts the flows of an agent that has ended.
 
 use headway_cc::{CongestionControl, testing};
 use headway_fixed::Reason;
@@ -19,9 +19,9 @@ const POLICIES: [(Controller, &str); 4] = [
     (Controller::Bbr, "bbr-tuner-ppo"),
 ];
 
-/// The guard waits 100 ms at least for an answer.
+/// The guard waits at least 100 ms for an answer.
 #[test]
-fn an_agent_that_is_there_in_time_costs_its_flow_nothing() {
+fn a_flow_stays_with_its_policy_if_the_next_agent_is_in_time() {
     for (controller, policy) in POLICIES {
         let case = Case {
             controller: Some(controller),
@@ -51,9 +51,10 @@ fn an_agent_that_is_there_in_time_costs_its_flow_nothing() {
     }
 }
 
-/// The guard has the flow meanwhile, and gives it to the next agent's policy after its probation.
+/// The flow is in fallback meanwhile. The guard gives it to the next agent's policy after the
+/// probation.
 #[test]
-fn a_flow_comes_back_to_an_agent_that_is_late() {
+fn a_flow_returns_to_its_policy_if_the_next_agent_is_late() {
     for (controller, policy) in POLICIES {
         let case = Case {
             controller: Some(controller),
@@ -69,11 +70,11 @@ fn a_flow_comes_back_to_an_agent_that_is_late() {
         world.run_until(at(14_100));
         let status = world.status();
         let flow = &status["flows"][0];
-        // The verdict is among the messages that nobody had read.
+        // The verdict is among the messages that no agent had read.
         assert_eq!(flow["guard"], "cubic", "{controller:?}: {flow}");
         assert_eq!(flow["guard_reason"], "stale");
         assert_eq!(flow["guard_trips"], 1);
-        // Questions from before it began are eight seconds old at most.
+        // Requests from before the agent started are up to eight seconds old.
         let slowest = &status["latency_us"]["p99"];
         assert!(
             slowest.as_f64().is_none_or(|us| us < 1e6),
@@ -92,7 +93,7 @@ fn a_flow_comes_back_to_an_agent_that_is_late() {
     }
 }
 
-/// The next agent is a shadow.
+/// The case with `--shadow`.
 fn in_shadow(case: &Case) -> Case {
     Case {
         options: AgentOptions {
@@ -103,10 +104,10 @@ fn in_shadow(case: &Case) -> Case {
     }
 }
 
-/// Cubic controls every flow under `--shadow`, also those that a policy had before. The policy has
-/// them again as soon as the next agent is no shadow.
+/// Under `--shadow` Cubic controls every flow, those that a policy controlled before included. The
+/// policy controls them again as soon as an agent without `--shadow` runs.
 #[test]
-fn a_shadow_takes_over_flows_that_a_policy_had() {
+fn a_shadow_takes_over_the_flows_of_a_policy() {
     for (controller, policy) in POLICIES {
         let normal = Case {
             controller: Some(controller),
@@ -145,9 +146,9 @@ fn a_shadow_takes_over_flows_that_a_policy_had() {
     }
 }
 
-/// While no agent runs, flows that begin are plain Cubic's, or BBR's, from the first packet on.
+/// While no agent runs, plain Cubic, or BBR, controls new flows from the first packet on.
 #[test]
-fn a_flow_that_begins_while_nobody_serves_is_no_policys() {
+fn a_flow_that_begins_without_an_agent_has_no_policy() {
     for (controller, policy) in POLICIES {
         let case = Case {
             controller: Some(controller),
@@ -178,9 +179,10 @@ fn a_flow_that_begins_while_nobody_serves_is_no_policys() {
     }
 }
 
-/// Cubic has left slow start by the delay (HyStart) and lost nothing, so its window is known.
+/// Cubic has left slow start because of the delay (HyStart) and has lost nothing, so its window is
+/// known.
 #[test]
-fn a_shadow_sends_no_flow_of_cubic_into_slow_start_again() {
+fn a_shadow_does_not_send_a_flow_into_slow_start_again() {
     for (controller, policy) in POLICIES {
         if controller == Controller::Bbr {
             continue;
@@ -210,9 +212,9 @@ fn a_shadow_sends_no_flow_of_cubic_into_slow_start_again() {
     }
 }
 
-/// What the guard judged the first agent has read, and left to the next.
+/// The first agent has read the guard's verdict and leaves it to the next.
 #[test]
-fn the_next_agent_knows_what_the_guard_judged() {
+fn the_next_agent_knows_the_guards_verdict() {
     let case = Case {
         seconds: 40,
         fault: Fault::Stopped(at(6000), at(8000)),
@@ -229,10 +231,10 @@ fn the_next_agent_knows_what_the_guard_judged() {
     assert_eq!(flow["guard_reason"], "stale");
 }
 
-/// The ring is full long before the next agent comes: it drops that a flow ended, and that another
-/// began in its slot.
+/// The ring is full long before the next agent starts, so the CLOSE of a flow and the OPEN of the
+/// next flow in its slot are dropped.
 #[test]
-fn flows_that_came_and_went_meanwhile_are_told_apart() {
+fn the_next_agent_tells_apart_flows_that_used_one_slot_meanwhile() {
     let kernel = headway_kernel::FakeKernel::with_slots(1 << 10, 2);
     let spec = PolicySpec::read("aurora").expect("a policy");
     let spec = spec.agent().cloned().expect("an agent");

@@ -1,5 +1,5 @@
-//! Each fault of an agent, with flows of each controller. No flow stalls, and each does as well as
-//! Cubic does on the same link. The guard gives it back once the agent is well.
+//! Faults of an agent, with flows of each controller. No flow stalls, and each does as well as
+//! Cubic does on the same link. The guard returns the flow once the agent is well.
 
 use headway_cc::{Duration, Time};
 use headway_fixed::Reason;
@@ -9,7 +9,7 @@ use crate::host::{CUBIC, Case, Fault, HOLDS, LINK, World, at, ms, plain};
 use crate::models::{Folder, Layer};
 use crate::seen::Seen;
 
-/// Each controller with a policy, that policy's model, and how many inputs and outputs it has.
+/// Each controller with a policy, that policy's model, and the numbers of its inputs and outputs.
 const SERVED: [(Controller, &str, &str, [usize; 2]); 4] = [
     (Controller::Owl, "owl", "owl-v1", [100, 7]),
     (Controller::Window, "owl", "owl-v1", [100, 7]),
@@ -21,7 +21,8 @@ const SERVED: [(Controller, &str, &str, [usize; 2]); 4] = [
         [60, 15],
     ),
 ];
-/// The same, and Rax, which learns in use and asks with each acknowledgement.
+/// These controllers and policies, and Rax, which learns in use and sends a request with each
+/// acknowledgement.
 fn served() -> impl Iterator<Item = (Controller, &'static str)> {
     let shipped = SERVED.map(|(controller, policy, ..)| (controller, policy));
     let learner = (Controller::Window, "rax-pretrained");
@@ -31,17 +32,17 @@ fn served() -> impl Iterator<Item = (Controller, &'static str)> {
 const SEEDS: [u64; 3] = [1, 2, 3];
 /// Flows are judged over this time.
 const AFTER: Duration = Duration::from_secs(5);
-/// The longest time in which nothing of a flow may arrive. One timeout, of 0.2 s and a round trip,
-/// is no fault. Two in a row are.
+/// The longest time without an arrival from a flow. One timeout, of 0.2 s and a round trip, is
+/// permitted. Two in a row are a stall.
 const LONGEST_GAP: Duration = Duration::from_millis(600);
 /// A flow needs this share of plain Cubic's throughput.
 const LEAST: f64 = 0.9;
-/// The same, of the time from a bad policy's begin to 5 s after the trip.
+/// A flow needs this share of it from a bad policy's begin to 5 s after the trip.
 const LEAST_UNSEEN: f64 = 0.5;
-/// The same, where the guard does not trip. Where a policy never filled the path, nobody knows what
-/// the path carries, and the guard's margin of utility is two powers of two.
+/// A flow needs this share of it if the guard does not trip. If a policy never filled the path, the
+/// guard does not know what the path carries, and its margin of utility is two powers of two.
 const LEAST_UNKNOWN: f64 = 0.25;
-/// Each of several flows needs this part of an equal share: over seconds they share unevenly.
+/// Each of several flows needs this part of an equal share. Over seconds they share unevenly.
 const LEAST_SHARE: f64 = 0.1;
 /// The guard's first probation.
 const PROBATION: Duration = Duration::from_secs(10);
@@ -62,14 +63,14 @@ fn case(controller: Controller, policy: &str, seed: u64) -> Case {
     }
 }
 
-fn none_stalls(seen: &Seen, since: Time, what: &str) {
+fn no_flow_stalls(seen: &Seen, since: Time, what: &str) {
     let until = since + AFTER;
     let total = seen.mbps(since, until);
     for flow in 0..seen.flows() {
         let gap = seen.longest_gap(flow, since, until);
         assert!(
             gap <= LONGEST_GAP,
-            "{what}: nothing comes of flow {flow} for {gap:?}"
+            "{what}: nothing arrives from flow {flow} for {gap:?}"
         );
         let least = LEAST_SHARE * total / seen.flows() as f64;
         let mbps = seen.mbps_of(flow, since, until);
@@ -104,8 +105,8 @@ fn fills_as_cubic(seen: &Seen, since: Time, what: &str) {
     );
 }
 
-/// The guard takes a flow once, for stale answers. That takes 100 ms, or two round trips, from the
-/// first question without an answer, which the policy's clock asks within `clock`.
+/// The guard trips once, for stale answers. That takes 100 ms, or two round trips, from the first
+/// request without an answer, which comes within `clock`.
 fn trips_once_as_stale(world: &World, since: Time, clock: Duration, what: &str) -> Time {
     let seen = world.seen();
     let (trip, reason) = seen.trip(0).unwrap_or_else(|| panic!("{what}: no trip"));
@@ -134,7 +135,7 @@ fn clock_of(controller: Controller) -> Duration {
 }
 
 #[test]
-fn flows_of_a_killed_agent_are_cubics() {
+fn flows_of_a_killed_agent_are_in_fallback() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
         for (controller, policy) in served() {
@@ -148,9 +149,9 @@ fn flows_of_a_killed_agent_are_cubics() {
             assert_eq!(
                 seen.returned(0),
                 None,
-                "{what}: nobody is there to have it back"
+                "{what}: there is no agent to return it to"
             );
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
             fills_as_cubic(&seen, since, &what);
         }
@@ -158,7 +159,7 @@ fn flows_of_a_killed_agent_are_cubics() {
 }
 
 #[test]
-fn eight_flows_of_a_killed_agent_are_cubics() {
+fn eight_flows_of_a_killed_agent_are_in_fallback() {
     let cubic = plain(CUBIC, LINK, 30, 1);
     let since = begins(1);
     for (controller, policy) in served() {
@@ -170,19 +171,19 @@ fn eight_flows_of_a_killed_agent_are_cubics() {
         });
         world.run_until(since + AFTER + ms(100));
         let seen = world.seen();
-        // Some of eight are too much for a path of 20 Mbit/s before that.
+        // The guard may have tripped earlier: eight policies can be too much for 20 Mbit/s.
         let last = |flow: usize| seen.states[flow].last().expect("some").reason;
         assert!(
             (0..8).all(|flow| last(flow) != Reason::Fine),
-            "{what}: one is not Cubic's"
+            "{what}: a flow is not in fallback"
         );
-        none_stalls(&seen, since, &what);
+        no_flow_stalls(&seen, since, &what);
         does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
     }
 }
 
 #[test]
-fn flows_of_a_stopped_agent_are_cubics_and_return_after_the_probation() {
+fn flows_of_a_stopped_agent_are_in_fallback_until_after_the_probation() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
         for (controller, policy) in served() {
@@ -193,7 +194,7 @@ fn flows_of_a_stopped_agent_are_cubics_and_return_after_the_probation() {
             });
             let trip = trips_once_as_stale(&world, since, clock_of(controller), &what);
             let seen = world.seen();
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
             fills_as_cubic(&seen, since, &what);
             let back = seen
@@ -219,11 +220,11 @@ fn flows_of_a_stopped_agent_are_cubics_and_return_after_the_probation() {
     }
 }
 
-/// It runs for 5 ms of each second: answers come up to a second late.
+/// The agent runs for 5 ms of each second, so that answers come up to a second late.
 #[test]
-fn flows_of_a_slow_agent_are_cubics() {
+fn flows_of_a_slow_agent_are_in_fallback() {
     for seed in SEEDS {
-        // Far from when the tuner asks, which is once a second too.
+        // The fault begins far from the tuner's request, which comes once a second too.
         let (since, cubic) = (begins(seed) + ms(400), plain(CUBIC, LINK, 30, seed));
         for (controller, policy) in served() {
             let what = format!("{policy}, {controller:?}, seed {seed}");
@@ -234,17 +235,17 @@ fn flows_of_a_slow_agent_are_cubics() {
             world.run_until(since + AFTER + ms(1000));
             trips_once_as_stale(&world, since, clock_of(controller), &what);
             let seen = world.seen();
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
             fills_as_cubic(&seen, since, &what);
         }
     }
 }
 
-/// The model is replaced by one that chooses at random. That may do well enough. Where the guard
-/// sees that it does not, the flow is Cubic's.
+/// The model is replaced by one that chooses at random. That may do well enough. If the guard sees
+/// that it does not, the flow is in fallback.
 #[test]
-fn noise_trips_the_guard_or_does_well_enough() {
+fn a_random_policy_trips_the_guard_or_does_well_enough() {
     let mut caught = 0;
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
@@ -262,12 +263,12 @@ fn noise_trips_the_guard_or_does_well_enough() {
                 "{what}: it answers all the time"
             );
             let seen = world.seen();
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             let (until, least) = match seen.trip(0) {
                 Some((trip, reason)) if trip < since + PATIENCE => {
                     caught += 1;
                     println!("{what}: {} after {:?}", reason.name(), trip.since(since));
-                    none_stalls(&seen, trip, &what);
+                    no_flow_stalls(&seen, trip, &what);
                     does_as_well(&seen, &cubic, (trip, trip + AFTER), LEAST, &what);
                     (trip + AFTER, LEAST_UNSEEN)
                 }
@@ -282,12 +283,12 @@ fn noise_trips_the_guard_or_does_well_enough() {
             );
         }
     }
-    assert!(caught >= 3, "chance is caught {caught} times");
+    assert!(caught >= 3, "the guard tripped {caught} times");
 }
 
-/// The model is replaced by one that wants ten packets less with each answer, or ten more.
+/// The model is replaced by one that removes ten packets with each answer, or adds ten.
 #[test]
-fn a_model_that_always_wants_less_or_more_is_found() {
+fn a_model_that_always_shrinks_or_grows_the_window_trips_the_guard() {
     for (choice, reasons) in [
         (0, &[Reason::Poor][..]),
         (6, &[Reason::Lossy, Reason::Slow]),
@@ -308,16 +309,15 @@ fn a_model_that_always_wants_less_or_more_is_found() {
             println!("{what}: {} after {:?}", reason.name(), trip.since(since));
             assert!(reasons.contains(&reason), "{what}: {}", reason.name());
             assert!(trip > since && trip < since + PATIENCE, "{what}: {trip:?}");
-            none_stalls(&seen, trip, &what);
+            no_flow_stalls(&seen, trip, &what);
             does_as_well(&seen, &cubic, (trip, trip + AFTER), LEAST, &what);
         }
     }
 }
 
-/// The program evaluates the policy itself, which always wants half of the rate. The agent has no
-/// part in it.
+/// The program evaluates the policy itself, without the agent. The policy always halves the rate.
 #[test]
-fn a_net_in_the_kernel_that_wants_ever_less_is_found() {
+fn an_int8_policy_that_always_halves_the_rate_trips_the_guard() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
         let what = format!("seed {seed}");
@@ -332,13 +332,13 @@ fn a_net_in_the_kernel_that_wants_ever_less_is_found() {
         println!("{what}: {} after {:?}", reason.name(), trip.since(since));
         assert_eq!(reason, Reason::Poor, "{what}");
         assert!(trip > since && trip < since + ms(3000), "{what}: {trip:?}");
-        none_stalls(&seen, trip, &what);
+        no_flow_stalls(&seen, trip, &what);
         does_as_well(&seen, &cubic, (trip, trip + AFTER), LEAST, &what);
     }
 }
 
 #[test]
-fn a_flow_without_a_slot_is_cubics() {
+fn cubic_controls_a_flow_without_a_slot() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
         for (controller, policy) in served() {
@@ -359,15 +359,15 @@ fn a_flow_without_a_slot_is_cubics() {
                 "{what}: {found} times"
             );
             let seen = world.seen();
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
         }
     }
 }
 
-/// 16 KiB hold 146 records: 0.2 s of them.
+/// 16 KiB hold 146 records, which come in 0.2 s.
 #[test]
-fn flows_are_cubics_while_the_ring_is_full() {
+fn flows_are_in_fallback_while_the_ring_is_full() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
         for (controller, policy) in served() {
@@ -383,18 +383,18 @@ fn flows_are_cubics_while_the_ring_is_full() {
             let status = world.status();
             assert_eq!(status["flows"][0]["guard"], "cubic", "{what}: {status}");
             let seen = world.seen();
-            none_stalls(&seen, since, &what);
+            no_flow_stalls(&seen, since, &what);
             does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
             fills_as_cubic(&seen, since, &what);
         }
     }
 }
 
-/// At 2 Mbit/s acknowledgements are 6 ms apart or more: each finds the answer to the one before.
-/// That answer was looked for later than the record's time. Rax asks with each acknowledgement, and
-/// so each finds an answer on fast paths too.
+/// At 2 Mbit/s acknowledgements are at least 6 ms apart, so each finds the answer to the one
+/// before, a little later than its own record's time. Rax sends a request with each
+/// acknowledgement, so that each finds an answer on fast paths too.
 #[test]
-fn flows_come_back_where_each_acknowledgement_finds_an_answer() {
+fn flows_return_if_each_acknowledgement_finds_an_answer() {
     const SLOW: &str = "rate = \"2Mbps\", delay = \"10ms\", queue = \"20pkt\"";
     let (all, rax): (Vec<_>, _) = (served().collect(), (Controller::Window, "rax-pretrained"));
     for seed in SEEDS {
@@ -412,7 +412,7 @@ fn flows_come_back_where_each_acknowledgement_finds_an_answer() {
                 let (trip, reason) = seen.trip(0).unwrap_or_else(|| panic!("{what}: no trip"));
                 assert_eq!(reason, Reason::Stale, "{what}");
                 assert!(trip > since + ms(90), "{what}: {trip:?}");
-                none_stalls(&seen, since, &what);
+                no_flow_stalls(&seen, since, &what);
                 let back = seen
                     .returned(0)
                     .unwrap_or_else(|| panic!("{what}: never back"));

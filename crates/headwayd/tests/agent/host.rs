@@ -1,5 +1,4 @@
-//! Simulated flows, the agent that serves them as one more timer, and what may become of that
-//! agent.
+//! Runs simulated flows with the agent as one more timer, and with faults of that agent.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -20,9 +19,9 @@ use headwayd::agent::{Agent, AgentOptions, Kernel, Policies, Shadow, Store, Wait
 use crate::program::Program;
 use crate::seen::{Seen, SharedSeen, Watched};
 
-/// A question wakes an agent that sleeps after this time.
+/// A request wakes a sleeping agent after this time.
 const WAKES_IN: Duration = Duration::from_micros(30);
-/// An agent that is awake looks for messages so often.
+/// The time between two looks of an agent that is awake.
 const LOOKS_IN: Duration = Duration::from_micros(20);
 
 pub fn ms(ms: u64) -> Duration {
@@ -34,7 +33,7 @@ pub fn at(millis: u64) -> Time {
     Time::ZERO + ms(millis)
 }
 
-/// What becomes of an agent.
+/// A fault of an agent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     None,
@@ -49,7 +48,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// When the agent runs that would run at `wanted`.
+    /// The time at which an agent runs that would run at `wanted` without the fault.
     fn delays(self, wanted: Time) -> Time {
         match self {
             Fault::Killed(from) if wanted >= from => Time::NEVER,
@@ -75,7 +74,7 @@ impl Fault {
     }
 }
 
-/// Writes down what arrives. Pauses the run where a question wakes the agent.
+/// Records what arrives. Pauses the run when a request wakes the agent.
 #[derive(Debug)]
 pub struct Watch {
     seen: SharedSeen,
@@ -129,10 +128,10 @@ fn simulation(
     Simulation::observed(&network, selection, &registry, &none, options, watch).expect("a run")
 }
 
-/// Cubic as the kernel has it.
+/// Cubic as in the kernel.
 pub const CUBIC: &str = "cubic:hystart=classic";
 
-/// A run of one flow that nobody serves, with a scheme of the simulator.
+/// A run of one flow without an agent, with a scheme of the simulator.
 pub fn plain(scheme: &'static str, link: &str, seconds: u64, seed: u64) -> Seen {
     let seen = SharedSeen::default();
     let told = Arc::clone(&seen);
@@ -150,15 +149,15 @@ pub fn plain(scheme: &'static str, link: &str, seconds: u64, seed: u64) -> Seen 
     std::mem::take(&mut *seen.lock().expect("no panic"))
 }
 
-/// What is simulated.
+/// A case to simulate.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// None where a tuner sets BBR's windows.
+    /// `None` if a tuner sets BBR's windows.
     pub policy: Option<String>,
     /// `None`: the controller that fits the policy.
     pub controller: Option<Controller>,
     pub link: &'static str,
-    /// Its changes, as a scenario's `at` has them.
+    /// The link's changes, as in a scenario's `at`.
     pub changes: &'static str,
     pub flows: usize,
     pub slots: u16,
@@ -203,7 +202,7 @@ pub struct World {
     next: Time,
     /// How often it has looked so far.
     pub looks: u64,
-    /// A message that it is too late to read yet.
+    /// A message that a late agent has not read yet.
     unread: Option<Box<[u8]>>,
 }
 
@@ -215,7 +214,7 @@ fn sent(message: &[u8]) -> Time {
     }
 }
 
-/// Writes down when a flow asked.
+/// Records when a flow sent a request.
 fn note(seen: &SharedSeen, message: &[u8]) {
     if let Ok(Message::Report(report)) = Message::read(message)
         && report.record.has(Record::ASKS)
@@ -262,7 +261,7 @@ impl World {
         }
     }
 
-    /// Another agent goes on with the program that the one before has left.
+    /// Starts another agent over the program that the previous one has left.
     pub fn restart(&mut self, case: &Case) {
         let now = self.now();
         self.kernel.set_now(now);
@@ -272,7 +271,7 @@ impl World {
         self.next = now;
     }
 
-    /// The whole run.
+    /// Simulates the whole run.
     pub fn finished(case: &Case) -> World {
         let mut world = World::new(case);
         world.run_until(Time::ZERO + Duration::from_secs(case.seconds));
@@ -304,7 +303,7 @@ impl World {
         }
     }
 
-    /// The agent runs: a turn of its loop.
+    /// Runs one turn of the agent's loop.
     fn look(&mut self, now: Time) {
         self.looks += 1;
         self.kernel.set_now(now);
@@ -361,7 +360,7 @@ impl World {
         counters["counters"][name].as_u64().expect(name)
     }
 
-    /// How often the guard took a flow for a reason.
+    /// How often the guard tripped for a reason.
     pub fn trips(&self, reason: Reason) -> u64 {
         self.kernel.counters().trips[reason as usize]
     }
@@ -391,7 +390,7 @@ fn controller_of(case: &Case) -> Controller {
     controller
 }
 
-/// One that begins now.
+/// An agent that starts now.
 pub fn agent(case: &Case, kernel: &FakeKernel, now: Time) -> Agent<Program> {
     let mut program = Program {
         controller: controller_of(case),

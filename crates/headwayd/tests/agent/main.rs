@@ -1,7 +1,7 @@
-//! The agent in simulated time: the real one, over simulated flows whose programs are the fake
-//! kernel's.
+//! Tests of the real agent in simulated time, over simulated flows with programs of the fake
+//! kernel.
 //!
-//! Nothing here waits, and nothing depends on the machine: times are exact, and each bound is tried
+//! No test waits for real time or depends on the machine. Times are exact, and each bound is tried
 //! on both sides.
 #![cfg(target_os = "linux")]
 

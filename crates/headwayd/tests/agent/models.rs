@@ -1,4 +1,4 @@
-//! Models that are no good, or only hold still: what a policy may be replaced by.
+//! Bad models, and models that hold the window still, by which a test replaces a policy's model.
 
 use std::fs;
 use std::io::{Cursor, Write};
@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use headway_cc::Stream;
 use headway_policy::model::{CARD, GOLDEN, WEIGHTS, sha256};
 
-/// What a model's only layer does with what it sees.
+/// The behaviour of a model's only layer.
 #[derive(Clone, Copy, Debug)]
 pub enum Layer {
-    /// It chooses this one always.
+    /// It always chooses this action.
     Always(usize),
-    /// It chooses at random: what it sees changes all the time.
+    /// It chooses at random, because its inputs change all the time and its weights are large.
     Noise,
 }
 
-/// A folder with a model in it, which goes with it.
+/// A folder with a model, which is removed when this is dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// An empty one.
+    /// An empty folder.
     pub fn new(name: &str) -> Folder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -35,7 +35,7 @@ impl Folder {
         &self.0
     }
 
-    /// With a copy of a shipped model.
+    /// A folder with a copy of a shipped model.
     pub fn copied(shipped: &str) -> Folder {
         let folder = Folder::new("copied");
         for name in [CARD, WEIGHTS, GOLDEN] {
@@ -44,7 +44,7 @@ impl Folder {
         folder
     }
 
-    /// Gives its model another name, by which it is another model.
+    /// Gives its model another name, which makes it another model.
     pub fn rename(&self, from: &str, to: &str) {
         let card = fs::read_to_string(self.0.join(CARD)).expect("a card");
         let [from, to] = [from, to].map(|name| format!("name = \"{name}\""));
@@ -53,14 +53,15 @@ impl Folder {
         fs::write(self.0.join(CARD), renamed).expect("room");
     }
 
-    /// With the eyes and hands of a shipped model, and one layer of this many inputs and outputs.
+    /// A folder with a model that has the features and actions of a shipped one, and one layer with
+    /// this many inputs and outputs.
     pub fn of_model(shipped: &str, layer: Layer, inputs: usize, outputs: usize) -> Folder {
         let folder = Folder::new("model");
         folder.write_model(shipped, layer, inputs, outputs);
         folder
     }
 
-    /// The same, over what was there.
+    /// Overwrites the folder with such a model.
     pub fn write_model(&self, shipped: &str, layer: Layer, inputs: usize, outputs: usize) {
         let mut chance = Stream::new(1, "model");
         let mut numbers = |count: usize, scale: f64| -> Vec<f32> {
@@ -95,7 +96,7 @@ impl Folder {
         self.write(&card, &weights, &golden);
     }
 
-    /// The same, with another range of the paths that it was trained on.
+    /// Changes the training range of the model.
     pub fn trained_on(self, key: &str, range: [f64; 2]) -> Folder {
         let path = self.0.join(CARD);
         let text = fs::read_to_string(&path).expect("a card");
@@ -105,7 +106,8 @@ impl Folder {
         self
     }
 
-    /// The shipped net in whole numbers, always wanting half of the rate, and less.
+    /// A folder with the shipped int8 model, changed so that it always lowers the rate to half or
+    /// less.
     pub fn of_less_in_whole_numbers() -> Folder {
         const SHIPPED: &str = "aurora-int8-v1";
         const INPUTS: usize = 30;
@@ -122,14 +124,14 @@ impl Folder {
         let (mut multiplier, mut shift) = (0, 0);
         tensor("multipliers", &mut |bytes| multiplier = third(bytes));
         tensor("shifts", &mut |bytes| shift = third(bytes));
-        // One, in the units of the last layer's sums.
+        // This is 1 in the units of the last layer's sums.
         let unit = ((1_i64 << 16) << shift) / i64::from(multiplier);
         let bias = (-20 * unit) as i32;
         tensor("layers.2.weight", &mut |bytes| bytes.fill(0));
         tensor("layers.2.bias", &mut |bytes| {
             bytes.copy_from_slice(&bias.to_le_bytes())
         });
-        // A half is rounded up.
+        // The sum is rounded, a half up.
         let sum = i64::from(bias) * i64::from(multiplier);
         let said = (((sum >> (shift - 1)) + 1) >> 1) as f32 / 65536.0;
         let golden = npz(&[
@@ -151,7 +153,7 @@ impl Folder {
         }
     }
 
-    /// As a policy.
+    /// The policy with this model.
     pub fn policy(&self) -> String {
         format!("learned:model={}", self.0.display())
     }
@@ -163,12 +165,12 @@ impl Drop for Folder {
     }
 }
 
-/// Where the shipped ones are.
+/// The folder of the shipped models.
 fn models() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models")
 }
 
-/// The shipped model's, for other weights, and another network if one is given.
+/// The card of a shipped model for other weights, and for another network if one is given.
 fn card(shipped: &str, net: Option<&str>, weights: &[u8], golden: &[u8]) -> String {
     let text = fs::read_to_string(models().join(shipped).join(CARD)).expect(shipped);
     let mut card: toml::Table = text.parse().expect("TOML");
@@ -201,7 +203,7 @@ fn safetensors(weight: &[f32], bias: &[f32], inputs: usize) -> Vec<u8> {
     [&size, header.as_bytes(), &weight, &bias].concat()
 }
 
-/// An array of NumPy's.
+/// An array in NumPy's format.
 fn npy(rows: usize, columns: usize, numbers: &[f32]) -> Vec<u8> {
     let header =
         format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}\n");

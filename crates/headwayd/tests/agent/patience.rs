@@ -1,4 +1,4 @@
-//! How long an answer may take, to the millisecond: on both sides of each bound.
+//! Tests how long an answer may take, to the millisecond, on both sides of each bound.
 
 use headway_cc::testing::{feedback, setup};
 use headway_cc::{CongestionControl, Duration, Time};
@@ -10,8 +10,8 @@ use headwayd::agent::{Agent, AgentOptions, Policies, Store};
 use crate::host::{Case, Fault, World, at, ms};
 use crate::program::Program;
 
-/// Round trips take 10 to 15 ms, so that an answer may take 100 ms. Acknowledgements are half a
-/// millisecond apart at most.
+/// Round trips take 10 to 15 ms, so that an answer may take 100 ms. Acknowledgements are at most
+/// half a millisecond apart.
 const LINK: &str = "rate = \"50Mbps\", delay = \"5ms\", queue = \"20pkt\"";
 
 fn owl() -> Case {
@@ -22,8 +22,8 @@ fn owl() -> Case {
     }
 }
 
-/// When the flow asks after `from`, in a run without a fault.
-fn questions(from: Time) -> Vec<Time> {
+/// The times of the flow's requests after `from`, in a run without a fault.
+fn requests(from: Time) -> Vec<Time> {
     let mut world = World::new(&owl());
     world.run_until(from + ms(200));
     let seen = world.seen();
@@ -32,25 +32,25 @@ fn questions(from: Time) -> Vec<Time> {
 }
 
 #[test]
-fn a_hundred_milliseconds_may_pass_and_one_more_may_not() {
-    for question in questions(at(4000)).into_iter().take(10) {
+fn an_answer_may_take_a_hundred_milliseconds_and_not_one_more() {
+    for request in requests(at(4000)).into_iter().take(10) {
         let trips = |away: Duration| {
             let mut world = World::new(&Case {
-                fault: Fault::Stopped(question, question + away),
+                fault: Fault::Stopped(request, request + away),
                 ..owl()
             });
-            world.run_until(question + ms(1000));
+            world.run_until(request + ms(1000));
             (world.trips(Reason::Stale), world.count("guard_trips"))
         };
-        assert_eq!(trips(ms(40)), (0, 0), "asked at {question:?}");
-        assert_eq!(trips(ms(100)), (0, 0), "asked at {question:?}");
-        assert_eq!(trips(ms(101)), (1, 1), "asked at {question:?}");
+        assert_eq!(trips(ms(40)), (0, 0), "request at {request:?}");
+        assert_eq!(trips(ms(100)), (0, 0), "request at {request:?}");
+        assert_eq!(trips(ms(101)), (1, 1), "request at {request:?}");
     }
 }
 
 /// Each answer takes as long as it may, or a millisecond longer.
 #[test]
-fn an_agent_may_always_take_a_hundred_milliseconds() {
+fn every_answer_may_take_a_hundred_milliseconds() {
     let trips = |late: Duration| {
         let world = World::finished(&Case {
             fault: Fault::Late(at(3000), late),
@@ -83,7 +83,7 @@ fn a_request_that_found_no_room_is_sent_again() {
     };
     assert_eq!(trips(ms(40)), 0);
     assert_eq!(trips(ms(90)), 0);
-    assert_eq!(trips(ms(110)), 1, "it is Cubic's from the first time on");
+    assert_eq!(trips(ms(110)), 1, "it stays in fallback after the first");
 }
 
 /// The agent is well again half a second after each fault.
@@ -129,10 +129,10 @@ fn each_probation_is_twice_as_long_as_the_last() {
     }
 }
 
-/// One agent has both. It is away for a second as soon as both have their flows, again and again:
-/// the learner's first three probations are equally long, and those of the other double.
+/// One agent serves both flows. It is away for a second whenever neither flow is in fallback. The
+/// learner's first three probations are equally long, and those of the other flow double.
 #[test]
-fn a_learner_has_other_limits_than_its_neighbour() {
+fn a_learner_has_other_limits_than_another_flow_of_the_agent() {
     let options = AgentOptions::default();
     let policies = Policies::read(["owl", "2001:db8::/32=owl:online=true"]).expect("policies");
     let kernel = FakeKernel::new(1 << 20);

@@ -1,4 +1,4 @@
-//! A program of the fake kernel, as the agent sees it; also for the agent's own tests.
+//! A program of the fake kernel, as the agent sees it. The agent's unit tests use it too.
 
 use headway_cc::Time;
 use headway_fixed::Int8;

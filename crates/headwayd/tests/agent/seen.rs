@@ -1,4 +1,4 @@
-//! What simulated flows did.
+//! Records what simulated flows do.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,37 +13,39 @@ use headway_fixed::Reason;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     pub at: Time,
-    /// In packets, as the next two.
+    /// The window in packets.
     pub cwnd: f64,
+    /// The threshold in packets.
     pub ssthresh: f64,
+    /// The packets that this acknowledgement covers.
     pub acked: f64,
     pub srtt: Duration,
     /// Is it in loss recovery?
     pub is_repairing: bool,
-    /// Why the guard has the flow.
+    /// Why the flow is in fallback.
     pub reason: Reason,
     pub trips: u32,
 }
 
-/// What a run's flows did.
+/// What the flows of a run did.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub states: Vec<Vec<State>>,
-    /// Each packet that arrived at each flow's receiver: when, and its bytes.
+    /// The time and bytes of each packet that arrived, by flow.
     pub arrived: Vec<Vec<(Time, u64)>>,
-    /// When each flow asked, as its messages say.
+    /// The times of each flow's requests.
     pub asked: BTreeMap<u32, Vec<Time>>,
 }
 
 impl Seen {
-    /// Mbit/s that came between two times, of all flows.
+    /// The throughput of all flows between two times, in Mbit/s.
     pub fn mbps(&self, since: Time, until: Time) -> f64 {
         (0..self.arrived.len())
             .map(|flow| self.mbps_of(flow, since, until))
             .sum()
     }
 
-    /// Mbit/s that came of one flow.
+    /// The throughput of one flow between two times, in Mbit/s.
     pub fn mbps_of(&self, flow: usize, since: Time, until: Time) -> f64 {
         let came = self.arrived[flow]
             .iter()
@@ -52,7 +54,7 @@ impl Seen {
         bytes as f64 * 8e-6 / until.since(since).as_secs_f64()
     }
 
-    /// The longest time in which nothing came of a flow.
+    /// The longest time without an arrival from a flow.
     pub fn longest_gap(&self, flow: usize, since: Time, until: Time) -> Duration {
         let came = self.arrived[flow].iter().map(|(at, _)| *at);
         let within = came.filter(|at| *at > since && *at < until).chain([until]);
@@ -73,13 +75,13 @@ impl Seen {
         &states[states.partition_point(|state| state.at < since)..]
     }
 
-    /// When the guard first took a flow, and why.
+    /// When the guard first tripped for a flow, and why.
     pub fn trip(&self, flow: usize) -> Option<(Time, Reason)> {
         let tripped = self.states[flow].iter().find(|state| state.trips > 0)?;
         Some((tripped.at, tripped.reason))
     }
 
-    /// When the guard first gave a flow back.
+    /// When the guard first returned a flow to its policy.
     pub fn returned(&self, flow: usize) -> Option<Time> {
         let (trip, _) = self.trip(flow)?;
         let back = self
@@ -92,7 +94,7 @@ impl Seen {
 
 pub type SharedSeen = Arc<Mutex<Seen>>;
 
-/// A controller whose states are written down.
+/// A controller whose states are recorded.
 #[derive(Debug)]
 pub struct Watched {
     within: Box<dyn CongestionControl>,
@@ -101,7 +103,7 @@ pub struct Watched {
     mss: f64,
 }
 
-/// What a controller reports of itself.
+/// What a controller reports about itself.
 struct Said {
     ssthresh: f64,
     reason: f64,

@@ -1,4 +1,4 @@
-//! What flows have of an agent that is well: who decides, how often, and what is kept.
+//! Tests of an agent without faults: what decides for flows, how often, and what is kept.
 
 use std::fs;
 use std::thread::sleep;
@@ -31,20 +31,20 @@ fn owl_decides_250_times_a_second() {
     assert_eq!(world.count("reports_of_unknown_flows"), 0);
     let status = world.status();
     assert_eq!(status["flows"][0]["guard"], "policy");
-    // It is up when a question is expected: few of them have to wake it.
+    // The agent is awake when it expects a request, so few requests have to wake it.
     assert!(wakes < decisions / 10, "{wakes} wakes");
 }
 
 /// The policy is evaluated in the kernel.
 #[test]
-fn an_agent_that_nobody_asks_sleeps() {
+fn an_agent_without_requests_sleeps() {
     let mut world = World::new(&Case::of("aurora:model=int8-v1"));
     world.run_until(at(4000));
     let before = world.looks;
     world.run_until(at(14_000));
     assert_eq!((world.count("actions"), world.count("wakes")), (0, 0));
     assert_eq!(world.count("guard_trips"), 0);
-    // Twenty in a second: LONGEST_WAIT.
+    // LONGEST_WAIT permits twenty looks in a second.
     assert!(
         world.looks - before <= 201,
         "{} looks",
@@ -55,7 +55,7 @@ fn an_agent_that_nobody_asks_sleeps() {
 
 /// The tuner decides once a second.
 #[test]
-fn slow_clocks_are_answered_in_time() {
+fn a_slow_clock_gets_its_decisions_in_time() {
     let mut world = World::new(&Case::of("bbr-tuner-ppo"));
     world.run_until(at(29_000));
     assert_eq!(world.count("guard_trips"), 0);
@@ -64,9 +64,9 @@ fn slow_clocks_are_answered_in_time() {
 }
 
 /// The policy holds the window still on a link that loses one packet in fifty. headway_window keeps
-/// it through losses. headway_owl leaves losses to Cubic.
+/// the window through losses. headway_owl leaves losses to Cubic.
 #[test]
-fn a_window_policy_has_every_state() {
+fn headway_window_decides_in_every_state() {
     let hold = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);
     let link = "rate = \"20Mbps\", delay = \"2ms\", queue = \"60pkt\", loss = 0.02";
     for (controller, holds) in [(Controller::Window, true), (Controller::Owl, false)] {
@@ -76,7 +76,7 @@ fn a_window_policy_has_every_state() {
             ..Case::of(&hold.policy())
         });
         world.run_until(at(10_000));
-        // Where losses take what nobody gives back, the guard has its say.
+        // headway_owl does not recover what losses take from the window, so the guard may trip.
         assert!(!holds || world.count("guard_trips") == 0, "{controller:?}");
         let seen = world.seen();
         let states = &seen.states[0];
@@ -105,7 +105,7 @@ fn cubic_controls_a_flow_outside_a_required_training_range() {
         let flow = &status["flows"][0];
         assert_eq!(flow["in_range"], false, "{flow}");
         assert_eq!(flow["outside_range"], "rtt");
-        // Only what the flow carries out counts.
+        // Only decisions that the flow carries out count.
         let is_counted = world.count("decisions_outside_range") > 0;
         assert_eq!(is_counted, !requires_range);
         assert_eq!(world.count("guard_trips"), 0);
@@ -123,7 +123,7 @@ fn requiring(requires_range: bool) -> AgentOptions {
     }
 }
 
-/// Each second until `end`: whether the path of the world's flow is inside, and what is outside.
+/// For each second until `end`: whether the flow's path is inside, and what is outside.
 fn in_range_each_second(world: &mut World, end: u64) -> Vec<(Option<bool>, Option<String>)> {
     let first = world.now().since(at(0)).as_nanos() / 1_000_000_000 + 1;
     (first..=end)
@@ -145,10 +145,10 @@ fn is_still(world: &World, from: u64, until: u64) -> bool {
     states.all(|state| state.cwnd == first)
 }
 
-/// The policy holds the window still. Its link has half of the least rate of its model's training,
-/// or twice the most. Then it has a rate of the training.
+/// The policy holds the window still. Its link has half of the lowest rate of its model's training,
+/// or twice the highest, and later a rate of the training.
 #[test]
-fn the_policy_has_a_flow_again_whose_rate_is_of_the_training_again() {
+fn a_flow_returns_to_its_policy_once_its_rate_is_in_the_range() {
     let hold = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);
     let hold = hold.trained_on("rate_mbps", [4.0, 8.0]);
     for link in [
@@ -169,23 +169,26 @@ fn the_policy_has_a_flow_again_whose_rate_is_of_the_training_again() {
             before[14..].iter().all(|seen| *seen == outside),
             "{before:?}"
         );
-        assert!(!is_still(&world, 15_000, 29_000), "{link}: Cubic has it");
+        assert!(
+            !is_still(&world, 15_000, 29_000),
+            "{link}: Cubic controls it"
+        );
         let after = in_range_each_second(&mut world, 70);
         let is_inside = after[25..].iter().all(|seen| *seen == (Some(true), None));
         assert!(is_inside, "{link}: {after:?}");
         assert!(
             is_still(&world, 60_000, 70_000),
-            "{link}: the policy has it"
+            "{link}: the policy controls it"
         );
         assert_eq!(world.count("guard_trips"), 0);
     }
 }
 
 /// The policy holds the window still, and the queue is longer than those of its model's training.
-/// Cubic fills the queue, too. The policy that has the flow again keeps Cubic's window, so the
+/// Cubic fills the queue too. The policy keeps Cubic's window when it gets the flow back, so the
 /// queue stays too long.
 #[test]
-fn the_policy_has_a_flow_again_whose_queue_was_too_long() {
+fn a_flow_with_too_long_a_queue_alternates_between_cubic_and_policy() {
     let hold = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);
     let hold = hold.trained_on("buffer_ms", [1.0, 10.0]);
     let mut world = World::new(&Case {
@@ -201,16 +204,16 @@ fn the_policy_has_a_flow_again_whose_queue_was_too_long() {
         .collect();
     assert!(outside.iter().all(|what| *what == "buffer"), "{seen:?}");
     let mut is_in = seen.iter().filter_map(|(is_in, _)| *is_in);
-    // Outside, inside, outside and inside again.
+    // The path is outside, inside, outside and inside again.
     for wanted in [false, true, false, true] {
         assert!(is_in.any(|is_in| is_in == wanted), "{seen:?}");
     }
     assert_eq!(world.count("guard_trips"), 0);
 }
 
-/// The link is faster than those of Rax's pretraining, then as fast.
+/// The link is faster than those of Rax's pretraining, and later as fast as those.
 #[test]
-fn rax_leaves_a_flow_outside_a_required_range_and_has_it_again() {
+fn rax_leaves_a_flow_outside_a_required_range_and_gets_it_back() {
     for requires_range in [false, true] {
         let mut world = World::new(&Case {
             link: "rate = \"90Mbps\", delay = \"30ms\", queue = \"100pkt\"",
@@ -234,7 +237,7 @@ fn rax_leaves_a_flow_outside_a_required_range_and_has_it_again() {
             (first.2.as_str(), second.2.as_str()),
             (Some("rate"), Some("rate"))
         );
-        // What Cubic did teaches nothing.
+        // Rax does not learn from what Cubic does.
         let goes_on = (second.0 > first.0, second.1 > first.1);
         assert_eq!(goes_on, (!requires_range, !requires_range));
         let (third, fourth) = (told(&mut world, 65), told(&mut world, 80));
@@ -248,7 +251,7 @@ fn rax_leaves_a_flow_outside_a_required_range_and_has_it_again() {
 
 /// The policy always adds the most that it can, on a path outside its model's range.
 #[test]
-fn what_a_shadow_would_have_done_does_not_count() {
+fn decisions_of_a_shadow_are_not_counted_as_carried_out() {
     let grow = Folder::of_model("owl-v1", Layer::Always(6), 100, 7);
     for is_shadow in [false, true] {
         let mut world = World::new(&Case {
@@ -269,9 +272,9 @@ fn what_a_shadow_would_have_done_does_not_count() {
     }
 }
 
-/// The window at each acknowledgement is that of a Cubic that nobody serves.
+/// The window at each acknowledgement is that of Cubic without an agent.
 #[test]
-fn a_shadow_is_asked_and_changes_nothing() {
+fn a_shadow_decides_and_changes_nothing() {
     let cubic = plain(CUBIC, LINK, 20, 1);
     for (policy, controller) in [
         ("owl", Controller::Owl),
@@ -327,7 +330,7 @@ fn another_model_decides_after_a_reload() {
     let cwnd = |world: &World| world.seen().states[0].last().expect("some").cwnd;
     let (held, number) = (cwnd(&world), world.status()["flows"][0]["flow"].clone());
     folder.write_model("owl-v1", Layer::Always(5), 100, 7);
-    // Nobody has read it yet.
+    // The agent has not read the new model yet.
     world.run_until(at(3400));
     assert_eq!(cwnd(&world), held);
     world.reload(&folder.policy());
@@ -337,9 +340,9 @@ fn another_model_decides_after_a_reload() {
     assert_eq!(world.count("guard_trips"), 0);
 }
 
-/// A reload changes who decides, the program or the agent. The flow is not interrupted.
+/// A reload moves decisions from the program to the agent, or back. The flow is not interrupted.
 #[test]
-fn who_decides_changes_between_kernel_and_agent() {
+fn a_reload_moves_decisions_between_kernel_and_agent() {
     let (kernels, agents) = ("aurora:model=int8-v1", "aurora");
     let mut world = World::new(&Case::of(kernels));
     world.run_until(at(4000));
@@ -350,10 +353,10 @@ fn who_decides_changes_between_kernel_and_agent() {
         world.run_until(now + ms(4000));
         let decided = world.count("actions") - before;
         match policy == agents {
-            // At most one each half round trip, of 20 ms or more.
-            true => assert!((50..=400).contains(&decided), "{decided} of the agent's"),
-            // What was asked before the change has an answer yet.
-            false => assert!(decided <= 1, "{decided} of the agent's"),
+            // There is at most one each half round trip, of 20 ms or more.
+            true => assert!((50..=400).contains(&decided), "{decided} of the agent"),
+            // A request from before the change is still answered.
+            false => assert!(decided <= 1, "{decided} of the agent"),
         }
         assert_eq!(world.count("guard_trips"), 0, "change {n}");
         let seen = world.seen();
@@ -364,7 +367,7 @@ fn who_decides_changes_between_kernel_and_agent() {
     }
 }
 
-/// The program evaluates the policy itself. Without the agent each window is the same.
+/// The program evaluates the policy itself. Each window is the same without the agent.
 #[test]
 fn a_policy_in_the_kernel_needs_no_agent() {
     let states = |fault| {
@@ -381,9 +384,10 @@ fn a_policy_in_the_kernel_needs_no_agent() {
     assert!(states(Fault::None) == states(Fault::Killed(at(4000))));
 }
 
-/// `headwayd set` sets windows of BBR. They stay set without the agent, and the flow stays BBR's.
+/// `headwayd set` sets windows of BBR. They stay set without the agent, and the flow does not fall
+/// back.
 #[test]
-fn windows_of_bbr_that_are_set_stay_set_without_the_agent() {
+fn settings_of_bbr_stay_without_the_agent() {
     let states = |fault| {
         let mut world = World::new(&Case {
             policy: None,
@@ -400,7 +404,7 @@ fn windows_of_bbr_that_are_set_stay_set_without_the_agent() {
         world.run_until(at(20_000));
         assert_eq!((world.count("guard_trips"), world.count("actions")), (0, 0));
         let seen = world.seen();
-        // RTprop is measured again every two seconds, by four packets in flight: six times or more.
+        // RTprop is measured every two seconds, with four packets in flight: at least six times.
         let states = &seen.states[0];
         let probes = |pair: &&[State]| pair[0].cwnd > 4.0 && pair[1].cwnd == 4.0;
         let count = states.windows(2).filter(probes).count();
@@ -410,9 +414,10 @@ fn windows_of_bbr_that_are_set_stay_set_without_the_agent() {
     assert!(states(Fault::None) == states(Fault::Killed(at(8000))));
 }
 
-/// No flow may learn, and Rax has no model that does not. Nobody decides, which is no trip.
+/// No flow may learn, and Rax has no model without learning. So no policy decides, which is not a
+/// trip.
 #[test]
-fn a_flow_that_nobody_decides_for_is_cubics() {
+fn cubic_controls_a_flow_for_which_no_policy_decides() {
     let cubic = plain(CUBIC, LINK, 20, 1);
     let world = World::finished(&Case {
         seconds: 20,
@@ -435,7 +440,7 @@ fn a_flow_that_nobody_decides_for_is_cubics() {
     );
 }
 
-/// The same folder may hold another model by then.
+/// The folder may contain another model at the time of the reload.
 #[test]
 fn a_reload_keeps_a_learner_unless_its_model_has_changed() {
     let folder = Folder::copied("owl-v1");
@@ -457,12 +462,12 @@ fn a_reload_keeps_a_learner_unless_its_model_has_changed() {
     world.reload(&policy);
     assert_eq!(decisions(&world), 0);
     world.run_until(at(6000));
-    assert!(decisions(&world) > 10, "the other decides");
+    assert!(decisions(&world) > 10, "the other model decides");
 }
 
 /// The agent saves what was learned each 30 seconds.
 #[test]
-fn what_was_learned_outlives_a_kill() {
+fn saved_state_outlives_a_kill() {
     let folder = Folder::new("state");
     let files = || fs::read_dir(folder.path()).expect("it is there").count();
     let policy = "rax-pretrained";
@@ -472,9 +477,9 @@ fn what_was_learned_outlives_a_kill() {
         ..Case::of(policy)
     });
     world.run_until(at(29_800));
-    assert_eq!(files(), 0, "before its time");
+    assert_eq!(files(), 0, "too early");
     world.run_until(at(30_200));
-    // Nothing is saved as it ends, but a thread may still be writing.
+    // A killed agent saves nothing as it ends, but its thread may still be writing.
     drop(world);
     let served = PolicySpec::read(policy).expect("a scheme of ours");
     let kept = (0..60_000).find_map(|_| {
@@ -485,6 +490,6 @@ fn what_was_learned_outlives_a_kill() {
             .learned(&served, Class::Private)
             .map(Experience::updates)
     });
-    let updates = kept.expect("it goes on from there");
+    let updates = kept.expect("the state was saved");
     assert!(updates >= 200, "{updates} gradients");
 }

@@ -1,7 +1,7 @@
-//! How long a user's flows wait for answers while the flows of others ask for more than the agent
-//! can decide.
+//! Measures how long a user's flows wait for answers while flows of other users send more requests
+//! than the agent can answer.
 //!
-//! The agent's clock is one that only its own answers move: each takes as long as the test says.
+//! The agent's clock moves only with its own answers, each of which takes as long as the test says.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,19 +21,19 @@ use crate::host::ms;
 
 /// The time of a turn (`Shares::TURN`).
 const TURN: Duration = Duration::from_millis(1);
-/// An agent that is awake looks for messages so often.
+/// The time between two looks of an agent that is awake.
 const LOOKS_IN: Duration = Duration::from_micros(20);
-/// Acknowledgements of a flow are so far apart.
+/// The time between two acknowledgements of a flow.
 const APART: Duration = Duration::from_millis(4);
 
-/// What the agent has written into slots, and when.
+/// The answers that the agent has written into slots, and when.
 type Answers = Arc<Mutex<Vec<(Time, u16, ActionSlot)>>>;
 
 /// A program whose answers take time.
 struct Costly {
     controller: Controller,
     kernel: FakeKernel,
-    /// Of each slot. Others take none.
+    /// The time that an answer takes, by slot. Answers in other slots take no time.
     costs: Arc<Mutex<HashMap<u16, Duration>>>,
     answers: Answers,
 }
@@ -93,11 +93,11 @@ struct Flow {
     user: u32,
     place: FlowSlot,
     acked: u32,
-    /// A question that has no answer yet.
+    /// The time of a request without an answer.
     asked: Option<Time>,
-    /// From then on it asks.
+    /// The first acknowledgement from this time on is a request.
     due: Time,
-    /// When each question was asked, or was due, and how long its answer took from then.
+    /// The time at which each request came, or a decision was due, and how long its answer took.
     waited: Vec<(Time, Duration)>,
 }
 
@@ -130,10 +130,10 @@ impl Flow {
     }
 }
 
-/// Users, each with flows whose answers take this long.
+/// Users: each has a number, a number of flows, and the time that an answer takes.
 struct Users<'a>(&'a [(u32, usize, Duration)]);
 
-/// The flows after this time, and how many reports had to wait.
+/// Runs the users' flows for this time. Returns the flows, and how many reports had to wait.
 fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) {
     let kernel = FakeKernel::new(64 << 20);
     let policies = Policies::read([policy]).expect("a policy");
@@ -170,7 +170,7 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
     }
     let (mut next, end) = (Time::ZERO + APART, Time::ZERO + lasts);
     while kernel.now() < end {
-        // Those that came while the agent was at work.
+        // These acknowledgements came while the agent was at work.
         while next <= kernel.now() {
             (flows.iter_mut()).for_each(|flow| flow.acknowledge(next, &kernel));
             next += APART;
@@ -199,12 +199,13 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
     (flows, counters["delayed"].as_u64().expect("a count"))
 }
 
-/// Answers of a user's flows, and the longest wait for one.
+/// The number of answers for a user's flows, and the longest wait for one.
 fn of_user(flows: &[Flow], user: u32) -> (usize, Duration) {
     since(Time::ZERO, flows, user)
 }
 
-/// The same, of questions since then.
+/// The number of answers to requests since `begun` for a user's flows, and the longest wait for
+/// one.
 fn since(begun: Time, flows: &[Flow], user: u32) -> (usize, Duration) {
     let flows = flows.iter().filter(|flow| flow.user == user);
     let waited = flows.flat_map(|flow| flow.waited.iter());
@@ -218,11 +219,11 @@ fn since(begun: Time, flows: &[Flow], user: u32) -> (usize, Duration) {
 const LASTS: Duration = Duration::from_millis(3000);
 const OWN_COST: Duration = Duration::from_micros(20);
 
-/// Very slow decisions, and very many: of Owl, which answers questions, and of Aurora, whose clock
-/// decides. A question that comes just after the ring was read waits for the rest of that turn,
-/// with the decision that overruns it, and is next then.
+/// Decisions are very slow or very many. Owl decides at requests, and Aurora's clock decides. A
+/// request that comes just after the ring was read waits for the rest of that turn and the decision
+/// that overruns it, and is next then.
 #[test]
-fn who_asks_for_more_than_there_is_delays_nobody_else() {
+fn a_user_with_too_many_requests_does_not_delay_others() {
     for policy in ["owl", "aurora"] {
         for (count, cost) in [(500, ms(5)), (3000, Duration::from_micros(50))] {
             let users = Users(&[(1000, count, cost), (1001, 1, OWN_COST)]);
@@ -231,8 +232,8 @@ fn who_asks_for_more_than_there_is_delays_nobody_else() {
             let bound = TURN + cost + OWN_COST;
             assert!(longest <= bound, "{policy}, {cost:?}: {longest:?}");
             assert!(asked >= 50, "{policy}, {cost:?}: {asked} answers");
-            // His own wait far longer than the guard permits, as they are more than there is time
-            // for.
+            // The user's own flows wait far longer than the guard permits, because there is not
+            // enough time for them.
             let (_, longest) = of_user(&flows, 1000);
             assert!(longest > ms(100), "{policy}, {cost:?}: {longest:?}");
             assert!(delayed > 1000, "{policy}, {cost:?}: {delayed}");
@@ -240,15 +241,15 @@ fn who_asks_for_more_than_there_is_delays_nobody_else() {
     }
 }
 
-/// Nothing of the agent's time is lost: who competes with nobody has all of it.
+/// None of the agent's time is lost.
 #[test]
-fn a_user_alone_has_all_the_time() {
+fn a_user_without_competitors_has_all_the_time() {
     for (count, cost) in [(500, ms(5)), (3000, Duration::from_micros(50))] {
         let (flows, _) = served("owl", &Users(&[(1000, count, cost)]), LASTS);
         let answers = flows.iter().map(|flow| flow.waited.len()).sum::<usize>();
         let busy = cost * answers as u64;
         assert!(busy >= LASTS - APART * 2, "{busy:?} of {LASTS:?}");
-        // Each of his flows has its turn.
+        // Each of the user's flows has its turn.
         let fewest = flows.iter().map(|flow| flow.waited.len()).min();
         assert!(
             fewest >= Some(answers / count * 3 / 4),
@@ -257,7 +258,7 @@ fn a_user_alone_has_all_the_time() {
     }
 }
 
-/// Two users who ask for too much have half of the time each, and root has no more.
+/// Two users with too many requests have half of the time each, and root has no more.
 #[test]
 fn users_who_compete_have_the_same_time() {
     let cost = Duration::from_micros(500);
@@ -271,13 +272,13 @@ fn users_who_compete_have_the_same_time() {
     assert!(longest <= bound, "{longest:?}");
 }
 
-/// A range in /etc/subuid makes one person many users. A user who asks for less than an equal part
-/// of the time is next when a turn is over, however many others there are. While all begin at once,
-/// each of them may have a decision first.
+/// A range in /etc/subuid makes one person many users. A user who needs less than an equal part of
+/// the time is next when a turn is over, however many others there are. When all users begin at
+/// once, each of the others may have a decision first.
 #[test]
-fn many_users_who_ask_for_more_than_there_is_delay_nobody_else() {
+fn many_users_with_too_many_requests_do_not_delay_others() {
     const USERS: u32 = 200;
-    // An equal part is 20 us of each 4 ms.
+    // An equal part is 20 us of every 4 ms.
     const OWN_COST: Duration = Duration::from_micros(10);
     for policy in ["owl", "aurora"] {
         for (count, us, lone) in [(1, 15, 300_000), (1, 250, 1001), (10, 100, 300_000)] {
@@ -304,7 +305,7 @@ fn many_users_who_ask_for_more_than_there_is_delay_nobody_else() {
     }
 }
 
-/// Who asks for less than there is waits for nobody.
+/// There is enough time for these users.
 #[test]
 fn reports_wait_only_under_overload() {
     let cost = Duration::from_micros(10);

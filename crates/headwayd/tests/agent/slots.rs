@@ -1,4 +1,4 @@
-//! Flows that come and go: slots are used again, and each answer is the flow's that asked.
+//! Tests that slots are used again, and that each answer goes to the flow that sent the request.
 
 use headway_cc::testing::{feedback, setup};
 use headway_cc::{CongestionControl, Duration, Time};
@@ -7,7 +7,7 @@ use headway_policy::schemes::PolicySpec;
 
 use crate::host::{Case, agent, at, ms};
 
-/// A thousand flows over three slots, of which three are there at once. Each asks, and has the
+/// A thousand flows use three slots, at most three at once. Each sends requests, and gets each
 /// answer 1 ms later.
 #[test]
 fn slots_are_used_again() {

@@ -1,5 +1,5 @@
-//! How a flow that the guard takes follows Cubic's law: at each acknowledgement, beside the guard's
-//! own Cubic in whole numbers.
+//! Tests that a flow in fallback follows Cubic's law: its window is compared with the guard's own
+//! Cubic in whole numbers at each acknowledgement.
 
 use headway_fixed::{Cubic, Reason};
 use headwayd::Controller;
@@ -8,13 +8,13 @@ use crate::host::{Case, Fault, World, at, ms};
 use crate::models::{Folder, Layer};
 use crate::seen::State;
 
-/// The BDP is 167 packets, and the queue holds 500: slow start does not end at once.
+/// The BDP is 167 packets, and the queue holds 500, so that slow start does not end at once.
 const LINK: &str = "rate = \"20Mbps\", delay = \"50ms\", queue = \"500pkt\"";
 /// The guard promises that a flow follows Cubic's law within this many round trips.
 const ROUND_TRIPS: u64 = 2;
 
-/// Runs a Cubic in whole numbers beside the flow's window, from the trip to the first loss. Returns
-/// by which share they differ at most, and over how many acknowledgements.
+/// Compares the flow's window with a Cubic in whole numbers, from the trip to the first loss.
+/// Returns the largest relative difference, and the number of acknowledgements.
 fn off(states: &[State]) -> (f64, usize) {
     let ns = |time: headway_cc::Time| time.as_nanos();
     let whole = |packets: f64| {
@@ -28,7 +28,7 @@ fn off(states: &[State]) -> (f64, usize) {
     let mut cubic = Cubic::new(whole(first.cwnd), whole(first.ssthresh));
     let (mut worst, mut count, mut before) = (0.0_f64, 0, first);
     for state in rest.iter().take_while(|state| !state.is_repairing) {
-        // HyStart ends slow start, which the other does not have: it is told.
+        // The Cubic in whole numbers has no HyStart, so it is told when slow start ends.
         if state.ssthresh < before.ssthresh {
             cubic.leave_slow_start();
         }
@@ -56,7 +56,7 @@ fn follows_cubic(world: &World, reason: Reason, what: &str) {
 }
 
 #[test]
-fn from_a_stale_answer_on_it_is_cubics() {
+fn a_flow_follows_cubic_after_a_stale_answer() {
     for (controller, policy) in [
         (Controller::Owl, "owl"),
         (Controller::Window, "owl"),
@@ -81,9 +81,9 @@ fn from_a_stale_answer_on_it_is_cubics() {
     }
 }
 
-/// The model is replaced by one that wants ten packets less with each answer.
+/// The model is replaced by one that removes ten packets with each answer.
 #[test]
-fn from_a_window_that_is_too_small_on_it_is_cubics() {
+fn a_flow_follows_cubic_after_too_small_a_window() {
     let less = Folder::of_model("owl-v1", Layer::Always(0), 100, 7);
     for controller in [Controller::Owl, Controller::Window] {
         for seed in [1, 2, 3] {

@@ -1,4 +1,5 @@
-//! Who wakes the agent: what it tells the programs before it sleeps, and what it looks for then.
+//! Tests what wakes the agent: what it tells the programs before it sleeps, and what it looks for
+//! then.
 
 use std::cell::{Cell, RefCell};
 
@@ -20,7 +21,7 @@ fn count(agent: &RefCell<Agent<Program>>, what: &str) -> u64 {
     counters["counters"][what].as_u64().expect("a count")
 }
 
-/// An agent, and a flow that asks it.
+/// An agent, and a flow that sends it requests.
 struct Asked {
     kernel: FakeKernel,
     agent: RefCell<Agent<Program>>,
@@ -38,7 +39,7 @@ impl Asked {
         }
     }
 
-    /// One that has been answered, at 2 ms: the flow asks again from 6 ms on.
+    /// The flow has been answered at 2 ms, and sends a request again from 6 ms on.
     fn answered() -> Asked {
         let asked = Asked::new();
         asked.acknowledge(at(2));
@@ -52,7 +53,7 @@ impl Asked {
         self.flow.borrow_mut().on_feedback(&feedback(now));
     }
 
-    /// A turn, in which something happens after each reading, whose number is told.
+    /// Runs a turn, and calls `happens` with its number after each reading.
     fn turn(&self, happens: impl Fn(u32)) -> Wait {
         let readings = Cell::new(0);
         let wait = turn(&self.agent, |_| {
@@ -67,7 +68,8 @@ impl Asked {
         wait.expect("messages can be read")
     }
 
-    /// A turn, which ends with a nap: as many messages as it may read come just before it sleeps.
+    /// Runs a turn that ends with a nap: as many messages as it may read come just before it
+    /// sleeps.
     fn much_at_second_look(&self) -> Wait {
         let readings = Cell::new(0);
         let wait = turn(&self.agent, |most| {
@@ -78,9 +80,9 @@ impl Asked {
     }
 }
 
-/// It reads that the agent is awake, and wakes nobody.
+/// The flow's program knows that the agent is awake, and does not wake it.
 #[test]
-fn who_asks_between_two_looks_is_answered_before_the_agent_sleeps() {
+fn a_request_between_two_looks_is_answered_before_the_agent_sleeps() {
     let asked = Asked::answered();
     let before = count(&asked.agent, "actions");
     asked.turn(|reading| {
@@ -93,16 +95,16 @@ fn who_asks_between_two_looks_is_answered_before_the_agent_sleeps() {
 }
 
 #[test]
-fn who_asks_a_sleeping_agent_wakes_it() {
+fn a_request_wakes_a_sleeping_agent() {
     let asked = Asked::answered();
     assert!(matches!(asked.turn(|_| {}), Wait::Sleep(_)));
     asked.acknowledge(at(8));
     assert!(asked.kernel.is_woken());
 }
 
-/// It is up again soon, and nobody has to wake it until then.
+/// The agent is awake again soon, and no flow has to wake it until then.
 #[test]
-fn an_agent_that_finds_much_to_do_as_it_goes_to_sleep_naps_and_says_that_it_is_awake() {
+fn an_agent_with_many_messages_naps_and_counts_as_awake() {
     let asked = Asked::answered();
     let wait = asked.much_at_second_look();
     assert!(matches!(wait, Wait::Nap(_)), "{wait:?}");
@@ -110,9 +112,9 @@ fn an_agent_that_finds_much_to_do_as_it_goes_to_sleep_naps_and_says_that_it_is_a
     assert!(!asked.kernel.is_woken());
 }
 
-/// New settings do not say that it is.
+/// New settings overwrite the flag for that.
 #[test]
-fn an_agent_with_new_policies_says_that_it_is_awake() {
+fn an_agent_with_new_policies_counts_as_awake() {
     let asked = Asked::answered();
     asked.much_at_second_look();
     let policies = Policies::read(["owl"]).expect("a policy");
@@ -125,8 +127,8 @@ fn an_agent_with_new_policies_says_that_it_is_awake() {
     });
 }
 
-/// The acknowledgements of a flow come regularly. The agent has its turns when it wants them, or
-/// when a hook has woken it. Returns its decisions, and how often it was woken.
+/// The acknowledgements of a flow come regularly. The agent has a turn when its wait ends, or when
+/// a hook has woken it. Returns its decisions, and how often it was woken.
 fn served_regularly(policy: &str, every: Duration, rtt: Duration) -> (u64, u64) {
     let kernel = FakeKernel::new(1 << 20);
     let agent = agent(policy, &kernel);
@@ -182,20 +184,20 @@ fn served_regularly(policy: &str, every: Duration, rtt: Duration) -> (u64, u64) 
     (count(&agent, "actions"), count(&agent, "wakes"))
 }
 
-/// Aurora's clock runs out each half of a round trip, while nothing is heard.
+/// Aurora's clock runs out each half of a round trip, between two acknowledgements.
 #[test]
-fn a_clock_that_ran_out_without_news_wakes_nobody_with_the_next_acknowledgement() {
+fn a_request_after_a_clock_ran_out_does_not_wake_the_agent() {
     let (decisions, wakes) = served_regularly("aurora", ms(4), ms(2));
     assert!(decisions >= 1900, "{decisions}");
-    // Until the spacing is known.
+    // The first requests wake the agent, until it knows their spacing.
     assert!(wakes <= 40, "{wakes} wakes");
 }
 
 /// Rax decides with each acknowledgement.
 #[test]
-fn who_asks_with_each_acknowledgement_is_expected_with_the_next() {
+fn requests_with_each_acknowledgement_do_not_wake_the_agent() {
     let (decisions, wakes) = served_regularly("rax-pretrained", ms(4), ms(20));
     assert!(decisions >= 1900, "{decisions}");
-    // Until the spacing is known.
+    // The first requests wake the agent, until it knows their spacing.
     assert!(wakes <= 40, "{wakes} wakes");
 }

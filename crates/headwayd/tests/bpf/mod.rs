@@ -1,13 +1,13 @@
-//! A BPF object whose programs BPF_PROG_TEST_RUN runs, over maps of one value each.
+//! Runs the programs of a BPF object by BPF_PROG_TEST_RUN, over maps of one value each.
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Loaded; nothing of it is registered.
+/// A loaded object, of which nothing is registered.
 pub struct Loaded(Object);
 
 impl Loaded {
-    /// Nothing, with a line that says so, where BPF programs are not permitted.
+    /// Loads an object. Prints a line and returns `None` if BPF programs are not permitted.
     pub fn new(object: &[u8]) -> Option<Loaded> {
         let mut builder = ObjectBuilder::default();
         match builder.open_memory(object).and_then(|open| open.load()) {
@@ -34,8 +34,7 @@ impl Loaded {
         T::read_from_bytes(&bytes).expect("its value is of that size")
     }
 
-    /// Runs a program once, which finds `asked` in the map of that name; gives what it leaves
-    /// there.
+    /// Runs a program once with `asked` in the map of that name. Returns that map's value after it.
     pub fn run<T: IntoBytes + Immutable + FromBytes>(&self, program: &str, asked: T) -> T {
         self.put("asked", &asked);
         let found = self.0.progs_mut().find(|p| p.name() == program);

@@ -1,4 +1,4 @@
-//! What is said of a flow.
+//! The status of a flow.
 
 use headway_cc::{Probe, Time};
 use headway_policy::Record;
@@ -8,7 +8,7 @@ use crate::agent::range::Outside;
 use crate::agent::statistics;
 
 impl Flow {
-    /// For `headwayd status`.
+    /// Describes the flow for `headwayd status`.
     pub fn describe(&self, controller: &str, now: Time) -> serde_json::Value {
         let Record {
             cwnd,
@@ -43,7 +43,7 @@ impl Flow {
             }
             Driver::Nobody => {}
         }
-        // Of BBR alone.
+        // Only BBR has these values; they are 0 otherwise.
         let known = |value: f64| (value > 0.0).then_some(value);
         serde_json::json!({
             "flow": self.number,
@@ -89,19 +89,19 @@ impl Flow {
     }
 }
 
-/// What a policy says of itself.
+/// What a policy reports about itself.
 #[derive(Default)]
 struct Told {
-    /// Decisions that it could not give.
+    /// Decisions that the policy could not make.
     refused: u64,
-    /// Gradients of a learner, those of the flows before among them.
+    /// Gradient steps of a learner, those before this flow included.
     updates: u64,
-    /// Gradient steps that were due, and transitions that found no room, while the thread that
-    /// learns was busy.
+    /// Gradient steps that were due while the learning thread was busy.
     skipped: u64,
+    /// Transitions that found no room while the learning thread was busy.
     dropped: u64,
     divergences: u64,
-    /// Actions that a learner gave up, since nothing came of them in time.
+    /// Actions that a learner gave up because their effect did not show in time.
     forgotten: u64,
 }
 

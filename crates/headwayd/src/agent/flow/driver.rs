@@ -1,4 +1,4 @@
-//! Who says what a flow is to do.
+//! What decides for a flow: a policy, a tuner, or neither.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use headway_policy::schemes::{Experience, FlowPolicy, PolicySpec};
 
 use crate::error::{Error, Result};
 
-/// Who says what a flow is to do.
+/// What decides for a flow.
 #[derive(Debug)]
 pub enum Driver {
     /// A policy.
     Policy(Arc<PolicySpec>, FlowPolicy),
-    /// Somebody who sets parameters from time to time: their names, and their values.
+    /// A tuner, which sets parameters from time to time: their names, and their values.
     Tuner(Vec<String>, Vec<f64>),
-    /// Nobody: Cubic controls the flow, and nothing has failed.
+    /// Neither: Cubic controls the flow, and this is not a fallback.
     Nobody,
 }
 
 impl Driver {
-    /// A policy, which may go on from what was learned before.
+    /// A policy, which may start from what was learned before.
     ///
     /// # Errors
-    /// One line, if it cannot be had.
+    /// One line, if the policy cannot be made.
     pub fn of(
         served: Arc<PolicySpec>,
         setup: &Setup,
@@ -33,7 +33,7 @@ impl Driver {
         Ok(Driver::Policy(served, carried))
     }
 
-    /// The policy that it is of.
+    /// The policy's spec.
     pub fn served(&self) -> Option<&PolicySpec> {
         match self {
             Driver::Policy(served, _) => Some(served),
@@ -41,7 +41,7 @@ impl Driver {
         }
     }
 
-    /// That policy, as it decides for this flow.
+    /// The policy's state for this flow.
     pub fn carried(&self) -> Option<&FlowPolicy> {
         match self {
             Driver::Policy(_, carried) => Some(carried),
@@ -49,13 +49,13 @@ impl Driver {
         }
     }
 
-    /// Is it of this model, told to decide in the same way?
+    /// Does it have this model and spec?
     pub fn is_of(&self, served: &PolicySpec) -> bool {
         let own = (self.served()).map(|own| (own.spec(), own.model_id()));
         own == Some((served.spec(), served.model_id()))
     }
 
-    /// Takes parameters of a tuner. Is it one?
+    /// Sets parameters if this is a tuner. Returns whether it is.
     pub fn tune(&mut self, settings: &[(&str, f64)]) -> bool {
         let Driver::Tuner(names, values) = self else {
             return false;

@@ -17,7 +17,7 @@ fn flow(spec: &str) -> Flow {
     Flow::new(&open, Some(Arc::new(served)), None).expect("a flow")
 }
 
-/// A window of this many packets, all of them on their way.
+/// A record with a window of this many packets, all of which are in flight.
 fn full(at: u64, cwnd: u32, flags: u32) -> Record {
     Record {
         delivered: at as u32,
@@ -46,7 +46,7 @@ fn record(at: u64, flags: u32) -> Record {
     }
 }
 
-/// A flow whose clock runs out; and when.
+/// A flow with a clock, and the time in us at which that runs out.
 fn with_clock() -> (Flow, u64) {
     let mut flow = flow("aurora");
     flow.on_record(&record(1000, 0));
@@ -59,11 +59,11 @@ fn with_clock() -> (Flow, u64) {
 }
 
 #[test]
-fn what_a_clock_decides_answers_the_record_that_came_after() {
+fn a_late_clocks_decision_answers_a_request_that_came_after_it() {
     let (mut flow, due) = with_clock();
     let (slot, is_decision) = flow.decide(&[], us(due), us(due + 300), None);
     assert!(is_decision);
-    // As the guard sees it: not older than the question.
+    // The guard compares this with the time of the request.
     assert_eq!(slot.decided_ns, (due + 300) * 1000);
     flow.last_answer = us(due + 350);
     assert!(!flow.on_record(&record(due + 300, Record::ASKS)));
@@ -71,11 +71,11 @@ fn what_a_clock_decides_answers_the_record_that_came_after() {
 }
 
 #[test]
-fn a_question_that_came_while_a_clock_answered_is_answered_after_that() {
+fn a_request_during_a_clocks_answer_is_answered_with_the_next_record() {
     let (mut flow, due) = with_clock();
     flow.decide(&[], us(due), us(due), None);
     flow.last_answer = us(due + 50);
-    // The flow has not seen the answer yet: another would take its place.
+    // The flow has not found the clock's answer yet, which another answer would replace.
     assert!(!flow.on_record(&record(due + 20, Record::ASKS)));
     assert!(flow.on_record(&record(due + 60, 0)));
     let (slot, is_decision) = flow.decide(&[], us(due + 60), us(due + 60), None);
@@ -85,10 +85,10 @@ fn a_question_that_came_while_a_clock_answered_is_answered_after_that() {
     assert!(!flow.on_record(&record(due + 70, 0)));
 }
 
-/// Nobody may have been there to decide for longer than an answer keeps: it is as old as what it
-/// answers.
+/// The agent may have been away for longer than an answer is valid. The answer's age counts from
+/// the record that it answers, and not from the clock's time.
 #[test]
-fn an_answer_to_what_came_long_after_a_clock_ran_out_keeps() {
+fn a_very_late_clocks_answer_expires_only_after_its_full_time() {
     let (mut flow, due) = with_clock();
     let read = due + 3_000_000;
     let (slot, is_decision) = flow.decide(&[], us(due), us(read), None);
@@ -107,7 +107,7 @@ fn the_clock_of_a_silent_flow_stands_still() {
 }
 
 #[test]
-fn a_verdict_that_was_lost_is_seen_in_the_records() {
+fn records_show_a_verdict_that_was_lost() {
     let verdict = |at: u64, reason| VerdictMessage {
         now_ns: at * 1000,
         reason,
@@ -122,7 +122,7 @@ fn a_verdict_that_was_lost_is_seen_in_the_records() {
     assert_eq!(guard(&flow), "cubic");
     flow.on_verdict(&verdict(30, 0));
     assert_eq!(guard(&flow), "policy");
-    // Its own record comes after it.
+    // The verdict's own record comes after it.
     flow.on_verdict(&verdict(40, 1));
     assert_eq!(guard(&flow), "cubic");
     flow.on_record(&record(40, Record::TRIPPED));
@@ -132,7 +132,7 @@ fn a_verdict_that_was_lost_is_seen_in_the_records() {
 }
 
 #[test]
-fn another_policy_keeps_what_was_seen_if_it_sees_the_same() {
+fn a_policy_with_the_same_features_keeps_the_observations() {
     let mut flow = flow("owl");
     let served = |spec: &str| Arc::new(PolicySpec::read(spec).expect("a model of ours"));
     let next = flow.policy_of(served("owl:online=true"), None);
@@ -145,7 +145,7 @@ fn another_policy_keeps_what_was_seen_if_it_sees_the_same() {
     assert_eq!(flow.policy(), Some("aurora"));
 }
 
-/// Twelve seconds with a thousand decisions, from that record on.
+/// Gives the flow twelve seconds of records, which are over a thousand decisions.
 pub fn teach_from(flow: &mut Flow, first: u64) {
     let before = flow.decisions;
     for at in first..first + 3000 {
@@ -157,7 +157,7 @@ pub fn teach_from(flow: &mut Flow, first: u64) {
     assert!(decisions > 1000, "{decisions}");
 }
 
-/// A thousand decisions, and what was learned in them.
+/// A flow that has learned from over a thousand decisions.
 fn taught() -> Flow {
     let mut flow = flow("owl:online=true");
     let begins = flow.learned().expect("it learns").1;
@@ -170,7 +170,7 @@ fn taught() -> Flow {
 }
 
 #[test]
-fn a_learner_of_the_same_model_goes_on_at_a_reload() {
+fn a_reload_keeps_a_learner_of_the_same_model() {
     let flow = taught();
     let served = |spec: &str| Arc::new(PolicySpec::read(spec).expect("a model of ours"));
     let same = flow.policy_of(served("owl:online=true"), None);
@@ -178,7 +178,7 @@ fn a_learner_of_the_same_model_goes_on_at_a_reload() {
 }
 
 #[test]
-fn another_learner_counts_its_own_gradients_and_decisions() {
+fn another_policy_counts_gradient_steps_and_decisions_from_zero() {
     let served = |spec: &str| Arc::new(PolicySpec::read(spec).expect("a model of ours"));
     for spec in ["owl:online=true:epsilon=0.02", "owl"] {
         let mut flow = taught();
@@ -195,9 +195,9 @@ fn another_learner_counts_its_own_gradients_and_decisions() {
     assert_eq!(flow.decisions, 30);
 }
 
-/// It counts the gradients of the flow that it goes on from, and its own.
+/// The new flow counts the gradient steps of the flow that it starts from, and its own.
 #[test]
-fn a_flow_goes_on_from_what_another_learned_and_its_count() {
+fn a_flow_starts_from_what_another_learned_and_from_its_count() {
     let taught = taught();
     let (served, file) = taught.learned().expect("it learns");
     let learned = served.experience(&file).expect("its own file");
@@ -213,10 +213,9 @@ fn a_flow_goes_on_from_what_another_learned_and_its_count() {
     assert_eq!(next.learned().expect("it learns").1, file);
 }
 
-/// One that changes its controller in mid-life is one that begins: what it did before was not this
-/// policy's.
+/// A connection may change its controller in mid-life. The policy does not see what it did before.
 #[test]
-fn what_was_counted_before_is_not_the_policys() {
+fn counts_from_before_the_policy_are_left_out() {
     let setup = flow("owl").setup;
     let first = Record {
         sent: 200_050,
@@ -227,7 +226,7 @@ fn what_was_counted_before_is_not_the_policys() {
     };
     let then = first.since(&counted_before(&first, &setup));
     assert_eq!((then.sent, then.delivered, then.lost), (30, 0, 0));
-    // Of one that begins all counts, also an answer to its whole first window.
+    // For a new connection everything counts, even an acknowledgement of its whole first window.
     let first = Record {
         sent: 10,
         delivered: 11,
@@ -236,9 +235,9 @@ fn what_was_counted_before_is_not_the_policys() {
     assert_eq!(first.since(&counted_before(&first, &setup)), first);
 }
 
-/// Told so once, the program asks again each second: somebody may decide then.
+/// The program sends a request again each second, because a policy may decide then.
 #[test]
-fn of_whom_nobody_decides_the_program_is_told() {
+fn program_learns_that_no_policy_decides() {
     let mut flow = Flow::of_nobody(&Open::default());
     assert!(flow.on_record(&record(1000, Record::ASKS)));
     let (slot, is_decision) = flow.decide(&[], us(1000), us(1000), None);
@@ -254,7 +253,7 @@ fn of_whom_nobody_decides_the_program_is_told() {
     assert_eq!(flow.policy(), Some("rax"));
 }
 
-/// The guard gives learners longer limits, and knows them by that.
+/// The guard gives learners longer limits, and knows them by the flag of the answer.
 #[test]
 fn each_answer_says_whether_its_policy_learns() {
     let flags = |flow: &mut Flow, at: u64| {
@@ -272,14 +271,15 @@ fn each_answer_says_whether_its_policy_learns() {
     assert_eq!(flags(&mut Flow::of_nobody(&Open::default()), 1000), 0);
 }
 
-/// A learner's window runs away: somebody else gives the flow one beyond what it may have.
+/// Records with which a learner diverges: another controller gives the flow a window beyond the
+/// learner's largest.
 pub fn runaway(at: u64) -> [Record; 3] {
     let away = full(at + 1, 5000, Record::TRIPPED);
     [full(at, 10, 0), away, full(at + 2, 5000, 0)]
 }
 
 #[test]
-fn who_diverges_leaves_the_flow_at_once_and_has_it_again() {
+fn a_diverged_learner_leaves_the_flow_at_once_and_gets_it_back() {
     let mut flow = flow("rax");
     let told = |flow: &mut Flow, at: u64| {
         let (slot, is_decision) = flow.decide(&[], us(at), us(at), None);
@@ -291,13 +291,13 @@ fn who_diverges_leaves_the_flow_at_once_and_has_it_again() {
     }
     assert!(flow.has_diverged());
     assert_eq!(told(&mut flow, 12), (headway_kernel::abi::LEAVE, false));
-    assert_eq!(flow.next_query(), us(1_000_012), "it is asked on");
+    assert_eq!(flow.next_query(), us(1_000_012), "requests go on");
     let described = flow.describe("headway_window", us(99));
     assert_eq!(described["divergences"], 1);
-    // Once is said once.
+    // A divergence is reported once.
     flow.on_record(&full(13, 20, Record::TRIPPED));
     assert!(!flow.has_diverged());
-    // From then on it acts again, and on the window that there is.
+    // The learner acts again, and starts from the present window.
     flow.on_record(&full(11_000_000, 20, Record::TRIPPED | Record::ASKS));
     let (slot, is_decision) = flow.decide(&[], us(11_000_000), us(11_000_000), None);
     assert_eq!(
@@ -307,8 +307,8 @@ fn who_diverges_leaves_the_flow_at_once_and_has_it_again() {
     assert!(!flow.has_diverged());
 }
 
-/// Its own packets alone tell it what its actions do, and it goes on from the window that the flow
-/// has.
+/// A learner learns only from packets that are sent under its own actions, and starts from the
+/// flow's present window.
 #[test]
 fn another_learner_does_not_see_the_flows_history() {
     for before in ["owl", "rax", "aurora"] {
@@ -322,7 +322,7 @@ fn another_learner_does_not_see_the_flows_history() {
         flow.on_record(&full(3001, 40, Record::ASKS));
         let (slot, _) = flow.decide(&[], us(3001), us(3001), None);
         assert_eq!(slot.values[0], 40, "after {before}");
-        // A packet is answered, and that is one action.
+        // The acknowledgement of a packet brings one action.
         flow.on_record(&full(3002, 40, Record::ASKS));
         let (slot, _) = flow.decide(&[], us(3002), us(3002), None);
         assert!((35..=45).contains(&slot.values[0]), "{slot:?}");
@@ -348,7 +348,7 @@ impl Policy for Listens {
     }
 }
 
-/// A flow of Owl's that it decides for, and its count.
+/// A flow with Owl's features and such a policy, and that policy's count.
 fn listened() -> (Flow, Arc<Mutex<u64>>) {
     let mut flow = flow("owl");
     let Driver::Policy(served, _) = &flow.driver else {
@@ -362,7 +362,7 @@ fn listened() -> (Flow, Arc<Mutex<u64>>) {
     (flow, refused)
 }
 
-/// Each time a decision at 4000 us is written at 4030 us, and these records follow.
+/// In each case a decision of 4000 us is written at 4030 us, and these records follow.
 #[test]
 fn the_first_acknowledgement_after_an_answer_says_whether_it_was_carried_out() {
     let steerable = |at| record(at, 0);
@@ -383,19 +383,23 @@ fn the_first_acknowledgement_after_an_answer_says_whether_it_was_carried_out() {
             true,
             "in recovery, once",
         ),
-        (vec![repairs(4031), steerable(4500)], true, "no later one"),
-        (vec![tripped(4031), tripped(4500)], true, "Cubic has it"),
+        (vec![repairs(4031), steerable(4500)], true, "not later"),
+        (vec![tripped(4031), tripped(4500)], true, "in fallback"),
         (
             vec![repairs(4020), steerable(4040)],
             false,
-            "before it came",
+            "record before it",
         ),
         (vec![tripped(4020), steerable(4040)], true, "as Cubic left"),
-        (vec![timeout(4031), steerable(4500)], false, "at no timeout"),
+        (
+            vec![timeout(4031), steerable(4500)],
+            false,
+            "not at a timeout",
+        ),
         (vec![timeout(4031), repairs(4500)], true, "after a timeout"),
         (vec![steerable(expired - 1)], false, "not expired"),
         (vec![steerable(expired)], true, "expired"),
-        (vec![], false, "nothing is known"),
+        (vec![], false, "no record"),
     ] {
         let (mut flow, refused) = listened();
         flow.on_record(&record(4000, Record::ASKS));
@@ -410,20 +414,20 @@ fn the_first_acknowledgement_after_an_answer_says_whether_it_was_carried_out() {
 }
 
 #[test]
-fn an_answer_that_another_replaces_was_not_carried_out() {
+fn an_answer_that_is_replaced_before_an_acknowledgement_was_not_carried_out() {
     let (mut flow, refused) = listened();
     for at in [4000, 8000] {
         flow.on_record(&record(at, Record::ASKS));
         assert!(flow.decide(&[], us(at), us(at), None).1);
-        // The next record came while this was written.
+        // The next record comes while this answer is written.
         flow.last_answer = us(8001);
     }
     assert_eq!(*refused.lock().expect("no panic"), 1);
 }
 
-/// Over the program's stand-in: what was carried out made the window ten packets larger.
+/// The fake kernel's program carries out an answer by a window that is ten packets larger.
 #[test]
-fn a_policy_hears_of_each_answer_that_the_program_did_not_carry_out() {
+fn a_policy_is_told_of_each_answer_that_was_not_carried_out() {
     let kernel = FakeKernel::new(1 << 20);
     kernel.set_served_until(Time::NEVER);
     let (mut flow, refused) = listened();
@@ -456,7 +460,7 @@ fn a_policy_hears_of_each_answer_that_the_program_did_not_carry_out() {
             }
         }
     };
-    // Recoveries of 14 ms, each 48 ms, as each twelfth answer is written.
+    // A recovery of 14 ms begins each 48 ms, as each twelfth answer is written.
     for at in 1..150 {
         let recovery = match at % 24 {
             1..=7 => Recovery::Recovery,
@@ -465,7 +469,7 @@ fn a_policy_hears_of_each_answer_that_the_program_did_not_carry_out() {
         step(&mut datapath, at * 2000, recovery);
     }
     let while_recovering = *refused.lock().expect("no panic");
-    // Nothing is acknowledged for longer than an answer keeps, and then there is a timeout.
+    // Nothing is acknowledged for longer than an answer is valid, and then there is a timeout.
     step(&mut datapath, 1_800_000, Recovery::Open);
     step(&mut datapath, 1_804_000, Recovery::Open);
     datapath.on_rto(&rto(us(1_805_000), 10, 1));

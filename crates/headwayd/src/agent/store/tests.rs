@@ -8,7 +8,7 @@ use super::*;
 
 const PUBLIC: Class = Class::Public;
 
-/// A folder that goes with it.
+/// A folder that is removed when this is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -29,20 +29,20 @@ fn served() -> PolicySpec {
     PolicySpec::read("owl:online=true").expect("a model of ours")
 }
 
-/// What a flow has learned that has done nothing yet.
+/// The learned state of a flow that has done nothing yet.
 fn learned(served: &PolicySpec) -> Vec<u8> {
     let flow = served.carried(&Setup::new(Bytes::new(1500), 0), None);
     let flow = flow.expect("a flow");
     served.learned(&flow).expect("it learns")
 }
 
-/// How many gradients what is kept of a policy took.
+/// The number of gradient steps in the state that is kept.
 fn experience(store: &Store, served: &PolicySpec, class: Class) -> u64 {
     let kept = store.learned[&file_name(served, class)].as_ref();
     kept.expect("it is kept").experience
 }
 
-/// What the next flow goes on from, as that flow would say it, and how much experience that is.
+/// The state from which the next flow starts, as that flow would save it, and its experience.
 fn goes_on_from(store: &mut Store, served: &PolicySpec) -> Option<(Vec<u8>, u64)> {
     let learned = store.learned(served, PUBLIC)?;
     let flow = served.carried(&Setup::new(Bytes::new(1500), 0), Some(learned));
@@ -51,14 +51,14 @@ fn goes_on_from(store: &mut Store, served: &PolicySpec) -> Option<(Vec<u8>, u64)
 }
 
 #[test]
-fn without_a_folder_each_flow_begins_with_the_model() {
+fn without_a_folder_each_flow_starts_from_the_model() {
     let (mut store, served) = (Store::new(None), served());
     store.keep(&served, PUBLIC, learned(&served), 1000, 1);
     assert!(store.learned(&served, PUBLIC).is_none());
 }
 
 #[test]
-fn what_is_kept_is_whole_and_its_owners() {
+fn a_saved_file_is_whole_and_only_its_owner_may_read_it() {
     let (folder, served) = (Folder::new("kept"), served());
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
@@ -76,7 +76,8 @@ fn what_is_kept_is_whole_and_its_owners() {
         goes_on_from(&mut again, &served),
         Some((learned.clone(), 0))
     );
-    // Nothing new: nothing is written. So with a flow that ends late and has learned little.
+    // Without anything new, nothing is written. A flow that ends late with little experience is not
+    // new either.
     fs::remove_file(&file).expect("it is there");
     for experience in [1000, 1] {
         store.keep(&served, PUBLIC, vec![1], experience, 1);
@@ -90,9 +91,9 @@ fn what_is_kept_is_whole_and_its_owners() {
     }
 }
 
-/// Nobody reads from the pipe that is in the file's place.
+/// A pipe without a reader takes the place of the file.
 #[test]
-fn a_disk_that_never_answers_is_not_waited_for() {
+fn the_end_does_not_wait_for_a_disk_that_never_answers() {
     let (folder, served) = (Folder::new("stuck"), served());
     let mut store = Store::new(Some(folder.0.clone()));
     store.keep(&served, PUBLIC, learned(&served), 1000, 1);
@@ -104,9 +105,9 @@ fn a_disk_that_never_answers_is_not_waited_for() {
     assert!(!file.exists());
 }
 
-/// The newer one is written after the older.
+/// The newer state is written after the older one.
 #[test]
-fn what_has_changed_while_another_was_written_is_written_at_the_end() {
+fn a_state_that_changed_during_a_write_is_written_at_the_end() {
     let (folder, served) = (Folder::new("end"), served());
     let mut store = Store::new(Some(folder.0.clone()));
     store.keep(&served, PUBLIC, vec![1], 1000, 1);
@@ -118,9 +119,9 @@ fn what_has_changed_while_another_was_written_is_written_at_the_end() {
     assert_eq!(fs::read(file).expect("it is written"), newest);
 }
 
-/// Rax's is 83 kB of JSON. A flow that begins does not read it again.
+/// Rax's state is 83 kB of JSON, which a new flow does not parse again.
 #[test]
-fn what_was_learned_is_read_once_for_many_flows() {
+fn a_saved_state_is_parsed_once_for_many_flows() {
     for spec in ["owl:online=true", "rax-pretrained"] {
         let (folder, served) = (Folder::new("once"), PolicySpec::read(spec).expect(spec));
         let mut store = Store::new(Some(folder.0.clone()));
@@ -139,7 +140,7 @@ fn what_was_learned_is_read_once_for_many_flows() {
             goes_on_from(&mut store, &served),
             Some((bytes.clone(), 1000))
         );
-        // What comes later is read again.
+        // A newer state is parsed.
         store.keep(&served, PUBLIC, bytes, 2000, 1);
         assert_eq!(
             goes_on_from(&mut store, &served).map(|(_, count)| count),
@@ -148,9 +149,9 @@ fn what_was_learned_is_read_once_for_many_flows() {
     }
 }
 
-/// Of two paths that have nothing in common.
+/// Paths of two classes have nothing in common.
 #[test]
-fn what_flows_to_one_class_learn_is_not_handed_on_to_another() {
+fn a_flow_does_not_start_from_another_classs_state() {
     let (folder, served) = (Folder::new("classes"), served());
     let learned = learned(&served);
     let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));
@@ -158,7 +159,7 @@ fn what_flows_to_one_class_learn_is_not_handed_on_to_another() {
     store.keep(&served, Class::Private, learned.clone(), 100_000, 1);
     assert!(store.learned(&served, PUBLIC).is_none());
     assert!(store.learned(&served, prefix).is_none());
-    // A flow of another class that learned more takes no place of theirs.
+    // A flow of another class with more experience does not keep these from being saved.
     store.keep(&served, PUBLIC, learned.clone(), 100, 1);
     store.keep(&served, prefix, learned.clone(), 200, 1);
     store.save();
@@ -168,7 +169,7 @@ fn what_flows_to_one_class_learn_is_not_handed_on_to_another() {
         assert!(store.learned(&served, class).is_some());
         assert_eq!(experience(&store, &served, class), gradients);
     }
-    // A learner that diverges on one says nothing of the others.
+    // A learner that diverges in one class does not affect the others.
     store.forget(&served, Class::Private, 1, None);
     store.finish();
     assert_eq!(files(&folder).len(), 2);
@@ -179,7 +180,7 @@ fn what_flows_to_one_class_learn_is_not_handed_on_to_another() {
 }
 
 #[test]
-fn what_is_forgotten_is_replaced_by_whatever_comes() {
+fn a_state_with_less_experience_replaces_a_forgotten_one() {
     let (folder, served) = (Folder::new("forgotten"), served());
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
@@ -200,7 +201,7 @@ fn what_is_forgotten_is_replaced_by_whatever_comes() {
 }
 
 #[test]
-fn what_could_not_be_written_is_written_later() {
+fn a_file_that_could_not_be_written_is_written_later() {
     let (folder, served) = (Folder::new("later"), served());
     let place = folder.0.join("state");
     let mut store = Store::new(Some(place.clone()));
@@ -227,7 +228,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own");
 }
 
-/// Runs it as somebody who may only do what modes of files say, even if the tests are root's.
+/// Runs `work` in a thread for which the modes of files hold, even if the tests run as root.
 fn without_privileges(work: impl FnOnce() + Send + 'static) {
     let thread = std::thread::spawn(move || {
         for one in [
@@ -241,7 +242,7 @@ fn without_privileges(work: impl FnOnce() + Send + 'static) {
     thread.join().expect("it holds");
 }
 
-/// A store after the policy's file was refused, and what it then kept.
+/// A store that has refused the policy's file and has then kept a new state.
 fn keeps_after_refusal(folder: &Folder, served: &PolicySpec) -> Store {
     let mut store = Store::new(Some(folder.0.clone()));
     assert!(store.learned(served, PUBLIC).is_none());
@@ -252,7 +253,7 @@ fn keeps_after_refusal(folder: &Folder, served: &PolicySpec) -> Store {
 }
 
 #[test]
-fn a_refused_file_is_set_aside_and_never_written_over() {
+fn a_refused_file_is_set_aside_and_never_overwritten() {
     let owl = served();
     let rax = PolicySpec::read("rax-pretrained").expect("a scheme of ours");
     let newer = String::from_utf8(learned(&rax)).expect("text");
@@ -273,7 +274,8 @@ fn a_refused_file_is_set_aside_and_never_written_over() {
             fs::read(folder.0.join(refused)).expect("it is there"),
             bytes
         );
-        // The next agent goes on from the new file. A second refusal does not replace the first.
+        // The next agent starts from the new file. A second refused file does not replace the
+        // first.
         let mut again = Store::new(Some(folder.0.clone()));
         assert!(again.learned(served, PUBLIC).is_some());
         fs::write(folder.0.join(&name), b"wrong again").expect("room");
@@ -282,15 +284,15 @@ fn a_refused_file_is_set_aside_and_never_written_over() {
     }
 }
 
-/// It was learned from flows to all destinations, so no class begins with it.
+/// Such a file was learned from flows to all destinations.
 #[test]
-fn a_file_from_before_there_were_classes_is_adopted_by_none() {
+fn a_file_from_before_there_were_classes_is_not_used() {
     for spec in ["owl:online=true", "rax-pretrained"] {
         let folder = Folder::new("unclassed");
         let prefix = "10.7.0.0/16";
         let policies = Policies::read([spec, &format!("{prefix}={spec}")]).expect("policies");
         let served = PolicySpec::read(spec).expect("a scheme of ours");
-        // As agents named it until 27 November 2026.
+        // Agents used this name until 27 November 2026.
         let digest = sha256(format!("{}\n{spec}", served.model_id()).as_bytes());
         let id = served.model_id().replace(['@', '.'], "-");
         let old = format!("{id}-{}.learned", &digest[..16]);
@@ -312,9 +314,9 @@ fn a_file_from_before_there_were_classes_is_adopted_by_none() {
     }
 }
 
-/// Of each class that a policy may have flows to, before any flow begins.
+/// This holds for each class of the agent's policies, before any flow begins.
 #[test]
-fn what_cannot_be_read_is_set_aside_at_the_start() {
+fn unreadable_files_are_set_aside_at_the_start() {
     let (folder, served) = (Folder::new("start"), served());
     let policies = Policies::read(["owl", "10.0.0.0/8=owl:online=true"]).expect("policies");
     let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));
@@ -328,7 +330,7 @@ fn what_cannot_be_read_is_set_aside_at_the_start() {
         files(&folder).iter().any(|file| file.starts_with(&name))
     };
     assert!(refused(prefix));
-    // This agent has no flow that would begin with these.
+    // No flow of this agent would start from these.
     assert!(![other, PUBLIC, Class::Private].map(refused).contains(&true));
     let policies = Policies::read(["owl:online=true"]).expect("policies");
     Store::new(Some(folder.0.clone())).read(&policies);
@@ -336,7 +338,7 @@ fn what_cannot_be_read_is_set_aside_at_the_start() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_set_aside() {
+fn a_file_without_permission_to_read_is_set_aside() {
     without_privileges(|| {
         let (folder, served) = (Folder::new("unreadable"), served());
         let file = folder.0.join(file_name(&served, PUBLIC));
@@ -346,12 +348,12 @@ fn a_file_that_may_not_be_read_is_set_aside() {
         assert_eq!(files(&folder).len(), 2);
         let aside = folder.0.join(&files(&folder)[1]);
         set_mode(&aside, 0o600);
-        assert_eq!(fs::read(aside).expect("ours"), learned(&served));
+        assert_eq!(fs::read(aside).expect("it is there"), learned(&served));
     });
 }
 
 #[test]
-fn a_refused_file_that_cannot_be_renamed_is_not_written_over_nor_removed() {
+fn a_refused_file_that_cannot_be_renamed_is_neither_overwritten_nor_removed() {
     without_privileges(|| {
         let (folder, served) = (Folder::new("stays"), served());
         let file = folder.0.join(file_name(&served, PUBLIC));
@@ -359,7 +361,7 @@ fn a_refused_file_that_cannot_be_renamed_is_not_written_over_nor_removed() {
         set_mode(&folder.0, 0o500);
         let mut store = keeps_after_refusal(&folder, &served);
         assert!(!store.wants(&served, PUBLIC, u64::MAX));
-        // Not even where one may write there later.
+        // That holds even if the agent may write there later.
         set_mode(&folder.0, 0o700);
         store.keep(&served, PUBLIC, learned(&served), 1_000_000, 1);
         store.forget(&served, PUBLIC, 1, None);
@@ -371,7 +373,7 @@ fn a_refused_file_that_cannot_be_renamed_is_not_written_over_nor_removed() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_is_refused_at_the_start() {
+fn a_folder_without_permission_to_write_is_refused_at_the_start() {
     without_privileges(|| {
         let folder = Folder::new("probe");
         let mut store = Store::new(Some(folder.0.clone()));
@@ -392,7 +394,7 @@ fn a_folder_that_may_not_be_written_is_refused_at_the_start() {
 }
 
 #[test]
-fn a_second_agent_is_refused_the_folder_of_the_first() {
+fn a_second_agent_may_not_use_the_folder_of_the_first() {
     let folder = Folder::new("two");
     let mut first = Store::new(Some(folder.0.clone()));
     first.claim().expect("it is free");
@@ -407,7 +409,7 @@ fn a_second_agent_is_refused_the_folder_of_the_first() {
     second.claim().expect("it is free again");
 }
 
-/// Not even root can follow a link to itself.
+/// The file is a link to itself, which not even root can follow.
 #[test]
 fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     let (folder, served) = (Folder::new("for-a-while"), served());
@@ -418,8 +420,8 @@ fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     store.forget(&served, PUBLIC, 1, None);
     store.finish();
     assert_eq!(files(&folder), [file_name(&served, PUBLIC)]);
-    assert!(file.is_symlink(), "nothing is written over it");
-    fs::remove_file(&file).expect("ours");
+    assert!(file.is_symlink(), "it is not overwritten");
+    fs::remove_file(&file).expect("it is there");
     fs::write(&file, learned(&served)).expect("room");
     let known = learned(&served);
     assert_eq!(goes_on_from(&mut store, &served), Some((known.clone(), 0)));
@@ -449,7 +451,7 @@ fn a_long_spec_has_a_short_file_name_of_its_own() {
 }
 
 #[test]
-fn a_wrong_file_is_said_in_one_line() {
+fn a_wrong_file_is_refused_with_one_line() {
     let owl = served();
     let right = learned(&owl);
     let size = right.len();

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/guard.md.
+"""Writes the tables of docs/guard-evidence.md.
 
 They say how often the guard trips good policies, and what it makes of bad ones.
 `nice .venv/bin/python scripts/guard_tables.py` (minutes of an idle core; what is already in
@@ -21,7 +21,7 @@ from typing import Any
 from headway.stats import wilson_interval
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "guard.md"
+PAGE = ROOT / "docs" / "guard-evidence.md"
 OUT = ROOT / "target" / "guard"
 BUILD = ["cargo", "build", "--release", "-p", "headway-policy", "--example", "guarded"]
 PROGRAM = ROOT / "target" / "release" / "examples" / "guarded"
@@ -155,7 +155,7 @@ def good_row(sample: Sample, name: str) -> str:
 def is_deserved(trip: Line) -> bool:
     """Is the flow better off than in the same run without a guard?
 
-    docs/guard.md says when it is.
+    docs/guard-evidence.md says when it is.
     """
     spans = [trip[span] for span in ("after", "later") if span in trip]
 

@@ -291,8 +291,7 @@ impl FakeKernel {
         self.state().ring.push(report.as_bytes())
     }
 
-    /// Counts a report that no answer is wanted for, and that finds only the ring's other half free,
-    /// which is for requests.
+    /// Holds back a report that is no request if at most half of the ring is free. Counts it.
     pub fn holds_back(&self) -> bool {
         let ring = &mut self.state().ring;
         let is_held = ring.is_half_full();

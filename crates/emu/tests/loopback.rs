@@ -1,4 +1,4 @@
-//! Both ends of a flow over loopback, with nothing between them, or a relay that meddles.
+//! Both ends of a flow over loopback, directly or through a relay that changes or drops packets.
 
 use std::io::IoSliceMut;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -15,7 +15,7 @@ use headway_scenario::Source;
 use headway_world::FlowPlan;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 
-/// When a flow that does not end is stopped. It ends a hang, and judges nothing.
+/// When a flow that does not end is stopped. This ends a hang, and judges nothing.
 const HANG: Time = Time::from_millis(60_000);
 
 /// An address of this process and test alone: all of 127.0.0.0/8 is loopback.
@@ -85,8 +85,8 @@ fn run(plan: &FlowPlan, scheme: &str) -> (SenderReport, ReceiverReport) {
 
 #[test]
 fn every_scheme_carries_what_it_is_given() {
-    // One after the other: fifty threads at once would wait for a processor as long as for a
-    // timeout.
+    // Schemes run one after the other: fifty threads at once would wait for a processor as long as
+    // for a timeout.
     for scheme in Registry::new(schemes::SCHEMES).iter() {
         let name = scheme.name;
         let (sent, received) = run(&finite(200), &format!("udp-{name}"));
@@ -96,7 +96,7 @@ fn every_scheme_carries_what_it_is_given() {
             received.received >= Bytes::new(200 * 1500),
             "{name}: {received:?}"
         );
-        // A thread that waits for a processor sends packets again which are under way.
+        // A thread that waits for a processor retransmits packets that are under way.
         assert!(sent.sent >= received.received, "{name}: {sent:?}");
         // A receiver that waits for a processor may find its socket's buffer full.
         let host::Failures {
@@ -132,7 +132,7 @@ fn tcp_carries_exactly_what_it_is_given() {
     let (sent, received) = run(&finite(1000), "kernel-cubic");
     assert!(sent.finished.is_some());
     assert!(received.complete.is_some());
-    // 20 bytes of IP, 20 of TCP, 12 of its timestamps are no data.
+    // 20 bytes of IP, 20 of TCP and 12 of its timestamps are not data.
     assert_eq!(received.received, Bytes::new(1000 * (1500 - 52)));
     let series = sent.grid.expect("a series").finish(Time::from_millis(10));
     assert!(series.cwnd_packets[0].is_none_or(|cwnd| cwnd >= 10.0));
@@ -147,7 +147,7 @@ fn no_transport_exceeds_a_rate() {
         ("kernel-cubic", rate),
     ] {
         let (_, received) = run(&until(1000, data), scheme);
-        // 2.5 MB and a packet or two; less on a machine that has other things to do.
+        // 2.5 MB and a packet or two; less on a machine with other work.
         let megabytes = received.received.as_f64() / 1e6;
         assert!(
             megabytes > 0.0 && megabytes <= 2.52,
@@ -221,8 +221,8 @@ fn a_controller_that_the_kernel_lacks_is_named_with_what_there_is() {
     assert!(error.contains("'renno'; did you mean 'reno'?"), "{error}");
 }
 
-/// Between the ends: sees every datagram with its traffic class, and says with what class it goes
-/// on, if it does.
+/// A relay between the ends: it sees every datagram with its traffic class, and decides whether to
+/// forward it and with which class.
 struct Relay<D, A> {
     data: D,
     acks: A,
@@ -272,7 +272,7 @@ fn carry(
             .cmsgs()
             .into_iter()
             .flatten()
-            .find_map(|told| match told {
+            .find_map(|cmsg| match cmsg {
                 ControlMessageOwned::Ipv4Tos(class) => Some(class),
                 _ => None,
             });
@@ -299,15 +299,15 @@ fn what_is_lost_is_sent_again() {
     let (sent, received) = relay.run(&finite(400), "udp-newreno");
     assert!(sent.finished.is_some() && received.complete.is_some());
     assert!(dropped >= 10);
-    // What was sent again and is under way at the end is not read any more.
+    // Retransmissions that are under way at the end are not read.
     assert!(sent.sent.get() / 1500 - dropped >= received.received.get() / 1500);
     assert!(received.received.get() / 1500 >= 400);
-    // A relay that is late by a timeout makes more of them.
+    // A relay that is late by a timeout causes more of them.
     let lost = sent.lost.get() / 1500;
     assert!(lost + 1 >= dropped, "{lost} of {dropped}");
 }
 
-/// The layout is that of the table in `host/wire.rs`. What DCTCP makes of marks is tested in
+/// The layout is that of the table in `host/wire.rs`. How DCTCP reacts to marks is tested in
 /// simulated time.
 #[test]
 fn marks_and_the_header_field_come_back() {

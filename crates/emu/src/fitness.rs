@@ -310,7 +310,7 @@ mod tests {
 
     /// Packets take 1 ms: after 12 ms without the emulator 2 find no room in a queue of 10.
     #[test]
-    fn bursts_after_stalls_count_as_packets_that_vanished() {
+    fn packets_dropped_after_stalls_count_as_vanished() {
         let stalled = |stalls_ms: &[u64]| {
             let mut report = report(0, 0);
             for &ms in stalls_ms {
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn of_stalls_that_are_left_out_only_what_hosts_sent_comes_at_once() {
+    fn after_left_out_stalls_only_packets_sent_meanwhile_burst() {
         let of = |waited| {
             let report = Report {
                 longest_stall: Duration::from_millis(15),
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_flows_need_a_cpu_to_spare() {
+    fn kernel_flows_need_idle_cpu_time() {
         let of = |has_kernel_flows, idle| {
             let strain = Strain {
                 has_kernel_flows,
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_is_held_against_the_path() {
+    fn lateness_limits_depend_on_the_path() {
         let none = Vanished::default();
         let p99 = unfit(&path(), &report(20, 2100), &none, 0.5).unwrap();
         assert_eq!(
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stall_may_not_outlast_a_round_trip() {
+    fn a_stall_longer_than_the_rtt_is_unfit() {
         let why = |base_rtt_ms: u64, stall_ms: u64| {
             let path = Path {
                 base_rtt: Duration::from_millis(base_rtt_ms),
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_emulator_waits_is_lateness_too() {
+    fn waits_for_a_cpu_have_the_limit_of_lateness() {
         let waiting = |us| Strain {
             emulator_wait: Some(Duration::from_micros(us)),
             ..strain(0.5)
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_held_against_those_of_links() {
+    fn vanished_packets_are_compared_with_link_losses() {
         let few = Vanished {
             at_devices: 1,
             at_sockets: 1,
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_machine_and_a_broken_log_are_told() {
+    fn a_busy_machine_and_a_broken_log_are_reported() {
         let none = Vanished::default();
         // No idle CPU does no harm if no thread waits for one.
         let mut strain = strain(0.0);

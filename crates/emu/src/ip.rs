@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_both_versions() {
+    fn headers_of_ipv4_and_ipv6_are_read() {
         let [four, six] = packets();
         let found = Headers::of(&four).unwrap();
         assert_eq!(found.from, IpAddr::from([10, 0, 0, 1]));

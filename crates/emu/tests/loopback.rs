@@ -84,7 +84,7 @@ fn run(plan: &FlowPlan, scheme: &str) -> (SenderReport, ReceiverReport) {
 }
 
 #[test]
-fn every_scheme_carries_what_it_is_given() {
+fn every_scheme_delivers_all_its_data() {
     // Schemes run one after the other: fifty threads at once would wait for a processor as long as
     // for a timeout.
     for scheme in Registry::new(schemes::SCHEMES).iter() {
@@ -107,7 +107,7 @@ fn every_scheme_carries_what_it_is_given() {
 }
 
 #[test]
-fn also_over_ipv6_and_under_the_simple_profile() {
+fn schemes_work_over_ipv6_and_with_the_simple_profile() {
     let port = || {
         let socket = UdpSocket::bind("[::1]:0").ok()?;
         socket.local_addr().ok()
@@ -128,7 +128,7 @@ fn also_over_ipv6_and_under_the_simple_profile() {
 }
 
 #[test]
-fn tcp_carries_exactly_what_it_is_given() {
+fn tcp_carries_exactly_the_data_it_is_given() {
     let (sent, received) = run(&finite(1000), "kernel-cubic");
     assert!(sent.finished.is_some());
     assert!(received.complete.is_some());
@@ -157,7 +157,7 @@ fn no_transport_exceeds_a_rate() {
 }
 
 #[test]
-fn a_flow_that_has_no_end_stops_when_it_should() {
+fn an_endless_flow_stops_at_its_stop_time() {
     let pulses = Source::OnOff {
         on: Duration::from_millis(20),
         off: Duration::from_millis(20),
@@ -179,7 +179,7 @@ fn a_flow_that_has_no_end_stops_when_it_should() {
 }
 
 #[test]
-fn nobody_at_the_other_end_is_no_hang() {
+fn a_missing_receiver_does_not_hang_the_sender() {
     let (from, to) = (address(), address());
     let plan = until(1000, Source::Bulk);
     let (clock, over) = (Clock::start(), AtomicBool::new(false));
@@ -210,7 +210,7 @@ fn nobody_at_the_other_end_is_no_hang() {
 }
 
 #[test]
-fn a_controller_that_the_kernel_lacks_is_named_with_what_there_is() {
+fn missing_controller_error_lists_the_available_ones() {
     let error = sender(
         &plan(Source::Bulk),
         &Driver::Kernel("renno".to_owned()),
@@ -285,7 +285,7 @@ fn carry(
 }
 
 #[test]
-fn what_is_lost_is_sent_again() {
+fn lost_data_is_retransmitted() {
     let (mut count, mut dropped) = (0_u64, 0_u64);
     let relay = Relay {
         data: |_: &mut [u8], class| {

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_of_a_millisecond_and_long_sleeps_are_no_stalls() {
+    fn short_delays_and_long_sleeps_are_not_stalls() {
         let mut strict = looks(true);
         assert_eq!(strict.stall(ms(101)), None);
         assert_eq!(strict.stall(ms(301)), None);

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn by_port_and_prefix() {
+    fn ways_are_found_by_port_and_prefix() {
         let ways = Ways::new(vec![
             way(0, "10.1.0.0", 16),
             way(0, "10.1.2.3", 32),

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_as_proc_has_them() {
+    fn cpu_waits_are_read_from_schedstat() {
         let wait = wait_of("93000000 6000000 4\n");
         assert_eq!(wait, Some(Duration::from_micros(1500)));
         assert_eq!(wait_of("0 0 0\n"), None);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_as_proc_has_them() {
+    fn socket_drops_are_read_from_proc() {
         let snmp = "Ip: Forwarding InReceives InDiscards OutDiscards\nIp: 2 900 3 4\n\
              Tcp: RtoMin InErrs\nTcp: 200 50\n\
              Udp: InDatagrams NoPorts InErrors RcvbufErrors SndbufErrors MemErrors\nUdp: 800 9 9 10 20 100\n\

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_who_carries_the_flow() {
+    fn scheme_name_selects_the_transport() {
         for spec in [
             "udp-cubic",
             "udp-cubic:hystart=none",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line() {
+    fn wrong_schemes_are_refused_in_one_line() {
         for (spec, hint) in [
             ("cubik", "unknown scheme 'cubik'; did you mean 'cubic'?"),
             (

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_until_it_is_dropped() {
+    fn watch_polls_until_dropped() {
         let folder =
             std::env::temp_dir().join(format!("headway-test-watch-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);

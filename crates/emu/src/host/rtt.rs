@@ -201,7 +201,7 @@ mod tests {
 
     /// RFC 6298 §3: the acknowledgement may be for either transmission.
     #[test]
-    fn what_was_sent_twice_gives_no_sample() {
+    fn retransmitted_segments_give_no_sample() {
         let events = [
             Data(0, 100, 200),
             Data(1, 200, 300),
@@ -217,7 +217,7 @@ mod tests {
 
     /// Segment 100 to 200 comes late, so later segments are acknowledged only then.
     #[test]
-    fn what_waited_behind_a_gap_gives_no_sample() {
+    fn data_behind_a_gap_gives_no_sample() {
         let events = [
             Data(0, 0, 100),
             Data(1, 100, 200),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_or_ends_a_connection_or_is_no_tcp_is_left_alone() {
+    fn control_segments_and_other_protocols_give_no_sample() {
         let mut rtt = TcpRtt::default();
         let mut syn = Vec::new();
         let builder = PacketBuilder::ipv6([1; 16], [2; 16], 64).tcp(1, 2, 99, 1000);

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_refused() {
+    fn truncated_datagrams_are_refused() {
         let mut out = [0; DATA_HEADER];
         data().write(&mut out);
         assert!((0..DATA_HEADER).all(|n| parse(&out[..n]).is_none()));

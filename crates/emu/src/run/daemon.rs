@@ -326,7 +326,7 @@ echo '{"event":"ready","controllers":[{"name":"'$5'","policy":"'$3'","model":"ow
 echo $$ > "$(dirname "$7")/pid""#;
 
     #[test]
-    fn it_serves_until_it_is_dropped() {
+    fn daemon_serves_until_dropped() {
         let file = program("serves", &format!("{READY}\nexec cat"));
         let daemon = Daemon::start(&file.0, "owl:online=true").unwrap();
         let driver = daemon.driver();
@@ -350,7 +350,7 @@ echo $$ > "$(dirname "$7")/pid""#;
 
     /// The pipe closes in the same way when this process is killed.
     #[test]
-    fn it_ends_with_its_standard_input() {
+    fn daemon_ends_when_stdin_closes() {
         let file = program("stdin", &format!("{READY}\nexec cat"));
         let mut daemon = Daemon::start(&file.0, "owl").unwrap();
         daemon._stdin = None;
@@ -362,7 +362,7 @@ echo $$ > "$(dirname "$7")/pid""#;
     }
 
     #[test]
-    fn one_that_ignores_the_signal_is_killed() {
+    fn daemon_that_ignores_sigterm_is_killed() {
         let file = program(
             "deaf",
             &format!("trap '' TERM\n{READY}\nwhile :; do sleep 1; done"),
@@ -377,7 +377,7 @@ echo $$ > "$(dirname "$7")/pid""#;
     }
 
     #[test]
-    fn what_goes_wrong_is_one_line() {
+    fn start_failures_are_one_line() {
         for (name, text, says) in [
             (
                 "refuses",
@@ -407,7 +407,7 @@ echo $$ > "$(dirname "$7")/pid""#;
     }
 
     #[test]
-    fn a_daemon_that_has_died_is_told() {
+    fn a_dead_daemon_is_reported() {
         let text = "[ $1 = status ] && { echo 'headwayd: no daemon at x' >&2; exit 1; }";
         let file = program("dies", &format!("{text}\n{READY}\nexec cat"));
         let daemon = Daemon::start(&file.0, "owl").unwrap();
@@ -416,7 +416,7 @@ echo $$ > "$(dirname "$7")/pid""#;
     }
 
     #[test]
-    fn it_is_found_in_order() {
+    fn headwayd_is_found_by_variable_folder_and_path() {
         let (named, beside, on_path) = (
             program("named", ""),
             program("beside", ""),

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_kernel_every_flow_is_its_tcp() {
+    fn kernel_world_carries_every_flow_over_kernel_tcp() {
         let (world, registry) = (Hosting::Kernel(vec![owl()]), registry());
         // Every Linux has these two.
         for (scheme, controller, model) in [
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_kernels_is_refused_in_a_line_that_says_where_it_runs() {
+    fn kernel_world_names_the_worlds_of_a_refused_scheme() {
         let (world, registry) = (Hosting::Kernel(vec![owl()]), registry());
         for (scheme, worlds) in [
             ("copa", "it runs in the worlds 'sim' and 'emu'; in 'kernel'"),
@@ -129,7 +129,7 @@ mod tests {
 
     /// The parent tells its worker which daemon serves which scheme.
     #[test]
-    fn it_survives_json() {
+    fn hosting_survives_json() {
         for hosting in [Hosting::Emu, Hosting::Kernel(vec![owl()])] {
             let text = serde_json::to_string(&hosting).unwrap();
             assert_eq!(serde_json::from_str::<Hosting>(&text).unwrap(), hosting);

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn daemons_serve_what_a_model_decides() {
+    fn learned_schemes_need_a_daemon() {
         let world = kernel();
         for (scheme, model) in [
             ("owl", Some("owl-v1@")),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn it_serves_the_kernels_schemes_and_learned_ones() {
+    fn kernel_world_serves_kernel_and_learned_schemes() {
         let world = kernel();
         let schemes = world.emu.registry().iter().filter(|s| world.serves(s));
         let mut names: Vec<&str> = schemes.map(|s| s.name).collect();

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn outermost_slices_fill_what_rfc_6598_gives() {
+    fn outermost_slices_fill_the_rfc_6598_block() {
         let all: Vec<Slice> = Slice::outermost().collect();
         assert_eq!(all.len(), 64);
         assert_eq!(all[63].to_string(), "100.127.0.0/16");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_slice_is_refused() {
+    fn malformed_slices_are_refused() {
         for text in [
             "",
             "100.64.0.0",

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_those_since_the_last_look() {
+    fn figures_cover_the_time_since_the_last_update() {
         let before = Reading {
             packets: 10,
             bytes: 15_000,

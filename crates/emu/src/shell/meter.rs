@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_vanishes_at_no_link_is_counted() {
+    fn packets_that_vanish_at_no_link_are_counted() {
         let report = Report {
             no_room: 1,
             refused: 20,
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_one_that_the_link_has_made() {
+    fn only_marks_made_by_the_link_count() {
         let mut meter = Meter::new(vec![0, 1], None);
         let mut tell = |what| {
             meter.on_link_event(

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_are_told_in_one_line() {
+    fn wrong_options_are_refused_in_one_line() {
         let table: [(PathOptions, &[&str]); 12] = [
             (
                 PathOptions {

@@ -151,7 +151,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn a_process_name_may_contain_parentheses() {
         let line = "4711 (a) b (c) S 17 4711 4711 34816 4711 4194304 1 0 0 0 3 4 0 0 20 0 1 0 987654 0 0\n";
         let found = Process::parse(line).unwrap();
         assert_eq!(found.pid, Pid::from_raw(4711));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_found_with_what_it_has() {
+    fn this_process_is_found_with_its_attributes() {
         let own = Process::current().unwrap();
         assert_eq!(own.parent, Pid::parent());
         assert!(own.is_alive());

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_machine_and_of_the_dead() {
+    fn live_addresses_are_avoided_and_dead_ones_are_reused() {
         let registry = registry("taken");
         let taken = vec!["100.64.9.9".parse().unwrap()];
         let claim = registry

@@ -195,7 +195,7 @@ mod tests {
 
     /// The offsets that `pahole -C tcp_info vmlinux` shows.
     #[test]
-    fn the_layout_is_the_kernels() {
+    fn tcp_info_layout_matches_the_kernel() {
         let offsets = [
             offset_of!(TcpInfo, unacked),
             offset_of!(TcpInfo, rtt_us),

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_as_proc_has_them() {
+    fn device_counters_are_read_from_proc() {
         let table = "Inter-|   Receive                            |  Transmit\n \
              face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n    \
              lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0\n\

@@ -79,7 +79,7 @@ fn numbers(received: &[(Time, u32)]) -> Vec<u32> {
 /// IP.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
-fn packets_take_their_time() {
+fn packets_take_propagation_and_transmission_time() {
     for six in [false, true] {
         let link = Link::fifo(Rate::from_mbps(12.0), Limits::NONE, MS * 20);
         let (mut delays, notes, report) = Bed::new(link, wire()).run(|near, far, clock| {
@@ -151,7 +151,7 @@ impl Watch for StandsStill {
 /// not leave stalls out leaves nothing out.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
-fn the_clock_leaves_out_that_the_emulator_stood_still() {
+fn the_clock_leaves_out_a_stall() {
     for leaves_out in [true, false] {
         let link = Link::wire(MS * 20);
         let bed = Bed::watched(link, wire(), StandsStill::default());
@@ -238,7 +238,7 @@ fn every_packet_is_accounted_for() {
 /// The same seed loses the same packets as in simulated time.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
-fn losses_are_those_of_the_simulator() {
+fn losses_match_the_simulator() {
     let with_loss = || {
         let mut link = wire();
         let loss = Loss::Random { probability: 0.3 };
@@ -387,7 +387,7 @@ fn marks_reach_the_socket() {
 /// A packet for an address without a way vanishes without harm.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
-fn strays_are_counted() {
+fn packets_without_a_way_are_counted() {
     let ((), _, report) = Bed::new(wire(), wire()).run(|near, far, clock| {
         let (near, far) = (socket(near, NEAR), socket(far, FAR));
         send(&near, Ipv4Addr::new(10, 0, 0, 77), 5, 100, Wait::ZERO);

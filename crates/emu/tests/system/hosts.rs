@@ -186,7 +186,7 @@ fn marks_of_a_queue_reach_the_scheme() {
 /// XCP's sender grows only by what the router writes into its packets' header.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
-fn a_router_speaks_to_its_senders() {
+fn xcp_sender_follows_the_router() {
     let run = run("xcp", &Discipline::Xcp(XcpParams::default()), 200);
     let grown = run.sent.grid.clone().expect("a series").finish(LENGTH);
     let most = grown.cwnd_packets.into_iter().flatten().fold(0.0, f64::max);

@@ -210,7 +210,7 @@ fn the_capacity_is_what_the_link_could_have_carried() {
 
 /// Half of what the first second offers; then nothing can be sent, and so nothing is free.
 #[test]
-fn in_an_outage_nothing_is_free() {
+fn no_capacity_is_free_in_an_outage() {
     let mut network = network("");
     let slow = network.links.iter_mut().find(|l| l.name == "slow").unwrap();
     slow.rate = RateSpec::Trace {

@@ -4,11 +4,13 @@ use headway_cc::Time;
 
 const WIDTH: usize = 8;
 
-/// Times by slot, the least at hand. Moving one costs a search of eight times a level.
+/// Times by slot; the smallest is known at once. To move a time costs a search of eight times a
+/// level.
 #[derive(Debug)]
 pub(super) struct Tournament {
     times: Vec<u64>,
-    /// The least of each eight times, then of each eight of those, until eight or fewer are left.
+    /// The smallest of each eight times, then of each eight of those, until eight or fewer are
+    /// left.
     least: Vec<Vec<u64>>,
 }
 
@@ -27,7 +29,7 @@ impl Tournament {
         }
     }
 
-    /// The least time and its slot, the lowest of equals.
+    /// The smallest time and its slot; among equal times, the lowest slot.
     #[inline]
     pub(super) fn first(&self) -> (Time, usize) {
         let mut node = 0;
@@ -57,7 +59,7 @@ impl Tournament {
     }
 }
 
-/// The least of the first eight times and where it stands.
+/// The smallest of the first eight times, and its position.
 #[inline]
 fn winner(times: &[u64]) -> (u64, usize) {
     let mut best = (u64::MAX, 0);

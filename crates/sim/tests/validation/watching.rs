@@ -73,7 +73,7 @@ fn a_watched_run_is_the_same_run() {
         grid: Some(headway_cc::Duration::from_millis(500)),
         ..options(10.0, 0.0)
     };
-    // It has several flows, cross traffic and host jitter.
+    // The scenario has several flows, cross traffic and host jitter.
     let scenario = Scenario::load("parking-lot").expect("it ships");
     for transport in [Transport::Simple, Transport::Linux] {
         let mut network = scenario.draw(1);
@@ -101,7 +101,7 @@ fn a_watched_run_is_the_same_run() {
     }
 }
 
-/// Batches hand their observers over by `&mut`, which must leave nothing out.
+/// Batches pass their observers by `&mut`, which must forward every method.
 #[test]
 fn a_borrowed_observer_hears_everything() {
     let network = Scenario::load("owl-nsfnet:known=7")

@@ -24,7 +24,7 @@ pub enum ReadError {
         source: ParquetError,
     },
     /// The file's columns are those of another version of Headway.
-    #[error("{path}: schema {found}, and this headway goes on from {SCHEMA_VERSION} only")]
+    #[error("{path}: schema {found}; this headway continues only from schema {SCHEMA_VERSION}")]
     Schema {
         /// The file.
         path: String,

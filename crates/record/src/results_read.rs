@@ -224,7 +224,7 @@ impl Columns {
 }
 
 fn wrong(column: &str) -> ParquetError {
-    ParquetError::General(format!("no column {column} as Headway writes it"))
+    ParquetError::General(format!("no column {column} of the type that Headway writes"))
 }
 
 /// All values of the column, none of which may be missing.

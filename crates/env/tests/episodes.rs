@@ -1,4 +1,4 @@
-//! How episodes end, and what their last steps tell.
+//! How episodes end, and the measurements of their last steps.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn spec(clock: &str, scenarios: &[&str], steps: Option<u32>, latency: Duration) 
     }
 }
 
-/// From one second on its timer is always due.
+/// From one second on, its timer is always due.
 #[derive(Debug)]
 struct Stuck;
 
@@ -92,8 +92,7 @@ fn an_episode_is_done_as_its_data_is() {
         let mut row = vec![0.0; width()];
         episode.measure(0, &mut row);
         let (dt, time) = (row[0], row[1]);
-        // 2 MB at 8 Mbit/s take 2 s, and a round trip; no interval lasts longer than a few of
-        // those.
+        // 2 MB at 8 Mbit/s take 2 s and a round trip; no interval lasts longer than a few of these.
         assert!((2.0..2.4).contains(&time), "{clock} {latency:?}: {time}");
         assert!(dt < 0.2, "{clock} {latency:?}: {dt}");
     }
@@ -170,8 +169,8 @@ fn an_episode_that_fails_ends_and_the_others_go_on() {
     assert_eq!(count.iter().sum::<i32>(), 4 * 400);
 }
 
-/// 5 Mbit/s behind 8 that two others share for a while, one of them a second longer; a third comes
-/// the other way.
+/// There are 5 Mbit/s behind 8 that two others share for a while, one of them a second longer; a
+/// third flow uses the other direction.
 #[test]
 fn a_fair_share_is_that_of_the_flows_that_are_there() {
     let text = "schema = 1\nname = \"shared\"\nseconds = 5\n\
@@ -194,7 +193,7 @@ fn a_fair_share_is_that_of_the_flows_that_are_there() {
         episode.measure(0, &mut row);
         let second = row[1] as usize;
         steps[second] += 1;
-        // The tighter link, or half or a third of the wider.
+        // The fair share is that of the tighter link, or a half or a third of the wider one.
         let right = [5.0, 4.0, 8.0 / 3.0, 4.0, 5.0][second];
         assert_eq!((row[fair], row[path]), (right, 5.0), "at {} s", row[1]);
         episode.answer(0, 0.0.into());

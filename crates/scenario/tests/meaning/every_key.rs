@@ -1,4 +1,4 @@
-//! Every key of the schema arrives.
+//! Every key of the schema reaches the network.
 
 use headway_cc::{Bytes, Duration, Rate, Time};
 use headway_net::Loss;

@@ -79,7 +79,7 @@ static STUCK: [Scheme; 1] = [Scheme {
 }];
 
 #[test]
-fn an_episode_is_done_as_its_data_is() {
+fn an_episode_is_done_when_its_data_is() {
     for (clock, latency) in [(RTT, 0), (RTT, 5), (EVERY_ACK, 0), (EVERY_ACK, 5)] {
         let latency = Duration::from_millis(latency);
         let spec = spec(clock, &["[[flow]]\nbytes = \"2MB\"\n"], None, latency);
@@ -99,12 +99,12 @@ fn an_episode_is_done_as_its_data_is() {
 }
 
 #[test]
-fn flows_are_told_of_each_moment_once() {
+fn steps_cover_each_moment_once() {
     let flows = "[[flow]]\n[[flow]]\nstart = \"0.333s\"\n[[flow]]\nbytes = \"200kB\"\n";
     for steps in [Some(50), None] {
         let spec = spec(RTT, &[flows], steps, Duration::ZERO);
         let mut episode = Episode::new(&spec, 3).unwrap();
-        let (mut row, mut told) = (vec![0.0; width()], [0.0; 3]);
+        let (mut row, mut lengths) = (vec![0.0; width()], [0.0; 3]);
         loop {
             let pause = episode.advance();
             let read: Vec<usize> = match pause {
@@ -113,12 +113,12 @@ fn flows_are_told_of_each_moment_once() {
             };
             for learner in read {
                 episode.measure(learner, &mut row);
-                told[learner] += row[0];
+                lengths[learner] += row[0];
                 let time = row[1];
                 assert!(
-                    (told[learner] - time).abs() < 1e-6,
+                    (lengths[learner] - time).abs() < 1e-6,
                     "{learner}: {} of {time} s",
-                    told[learner]
+                    lengths[learner]
                 );
             }
             let Pause::End(end) = pause else {
@@ -172,7 +172,7 @@ fn an_episode_that_fails_ends_and_the_others_go_on() {
 /// There are 5 Mbit/s behind 8 that two others share for a while, one of them a second longer; a
 /// third flow uses the other direction.
 #[test]
-fn a_fair_share_is_that_of_the_flows_that_are_there() {
+fn fair_share_counts_the_running_flows() {
     let text = "schema = 1\nname = \"shared\"\nseconds = 5\n\
         [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"8Mbps\"\ndelay = \"5ms\"\nqueue = \"50pkt\"\nduplex = true\n\
         [[link]]\nfrom = \"b\"\nto = \"c\"\nrate = \"5Mbps\"\ndelay = \"5ms\"\nqueue = \"50pkt\"\nduplex = true\n\

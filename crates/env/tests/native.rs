@@ -69,7 +69,7 @@ fn native(agent: &Arc<AgentSpec>, latency: Duration) -> Selection {
 }
 
 #[test]
-fn an_answer_from_outside_is_as_good_as_a_policys_own() {
+fn external_answers_match_the_policy() {
     for agent in AGENTS {
         for jitter in ["", JITTER] {
             let scenario = Scenario::parse(&format!("{SCENARIO}{jitter}"), "native").unwrap();

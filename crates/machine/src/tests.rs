@@ -487,7 +487,7 @@ fn cgroups_of_both_versions() {
 
 /// Checks that a missing capability is the right one, by its number in the kernel.
 #[test]
-fn this_process_has_what_the_kernel_says() {
+fn own_capabilities_match_the_kernel() {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let bits = u64::from_str_radix(field(&status, "CapEff:").unwrap(), 16).unwrap();
     let here = Machine::here();

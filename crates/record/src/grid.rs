@@ -267,7 +267,7 @@ mod tests {
 
     /// In bins of half a second, 3000 bytes sent are 0.048 Mbit/s.
     #[test]
-    fn a_bin_has_what_was_sent_and_what_was_taken_for_lost_in_it() {
+    fn a_bin_counts_sent_and_lost_bytes() {
         let (at, packet) = (Time::from_millis, Bytes::new(1500));
         let mut first = Grid::new(Duration::from_millis(500));
         first.on_sent(at(100), packet);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_a_limit_is_added_up() {
+    fn excess_over_a_limit_is_summed() {
         let mut histogram = LogHistogram::default();
         for ms in [1, 4, 6, 9] {
             histogram.add(Duration::from_millis(ms));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_adding() {
+    fn merging_adds_counts() {
         let (mut a, mut b, mut both) = Default::default();
         for i in 1..5_000u64 {
             let d = Duration::from_nanos(i * i * 1000);

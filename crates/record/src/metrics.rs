@@ -196,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn jain_by_hand() {
+    fn jain_index_matches_hand_computation() {
         assert_eq!(jain_index(&[1.0, 1.0, 1.0, 1.0]), Some(1.0));
         assert_eq!(jain_index(&[4.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_eq!(jain_index(&[0.0, 0.0]), None);
     }
 
     #[test]
-    fn nothing_sent_has_no_metrics() {
+    fn a_flow_without_packets_has_no_metrics() {
         let x = Metrics::of(&FlowMeter::new(Time::ZERO), Time::from_millis(10), None);
         assert_eq!(x, Metrics::default());
     }

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_comes_back_bit_for_bit() {
+    fn values_are_read_back_bit_for_bit() {
         let path =
             std::env::temp_dir().join(format!("headway-read-{}.parquet", std::process::id()));
         let late = Fitness {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_parquet_is_refused() {
+    fn files_that_are_not_parquet_are_refused() {
         let path =
             std::env::temp_dir().join(format!("headway-none-{}.parquet", std::process::id()));
         std::fs::write(&path, "PAR1 but no more").unwrap();

@@ -224,7 +224,9 @@ impl Columns {
 }
 
 fn wrong(column: &str) -> ParquetError {
-    ParquetError::General(format!("no column {column} of the type that Headway writes"))
+    ParquetError::General(format!(
+        "no column {column} of the type that Headway writes"
+    ))
 }
 
 /// All values of the column, none of which may be missing.
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn every_column_of_results_comes_back() {
+    fn every_column_of_results_is_read_back() {
         let file = Scratch::new("results");
         let rows: Vec<Row> = ["sim", "emu", "kernel", "emu"]
             .iter()
@@ -330,7 +332,7 @@ mod tests {
 
     /// Rows are taken one by one, and are never all in memory.
     #[test]
-    fn more_rows_than_are_written_at_a_time_come_back_in_their_order() {
+    fn rows_of_several_groups_keep_their_order() {
         let file = Scratch::new("many");
         let count = GROUP as i32 + 1;
         write_results(&file.0, (0..count).map(|run| row(run, "emu")), "{}").unwrap();
@@ -342,7 +344,7 @@ mod tests {
 
     /// Written again, the rows give the same file.
     #[test]
-    fn every_column_of_series_comes_back() {
+    fn every_column_of_series_is_read_back() {
         let (file, again) = (Scratch::new("series"), Scratch::new("series-again"));
         let real = |from: usize| (from..from + 4).map(|i| AWKWARD[i % 8]).collect();
         let maybe = |from: usize| {
@@ -390,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused_by_name() {
+    fn a_missing_column_is_refused_by_name() {
         let file = Scratch::new("series-only");
         write_series(&file.0, &[]).unwrap();
         let error = read_results(&file.0).unwrap_err().to_string();

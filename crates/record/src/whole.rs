@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_written_into() -> io::Result<()> {
+    fn a_device_is_written_directly() -> io::Result<()> {
         written(Path::new("/dev/null"))?;
         assert!(fs::metadata("/dev/null")?.file_type().is_char_device());
         assert!(Whole::create(Path::new("/dev/null"))?.0.part.is_none());
@@ -208,7 +208,7 @@ mod tests {
 
     /// The stream's offset is shared, so nothing of other writers is overwritten.
     #[test]
-    fn an_open_stream_is_written_where_it_is() -> io::Result<()> {
+    fn an_open_stream_is_written_at_its_offset() -> io::Result<()> {
         let path = std::env::temp_dir().join(format!("headway-stream-{}", std::process::id()));
         let mut shared = File::create(&path)?;
         shared.write_all(b"theirs, ")?;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_is_written_into() -> io::Result<()> {
+    fn files_that_cannot_be_replaced_are_written_directly() -> io::Result<()> {
         let folder = std::env::temp_dir().join(format!("headway-into-{}", std::process::id()));
         fs::create_dir(&folder)?;
         let (part, target) = (folder.join("part"), folder.join("target"));

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fewest_links_first_and_then_the_order_of_the_file() {
+    fn the_shortest_route_wins_then_file_order() {
         // 0 -> 1 -> 3, 0 -> 2 -> 3, and 3 -> 0 the long way round.
         let routes = Routes::new(6, [(0, 1), (0, 2), (2, 3), (1, 3), (3, 4), (4, 0), (0, 1)]);
         assert_eq!(routes.between(0, 3), Some(vec![0, 3]));

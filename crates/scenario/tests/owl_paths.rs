@@ -53,7 +53,7 @@ fn edges(network: &Network) -> BTreeSet<(usize, usize)> {
 /// The graph of the literature: 14 nodes, 21 links, two nodes of degree 4, two of degree 2, the
 /// others 3; the longest shortest path has three links.
 #[test]
-fn nsfnet_is_nsfnet() {
+fn nsfnet_matches_the_literature() {
     let network = draw("owl-nsfnet:known=7", 1);
     let edges = edges(&network);
     assert_eq!(edges.len(), 21);
@@ -101,7 +101,7 @@ fn nsfnet_is_nsfnet() {
 
 /// Section VII.B: 7 switches, 100 Mbit/s, 30 ms, a buffer of one BDP, 40% load, k of 7 known.
 #[test]
-fn owl_nsfnet_is_the_papers_path() {
+fn owl_nsfnet_matches_the_paper() {
     let rate = Rate::from_mbps(100.0);
     for k in 0..=7 {
         let network = draw(&format!("owl-nsfnet:known={k}"), 5);

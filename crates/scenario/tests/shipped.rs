@@ -19,7 +19,7 @@ fn all() -> impl Iterator<Item = Scenario> {
 
 /// Results carry these hashes. If one changes, old and new results cannot be compared.
 #[test]
-fn hashes_are_those_of_the_table() {
+fn hashes_match_the_table() {
     let table: String = all()
         .map(|s| format!("{} {}\n", s.hash(), s.name()))
         .collect();
@@ -102,7 +102,7 @@ fn packets(n: u64) -> QueueSpec {
 
 /// Rax, section 5: 20 Mbit/s, 50 ms round trip, a tenth of the BDP, packets of 1250 bytes, 1% loss.
 #[test]
-fn rax_is_the_papers_link() {
+fn rax_matches_the_paper() {
     let one_percent = Some(Loss::Random { probability: 0.01 });
     for (name, flows, loss) in [
         ("rax-1", 1, None),
@@ -128,7 +128,7 @@ fn rax_is_the_papers_link() {
 /// "Interval", table 1, as it is printed: mean bandwidth in Mbit/s, one-way delay, loss, packets.
 /// The bandwidth of "High BDP" is printed in MBps.
 #[test]
-fn interval_is_table_1() {
+fn interval_matches_table_1() {
     let one_percent = Some(Loss::Random { probability: 0.01 });
     for (name, mbps, one_way_ms, loss, queue) in [
         ("pantheon-default", 12.0, 60, None, 64),
@@ -176,7 +176,7 @@ fn interval_is_table_1() {
 
 /// "BBR tuning", sections V-A and V-C.
 #[test]
-fn bbr_changes_are_the_papers() {
+fn bbr_changes_match_the_paper() {
     let at = |seconds: u64| Time::from_millis(seconds * 1000);
     let step = load("bbr-rtt-step").draw(1);
     let rtt = |network: &Network| network.links[0].delay + network.links[1].delay;
@@ -240,7 +240,7 @@ fn bbr_changes_are_the_papers() {
 
 /// Owl, section VII: rate in Mbit/s, round trip, length of a run.
 #[test]
-fn owl_families_are_the_papers() {
+fn owl_families_match_the_paper() {
     for (name, mbps, rtt_ms, seconds) in [
         ("owl-buffer", 50.0, 30, Some(100.0)),
         ("owl-fairness", 50.0, 30, Some(100.0)),
@@ -281,7 +281,7 @@ fn owl_families_are_the_papers() {
 }
 
 #[test]
-fn both_traces_of_a_cellular_link_begin_together_and_anywhere() {
+fn both_traces_of_a_cellular_link_share_a_random_offset() {
     for (name, length_s) in [
         ("lte-verizon", 140.0),
         ("lte-tmobile", 474.0),

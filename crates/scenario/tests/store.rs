@@ -16,7 +16,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_first_folder_that_has_it_gives_it_and_it_is_read_once() {
+fn the_first_folder_with_a_trace_gives_it_once() {
     let (first, second) = (folder("first"), folder("second"));
     fs::write(first.join("both"), "1\n").unwrap();
     fs::write(second.join("both"), "2\n").unwrap();
@@ -105,7 +105,7 @@ fn a_trace_beside_a_scenario_may_have_any_name() {
 }
 
 #[test]
-fn of_two_traces_of_a_name_it_is_said_which_is_used() {
+fn an_ambiguous_trace_name_is_reported() {
     const KNOWN: &str = "ATT-LTE-driving.up";
     let (beside, named) = (folder("beside"), folder("named"));
     let (file, store) = (beside.join("one.toml"), TraceStore::of([named.clone()]));
@@ -141,7 +141,7 @@ fn of_two_traces_of_a_name_it_is_said_which_is_used() {
 }
 
 #[test]
-fn what_is_missing_or_damaged_is_said_in_one_line() {
+fn missing_and_damaged_traces_are_refused_in_one_line() {
     let only = folder("damaged");
     let store = TraceStore::of([only.clone(), PathBuf::from("elsewhere")]);
     assert_eq!(
@@ -202,7 +202,7 @@ fn recorded(test: &str, names: &[&str]) -> Option<TraceStore> {
 }
 
 #[test]
-fn a_training_store_gives_no_second_that_is_kept_for_evaluation() {
+fn a_training_store_gives_no_evaluation_seconds() {
     let own = folder("training");
     // The trace has a line a second, and the name of a trace whose seconds 325 to 465 are kept.
     let seconds: String = (1..=500).map(|s| format!("{}\n", s * 1000)).collect();

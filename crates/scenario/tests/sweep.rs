@@ -82,7 +82,7 @@ fn any_single_value_may_be_swept() {
 }
 
 #[test]
-fn mistakes_are_answered_in_one_line() {
+fn mistakes_are_refused_in_one_line() {
     let with = |key: &str, values: &str| {
         format!(
             "{}[sweep]\nkey = {key}\nvalues = {values}\n",

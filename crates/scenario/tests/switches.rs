@@ -65,7 +65,7 @@ fn a_count_is_exact_and_each_switch_as_likely_as_any_other() {
 }
 
 #[test]
-fn a_share_is_kept_in_the_mean() {
+fn a_share_is_kept_on_average() {
     let scenario = seven("[switches]\nknown = \"20%\"\n");
     assert_eq!(scenario.varies(), ["known switches"]);
     let counts: Vec<usize> = (0..2000).map(|seed| known(&scenario, seed).len()).collect();
@@ -87,7 +87,7 @@ fn a_share_is_kept_in_the_mean() {
 }
 
 #[test]
-fn one_meaning_has_one_hash_and_times_have_defaults() {
+fn equal_meaning_has_equal_hash_and_times_have_defaults() {
     let hash = |text: &str| seven(text).hash().to_owned();
     assert_eq!(
         hash("[switches]\nknown = 7"),
@@ -110,7 +110,7 @@ fn one_meaning_has_one_hash_and_times_have_defaults() {
 }
 
 #[test]
-fn mistakes_are_answered_in_one_line() {
+fn mistakes_are_refused_in_one_line() {
     let refused = |rest: &str| {
         let link = "rate = '1Mbps'\nduplex = true\n";
         let text = format!(

@@ -70,7 +70,7 @@ mod tests {
     use headway_cc::Stream;
 
     #[test]
-    fn agrees_with_a_plain_search() {
+    fn event_queue_agrees_with_a_plain_search() {
         for (busy, slots) in [(1, 2), (2, 9), (8, 20), (9, 12), (70, 100)] {
             let mut stream = Stream::new(3, "events");
             let mut queue = EventQueue::new(busy, slots);

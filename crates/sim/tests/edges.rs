@@ -33,7 +33,7 @@ fn run(rest: &str, scheme: &str, seconds: u64, warmup: f64) -> Result<Outcome, S
 const BOTTLENECK: &str = "[bottleneck]\nrate = \"20Mbps\"\ndelay = \"10ms\"\nqueue = \"1bdp\"\n";
 
 #[test]
-fn fairness_is_among_the_flows_that_are_there() {
+fn fairness_counts_only_running_flows() {
     let jain = |rest: &str, seconds| {
         let outcome = run(&format!("{BOTTLENECK}{rest}"), "newreno", seconds, 0.0);
         outcome.expect("a run").rows[0].metrics.jain

@@ -48,7 +48,7 @@ const LINK: &str = "bottleneck = { rate = \"12Mbps\", delay = \"20ms\", queue = 
 
 /// A router is the same, whether the scenario describes it or the scheme asks for it.
 #[test]
-fn a_router_is_asked_for_or_written_out() {
+fn requested_and_written_out_routers_agree() {
     for scheme in ["abc", "xcp", "xcp-w"] {
         let asked = run(&format!("{LINK}, router = \"scheme\" }}"), scheme).expect("a run");
         let link = LINK.replace(

@@ -143,7 +143,7 @@ fn row(text: &mut String, flow: &FlowSeries, bin: usize, wider: usize) {
 }
 
 #[test]
-fn every_scheme_behaves_as_it_did() {
+fn every_scheme_matches_its_snapshot() {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);

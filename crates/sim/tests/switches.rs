@@ -126,7 +126,7 @@ fn an_idle_path_has_its_free_share_and_no_congestion() {
 }
 
 #[test]
-fn a_queue_that_grows_is_seen_where_it_grows() {
+fn a_growing_queue_is_seen_at_its_switch() {
     // The flow's 8 Mbit/s and 6 of others enter 10: 400 packets a second stay in the first switch.
     let network = network("[[cross]]\nfrom = \"c\"\nto = \"d\"\nrate = \"6Mbps\"\n");
     for (known, pnc, pna) in [
@@ -157,7 +157,7 @@ fn drops_count_as_congestion() {
 }
 
 #[test]
-fn news_takes_its_time_and_says_so() {
+fn measurements_arrive_late_with_their_time() {
     let mut network = network("");
     let switches = network.switches.as_mut().unwrap();
     switches.period = Duration::from_millis(500);
@@ -169,7 +169,7 @@ fn news_takes_its_time_and_says_so() {
 }
 
 #[test]
-fn a_lost_controller_tells_nothing_more() {
+fn a_lost_controller_sends_no_measurements() {
     let network = network("until = \"3s\"\n");
     let views = views(&network, "fixed-rate:rate=5Mbps");
     let at: Vec<f64> = views.iter().map(|v| v.0.as_secs_f64()).collect();
@@ -177,7 +177,7 @@ fn a_lost_controller_tells_nothing_more() {
 }
 
 #[test]
-fn each_flow_is_told_of_its_own_path_and_nothing_where_none_is_known() {
+fn each_flow_gets_measurements_of_its_own_path() {
     // The second flow crosses only the first switch, by a link with 2 Mbit/s.
     let mut network = network(
         "[[link]]\nfrom = \"s1\"\nto = \"e\"\nrate = \"2Mbps\"\nduplex = true\n\

@@ -89,7 +89,7 @@ mod tests {
     use headway_cc::{Bytes, Rate};
 
     #[test]
-    fn on_and_off_has_its_mean_rate() {
+    fn on_off_traffic_has_its_mean_rate() {
         // Periods have about 3 packets: a packet at the start of each would add a sixth.
         let ms = Duration::from_millis;
         let (on, off) = (ms(3), ms(6));

@@ -78,7 +78,7 @@ mod tests {
     /// 1250 bytes at 10 Mbit/s take 1 ms; 40 bytes of an acknowledgement take no time on a link
     /// without a rate.
     #[test]
-    fn a_step_of_delay_and_of_rate_is_seen_when_it_happens() {
+    fn steps_of_delay_and_rate_appear_at_their_time() {
         let text = "schema = 1\nname = \"steps\"\nseconds = 20\npacket_size = \"1250B\"\n\
             bottleneck = { rate = \"10Mbps\", delay = \"20ms\", queue = \"100pkt\" }\n\
             at = [{ time = \"5s\", delay = \"30ms\" }, { time = \"7s\", rate = \"5Mbps\" }]\n";

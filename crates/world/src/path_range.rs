@@ -181,7 +181,7 @@ mod tests {
     /// 1250 bytes take 1 ms at 10 Mbit/s; a full queue of 100 packets takes 100 ms at 10 and 10 ms
     /// at 100 Mbit/s.
     #[test]
-    fn ranges_are_those_that_the_scenario_draws_from() {
+    fn path_ranges_match_the_scenarios_ranges() {
         let found = range(
             "schema = 1\nname = \"drawn\"\nseconds = 20\npacket_size = \"1250B\"\n\
              bottleneck = { rate = \"10Mbps..100Mbps\", delay = \"20ms\", queue = \"100pkt\", loss = \"0..2%\" }\n",
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_a_run_are_seen_and_flows_with_a_scheme_of_their_own_are_not() {
+    fn changes_count_and_flows_with_their_own_scheme_do_not() {
         let found = range(
             "schema = 1\nname = \"steps\"\nseconds = 20\npacket_size = \"1250B\"\n\
              bottleneck = { rate = \"10Mbps\", delay = \"20ms\", queue = \"100pkt\" }\n\

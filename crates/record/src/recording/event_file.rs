@@ -242,7 +242,7 @@ mod tests {
 
     /// The parquet crate's own reader reads rows of several groups back.
     #[test]
-    fn rows_come_back() {
+    fn event_rows_are_read_back() {
         let name = format!("headway-events-{}.parquet", std::process::id());
         let path = std::env::temp_dir().join(name);
         let places = ["up".to_owned(), "b".to_owned()];

@@ -6,7 +6,7 @@ use headway_scenario::Change;
 use crate::{ONE, parse};
 
 #[test]
-fn a_new_delay_of_the_bottleneck_is_that_of_the_way_back_unless_it_has_its_own() {
+fn a_new_bottleneck_delay_also_changes_the_way_back() {
     let step = format!("{ONE}\n[[at]]\ntime='11s'\ndelay='200ms'\nrate='5Mbps'");
     let changes = parse(&step).draw(1).changes;
     let (at, delay) = (Time::from_millis(11_000), Some(Duration::from_millis(200)));
@@ -40,7 +40,7 @@ fn a_new_delay_of_the_bottleneck_is_that_of_the_way_back_unless_it_has_its_own()
 
 /// Times between changes and the new values are drawn each time, uniformly over their range.
 #[test]
-fn recurring_changes_are_drawn_anew_each_time() {
+fn recurring_changes_are_drawn_each_time() {
     let text = "schema=1\nname='x'\nseconds=60\n[bottleneck]\nrate='5Mbps'\n\
         [[every]]\ngap='1s..50s'\nrate='1Mbps..10Mbps'\ndelay='5ms..25ms'\nstart='3s'\nstop='900000s'";
     let scenario = parse(text);
@@ -83,7 +83,7 @@ fn recurring_changes_are_drawn_anew_each_time() {
 }
 
 #[test]
-fn flows_that_come_and_go_are_a_new_flow_each_time() {
+fn each_visit_of_a_flow_is_a_new_flow() {
     let scenario = parse(
         "schema=1\nname='x'\nseconds=600\n[bottleneck]\nrate='5Mbps'\n\
          [[flow]]\ncount=2\nstart='1s'\npresent='1s..50s'\nabsent='2s..4s'\nbytes='1kB..9MB'\n[[flow]]",

@@ -7,7 +7,7 @@ use headway_scenario::{Change, Part, Pattern, QueueSpec, RateSpec, Source, Trace
 use crate::parse;
 
 #[test]
-fn every_key_arrives() {
+fn every_key_reaches_the_network() {
     let scenario = parse(
         r#"
         schema = 1

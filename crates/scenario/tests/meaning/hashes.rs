@@ -3,7 +3,7 @@
 use crate::{ONE, parse};
 
 #[test]
-fn one_meaning_has_one_hash() {
+fn equal_meaning_has_equal_hash() {
     let other_spellings = [
         // Another order, comments and units.
         "name=\"one\"\nseconds=60.0\nschema=1\n# a comment\n[bottleneck]\nloss='1%'\nqueue='0.5bdp'\ndelay='0.02s'\nrate='12000kbps'",
@@ -23,7 +23,7 @@ fn one_meaning_has_one_hash() {
 }
 
 #[test]
-fn another_meaning_has_another_hash() {
+fn different_meaning_has_different_hash() {
     for (from, to) in [
         ("12Mbps", "12.1Mbps"),
         ("\"12Mbps\"", "\"12Mbps..13Mbps\""),

@@ -6,7 +6,7 @@ use headway_net::{Jitter, Loss, Reorder};
 use crate::{ONE, parse};
 
 #[test]
-fn loss_in_bursts_jitter_and_reordering_arrive() {
+fn loss_bursts_jitter_and_reordering_are_read() {
     let ms = Duration::from_millis;
     let text = ONE.replace(
         "loss = 0.01",
@@ -40,7 +40,7 @@ fn loss_in_bursts_jitter_and_reordering_arrive() {
 
 /// The route takes the long way round a triangle, and back the same way.
 #[test]
-fn a_route_through_named_nodes_is_not_the_shortest() {
+fn a_flow_takes_the_nodes_that_it_names() {
     let edge = |from, to, delay| {
         format!("[[link]]\nfrom='{from}'\nto='{to}'\nduplex=true\nrate='8Mbps'\ndelay='{delay}'\n")
     };

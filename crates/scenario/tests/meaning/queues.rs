@@ -10,7 +10,7 @@ use crate::{ONE, parse};
 
 /// 12 Mbit/s x 40 ms = 60 kB; half of it is 30 kB.
 #[test]
-fn a_queue_in_bdp_is_of_the_rate_and_the_flows_base_rtt() {
+fn a_queue_in_bdp_uses_the_rate_and_base_rtt() {
     let bytes = |network: &Network, link: usize| {
         let queue = &network.links[link].queue;
         assert_eq!(queue.packets, None);
@@ -44,7 +44,7 @@ fn a_queue_in_bdp_is_of_the_rate_and_the_flows_base_rtt() {
 }
 
 #[test]
-fn a_queue_is_a_discipline_with_its_defaults_or_what_the_file_says() {
+fn disciplines_have_defaults_unless_the_file_sets_them() {
     let queue = |text: &str| {
         parse(&ONE.replace("\"0.5bdp\"", text)).draw(1).links[0]
             .queue

@@ -123,7 +123,7 @@ mod tests {
     use headway_cc::Ecn;
 
     #[test]
-    fn ranges_of_an_acknowledgement() {
+    fn an_acknowledgement_becomes_ranges() {
         let ack = |number, earlier| Ack {
             number,
             earlier,

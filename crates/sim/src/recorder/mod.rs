@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_error_links_keep_nothing() {
+    fn after_an_error_links_keep_no_events() {
         let folder = std::env::temp_dir().join(format!("headway-full-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let log = folder.join("run-0.bottleneck.log");

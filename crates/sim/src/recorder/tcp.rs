@@ -294,7 +294,7 @@ mod tests {
 
     /// RFC 2018 §5, cases 2 and 3; a segment stands for each of its 500 bytes.
     #[test]
-    fn sack_blocks_as_in_the_rfc() {
+    fn sack_blocks_match_rfc_2018() {
         let mut arrived = Arrived::default();
         arrived.forget_below(10); // 5000
         for segment in 11..=17 {
@@ -318,7 +318,7 @@ mod tests {
 
     /// RFC 2883 §4.1.1: the repeated segment comes first.
     #[test]
-    fn what_has_arrived_twice_is_told() {
+    fn duplicates_are_reported_first() {
         let mut arrived = Arrived::default();
         arrived.forget_below(3);
         arrived.insert(5);

@@ -107,7 +107,7 @@ fn loss(capacity: f64, rtt: f64, buffer: f64) -> f64 {
 
 /// Links range from one where a first step is a tenth to one where it is half a percent.
 #[test]
-fn what_vivace_loses_without_a_latency_term_is_its_rules_doing() {
+fn vivace_losses_follow_from_its_rules() {
     for (what, mbps, one_way_ms, packets) in [
         ("6 Mbit/s, 40 ms, 40 packets: loss", 6.0, 20, 40),
         ("12 Mbit/s, 40 ms, 40 packets: loss", 12.0, 20, 40),

@@ -53,7 +53,7 @@ const USED: Outside = Outside::Between(0.97, 0.99);
 /// Alone on a link with a buffer of one or two BDP. 0.1 ms of jitter is little for a host and
 /// matters much: without any, RTTs repeat to the nanosecond.
 #[test]
-fn alone_on_a_link() {
+fn bbr_alone_on_a_link() {
     for scheme in ["bbr", "bbr3"] {
         for buffer in [120, 240] {
             let run = format!("12 Mbit/s, 120 ms, {buffer} packets");
@@ -233,7 +233,7 @@ fn bbr3_shares_with_reno_and_cubic() {
 /// 10 ms and a buffer of a BDP (1.31 MB). With iperf3, the means of the second half minute are 538
 /// and 418 Mbit/s.
 #[test]
-fn bbr3_beside_cubic_at_a_gigabit() {
+fn bbr3_against_cubic_at_a_gigabit() {
     let network = fixed(1000.0, 5, 865, 1514);
     Check {
         scheme: "bbr3",

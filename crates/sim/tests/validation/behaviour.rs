@@ -28,7 +28,7 @@ fn outcome(scenario: &Scenario, seed: u64) -> Outcome {
 /// `parking-lot` varies start and host jitter and has Poisson cross traffic; Rax's link in these
 /// tests draws nothing.
 #[test]
-fn one_seed_one_outcome() {
+fn same_seed_gives_same_outcome() {
     let scenario = Scenario::load("parking-lot").expect("it ships");
     assert_eq!(outcome(&scenario, 7), outcome(&scenario, 7));
     assert_ne!(outcome(&scenario, 7), outcome(&scenario, 8));
@@ -75,7 +75,7 @@ fn threads_change_nothing() {
 /// Three links in a row, with a short flow on each and a long one over all. The long flow has three
 /// times the round trip and three times the loss, so NewReno gives it the smallest share.
 #[test]
-fn the_long_flow_of_a_parking_lot_gets_least() {
+fn the_long_flow_of_a_parking_lot_gets_the_smallest_share() {
     let mut network = fixed(12.0, 10, 40, 1500);
     network.nodes = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
     let (rate, delay) = (

@@ -309,7 +309,7 @@ const OTHER_LINKS: &str = "other links: the published means are of eight of 2012
                            .32 s of delay; on these two of LTE it has .08 s";
 
 /// The mean over links of the ratios of bit rates, and the ratio of the mean delays.
-fn beside_sprout(pairs: &[[&str; 2]]) -> Vec<(f64, f64)> {
+fn ratios_to_sprout(pairs: &[[&str; 2]]) -> Vec<(f64, f64)> {
     let sprout: Vec<_> = pairs.iter().map(|p| self_inflicted(*p, "sprout")).collect();
     let sprouts_delay: f64 = sprout.iter().map(|s| s.1).sum();
     let others = PUBLISHED.iter().map(|(scheme, ..)| {
@@ -333,7 +333,7 @@ fn the_table_of_sprouts_paper() {
     if !has_traces("the_table_of_sprouts_paper", &VERIZON) {
         return;
     }
-    let ours = beside_sprout(&[VERIZON, [VERIZON[1], VERIZON[0]]]);
+    let ours = ratios_to_sprout(&[VERIZON, [VERIZON[1], VERIZON[0]]]);
     for ((scheme, bit_rate, delay), ours) in PUBLISHED.iter().zip(ours) {
         println!("{scheme}: {ours:.2?}, published {bit_rate}, {delay}");
         let name = scheme.trim_end_matches("-codel");
@@ -366,11 +366,11 @@ fn the_table_of_sprouts_paper() {
 #[ignore = "half a minute; prints a table"]
 fn the_table_of_sprouts_paper_on_four_links() {
     let links = [VERIZON, [VERIZON[1], VERIZON[0]], ATT, [ATT[1], ATT[0]]];
-    for ((scheme, bit_rate, delay), ours) in PUBLISHED.iter().zip(beside_sprout(&links)) {
+    for ((scheme, bit_rate, delay), ours) in PUBLISHED.iter().zip(ratios_to_sprout(&links)) {
         println!("{scheme}: {ours:.2?}, published {bit_rate}, {delay}");
     }
     println!("without AT&T's way up, which is silent for half a minute:");
-    for ((scheme, ..), ours) in PUBLISHED.iter().zip(beside_sprout(&links[..3])) {
+    for ((scheme, ..), ours) in PUBLISHED.iter().zip(ratios_to_sprout(&links[..3])) {
         println!("{scheme}: {ours:.2?}");
     }
 }

@@ -107,7 +107,7 @@ fn vegas_in_a_short_queue() {
 
 /// ns-3.37's TcpVegas on Rax's link after 100 s; `ns3` compares it on other links.
 #[test]
-fn vegas_beside_ns3() {
+fn vegas_matches_ns3() {
     let ours = sawtooth::run(&rax(), "vegas", 100, 400);
     println!("vegas: {ours:?}");
     for (what, unit, outside, ours) in [

@@ -12,7 +12,7 @@ type Row = (u64, [f64; 4], &'static [&'static str]);
 /// millisecond.
 #[test]
 fn newreno() {
-    beside(
+    compare(
         "newreno",
         &[
             (12, [0.821, 1.0, 10.0, 8.1], &["period"]),
@@ -27,7 +27,7 @@ fn newreno() {
 /// Without fast convergence, which the model does not have.
 #[test]
 fn cubic() {
-    beside(
+    compare(
         "cubic:fast_convergence=off",
         &[
             (12, [0.969, 7.0, 13.0, 4.7], &[]),
@@ -45,7 +45,7 @@ fn cubic() {
 const REASON: &str = "the model reduces the moment the buffer is full and grows again at once; \
                       a sender hears of it a round trip later and repairs it in another";
 
-fn beside(scheme: &str, rows: &[Row]) {
+fn compare(scheme: &str, rows: &[Row]) {
     for (buffer, model, missed) in rows {
         let ours = sawtooth::run(&fixed(12.0, 60, *buffer, 1500), scheme, 200, 600);
         // The model has no packets, so it cannot resolve a queue to less than one.

@@ -15,7 +15,7 @@ const RAX: &str = "Rax's link";
 
 /// Checks utilisation to 2 points, and loss to a third, in packets of a million.
 #[track_caller]
-fn beside(scheme: &str, class: &str, run: &str, ours: Sawtooth, [utilisation, loss]: [f64; 2]) {
+fn compare(scheme: &str, class: &str, run: &str, ours: Sawtooth, [utilisation, loss]: [f64; 2]) {
     for (figure, unit, outside, ours) in [
         (
             "utilisation",
@@ -45,16 +45,16 @@ fn beside(scheme: &str, class: &str, run: &str, ours: Sawtooth, [utilisation, lo
 #[test]
 fn newreno_on_rax_link() {
     let whole = sawtooth::run(&rax(), "newreno", 0, 600);
-    let beside = |class, run, ours, figures| beside("newreno", class, run, ours, figures);
-    beside("TcpNewReno", "Rax's link, whole", whole, [0.8134, 2.14e-4]);
+    let compare = |class, run, ours, figures| compare("newreno", class, run, ours, figures);
+    compare("TcpNewReno", "Rax's link, whole", whole, [0.8134, 2.14e-4]);
     let steady = sawtooth::run(&rax(), "newreno", 100, 700);
-    beside("TcpNewReno", RAX, steady, [0.8146, 1.93e-4]);
-    beside("TcpLinuxReno", RAX, steady, [0.8332, 2.12e-4]);
+    compare("TcpNewReno", RAX, steady, [0.8146, 1.93e-4]);
+    compare("TcpLinuxReno", RAX, steady, [0.8332, 2.12e-4]);
     let mut network = rax();
     network.transport = Transport::Linux;
     let steady = sawtooth::run(&network, "newreno", 100, 700);
     let class = "TcpLinuxReno, ACK every 2";
-    beside(class, RAX, steady, [0.8269, 2.12e-4]);
+    compare(class, RAX, steady, [0.8269, 2.12e-4]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn cubic_on_rax_link() {
     ] {
         let whole = sawtooth::run(&network, scheme, 0, 600);
         let run = "Rax's link, whole";
-        beside(scheme, class, run, whole, [0.9517, 1.86e-4]);
+        compare(scheme, class, run, whole, [0.9517, 1.86e-4]);
     }
     for (scheme, class) in [
         ("cubic", "TcpCubic"),
@@ -76,15 +76,15 @@ fn cubic_on_rax_link() {
         ),
     ] {
         let steady = sawtooth::run(&network, scheme, 100, 700);
-        beside(scheme, class, RAX, steady, [0.9569, 1.68e-4]);
+        compare(scheme, class, RAX, steady, [0.9569, 1.68e-4]);
     }
     network.transport = Transport::Linux;
     let class = "TcpCubic, ACK every 2";
     let whole = sawtooth::run(&network, "cubic", 0, 600);
     let run = "Rax's link, whole";
-    beside("cubic", class, run, whole, [0.9471, 1.86e-4]);
+    compare("cubic", class, run, whole, [0.9471, 1.86e-4]);
     let steady = sawtooth::run(&network, "cubic", 100, 700);
-    beside("cubic", class, RAX, steady, [0.9528, 1.69e-4]);
+    compare("cubic", class, RAX, steady, [0.9528, 1.69e-4]);
 }
 
 /// Cubic must not be below Reno there (RFC 9438 §4.3). ns-3's Cubic, which has no Reno-friendly
@@ -137,7 +137,7 @@ fn larger_buffers() {
     ] {
         let ours = sawtooth::run(&fixed(12.0, 60, buffer, 1500), scheme, 100, 400);
         let run = format!("12 Mbit/s, 120 ms, {buffer} packets");
-        beside(scheme, class, &run, ours, [utilisation, loss]);
+        compare(scheme, class, &run, ours, [utilisation, loss]);
         let apart = (ours.mean_queue_ms - queue_ms).abs();
         assert!(apart <= 0.1 * queue_ms, "{class}, {buffer}: {ours:?}");
     }
@@ -227,7 +227,7 @@ fn classes_that_agree() {
 
 /// ns-3's LEDBAT, unchanged.
 #[test]
-fn a_ledbat_that_does_not_grow() {
+fn ns3_ledbat_does_not_grow() {
     for (buffer, theirs) in BUFFERS.into_iter().zip([0.5868, 0.9173, 0.9173]) {
         let ours = sawtooth::run(&classes_link(buffer), "ledbat", 100, 400);
         let what = what(buffer);

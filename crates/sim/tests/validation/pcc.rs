@@ -224,7 +224,7 @@ fn rates(first: &str, second: &str, seconds: f64) -> (f64, f64) {
 
 /// All three papers: every member converges to fair shares with flows of its kind.
 #[test]
-fn pcc_shares_fairly_with_its_like() {
+fn pcc_flows_share_fairly() {
     for (scheme, source) in [
         ("pcc-allegro", "NSDI 2015: a fair equilibrium (recalled)"),
         ("vivace", "NSDI 2018: a fair equilibrium (recalled)"),

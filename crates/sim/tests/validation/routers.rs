@@ -307,8 +307,8 @@ fn the_table_of_the_nsdi_paper() {
 /// ABC (NSDI 2020) §6: on cellular traces 50% more throughput than Cubic over CoDel, at similar
 /// delays. XCP that uses the mean rate has long queues; XCP_w is nearly as good as ABC.
 #[test]
-fn abc_beside_cubic_over_codel_and_xcp() {
-    if !has_traces("abc_beside_cubic_over_codel_and_xcp", &TRACES) {
+fn abc_against_cubic_over_codel_and_xcp() {
+    if !has_traces("abc_against_cubic_over_codel_and_xcp", &TRACES) {
         return;
     }
     let mean = |scheme: &str| mean_over_traces(scheme, scheme == "cubic");

@@ -246,7 +246,7 @@ fn rmcat_variable_capacity() {
 
 /// RFC 8867 §5.2, §5.4: flows of one kind get equal shares.
 #[test]
-fn rmcat_flows_of_a_kind() {
+fn rmcat_flows_of_one_kind_share_equally() {
     for name in ["scream", "gcc"] {
         let scheme = format!("{name}:{MEDIA}");
         let shares = |network: &Network, seconds: u64, from_s: usize| -> f64 {
@@ -323,7 +323,7 @@ fn rmcat_round_trips() {
 /// Carlucci et al. (IEEE/ACM ToN 2017, abstract) say that GCC, with the draft's Kalman filter and
 /// gains, is fair to other protocols: half.
 #[test]
-fn rmcat_beside_tcp() {
+fn rmcat_against_tcp() {
     let mut network = slow(2000, 50, 300, 1200);
     network.flows = vec![from(5), reno(0)];
     for name in ["scream", "gcc"] {
@@ -416,7 +416,7 @@ fn screams_drain_ends_with_its_queue() {
 /// marks for a round trip too long, and a quarter of the link is unused: the draft is made for 25
 /// ms.
 #[test]
-fn scream_heeds_marks() {
+fn scream_reacts_to_marks() {
     for (threshold, what_used, what_queue) in [
         (
             10,
@@ -456,7 +456,7 @@ fn scream_heeds_marks() {
 /// is used to 0.92 and more. On 120 ms the bitrate grows so slowly that 240 ms are full before.
 /// Then the delay stops growing, and 2% of loss is no reason to back off either.
 #[test]
-fn gcc_hears_a_slow_growth_late() {
+fn gcc_notices_slow_growth_late() {
     let network = fixed(12.0, 10, 480, 1500);
     let queue = &series(&network, "gcc", 400, 500)[1].series.queue_mean_ms;
     let (_, most) = extremes(queue);

@@ -23,7 +23,7 @@ fn through(queue: &str, scheme: &str) -> Metrics {
 /// Each discipline is the one that the file names: one long flow shows its distinguishing
 /// behaviour.
 #[test]
-fn disciplines_are_those_of_the_file() {
+fn disciplines_match_the_file() {
     let tail = through("{kind='droptail',packets='600pkt'}", "cubic");
     println!("drop-tail: {tail:?}");
     // Cubic fills the queue.
@@ -60,7 +60,7 @@ fn disciplines_are_those_of_the_file() {
 /// A packet is lost with the probability of the link's state; the link is bad a tenth of the time.
 /// The mean delay grows by the mean of the added delay.
 #[test]
-fn loss_in_bursts_jitter_and_reordering_are_those_of_the_file() {
+fn loss_jitter_and_reordering_match_the_file() {
     let with = |what: &str| {
         let link = format!("rate = '100Mbps'\ndelay = '20ms'\n{what}");
         metrics(

@@ -34,7 +34,7 @@ fn a_fixed_windows_excess_is_queued() {
 /// Two flows, the second from 2.1 s to 3.9 s: pooled values are sums over the flows that are
 /// running, except the RTT, which is a mean.
 #[test]
-fn flows_are_pooled_while_they_are_there() {
+fn pooled_series_cover_running_flows() {
     let mut network = fixed(12.0, 50, 1000, 1500);
     let mut second = bulk(0, 1);
     second.start = headway_cc::Time::from_millis(2100);
@@ -61,7 +61,7 @@ fn flows_are_pooled_while_they_are_there() {
 /// and 100 ms hold 100 packets, and ten more are queued. The meter behind the results counts
 /// packets independently.
 #[test]
-fn what_is_sent_arrives_or_is_lost() {
+fn sent_packets_arrive_or_are_lost() {
     let options = Options {
         grid: Some(Duration::from_secs(1)),
         ..options(20.0, 0.0)

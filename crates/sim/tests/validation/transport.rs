@@ -97,7 +97,7 @@ fn transfer(scheme: &str, profile: Profile, packets: u64, seed: u64) -> (Option<
 /// A finite flow ends with everything delivered, and the sender knows it: with either profile, with
 /// a window or a rate, with many windows of packets and with a single packet.
 #[test]
-fn finite_flows_end_although_packets_and_acknowledgements_are_lost() {
+fn finite_flows_end_despite_losses() {
     for profile in [Profile::Simple, Profile::Linux] {
         for scheme in ["newreno", "cubic", "bbr", "fixed-window", "fixed-rate"] {
             for packets in [1, 2, 17, 2000] {

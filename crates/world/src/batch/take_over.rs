@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays_and_what_is_missing_is_run() {
+    fn finished_runs_stay_and_missing_ones_are_run() {
         let (rows, series) = stopped(2, "cubic");
         assert_eq!((rows.len(), series.len()), (4, 1));
         let second = batch(Counting::default(), &["bbr", "cubic"], options(4));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_is_there_nothing_runs() {
+    fn a_complete_batch_runs_nothing() {
         let (rows, series) = stopped(3, "cubic");
         let second = batch(Counting::default(), &["cubic"], options(3));
         assert_eq!(second.take_over(rows.clone(), series.clone()).unwrap(), 3);
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_another_batch_are_refused_by_what_differs() {
+    fn runs_of_another_batch_are_refused_with_the_difference() {
         let (rows, series) = stopped(3, "cubic");
         let refusal = |change: fn(&mut Row), schemes: &[&str], options: BatchOptions| {
             let mut rows = rows.clone();

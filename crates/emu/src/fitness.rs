@@ -29,7 +29,7 @@ pub struct Path {
     pub lost_packets: u64,
 }
 
-/// Packets that vanished at no link, counted where they did.
+/// Packets that vanished at no link, by the place where they vanished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vanished {
     /// Sent by a host whose device had no room: the emulator did not read in time.

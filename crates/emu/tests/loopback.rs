@@ -190,7 +190,9 @@ fn a_missing_receiver_does_not_hang_the_sender() {
     assert!(clock.now() < HANG);
 
     let tcp = sender(&plan, &driver("kernel-reno"), from, to).expect("a sender");
-    let error = tcp.run(Clock::start(), &over).expect_err("nobody listens");
+    let error = tcp
+        .run(Clock::start(), &over)
+        .expect_err("there is no receiver");
     let text = error.to_string();
     assert!(
         text.contains("flow 3: cannot connect over TCP: Connection refused"),

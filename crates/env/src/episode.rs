@@ -374,7 +374,7 @@ impl Episode {
     fn learned(&mut self, learner: usize) -> &mut Learned<External> {
         let flow = self.learners[learner].flow;
         let learned = self.simulation.sender_mut(flow).steered();
-        learned.expect("a learner runs what this crate built for it")
+        learned.expect("this crate built the learner's controller")
     }
 
     /// The present state of a learner's path, and its capacity since the last call.

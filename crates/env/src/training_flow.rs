@@ -33,8 +33,8 @@ pub fn train_flow(
     };
     // Building a spare flow first reports errors before the simulation.
     begin(&Setup::new(Bytes::new(1500), 0)).map_err(|e| EnvError::Usage(e.to_string()))?;
-    let selection =
-        LEARNING.built_by(move |setup| Box::new(begin(setup).expect("one was just built")));
+    let selection = LEARNING
+        .built_by(move |setup| Box::new(begin(setup).expect("the same arguments worked above")));
     let failed = |error| EnvError::Scenario {
         scenario: scenario.name().to_owned(),
         error,

@@ -20,7 +20,7 @@ pub struct FlowPlan {
     pub profile: Profile,
     /// When it begins.
     pub start: Time,
-    /// When it stops sending; [`Time::NEVER`] if it does not stop by itself.
+    /// When it stops sending; [`Time::NEVER`] if it has no stop time.
     pub stop: Time,
     /// RTT samples count from here on.
     pub measured_from: Time,

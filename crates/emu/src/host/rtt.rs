@@ -179,7 +179,7 @@ mod tests {
             Data(3, 200, 300),
             Data(4, 300, 400),
             Ack(10, 200),
-            Ack(20, 400), // of two at once, the newer
+            Ack(20, 400), // covers two segments; the newer one counts
             Ack(21, 400),
         ];
         assert_eq!(samples(&events), [10, 16]);
@@ -205,11 +205,11 @@ mod tests {
         let events = [
             Data(0, 100, 200),
             Data(1, 200, 300),
-            Data(200, 100, 200), // again
+            Data(200, 100, 200), // a retransmission
             Ack(210, 200),
             Ack(211, 300),
             Data(212, 300, 400),
-            Data(230, 250, 350), // partly of what is acknowledged
+            Data(230, 250, 350), // a part is acknowledged already
             Ack(240, 400),
         ];
         assert_eq!(samples(&events), [210]);
@@ -257,7 +257,7 @@ mod tests {
         let mut rtt = TcpRtt::default();
         let bytes = packet(0, 1, Some(1));
         for _ in 0..TcpRtt::MOST_IN_FLIGHT + 10 {
-            rtt.highest = None; // each as if it were new
+            rtt.highest = None; // each segment seems new
             rtt.on_data(ms(0), &bytes);
         }
         assert!(rtt.flight.len() <= TcpRtt::MOST_IN_FLIGHT);

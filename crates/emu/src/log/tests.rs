@@ -182,7 +182,9 @@ fn a_log_that_cannot_keep_up_ends() {
     for seq in 0..200_000 {
         log.on_link_event(0, &arrival(seq, Time::ZERO + each * seq));
     }
-    let ended = log.overrun_at.expect("nobody reads");
+    let ended = log
+        .overrun_at
+        .expect("the log ends because nothing is read");
     assert!(ended < Time::from_millis(2000), "{ended:?}");
     assert!(log.batch.len() <= EventLog::BATCH);
     let drain = std::thread::spawn(move || {

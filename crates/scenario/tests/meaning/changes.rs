@@ -99,7 +99,7 @@ fn each_visit_of_a_flow_is_a_new_flow() {
     let (first, rest) = flows.split_at(second);
     let (second, last) = rest.split_at(rest.len() - 1);
     assert_eq!((last[0].start, last[0].stop), (Time::ZERO, None));
-    assert_ne!(first[0].stop, second[0].stop); // each of a count draws for itself
+    assert_ne!(first[0].stop, second[0].stop); // each flow of a count draws for itself
     for visits in [first, second] {
         // A visit takes 30 s on average, over 599 s.
         assert!((12..40).contains(&visits.len()), "{}", visits.len());

@@ -20,7 +20,7 @@ fn ranges_are_drawn_by_name_and_listed() {
         ]
     );
     let network = base.draw(5);
-    assert_eq!(network.links[0].delay, network.links[1].delay); // symmetric unless told otherwise
+    assert_eq!(network.links[0].delay, network.links[1].delay); // symmetric by default
     let starts: Vec<Time> = network.flows.iter().map(|f| f.start).collect();
     assert!(starts[0] != starts[1] && starts[1] != starts[2] && starts[0] != starts[2]);
     // The draws of another component do not shift these.

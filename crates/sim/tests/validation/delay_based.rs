@@ -80,7 +80,7 @@ fn vegas_in_a_short_queue() {
             let (used, p95) = (ours.mbps / capacity(VERIZON[0]), 100.0 + ours.p95_queue_ms);
             println!("ABC, {scheme}, {transport:?}: utilisation {used:.3}, p95 delay {p95}");
             if scheme == "copa" {
-                continue; // no figure to hold it against
+                continue; // no figure to compare it with
             }
             let check = |what: &str, unit, outside, ours, missed: Option<&str>| {
                 let what = format!("Verizon-LTE-short, 100 packets, {transport:?}: {what}");

@@ -25,7 +25,7 @@ const FILE: Param = Param {
     kind: Kind::Loaded {
         what: "FILE or FILE:Class",
         default: None,
-        load: |text| Python::attach(|py| load(py, text).map_err(|error| told(py, &error))),
+        load: |text| Python::attach(|py| load(py, text).map_err(|error| line_of(py, &error))),
     },
 };
 
@@ -59,7 +59,7 @@ fn load(py: Python<'_>, text: &str) -> PyResult<Loaded> {
 }
 
 /// The error in one line: the file, the line, and the exception.
-fn told(py: Python<'_>, error: &PyErr) -> String {
+fn line_of(py: Python<'_>, error: &PyErr) -> String {
     // The line number is in the traceback.
     let value = error.clone_ref(py).into_value(py);
     let module = py.import("headway.controllers");
@@ -172,7 +172,7 @@ impl Controller {
         Python::attach(|py| {
             let class = values.loaded::<Py<PyAny>>(&FILE);
             let made = controller.make(class.bind(py), setup);
-            controller.object = made.map_err(|error| told(py, &error));
+            controller.object = made.map_err(|error| line_of(py, &error));
         });
         controller
     }
@@ -242,7 +242,7 @@ impl Controller {
             };
             let called = object.call_method1(name(py), arguments);
             let read = called.and_then(|_| self.read(&object));
-            read.err().map(|error| told(py, &error))
+            read.err().map(|error| line_of(py, &error))
         });
         if let Some(why) = failed {
             resume_unwind(Box::new(SchemeError(why)));
@@ -261,18 +261,18 @@ impl CongestionControl for Controller {
             self.timed_out = true;
             return;
         }
-        let told = PyRto {
+        let event = PyRto {
             now_s: rto.now.as_secs_f64(),
             prior_in_flight_bytes: rto.prior_in_flight.get(),
             consecutive: rto.consecutive,
         };
-        self.call(|py| intern!(py, "on_rto"), (told,));
+        self.call(|py| intern!(py, "on_rto"), (event,));
     }
 
     fn on_idle(&mut self, now: Time, idle: Duration) {
         if self.has.on_idle {
-            let told = (now.as_secs_f64(), idle.as_secs_f64());
-            self.call(|py| intern!(py, "on_idle"), told);
+            let event = (now.as_secs_f64(), idle.as_secs_f64());
+            self.call(|py| intern!(py, "on_idle"), event);
         }
     }
 

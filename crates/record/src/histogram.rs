@@ -29,12 +29,12 @@ impl LogHistogram {
     /// The first octave begins at 2^10 ns.
     const FIRST: u32 = 10;
     const OCTAVES: usize = (u64::BITS - Self::FIRST) as usize;
-    const LEAST: u64 = 1 << Self::FIRST;
+    const MIN: u64 = 1 << Self::FIRST;
 
     /// Adds one duration.
     #[inline]
     pub fn add(&mut self, d: Duration) {
-        let ns = d.as_nanos().max(Self::LEAST);
+        let ns = d.as_nanos().max(Self::MIN);
         let exponent = 63 - ns.leading_zeros();
         let bin = (ns >> (exponent - Self::BITS)) as usize & (Self::BINS - 1);
         let octave = (exponent - Self::FIRST) as usize;

@@ -35,7 +35,7 @@ impl Plan {
     /// The most flows in a run: each has two threads.
     pub const MOST_FLOWS: usize = 256;
     /// The smallest packet; a smaller one has no room for headers and data.
-    pub const LEAST_PACKET: u64 = 128;
+    pub const MIN_PACKET: u64 = 128;
 
     /// Plans a run of world `emu`. `test` is the scheme under test.
     ///
@@ -144,7 +144,7 @@ fn router_of_driver(driver: &Driver) -> Option<Router> {
 
 fn check_size(network: &Network, world: &str) -> Result<(), RunError> {
     let (flows, packet) = (network.flows.len(), network.packet_size.get());
-    let sizes = Plan::LEAST_PACKET..=Tun::MTU as u64;
+    let sizes = Plan::MIN_PACKET..=Tun::MTU as u64;
     let why = if flows > Plan::MOST_FLOWS {
         format!(
             "{flows} flows; the world '{world}' carries at most {}",

@@ -53,7 +53,7 @@ pub(super) struct Xcp {
     traffic: Traffic,
     allotment: Allotment,
     /// The shortest queue in bytes during the period that ends at `queue_ends`; then it becomes Q.
-    least_queue: u64,
+    min_queue: u64,
     queue_ends: Time,
     q: f64,
 }
@@ -115,8 +115,8 @@ impl Xcp {
     /// The mean round trip before the first measurement (ns-2's `INITIAL_Te_VALUE`).
     const FIRST_D: f64 = 0.05;
     /// The shortest control interval, and the shortest time to observe the queue (ns-2).
-    const LEAST_D: f64 = 0.001;
-    const LEAST_QUEUE_TIME: f64 = 0.002;
+    const MIN_D: f64 = 0.001;
+    const MIN_QUEUE_TIME: f64 = 0.002;
 
     pub(super) fn new(params: XcpParams, limits: Limits, overhead: u32) -> Xcp {
         Xcp {
@@ -129,7 +129,7 @@ impl Xcp {
             ends: Time::ZERO + Duration::from_secs_f64(Self::FIRST_D),
             traffic: Traffic::default(),
             allotment: Allotment::default(),
-            least_queue: 0,
+            min_queue: 0,
             queue_ends: Time::ZERO,
             q: 0.0,
         }
@@ -148,7 +148,7 @@ impl Xcp {
             let elapsed = now.since(self.started).as_secs_f64();
             let traffic = std::mem::take(&mut self.traffic);
             if traffic.rtts > 0.0 {
-                self.d = (traffic.squares / traffic.rtts).max(Self::LEAST_D);
+                self.d = (traffic.squares / traffic.rtts).max(Self::MIN_D);
             }
             let capacity = self.capacity(now);
             self.allotment = allot(&self.params, self.d, elapsed, capacity, self.q, &traffic);
@@ -157,10 +157,10 @@ impl Xcp {
         }
         if now >= self.queue_ends {
             let queue = self.backlog.waiting().bytes;
-            self.q = self.least_queue.min(queue) as f64;
-            self.least_queue = queue;
+            self.q = self.min_queue.min(queue) as f64;
+            self.min_queue = queue;
             let drains = queue as f64 / self.capacity(now).max(1.0);
-            let time = ((self.d - drains) / 2.0).max(Self::LEAST_QUEUE_TIME);
+            let time = ((self.d - drains) / 2.0).max(Self::MIN_QUEUE_TIME);
             self.queue_ends = now + Duration::from_secs_f64(time);
         }
     }
@@ -231,7 +231,7 @@ impl Queue for Xcp {
     fn dequeue(&mut self, now: Time, _: &mut Vec<Packet>) -> Option<Packet> {
         self.run_timers(now);
         let mut packet = self.backlog.pop()?;
-        self.least_queue = self.least_queue.min(self.backlog.waiting().bytes);
+        self.min_queue = self.min_queue.min(self.backlog.waiting().bytes);
         let claim = Claim::of(&packet);
         if let Body::Data(segment) = &mut packet.body {
             let granted = &mut segment.header.0[2];

@@ -45,12 +45,12 @@ impl Prr {
         };
         // The first retransmission is always allowed, and so is one while nothing is in flight: no
         // acknowledgement would come to allow it later.
-        let least = if self.out == 0 || in_flight == 0 {
+        let minimum = if self.out == 0 || in_flight == 0 {
             mss.get()
         } else {
             0
         };
-        self.cwnd = in_flight + send.max(least);
+        self.cwnd = in_flight + send.max(minimum);
     }
 
     pub(super) fn on_sent(&mut self, size: Bytes) {

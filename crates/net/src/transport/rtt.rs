@@ -63,8 +63,8 @@ impl RttEstimator {
         let spread = self.stats.variation * 4;
         let rto = match self.floor {
             _ if !self.has_sample => Self::INITIAL_RTO,
-            RtoFloor::Whole(least) => (self.stats.smoothed + spread).max(least),
-            RtoFloor::AboveRtt(least) => self.stats.smoothed + spread.max(least),
+            RtoFloor::Whole(floor) => (self.stats.smoothed + spread).max(floor),
+            RtoFloor::AboveRtt(floor) => self.stats.smoothed + spread.max(floor),
         };
         Duration::from_nanos(rto.as_nanos() << backoff.min(10)).min(Self::MAX_RTO)
     }

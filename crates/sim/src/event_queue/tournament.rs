@@ -11,21 +11,21 @@ pub(super) struct Tournament {
     times: Vec<u64>,
     /// The smallest of each eight times, then of each eight of those, until eight or fewer are
     /// left.
-    least: Vec<Vec<u64>>,
+    minima: Vec<Vec<u64>>,
 }
 
 impl Tournament {
     pub(super) fn new(slots: usize) -> Tournament {
         assert!(slots > 0);
-        let mut least = Vec::new();
+        let mut minima = Vec::new();
         let mut count = slots;
         while count > WIDTH {
             count = count.div_ceil(WIDTH);
-            least.push(vec![u64::MAX; count]);
+            minima.push(vec![u64::MAX; count]);
         }
         Tournament {
             times: vec![u64::MAX; slots],
-            least,
+            minima,
         }
     }
 
@@ -33,7 +33,7 @@ impl Tournament {
     #[inline]
     pub(super) fn first(&self) -> (Time, usize) {
         let mut node = 0;
-        for level in self.least.iter().rev() {
+        for level in self.minima.iter().rev() {
             node = node * WIDTH + winner(&level[node * WIDTH..]).1;
         }
         let first = node * WIDTH;
@@ -51,7 +51,7 @@ impl Tournament {
         self.times[slot] = time.as_nanos();
         let mut below = &self.times;
         let mut at = slot;
-        for level in &mut self.least {
+        for level in &mut self.minima {
             at /= WIDTH;
             level[at] = winner(&below[at * WIDTH..]).0;
             below = level;

@@ -220,23 +220,23 @@ fn poisson_traffic_keeps_its_mean() {
 }
 
 /// A window set by the receiver's half: two packets, and thirty from five seconds on.
-const TOLD: &[Scheme] = &[Scheme {
-    name: "told",
+const WINDOW_BY_RECEIVER: &[Scheme] = &[Scheme {
+    name: "window-by-receiver",
     family: Family::Explicit,
-    summary: "of the tests",
-    source: "of the tests",
+    summary: "a scheme for tests",
+    source: "a scheme for tests",
     deviations: &[],
     needs: &[],
     params: &[],
     build: |setup, _| {
-        Box::new(Told {
+        Box::new(WindowByReceiver {
             mss: setup.mss,
             window: 2,
         })
     },
     receiver: Some(|_: &Setup, _| {
-        Box::new(Teller {
-            due: Teller::DUE,
+        Box::new(WindowAdvisor {
+            due: WindowAdvisor::DUE,
             message: None,
         })
     }),
@@ -244,12 +244,12 @@ const TOLD: &[Scheme] = &[Scheme {
 }];
 
 #[derive(Debug)]
-struct Told {
+struct WindowByReceiver {
     mss: Bytes,
     window: u8,
 }
 
-impl CongestionControl for Told {
+impl CongestionControl for WindowByReceiver {
     fn on_feedback(&mut self, f: &Feedback<'_>) {
         if let [window] = f.message {
             self.window = *window;
@@ -264,16 +264,16 @@ impl CongestionControl for Told {
 }
 
 #[derive(Debug)]
-struct Teller {
+struct WindowAdvisor {
     due: Time,
     message: Option<u8>,
 }
 
-impl Teller {
+impl WindowAdvisor {
     const DUE: Time = Time::from_millis(5000);
 }
 
-impl Receiver for Teller {
+impl Receiver for WindowAdvisor {
     fn on_data(&mut self, _: &headway_cc::Arrival) {}
 
     fn next_timer(&self) -> Time {
@@ -293,8 +293,8 @@ impl Receiver for Teller {
 #[test]
 fn a_receivers_message_reaches_the_sender() {
     let mut registry = Registry::new(schemes::SCHEMES);
-    registry.add(TOLD);
-    let told = registry.select("told").expect("a scheme");
+    registry.add(WINDOW_BY_RECEIVER);
+    let scheme = registry.select("window-by-receiver").expect("a scheme");
     for transport in [
         headway_scenario::Transport::Simple,
         headway_scenario::Transport::Linux,
@@ -309,7 +309,7 @@ fn a_receivers_message_reaches_the_sender() {
             ..options(10.0, 0.0)
         };
         let none = |_: &TraceSpec| Err("no traces".to_owned());
-        let simulation = headway_sim::Simulation::new(&network, &told, &registry, &none, options)
+        let simulation = headway_sim::Simulation::new(&network, &scheme, &registry, &none, options)
             .expect("a run");
         let series = &simulation.finish().expect("a whole run").series[0].series;
         let windows: Vec<f64> = series.cwnd_packets.iter().flatten().copied().collect();

@@ -247,7 +247,7 @@ fn pcc_flows_share_fairly() {
 
 /// The smallest of Jain's indices of two flows on 12 Mbit/s, 40 ms and 40 packets, the second 4 s
 /// later, from 40 to 120 s, in six runs that differ by their seeds.
-fn least_fairness(scheme: &str) -> f64 {
+fn min_fairness(scheme: &str) -> f64 {
     let mut network = fixed(12.0, 20, 40, 1500);
     network.flows = vec![bulk(0, 1), bulk(0, 1)];
     network.flows[1].start = Time::from_millis(4_000);
@@ -301,14 +301,14 @@ fn pcc_shares_a_slow_link() {
             unit: "",
             source,
             outside: Outside::Between(0.9, 1.0),
-            ours: least_fairness(scheme),
+            ours: min_fairness(scheme),
         };
         match missed {
             "" => check.holds(),
             reason => check.misses_because(reason),
         }
     }
-    let without = least_fairness("proteus-s:deviation=0");
+    let without = min_fairness("proteus-s:deviation=0");
     assert!(without > 0.95, "{without}");
 }
 

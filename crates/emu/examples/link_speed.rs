@@ -102,7 +102,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let rate = match counted {
             Some(counted) => {
                 let (bytes, span) = counted.join().map_err(|_| "the drain panicked")?;
-                // 52 bytes of headers beside 1448 of data.
+                // There are 52 bytes of headers for 1448 of data.
                 bytes as f64 * 1500.0 / 1448.0 * 8e-6 / span.as_secs_f64()
             }
             None => 0.0,

@@ -8,11 +8,11 @@ use headway_cc::Ecn;
 /// The fields of a packet's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// Where it comes from.
+    /// The source address.
     pub from: IpAddr,
-    /// Where it goes.
+    /// The destination address.
     pub to: IpAddr,
-    /// Its ECN field.
+    /// The ECN field.
     pub ecn: Ecn,
     /// The protocol of the payload: 6 is TCP, 17 UDP.
     pub protocol: u8,

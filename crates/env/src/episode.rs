@@ -38,7 +38,7 @@ struct Learner {
     begun: Time,
     ends: Time,
     base_rtt_ms: f64,
-    /// Its path over the length of the episode.
+    /// The flow's path over the length of the episode.
     path: Vec<PathState>,
     /// The links with a rate that its data crosses.
     shared: Vec<Shared>,
@@ -366,7 +366,7 @@ impl Episode {
         &self.scenario
     }
 
-    /// Its seed.
+    /// The episode's seed.
     pub fn seed(&self) -> u64 {
         self.seed
     }

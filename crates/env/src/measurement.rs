@@ -6,9 +6,9 @@ use headway_policy::{FEATURES, Interval};
 /// A measurement of a step, which is a column.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement {
-    /// Its name; the unit is in it.
+    /// The column's name, which includes its unit.
     pub name: &'static str,
-    /// Its meaning, in one line.
+    /// The column's meaning, in one line.
     pub help: &'static str,
 }
 

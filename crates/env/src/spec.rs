@@ -51,7 +51,7 @@ pub struct EnvSpec {
 pub struct Task {
     /// The scenario.
     pub scenario: Scenario,
-    /// Its share of the episodes, relative to the sum of all weights.
+    /// The scenario's share of the episodes, relative to the sum of all weights.
     pub weight: f64,
 }
 

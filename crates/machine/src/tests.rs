@@ -100,7 +100,7 @@ fn a_tun_device_that_cannot_be_opened() {
 /// No test may make a device: a link to another one replaces it.
 #[test]
 fn a_tun_device_that_is_something_else() {
-    const ANEW: &str = "it is not the character device 10:200; make it again: \
+    const MAKE_AGAIN: &str = "it is not the character device 10:200; make it again: \
         'sudo rm -r /dev/net/tun; sudo mknod -m 0666 /dev/net/tun c 10 200'";
     let place = Place::new(&[("/dev/net/tun", "")]);
     let node = place.0.join("dev/net/tun");
@@ -110,9 +110,9 @@ fn a_tun_device_that_is_something_else() {
             fs::remove_file(&node).unwrap();
             symlink("/dev/null", &node).unwrap();
         }
-        documented(&machine.tun(&error(libc::EACCES)), ANEW);
+        documented(&machine.tun(&error(libc::EACCES)), MAKE_AGAIN);
         // Root opens it, but the file does not behave as a TUN device.
-        documented(&machine.tun_device(&error(libc::ENOTTY)), ANEW);
+        documented(&machine.tun_device(&error(libc::ENOTTY)), MAKE_AGAIN);
     }
 }
 

@@ -43,7 +43,7 @@ impl PortCounters {
 pub struct Port {
     /// The port's counters at the interval's beginning.
     pub before: PortCounters,
-    /// Its counters at the interval's end.
+    /// The port's counters at the interval's end.
     pub after: PortCounters,
     /// The rate of the outgoing link; `None` if it has none or it is unknown. Zero in an outage.
     pub capacity: Option<Rate>,

@@ -15,7 +15,7 @@ pub struct Packet {
     pub ecn: Ecn,
     /// When it reached the queue that it is in; on a wire, when it will reach the far end.
     pub arrived: Time,
-    /// What it carries.
+    /// The packet's content.
     pub body: Body,
 }
 

@@ -36,7 +36,7 @@ pub struct Network {
 /// reordering.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
-    /// Its name in the scenario.
+    /// The link's name in the scenario.
     pub name: String,
     /// Index of the node that sends.
     pub from: usize,
@@ -123,7 +123,7 @@ impl QueueSpec {
 pub struct FlowSpec {
     /// The index of the scenario's flow. A flow that comes and goes has the same index each time.
     pub place: usize,
-    /// Its own scheme (`cubic`, `copa:delta=0.1`); `None` runs the scheme under test.
+    /// The flow's own scheme (`cubic`, `copa:delta=0.1`); `None` runs the scheme under test.
     pub scheme: Option<String>,
     /// Index of the sending node.
     pub from: usize,
@@ -131,9 +131,9 @@ pub struct FlowSpec {
     pub to: usize,
     /// Indices of the nodes that it passes, including both ends; `None` takes the fewest links.
     pub route: Option<Vec<usize>>,
-    /// When it begins.
+    /// The time at which it begins.
     pub start: Time,
-    /// When it ends; `None` runs to the end.
+    /// The time at which it ends; `None` runs to the end.
     pub stop: Option<Time>,
     /// The data that it has to send.
     pub source: Source,
@@ -171,11 +171,11 @@ pub struct CrossSpec {
     pub to: usize,
     /// Indices of the nodes that it passes, including both ends; `None` takes the fewest links.
     pub route: Option<Vec<usize>>,
-    /// When it begins.
+    /// The time at which it begins.
     pub start: Time,
-    /// When it ends; `None` runs to the end.
+    /// The time at which it ends; `None` runs to the end.
     pub stop: Option<Time>,
-    /// Its mean rate while it sends.
+    /// The mean rate while it sends.
     pub rate: Rate,
     /// Packet size on the wire.
     pub packet_size: Bytes,

@@ -354,12 +354,12 @@ impl Scenario {
         texts.iter().map(member).collect()
     }
 
-    /// Its family, and how the family's members differ; `None` if it is not a member.
+    /// The scenario's family, and how the family's members differ; `None` if it is not a member.
     pub fn sweep(&self) -> Option<&Sweep> {
         self.sweep.as_ref()
     }
 
-    /// Its name, for tables and files.
+    /// The scenario's name, for tables and files.
     pub fn name(&self) -> &str {
         &self.parsed.name
     }

@@ -20,7 +20,7 @@ pub enum SimulationError {
         scheme: String,
         /// The most packets in flight that are allowed.
         packets: u64,
-        /// When it happened.
+        /// The time at which it happened.
         at: Time,
     },
     /// A scheme's timer is due again and again, so the time does not advance.
@@ -36,7 +36,7 @@ pub enum SimulationError {
         part: &'static str,
         /// How often the timer was called.
         times: u32,
-        /// When it happened.
+        /// The time at which it happened.
         at: Time,
     },
 }

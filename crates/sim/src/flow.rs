@@ -38,7 +38,7 @@ pub(crate) struct Flow {
     ack_size: u16,
     /// Whether the receiver ever asks for a timer.
     has_receiver_timers: bool,
-    /// Its data in packets; `u64::MAX` unless it is finite.
+    /// The flow's data in packets; `u64::MAX` unless it is finite.
     segments: u64,
     /// Whether arriving data needs more work than an acknowledgement.
     pub(crate) is_watched: bool,

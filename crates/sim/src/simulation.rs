@@ -52,7 +52,7 @@ struct Slots {
 }
 
 impl<O: Observer> Simulation<O> {
-    /// When it ends.
+    /// The end of the run.
     pub fn end(&self) -> Time {
         Time::ZERO + self.options.duration
     }

@@ -42,7 +42,7 @@ struct Path {
     flow: usize,
     /// Indices of its known switches.
     known: Vec<usize>,
-    /// Their share of all switches on the path.
+    /// The known switches' share of all switches on the path.
     share: f64,
 }
 

@@ -34,7 +34,7 @@ pub struct MeasuredFlow {
     pub meter: FlowMeter,
     /// The links that its data crosses.
     pub data_route: Box<[u32]>,
-    /// When it begins.
+    /// The time at which it begins.
     pub start: Time,
     /// Whether it runs the scheme under test, rather than a competitor that the scenario names.
     pub under_test: bool,
@@ -156,7 +156,7 @@ impl MeasuredFlow {
         self.start < to && self.ends > from
     }
 
-    /// Its metrics, after it has ended.
+    /// The flow's metrics, after it has ended.
     pub(crate) fn outcome(&self, index: usize) -> FlowOutcome {
         let own_share = self.window.bottleneck().map(|b| Bottleneck {
             used_bytes: self.window_bytes as f64,

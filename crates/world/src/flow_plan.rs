@@ -10,7 +10,7 @@ use crate::Options;
 /// A flow of a scenario, with everything that its ends need.
 #[derive(Clone, Debug)]
 pub struct FlowPlan {
-    /// Its number, in packets and messages.
+    /// The flow's number, in packets and messages.
     pub flow: u32,
     /// The size of a full IP packet.
     pub packet_size: Bytes,
@@ -18,9 +18,9 @@ pub struct FlowPlan {
     pub ack_size: Bytes,
     /// The profile of our transport (our transport only).
     pub profile: Profile,
-    /// When it begins.
+    /// The time at which it begins.
     pub start: Time,
-    /// When it stops sending; [`Time::NEVER`] if it has no stop time.
+    /// The time at which it stops sending; [`Time::NEVER`] if it has no stop time.
     pub stop: Time,
     /// RTT samples count from here on.
     pub measured_from: Time,
@@ -59,7 +59,7 @@ impl FlowPlan {
         }
     }
 
-    /// Its sending end under `scheme`.
+    /// The flow's sending end under `scheme`.
     pub fn sender(&self, scheme: &Selection) -> Sender {
         let config = SenderConfig {
             flow: self.flow,
@@ -71,7 +71,7 @@ impl FlowPlan {
             .with_receive_window(self.receive_window)
     }
 
-    /// Its receiving end, with the scheme's half if it has one there.
+    /// The flow's receiving end, with the scheme's half if it has one there.
     pub fn receiver(&self, scheme: &Selection) -> Receiver {
         let config = ReceiverConfig::new(self.profile)
             .with_window(self.receive_window)
@@ -101,7 +101,7 @@ impl FlowPlan {
         matches!(self.data, headway_scenario::Source::Finite(_))
     }
 
-    /// Its data in packets; `u64::MAX` unless it is finite.
+    /// The flow's data in packets; `u64::MAX` unless it is finite.
     pub fn packets(&self) -> u64 {
         match self.data {
             headway_scenario::Source::Finite(bytes) => bytes.get().div_ceil(self.packet_size.get()),

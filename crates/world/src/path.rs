@@ -9,7 +9,7 @@ use crate::{SetupError, Ways};
 /// A flow's path from one moment to the next state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathState {
-    /// When the state begins.
+    /// The time at which the state begins.
     pub at: Time,
     /// The slowest link's rate on the way of the data; `None` if none has a fixed one.
     pub rate: Option<Rate>,

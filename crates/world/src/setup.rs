@@ -141,7 +141,7 @@ pub enum SetupError {
     Needs {
         /// The scheme.
         scheme: &'static str,
-        /// What it needs.
+        /// The scheme's need.
         need: &'static str,
         /// The world.
         world: &'static str,
@@ -171,7 +171,7 @@ pub enum SetupError {
     OtherRouter {
         /// The scheme.
         scheme: &'static str,
-        /// Its router's kind.
+        /// The kind of the scheme's router.
         wanted: &'static str,
         /// The kind of the existing one.
         given: &'static str,

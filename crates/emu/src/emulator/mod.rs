@@ -195,7 +195,7 @@ impl<W: Watch> Emulator<W> {
         Ok(())
     }
 
-    /// What it has counted so far.
+    /// The counters so far.
     pub fn report(&self) -> &Report {
         &self.report
     }

@@ -1,4 +1,4 @@
-//! What an emulator tells its watcher.
+//! The interface of an emulator's watcher.
 
 use headway_cc::Time;
 use headway_net::{LinkEvent, Packet};

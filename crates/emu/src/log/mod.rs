@@ -21,9 +21,9 @@ use writer::Writer;
 /// A link that is to be logged.
 #[derive(Debug)]
 pub struct LoggedLink {
-    /// Its name.
+    /// The link's name.
     pub name: String,
-    /// Its log in mahimahi's format, already begun; `None` for a link without a rate.
+    /// The link's log in mahimahi's format, already begun; `None` for a link without a rate.
     pub log: Option<LinkLog<File>>,
 }
 

@@ -126,7 +126,7 @@ impl Daemon {
     /// One line.
     pub fn start(program: &Path, scheme: &str) -> Result<Daemon, String> {
         let name = own_name();
-        // Nobody can guess the folder's name, and other users cannot enter it.
+        // The folder's name is random, and other users cannot enter it.
         let folder = env::temp_dir().join("headway-XXXXXX");
         let folder =
             mkdtemp(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;

@@ -96,7 +96,7 @@ impl Slice {
             .collect()
     }
 
-    /// Its index among slices of its size.
+    /// The slice's index among slices of its size.
     pub fn index(&self) -> u32 {
         (self.first - ALL.first) >> (32 - self.prefix)
     }

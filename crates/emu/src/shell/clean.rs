@@ -11,11 +11,11 @@ use super::registry::{Entry, HOST, Registry, VARIABLE};
 /// A shell whose process has ended, and what was left of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Removed {
-    /// Its process.
+    /// The shell's process.
     pub pid: i32,
-    /// Its addresses.
+    /// The shell's addresses.
     pub slice: String,
-    /// Its command.
+    /// The shell's command.
     pub command: String,
     /// Processes that were still in its namespaces, and have been ended.
     pub ended: Vec<Ended>,
@@ -26,9 +26,9 @@ pub struct Removed {
 /// A process.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ended {
-    /// Its number.
+    /// The process number.
     pub pid: i32,
-    /// Its program's name.
+    /// The program's name.
     pub name: String,
 }
 

@@ -196,7 +196,7 @@ pub struct Summary {
     /// How late packets left the emulator, compared with when they were due; `None` without
     /// packets.
     pub lateness_p50_us: Option<f64>,
-    /// The same, for the 99th percentile.
+    /// The 99th percentile of the same lateness.
     pub lateness_p99_us: Option<f64>,
     /// Packets that vanished at no link: the emulator or a device was overrun.
     pub unexplained_losses: u64,
@@ -221,7 +221,7 @@ pub struct DirectionSummary {
     pub losses: u64,
     /// The time from entering the emulator to leaving it; `None` without packets.
     pub delay_p50_ms: Option<f64>,
-    /// The same, for the 95th percentile.
+    /// The 95th percentile of the same delay.
     pub delay_p95_ms: Option<f64>,
 }
 

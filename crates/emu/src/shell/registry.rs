@@ -35,7 +35,7 @@ pub struct Entry {
     pub pid_namespace: u64,
     /// When it was started, in ticks since the machine was: another process may get its number.
     pub started: u64,
-    /// Its addresses.
+    /// The shell's addresses.
     pub slice: String,
     /// The file of the surrounding shell.
     pub parent: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub struct Entry {
     pub hosts: Vec<u64>,
     /// The network namespace of its far side, if the shell made it.
     pub far: Option<u64>,
-    /// Its command.
+    /// The shell's command.
     pub command: String,
 }
 
@@ -89,7 +89,7 @@ pub struct Request {
     pub outside: u64,
     /// Addresses that are already used there.
     pub taken: Vec<Ipv4Addr>,
-    /// Its command.
+    /// The shell's command.
     pub command: String,
 }
 
@@ -103,7 +103,7 @@ pub struct Registry {
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
-    /// Its addresses.
+    /// The shell's addresses.
     pub slice: Slice,
     /// The far sides of the surrounding shells and its own, outermost first.
     pub peers: Vec<Ipv4Addr>,

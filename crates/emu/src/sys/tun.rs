@@ -81,7 +81,7 @@ impl Tun {
         Ok(Tun { file, name })
     }
 
-    /// Its name.
+    /// The device's name.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -8,9 +8,9 @@ use crate::server::{Server, TraceCursor};
 /// Something that happened on an observed link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkEvent {
-    /// When it happened.
+    /// The time of the event.
     pub at: Time,
-    /// What happened.
+    /// The event itself.
     pub what: LinkEventKind,
 }
 

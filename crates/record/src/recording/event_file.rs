@@ -20,9 +20,9 @@ use crate::whole::Whole;
 /// One row. It is small, since 1 Gbit/s makes 330,000 of them a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When it happened; for a delivery, when the packet was written.
+    /// The time of the event; for a delivery, when the packet was written.
     pub at: Time,
-    /// What happened.
+    /// The event itself.
     pub what: EventKind,
     /// The link, or the host that a packet is delivered to: an index into the file's places.
     pub place: u16,
@@ -31,9 +31,9 @@ pub struct Event {
     pub packet: u64,
     /// The packet's flow.
     pub flow: u32,
-    /// Its size on the wire, bytes.
+    /// The packet's size on the wire, bytes.
     pub size: u16,
-    /// Its ECN field at that time.
+    /// The packet's ECN field at that time.
     pub ecn: Ecn,
     /// For a departure, how long the packet was in the queue and in transmission; for a delivery,
     /// how late it was written.

@@ -21,7 +21,7 @@ pub struct LinkLogHead<'a> {
     pub link: &'a str,
     /// The source of its opportunities: a trace's name, or a rate.
     pub source: &'a str,
-    /// Its queue, with limits.
+    /// The link's queue, with limits.
     pub queue: &'a str,
     /// The description of the run.
     pub command: &'a str,

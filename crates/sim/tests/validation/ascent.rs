@@ -45,7 +45,7 @@ impl Queue {
 /// §2.2 with b = 0.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a model to a few percent: its last bits matter to nobody"
+    reason = "a model to a few percent: its last bits do not matter"
 )]
 fn utility(x: f64, loss: f64) -> f64 {
     x.powf(0.9) - 11.35 * x * loss

@@ -361,7 +361,8 @@ fn the_table_of_sprouts_paper() {
     }
 }
 
-/// The same on four links, AT&T's with their hour of driving, for docs/validation.md.
+/// Same as [`the_table_of_sprouts_paper`] on four links, AT&T's with their hour of driving, for
+/// docs/validation.md.
 #[test]
 #[ignore = "half a minute; prints a table"]
 fn the_table_of_sprouts_paper_on_four_links() {

@@ -9,7 +9,7 @@ pub struct Check<'a> {
     pub scheme: &'a str,
     /// The figure, and its run: "Verizon-LTE-short, p95 queueing delay".
     pub what: &'a str,
-    /// Its unit; empty for a share.
+    /// The figure's unit; empty for a share.
     pub unit: &'a str,
     /// The source of the outside figure.
     pub source: &'a str,

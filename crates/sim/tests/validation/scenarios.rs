@@ -36,7 +36,8 @@ fn disciplines_match_the_file() {
         ("{kind='pie',packets='600pkt'}", "cubic", 45.0),
         // The average stays below twice the upper threshold of 15 packets.
         ("{kind='red',packets='600pkt'}", "cubic", 30.0),
-        // DCTCP's switch: 20 packets, and what the flow sends before it hears of the mark.
+        // DCTCP's switch: 20 packets, and the packets that the flow sends before the mark reaches
+        // it.
         ("{kind='step',packets='600pkt'}", "newreno:ecn=on", 30.0),
     ] {
         let ours = through(queue, scheme);

@@ -266,7 +266,7 @@ def told(member: Scenario, seed: int, seconds: float) -> Run:
     """What a simulated flow of Owl is told in the same run: means, as `run_once` has them."""
     network = SimulatedNetwork(member, OWL, seed=seed, seconds=seconds)
     network.advance(seconds)
-    news = [one for one in network.told() if one[0] >= warmup_of(seconds)]
+    news = [one for one in network.take_measurements() if one[0] >= warmup_of(seconds)]
     pnc, pna, known = (sum(one[k] for one in news) / max(len(news), 1) for k in (2, 3, 4))
     return {"pnc": pnc, "pna": pna, "known_least": known}
 

@@ -208,7 +208,7 @@ def test_arrays_are_the_callers_unless_copies_are_declined():
         ({"env": {"scenarios": ["low-bdp"], "steps": 0}}, "env: steps is 0"),
         ({"env": {"scenarios": ["low-bdp"], "seconds": 0}}, "a length above 0"),
         ({"env": {"scenarios": ["low-bdp"], "initial_rate": [2, 1]}}, "initial_rate is [2, 1]"),
-        ({"env": {"scenarios": ["rax-2"]}}, "scenario 'rax-2': 2 flows learn, and here one does"),
+        ({"env": {"scenarios": ["rax-2"]}}, "scenario 'rax-2': 2 flows learn, but here only one may"),
         ({"reward": {"name": "aurora", "delay": 1}}, "reward: 'aurora' has no parameter 'delay'"),
         ({"reward": {"name": "best"}}, "reward: unknown name 'best'"),
         ({"agent": {}}, "agent: missing field"),

@@ -173,7 +173,8 @@ def test_a_simulation_is_seen_as_its_senders_are_told(scenario):
             watch.reading(reading)
         if second:
             seen += [(path.name, path.pnc, path.pna, path.known) for path in watch.snapshot().paths if path.known]
-    told = [(f"flow-{flow}", pnc, pna, known) for _, flow, pnc, pna, known in network.told()]
+    news = network.take_measurements()
+    told = [(f"flow-{flow}", pnc, pna, known) for _, flow, pnc, pna, known in news]
     # The last one is still on its way to the senders.
     assert len(told) >= 6
     for ours, theirs in zip(seen, told, strict=False):

@@ -254,7 +254,7 @@ def test_15_of_two_traces_of_one_name_it_is_said_once_which_is_used(run, tmp_pat
     notes = json.loads((tmp_path / "out" / "bench.json").read_text())["notes"]
     own, shipped = (note for note in notes if "is used, and not" in note)
     assert own == (
-        f"trace own.down: ./own.down is used, and not {named}/own.down; a path in the scenario says which is meant"
+        f"trace own.down: ./own.down is used, and not {named}/own.down; write a path in the scenario to choose one"
     )
     assert shipped.startswith("trace synthetic-att.up: /")
     assert "/synthetic-att.up is used, and not ./synthetic-att.up; " in shipped

@@ -1,10 +1,10 @@
-//! Notes which code this is, for every result to carry.
+//! Notes the version of the code, which every result carries.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
 
-/// The hash of what is not committed in the crates, after a full stop. Empty if all is.
-/// Without it, code that differs would have one version.
+/// The hash of uncommitted changes in the crates, after a full stop. Empty if there are none.
+/// Without it, different code would have one version.
 fn changes() -> String {
     let git = |arguments: &[&str]| {
         let done = Command::new("git").args(arguments).output();

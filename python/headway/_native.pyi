@@ -320,10 +320,10 @@ class SimulatedNetwork:
         left its near end, and the packets that its queue dropped. The mean rate is since the last
         reading, in bit/s; None without one.
         """
-    def told(self) -> list[tuple[float, int, float, float, float]]:
-        """What senders were told since the last call.
+    def take_measurements(self) -> list[tuple[float, int, float, float, float]]:
+        """The measurements that senders have received since the last call.
 
-        Each row has when in s, flow, PNC, PNA, known share (0 to 1).
+        Each row has the time in s, the flow, PNC, PNA, and the known share (0 to 1).
         """
 
 @type_check_only

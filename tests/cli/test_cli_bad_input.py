@@ -292,8 +292,8 @@ def test_a_piped_scenario_has_no_folder(tmp_path, given):
     assert (done.returncode, done.stdout) == (2, "")
     where = "/dev/fd/0" if given == "pipe" else given
     assert done.stderr == (
-        f"headway: cannot read the scenario '{where}': it is piped, and has no folder from which its trace "
-        "'./own.down' is meant; write an absolute path there\n"
+        f"headway: cannot read the scenario '{where}': a piped scenario has no folder to look for its trace "
+        "'./own.down' in; write an absolute path there\n"
     )
     done = piped(tmp_path, given, SCENARIO.format(trace=tmp_path / "own.down"))
     assert (done.returncode, done.stderr) == (0, "")

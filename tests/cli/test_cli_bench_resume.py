@@ -154,7 +154,7 @@ def test_another_code_or_schema_is_refused(run, copied):
     pq.write_table(table.set_column(column, table.schema.field(column), other), path)
     refused(run(*BENCH, "--out", copied), copied, "code_version 0.0.1, not ")
     pq.write_table(table.replace_schema_metadata(table.schema.metadata | {b"schema": b"5"}), path)
-    refused(run(*BENCH, "--out", copied), copied, "schema 5, and this headway goes on from ")
+    refused(run(*BENCH, "--out", copied), copied, "schema 5; this headway continues only from schema ")
     path.write_text("PAR1 no more")
     refused(run(*BENCH, "--out", copied), copied, "results.parquet")
     assert path.read_text() == "PAR1 no more"

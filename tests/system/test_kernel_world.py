@@ -151,7 +151,7 @@ def test_a_daemon_that_dies_fails_the_run_in_one_line(scenario, tmp_path):
     counts.unlink()
     _, said = running.communicate(timeout=300)
     assert running.returncode == 1, said
-    assert "headwayd serves no more: headwayd: nobody serves at" in said
+    assert "headwayd has stopped: headwayd: nobody serves at" in said
     assert said.count("\n") == 1
     assert is_gone(worker)
 

@@ -83,7 +83,7 @@ def test_counters_are_those_of_proc_net_dev(namespace):
 
 
 def test_a_namespace_that_is_not_there_is_said_in_one_line():
-    with pytest.raises(RunError, match="network namespace /run/netns/nope: there is none; 'ip netns list'"):
+    with pytest.raises(RunError, match="network namespace /run/netns/nope: it does not exist; 'ip netns list'"):
         Interfaces("nope")
 
 

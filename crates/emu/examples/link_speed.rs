@@ -102,7 +102,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let rate = match counted {
             Some(counted) => {
                 let (bytes, span) = counted.join().map_err(|_| "the drain panicked")?;
-                // 52 bytes of headers beside 1448 of data.
+                // There are 52 bytes of headers for 1448 of data.
                 bytes as f64 * 1500.0 / 1448.0 * 8e-6 / span.as_secs_f64()
             }
             None => 0.0,
@@ -133,7 +133,7 @@ fn percentiles(histogram: &LogHistogram) -> String {
     )
 }
 
-/// Everything that happens on both links, as `headway shell --log` writes it.
+/// Begins a log of every event on both links, as `headway shell --log` writes it.
 fn begin_log(folder: &Path) -> io::Result<EventLog> {
     let link = |name: &str| {
         let head = LinkLogHead {
@@ -164,8 +164,8 @@ fn send_probes(socket: &UdpSocket, clock: Clock, stop: &AtomicBool) {
     }
 }
 
-/// How much later than `delay` probes reach the far kernel, which stamps them: that the thread here
-/// wakes up later is not the emulator's doing.
+/// Receives probes, and gives how much later than `delay` each reached the far kernel. The kernel
+/// stamps them, so a late wake-up of this thread does not count.
 fn receive_probes(
     socket: &UdpSocket,
     clock: Clock,
@@ -190,7 +190,7 @@ fn receive_probes(
                 _ => None,
             })
         });
-        // The stamp is of the clock of the day; how long ago it is, is the same by both.
+        // The stamp is a time of day. Its age is the same on both clocks.
         let (Some(stamp), Ok(today)) = (stamp, clock_gettime(ClockId::CLOCK_REALTIME)) else {
             continue;
         };

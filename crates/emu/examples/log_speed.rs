@@ -50,7 +50,7 @@ fn main() -> std::io::Result<()> {
                 header: Header::default(),
             }),
         };
-        // Some queue, which changes.
+        // The queueing delay varies.
         let wait = Duration::from_nanos(EACH.as_nanos() + i * 7919 % 3_000_000);
         let kinds = [
             LinkEventKind::Arrival(packet),

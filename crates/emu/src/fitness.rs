@@ -1,5 +1,5 @@
-//! How honest a run was: what the machine did to it that no network does, and whether that changes
-//! the result.
+//! Whether a run's result can be trusted: what the machine did to packets that no network does, and
+//! whether that changes the result.
 //!
 //! The limits and their reasons are in docs/decisions/0022-logs-and-fitness.md.
 
@@ -15,7 +15,7 @@ use crate::sys::{Namespace, SetupError, Tun};
 
 pub use procfs::{Machine, cpu_wait, socket_drops};
 
-/// What the machine's times are compared with.
+/// The path that the machine's delays are compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     /// The minimum RTT of the flows under test: propagation alone.
@@ -29,14 +29,15 @@ pub struct Path {
     pub lost_packets: u64,
 }
 
-/// Packets that vanished at no link, counted where they did.
+/// Packets that vanished at no link, by the place where they vanished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vanished {
     /// Sent by a host whose device had no room: the emulator did not read in time.
     pub at_devices: u64,
-    /// Read by an emulator that had no room, or written by it to a device that would not have them.
+    /// Packets for which the emulator had no room, and packets that a device did not take from it.
     pub in_emulator: u64,
-    /// At full sockets and their queues, see [`socket_drops`], or not taken from their program.
+    /// Packets dropped by full sockets and their queues (see [`socket_drops`]), and packets that
+    /// the socket did not take from its program.
     pub at_sockets: u64,
 }
 
@@ -45,18 +46,18 @@ pub struct Vanished {
 pub struct Strain {
     /// [`Machine::idle`].
     pub cpu_idle: Option<f64>,
-    /// [`cpu_wait`] of the emulator's thread: this long packets waited to be read, which their
+    /// [`cpu_wait`] of the emulator's thread. Packets waited this long to be read, which their
     /// lateness leaves out.
     pub emulator_wait: Option<Duration>,
-    /// The worst [`cpu_wait`] among the threads of UDP ends. Those of TCP ends only fill and empty
-    /// the kernel's buffers; its acknowledgements leave in the thread of the emulator.
+    /// The worst [`cpu_wait`] among the threads of UDP ends. TCP ends only fill and empty the
+    /// kernel's buffers; the kernel's acknowledgements leave in the emulator's thread.
     pub host_wait: Option<Duration>,
     /// Does the kernel carry a flow under test?
     pub has_kernel_flows: bool,
 }
 
 impl Vanished {
-    /// Adds what has vanished at a host since its namespace and device were made. To be called as
+    /// Adds the packets that a host has lost since its namespace and device were made. Call it as
     /// soon as the emulator stops: from then on the device fills, which says nothing.
     ///
     /// # Errors
@@ -71,7 +72,7 @@ impl Vanished {
         Ok(())
     }
 
-    /// Adds what the emulator has lost.
+    /// Adds the packets that the emulator has lost.
     pub fn add_emulator(&mut self, report: &Report) {
         self.in_emulator += report.no_room + report.refused;
     }
@@ -81,30 +82,32 @@ impl Vanished {
     }
 }
 
-/// Packets that vanished may be this share of those that links lost: so many more move a loss-based
-/// sender, whose rate goes with the root of the loss, by 1%.
+/// The limit on packets that vanished, as a share of those that links lost. A loss-based sender's
+/// rate goes with the root of the loss, so this share changes it by 1%.
 const VANISHED: f64 = 0.02;
-/// The 99th percentile of lateness may be this share of the base RTT: a tenth of the one-way delay,
-/// to whose 95th percentile it may be added.
+/// The limit on the 99th percentile of lateness, as a share of the base RTT. It is a tenth of the
+/// one-way delay, and may be added to that delay's 95th percentile.
 const LATE: f64 = 0.05;
-/// The median may be this share of what the 99th percentile may be: it adds to every packet, both
-/// ways. So may the time that the emulator and hosts wait for a CPU.
+/// The limit on the median lateness, as a share of the limit on the 99th percentile: the median
+/// adds to every packet, both ways. The same limit holds for the time that the emulator and hosts
+/// wait for a CPU.
 const USUALLY_LATE: f64 = 0.2;
-/// A single stall may be a base RTT, or the bottleneck's time for a packet, but no longer than
-/// this. After two RTTs of silence TCP sends a probe, and at the earliest an RTT and 200 ms after a
-/// packet it takes it for lost.
+/// The limit on a single stall, besides a base RTT or the bottleneck's time for a packet. After two
+/// RTTs of silence TCP sends a probe. It takes a packet for lost at the earliest an RTT and 200 ms
+/// after it was sent.
 const LONGEST_STALL: Duration = Duration::from_millis(200);
-/// The clock may leave out this share of the run: by so much hosts see a rate that is lower.
+/// The limit on what the clock leaves out, as a share of the run. Hosts see a rate that is lower by
+/// this share.
 const LEFT_OUT: f64 = 0.01;
-/// With less of the CPUs idle in the busiest tenth of the seconds, the kernel's own work for TCP
-/// may have waited (`ksoftirqd` runs as any program), which nothing counts: Cubic on `high-bdp` had
-/// 5.5 to 10 Mbit/s beside compilers for 9.9 on an idle machine, with no more lateness.
+/// The smallest idle share of the CPUs in the busiest tenth of the seconds. With less, the kernel's
+/// own work for TCP may have waited (`ksoftirqd` runs as any program), which nothing counts. With
+/// compilers running, Cubic on `high-bdp` had 5.5 to 10 Mbit/s instead of 9.9 on an idle machine,
+/// with no more lateness.
 const NO_REST: f64 = 0.02;
-/// With less of the CPUs idle in the busiest tenth of the seconds, more CPU is what would help.
+/// With a smaller idle share in the busiest tenth of the seconds, the advice is more CPU.
 const BUSY: f64 = 0.2;
 
-/// From what a run showed to what can be said of it. `log_failure` is why a log that was asked for
-/// is incomplete.
+/// Judges a run by what was measured. `log_failure` says why a requested log is incomplete.
 pub fn judge(
     path: &Path,
     report: &Report,
@@ -168,10 +171,11 @@ fn loss(path: &Path, report: &Report, vanished: &Vanished) -> Option<String> {
     ))
 }
 
-/// How many packets the bottleneck's queue may have dropped because the emulator stood still. What
-/// arrived meanwhile comes at once. By then the queue has sent what it held, and has room for no
-/// more than that. Of stalls that the clock leaves out, only what hosts sent meanwhile comes at
-/// once, and the queue has sent nothing. The links have counted what they dropped.
+/// How many packets the bottleneck's queue may have dropped because the emulator stood still.
+/// Packets that arrived meanwhile come at once. By then the queue has sent what it held, and has
+/// room for no more than that. Of stalls that the clock leaves out, only packets that hosts sent
+/// meanwhile come at once, and the queue has sent nothing. The result is at most what the links
+/// have dropped.
 fn overflow(path: &Path, report: &Report) -> u64 {
     match path.queue_time {
         Some(_) => (report.waited + excess(path, report)).min(path.lost_packets),
@@ -179,10 +183,10 @@ fn overflow(path: &Path, report: &Report) -> u64 {
     }
 }
 
-/// How many packets came at once for which the queue had no room after stalls that the clock has
-/// not left out.
+/// How many packets found no room in the queue because they came at once after stalls that the
+/// clock has not left out.
 fn excess(path: &Path, report: &Report) -> u64 {
-    // A queue has room for the packet that is being sent, too.
+    // A queue also has room for the packet that is being sent.
     let Some(room) = path.queue_time.map(|time| time.max(path.packet_time)) else {
         return 0;
     };
@@ -255,7 +259,7 @@ fn no_rest(strain: &Strain) -> Option<String> {
     ))
 }
 
-/// What would make the next run a better one.
+/// Says what would improve the next run.
 fn help(fitness: &Fitness) -> &'static str {
     let emulator_is_busy = fitness.emulator_cpu.is_some_and(|share| share > 0.8);
     match fitness.cpu_idle {
@@ -271,7 +275,8 @@ mod tests {
 
     use super::*;
 
-    /// 40 ms, 12 Mbit/s: lateness may be 2 ms at the 99th percentile, 0.4 ms at the median.
+    /// A path of 40 ms and 12 Mbit/s: lateness may be 2 ms at the 99th percentile, 0.4 ms at the
+    /// median.
     fn path() -> Path {
         Path {
             base_rtt: Duration::from_millis(40),
@@ -303,9 +308,9 @@ mod tests {
         }
     }
 
-    /// Of packets of 1 ms: after 12 ms without the emulator 2 find no room in a queue of 10.
+    /// Packets take 1 ms: after 12 ms without the emulator 2 find no room in a queue of 10.
     #[test]
-    fn bursts_after_stalls_count_as_packets_that_vanished() {
+    fn packets_dropped_after_stalls_count_as_vanished() {
         let stalled = |stalls_ms: &[u64]| {
             let mut report = report(0, 0);
             for &ms in stalls_ms {
@@ -346,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn of_stalls_that_are_left_out_only_what_hosts_sent_comes_at_once() {
+    fn after_left_out_stalls_only_packets_sent_meanwhile_burst() {
         let of = |waited| {
             let report = Report {
                 longest_stall: Duration::from_millis(15),
@@ -378,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_flows_need_a_cpu_to_spare() {
+    fn kernel_flows_need_idle_cpu_time() {
         let of = |has_kernel_flows, idle| {
             let strain = Strain {
                 has_kernel_flows,
@@ -414,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_is_held_against_the_path() {
+    fn lateness_limits_depend_on_the_path() {
         let none = Vanished::default();
         let p99 = unfit(&path(), &report(20, 2100), &none, 0.5).unwrap();
         assert_eq!(
@@ -429,7 +434,7 @@ mod tests {
                 && median.ends_with("fewer --jobs or an idle machine would help"),
             "{median}"
         );
-        // A data centre allows less, a slow link no less than one of its packets takes.
+        // A path in a data centre allows less; a slow link allows at least the time of one packet.
         let short = Path {
             base_rtt: Duration::from_millis(1),
             packet_time: Duration::from_micros(12),
@@ -448,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stall_may_not_outlast_a_round_trip() {
+    fn a_stall_longer_than_the_rtt_is_unfit() {
         let why = |base_rtt_ms: u64, stall_ms: u64| {
             let path = Path {
                 base_rtt: Duration::from_millis(base_rtt_ms),
@@ -466,15 +471,15 @@ mod tests {
             "the emulator stood still for 41.000 ms (longest stall), and a base RTT of 40.000 ms allows 40.000 ms; \
              root, for real-time priority, or another machine would help"
         );
-        // On a longer path a sender's timer leaves no more than 200 ms.
+        // On a longer path a sender's timer limits the stall to 200 ms.
         assert_eq!(why(500, 200), None);
         assert!(why(500, 201).unwrap().contains("allows 200.000 ms"));
-        // A queue moves in steps of a packet, here of 1 ms.
+        // A queue moves in steps of one packet, here of 1 ms.
         assert_eq!(why(0, 1), None);
     }
 
     #[test]
-    fn what_the_emulator_waits_is_lateness_too() {
+    fn waits_for_a_cpu_have_the_limit_of_lateness() {
         let waiting = |us| Strain {
             emulator_wait: Some(Duration::from_micros(us)),
             ..strain(0.5)
@@ -499,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_held_against_those_of_links() {
+    fn vanished_packets_are_compared_with_link_losses() {
         let few = Vanished {
             at_devices: 1,
             at_sockets: 1,
@@ -524,14 +529,14 @@ mod tests {
         assert_eq!(
             loss,
             Some(3.0 / 1001.0),
-            "that which found no room was not read"
+            "a packet that found no room was not read"
         );
     }
 
     #[test]
-    fn a_busy_machine_and_a_broken_log_are_told() {
+    fn a_busy_machine_and_a_broken_log_are_reported() {
         let none = Vanished::default();
-        // That no CPU is idle is no harm while nobody waits for one.
+        // No idle CPU does no harm if no thread waits for one.
         let mut strain = strain(0.0);
         strain.host_wait = Some(Duration::from_micros(390));
         let patient = judge(&path(), &report(0, 0), &none, &strain, None);
@@ -546,7 +551,7 @@ mod tests {
         let calm = Strain::default();
         let log = judge(&path(), &report(0, 0), &none, &calm, Some("x.log: full"));
         assert_eq!(log.unfit.unwrap(), "its log is incomplete: x.log: full");
-        // An emulator that never ran has nothing to say, and no number is made up.
+        // An emulator that never ran has no numbers, and none are made up.
         let nothing = judge(&Path::default(), &Report::default(), &none, &calm, None);
         assert_eq!(nothing, Fitness::default());
     }

@@ -1,24 +1,24 @@
-//! What the emulator reads of an IP packet, and what routers change in it.
+//! The fields of an IP packet that the emulator reads, and those that routers change.
 
 use std::net::IpAddr;
 
 use etherparse::{IpNumber, IpSlice};
 use headway_cc::Ecn;
 
-/// What the headers of a packet say.
+/// The fields of a packet's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// Where it comes from.
+    /// The source address.
     pub from: IpAddr,
-    /// Where it goes.
+    /// The destination address.
     pub to: IpAddr,
-    /// Its ECN field.
+    /// The ECN field.
     pub ecn: Ecn,
-    /// What it carries: 6 TCP, 17 UDP.
+    /// The protocol of the payload: 6 is TCP, 17 UDP.
     pub protocol: u8,
-    /// Where that begins.
+    /// Where the payload begins.
     pub payload: usize,
-    /// Source and destination port; `None` where there are none, as in fragments.
+    /// Source and destination port; `None` if it has none, as in fragments.
     pub ports: Option<(u16, u16)>,
 }
 
@@ -26,7 +26,7 @@ impl Headers {
     /// The protocol number of UDP.
     pub const UDP: u8 = 17;
 
-    /// Those of an IPv4 or IPv6 packet; `None` if it is none, or broken.
+    /// Reads the headers of an IPv4 or IPv6 packet; `None` if it is neither, or broken.
     pub fn of(packet: &[u8]) -> Option<Headers> {
         let ip = IpSlice::from_slice(packet).ok()?;
         let carried = ip.payload();
@@ -52,7 +52,7 @@ impl Headers {
         })
     }
 
-    /// The same number for all packets of a connection in one direction (FNV-1a).
+    /// A hash that is the same for all packets of a connection in one direction (FNV-1a).
     pub fn flow_hash(&self) -> u32 {
         let mut hash = 0x811c_9dc5_u32;
         let mut add = |bytes: &[u8]| {
@@ -104,7 +104,7 @@ mod tests {
     use etherparse::{IpHeaders, PacketBuilder};
     use proptest::prelude::*;
 
-    /// Packets as etherparse builds them: a TCP one over IPv4, a UDP one over IPv6.
+    /// Packets as etherparse builds them: TCP over IPv4, and UDP over IPv6.
     fn packets() -> [Vec<u8>; 2] {
         let (mut four, mut six) = (Vec::new(), Vec::new());
         let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(1, 2, 3, 4);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_both_versions() {
+    fn headers_of_ipv4_and_ipv6_are_read() {
         let [four, six] = packets();
         let found = Headers::of(&four).unwrap();
         assert_eq!(found.from, IpAddr::from([10, 0, 0, 1]));

@@ -1,4 +1,4 @@
-//! Both ends of a flow over loopback, with nothing between them, or a relay that meddles.
+//! Both ends of a flow over loopback, directly or through a relay that changes or drops packets.
 
 use std::io::IoSliceMut;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -15,7 +15,7 @@ use headway_scenario::Source;
 use headway_world::FlowPlan;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 
-/// When a flow that does not end is stopped. It ends a hang, and judges nothing.
+/// When a flow that does not end is stopped. This ends a hang, and judges nothing.
 const HANG: Time = Time::from_millis(60_000);
 
 /// An address of this process and test alone: all of 127.0.0.0/8 is loopback.
@@ -84,9 +84,9 @@ fn run(plan: &FlowPlan, scheme: &str) -> (SenderReport, ReceiverReport) {
 }
 
 #[test]
-fn every_scheme_carries_what_it_is_given() {
-    // One after the other: fifty threads at once would wait for a processor as long as for a
-    // timeout.
+fn every_scheme_delivers_all_its_data() {
+    // Schemes run one after the other: fifty threads at once would wait for a processor as long as
+    // for a timeout.
     for scheme in Registry::new(schemes::SCHEMES).iter() {
         let name = scheme.name;
         let (sent, received) = run(&finite(200), &format!("udp-{name}"));
@@ -96,7 +96,7 @@ fn every_scheme_carries_what_it_is_given() {
             received.received >= Bytes::new(200 * 1500),
             "{name}: {received:?}"
         );
-        // A thread that waits for a processor sends packets again which are under way.
+        // A thread that waits for a processor retransmits packets that are under way.
         assert!(sent.sent >= received.received, "{name}: {sent:?}");
         // A receiver that waits for a processor may find its socket's buffer full.
         let host::Failures {
@@ -107,7 +107,7 @@ fn every_scheme_carries_what_it_is_given() {
 }
 
 #[test]
-fn also_over_ipv6_and_under_the_simple_profile() {
+fn schemes_work_over_ipv6_and_with_the_simple_profile() {
     let port = || {
         let socket = UdpSocket::bind("[::1]:0").ok()?;
         socket.local_addr().ok()
@@ -128,11 +128,11 @@ fn also_over_ipv6_and_under_the_simple_profile() {
 }
 
 #[test]
-fn tcp_carries_exactly_what_it_is_given() {
+fn tcp_carries_exactly_the_data_it_is_given() {
     let (sent, received) = run(&finite(1000), "kernel-cubic");
     assert!(sent.finished.is_some());
     assert!(received.complete.is_some());
-    // 20 bytes of IP, 20 of TCP, 12 of its timestamps are no data.
+    // 20 bytes of IP, 20 of TCP and 12 of its timestamps are not data.
     assert_eq!(received.received, Bytes::new(1000 * (1500 - 52)));
     let series = sent.grid.expect("a series").finish(Time::from_millis(10));
     assert!(series.cwnd_packets[0].is_none_or(|cwnd| cwnd >= 10.0));
@@ -147,7 +147,7 @@ fn no_transport_exceeds_a_rate() {
         ("kernel-cubic", rate),
     ] {
         let (_, received) = run(&until(1000, data), scheme);
-        // 2.5 MB and a packet or two; less on a machine that has other things to do.
+        // 2.5 MB and a packet or two; less on a machine with other work.
         let megabytes = received.received.as_f64() / 1e6;
         assert!(
             megabytes > 0.0 && megabytes <= 2.52,
@@ -157,7 +157,7 @@ fn no_transport_exceeds_a_rate() {
 }
 
 #[test]
-fn a_flow_that_has_no_end_stops_when_it_should() {
+fn an_endless_flow_stops_at_its_stop_time() {
     let pulses = Source::OnOff {
         on: Duration::from_millis(20),
         off: Duration::from_millis(20),
@@ -179,7 +179,7 @@ fn a_flow_that_has_no_end_stops_when_it_should() {
 }
 
 #[test]
-fn nobody_at_the_other_end_is_no_hang() {
+fn a_missing_receiver_does_not_hang_the_sender() {
     let (from, to) = (address(), address());
     let plan = until(1000, Source::Bulk);
     let (clock, over) = (Clock::start(), AtomicBool::new(false));
@@ -190,7 +190,9 @@ fn nobody_at_the_other_end_is_no_hang() {
     assert!(clock.now() < HANG);
 
     let tcp = sender(&plan, &driver("kernel-reno"), from, to).expect("a sender");
-    let error = tcp.run(Clock::start(), &over).expect_err("nobody listens");
+    let error = tcp
+        .run(Clock::start(), &over)
+        .expect_err("there is no receiver");
     let text = error.to_string();
     assert!(
         text.contains("flow 3: cannot connect over TCP: Connection refused"),
@@ -210,7 +212,7 @@ fn nobody_at_the_other_end_is_no_hang() {
 }
 
 #[test]
-fn a_controller_that_the_kernel_lacks_is_named_with_what_there_is() {
+fn missing_controller_error_lists_the_available_ones() {
     let error = sender(
         &plan(Source::Bulk),
         &Driver::Kernel("renno".to_owned()),
@@ -221,8 +223,8 @@ fn a_controller_that_the_kernel_lacks_is_named_with_what_there_is() {
     assert!(error.contains("'renno'; did you mean 'reno'?"), "{error}");
 }
 
-/// Between the ends: sees every datagram with its traffic class, and says with what class it goes
-/// on, if it does.
+/// A relay between the ends: it sees every datagram with its traffic class, and decides whether to
+/// forward it and with which class.
 struct Relay<D, A> {
     data: D,
     acks: A,
@@ -272,7 +274,7 @@ fn carry(
             .cmsgs()
             .into_iter()
             .flatten()
-            .find_map(|told| match told {
+            .find_map(|cmsg| match cmsg {
                 ControlMessageOwned::Ipv4Tos(class) => Some(class),
                 _ => None,
             });
@@ -285,7 +287,7 @@ fn carry(
 }
 
 #[test]
-fn what_is_lost_is_sent_again() {
+fn lost_data_is_retransmitted() {
     let (mut count, mut dropped) = (0_u64, 0_u64);
     let relay = Relay {
         data: |_: &mut [u8], class| {
@@ -299,15 +301,15 @@ fn what_is_lost_is_sent_again() {
     let (sent, received) = relay.run(&finite(400), "udp-newreno");
     assert!(sent.finished.is_some() && received.complete.is_some());
     assert!(dropped >= 10);
-    // What was sent again and is under way at the end is not read any more.
+    // Retransmissions that are under way at the end are not read.
     assert!(sent.sent.get() / 1500 - dropped >= received.received.get() / 1500);
     assert!(received.received.get() / 1500 >= 400);
-    // A relay that is late by a timeout makes more of them.
+    // A relay that is late by a timeout causes more of them.
     let lost = sent.lost.get() / 1500;
     assert!(lost + 1 >= dropped, "{lost} of {dropped}");
 }
 
-/// The layout is that of the table in `host/wire.rs`. What DCTCP makes of marks is tested in
+/// The layout is that of the table in `host/wire.rs`. How DCTCP reacts to marks is tested in
 /// simulated time.
 #[test]
 fn marks_and_the_header_field_come_back() {

@@ -11,16 +11,16 @@ use crate::episode::{End, Episode, Pause};
 use crate::measurement::width;
 use crate::{EnvError, EnvSpec};
 
-/// Environments side by side: each runs the episodes of its own seed, one after the other, and what
-/// it does depends on nothing else, least of all on the number of threads.
+/// Environments side by side. Each runs the episodes of its own seed, one after the other. Nothing
+/// else influences it, in particular not the number of threads.
 #[derive(Debug)]
 pub struct Environments {
     spec: Arc<EnvSpec>,
     slots: Vec<Slot>,
-    /// None for one thread: the caller's.
+    /// `None` for one thread, which is the caller's.
     pool: Option<ThreadPool>,
     threads: usize,
-    /// The process that has the pool's threads: a fork does not inherit them.
+    /// The process that has the pool's threads: a forked process does not inherit them.
     owner: u32,
 }
 
@@ -31,43 +31,44 @@ struct Slot {
     index: u64,
     next_episode: u64,
     episode: Option<Episode>,
-    /// Data packets of the episodes before.
+    /// Data packets of earlier episodes.
     packets: u64,
-    /// Why its last episode to fail did.
+    /// Why its last failed episode failed.
     failure: Option<EnvError>,
 }
 
-/// What becomes of an environment whose episode has ended, by Gymnasium's names.
+/// What happens to an environment after the end of an episode, by Gymnasium's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Autoreset {
-    /// It is to be [reset](Environments::reset) before it is answered again.
+    /// It has to be [reset](Environments::reset) before the next answer.
     Disabled,
-    /// Its next episode begins in the step that ended the last.
+    /// Its next episode begins in the step that ended the last one.
     SameStep,
-    /// Its next episode begins in the next step, whose answer it does not hear.
+    /// Its next episode begins in the next step, which ignores the answer.
     NextStep,
 }
 
-/// Where a step writes: for each environment a row, one after the other.
+/// The outputs of a step: for each environment a row, one after the other.
 #[derive(Debug)]
 pub struct Outputs<'a> {
-    /// What each agent sees now; as an episode has ended, the first of the next.
+    /// Each agent's present observation; if its episode has ended, the first of the next one.
     pub observations: &'a mut [f32],
-    /// What each agent saw last as its episode ended; left alone where it goes on.
+    /// Each agent's last observation of an episode that has ended; unchanged if the episode
+    /// continues.
     pub final_observations: &'a mut [f32],
-    /// What was measured of each step.
+    /// The measurements of each step.
     pub measurements: &'a mut [f64],
-    /// Why each episode has ended, an [`End`](crate::End); 0 where it goes on.
+    /// Why each episode has ended, an [`End`](crate::End); 0 if it continues.
     pub ends: &'a mut [u8],
 }
 
 impl Environments {
-    /// `count` environments, seeded by `seed`, before their first [`reset`](Self::reset). `threads`
-    /// is one a core unless given.
+    /// `count` environments, seeded by `seed`, before their first [`reset`](Self::reset). The
+    /// default of `threads` is one a core.
     ///
     /// # Errors
-    /// [`EnvError::Usage`] if a scenario has not exactly one learning flow, or threads cannot be
-    /// had.
+    /// [`EnvError::Usage`] if a scenario does not have exactly one learning flow, or threads cannot
+    /// be started.
     pub fn new(
         spec: Arc<EnvSpec>,
         count: usize,
@@ -77,7 +78,7 @@ impl Environments {
         let learners = spec.learners()?;
         if learners != 1 {
             return Err(EnvError::Usage(format!(
-                "scenario '{}': {learners} flows learn, and here one does; give the others a scheme",
+                "scenario '{}': {learners} flows learn, but here only one may; give the others a scheme",
                 spec.tasks[0].scenario.name()
             )));
         }
@@ -86,7 +87,7 @@ impl Environments {
             cores.map_or(1, |n| n.get()).min(count)
         });
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        let cannot = |e| EnvError::Usage(format!("threads: {threads} cannot be had: {e}"));
+        let cannot = |e| EnvError::Usage(format!("threads: cannot start {threads}: {e}"));
         let slot = |index| Slot {
             seed,
             index,
@@ -107,12 +108,12 @@ impl Environments {
         })
     }
 
-    /// In a process forked since: a pool of its own.
+    /// Makes a new pool in a forked process.
     fn own_threads(&mut self) -> Result<(), EnvError> {
         if self.pool.is_some() && self.owner != std::process::id() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads);
             let pool = pool.build().map_err(|e| {
-                EnvError::Usage(format!("threads: {} cannot be had: {e}", self.threads))
+                EnvError::Usage(format!("threads: cannot start {}: {e}", self.threads))
             })?;
             // Ending the other process's threads would wait for ever.
             std::mem::forget(self.pool.replace(pool));
@@ -121,12 +122,12 @@ impl Environments {
         Ok(())
     }
 
-    /// How many there are.
+    /// The number of environments.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Is there none?
+    /// Are there no environments?
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -137,8 +138,8 @@ impl Environments {
         (slot.seed, slot.index, slot.next_episode) = (seed, index, 0);
     }
 
-    /// Begins the next episode of those environments that `which` names, and shows what their
-    /// agents see first.
+    /// Begins the next episode of the environments selected by `which`, and writes their first
+    /// observations.
     ///
     /// # Errors
     /// [`EnvError`]
@@ -166,14 +167,14 @@ impl Environments {
         }
     }
 
-    /// Answers every agent, each by as many numbers as
+    /// Gives every agent its answer, which has as many numbers as
     /// [`AgentSpec::answers`](headway_policy::AgentSpec::answers) says, and runs each environment
-    /// to its next decision; `autoreset` says when the next episode begins where one ends. The
+    /// to its next decision. `autoreset` says when the next episode begins after an end. The
     /// measurements of a step that only begins an episode are zeros.
     ///
     /// # Errors
-    /// [`EnvError`], the first by environment: one has no episode under way, or the next cannot
-    /// begin. An episode that fails only [ends](crate::End::Failed).
+    /// [`EnvError`], the first one by environment: it has no active episode, or the next one cannot
+    /// begin. A failure during an episode only [ends](crate::End::Failed) it.
     pub fn step(
         &mut self,
         answers: &[f32],
@@ -199,14 +200,14 @@ impl Environments {
         }
     }
 
-    /// Data packets that the learning flows have sent since the beginning.
+    /// Data packets that the learning flows have sent since the start.
     pub fn packets(&mut self) -> u64 {
         let packets =
             |slot: &mut Slot| slot.packets + slot.episode.as_mut().map_or(0, Episode::packets);
         self.slots.iter_mut().map(packets).sum()
     }
 
-    /// Why the last episode of an environment that [failed](crate::End::Failed) did.
+    /// Why the last [failed](crate::End::Failed) episode of an environment failed.
     pub fn failure(&self, environment: usize) -> Option<&EnvError> {
         self.slots[environment].failure.as_ref()
     }
@@ -218,7 +219,7 @@ impl Environments {
     }
 }
 
-/// What to do, and how long the next interval is to be if that is said.
+/// Reads an action, and the length of the next interval if it is given.
 fn answer_of(numbers: &[f32]) -> Answer {
     Answer {
         action: numbers[0],
@@ -260,7 +261,7 @@ impl<'a> Outputs<'a> {
 }
 
 impl Slot {
-    /// Begins the next episode that comes to a decision at all.
+    /// Begins the next episode that reaches a decision.
     fn begin(&mut self, spec: &EnvSpec, observation: &mut [f32]) -> Result<(), EnvError> {
         const MOST_TRIES: u32 = 100;
         for _ in 0..MOST_TRIES {
@@ -297,7 +298,7 @@ impl Slot {
                 return self.begin(spec, row.observation);
             }
             return Err(EnvError::Usage(
-                "reset an environment before its first step, and as an episode has ended"
+                "reset an environment before its first step, and after the end of each episode"
                     .to_owned(),
             ));
         };

@@ -1,4 +1,4 @@
-//! One episode: a simulation that stops wherever its learning flows are to decide.
+//! One episode: a simulation that stops whenever its learning flows have to decide.
 
 use headway_cc::{Bytes, Duration, Time};
 use headway_net::Ack;
@@ -11,7 +11,7 @@ use headway_world::{PathState, SetupError, Ways, path_over_time};
 use crate::measurement::{self, WayState};
 use crate::{EnvError, EnvSpec, external};
 
-/// An episode under way.
+/// An active episode.
 #[derive(Debug)]
 pub struct Episode {
     simulation: Simulation<Decisions>,
@@ -28,34 +28,34 @@ pub struct Episode {
     failure: Option<EnvError>,
 }
 
-/// A flow that learns, and its way as the last step ended.
+/// A learning flow, and the state of its path at the end of the last step.
 #[derive(Debug)]
 struct Learner {
     flow: usize,
-    /// Which of the scenario's learning flows it is: one that comes and goes is another learner
+    /// Which of the scenario's learning flows it is. A flow that comes and goes is another learner
     /// each time.
     place: usize,
     begun: Time,
     ends: Time,
     base_rtt_ms: f64,
-    /// Its path, as long as the episode lasts.
+    /// The flow's path over the length of the episode.
     path: Vec<PathState>,
-    /// The links that its data crosses, those with a rate.
+    /// The links with a rate that its data crosses.
     shared: Vec<Shared>,
-    /// Bytes that each link of its way could have carried by then.
+    /// Bytes that each link of its path could have carried by then.
     offered: Vec<Option<f64>>,
     offered_at: Time,
     answers: u32,
 }
 
-/// A link of a learner's way, and the flows whose data crosses it.
+/// A link of a learner's path, and the flows whose data crosses it.
 #[derive(Debug)]
 struct Shared {
-    /// Its mean rate.
+    /// The link's mean rate.
     mbps: f64,
-    /// When flows begin, in order ...
+    /// When flows begin, in order.
     begin: Box<[Time]>,
-    /// ... and end.
+    /// When flows end, in order.
     end: Box<[Time]>,
 }
 
@@ -71,7 +71,7 @@ impl Shared {
         }
     }
 
-    /// Its rate over the flows that are there, at least one.
+    /// The link's rate, divided by the number of running flows, at least one.
     fn fair_mbps(&self, now: Time) -> f64 {
         let before = |times: &[Time]| times.partition_point(|&t| t <= now);
         let there = before(&self.begin) - before(&self.end);
@@ -80,7 +80,7 @@ impl Shared {
 }
 
 impl Learner {
-    /// What a packet and its acknowledgement take alone.
+    /// The time of a packet and its acknowledgement without queues.
     fn path_rtt_ms(&self, now: Time) -> f64 {
         let states = self.path.partition_point(|state| state.at <= now);
         self.path[states.max(1) - 1].rtt.as_millis_f64()
@@ -92,19 +92,19 @@ impl Learner {
         rates.fold(f64::INFINITY, f64::min)
     }
 
-    /// The least share that a link has for this flow; infinite if none has a rate.
+    /// The smallest share that a link has for this flow; infinite if none has a rate.
     fn fair_mbps(&self, now: Time) -> f64 {
         let shares = self.shared.iter().map(|link| link.fair_mbps(now));
         shares.fold(f64::INFINITY, f64::min)
     }
 }
 
-/// Where a run of an episode stopped.
+/// Why a run of an episode has paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// Some flows are to decide: those that [wait](Episode::waiting).
+    /// Some flows have to decide: those that [wait](Episode::waiting).
     Decision,
-    /// It is over.
+    /// The episode is over.
     End(End),
 }
 
@@ -112,16 +112,15 @@ pub enum Pause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum End {
-    /// Its flows have sent all that they had to send: nothing is left to decide. All other ends cut
-    /// it off.
+    /// Its flows have sent all their data, so nothing is left to decide. All other ends cut it off.
     Done = 1,
     /// A flow has answered as often as it may.
     Steps = 2,
-    /// Its time is over.
+    /// The episode's time is over.
     Time = 3,
-    /// No flow has had to decide for a long time.
+    /// For a long time no flow had to decide.
     Stalled = 4,
-    /// It [failed](Episode::failure).
+    /// The episode [failed](Episode::failure).
     Failed = 5,
 }
 
@@ -136,7 +135,7 @@ impl End {
     ];
 }
 
-/// Holds a simulation at every decision, and once a learner has nothing left to send.
+/// Holds a simulation at every decision, and when a learner has sent all its data.
 #[derive(Debug)]
 struct Decisions {
     hold: Hold,
@@ -227,7 +226,7 @@ impl Episode {
         Ok(episode)
     }
 
-    /// Runs to the next decision or the end.
+    /// Runs to the next decision, or to the end.
     pub fn advance(&mut self) -> Pause {
         if let Some(end) = self.end {
             return Pause::End(end);
@@ -253,7 +252,7 @@ impl Episode {
         let Some(end) = end else {
             return Pause::Decision;
         };
-        // The interval of those that wait has just ended.
+        // The interval of the waiting learners has just ended.
         let now = self.simulation.now();
         for learner in 0..self.learners.len() {
             if !self.waiting.contains(&learner) {
@@ -278,12 +277,12 @@ impl Episode {
             if is_over || !self.waiting.is_empty() {
                 return Ok(());
             }
-            // One of several is done: the others go on.
+            // One of several is done: the others continue.
             self.simulation.release();
         }
     }
 
-    /// Why it failed, if it did.
+    /// Why the episode failed, if it did.
     pub fn failure(&self) -> Option<&EnvError> {
         self.failure.as_ref()
     }
@@ -294,23 +293,23 @@ impl Episode {
         senders.all(|flow| simulation.sender_mut(flow).is_done())
     }
 
-    /// How many flows learn.
+    /// The number of learners.
     pub fn learners(&self) -> usize {
         self.learners.len()
     }
 
-    /// How many of the scenario's flows learn, those among them that come and go once.
+    /// The number of the scenario's learning flows; each that comes and goes counts once.
     pub fn places(&self) -> usize {
         let places = self.learners.iter().map(|l| l.place + 1);
         places.max().unwrap_or(0)
     }
 
-    /// Which of them a learner is.
+    /// The learning flow of the scenario that a learner belongs to.
     pub fn place(&self, learner: usize) -> usize {
         self.learners[learner].place
     }
 
-    /// The learner that is there now in such a place, if one is.
+    /// The present learner of such a flow, if there is one.
     pub fn present(&self, place: usize) -> Option<usize> {
         let now = self.simulation.now();
         let is_there = |l: &Learner| l.place == place && l.begun <= now && now < l.ends;
@@ -322,7 +321,7 @@ impl Episode {
         &self.waiting
     }
 
-    /// A learner that waits is answered. Once all are, [`resume`](Self::resume).
+    /// Answers a learner that waits. After all are answered, call [`resume`](Self::resume).
     pub fn answer(&mut self, learner: usize, answer: Answer) {
         self.waiting.retain(|&waiting| waiting != learner);
         let now = self.simulation.now();
@@ -337,17 +336,17 @@ impl Episode {
         self.steps = self.steps.max(learner.answers);
     }
 
-    /// The flows go on from where they decided.
+    /// Lets the flows continue after their decisions.
     pub fn resume(&mut self) {
         self.simulation.release();
     }
 
-    /// What a learner was last shown.
+    /// A learner's last observation.
     pub fn observation(&mut self, learner: usize) -> &[f32] {
         self.learned(learner).observation()
     }
 
-    /// Writes what was measured of a learner's last step.
+    /// Writes the measurements of a learner's last step.
     pub fn measure(&mut self, learner: usize, row: &mut [f64]) {
         let way = self.read_way(learner);
         let begun = self.learners[learner].begun;
@@ -367,7 +366,7 @@ impl Episode {
         &self.scenario
     }
 
-    /// Its seed.
+    /// The episode's seed.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -375,10 +374,10 @@ impl Episode {
     fn learned(&mut self, learner: usize) -> &mut Learned<External> {
         let flow = self.learners[learner].flow;
         let learned = self.simulation.sender_mut(flow).steered();
-        learned.expect("a learner runs what this crate built for it")
+        learned.expect("this crate built the learner's controller")
     }
 
-    /// The state of a learner's way now, and its capacity since this was called last.
+    /// The present state of a learner's path, and its capacity since the last call.
     fn read_way(&mut self, learner: usize) -> WayState {
         let now = self.simulation.now();
         let learner = &mut self.learners[learner];
@@ -413,7 +412,7 @@ impl Episode {
     }
 }
 
-/// The flows that learn.
+/// The learning flows.
 fn learners(spec: &EnvSpec, network: &Network) -> Result<Vec<Learner>, SetupError> {
     let ways = Ways::new(network);
     let way_of = |flow: &FlowSpec| ways.of_flow(flow);

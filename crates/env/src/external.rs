@@ -1,4 +1,4 @@
-//! A learned controller that is answered from outside, as a scheme that a simulation can run.
+//! A learned controller with answers from outside, as a scheme that a simulation can run.
 
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
-//! What a decision brought, in plain units: rewards are computed from it.
+//! The result of a decision, in plain units: rewards are computed from it.
 
 use headway_cc::Time;
 use headway_policy::{FEATURES, Interval};
 
-/// A column of the measurements of a step.
+/// A measurement of a step, which is a column.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement {
-    /// Its name; the unit is in it.
+    /// The column's name, which includes its unit.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// The column's meaning, in one line.
     pub help: &'static str,
 }
 
@@ -16,53 +16,53 @@ const fn column(name: &'static str, help: &'static str) -> Measurement {
     Measurement { name, help }
 }
 
-/// What a simulation says of a step beside the features.
+/// The simulation's own measurements of a step, besides the features.
 const OWN: [Measurement; 9] = [
-    column("dt_s", "how long the step took, in simulated time"),
+    column("dt_s", "length of the step, in simulated time"),
     column("time_s", "simulated time since the flow began"),
     column(
         "throughput_packets_per_s",
-        "packets acknowledged in the step, over its length",
+        "packets acknowledged in the step, divided by its length",
     ),
     column(
         "capacity_mbps",
-        "what the tightest link on the way could have carried in the step; infinite if none has a rate",
+        "capacity of the tightest link on the way during the step; infinite if none has a rate",
     ),
     column(
         "queue_packets",
-        "packets that wait in the queues on the way as the step ends",
+        "packets waiting in the queues on the way at the step's end",
     ),
     column(
         "base_rtt_ms",
-        "propagation there and back, as the episode began",
+        "propagation time there and back, at the episode's beginning",
     ),
     column(
         "path_rtt_ms",
-        "what a packet and its acknowledgement take alone as the step ends: propagation, and transmission at fixed rates",
+        "time of a packet and its acknowledgement without queues, at the step's end: propagation, and transmission at fixed rates",
     ),
     column(
         "path_mbps",
-        "mean rate of the slowest link on the way, as the episode began; infinite if none has a rate",
+        "mean rate of the slowest link on the way, at the episode's beginning; infinite if none has a rate",
     ),
     column(
         "fair_mbps",
-        "a link's mean rate over the flows there whose data crosses it as the step ends, the least on the way; `path_mbps` for a flow alone",
+        "smallest fair share on the way at the step's end: a link's mean rate divided by the number of running flows whose data crosses it; `path_mbps` for a flow alone",
     ),
 ];
 
-/// What is measured of every step, in this order: the simulation's own, then every feature, not
+/// All measurements of a step, in this order: the simulation's own, then every feature, not
 /// normalised.
 pub fn measurements() -> impl Iterator<Item = Measurement> {
     let features = FEATURES.iter().map(|f| column(f.name, f.help));
     OWN.into_iter().chain(features)
 }
 
-/// How many numbers are measured of a step.
+/// The number of measurements of a step.
 pub fn width() -> usize {
     OWN.len() + FEATURES.len()
 }
 
-/// The state of a flow's way as a step ends.
+/// The state of a flow's path at the end of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WayState {
     pub capacity_mbps: f64,
@@ -73,7 +73,7 @@ pub(crate) struct WayState {
     pub fair_mbps: f64,
 }
 
-/// Writes the row of a step.
+/// Writes the measurements of a step.
 pub(crate) fn write(row: &mut [f64], begun: Time, interval: &Interval, way: WayState) {
     let (own, features) = row.split_at_mut(OWN.len());
     own.copy_from_slice(&[

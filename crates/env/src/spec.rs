@@ -1,4 +1,4 @@
-//! What an environment is: an agent, the scenarios that it meets, and when an episode ends.
+//! The definition of an environment: an agent, its scenarios, and when an episode ends.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use headway_sim::SimulationError;
 
 use crate::Episode;
 
-/// Whether training may read it.
+/// Checks that training may use the scenario.
 ///
 /// # Errors
 /// [`EnvError::Usage`] if it is held out.
@@ -23,26 +23,26 @@ pub(crate) fn may_train(scenario: &Scenario) -> Result<(), EnvError> {
     )))
 }
 
-/// What an environment is. Shared by all episodes.
+/// The definition of an environment. All episodes share it.
 #[derive(Debug)]
 pub struct EnvSpec {
-    /// What the learning flows see and do.
+    /// The observations and actions of the learning flows.
     pub agent: Arc<AgentSpec>,
-    /// One is drawn for each episode. Their flows without a scheme learn.
+    /// The scenarios, one of which is drawn for each episode. Their flows without a scheme learn.
     pub tasks: Vec<Task>,
-    /// The number of answers of a flow after which an episode is cut off; `None` for no limit.
+    /// An episode is cut off after this number of answers of a flow; `None` for no limit.
     pub steps: Option<u32>,
-    /// An episode lasts this long; `None` takes each scenario's own length.
+    /// The length of an episode; `None` uses each scenario's own.
     pub length: Option<Duration>,
-    /// An episode is cut off if no flow has had to decide for this time.
+    /// An episode is cut off if no flow had to decide for this time.
     pub patience: Duration,
-    /// How long an answer takes to take effect.
+    /// The delay until an answer takes effect.
     pub latency: Duration,
     /// The first sending rate; only for an agent that steers a rate.
     pub start: Start,
-    /// The schemes that scenarios name.
+    /// The schemes that scenarios may name.
     pub registry: Registry,
-    /// Where traces are.
+    /// The store of traces.
     pub traces: TraceStore,
 }
 
@@ -51,35 +51,35 @@ pub struct EnvSpec {
 pub struct Task {
     /// The scenario.
     pub scenario: Scenario,
-    /// Its share of the episodes, over the sum of all weights.
+    /// The scenario's share of the episodes, relative to the sum of all weights.
     pub weight: f64,
 }
 
-/// Where a steered rate begins.
+/// The first rate of an agent that steers a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Start {
-    /// As the agent's spec says.
+    /// The rate of the agent's spec.
     Spec,
-    /// Drawn uniformly, in times the rate of the slowest link that data crosses; kept within the
-    /// agent's limits.
+    /// A rate drawn uniformly, as a multiple of the rate of the slowest link that data crosses; it
+    /// stays within the agent's limits.
     Capacity(f64, f64),
 }
 
-/// An environment that cannot be had, or an episode that cannot go on. One line for the user.
+/// Why an environment is not possible, or an episode cannot go on. One line for the user.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EnvError {
-    /// Wrong input.
+    /// The input is wrong.
     #[error("{0}")]
     Usage(String),
-    /// The agent's spec is not in order.
+    /// The agent's spec is wrong.
     #[error("agent: {0}")]
     Agent(#[from] SpecError),
     /// A scenario cannot be run.
     #[error("scenario '{scenario}': {error}")]
     Scenario {
-        /// Its name.
+        /// The scenario's name.
         scenario: String,
-        /// Why.
+        /// The cause.
         error: SimulationError,
     },
     /// An episode failed on its way.
@@ -89,13 +89,13 @@ pub enum EnvError {
         scenario: String,
         /// The episode's seed.
         seed: u64,
-        /// Why.
+        /// The cause.
         error: SimulationError,
     },
 }
 
 impl EnvSpec {
-    /// That every scenario can be run, each once with one seed.
+    /// Checks that every scenario can be run, each once with one seed.
     ///
     /// # Errors
     /// [`EnvError`]
@@ -134,10 +134,10 @@ impl EnvSpec {
         Ok(())
     }
 
-    /// How many flows learn in every scenario.
+    /// The number of learning flows in every scenario.
     ///
     /// # Errors
-    /// [`EnvError::Usage`] if scenarios differ in that.
+    /// [`EnvError::Usage`] if scenarios differ in it.
     pub fn learners(&self) -> Result<usize, EnvError> {
         let mut found: Option<(usize, &str)> = None;
         for task in &self.tasks {
@@ -145,7 +145,7 @@ impl EnvSpec {
             let (first, name) = *found.get_or_insert((learners, task.scenario.name()));
             if learners != first {
                 return Err(EnvError::Usage(format!(
-                    "scenario '{}': {learners} flows learn, and {first} in '{name}'; it must be as many in all",
+                    "scenario '{}': {learners} flows learn, but {first} in '{name}'; the number must be the same in all scenarios",
                     task.scenario.name()
                 )));
             }
@@ -153,7 +153,7 @@ impl EnvSpec {
         Ok(found.map_or(0, |(learners, _)| learners))
     }
 
-    /// How many flows learn in the scenario that has most.
+    /// The number of learning flows in the scenario that has most.
     ///
     /// # Errors
     /// [`EnvError::Scenario`]
@@ -185,7 +185,7 @@ impl EnvSpec {
         Err(EnvError::Usage(wrong))
     }
 
-    /// How long an episode of this scenario lasts at most.
+    /// The longest time that an episode of this scenario lasts.
     pub(crate) fn length_of(&self, scenario: &Scenario) -> Duration {
         self.length
             .unwrap_or_else(|| Duration::from_secs_f64(scenario.seconds()))
@@ -201,7 +201,7 @@ impl EnvSpec {
             }
             left -= task.weight;
         }
-        // The sum was rounded: the last that can be drawn.
+        // The sum was rounded, so this is the last scenario that can be drawn.
         let last = self.tasks.iter().rev().find(|t| t.weight > 0.0);
         &last.unwrap_or(&self.tasks[0]).scenario
     }

@@ -1,4 +1,4 @@
-//! How episodes end, and what their last steps tell.
+//! How episodes end, and the measurements of their last steps.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn spec(clock: &str, scenarios: &[&str], steps: Option<u32>, latency: Duration) 
     }
 }
 
-/// From one second on its timer is always due.
+/// From one second on, its timer is always due.
 #[derive(Debug)]
 struct Stuck;
 
@@ -79,7 +79,7 @@ static STUCK: [Scheme; 1] = [Scheme {
 }];
 
 #[test]
-fn an_episode_is_done_as_its_data_is() {
+fn an_episode_is_done_when_its_data_is() {
     for (clock, latency) in [(RTT, 0), (RTT, 5), (EVERY_ACK, 0), (EVERY_ACK, 5)] {
         let latency = Duration::from_millis(latency);
         let spec = spec(clock, &["[[flow]]\nbytes = \"2MB\"\n"], None, latency);
@@ -92,20 +92,19 @@ fn an_episode_is_done_as_its_data_is() {
         let mut row = vec![0.0; width()];
         episode.measure(0, &mut row);
         let (dt, time) = (row[0], row[1]);
-        // 2 MB at 8 Mbit/s take 2 s, and a round trip; no interval lasts longer than a few of
-        // those.
+        // 2 MB at 8 Mbit/s take 2 s and a round trip; no interval lasts longer than a few of these.
         assert!((2.0..2.4).contains(&time), "{clock} {latency:?}: {time}");
         assert!(dt < 0.2, "{clock} {latency:?}: {dt}");
     }
 }
 
 #[test]
-fn flows_are_told_of_each_moment_once() {
+fn steps_cover_each_moment_once() {
     let flows = "[[flow]]\n[[flow]]\nstart = \"0.333s\"\n[[flow]]\nbytes = \"200kB\"\n";
     for steps in [Some(50), None] {
         let spec = spec(RTT, &[flows], steps, Duration::ZERO);
         let mut episode = Episode::new(&spec, 3).unwrap();
-        let (mut row, mut told) = (vec![0.0; width()], [0.0; 3]);
+        let (mut row, mut lengths) = (vec![0.0; width()], [0.0; 3]);
         loop {
             let pause = episode.advance();
             let read: Vec<usize> = match pause {
@@ -114,12 +113,12 @@ fn flows_are_told_of_each_moment_once() {
             };
             for learner in read {
                 episode.measure(learner, &mut row);
-                told[learner] += row[0];
+                lengths[learner] += row[0];
                 let time = row[1];
                 assert!(
-                    (told[learner] - time).abs() < 1e-6,
+                    (lengths[learner] - time).abs() < 1e-6,
                     "{learner}: {} of {time} s",
-                    told[learner]
+                    lengths[learner]
                 );
             }
             let Pause::End(end) = pause else {
@@ -170,10 +169,10 @@ fn an_episode_that_fails_ends_and_the_others_go_on() {
     assert_eq!(count.iter().sum::<i32>(), 4 * 400);
 }
 
-/// 5 Mbit/s behind 8 that two others share for a while, one of them a second longer; a third comes
-/// the other way.
+/// There are 5 Mbit/s behind 8 that two others share for a while, one of them a second longer; a
+/// third flow uses the other direction.
 #[test]
-fn a_fair_share_is_that_of_the_flows_that_are_there() {
+fn fair_share_counts_the_running_flows() {
     let text = "schema = 1\nname = \"shared\"\nseconds = 5\n\
         [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"8Mbps\"\ndelay = \"5ms\"\nqueue = \"50pkt\"\nduplex = true\n\
         [[link]]\nfrom = \"b\"\nto = \"c\"\nrate = \"5Mbps\"\ndelay = \"5ms\"\nqueue = \"50pkt\"\nduplex = true\n\
@@ -194,7 +193,7 @@ fn a_fair_share_is_that_of_the_flows_that_are_there() {
         episode.measure(0, &mut row);
         let second = row[1] as usize;
         steps[second] += 1;
-        // The tighter link, or half or a third of the wider.
+        // The fair share is that of the tighter link, or a half or a third of the wider one.
         let right = [5.0, 4.0, 8.0 / 3.0, 4.0, 5.0][second];
         assert_eq!((row[fair], row[path]), (right, 5.0), "at {} s", row[1]);
         episode.answer(0, 0.0.into());

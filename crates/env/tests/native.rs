@@ -1,4 +1,4 @@
-//! An environment that is answered by a function does what that function does as a policy, bit for
+//! An environment with answers from a function does the same as that function as a policy, bit for
 //! bit.
 
 use std::sync::Arc;
@@ -36,10 +36,10 @@ const AGENTS: [&str; 5] = [
 const SCENARIO: &str = "schema = 1\nname = \"native\"\nseconds = 20\n[bottleneck]\nrate = \"2Mbps..20Mbps log\"\n\
     delay = \"5ms..50ms\"\nqueue = \"0.5bdp..2bdp\"\nloss = \"0..1%\"\n";
 
-/// The host hands several acknowledgements on at once.
+/// The host delivers several acknowledgements at once.
 const JITTER: &str = "[varies]\nhost_jitter = \"5ms\"\n";
 
-/// Depends on every bit of what is seen.
+/// An answer that depends on every bit of the observation.
 fn answer(observation: &[f32]) -> Answer {
     let bits = observation.iter().fold(17_u32, |hash, x| {
         (hash ^ x.to_bits()).wrapping_mul(0x0100_0193)
@@ -69,7 +69,7 @@ fn native(agent: &Arc<AgentSpec>, latency: Duration) -> Selection {
 }
 
 #[test]
-fn an_answer_from_outside_is_as_good_as_a_policys_own() {
+fn external_answers_match_the_policy() {
     for agent in AGENTS {
         for jitter in ["", JITTER] {
             let scenario = Scenario::parse(&format!("{SCENARIO}{jitter}"), "native").unwrap();
@@ -104,7 +104,7 @@ fn compare(agent: &str, scenario: &Scenario) {
                 episode.resume();
                 decisions += 1;
             }
-            // Intervals may be chosen four round trips long.
+            // Chosen intervals may be four round trips long.
             let least = if agent.clock.is_chosen() { 50 } else { 100 };
             assert!(decisions > least, "{decisions}");
             assert_eq!(episode.advance(), Pause::End(End::Time));

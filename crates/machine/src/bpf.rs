@@ -4,17 +4,17 @@ use std::fs;
 
 use super::{Capability, IN_ITS_LOG, Machine, UNFILTERED, line};
 
-/// Where the kernel tells its types.
+/// The file with the kernel's types.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
-/// The type that it has if BPF programs can be congestion controllers.
+/// The kernel has this type if BPF programs can be congestion controllers.
 const CONTROLLERS: &[u8] = b"bpf_struct_ops_tcp_congestion_ops";
-/// The field of sockets that it has with IPv6. The programs read it.
+/// The kernel's sockets have this field if there is IPv6. The programs read it.
 const IPV6: &[u8] = b"skc_v6_daddr";
-/// What /proc/self/uid_map says in the machine's own user namespace.
+/// The contents of /proc/self/uid_map in the machine's own user namespace.
 const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
 impl Machine {
-    /// Why the kernel cannot be told how to load a program: it takes the kernel's own types.
+    /// Why the kernel's own types cannot be read, which a program needs to be loaded.
     pub fn types(&self) -> Option<String> {
         if self.path(TYPES).exists() {
             return None;
@@ -31,7 +31,7 @@ impl Machine {
         })
     }
 
-    /// Why the process may not load a program, if it was refused with EPERM.
+    /// Why the process may not load a program, after the kernel refused it with EPERM.
     pub fn bpf(&self) -> String {
         let map = self.read("/proc/self/uid_map").unwrap_or_default();
         let is_own = !map.is_empty() && !map.split_whitespace().eq(ALL_USERS);
@@ -42,7 +42,7 @@ impl Machine {
                  container",
             );
         }
-        // CAP_SYS_ADMIN has had both rights since before they had names of their own.
+        // CAP_SYS_ADMIN includes both rights, from the time before they had names of their own.
         let wanted = [Capability::Bpf, Capability::Perfmon];
         if !self.has(Capability::SysAdmin)
             && let Some(why) = self.lacks(&wanted)
@@ -65,9 +65,9 @@ impl Machine {
         }
     }
 
-    /// Why a kernel that refused a program has no use for any such program, if that is so.
+    /// Why a kernel that refused a program cannot use any such program, if that is so.
     pub fn bpf_missing(&self) -> Option<String> {
-        // It is there where bpf() is, whatever it says.
+        // The file exists if bpf() exists, whatever its contents.
         if !self
             .path("/proc/sys/kernel/unprivileged_bpf_disabled")
             .exists()
@@ -100,7 +100,7 @@ impl Machine {
         (!has(IPV6)).then(|| line("this kernel has no IPv6", "use one with CONFIG_IPV6"))
     }
 
-    /// Why a program may not be attached to a cgroup, if it was refused with EPERM.
+    /// Why a program may not be attached to a cgroup, after the kernel refused it with EPERM.
     pub fn cgroup_program(&self) -> String {
         self.lacks(&[Capability::NetAdmin]).unwrap_or_else(|| {
             line(

@@ -1,24 +1,24 @@
-//! What a process may do.
+//! The capabilities of a process.
 
 use std::fmt;
 
 use super::{AS_ROOT, Machine, line};
 
-/// A capability that Headway needs somewhere, by its number in <linux/capability.h>.
+/// A capability that some part of Headway needs, with its number in <linux/capability.h>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// Devices, addresses, routes, and programs at a cgroup.
+    /// For devices, addresses, routes, and programs at a cgroup.
     NetAdmin = 12,
-    /// Namespaces.
+    /// For namespaces.
     SysAdmin = 21,
-    /// BPF programs that read the kernel's memory.
+    /// For BPF programs that read the kernel's memory.
     Perfmon = 38,
-    /// BPF maps and programs.
+    /// For BPF maps and programs.
     Bpf = 39,
 }
 
 impl Capability {
-    /// As `docker run --cap-add` takes it.
+    /// The name for `docker run --cap-add`.
     fn short(self) -> &'static str {
         match self {
             Capability::NetAdmin => "NET_ADMIN",
@@ -36,14 +36,14 @@ impl fmt::Display for Capability {
 }
 
 impl Machine {
-    /// Whether the process has a capability, in its own user namespace.
+    /// Does the process have a capability, in its own user namespace?
     pub fn has(&self, capability: Capability) -> bool {
         self.capabilities
             .is_some_and(|all| all & (1 << capability as u32) != 0)
     }
 
-    /// Which of these the process has not, and how it gets them; nothing if it has all. Where /proc
-    /// does not tell, that is the cause.
+    /// The capabilities that the process lacks, and how it gets them; `None` if it has all. If
+    /// /proc cannot be read, that is the cause.
     pub fn lacks(&self, wanted: &[Capability]) -> Option<String> {
         if self.capabilities.is_none() {
             return Some(line(

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Machine, line};
 
 impl Machine {
-    /// Why a folder is no cgroup of version 2, the only ones that take programs.
+    /// Why a folder is not a cgroup of version 2; only these take programs.
     pub fn cgroup(&self, folder: &Path) -> Option<String> {
         let give = match self.mounts_of("cgroup2").first() {
             Some(mount) => format!("give one of version 2, such as {}/NAME", mount.display()),
@@ -21,7 +21,7 @@ impl Machine {
             }
             Err(error) => Some(error.to_string()),
             Ok(_) if !has("cgroup.procs") => Some(line("it is not a cgroup's folder", give)),
-            // Every folder of version 2 has this file, and none of version 1.
+            // Every folder of version 2 has this file, and no folder of version 1 does.
             Ok(_) if !has("cgroup.controllers") => Some(line("it is of cgroup version 1", give)),
             Ok(_) => None,
         }

@@ -1,7 +1,7 @@
-//! What a machine refuses: the cause and the cure, in one line.
+//! Explains what a machine refuses: the cause and the cure, in one line.
 //!
-//! An error's number tells neither: EPERM alone has a dozen causes. They can be read in /proc, /sys
-//! and /dev, and [`Machine`] reads them there. `docs/troubleshooting.md` has a table of all.
+//! An error's number says neither: EPERM alone has a dozen causes. [`Machine`] reads them from
+//! /proc, /sys and /dev. `docs/troubleshooting.md` has a table of all.
 
 #![cfg(target_os = "linux")]
 
@@ -21,19 +21,19 @@ use nix::unistd::geteuid;
 
 pub use capability::Capability;
 
-/// This machine as a process finds it, which is refused something there.
+/// This machine, seen by a process whose request it refused.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The folder that /proc, /sys and /dev are in.
+    /// The folder with /proc, /sys and /dev.
     root: PathBuf,
     uid: u32,
-    /// The effective ones, a bit each; nothing where /proc does not tell.
+    /// The effective capabilities, a bit each; `None` if /proc cannot be read.
     capabilities: Option<u64>,
 }
 
 impl Machine {
-    /// As the calling thread finds it now. Take it before the thread changes its rights: what was
-    /// refused then depends on the rights that it had before.
+    /// The machine as the calling thread finds it now. Call this before the thread changes its
+    /// rights: a refusal depends on the rights that it had before.
     pub fn here() -> Machine {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         Machine {
@@ -80,7 +80,7 @@ impl Machine {
         }
     }
 
-    /// What is wrong with an `ip` that said this when it was given lines to carry out.
+    /// The error of an `ip` that printed this when it was given lines to carry out.
     pub fn said_by_ip(&self, said: &str, status: ExitStatus) -> String {
         match said.trim() {
             "" => line(
@@ -92,7 +92,7 @@ impl Machine {
         }
     }
 
-    /// What a file says, without white space around it; nothing where it cannot be read.
+    /// The contents of a file, without white space around them; `None` if it cannot be read.
     fn read(&self, file: &str) -> Option<String> {
         let text = fs::read_to_string(self.path(file)).ok()?;
         Some(text.trim().to_owned())
@@ -104,18 +104,18 @@ impl Machine {
         self.read(&file).is_some_and(|found| found == value)
     }
 
-    /// Where `file` is.
+    /// The path of `file`.
     fn path(&self, file: &str) -> PathBuf {
         self.root.join(file.trim_start_matches('/'))
     }
 
-    /// Does a filter of system calls watch this process?
+    /// Does a filter of system calls apply to this process?
     fn is_filtered(&self) -> bool {
         let status = self.read("/proc/self/status").unwrap_or_default();
         field(&status, "Seccomp:") == Some("2")
     }
 
-    /// Where filesystems of a kind are mounted.
+    /// The mount points of a kind of filesystem.
     fn mounts_of(&self, kind: &str) -> Vec<PathBuf> {
         let mounts = self.read("/proc/self/mounts").unwrap_or_default();
         let rows = mounts.lines().map(|row| row.split(' ').collect::<Vec<_>>());

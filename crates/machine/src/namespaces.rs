@@ -1,4 +1,4 @@
-//! Namespaces: those of users, by which anybody may make others, and those of the network.
+//! Namespaces of users, which let anybody make others, and namespaces of the network.
 
 use std::io;
 
@@ -8,13 +8,13 @@ use super::{Capability, Machine, UNFILTERED, field, line};
 struct Rule {
     what: &'static str,
     name: &'static str,
-    /// With which it forbids them.
+    /// The value with which it forbids them.
     forbids: &'static str,
-    /// With which it does not.
+    /// A value with which it permits them.
     permits: &'static str,
 }
 
-/// What the kernel refuses by ENOSPC.
+/// Settings that make the kernel refuse with ENOSPC.
 const LIMITS: [Rule; 2] = [
     Rule {
         what: "no user namespaces are permitted",
@@ -30,7 +30,7 @@ const LIMITS: [Rule; 2] = [
     },
 ];
 
-/// What the kernel refuses by EPERM.
+/// Settings that make the kernel refuse with EPERM.
 const RULES: [Rule; 2] = [
     Rule {
         what: "users are not allowed to make user namespaces",
@@ -47,7 +47,7 @@ const RULES: [Rule; 2] = [
 ];
 
 impl Machine {
-    /// Why no user namespace can be made, by a process that may make no other without one.
+    /// Why no user namespace can be made, by a process that needs one to make others.
     pub fn user_namespace(&self, error: &io::Error) -> String {
         if (self.uid == 0 || self.capabilities.is_none())
             && let Some(why) = self.lacks(&[Capability::SysAdmin, Capability::NetAdmin])
@@ -104,7 +104,7 @@ impl Machine {
         )
     }
 
-    /// What the machine's root need not cure.
+    /// The cause and the cure; the machine's root has neither.
     fn cured(&self, cause: &str, cure: &str) -> Option<String> {
         Some(match self.uid {
             0 => line(cause, cure),
@@ -138,7 +138,7 @@ impl Machine {
         found.unwrap_or_else(|| error.to_string())
     }
 
-    /// Why a network namespace that there is cannot be entered.
+    /// Why an existing network namespace cannot be entered.
     pub fn entry(&self, error: &io::Error) -> String {
         let found = match error.raw_os_error() {
             Some(libc::EPERM) => self.lacks(&[Capability::SysAdmin]).or_else(|| {
@@ -152,7 +152,7 @@ impl Machine {
                 "'ip netns list' shows those that have names",
             )),
             Some(libc::ENOENT) => Some(line(
-                "there is none",
+                "it does not exist",
                 "'ip netns list' shows those that have names",
             )),
             _ => None,
@@ -160,7 +160,7 @@ impl Machine {
         found.unwrap_or_else(|| error.to_string())
     }
 
-    /// Mounts are listed by where they are below the root: a chroot has seldom one at its root.
+    /// Mounts are listed by their places below the root; a chroot rarely has one at its root.
     fn is_chroot(&self) -> bool {
         let mounts = self.read("/proc/self/mounts").unwrap_or_default();
         let mut places = mounts.lines().map(|row| row.split(' ').nth(1));

@@ -1,4 +1,4 @@
-//! Machines that are folders, for most of these cannot be had here.
+//! Machines made of folders, because most of these cases are not available here.
 
 use std::env;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ const DOCS: &str = include_str!("../../../docs/troubleshooting.md");
 const USER: u32 = 1000;
 const ALL: u64 = u64::MAX;
 
-/// A folder with a machine's files in it, which goes with it.
+/// A folder with a machine's files, deleted at the end of the test.
 struct Place(PathBuf);
 
 impl Place {
@@ -48,7 +48,7 @@ fn error(number: i32) -> io::Error {
     io::Error::from_raw_os_error(number)
 }
 
-/// A line that the documentation has too, its cause and its cure in one row.
+/// Checks a line, and that the documentation has its cause and its cure in one row.
 #[track_caller]
 fn documented(found: &str, expected: &str) {
     assert_eq!(found, expected);
@@ -61,7 +61,7 @@ fn documented(found: &str, expected: &str) {
     );
 }
 
-/// Without rights of its own, where settings have these values.
+/// The error of a process without rights of its own, where settings have these values.
 fn as_user(settings: &[(&str, &str)], number: i32) -> String {
     Place::new(settings)
         .machine(USER, 0)
@@ -97,10 +97,10 @@ fn a_tun_device_that_cannot_be_opened() {
     assert_eq!(refused(libc::EMFILE), error(libc::EMFILE).to_string());
 }
 
-/// No test may make a device: a link to another one stands for it.
+/// No test may make a device: a link to another one replaces it.
 #[test]
 fn a_tun_device_that_is_something_else() {
-    const ANEW: &str = "it is not the character device 10:200; make it again: \
+    const MAKE_AGAIN: &str = "it is not the character device 10:200; make it again: \
         'sudo rm -r /dev/net/tun; sudo mknod -m 0666 /dev/net/tun c 10 200'";
     let place = Place::new(&[("/dev/net/tun", "")]);
     let node = place.0.join("dev/net/tun");
@@ -110,9 +110,9 @@ fn a_tun_device_that_is_something_else() {
             fs::remove_file(&node).unwrap();
             symlink("/dev/null", &node).unwrap();
         }
-        documented(&machine.tun(&error(libc::EACCES)), ANEW);
-        // Root opens it, and then it cannot do what a TUN device can.
-        documented(&machine.tun_device(&error(libc::ENOTTY)), ANEW);
+        documented(&machine.tun(&error(libc::EACCES)), MAKE_AGAIN);
+        // Root opens it, but the file does not behave as a TUN device.
+        documented(&machine.tun_device(&error(libc::ENOTTY)), MAKE_AGAIN);
     }
 }
 
@@ -219,7 +219,7 @@ fn root_without_capabilities() {
         "this root has no CAP_SYS_ADMIN and no CAP_NET_ADMIN, as in a container; start the \
          container with --privileged, or with --cap-add SYS_ADMIN --cap-add NET_ADMIN",
     );
-    // Root of a user namespace has them all, and nobody to become.
+    // Root of a user namespace has all capabilities, and cannot become another root.
     let root = place.machine(0, ALL).user_namespace(&error(libc::ENOSPC));
     assert!(
         root.ends_with("'sudo sysctl user.max_user_namespaces=15000'"),
@@ -270,7 +270,7 @@ fn network_namespaces() {
     );
     documented(
         &able.entry(&error(libc::ENOENT)),
-        "there is none; 'ip netns list' shows those that have names",
+        "it does not exist; 'ip netns list' shows those that have names",
     );
     documented(
         &able.entry(&error(libc::EINVAL)),
@@ -304,7 +304,7 @@ fn settings_of_the_kernel() {
         "there is no such setting; mount the whole of /proc ('sudo mount -t proc proc /proc'), or \
          use a newer kernel",
     );
-    // A value that the kernel does not take.
+    // The value is one that the kernel does not accept.
     assert_eq!(refused(0, libc::ENOENT), error(libc::ENOENT).to_string());
 }
 
@@ -379,7 +379,7 @@ fn rights_to_bpf() {
         "a filter of system calls (seccomp) forbids bpf(), as in a container; start the container \
          with --privileged, or with --security-opt seccomp=unconfined",
     );
-    // Older container runtimes know no CAP_BPF, and CAP_SYS_ADMIN has its rights.
+    // Older container runtimes do not know CAP_BPF, and CAP_SYS_ADMIN includes its rights.
     documented(
         &refused(&[ROOT], 0, 1 << Capability::SysAdmin as u32),
         "a security module forbids it; the module's log says which rule: 'sudo dmesg', 'sudo ausearch -m \
@@ -485,9 +485,9 @@ fn cgroups_of_both_versions() {
     );
 }
 
-/// A missing capability is the right one: by its number in the kernel.
+/// Checks that a missing capability is the right one, by its number in the kernel.
 #[test]
-fn this_process_has_what_the_kernel_says() {
+fn own_capabilities_match_the_kernel() {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let bits = u64::from_str_radix(field(&status, "CapEff:").unwrap(), 16).unwrap();
     let here = Machine::here();

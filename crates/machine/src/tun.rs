@@ -12,7 +12,7 @@ use super::{Capability, IN_ITS_LOG, Machine, line};
 const TUN: &str = Machine::TUN;
 
 impl Machine {
-    /// Where TUN devices come from.
+    /// The file by which TUN devices are made.
     pub const TUN: &str = "/dev/net/tun";
 
     /// Why /dev/net/tun cannot be opened.
@@ -59,8 +59,8 @@ impl Machine {
         }
     }
 
-    /// Why a TUN device cannot be made once /dev/net/tun is open. Root opens a file of any kind
-    /// there.
+    /// Why a TUN device cannot be made although /dev/net/tun is open. Root may open a file of any
+    /// kind.
     pub fn tun_device(&self, error: &io::Error) -> String {
         if let Some(why) = self.other_than_tun() {
             return why;
@@ -76,7 +76,7 @@ impl Machine {
         .unwrap_or_else(|| error.to_string())
     }
 
-    /// What is wrong with a /dev/net/tun that is something else, such as a file.
+    /// The error if /dev/net/tun is something else, such as a file.
     fn other_than_tun(&self) -> Option<String> {
         let found = fs::metadata(self.path(TUN)).ok()?;
         let is_tun = found.file_type().is_char_device() && found.rdev() == makedev(10, 200);

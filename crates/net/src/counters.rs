@@ -1,4 +1,4 @@
-//! A switch's counters, and what Owl reads from them.
+//! A switch's counters, and the two numbers that Owl computes from them.
 
 use headway_cc::{Rate, Time};
 
@@ -8,24 +8,24 @@ use crate::LinkCounters;
 /// `ofp_port_stats`, Linux's interface statistics).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
-    /// Packets that have come in.
+    /// Packets received.
     pub rx_packets: u64,
-    /// Their bytes.
+    /// Bytes received.
     pub rx_bytes: u64,
-    /// Packets whose last bit has gone out. Those that wait, and those that the queue dropped or
-    /// loss struck before it, are not among them.
+    /// Packets whose last bit has left. Packets that wait do not count, nor do packets that the
+    /// queue dropped or that were lost before it.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub tx_bytes: u64,
     /// Packets that the port's queue dropped.
     pub tx_dropped: u64,
-    /// When they were read, by the switch's clock.
+    /// When the counters were read, by the switch's clock.
     pub at: Time,
 }
 
 impl PortCounters {
-    /// The port of a link that comes in and one that goes out, both read `at` the same time. A
-    /// one-way port counts as if the other link had carried nothing: [`LinkCounters::default`].
+    /// The port of an incoming and an outgoing link, both read `at` the same time. For a one-way
+    /// port, the other link has carried nothing: [`LinkCounters::default`].
     pub fn new(at: Time, incoming: &LinkCounters, outgoing: &LinkCounters) -> PortCounters {
         PortCounters {
             rx_packets: incoming.delivered_packets,
@@ -41,16 +41,15 @@ impl PortCounters {
 /// A port over an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Port {
-    /// Its counters as the interval began.
+    /// The port's counters at the interval's beginning.
     pub before: PortCounters,
-    /// Its counters as it ended.
+    /// The port's counters at the interval's end.
     pub after: PortCounters,
-    /// The rate of the link that goes out; `None` if it has none or nobody knows it. Zero in an
-    /// outage.
+    /// The rate of the outgoing link; `None` if it has none or it is unknown. Zero in an outage.
     pub capacity: Option<Rate>,
 }
 
-/// What a port did in its interval, by a second.
+/// What a port did in its interval, per second.
 struct PortRates {
     packets_in: f64,
     packets_out: f64,
@@ -58,8 +57,8 @@ struct PortRates {
 }
 
 impl Port {
-    /// `None` if the interval is empty, or if a counter has gone back: the switch has started
-    /// again, or its counter has wrapped, and nobody knows what happened in between.
+    /// `None` if the interval is empty, or if a counter has decreased: the switch has restarted, or
+    /// its counter has wrapped, and the traffic in between is unknown.
     fn rates(&self) -> Option<PortRates> {
         let seconds = self.after.at.since(self.before.at).as_secs_f64();
         let (before, after) = (&self.before, &self.after);
@@ -73,16 +72,17 @@ impl Port {
     }
 }
 
-/// Partial network congestion and availability of a path, from the ports of those of its
-/// switches that are known (Sacco et al., "Owl", INFOCOM 2021, Eq. 4 and 5):
+/// Partial network congestion and availability of a path, from the ports of those of its switches
+/// that are known (Sacco et al., "Owl", INFOCOM 2021, Eq. 4 and 5):
 ///
-/// - PNC is the largest difference between the packets that came into a switch and those that went
-///   out, a second, whichever is more;
-/// - PNA is the least share of a link's capacity that was free, from 0 to 1.
+/// - PNC is the largest difference between the packets that entered a switch and those that left
+///   it, per second, whichever is more;
 ///
-/// Each port is normalised by the time between its own two readings. A switch with a port that
-/// says nothing (no time between the readings, a counter that went back) is left out of PNC, the
-/// port out of PNA. `None` if that leaves no switch, or no link whose capacity is known.
+/// - PNA is the smallest share of a link's capacity that was free, from 0 to 1.
+///
+/// Each port is normalised by the time between its own two readings. A switch with an unusable port
+/// (no time between the readings, or a counter that decreased) is left out of PNC, and the port is
+/// left out of PNA. `None` if that leaves no switch, or no link whose capacity is known.
 pub fn network_view<S>(known: impl IntoIterator<Item = S>) -> Option<(f64, f64)>
 where
     S: IntoIterator<Item = Port>,
@@ -90,7 +90,7 @@ where
     let mut pnc: Option<f64> = None;
     let mut pna: Option<f64> = None;
     for switch in known {
-        // Zero for a switch without ports.
+        // The surplus is zero for a switch without ports.
         let mut surplus = Some(0.0);
         for port in switch {
             let Some(rates) = port.rates() else {
@@ -100,7 +100,7 @@ where
             surplus = surplus.map(|s| s + rates.packets_in - rates.packets_out);
             if let Some(capacity) = port.capacity {
                 let capacity = capacity.as_bps() as f64;
-                // A packet counted a moment late may seem to exceed the capacity; of none at all
+                // A packet counted a moment late may seem to exceed the capacity. With no capacity
                 // nothing is free.
                 let free = if rates.bits_out < capacity {
                     1.0 - rates.bits_out / capacity
@@ -121,7 +121,8 @@ where
 mod tests {
     use super::*;
 
-    /// A port that was read at 10 and at 12 s, and saw this many packets of 1250 bytes in and out.
+    /// A port that was read at 10 and at 12 s, with this many packets of 1250 bytes in and out in
+    /// between.
     fn port(packets_in: u64, packets_out: u64, mbps: Option<f64>) -> Port {
         let counters = |packets_in, packets_out, at| PortCounters {
             rx_packets: packets_in,
@@ -139,18 +140,18 @@ mod tests {
     }
 
     #[test]
-    fn owls_two_numbers() {
+    fn network_view_computes_pnc_and_pna() {
         // 1000 packets of 10 kbit in 2 s are 5 Mbit/s.
         let forwards = [port(1000, 0, Some(10.0)), port(0, 1000, Some(20.0))];
         assert_eq!(network_view([forwards]), Some((0.0, 0.75)));
-        // A switch that keeps 200 packets, and one that sends 300 more than it takes.
+        // One switch keeps 200 packets; another sends 300 more than it receives.
         let keeps = [port(1000, 0, None), port(0, 800, Some(5.0))];
         let gives = [port(0, 300, Some(100.0)), port(0, 0, None)];
         let view = network_view([forwards, keeps, gives]);
         let (pnc, pna) = view.unwrap();
         assert_eq!(pnc, 150.0);
         assert!((pna - 0.2).abs() < 1e-12, "{pna}");
-        // More than its capacity: nothing is free.
+        // It sends more than its capacity, so nothing is free.
         assert_eq!(
             network_view([[port(0, 1000, Some(1.0))]]),
             Some((500.0, 0.0))
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn in_an_outage_nothing_is_free() {
+    fn no_capacity_is_free_in_an_outage() {
         for packets_out in [0, 5] {
             let stands_still = [port(5, 0, Some(10.0)), port(0, packets_out, Some(0.0))];
             assert_eq!(network_view([stands_still]).map(|v| v.1), Some(0.0));
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_left_out() {
+    fn unusable_ports_are_left_out() {
         let good = [port(1000, 0, Some(10.0)), port(0, 990, Some(20.0))];
         let view = network_view([good]);
         assert!(view.is_some());

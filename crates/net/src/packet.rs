@@ -1,21 +1,21 @@
-//! What travels over links.
+//! Packets on links.
 
 use headway_cc::{Bytes, Duration, Ecn, Header, Time};
 
-/// A packet on its way. Plain data, copied from link to link, and therefore small.
+/// A packet on its way. It is plain data, copied from link to link, and therefore small.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Whose it is: the host's index of the flow or cross-traffic source.
+    /// The packet's owner: the host's index of the flow or cross-traffic source.
     pub flow: u32,
     /// Size on the wire in bytes.
     pub size: u16,
-    /// How many links of its route lie beyond the one that it is on.
+    /// How many links of its route follow the one that it is on.
     pub hops_left: u8,
     /// The ECN field.
     pub ecn: Ecn,
-    /// When it reached the queue that it is in or, on a wire, when it will reach the far end.
+    /// When it reached the queue that it is in; on a wire, when it will reach the far end.
     pub arrived: Time,
-    /// What it carries.
+    /// The packet's content.
     pub body: Body,
 }
 
@@ -26,7 +26,8 @@ impl Packet {
         Bytes::new(self.size as u64)
     }
 
-    /// Signals congestion on it, if it is ECN-capable (RFC 3168 §5). Returns whether it is.
+    /// Signals congestion by a mark, if the packet is ECN-capable (RFC 3168 §5). Returns whether it
+    /// is.
     pub(crate) fn mark(&mut self) -> bool {
         let is_capable = self.ecn != Ecn::NotEct;
         if is_capable {
@@ -35,7 +36,7 @@ impl Packet {
         is_capable
     }
 
-    /// Counts a wait in a queue, transmission included.
+    /// Adds a wait in a queue, including transmission.
     #[inline]
     pub(crate) fn add_queueing(&mut self, wait: Duration) {
         if let Body::Data(segment) = &mut self.body {
@@ -43,7 +44,7 @@ impl Packet {
         }
     }
 
-    /// Its departure from a queue moves: it waits longer, or less.
+    /// Moves the packet's departure from a queue: its wait becomes longer or shorter.
     pub(crate) fn move_departure(&mut self, from: Time, to: Time) {
         if let Body::Data(segment) = &mut self.body {
             segment.queued = (segment.queued + to.since(from)).saturating_sub(from.since(to));
@@ -58,27 +59,27 @@ pub enum Body {
     Data(Segment),
     /// An acknowledgement.
     Ack(Ack),
-    /// Traffic that nobody acknowledges.
+    /// Traffic without acknowledgements.
     Cross,
 }
 
-/// The transport header of a data packet, and what its way has cost it.
+/// The transport header of a data packet, and its delay so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
-    /// The transmission's number: never used twice.
+    /// The transmission's number, which is never used twice.
     pub number: u64,
-    /// Which segment of the stream it carries: the same again in a retransmission.
+    /// The segment of the stream that it carries; a retransmission carries the same one.
     pub seq: u64,
     /// When it left its sender.
     pub sent: Time,
-    /// Time spent in queues and in transmission so far: its delay less propagation.
+    /// Time spent in queues and in transmission so far: the delay without propagation.
     pub queued: Duration,
     /// The field that routers rewrite.
     pub header: Header,
 }
 
-/// An acknowledgement. It tells of the packet that caused it, of the 64 numbers before that,
-/// and of the stream's beginning, so that lost acknowledgements do no harm.
+/// An acknowledgement. It describes the packet that caused it, the 64 numbers before that, and the
+/// stream's beginning, so that lost acknowledgements do no harm.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
     /// The packet that caused this acknowledgement.
@@ -91,7 +92,7 @@ pub struct Ack {
     pub received: Time,
     /// The last number of packet `number`'s header field as it arrived.
     pub echo: f32,
-    /// How many more bytes from `cumulative` on the receiver takes.
+    /// How many bytes from `cumulative` on the receiver accepts.
     pub window: u32,
     /// The receiver half's message: an index into the host's store; [`Ack::NO_MESSAGE`] for none.
     pub message: u32,
@@ -100,7 +101,7 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// No message comes along.
+    /// There is no message.
     pub const NO_MESSAGE: u32 = u32::MAX;
 }
 

@@ -1,13 +1,14 @@
 //! A queue in a ring whose size is a power of two.
 //!
-//! Every packet passes several: a mask finds a place where `VecDeque` compares and branches.
+//! Every packet passes several of these: a mask finds a slot where `VecDeque` compares and
+//! branches.
 
-/// A queue of plain values, numbered from 0 as they come.
+/// A queue of plain values, numbered from 0 in order of arrival.
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
-    /// Empty, or a power of two long.
+    /// The slots: none, or a power of two.
     slots: Vec<T>,
-    /// The number of the first value, and of the next to come.
+    /// The number of the first value, and of the next one to be added.
     head: u64,
     tail: u64,
 }
@@ -22,25 +23,25 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[inline]
     pub const fn len(&self) -> usize {
         (self.tail - self.head) as usize
     }
 
-    /// Is there none?
+    /// Is the ring empty?
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.head == self.tail
     }
 
-    /// The number of the first value: as many have been taken.
+    /// The number of the first value, which is how many were taken.
     #[inline]
     pub const fn head(&self) -> u64 {
         self.head
     }
 
-    /// The number that the next value will have: as many have been added.
+    /// The number of the next value, which is how many were added.
     #[inline]
     pub const fn tail(&self) -> u64 {
         self.tail
@@ -51,7 +52,7 @@ impl<T: Copy> Ring<T> {
         number as usize & self.slots.len().wrapping_sub(1)
     }
 
-    /// Adds a value at the end; returns it where it stands.
+    /// Adds a value at the end, and returns it in place.
     #[inline(always)]
     pub fn push(&mut self, value: T) -> &mut T {
         if self.len() == self.slots.len() {
@@ -98,7 +99,7 @@ impl<T: Copy> Ring<T> {
         self.head += u64::from(!self.is_empty());
     }
 
-    /// The value of that number, if it is there.
+    /// The value with this number, if it is in the ring.
     #[inline]
     pub fn get(&self, number: u64) -> Option<&T> {
         if number < self.head || number >= self.tail {
@@ -107,7 +108,7 @@ impl<T: Copy> Ring<T> {
         self.slots.get(self.slot(number))
     }
 
-    /// The value of that number, if it is there.
+    /// The value with this number, if it is in the ring.
     #[inline]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         if number < self.head || number >= self.tail {
@@ -143,11 +144,11 @@ mod tests {
     use std::collections::VecDeque;
 
     #[test]
-    fn does_what_a_deque_does() {
+    fn ring_agrees_with_a_deque() {
         let mut stream = headway_cc::Stream::new(1, "ring");
         let (mut ring, mut deque) = (Ring::new(), VecDeque::new());
         for i in 0..50_000u64 {
-            // Grows and shrinks in long waves.
+            // The ring grows and shrinks in long waves.
             if stream.chance(if i / 5_000 % 2 == 0 { 0.6 } else { 0.4 }) {
                 ring.push(i);
                 deque.push_back(i);

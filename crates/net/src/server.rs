@@ -1,4 +1,4 @@
-//! How fast a link serves its queue: at a rate, or by a trace's opportunities.
+//! The server of a link's queue: a rate, or the opportunities of a trace.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use headway_cc::{Bytes, Duration, Rate, Time};
 
 use crate::trace::Trace;
 
-/// What serves a link's queue.
+/// The server of a link's queue.
 #[derive(Clone, Debug)]
 pub enum Server {
-    /// One packet after another at a rate, which may change.
+    /// Serves one packet after another at a rate, which may change.
     Fixed(FixedRate),
-    /// Delivery opportunities of a trace (mahimahi's `mm-link`).
+    /// Serves at the delivery opportunities of a trace (mahimahi's `mm-link`).
     Trace(TraceCursor),
 }
 
@@ -22,7 +22,7 @@ pub struct FixedRate {
     /// Bytes that could have been served before `since`.
     offered: f64,
     since: Time,
-    /// The last packet size and how long it takes: nearly all packets have one size.
+    /// The last packet size and its transmission time: nearly all packets have one size.
     cached: (u32, Duration),
 }
 
@@ -31,7 +31,7 @@ impl FixedRate {
         FixedRate::starting(Time::ZERO, rate)
     }
 
-    /// Nothing is offered before `since`.
+    /// A rate that starts at `since`; nothing is offered before.
     pub(crate) fn starting(since: Time, rate: Rate) -> FixedRate {
         FixedRate {
             rate,
@@ -67,25 +67,25 @@ impl FixedRate {
     }
 }
 
-/// A place in a repeating trace. An opportunity carries [`TraceCursor::OPPORTUNITY`] bytes,
-/// several packets or parts of packets; what it does not use is lost.
+/// A position in a repeating trace. An opportunity carries [`TraceCursor::OPPORTUNITY`] bytes,
+/// several packets or parts of packets; unused bytes are lost.
 #[derive(Clone, Debug)]
 pub struct TraceCursor {
     trace: Arc<Trace>,
     index: usize,
-    /// When this pass through the trace began, less the offset; may lie before the start.
+    /// When this pass through the trace began, less the offset; this may be before the start.
     base_ns: i64,
     offset: Duration,
     once: bool,
 }
 
 impl TraceCursor {
-    /// Bytes an opportunity carries: 1500 and mahimahi's 4 of TUN header.
+    /// Bytes that an opportunity carries: 1500 and mahimahi's 4 of TUN header.
     pub const OPPORTUNITY: u32 = 1500 + Self::OVERHEAD;
-    /// What a packet costs beyond its size.
+    /// The overhead of a packet beyond its size.
     pub const OVERHEAD: u32 = 4;
 
-    /// A cursor at time zero, `offset` into the trace; with `once` it ends with the trace.
+    /// A cursor at time zero, `offset` into the trace. With `once` it ends with the trace.
     pub fn new(trace: Arc<Trace>, offset: Duration, once: bool) -> TraceCursor {
         let offset = Duration::from_nanos(offset.as_nanos() % trace.period().as_nanos());
         let base_ns = -(offset.as_nanos() as i64);
@@ -115,7 +115,7 @@ impl TraceCursor {
         }
     }
 
-    /// Uses up the next opportunity.
+    /// Uses the next opportunity.
     #[inline]
     pub fn advance(&mut self) {
         self.index += 1;
@@ -125,7 +125,7 @@ impl TraceCursor {
         }
     }
 
-    /// Lets every opportunity up to `now` pass unused.
+    /// Skips every opportunity up to `now`.
     pub fn skip_until(&mut self, now: Time) {
         while self.next() <= now {
             self.advance();
@@ -159,7 +159,7 @@ impl Server {
         Server::Trace(TraceCursor::new(trace, offset, once))
     }
 
-    /// A new rate from `now` on; a trace gives way to it.
+    /// Sets a new rate from `now` on, also instead of a trace.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         match self {
             Server::Fixed(fixed) => fixed.set_rate(now, rate),
@@ -173,8 +173,8 @@ impl Server {
         }
     }
 
-    /// Bytes a second, overheads among them, that it can send, as the last `window` up to and at
-    /// `now` shows: its rate, or a trace's opportunities, used or not.
+    /// The capacity in bytes a second, including overheads, over the last `window` up to and at
+    /// `now`: the rate, or a trace's opportunities, used or not.
     pub fn capacity(&self, now: Time, window: Duration) -> f64 {
         match self {
             Server::Fixed(fixed) => fixed.rate.as_bytes_per_sec(),
@@ -192,7 +192,7 @@ impl Server {
         }
     }
 
-    /// Bytes a second, overheads among them, that it can send in the long run.
+    /// The long-term capacity in bytes a second, including overheads.
     pub fn mean_capacity(&self) -> f64 {
         match self {
             Server::Fixed(fixed) => fixed.rate.as_bytes_per_sec(),

@@ -19,45 +19,45 @@ pub use foreign::looks_like;
 const BITS_PER_OPPORTUNITY: u64 = 1500 * 8;
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 const NANOS_PER_MS: u64 = 1_000_000;
-/// More than a day at 1 Gbit/s would need; 400 MB in memory.
+/// The most opportunities of a trace: more than a day at 1 Gbit/s; 400 MB in memory.
 const MAX_OPPORTUNITIES: usize = 100_000_000;
-/// Bytes of a file that say which kind it is of.
+/// How many bytes of a file show what kind it is.
 const HEAD: usize = 4096;
 
-/// Delivery opportunities over time. Never empty; its period is at least a millisecond.
+/// Delivery opportunities over time. It is never empty, and its period is at least a millisecond.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// Milliseconds since the trace's beginning, non-decreasing; the last is over 0.
+    /// Milliseconds since the trace's beginning, non-decreasing; the last one is over 0.
     at_ms: Vec<u32>,
 }
 
-/// Why a trace was refused. Each displays as one line.
+/// Why a trace was refused. Each error displays as one line.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TraceError {
-    /// No line at all.
+    /// The trace has no line.
     #[error(
         "the trace is empty; it needs a line for each delivery opportunity, in whole milliseconds"
     )]
     Empty,
-    /// Another kind of file.
+    /// It is another kind of file.
     #[error("this looks like {0}")]
     Foreign(String),
-    /// A line that is no time.
+    /// A line is not a time.
     #[error(
         "line {line}: '{text}' is not a time{}; write whole milliseconds from 0 to {}",
         line_like(text),
         u32::MAX
     )]
     NotATime {
-        /// Counted from 1.
+        /// The line's number, from 1.
         line: usize,
-        /// What is there, shortened.
+        /// The line's text, shortened.
         text: String,
     },
-    /// A line earlier than the one before it.
+    /// A line is earlier than the one before it.
     #[error("line {line}: {ms} ms comes after {before} ms; times must not decrease")]
     Decreasing {
-        /// Counted from 1.
+        /// The line's number, from 1.
         line: usize,
         /// The time on this line.
         ms: u32,
@@ -67,48 +67,48 @@ pub enum TraceError {
     /// Every opportunity is at 0.
     #[error("line {line}: the last line is 0 ms; it is the trace's length and must be over 0")]
     NoLength {
-        /// The last line, counted from 1.
+        /// The number of the last line, from 1.
         line: usize,
     },
-    /// More opportunities than any real trace has.
+    /// The trace has more opportunities than any real one.
     #[error("line {line}: too many delivery opportunities; a trace may have {MAX_OPPORTUNITIES}")]
     TooMany {
-        /// The first line too many, counted from 1.
+        /// The number of the first line too many, from 1.
         line: usize,
     },
-    /// A malformed rate.
+    /// A rate is malformed.
     #[error("rate {index} of the series is {mbps} Mbit/s; write finite rates from 0 to 1000000")]
     BadRate {
-        /// Counted from 0.
+        /// The rate's index, from 0.
         index: usize,
-        /// What is there.
+        /// The rate.
         mbps: f64,
     },
-    /// A mean rate that no trace of this length has.
+    /// A trace of this length cannot have this mean rate.
     #[error(
         "a mean of {mbps} Mbit/s is less than one delivery opportunity or over {MAX_OPPORTUNITIES} in the trace's {period_s} s; choose another rate"
     )]
     BadScale {
-        /// What was asked for.
+        /// The mean rate.
         mbps: f64,
         /// The trace's length.
         period_s: f64,
     },
-    /// A part that the trace does not have.
+    /// A part is not within the trace.
     #[error(
         "part {index} of the trace, {from_s} to {to_s} s, is not valid; write whole milliseconds, the first before the second, from 0 to its length of {period_s} s"
     )]
     BadPart {
-        /// Counted from 0.
+        /// The part's index, from 0.
         index: usize,
-        /// Where it begins.
+        /// Where the part begins.
         from_s: f64,
-        /// Where it ends.
+        /// Where the part ends.
         to_s: f64,
         /// The trace's length.
         period_s: f64,
     },
-    /// A series of rates or parts that makes no trace.
+    /// A series of rates or parts does not make a trace.
     #[error("{0}")]
     BadSeries(&'static str),
 }
@@ -145,16 +145,17 @@ impl Trace {
         }
     }
 
-    /// Opportunities that follow `rates_mbps` (Mbit/s), one after another for `interval` each.
+    /// Makes a trace that follows `rates_mbps` (Mbit/s), one after another for `interval` each.
     ///
-    /// Fractions of an opportunity carry over, so that the mean is kept; one falls due when its
-    /// last bit would have been sent, rounded up to a millisecond. The last is put at the end of
-    /// the series, since it is what gives the trace its length.
+    /// Fractions of an opportunity carry over, so that the mean is kept. An opportunity is due when
+    /// its last bit would have been sent, rounded up to a millisecond. The last one is put at the
+    /// end of the series, because it gives the trace its length.
     pub fn from_rates(rates_mbps: &[f64], interval: Duration) -> Result<Trace, TraceError> {
         Trace::of_steps(rates_mbps.iter().map(|&mbps| (interval, mbps)))
     }
 
-    /// As [`from_rates`](Self::from_rates), of rates (Mbit/s) that hold for a length of time each.
+    /// Same as [`from_rates`](Self::from_rates), for rates (Mbit/s) that each hold for a length of
+    /// time.
     pub fn from_steps(steps: &[(Duration, f64)]) -> Result<Trace, TraceError> {
         Trace::of_steps(steps.iter().copied())
     }
@@ -171,7 +172,7 @@ impl Trace {
         if let Some((index, (_, mbps))) = wrong {
             return Err(TraceError::BadRate { index, mbps });
         }
-        // In thousandths of bit-nanoseconds a second, so that sums are exact.
+        // The unit is a thousandth of a bit-nanosecond a second, so that sums are exact.
         let one = u128::from(BITS_PER_OPPORTUNITY * NANOS_PER_SEC) * 1000;
         let milli_bps = |mbps: f64| (mbps * 1e9 + 0.5) as u128;
         let all: u128 = (steps.clone())
@@ -205,13 +206,13 @@ impl Trace {
         Ok(Trace { at_ms })
     }
 
-    /// In mahimahi's format.
+    /// The trace in mahimahi's format.
     pub fn to_mahimahi(&self) -> String {
         self.lines(0, self.count())
     }
 
-    /// Some of its lines in mahimahi's format, from the one after `skipped` on: of a long trace the
-    /// whole text takes more memory than the trace.
+    /// `count` of its lines in mahimahi's format, after the first `skipped`. The whole text of a
+    /// long trace would take more memory than the trace.
     pub fn lines(&self, skipped: usize, count: usize) -> String {
         let some = self.at_ms.iter().skip(skipped).take(count);
         let mut text = String::with_capacity(some.len() * 7);
@@ -222,8 +223,8 @@ impl Trace {
         text
     }
 
-    /// When each opportunity is, in ms since the trace's beginning: non-decreasing, the last the
-    /// trace's length.
+    /// The time of each opportunity, in ms since the trace's beginning: non-decreasing; the last
+    /// one is the trace's length.
     pub fn opportunities(&self) -> &[u32] {
         &self.at_ms
     }
@@ -244,10 +245,10 @@ impl Trace {
     }
 
     /// The mean rate in Mbit/s in each `interval` of one pass, at 1500 bytes an opportunity; the
-    /// last may be short.
+    /// last interval may be short.
     ///
-    /// An opportunity stands for what could be sent up to its time: one at an interval's end
-    /// counts in it, and one at 0 in the first. Empty for an interval of no time.
+    /// An opportunity stands for what could be sent up to its time: one at an interval's end counts
+    /// in it, and one at 0 in the first. The result is empty if the interval is zero.
     pub fn rates_mbps(&self, interval: Duration) -> Vec<f64> {
         let (period, step) = (self.period().as_nanos(), interval.as_nanos());
         if step == 0 {
@@ -268,14 +269,13 @@ impl Trace {
             .collect()
     }
 
-    /// How many opportunities lie in [`from`, `to`), where the trace begins `offset` in and
-    /// repeats.
+    /// How many opportunities lie in [`from`, `to`), if the trace begins `offset` in and repeats.
     pub fn opportunities_between(&self, offset: Duration, from: Time, to: Time) -> u64 {
         self.before(to.as_nanos().saturating_add(offset.as_nanos()))
             .saturating_sub(self.before(from.as_nanos().saturating_add(offset.as_nanos())))
     }
 
-    /// Opportunities before `nanos` since the beginning of the first pass.
+    /// How many opportunities come before `nanos` after the beginning of the first pass.
     fn before(&self, nanos: u64) -> u64 {
         let period = self.period().as_nanos();
         let (passes, rest) = (nanos / period, nanos % period);
@@ -283,7 +283,7 @@ impl Trace {
             self.at_ms
                 .partition_point(|&ms| u64::from(ms) * NANOS_PER_MS < nanos) as u64
         };
-        // At a boundary the opportunities at the end of the last pass are not yet before us.
+        // At a boundary, the opportunities at the end of the last pass are not counted yet.
         match (passes, rest) {
             (0, _) => in_pass(rest),
             (_, 0) => (passes - 1) * self.count() as u64 + in_pass(period),
@@ -304,7 +304,7 @@ fn not_a_time(text: &[u8], line: usize, digits: &[u8]) -> TraceError {
     }
 }
 
-/// What a line that is no time probably is, of its escaped text: `` or ` (...)`.
+/// The likely meaning of a line that is not a time, from its escaped text: `` or ` (...)`.
 fn line_like(text: &str) -> &'static str {
     let number = |word: &str| word.parse::<f64>().is_ok();
     let plain = text.replace("\\t", " ");
@@ -337,7 +337,7 @@ fn line_like(text: &str) -> &'static str {
 }
 
 fn parse_ms(digits: &[u8]) -> Option<u32> {
-    // `str::parse` alone would take a leading `+`.
+    // `str::parse` alone would accept a leading `+`.
     if !digits.first()?.is_ascii_digit() {
         return None;
     }
@@ -425,7 +425,7 @@ mod tests {
 
     /// Pantheon's 12mbps.trace is one line, `1`: a packet of 1500 bytes a millisecond.
     #[test]
-    fn a_line_a_millisecond_is_twelve_megabits() {
+    fn one_line_per_millisecond_is_twelve_megabits() {
         let t = Trace::parse("1\n").unwrap();
         assert_eq!(t.mean_mbps(), 12.0);
         assert_eq!(t.period(), Duration::from_millis(1));
@@ -526,8 +526,8 @@ mod tests {
             prop_assert_eq!(t.period(), Duration::from_millis(interval_ms * rates.len() as u64));
             let mean = rates.iter().sum::<f64>() / rates.len() as f64;
             prop_assert!((t.mean_mbps() - mean).abs() <= packet_mbps / rates.len() as f64 + 1e-5);
-            // Each interval to within the packet that straddles its edge; the last packet was moved
-            // to the end.
+            // Each interval is exact to the packet that straddles its edge; the last packet was
+            // moved to the end.
             let back = t.rates_mbps(interval);
             prop_assert_eq!(back.len(), rates.len());
             for (i, (got, want)) in back.iter().zip(&rates).enumerate() {

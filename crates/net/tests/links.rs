@@ -1,4 +1,4 @@
-//! Links, against a plain model of each and against one another.
+//! Links, compared with a plain model of each and with one another.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..200)
 }
 
-/// What comes out: (delivery, number, queued).
+/// The deliveries: (delivery time, number, queued).
 fn run(link: &mut Link, steps: &[Step]) -> Vec<(Time, u64, Duration)> {
     let mut now = Time::ZERO;
     let mut out = Vec::new();
@@ -84,9 +84,9 @@ fn drain(link: &mut Link, until: Time, out: &mut Vec<(Time, u64, Duration)>) {
 }
 
 proptest! {
-    /// The computed FIFO does what the simulated one does, whatever happens to rate and delay.
+    /// The computed FIFO does the same as the simulated one, with any changes of rate and delay.
     #[test]
-    fn a_computed_fifo_is_a_simulated_one(steps in steps(), packets in 0..12u64, bytes in 1000..20_000u64) {
+    fn computed_fifo_agrees_with_the_simulated_one(steps in steps(), packets in 0..12u64, bytes in 1000..20_000u64) {
         for limits in [
             Limits::new(Some(packets), None),
             Limits::new(None, Some(Bytes::new(bytes))),
@@ -105,9 +105,10 @@ proptest! {
         }
     }
 
-    /// Counters that are worked out are those that an observed link counts one by one, at any time.
+    /// Computed counters are equal to those of an observed link, which counts one by one, at any
+    /// time.
     #[test]
-    fn counters_are_worked_out_right(steps in steps(), gaps in prop::collection::vec(0..20u32, 2..40)) {
+    fn computed_counters_are_exact(steps in steps(), gaps in prop::collection::vec(0..20u32, 2..40)) {
         let trace = trace_of(&gaps);
         let delay = Duration::from_millis(7);
         let limits = Limits::new(Some(5), None);
@@ -126,7 +127,7 @@ proptest! {
                         now += Duration::from_micros(after_us);
                         size
                     }
-                    // Once in a while a change; and then a packet right after it.
+                    // Now and then there is a change, and a packet right after it.
                     Step::SetRate { kbps } => {
                         plain.set_rate(now, Rate::from_bps(kbps * 1000));
                         observed.set_rate(now, Rate::from_bps(kbps * 1000));
@@ -158,7 +159,7 @@ proptest! {
         }
     }
 
-    /// Nothing is overtaken, nothing is lost but what was dropped, and the queue never exceeds its
+    /// Packets are not overtaken, only dropped packets are lost, and the queue never exceeds its
     /// limit.
     #[test]
     fn fifo_keeps_order_and_limit(steps in steps(), packets in 0..12u64) {
@@ -169,10 +170,10 @@ proptest! {
         prop_assert_eq!(out.len() as u64 + counters.dropped_packets, counters.arrived_packets);
     }
 
-    /// Every byte a trace link serves fits into the opportunities that lie between a packet's
-    /// arrival and its departure (mahimahi: 1504 bytes each, idle ones lost).
+    /// Every byte that a trace link serves fits into the opportunities between the packet's arrival
+    /// and its departure (mahimahi: 1504 bytes each, idle ones are lost).
     #[test]
-    fn a_trace_link_is_a_plain_walk_over_opportunities(
+    fn trace_link_agrees_with_a_walk_over_opportunities(
         gaps in prop::collection::vec(0..40u32, 2..40),
         arrivals in prop::collection::vec((0..30_000u64, 40..1500u16), 1..80),
     ) {
@@ -186,7 +187,7 @@ proptest! {
     }
 }
 
-/// Opportunities after each of the gaps, in ms, and a last one a millisecond later.
+/// A trace with an opportunity after each of the gaps, in ms, and a last one a millisecond later.
 fn trace_of(gaps: &[u32]) -> Arc<Trace> {
     let mut at = 0;
     let mut text = String::new();
@@ -206,7 +207,7 @@ fn sizes(events: &[LinkEvent]) -> Vec<u64> {
     events.iter().filter_map(arrival).collect()
 }
 
-/// mahimahi's `link_queue.cc`, told plainly: at each opportunity, in order, send what fits.
+/// A plain version of mahimahi's `link_queue.cc`: at each opportunity, in order, send what fits.
 fn walk(trace: &Trace, arrivals: &[(u64, u16)]) -> Vec<(Time, u64, Duration)> {
     let mut now = Time::ZERO;
     let mut waiting: std::collections::VecDeque<(Time, u64, u32)> = arrivals
@@ -242,7 +243,7 @@ fn walk(trace: &Trace, arrivals: &[(u64, u16)]) -> Vec<(Time, u64, Duration)> {
 }
 
 #[test]
-fn random_loss_loses_its_share() {
+fn random_loss_has_its_probability() {
     let mut link = Link::wire(Duration::from_millis(1));
     let stream = Stream::new(5, "loss");
     let loss = Loss::Random { probability: 0.01 };
@@ -251,7 +252,7 @@ fn random_loss_loses_its_share() {
         link.arrive(Time::ZERO, &packet(i, 1500));
     }
     let lost = link.counters(Time::ZERO).lost_packets as f64 / 200_000.0;
-    // Four standard deviations of a binomial.
+    // The margin is four standard deviations of a binomial.
     assert!(
         (lost - 0.01).abs() < 4.0 * (0.01f64 * 0.99 / 200_000.0).sqrt(),
         "{lost}"
@@ -259,7 +260,7 @@ fn random_loss_loses_its_share() {
 }
 
 #[test]
-fn a_packet_that_waits_moves_with_the_rate() {
+fn a_change_of_rate_moves_a_waiting_packet() {
     // 1 Mbit/s: 1250 bytes take 10 ms. Two packets; after 5 ms the rate doubles.
     let mut link = Link::fifo(Rate::from_mbps(1.0), Limits::NONE, Duration::ZERO);
     link.arrive(Time::ZERO, &packet(0, 1250));
@@ -296,7 +297,7 @@ fn mahimahis_byte_limit_counts_its_header() {
     }
 }
 
-/// Which of this many packets get through a wire with this loss.
+/// The numbers of the packets that pass a wire with this loss.
 fn survivors(loss: Loss, packets: u64) -> Vec<u64> {
     let mut link = Link::wire(Duration::from_millis(1));
     link.set_loss(Some(LossProcess::new(loss, Stream::new(5, "loss"))));
@@ -312,8 +313,8 @@ fn survivors(loss: Loss, packets: u64) -> Vec<u64> {
     out.iter().map(|d| d.1).collect()
 }
 
-/// Elliott 1963: a link that is bad for 1/r packets on end, r/(p+r) of all packets being sent while
-/// it is good.
+/// Elliott 1963: a link is bad for 1/r packets in a row, and sends a share r/(p+r) of all packets
+/// while it is good.
 #[test]
 fn gilbert_elliott_loses_in_bursts() {
     let packets = 400_000;
@@ -338,7 +339,7 @@ fn gilbert_elliott_loses_in_bursts() {
     assert!((share / expected - 1.0).abs() < 0.06, "{share}");
 }
 
-/// A packet every `gap_us` over a wire of 20 ms: (delay in ms, number), by arrival.
+/// Sends a packet every `gap_us` over a wire of 20 ms. Returns (delay in ms, number), by arrival.
 fn delays(link: Link, gap_us: u64, packets: u64) -> Vec<(f64, u64)> {
     let mut link = link;
     let mut out = Vec::new();
@@ -365,13 +366,13 @@ fn jitter_delays_and_keeps_the_order() {
         Link::wire(delay).with_jitter(jitter, Stream::new(1, "jitter"))
     };
     let mean = |seen: &[(f64, u64)]| seen.iter().map(|d| d.0).sum::<f64>() / seen.len() as f64;
-    // So rarely that no packet could overtake another.
+    // Packets are so rare that none could overtake another.
     let seen = delays(wire(Jitter::Uniform { most }), 10_000, 20_000);
     assert!(seen.iter().all(|d| (20.0..=30.0).contains(&d.0)));
     assert!((mean(&seen) - 25.0).abs() < 0.1, "{}", mean(&seen));
     let seen = delays(wire(Jitter::Exponential { mean: most }), 500_000, 20_000);
     assert!((mean(&seen) - 30.0).abs() < 0.3, "{}", mean(&seen));
-    // Packed together: all there, none overtaken.
+    // Packets are close together: all arrive, and none is overtaken.
     let seen = delays(wire(Jitter::Exponential { mean: most }), 100, 5_000);
     assert!(seen.iter().map(|d| d.1).eq(0..5_000));
 }
@@ -395,7 +396,7 @@ fn reordering_lets_later_packets_overtake() {
     let overtaken = seen.windows(2).filter(|w| w[1].1 < w[0].1).count();
     assert!(overtaken > 1_000, "{overtaken}");
 
-    // Behind a queue as well, at the queue's pace.
+    // The same holds behind a queue, at the queue's pace.
     let link = Link::fifo(
         Rate::from_mbps(12.0),
         Limits::NONE,
@@ -419,10 +420,10 @@ fn reordering_lets_later_packets_overtake() {
     assert!(!out.is_sorted_by_key(|d| d.1));
 }
 
-/// The log of mahimahi's `mm-link`, by hand: two opportunities that find nothing, a packet that
-/// waits for the third, one that is too much for the queue, one that is lost before it.
+/// The log of mahimahi's `mm-link`, by hand: two unused opportunities, a packet that waits for the
+/// third, one for which the queue has no room, and one that is lost before it.
 #[test]
-fn an_observed_link_tells_everything() {
+fn an_observed_link_logs_every_event() {
     let trace = Arc::new(Trace::parse("1\n4\n9\n12\n").unwrap());
     let server = Server::trace(trace, Duration::ZERO, true);
     let queue = DropTail::new(Limits::new(Some(1), None));
@@ -432,7 +433,7 @@ fn an_observed_link_tells_everything() {
     let all = Loss::Random { probability: 1.0 };
     link.set_loss(Some(LossProcess::new(all, Stream::new(1, "loss"))));
     link.arrive(Time::from_millis(10), &packet(2, 1500));
-    let told: Vec<String> = link
+    let events: Vec<String> = link
         .take_events(Time::from_millis(20))
         .iter()
         .map(|e| {
@@ -459,6 +460,6 @@ fn an_observed_link_tells_everything() {
         "10 loss 2",
         "12 #",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(events, expected);
     assert!(link.take_events(Time::from_millis(20)).is_empty());
 }

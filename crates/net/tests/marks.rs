@@ -1,4 +1,5 @@
-//! The sender's count of marked bytes, however the receiver gathers packets into acknowledgements.
+//! The sender's count of marked bytes is right, whichever packets the receiver acknowledges
+//! together.
 
 use headway_cc::testing::select;
 use headway_cc::{Bytes, Duration, Ecn, Setup, Stream, Time};
@@ -9,8 +10,8 @@ use proptest::prelude::*;
 const MSS: Bytes = Bytes::new(1000);
 const ONE_WAY: Duration = Duration::from_millis(20);
 
-/// Sends 300 packets, a millisecond apart on their way, of which some are lost and some are marked;
-/// no acknowledgement is lost. Returns the marked bytes that arrived and those that the sender
+/// Sends 300 packets, a millisecond apart, of which some are lost and some are marked; no
+/// acknowledgement is lost. Returns the marked bytes that arrived, and those that the sender
 /// counted.
 fn run(profile: Profile, seed: u64, loss: f64, marks: f64) -> (u64, u64) {
     let selection = select("newreno:ecn=on");
@@ -73,7 +74,7 @@ fn run(profile: Profile, seed: u64, loss: f64, marks: f64) -> (u64, u64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// RFC 8257 §3.2 exists for this: also with delayed acknowledgements the fraction of marked
+    /// RFC 8257 §3.2 guarantees this: with delayed acknowledgements, too, the fraction of marked
     /// bytes is exact.
     #[test]
     fn marked_bytes_are_counted_exactly(

@@ -1,4 +1,4 @@
-//! What every discipline owes, whatever arrives and whenever it is asked.
+//! Properties that every discipline has, for any arrivals and any times of service.
 
 use headway_cc::{Bytes, Duration, Ecn, Header, Router, Stream, Time};
 use headway_net::queue::{
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const OVERHEAD: u32 = 4;
 
-/// Every discipline that there is; CoDel, PIE and RED with marking and without.
+/// Every discipline; CoDel, PIE and RED with and without marking.
 fn disciplines() -> Vec<Discipline> {
     let mut all = vec![
         Router::Abc.into(),
@@ -56,7 +56,7 @@ fn disciplines() -> Vec<Discipline> {
     all
 }
 
-/// After `us` microseconds something happens.
+/// A step after `us` microseconds.
 #[derive(Clone, Debug)]
 enum Step {
     Arrive {
@@ -87,7 +87,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
-/// What the queue has been given and has given back.
+/// The packets that the queue was given and has returned.
 #[derive(Default)]
 struct Account {
     now: Time,
@@ -95,7 +95,7 @@ struct Account {
     packets: usize,
     bytes: u64,
     dropped: Vec<Packet>,
-    /// The last number that has left of each flow.
+    /// For each flow, the last number that has left.
     last: [Option<u64>; 5],
 }
 
@@ -156,10 +156,10 @@ impl Account {
 }
 
 proptest! {
-    /// What arrived has left, was dropped or waits, in packets and bytes; the limits hold; a flow
-    /// keeps its order; and a queue with packets always has one to send.
+    /// Every packet that arrived has left, was dropped or waits, in packets and bytes; the limits
+    /// hold; a flow keeps its order; and a queue with packets always has one to send.
     #[test]
-    fn nothing_is_made_up_or_forgotten(
+    fn every_packet_is_accounted_for(
         steps in steps(), packets in 1..30u64, bytes in 1504..40_000u64,
     ) {
         for limits in [
@@ -192,9 +192,9 @@ proptest! {
         }
     }
 
-    /// While nothing is full, a marking queue drops no ECN-capable packet, and marks no other.
+    /// While it is not full, a marking queue drops no ECN-capable packet, and marks no other.
     #[test]
-    fn marks_take_the_place_of_drops(steps in steps()) {
+    fn marks_replace_drops(steps in steps()) {
         let marking = [
             Discipline::Step(StepParams { threshold_packets: 3 }),
             Discipline::CoDel(CoDelParams { ecn: true, ..CoDelParams::default() }),

@@ -1,5 +1,4 @@
-//! What the real sender owes a controller: a spy in a controller's place writes down what it is
-//! told.
+//! The reports that the real sender owes a controller. A spy instead of a controller records them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,9 +12,9 @@ use headway_net::{Ack, Body, Segment};
 
 const MSS: Bytes = Bytes::new(1000);
 
-/// What a controller was told, in short.
+/// A report to the controller, in short.
 #[derive(Clone, Debug, PartialEq)]
-enum Told {
+enum Report {
     Feedback {
         congestion: bool,
         undo: bool,
@@ -28,23 +27,23 @@ enum Told {
     Timer,
 }
 
-type Log = Arc<Mutex<Vec<Told>>>;
+type Log = Arc<Mutex<Vec<Report>>>;
 
-fn told(log: &Log) -> Vec<Told> {
+fn reports(log: &Log) -> Vec<Report> {
     log.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// A controller that writes down what it is told and does as the test says.
+/// A controller that records its reports and does as the test says.
 #[derive(Debug)]
 struct Spy {
     log: Log,
     control: Control,
     timer: Time,
-    /// From the first packet sent on: this pacing rate, and a timer after five milliseconds.
+    /// From the first sent packet on: this pacing rate, and a timer after five milliseconds.
     on_sent: Option<Rate>,
     /// From the first feedback on: this pacing rate.
     on_feedback: Option<Rate>,
-    /// Decides the window in the spy's place.
+    /// The controller that decides the window instead of the spy.
     inner: Option<Box<dyn CongestionControl>>,
 }
 
@@ -73,7 +72,7 @@ impl Spy {
         )
     }
 
-    fn note(&self, what: Told) {
+    fn note(&self, what: Report) {
         self.log
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -90,7 +89,7 @@ impl CongestionControl for Spy {
         Tag::NONE
     }
     fn on_feedback(&mut self, f: &Feedback<'_>) {
-        self.note(Told::Feedback {
+        self.note(Report::Feedback {
             congestion: f.congestion.is_some(),
             undo: f.undo,
         });
@@ -101,20 +100,20 @@ impl CongestionControl for Spy {
     }
     fn on_rto(&mut self, r: &Rto<'_>) {
         let prior_in_flight = r.prior_in_flight.get();
-        self.note(Told::Rto {
+        self.note(Report::Rto {
             consecutive: r.consecutive,
             prior_in_flight,
         });
         self.inner.iter_mut().for_each(|i| i.on_rto(r));
     }
     fn on_idle(&mut self, _: Time, _: Duration) {
-        self.note(Told::Idle);
+        self.note(Report::Idle);
     }
     fn next_timer(&self) -> Time {
         self.timer
     }
     fn on_timer(&mut self, _: Time) {
-        self.note(Told::Timer);
+        self.note(Report::Timer);
         self.timer = Time::NEVER;
     }
     fn control(&self) -> Control {
@@ -144,7 +143,7 @@ fn ms(ms: u64) -> Time {
     Time::from_millis(ms)
 }
 
-/// Everything that the sender sends now.
+/// All packets that the sender sends now.
 fn drain(sender: &mut Sender, now: Time) -> Vec<Segment> {
     let segment = |body| match body {
         Body::Data(segment) => segment,
@@ -162,7 +161,7 @@ fn ack(receiver: &mut Receiver, now: Time, segment: &Segment) -> Ack {
 }
 
 #[test]
-fn a_message_is_no_sign_of_life_from_the_data_path() {
+fn receiver_messages_do_not_stop_timeouts() {
     let (spy, log) = Spy::new(Control::window(MSS * 10));
     let (mut s, mut r) = (sender(spy, Profile::Simple, Source::Bulk), receiver());
     let flight = drain(&mut s, ms(0));
@@ -178,16 +177,16 @@ fn a_message_is_no_sign_of_life_from_the_data_path() {
         s.on_ack(ms(t), &report, b"report");
         drain(&mut s, ms(t));
     }
-    // 1, 2, 4 seconds after the last data was acknowledged.
-    let timeouts = told(&log)
+    // Timeouts come 1, 2 and 4 seconds after the last data was acknowledged.
+    let timeouts = reports(&log)
         .iter()
-        .filter(|t| matches!(t, Told::Rto { .. }))
+        .filter(|t| matches!(t, Report::Rto { .. }))
         .count();
     assert_eq!(timeouts, 3);
 }
 
 #[test]
-fn what_a_controller_decides_as_a_packet_leaves_counts_at_once() {
+fn a_decision_on_sending_takes_effect_at_once() {
     let (spy, log) = Spy::new(Control::paced(MSS * 100, Rate::from_bps(8_000)));
     let spy = Spy {
         on_sent: Some(Rate::from_mbps(8.0)),
@@ -201,32 +200,32 @@ fn what_a_controller_decides_as_a_packet_leaves_counts_at_once() {
         s.on_wake(ms(t));
         assert_eq!(drain(&mut s, ms(t)).len(), 1);
     });
-    assert_eq!(told(&log), [Told::Timer]);
+    assert_eq!(reports(&log), [Report::Timer]);
 }
 
 #[test]
-fn a_timeout_is_not_idleness_and_backs_off_only_what_is_in_flight() {
+fn timeouts_do_not_count_as_idle_and_back_off_only_data_in_flight() {
     let (spy, log) = Spy::new(Control::paced(MSS * 4, Rate::from_bps(400)));
     let mut s = sender(spy, Profile::Simple, Source::Bulk);
-    // One packet in 20 s, and all are lost.
+    // There is one packet in 20 s, and all are lost.
     let mut now = ms(0);
     while now < ms(60_000) {
         drain(&mut s, now);
         now = s.next_wake();
         s.on_wake(now);
     }
-    let rto = |consecutive| Told::Rto {
+    let rto = |consecutive| Report::Rto {
         consecutive,
         prior_in_flight: 1000,
     };
-    let timeouts: Vec<Told> = told(&log);
+    let timeouts: Vec<Report> = reports(&log);
     assert_eq!(timeouts, [rto(1), rto(2), rto(3)]);
 }
 
 #[test]
-fn silence_of_the_application_is_idleness() {
+fn a_silent_application_counts_as_idle() {
     let (spy, log) = Spy::new(Control::window(MSS * 10));
-    // A packet every three seconds: the first at 3 s.
+    // There is a packet every three seconds, the first at 3 s.
     let source = Source::rate(Rate::from_bps(8 * 1000 / 3), Time::ZERO);
     let (mut s, mut r) = (sender(spy, Profile::Simple, source), receiver());
     let mut now = ms(0);
@@ -241,11 +240,14 @@ fn silence_of_the_application_is_idleness() {
         s.on_wake(now);
     }
     assert_eq!(sent, 3);
-    assert_eq!(told(&log).iter().filter(|t| **t == Told::Idle).count(), 2);
+    assert_eq!(
+        reports(&log).iter().filter(|t| **t == Report::Idle).count(),
+        2
+    );
 }
 
 #[test]
-fn a_raised_rate_counts_at_once() {
+fn a_raised_rate_takes_effect_at_once() {
     let (spy, _) = Spy::new(Control::paced(MSS * 40, Rate::from_bps(100)));
     let spy = Spy {
         on_feedback: Some(Rate::from_mbps(10.0)),
@@ -260,7 +262,7 @@ fn a_raised_rate_counts_at_once() {
 }
 
 #[test]
-fn what_was_never_sent_cannot_be_acknowledged() {
+fn acknowledgements_of_unsent_data_are_ignored() {
     let (spy, log) = Spy::new(Control::window(MSS * 10));
     let (mut s, mut r) = (sender(spy, Profile::Simple, Source::Bulk), receiver());
     let flight = drain(&mut s, ms(0));
@@ -281,13 +283,13 @@ fn what_was_never_sent_cannot_be_acknowledged() {
         assert_eq!(s.on_ack(ms(30), &forged, &[]), None);
     }
     assert_eq!(s.in_flight(), MSS * 10);
-    assert_eq!(told(&log), []);
+    assert_eq!(reports(&log), []);
     assert!(s.on_ack(ms(40), &good, &[]).is_some());
     assert_eq!(s.in_flight(), MSS * 9);
 }
 
 #[test]
-fn a_segment_from_nowhere_is_ignored() {
+fn a_segment_that_no_sender_sent_is_ignored() {
     let mut r = receiver();
     let far = |number, seq| Segment {
         number,
@@ -307,7 +309,7 @@ fn a_segment_from_nowhere_is_ignored() {
 }
 
 #[test]
-fn the_acknowledgement_of_a_retransmission_is_no_sign_of_a_spurious_timeout() {
+fn acknowledging_a_retransmission_does_not_undo_a_timeout() {
     let (spy, log) = Spy::newreno(Setup::new(MSS, 1));
     let (mut s, mut r) = (sender(spy, Profile::Simple, Source::Bulk), receiver());
     drain(&mut s, ms(0)); // ten packets, all lost
@@ -317,14 +319,14 @@ fn the_acknowledgement_of_a_retransmission_is_no_sign_of_a_spurious_timeout() {
     let second = s.next_wake();
     s.on_wake(second);
     drain(&mut s, second);
-    // What the first timeout repeated was only late.
+    // The packet that the first timeout repeated was only late.
     let now = second + Duration::from_millis(10);
     let a = ack(&mut r, now, &repeated[0]);
     s.on_ack(now, &a, &[]);
     assert!(
-        told(&log)
+        reports(&log)
             .iter()
-            .all(|t| !matches!(t, Told::Feedback { undo: true, .. }))
+            .all(|t| !matches!(t, Report::Feedback { undo: true, .. }))
     );
     assert!(!drain(&mut s, now).is_empty(), "repairs go on");
 }
@@ -355,11 +357,11 @@ fn losses_after_the_reduction_are_answered_again() {
             under_way = next;
         }
         assert!(lost_in_recovery.is_some());
-        let congestions = told(&log);
+        let congestions = reports(&log);
         let count = congestions.iter().filter(|t| {
             matches!(
                 t,
-                Told::Feedback {
+                Report::Feedback {
                     congestion: true,
                     ..
                 }
@@ -369,11 +371,11 @@ fn losses_after_the_reduction_are_answered_again() {
     }
 }
 
-/// RFC 3168 §6.1.2: a mark reaches the controller as the reason to reduce, once a round trip
-/// however many packets were marked. A scheme that needs no echo of its own still says with every
-/// packet that it can be marked.
+/// RFC 3168 §6.1.2: a mark reaches the controller as the reason to reduce, once a round trip,
+/// however many packets were marked. A scheme that needs no echo of its own still declares every
+/// packet ECN-capable.
 #[test]
-fn marks_are_told_once_a_round_trip() {
+fn marks_are_reported_once_a_round_trip() {
     for profile in [Profile::Simple, Profile::Linux] {
         let reno = select("newreno:ecn=on").build(&Setup::new(MSS, 1));
         let config = SenderConfig {
@@ -415,11 +417,11 @@ fn a_stopped_flow_stays_stopped() {
     assert_eq!(s.on_ack(ms(40), &a, &[]), None);
     assert_eq!(s.next_wake(), Time::NEVER);
     assert!(s.poll(ms(50)).is_none());
-    assert_eq!(told(&log), []);
+    assert_eq!(reports(&log), []);
 }
 
 #[test]
-fn a_finished_flow_rests() {
+fn a_finished_flow_has_no_timer() {
     let (spy, _) = Spy::new(Control::window(MSS * 10));
     let spy = Spy {
         on_sent: Some(Rate::from_mbps(100.0)),

@@ -1,5 +1,5 @@
-//! The transport over a hostile path: whatever is lost, delayed or reordered, every byte
-//! arrives, and the sender's books balance.
+//! The transport over a hostile path: every byte arrives, whatever is lost, delayed or reordered,
+//! and the sender's counters are consistent.
 
 use headway_cc::testing::select;
 use headway_cc::{Bytes, Duration, Need, Setup, Stream, Time};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const MSS: Bytes = Bytes::new(1000);
 const EVERYTHING: &[Need] = &[Need::PerPacket, Need::RateSample];
 
-/// A path that loses and delays each packet and each acknowledgement on its own.
+/// A path that loses and delays each packet and each acknowledgement independently.
 struct Path {
     stream: Stream,
     loss: f64,
@@ -144,7 +144,7 @@ proptest! {
         prop_assert!(end.sent_packets >= bytes.div_ceil(MSS.get()));
     }
 
-    /// What a scheme does not need makes no difference to it.
+    /// Detail that a scheme does not need makes no difference to it.
     #[test]
     fn unneeded_detail_changes_nothing(seed in any::<u64>(), loss in 0.0..0.1, linux in any::<bool>()) {
         let profile = if linux { Profile::Linux } else { Profile::Simple };
@@ -165,7 +165,7 @@ proptest! {
 }
 
 #[test]
-fn without_loss_nothing_is_sent_twice() {
+fn without_loss_there_are_no_retransmissions() {
     for profile in [Profile::Simple, Profile::Linux] {
         let path = Path {
             stream: Stream::new(1, "path"),
@@ -189,7 +189,7 @@ fn without_loss_nothing_is_sent_twice() {
 
 #[test]
 fn a_lost_tail_costs_a_timeout_or_a_probe() {
-    // The last packets are lost: only a timer can tell. RFC 6298 waits a second at least;
+    // The last packets are lost, which only a timer can detect. RFC 6298 waits a second at least;
     // Linux probes after two round trips (RFC 8985 §7).
     let finish = |profile| {
         let selection = select("newreno");
@@ -252,7 +252,7 @@ fn a_lost_tail_costs_a_timeout_or_a_probe() {
 
 #[test]
 fn a_spurious_timeout_is_undone() {
-    // Ten packets leave; the path stalls for three seconds and then everything arrives.
+    // Ten packets leave; the path stalls for three seconds, and then everything arrives.
     let selection = select("newreno");
     let config = SenderConfig {
         flow: 0,
@@ -285,7 +285,7 @@ fn a_spurious_timeout_is_undone() {
             .unwrap();
         sender.on_ack(late, &ack, &[]);
     }
-    // The window is what it was; it has not grown, since it did not hold the sender back meanwhile.
+    // The window is as before; it has not grown, because it did not limit the sender meanwhile.
     assert_eq!(sender.control().cwnd, MSS * 10);
     assert_eq!(sender.counters().lost, Bytes::ZERO);
 }

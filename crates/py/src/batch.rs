@@ -25,7 +25,7 @@ pub(crate) struct Batch {
     end: Arc<End>,
 }
 
-/// How the batch ended, once it has.
+/// How the batch ended, if it has.
 #[derive(Default)]
 struct End {
     result: Mutex<Option<Result<(), BatchError>>>,
@@ -209,7 +209,7 @@ impl Batch {
             seeds.entry(scenario).or_default().insert(run, seed);
         }
         let bench: String = bench.call1((finished.runs().len(), seeds))?.extract()?;
-        // Results last: whatever run stands in them has its series, also where this is cut short.
+        // Results are written last: a run in them has its series, even if this is interrupted.
         let written = py.detach(|| {
             headway_record::write_series(&folder.join(SERIES), &finished.series())?;
             headway_record::write_results(&folder.join(RESULTS), finished.rows(), &bench)

@@ -1,7 +1,7 @@
 //! A controller that is a Python class: `python:FILE` or `python:FILE:Class`, in world `sim`.
 //!
 //! `headway.controllers` loads the file. Here each event becomes a call of the class's method, and
-//! what the object's attributes say after it is what the sender may do.
+//! the object's attributes after it say what the sender may do.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use pyo3::types::PyString;
 
 use crate::schemes::registry;
 
-/// Without a name: all that follows the scheme's name.
+/// The parameter has no name: it is everything after the scheme's name.
 const FILE: Param = Param {
     name: "",
     help: "the file, and the class where the file has several controllers",
     kind: Kind::Loaded {
         what: "FILE or FILE:Class",
         default: None,
-        load: |text| Python::attach(|py| load(py, text).map_err(|error| told(py, &error))),
+        load: |text| Python::attach(|py| load(py, text).map_err(|error| line_of(py, &error))),
     },
 };
 
@@ -58,16 +58,16 @@ fn load(py: Python<'_>, text: &str) -> PyResult<Loaded> {
     })
 }
 
-/// One line: the file, the line, and the exception.
-fn told(py: Python<'_>, error: &PyErr) -> String {
-    // With its traceback, which has the line.
+/// The error in one line: the file, the line, and the exception.
+fn line_of(py: Python<'_>, error: &PyErr) -> String {
+    // The line number is in the traceback.
     let value = error.clone_ref(py).into_value(py);
     let module = py.import("headway.controllers");
     let line = module.and_then(|m| m.call_method1("told", (value,))?.extract());
     line.unwrap_or_else(|_| error.to_string())
 }
 
-/// What a controller is told of its flow.
+/// The properties of its flow that a controller gets.
 #[pyclass(frozen, get_all, name = "Setup", module = "headway._native")]
 struct PySetup {
     mss: u64,
@@ -132,7 +132,7 @@ struct PyRto {
     consecutive: u32,
 }
 
-/// One flow's object, and what it allows.
+/// One flow's object, and what it allows the sender.
 #[derive(Debug)]
 struct Controller {
     /// The object, or why its class could not make it.
@@ -142,11 +142,12 @@ struct Controller {
     next_timer: Time,
     owns_recovery: bool,
     has: Has,
-    /// Without an `on_rto`: one packet from a timeout until something is acknowledged.
+    /// Whether a class without an `on_rto` may send only one packet, from a timeout until something
+    /// is acknowledged.
     timed_out: bool,
 }
 
-/// Which methods the class has beyond `on_feedback`.
+/// Which methods the class has besides `on_feedback`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Has {
     on_rto: bool,
@@ -155,7 +156,7 @@ struct Has {
 }
 
 impl Controller {
-    /// A window beyond this, in bytes, is taken for this.
+    /// A larger window, in bytes, counts as this.
     const MOST: f64 = 1e12;
 
     fn new(setup: &Setup, values: &Values) -> Controller {
@@ -171,7 +172,7 @@ impl Controller {
         Python::attach(|py| {
             let class = values.loaded::<Py<PyAny>>(&FILE);
             let made = controller.make(class.bind(py), setup);
-            controller.object = made.map_err(|error| told(py, &error));
+            controller.object = made.map_err(|error| line_of(py, &error));
         });
         controller
     }
@@ -228,8 +229,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Calls a method and reads what the object allows after it. An error of the user's code ends
-    /// the run: the batch, which carries it out, reports it.
+    /// Calls a method and then reads what the object allows. An error of the user's code ends the
+    /// run: the batch, which carries it out, reports it.
     fn call<A>(&mut self, name: fn(Python<'_>) -> &Bound<'_, PyString>, arguments: A)
     where
         A: for<'py> PyCallArgs<'py>,
@@ -241,7 +242,7 @@ impl Controller {
             };
             let called = object.call_method1(name(py), arguments);
             let read = called.and_then(|_| self.read(&object));
-            read.err().map(|error| told(py, &error))
+            read.err().map(|error| line_of(py, &error))
         });
         if let Some(why) = failed {
             resume_unwind(Box::new(SchemeError(why)));
@@ -260,18 +261,18 @@ impl CongestionControl for Controller {
             self.timed_out = true;
             return;
         }
-        let told = PyRto {
+        let event = PyRto {
             now_s: rto.now.as_secs_f64(),
             prior_in_flight_bytes: rto.prior_in_flight.get(),
             consecutive: rto.consecutive,
         };
-        self.call(|py| intern!(py, "on_rto"), (told,));
+        self.call(|py| intern!(py, "on_rto"), (event,));
     }
 
     fn on_idle(&mut self, now: Time, idle: Duration) {
         if self.has.on_idle {
-            let told = (now.as_secs_f64(), idle.as_secs_f64());
-            self.call(|py| intern!(py, "on_idle"), told);
+            let event = (now.as_secs_f64(), idle.as_secs_f64());
+            self.call(|py| intern!(py, "on_idle"), event);
         }
     }
 

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::schemes::registry;
 use crate::{RunError, own_traces, usage};
 
-/// An agent's spec from JSON.
+/// Reads an agent's spec from JSON.
 fn agent_of(json: &str) -> PyResult<AgentSpec> {
     let spec: AgentSpec = serde_json::from_str(json).map_err(|e| usage(format!("agent: {e}")))?;
     spec.check().map_err(|e| usage(format!("agent: {e}")))?;
@@ -33,13 +33,13 @@ pub(crate) fn measurements() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// Why episodes end: number and name.
+/// The ends of episodes: number and name.
 #[pyfunction]
 pub(crate) fn ends() -> Vec<(u8, &'static str)> {
     End::NAMES.map(|(end, name)| (end as u8, name)).to_vec()
 }
 
-/// A failure on the way, as Python sees it.
+/// A failure on the way, as a Python exception.
 fn failure(error: EnvError) -> PyErr {
     match error {
         EnvError::Failed { .. } => RunError::new_err(error.to_string()),
@@ -47,7 +47,7 @@ fn failure(error: EnvError) -> PyErr {
     }
 }
 
-/// A length of time of which this many make a second.
+/// A length of time in units of which this many make a second.
 fn duration(name: &str, value: f64, a_second: f64) -> PyResult<Duration> {
     let seconds = value / a_second;
     match (0.0..=1e6).contains(&seconds) {
@@ -61,7 +61,7 @@ fn duration(name: &str, value: f64, a_second: f64) -> PyResult<Duration> {
 
 const NO_COPY: &str = "a simulation under way cannot be copied or pickled; make another environment of its config and seed";
 
-/// What an environment is: the attributes of `EnvConfig` in Python.
+/// The definition of an environment: the attributes of `EnvConfig` in Python.
 #[derive(FromPyObject)]
 struct Config {
     agent_json: String,
@@ -96,7 +96,7 @@ pub(crate) struct Environments {
     inner: Mutex<headway_env::Environments>,
     count: usize,
     observation: usize,
-    /// Numbers of an answer.
+    /// The number of values in an answer.
     answers: usize,
 }
 
@@ -213,7 +213,7 @@ impl Environments {
     }
 }
 
-/// By the value of Gymnasium's `AutoresetMode`.
+/// Reads the value of Gymnasium's `AutoresetMode`.
 fn autoreset_of(name: &str) -> PyResult<Autoreset> {
     match name {
         "Disabled" => Ok(Autoreset::Disabled),
@@ -225,7 +225,7 @@ fn autoreset_of(name: &str) -> PyResult<Autoreset> {
     }
 }
 
-/// That an array is as large as it has to be.
+/// Checks the shape of an array.
 fn check(name: &str, shape: &[usize], wanted: &[usize]) -> PyResult<()> {
     match shape == wanted {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! What learned controllers may observe.
+//! The observations that learned controllers may have.
 
 use headway_policy::{FEATURES, Source};
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use headway_cc::Duration;
-use headway_env::lesson;
+use headway_env::train_flow;
 use headway_policy::model::{CARD, LEARNER, Learner, ShippedLearner, shipped_learners};
 use headway_policy::schemes::RaxSpec;
 use headway_scenario::{Scenario, TraceStore};
@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::{own_traces, usage};
 
-/// What the loader says of a learner.
+/// The loader's description of a learner.
 fn describe<'py>(py: Python<'py>, learner: &Learner) -> PyResult<Bound<'py, PyDict>> {
     let d = PyDict::new(py);
     d.set_item("id", learner.id())?;
@@ -58,6 +58,6 @@ pub(crate) fn learn(
         alpha,
         ..RaxSpec::default()
     };
-    py.detach(|| lesson(&scenario, seed, length, &spec, learned, &store))
+    py.detach(|| train_flow(&scenario, seed, length, &spec, learned, &store))
         .map_err(usage)
 }

@@ -37,7 +37,7 @@ create_exception!(
 /// Version and commit of this code.
 const CODE_VERSION: &str = env!("HEADWAY_CODE_VERSION");
 
-/// Wrong input, as Python sees it.
+/// Wrong input, as a Python exception.
 fn usage(error: impl std::fmt::Display) -> PyErr {
     UsageError::new_err(error.to_string())
 }

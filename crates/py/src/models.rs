@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::usage;
 
-/// What the loader says of a model.
+/// The loader's description of a model.
 fn describe<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyDict>> {
     let card = serde_json::to_string(model.card()).map_err(usage)?;
     let (golden_rows, golden_error) = model.golden();

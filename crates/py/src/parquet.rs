@@ -31,7 +31,7 @@ pub(crate) fn read_parquet<'py>(
     Ok((table.footer(), columns))
 }
 
-/// Names that are the same are one object: most rows of a column have the same.
+/// Equal texts become one object, because most rows of a column have the same text.
 fn texts<'py>(py: Python<'py>, values: &[Option<String>]) -> PyResult<Bound<'py, PyList>> {
     let mut known = HashMap::new();
     PyList::new(

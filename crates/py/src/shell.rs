@@ -54,7 +54,7 @@ pub(crate) fn shell(
         log,
         live,
     };
-    // The GIL stays: a shell wants a process to itself.
+    // The GIL is kept: a shell needs a process of its own.
     let end = emu::run(&options).map_err(raised)?;
     let json = serde_json::to_string(&end.summary).map_err(|e| RunError::new_err(e.to_string()))?;
     Ok((end.code, json, end.summary.text()))

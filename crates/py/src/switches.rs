@@ -11,8 +11,8 @@ use crate::scenario::Scenario;
 use crate::schemes::registry;
 use crate::{RunError, own_traces, usage};
 
-/// A port's counters: packets and bytes in, packets and bytes out, and when in ns by the switch's
-/// clock.
+/// A port's counters: packets and bytes in, packets and bytes out, and the time in ns by the
+/// switch's clock.
 type Counters = (u64, u64, u64, u64, u64);
 
 fn counters((rx_packets, rx_bytes, tx_packets, tx_bytes, at_ns): Counters) -> PortCounters {
@@ -26,8 +26,8 @@ fn counters((rx_packets, rx_bytes, tx_packets, tx_bytes, at_ns): Counters) -> Po
     }
 }
 
-/// For each known switch its ports: counters before and after, and the capacity of the link that
-/// goes out.
+/// For each known switch its ports: counters before and after, and the capacity of the outgoing
+/// link.
 #[pyfunction]
 pub(crate) fn network_view(
     known: Vec<Vec<(Counters, Counters, Option<u64>)>>,
@@ -41,36 +41,37 @@ pub(crate) fn network_view(
     headway_net::network_view(switches.map(|ports| ports.into_iter().map(port)))
 }
 
-/// What a link has counted: packets and bytes that arrived at its far end, packets and bytes that
-/// left its near end, packets that its queue dropped; and its rate since the last reading in bit/s.
+/// A link's counters: packets and bytes that arrived at its far end, packets and bytes that left
+/// its near end, packets that its queue dropped; and its rate since the last reading in bit/s.
 type LinkReading = (u64, u64, u64, u64, u64, Option<u64>);
 
-/// When, which flow, PNC, PNA, known share.
+/// A measurement: time, flow, PNC, PNA, known share.
 type News = (f64, u32, f64, f64, f64);
 
-/// What senders are told; the simulation owns its observer, so that it is shared.
+/// Records the measurements that senders receive. The simulation owns its observer, so the list is
+/// shared.
 #[derive(Default)]
-struct Heard(Arc<Mutex<Vec<News>>>);
+struct Recorded(Arc<Mutex<Vec<News>>>);
 
-impl Observer for Heard {
+impl Observer for Recorded {
     fn on_network(&mut self, now: Time, flow: u32, view: &NetworkView) {
         let news = (now.as_secs_f64(), flow, view.pnc, view.pna, view.known);
         lock(&self.0).push(news);
     }
 }
 
-/// A scenario in simulated time, whose switches' counters can be read.
+/// A scenario in simulated time, with switches whose counters can be read.
 #[pyclass(frozen, module = "headway._native")]
 pub(crate) struct SimulatedNetwork {
     network: Network,
     run: Mutex<Run>,
-    heard: Arc<Mutex<Vec<News>>>,
+    measurements: Arc<Mutex<Vec<News>>>,
     end: Time,
 }
 
 struct Run {
-    simulation: Simulation<Heard>,
-    /// Bytes that each link could have carried when it was read last, and when that was.
+    simulation: Simulation<Recorded>,
+    /// Bytes that each link could have carried at the last reading, and the time of that reading.
     offered: Vec<Option<f64>>,
     read_at: Time,
 }
@@ -108,9 +109,10 @@ impl SimulatedNetwork {
             seed,
             grid: None,
         };
-        let heard = Heard::default();
-        let shared = Arc::clone(&heard.0);
-        let simulation = Simulation::observed(&network, &test, &registry, &traces, options, heard);
+        let measurements = Recorded::default();
+        let shared = Arc::clone(&measurements.0);
+        let simulation =
+            Simulation::observed(&network, &test, &registry, &traces, options, measurements);
         let simulation =
             simulation.map_err(|e| usage(format!("scenario '{}': {e}", scenario.name())))?;
         Ok(SimulatedNetwork {
@@ -119,7 +121,7 @@ impl SimulatedNetwork {
                 read_at: Time::ZERO,
                 simulation,
             }),
-            heard: shared,
+            measurements: shared,
             end: Time::ZERO + duration,
             network,
         })
@@ -139,7 +141,7 @@ impl SimulatedNetwork {
         let ways = Ways::new(&self.network);
         let node = |index: usize| self.network.nodes[index].as_str();
         let path = |flow: &FlowSpec| {
-            // It was found when the run was set up.
+            // The way was found when the run was set up.
             let way = ways.of_flow(flow).map(|way| way.data).unwrap_or_default();
             let links: Vec<usize> = way.iter().map(|&link| link as usize).collect();
             let ends = links.iter().map(|&link| self.network.links[link].to);
@@ -168,7 +170,7 @@ impl SimulatedNetwork {
         let until = Time::ZERO + Duration::from_secs_f64(until_s);
         py.detach(|| {
             let simulation = &mut lock(&self.run).simulation;
-            // It ends before, and time does not go back.
+            // The run ends there, and time does not go back.
             simulation.run_until(until.max(simulation.now()))?;
             Ok(simulation.now().as_secs_f64())
         })
@@ -206,8 +208,8 @@ impl SimulatedNetwork {
         (now.as_nanos(), readings)
     }
 
-    fn told(&self) -> Vec<News> {
-        std::mem::take(&mut lock(&self.heard))
+    fn take_measurements(&self) -> Vec<News> {
+        std::mem::take(&mut lock(&self.measurements))
     }
 }
 

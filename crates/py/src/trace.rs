@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::{own_traces, usage};
 
-/// More rates than anybody reads: a day at 50 ms has fewer.
+/// The most rows of a trace: a day at 50 ms has fewer.
 const MAX_ROWS: f64 = 2e6;
 
 #[pyclass(frozen, module = "headway._native")]

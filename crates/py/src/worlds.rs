@@ -1,4 +1,4 @@
-//! The worlds that this build has.
+//! The worlds of this build.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) fn worlds(py: Python<'_>) -> PyResult<Vec<Arc<dyn World>>> {
     return Ok(vec![sim]);
 }
 
-/// The world of that name.
+/// The world with this name.
 pub(crate) fn world_named(py: Python<'_>, name: &str) -> PyResult<Arc<dyn World>> {
     let worlds = worlds(py)?;
     let names: Vec<&str> = worlds.iter().map(|w| w.about().name).collect();
@@ -49,12 +49,12 @@ pub(crate) mod emu {
 
     use super::*;
 
-    /// World 2, whose runs are processes of this Python.
+    /// World 2, in which runs are processes of this Python.
     pub(super) fn world(py: Python<'_>) -> PyResult<Emu> {
         Ok(Emu::new(registry(), worker_command(py)?))
     }
 
-    /// World 3, whose runs are too.
+    /// World 3, in which runs are processes of this Python, too.
     pub(super) fn kernel(py: Python<'_>) -> PyResult<Kernel> {
         Ok(Kernel::new(registry(), worker_command(py)?))
     }

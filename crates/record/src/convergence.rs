@@ -12,15 +12,15 @@ pub struct Convergence {
 }
 
 impl Convergence {
-    /// How often it is told.
+    /// The length of a bin: how often [`on_second`](Self::on_second) is called.
     pub const BIN: Duration = Duration::from_secs(1);
-    /// How long the share must be held, in bins.
+    /// For how many bins the share must hold.
     const HOLD: u32 = 5;
-    /// How near is near enough.
+    /// The largest relative distance from the share.
     const BAND: f64 = 0.25;
 
-    /// One more second of the flow's life is over, the one in which it began left out: this many
-    /// bytes arrived, and this many would have been its share.
+    /// Adds a full second of the flow's life, without the one in which it began: the bytes that
+    /// arrived, and the flow's share.
     pub fn on_second(&mut self, received: f64, share: f64) {
         let near = share > 0.0 && (received - share).abs() <= Self::BAND * share;
         self.held = if near { self.held + 1 } else { 0 };
@@ -30,7 +30,8 @@ impl Convergence {
         }
     }
 
-    /// Seconds from the flow's first full second until it held its share; `None` if it has not.
+    /// Seconds from the flow's first full second until it reached its share and held it; `None` if
+    /// it did not.
     pub fn seconds(&self) -> Option<f64> {
         self.reached.map(f64::from)
     }

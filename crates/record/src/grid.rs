@@ -23,25 +23,25 @@ struct Bin {
     at_end: Option<AtEnd>,
 }
 
-/// What is read off a flow's sender at the end of each bin.
+/// The state of a flow's sender at the end of each bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GridSample {
     /// The window in packets; `None` without a limit.
     pub cwnd_packets: Option<f64>,
-    /// In flight, in full packets.
+    /// Data in flight, in full packets.
     pub in_flight_packets: f64,
-    /// The pacing rate, Mbit/s; `None` where acknowledgements alone clock the sender.
+    /// The pacing rate, Mbit/s; `None` if acknowledgements alone clock the sender.
     pub pacing_mbps: Option<f64>,
     /// The smoothed RTT; `None` before the first sample.
     pub rtt_ms: Option<f64>,
-    /// The bottleneck's bandwidth as the controller estimates it, Mbit/s; `None` where it has no
-    /// model of its path.
+    /// The controller's estimate of the bottleneck's bandwidth, Mbit/s; `None` if it has no model
+    /// of its path.
     pub btlbw_mbps: Option<f64>,
-    /// The propagation time there and back as it estimates that.
+    /// The controller's estimate of the round trip's propagation time.
     pub rtprop_ms: Option<f64>,
 }
 
-/// The samples of one flow or of several: sums, but for round trips, which are means.
+/// The samples of one flow or of several: sums, except round trips, which are means.
 #[derive(Clone, Copy, Debug)]
 struct AtEnd {
     cwnd_packets: Option<f64>,
@@ -52,7 +52,7 @@ struct AtEnd {
     rtprop: Mean,
 }
 
-/// Of those flows that have a value.
+/// The mean over the flows that have a value.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     sum: f64,
@@ -94,7 +94,7 @@ impl From<GridSample> for AtEnd {
 
 impl AtEnd {
     /// Several flows together have a window, a pacing rate or an estimate of their bandwidth only
-    /// if each has.
+    /// if each has one.
     fn merge(self, other: AtEnd) -> AtEnd {
         let sum = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
         AtEnd {
@@ -108,42 +108,43 @@ impl AtEnd {
     }
 }
 
-/// A finished series: one entry a bin; `None` where nothing arrived in it, or where the flow was
-/// not there as it ended.
+/// A finished series, with one entry a bin; `None` if nothing arrived in the bin, or the flow was
+/// not running at its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// When each bin begins, s.
     pub time_s: Vec<f64>,
-    /// Sent, Mbit/s: whatever becomes of it.
+    /// Rate of sent data, Mbit/s, including data that is lost later.
     pub sent_mbps: Vec<f64>,
-    /// What the sender took for lost, Mbit/s: sent a round trip before or longer.
+    /// Rate of data that the sender took for lost, Mbit/s; it was sent a round trip or more before.
     pub lost_mbps: Vec<f64>,
-    /// Arrived, Mbit/s.
+    /// Rate of arriving data, Mbit/s.
     pub throughput_mbps: Vec<f64>,
-    /// Mean one-way delay of what arrived.
+    /// Mean one-way delay of arriving data.
     pub delay_mean_ms: Vec<Option<f64>>,
-    /// Mean of its part in queues and transmission.
+    /// Mean time of arriving data in queues and transmission.
     pub queue_mean_ms: Vec<Option<f64>>,
-    /// Share of the bytes sent in the bin that the sender took for lost in it; may exceed 1.
+    /// Bytes that the sender took for lost in the bin, as a share of those that it sent; may exceed
+    /// 1.
     pub loss: Vec<Option<f64>>,
-    /// The window as the bin ended; of several flows the sum.
+    /// The window as the bin ended; the sum over several flows.
     pub cwnd_packets: Vec<Option<f64>>,
-    /// What was in flight as the bin ended, in full packets; of several flows the sum.
+    /// Data in flight as the bin ended, in full packets; the sum over several flows.
     pub in_flight_packets: Vec<Option<f64>>,
-    /// The pacing rate as the bin ended, Mbit/s; of several flows the sum.
+    /// The pacing rate as the bin ended, Mbit/s; the sum over several flows.
     pub pacing_mbps: Vec<Option<f64>>,
-    /// The smoothed RTT as the bin ended; of several flows the mean.
+    /// The smoothed RTT as the bin ended; the mean over several flows.
     pub rtt_ms: Vec<Option<f64>>,
-    /// The controller's estimate of its path's bandwidth as the bin ended, Mbit/s; of several flows
-    /// the sum.
+    /// The controller's estimate of its path's bandwidth as the bin ended, Mbit/s; the sum over
+    /// several flows.
     pub btlbw_mbps: Vec<Option<f64>>,
-    /// Its estimate of the propagation time there and back as the bin ended; of several flows the
-    /// mean.
+    /// The controller's estimate of the round trip's propagation time as the bin ended; the mean
+    /// over several flows.
     pub rtprop_ms: Vec<Option<f64>>,
 }
 
 impl Series {
-    /// Those of its bins.
+    /// The series of these bins alone.
     pub(crate) fn part(&self, bins: Range<usize>) -> Series {
         let real = |values: &[f64]| values[bins.clone()].to_vec();
         let maybe = |values: &[Option<f64>]| values[bins.clone()].to_vec();
@@ -264,9 +265,9 @@ impl Grid {
 mod tests {
     use super::*;
 
-    /// Bins of half a second: 3000 bytes sent in it are 0.048 Mbit/s.
+    /// In bins of half a second, 3000 bytes sent are 0.048 Mbit/s.
     #[test]
-    fn a_bin_has_what_was_sent_and_what_was_taken_for_lost_in_it() {
+    fn a_bin_counts_sent_and_lost_bytes() {
         let (at, packet) = (Time::from_millis, Bytes::new(1500));
         let mut first = Grid::new(Duration::from_millis(500));
         first.on_sent(at(100), packet);

@@ -4,7 +4,7 @@ use headway_cc::Duration;
 
 /// Counts durations in logarithmic bins, 512 to an octave: a percentile is off by 0.1% at most.
 ///
-/// Durations below 1.024 us count as that much. Octaves are allocated when first hit, 2 kB each. A
+/// Durations below 1.024 us count as that much. Octaves are allocated when first used, 2 kB each. A
 /// bin stops at 2^32 - 1, an hour of equal delays at 10 Gbit/s.
 #[derive(Clone, Debug)]
 pub struct LogHistogram {
@@ -29,12 +29,12 @@ impl LogHistogram {
     /// The first octave begins at 2^10 ns.
     const FIRST: u32 = 10;
     const OCTAVES: usize = (u64::BITS - Self::FIRST) as usize;
-    const LEAST: u64 = 1 << Self::FIRST;
+    const MIN: u64 = 1 << Self::FIRST;
 
     /// Adds one duration.
     #[inline]
     pub fn add(&mut self, d: Duration) {
-        let ns = d.as_nanos().max(Self::LEAST);
+        let ns = d.as_nanos().max(Self::MIN);
         let exponent = 63 - ns.leading_zeros();
         let bin = (ns >> (exponent - Self::BITS)) as usize & (Self::BINS - 1);
         let octave = (exponent - Self::FIRST) as usize;
@@ -74,11 +74,11 @@ impl LogHistogram {
                 break;
             }
         }
-        // Fewer are seen than were added if a bin is full.
+        // If a bin is full, it shows fewer than were added.
         last
     }
 
-    /// By how much the durations longer than `limit` exceed it, added up, in ms.
+    /// The sum of what durations exceed `limit` by, in ms.
     pub fn excess_ms(&self, limit: Duration) -> f64 {
         let limit_ms = limit.as_millis_f64();
         let longer = self.bins().filter(|(middle_ms, _)| *middle_ms > limit_ms);
@@ -87,7 +87,7 @@ impl LogHistogram {
             .sum()
     }
 
-    /// The bins that hold something, in order: the middle in ms, and the number of durations.
+    /// The non-empty bins, in order: the middle in ms, and the number of durations.
     fn bins(&self) -> impl Iterator<Item = (f64, u32)> {
         self.octaves.iter().enumerate().flat_map(|(octave, bins)| {
             let width = 1u64 << (octave as u32 + Self::FIRST - Self::BITS);
@@ -99,7 +99,7 @@ impl LogHistogram {
         })
     }
 
-    /// Adds everything of `other`.
+    /// Adds all durations of `other`.
     pub fn merge(&mut self, other: &LogHistogram) {
         self.count += other.count;
         self.sum_ns += other.sum_ns;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_a_limit_is_added_up() {
+    fn excess_over_a_limit_is_summed() {
         let mut histogram = LogHistogram::default();
         for ms in [1, 4, 6, 9] {
             histogram.add(Duration::from_millis(ms));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_adding() {
+    fn merging_adds_counts() {
         let (mut a, mut b, mut both) = Default::default();
         for i in 1..5_000u64 {
             let d = Duration::from_nanos(i * i * 1000);

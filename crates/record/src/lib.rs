@@ -1,4 +1,4 @@
-//! Metrics, time grids, Parquet and recordings: what every world writes its results through.
+//! Metrics, time grids, Parquet and recordings: every world writes its results with these.
 
 mod convergence;
 mod fitness;

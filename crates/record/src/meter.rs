@@ -1,13 +1,13 @@
-//! What is counted of a flow while it runs.
+//! The counters of a flow while it runs.
 
 use headway_cc::{Bytes, Duration, LeastRtt, Time};
 
 use crate::LogHistogram;
 
-/// Counts one flow from `since` on; what it needs does not grow with the packets.
+/// Counts one flow from `since` on; its memory does not grow with the packets.
 ///
-/// A packet counts if it left at `since` or later, so that loss compares the same packets at
-/// both ends.
+/// A packet counts if it left at `since` or later, so that loss compares the same packets at both
+/// ends.
 #[derive(Clone, Debug, Default)]
 pub struct FlowMeter {
     pub(crate) since: Time,
@@ -15,7 +15,8 @@ pub struct FlowMeter {
     pub(crate) sent_packets: u64,
     pub(crate) delivered_bytes: u64,
     pub(crate) delivered_packets: u64,
-    /// Delivered bytes of packets whatever their age, and when the first and the last of them came.
+    /// Bytes delivered, regardless of when the packets left, and when the first and the last of
+    /// them arrived.
     pub(crate) arrived_bytes: u64,
     pub(crate) first_arrival: Option<Time>,
     pub(crate) last_arrival: Time,
@@ -23,11 +24,11 @@ pub struct FlowMeter {
     pub(crate) queue: LogHistogram,
     pub(crate) rtt: LogHistogram,
     least_rtt: LeastRtt,
-    /// RTT samples over the least of the last 10 s, summed; those over the newest least are still
-    /// to be divided.
+    /// The sum of RTT samples, each divided by the minimum of the last 10 s. Samples over the
+    /// newest minimum are still to be divided.
     inflations: f64,
     over_least: Duration,
-    /// Bytes arrived since [`take_recent`](Self::take_recent).
+    /// Bytes that arrived since [`take_recent`](Self::take_recent).
     recent_bytes: u64,
     /// Bytes that were on a wire, not in a queue, when the run ended.
     pub(crate) propagating_bytes: u64,
@@ -36,7 +37,7 @@ pub struct FlowMeter {
 }
 
 impl FlowMeter {
-    /// Counts from `since` on.
+    /// A meter that counts from `since` on.
     pub fn new(since: Time) -> FlowMeter {
         FlowMeter {
             since,
@@ -53,7 +54,7 @@ impl FlowMeter {
         }
     }
 
-    /// A data packet arrived, `queued` of its delay spent in queues and transmission.
+    /// A data packet arrived; it spent `queued` of its delay in queues and transmission.
     #[inline]
     pub fn on_delivered(&mut self, now: Time, sent: Time, queued: Duration, size: Bytes) {
         self.recent_bytes += size.get();
@@ -86,7 +87,7 @@ impl FlowMeter {
         self.last_arrival
     }
 
-    /// Bytes that arrived since the last call, warm-up or not.
+    /// Bytes that arrived since the last call, including the warm-up.
     pub fn take_recent(&mut self) -> u64 {
         std::mem::take(&mut self.recent_bytes)
     }
@@ -106,36 +107,38 @@ impl FlowMeter {
         }
     }
 
-    /// RTT samples over the least of the 10 s before each, summed.
+    /// The sum of RTT samples, each divided by the minimum of the 10 s before it.
     fn inflations(&self) -> f64 {
         self.inflations + inflation(self.over_least, self.least_rtt.get())
     }
 
-    /// Mean of the RTT samples, each over the least of the 10 s before it; `None` without a sample.
+    /// The mean of the RTT samples, each divided by the minimum of the 10 s before it; `None`
+    /// without a sample.
     pub(crate) fn rtt_inflation(&self) -> Option<f64> {
         let samples = self.rtt.count();
         (samples > 0).then(|| self.inflations() / samples as f64)
     }
 
-    /// A data packet is on a wire, not in a queue, as the run ends: neither delivered nor lost.
+    /// A data packet is on a wire, not in a queue, as the run ends: it counts as neither delivered
+    /// nor lost.
     pub fn on_propagating_at_end(&mut self, sent: Time, size: Bytes) {
         if sent >= self.since {
             self.propagating_bytes += size.get();
         }
     }
 
-    /// The run is over: this many of the controller's decisions did nothing, because a number was
-    /// not finite.
+    /// Notes at the end of the run how many of the controller's decisions were ignored because a
+    /// number was not finite.
     pub fn on_refused_decisions(&mut self, count: u64) {
         self.refused_decisions = count;
     }
 
-    /// The run is over: so often a guard took the flow from its policy.
+    /// Notes at the end of the run how often a guard took the flow from its policy.
     pub fn on_guard_trips(&mut self, count: u64) {
         self.guard_trips = count;
     }
 
-    /// Folds another flow in, for the pooled row of a run.
+    /// Adds another flow, for the pooled row of a run.
     pub fn merge(&mut self, other: &FlowMeter) {
         self.since = self.since.min(other.since);
         self.sent_bytes += other.sent_bytes;
@@ -159,7 +162,7 @@ impl FlowMeter {
     }
 }
 
-/// Samples of this long together, over the least of them.
+/// The sum of samples, divided by their minimum.
 fn inflation(sum: Duration, least: Duration) -> f64 {
     if sum.is_zero() {
         return 0.0;

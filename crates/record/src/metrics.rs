@@ -1,72 +1,73 @@
-//! The metrics of a flow, or of several together, once a run is over.
+//! The metrics of a flow, or of several together, after a run.
 
 use headway_cc::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::FlowMeter;
 
-/// The metrics; `None` where one does not apply (no packet arrived, one flow has no fairness).
+/// The metrics; `None` for one that does not apply (no packet arrived, one flow has no fairness).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Bits that arrived over the time from the first arrival to the flow's end, Mbit/s.
+    /// Bits that arrived, divided by the time from the first arrival to the flow's end, Mbit/s.
     pub throughput_mbps: Option<f64>,
-    /// Mean one-way delay, propagation included.
+    /// Mean one-way delay, including propagation.
     pub delay_mean_ms: Option<f64>,
     /// 95th percentile of the one-way delay.
     pub delay_p95_ms: Option<f64>,
     /// Mean of the part of the delay spent in queues and transmission.
     pub queue_mean_ms: Option<f64>,
-    /// Its 95th percentile.
+    /// 95th percentile of that part.
     pub queue_p95_ms: Option<f64>,
-    /// Share of the bytes sent that did not arrive; those still queued at the end are among
-    /// them, those on a wire are not counted at all (Pantheon counts both).
+    /// Share of the bytes sent that did not arrive. Bytes still queued at the end count as lost;
+    /// bytes on a wire do not count at all (Pantheon counts both).
     pub loss: Option<f64>,
-    /// Share of the bottleneck's capacity that was used while the flow was measured: by its packets
-    /// that both left and arrived meanwhile; for the pooled row by all traffic.
+    /// Share of the bottleneck's capacity that was used while the flow was measured, by its packets
+    /// that both left and arrived meanwhile; in the pooled row, by all traffic.
     pub utilisation: Option<f64>,
     /// Mean of the sender's RTT samples.
     pub rtt_mean_ms: Option<f64>,
-    /// Their 95th percentile.
+    /// 95th percentile of the sender's RTT samples.
     pub rtt_p95_ms: Option<f64>,
-    /// Throughput over mean one-way delay, Mbit/s per s (Owl Eq. 12).
+    /// Throughput divided by the mean one-way delay, Mbit/s per s (Owl Eq. 12).
     pub power: Option<f64>,
-    /// Throughput over its 95th percentile, Mbit/s per s.
+    /// Throughput divided by the 95th percentile of the one-way delay, Mbit/s per s.
     pub power_p95: Option<f64>,
     /// Owl's utility (Eq. 7), see [`owl_utility`].
     pub utility: Option<f64>,
-    /// Jain's index of what the flows had delivered: its mean over the time in which several are
-    /// there, among those that are; of the pooled row only.
+    /// Jain's index of the flows' delivered data: the mean over the time in which several flows
+    /// run, among those; in the pooled row only.
     pub jain: Option<f64>,
-    /// Seconds until the flow held its fair share, see [`Convergence`](crate::Convergence);
-    /// for the pooled row the slowest flow's, if all converged.
+    /// Seconds until the flow reached its fair share and held it, see
+    /// [`Convergence`](crate::Convergence); in the pooled row, those of the slowest flow if all
+    /// converged.
     pub convergence_s: Option<f64>,
     /// Packets sent.
     pub sent_packets: u64,
     /// Packets that arrived.
     pub delivered_packets: u64,
-    /// Decisions of a learned controller that did nothing, because a number was not finite.
+    /// Decisions of a learned controller that were ignored because a number was not finite.
     pub refused_decisions: u64,
-    /// How often the guard took flows from a learned controller; in world `kernel` of the pooled
-    /// row only: its daemon counts those of all its flows together.
+    /// How often the guard took flows from a learned controller. In world `kernel` only the pooled
+    /// row has it, because a daemon counts all its flows together.
     pub guard_trips: u64,
 }
 
-/// The busiest link on a flow's way, over the time that is measured.
+/// The busiest link on a flow's way, over the measured time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bottleneck {
-    /// Bytes that it could have carried.
+    /// Bytes that the link could have carried.
     pub offered_bytes: f64,
-    /// Bytes that it carried: of all traffic, or of one flow.
+    /// Bytes that it carried, for all traffic or for one flow.
     pub used_bytes: f64,
 }
 
 impl Metrics {
-    /// Every metric by its name, in the order of the columns.
+    /// Every metric with its name, in the order of the columns.
     pub fn named(mut self) -> [(&'static str, Option<f64>); 14] {
         self.named_mut().map(|(name, value)| (name, *value))
     }
 
-    /// The same, to be set.
+    /// Same as [`named`](Self::named), to set the metrics.
     pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut Option<f64>); 14] {
         [
             ("throughput_mbps", &mut self.throughput_mbps),
@@ -134,8 +135,8 @@ impl Metrics {
 }
 
 /// Owl's utility (Eq. 7) with delta = beta = 0.5, throughput in Mbit/s, natural logarithm:
-/// `x - delta x / (1 - p) - beta ln(rtt / rtt_min)`, where `rtt_inflation` is the mean RTT over its
-/// least, that of 10 s as in the paper. `None` where everything is lost.
+/// `x - delta x / (1 - p) - beta ln(rtt / rtt_min)`. `rtt_inflation` is the mean RTT divided by its
+/// minimum over 10 s, as in the paper. `None` if everything is lost.
 pub fn owl_utility(throughput_mbps: f64, loss: f64, rtt_inflation: f64) -> Option<f64> {
     const DELTA: f64 = 0.5;
     const BETA: f64 = 0.5;
@@ -146,7 +147,8 @@ pub fn owl_utility(throughput_mbps: f64, loss: f64, rtt_inflation: f64) -> Optio
     Some(x - DELTA * x / (1.0 - loss) - BETA * libm::log(rtt_inflation))
 }
 
-/// Jain's fairness index: 1 for equal shares, 1/n for one that takes all; `None` without traffic.
+/// Jain's fairness index: 1 for equal shares, 1/n if one flow has everything; `None` without
+/// traffic.
 pub fn jain_index(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|x| x * x).sum();
@@ -165,7 +167,8 @@ mod tests {
         for i in 0..11 {
             m.on_sent(ms(i * 100), Bytes::new(1500));
         }
-        // Ten arrive, 30 to 39 ms after they left, one every 100 ms; one is on the wire at the end.
+        // Ten packets arrive, 30 to 39 ms after they left, one every 100 ms; one is on the wire at
+        // the end.
         for i in 0..10 {
             m.on_delivered(
                 ms(i * 100 + 30 + i),
@@ -193,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn jain_by_hand() {
+    fn jain_index_matches_hand_computation() {
         assert_eq!(jain_index(&[1.0, 1.0, 1.0, 1.0]), Some(1.0));
         assert_eq!(jain_index(&[4.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_eq!(jain_index(&[0.0, 0.0]), None);
     }
 
     #[test]
-    fn nothing_sent_has_no_metrics() {
+    fn a_flow_without_packets_has_no_metrics() {
         let x = Metrics::of(&FlowMeter::new(Time::ZERO), Time::from_millis(10), None);
         assert_eq!(x, Metrics::default());
     }

@@ -1,4 +1,4 @@
-//! Results as Parquet files: the same rows, the same bytes.
+//! Writes results as Parquet files; the same rows give the same bytes.
 
 use std::fs::File;
 use std::path::Path;
@@ -23,15 +23,15 @@ pub struct WriteError {
     source: ParquetError,
 }
 
-/// A column's values, one a row.
+/// A column's values, one for each row.
 enum Column {
     Text(Vec<ByteArray>),
-    /// Texts of which some do not apply.
+    /// Texts, some of which do not apply.
     MaybeText(Vec<Option<ByteArray>>),
     Int(Vec<i32>),
     Long(Vec<i64>),
     Real(Vec<f64>),
-    /// Real numbers of which some do not apply.
+    /// Real numbers, some of which do not apply.
     Maybe(Vec<Option<f64>>),
 }
 
@@ -68,15 +68,15 @@ impl Column {
     }
 }
 
-/// Rows that are written at a time: some 50 MB with their columns.
+/// The number of rows written at a time: some 50 MB with their columns.
 pub(crate) const GROUP: usize = 1 << 15;
 
-/// One row a flow and run. Columns are those of [`Row`], [`Metrics`](crate::Metrics) and
-/// [`Fitness`](crate::Fitness).
+/// Writes one row for each flow and run. The columns are those of [`Row`],
+/// [`Metrics`](crate::Metrics) and [`Fitness`](crate::Fitness).
 ///
-/// Rows are asked for as they are written, so that memory does not grow with their number. `bench`
-/// goes into the footer under that key: what a report says beside the rows (command, scenarios,
-/// traces), as JSON.
+/// Rows are taken one by one as they are written, so that memory does not grow with their number.
+/// `bench` goes into the footer under that key: data for reports besides the rows (command,
+/// scenarios, traces), as JSON.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -87,14 +87,14 @@ pub fn write_results(
 ) -> Result<(), WriteError> {
     let mut rows = rows.into_iter().fuse();
     let mut next = move || -> Vec<Row> { rows.by_ref().take(GROUP).collect() };
-    // Of no row too there is a group, though an empty one.
+    // Without rows there is one group too, which is empty.
     let first = next();
     let others = std::iter::from_fn(move || Some(next()).filter(|group| !group.is_empty()));
     let groups = others.map(|group| of_results(&group));
     write(path, of_results(&first), groups, &[("bench", bench)])
 }
 
-/// The columns of these rows, by name.
+/// The columns of these rows, with their names.
 fn of_results(rows: &[Row]) -> Vec<(&'static str, Column)> {
     let mut columns = vec![
         ("schema", Column::Int(vec![SCHEMA_VERSION; rows.len()])),
@@ -164,7 +164,7 @@ fn of_results(rows: &[Row]) -> Vec<(&'static str, Column)> {
     columns
 }
 
-/// One row a flow and bin.
+/// Writes one row for each flow and bin.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -185,7 +185,7 @@ pub fn write_series(path: &Path, rows: &[SeriesRow]) -> Result<(), WriteError> {
     let real = |get: fn(&SeriesRow) -> &Vec<f64>| {
         Column::Real(rows.iter().flat_map(|r| get(r).clone()).collect())
     };
-    // Of the pooled rows only.
+    // Only the pooled rows have these.
     let pooled = |get: fn(&SeriesRow) -> &Vec<f64>| {
         let of_row = |r| (0..SeriesRow::bins(r)).map(move |i| get(r).get(i).copied());
         Column::Maybe(rows.iter().flat_map(of_row).collect())
@@ -217,7 +217,7 @@ pub fn write_series(path: &Path, rows: &[SeriesRow]) -> Result<(), WriteError> {
     write(path, columns, std::iter::empty(), &[])
 }
 
-/// Writes groups of rows, `first` and the others.
+/// Writes groups of rows, beginning with `first`.
 fn write(
     path: &Path,
     first: Vec<(&'static str, Column)>,
@@ -297,7 +297,7 @@ fn write_group(
     Ok(())
 }
 
-/// Parquet's definition levels: which values are there.
+/// Parquet's definition levels: which values are present.
 fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|v| i16::from(v.is_some())).collect()
 }

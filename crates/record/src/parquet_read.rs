@@ -1,4 +1,4 @@
-//! Reads back what `parquet_file` wrote, for a report of runs that are long over.
+//! Reads files that `parquet_file` wrote, for reports of earlier runs.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,16 +15,16 @@ use crate::SCHEMA_VERSION;
 /// A file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It is not there, or no file of ours.
+    /// The file is missing, or is not one of Headway's.
     #[error("{path}: {source}")]
     Parquet {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The error.
         source: ParquetError,
     },
-    /// Its columns are those of another Headway.
-    #[error("{path}: schema {found}, and this headway goes on from {SCHEMA_VERSION} only")]
+    /// The file's columns are those of another version of Headway.
+    #[error("{path}: schema {found}; this headway continues only from schema {SCHEMA_VERSION}")]
     Schema {
         /// The file.
         path: String,
@@ -42,29 +42,29 @@ impl ReadError {
     }
 }
 
-/// A column, one value a row.
+/// A column, one value for each row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Names and remarks; `None` where there is none.
+    /// Names and remarks; `None` if there is none.
     Text(Vec<Option<String>>),
     /// Counts, numbers and seeds.
     Whole(Vec<i64>),
-    /// Quantities; `None` where one does not apply.
+    /// Quantities; `None` if one does not apply.
     Real(Vec<Option<f64>>),
 }
 
-/// A file of flat columns, all of one length. They are read one by one, for together they may be
-/// large.
+/// A file of flat columns, all of one length. They are read one by one, because together they may
+/// be large.
 pub struct Table {
     path: PathBuf,
     file: SerializedFileReader<File>,
 }
 
 impl Table {
-    /// Opens it.
+    /// Opens a file.
     ///
     /// # Errors
-    /// If the file cannot be read or is no Parquet.
+    /// If the file cannot be read or is not Parquet.
     pub fn open(path: &Path) -> Result<Table, ReadError> {
         let file = File::open(path).map_err(ParquetError::from);
         let file = file.and_then(SerializedFileReader::new);
@@ -74,7 +74,7 @@ impl Table {
         })
     }
 
-    /// Keys and values of the footer: `schema`, and in results `bench`.
+    /// The footer's keys and values: `schema`, and in results `bench`.
     pub fn footer(&self) -> HashMap<String, String> {
         let entries = self.file.metadata().file_metadata().key_value_metadata();
         let entries = entries.into_iter().flatten();
@@ -90,7 +90,7 @@ impl Table {
         columns.map(|column| column.name().to_owned()).collect()
     }
 
-    /// The values of the column of that number.
+    /// The values of the column with this index.
     ///
     /// # Errors
     /// If the file cannot be read, or the column is of a kind that Headway does not write.
@@ -146,7 +146,7 @@ fn required<T: DataType>(
     Ok(values)
 }
 
-/// All cells of the column of that number, whose physical type is `T`.
+/// All cells of the column with this index, whose physical type is `T`.
 fn cells<T: DataType>(
     file: &SerializedFileReader<File>,
     index: usize,
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_comes_back_bit_for_bit() {
+    fn values_are_read_back_bit_for_bit() {
         let path =
             std::env::temp_dir().join(format!("headway-read-{}.parquet", std::process::id()));
         let late = Fitness {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_parquet_is_refused() {
+    fn files_that_are_not_parquet_are_refused() {
         let path =
             std::env::temp_dir().join(format!("headway-none-{}.parquet", std::process::id()));
         std::fs::write(&path, "PAR1 but no more").unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{Fitness, Metrics, Series};
 
-/// The version of the columns; a reader refuses one it does not know.
+/// The version of the columns; a reader refuses a version that it does not know.
 pub const SCHEMA_VERSION: i32 = 6;
 
 /// The flow index of a run's pooled row: all flows under test together.
@@ -19,18 +19,18 @@ pub struct Row {
     pub scheme: String,
     /// Version and commit of the code that ran it.
     pub code_version: String,
-    /// Which world.
+    /// The world that carried it out.
     pub world: String,
-    /// Which run, from 0.
+    /// The run, from 0.
     pub run: i32,
     /// The run's seed.
     pub seed: u64,
     /// The flow, from 0, or [`ALL_FLOWS`].
     pub flow: i32,
-    /// What the flow ran: the scheme under test, or a competitor that the scenario names.
+    /// The flow's scheme: the scheme under test, or a competitor that the scenario names.
     pub flow_scheme: String,
-    /// The trained model that decided for it, by the hash of what is in it; `None` for schemes
-    /// without one.
+    /// The trained model that decided for the flow, with the hash of its contents; `None` for
+    /// schemes without one.
     pub model: Option<String>,
     /// How long the run lasted, s.
     pub seconds: f64,
@@ -38,7 +38,7 @@ pub struct Row {
     pub warmup: f64,
     /// The metrics.
     pub metrics: Metrics,
-    /// How honest the run was, the same in each of its rows; `None` in simulated time.
+    /// Whether the run can be trusted, the same in each of its rows; `None` in simulated time.
     pub fitness: Option<Fitness>,
 }
 
@@ -49,7 +49,7 @@ pub struct SeriesRow {
     pub scenario: String,
     /// The scheme under test, with its parameters.
     pub scheme: String,
-    /// Which run, from 0.
+    /// The run, from 0.
     pub run: i32,
     /// The flow, from 0, or [`ALL_FLOWS`].
     pub flow: i32,
@@ -57,8 +57,9 @@ pub struct SeriesRow {
     pub series: Series,
     /// Capacity of the bottleneck in each bin, Mbit/s; empty for single flows.
     pub capacity_mbps: Vec<f64>,
-    /// Packets at the bottleneck as each bin ended, the one in transmission among them: of the
-    /// links that data under test crosses the one with most. Empty for single flows.
+    /// Packets at the bottleneck as each bin ended, including the one in transmission; the
+    /// bottleneck is the link with most packets among those that data under test crosses. Empty for
+    /// single flows.
     pub queue_packets: Vec<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Results and series as rows again, so that a batch can go on from them.
+//! Reads results and series back as rows, so that a batch can continue from them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use parquet::errors::ParquetError;
 
 use crate::{Fitness, Metrics, ReadError, Row, SCHEMA_VERSION, Series, SeriesRow, Table, Values};
 
-/// What [`write_results`](crate::write_results) wrote.
+/// The contents of a file of [`write_results`](crate::write_results).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
     /// The rows, in the order of the file.
@@ -16,7 +16,7 @@ pub struct Results {
     pub bench: String,
 }
 
-/// Reads what [`write_results`](crate::write_results) wrote, bit for bit.
+/// Reads a file of [`write_results`](crate::write_results), bit for bit.
 ///
 /// # Errors
 /// If the file cannot be read, or has another schema than [`SCHEMA_VERSION`].
@@ -29,7 +29,7 @@ pub fn read_results(path: &Path) -> Result<Results, ReadError> {
     Ok(Results { rows, bench })
 }
 
-/// Reads what [`write_series`](crate::write_series) wrote, bit for bit.
+/// Reads a file of [`write_series`](crate::write_series), bit for bit.
 ///
 /// # Errors
 /// If the file cannot be read, or has another schema than [`SCHEMA_VERSION`].
@@ -39,7 +39,7 @@ pub fn read_series(path: &Path) -> Result<Vec<SeriesRow>, ReadError> {
         .map_err(|source| ReadError::parquet(path, source))
 }
 
-/// A file whose columns are read as they are asked for.
+/// A file whose columns are read on request.
 struct Columns {
     footer: HashMap<String, String>,
     numbers: HashMap<String, usize>,
@@ -162,8 +162,8 @@ impl Columns {
         Ok(metrics)
     }
 
-    /// A run in simulated time has none. Its columns are as empty as those of a run in real time
-    /// that could take no figure.
+    /// The fitness of each run; a run in simulated time has none. Its columns are as empty as those
+    /// of a run in real time that could measure nothing.
     fn fitness(&self, world: &[String]) -> Result<Vec<Option<Fitness>>, ParquetError> {
         let mut found = vec![Fitness::default(); world.len()];
         for (i, (name, _)) in Fitness::default().named().into_iter().enumerate() {
@@ -180,7 +180,7 @@ impl Columns {
             .collect())
     }
 
-    /// The bins of a run and flow stand together.
+    /// Builds the series; the bins of a run and flow follow one another.
     fn series(&self) -> Result<Vec<SeriesRow>, ParquetError> {
         let scenario = self.text("scenario")?;
         let scheme = self.text("scheme")?;
@@ -224,10 +224,12 @@ impl Columns {
 }
 
 fn wrong(column: &str) -> ParquetError {
-    ParquetError::General(format!("no column {column} as Headway writes it"))
+    ParquetError::General(format!(
+        "no column {column} of the type that Headway writes"
+    ))
 }
 
-/// All of the column's values, of which none may be missing.
+/// All values of the column, none of which may be missing.
 fn all<T>(
     column: &str,
     values: impl IntoIterator<Item = Option<T>>,
@@ -254,7 +256,7 @@ mod tests {
         f64::NEG_INFINITY,
     ];
 
-    /// A file of this test alone, that goes with it.
+    /// A file of one test, deleted at its end.
     struct Scratch(std::path::PathBuf);
 
     impl Scratch {
@@ -309,13 +311,13 @@ mod tests {
         }
     }
 
-    /// As text, in which NaN is equal to itself and -0 differs from 0.
+    /// The text of a value, in which NaN is equal to itself and -0 differs from 0.
     fn text<T: std::fmt::Debug>(value: T) -> String {
         format!("{value:?}")
     }
 
     #[test]
-    fn every_column_of_results_comes_back() {
+    fn every_column_of_results_is_read_back() {
         let file = Scratch::new("results");
         let rows: Vec<Row> = ["sim", "emu", "kernel", "emu"]
             .iter()
@@ -328,9 +330,9 @@ mod tests {
         assert_eq!(found.bench, "{}");
     }
 
-    /// They are asked for one by one, and are never all in memory.
+    /// Rows are taken one by one, and are never all in memory.
     #[test]
-    fn more_rows_than_are_written_at_a_time_come_back_in_their_order() {
+    fn rows_of_several_groups_keep_their_order() {
         let file = Scratch::new("many");
         let count = GROUP as i32 + 1;
         write_results(&file.0, (0..count).map(|run| row(run, "emu")), "{}").unwrap();
@@ -340,9 +342,9 @@ mod tests {
         assert_eq!(text(rows.last()), text(Some(row(count - 1, "emu"))));
     }
 
-    /// Written again it is the same file.
+    /// Written again, the rows give the same file.
     #[test]
-    fn every_column_of_series_comes_back() {
+    fn every_column_of_series_is_read_back() {
         let (file, again) = (Scratch::new("series"), Scratch::new("series-again"));
         let real = |from: usize| (from..from + 4).map(|i| AWKWARD[i % 8]).collect();
         let maybe = |from: usize| {
@@ -370,7 +372,7 @@ mod tests {
                     btlbw_mbps: maybe(11),
                     rtprop_ms: maybe(12),
                 },
-                // Of all flows together only; the last bin may be missing.
+                // Only rows of all flows together have it; the last bin may be missing.
                 capacity_mbps: if flow < 0 {
                     vec![1.0, 0.0, 2.0]
                 } else {
@@ -390,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused_by_name() {
+    fn a_missing_column_is_refused_by_name() {
         let file = Scratch::new("series-only");
         write_series(&file.0, &[]).unwrap();
         let error = read_results(&file.0).unwrap_err().to_string();

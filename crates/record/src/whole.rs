@@ -1,23 +1,23 @@
-//! Files that are there whole or not at all, and that destroy nothing of the user's.
+//! Writes files whole or not at all, and destroys nothing that the user has.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Where a file is written until it is whole, and where it goes then.
+/// The path where a file is written until it is whole, and its final path.
 ///
-/// A link stays a link: its target is replaced. A file that was there keeps its mode and owner. A
-/// device, a pipe or an open stream is written into, for nothing could replace it; and so is a file
-/// that is mounted by itself, or whose folder cannot be written.
+/// A link stays a link: its target is replaced. An existing file keeps its mode and owner. A
+/// device, a pipe or an open stream is written directly, because it cannot be replaced. So is a
+/// file that is mounted by itself, or whose folder cannot be written.
 #[derive(Debug)]
 pub(crate) struct Whole {
     target: PathBuf,
-    /// Beside the target; none where that is written into.
+    /// The temporary file beside the target; `None` if the target is written directly.
     part: Option<PathBuf>,
 }
 
 impl Whole {
-    /// And the file to write into.
+    /// Returns this and the file to write to.
     pub(crate) fn create(path: &Path) -> io::Result<(Whole, File)> {
         let target = target_of(path);
         let into = |part, file| {
@@ -47,7 +47,7 @@ impl Whole {
         }
     }
 
-    /// It is whole, and has its name from now on.
+    /// The file is whole: gives it its final name.
     pub(crate) fn keep(&self) -> io::Result<()> {
         let Some(part) = &self.part else {
             return Ok(());
@@ -61,7 +61,7 @@ impl Whole {
             }
             fs::set_permissions(part, before.permissions())?;
         }
-        // A power loss leaves the old file or the new.
+        // After a power loss, either the old file or the new one is there.
         File::open(part)?.sync_all()?;
         match fs::rename(part, &self.target) {
             Err(e) if is_mounted(&e) && self.target.is_file() => {
@@ -72,16 +72,16 @@ impl Whole {
         }
     }
 
-    /// It will not become whole.
+    /// Removes the temporary file, because the file will not become whole.
     pub(crate) fn drop_part(&self) {
         if let Some(part) = &self.part {
-            // What is left has a name that says so.
+            // If it remains, its name shows that it is not whole.
             let _ = fs::remove_file(part);
         }
     }
 }
 
-/// A folder in which no file can be made.
+/// Is it the error of a folder in which no file can be made?
 fn is_closed(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -89,7 +89,7 @@ fn is_closed(error: &io::Error) -> bool {
     )
 }
 
-/// A file that is mounted by itself can be written, but not replaced.
+/// Is it the error of a file that is mounted by itself, which can be written but not replaced?
 fn is_mounted(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -103,22 +103,23 @@ fn copy_into(part: &Path, target: &Path) -> io::Result<()> {
     to.sync_all()
 }
 
-/// The open stream of this process that `path` means, by itself or by a link: `/dev/stdout`,
+/// The open stream of this process that `path` names, directly or by a link: `/dev/stdout`,
 /// `/dev/stderr`, `/dev/fd/N`, `/proc/self/fd/N`. `None` for any other file.
 ///
-/// Opened again, it would be written from its beginning, over what others have put there.
+/// If it were opened again, it would be written from its beginning, over earlier output.
 #[cfg(unix)]
 pub fn own_stream(path: &Path) -> Option<io::Result<File>> {
     use std::os::fd::BorrowedFd;
 
     let number = descriptor_of(path)?;
     #[allow(unsafe_code)]
-    // SAFETY: it is duplicated at once; where nothing is open under that number, this fails.
+    // SAFETY: the descriptor is duplicated at once; if nothing is open under that number, this
+    // fails.
     let stream = unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned();
     Some(stream.map(File::from))
 }
 
-/// There are no such streams elsewhere.
+/// Other systems have no such streams.
 #[cfg(not(unix))]
 pub fn own_stream(_: &Path) -> Option<io::Result<File>> {
     None
@@ -151,7 +152,7 @@ fn descriptor_of(path: &Path) -> Option<i32> {
     None
 }
 
-/// What a link names, whether that is there yet or not; else the path itself.
+/// The target of a link, even if it does not exist yet; else the path itself.
 fn target_of(path: &Path) -> PathBuf {
     let linked = || {
         let to = fs::read_link(path).ok()?;
@@ -198,16 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_written_into() -> io::Result<()> {
+    fn a_device_is_written_directly() -> io::Result<()> {
         written(Path::new("/dev/null"))?;
         assert!(fs::metadata("/dev/null")?.file_type().is_char_device());
         assert!(Whole::create(Path::new("/dev/null"))?.0.part.is_none());
         Ok(())
     }
 
-    /// A file of its own offset, which others share: nothing of theirs is written over.
+    /// The stream's offset is shared, so nothing of other writers is overwritten.
     #[test]
-    fn an_open_stream_is_written_where_it_is() -> io::Result<()> {
+    fn an_open_stream_is_written_at_its_offset() -> io::Result<()> {
         let path = std::env::temp_dir().join(format!("headway-stream-{}", std::process::id()));
         let mut shared = File::create(&path)?;
         shared.write_all(b"theirs, ")?;
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_is_written_into() -> io::Result<()> {
+    fn files_that_cannot_be_replaced_are_written_directly() -> io::Result<()> {
         let folder = std::env::temp_dir().join(format!("headway-into-{}", std::process::id()));
         fs::create_dir(&folder)?;
         let (part, target) = (folder.join("part"), folder.join("target"));

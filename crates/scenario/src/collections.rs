@@ -1,5 +1,5 @@
-//! Which collection of recorded traces has a file, so that an error can name it. Fetching is
-//! Python's.
+//! Finds the collection of recorded traces that has a file, so that an error can name it. Python
+//! fetches collections.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 struct Collection {
-    /// The pinned hash of each file by its name.
+    /// The pinned hash of each file, by its name.
     sha256: BTreeMap<String, String>,
 }
 
@@ -19,7 +19,7 @@ static COLLECTIONS: LazyLock<BTreeMap<String, Collection>> = LazyLock::new(|| {
     .expect("collections.toml is checked by a test")
 });
 
-/// The collection that `headway traces fetch` gets the trace `name` with.
+/// The collection with which `headway traces fetch` gets the trace `name`.
 pub fn collection_of(name: &str) -> Option<&'static str> {
     COLLECTIONS
         .iter()

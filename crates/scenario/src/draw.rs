@@ -1,4 +1,4 @@
-//! How a seed fixes the ranges of a plan.
+//! Draws the ranges of a plan by a seed.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn bytes(q: &Quantity, seed: u64) -> Bytes {
 }
 
 impl Plan {
-    /// Fixes every range for a run of this length: the same seed gives the same network, and a
+    /// Draws every range for a run of this length. The same seed gives the same network, and a
     /// longer run begins like a shorter one.
     pub fn draw(&self, seed: u64, length: Duration) -> Network {
         let end = Time::ZERO + length;
@@ -64,7 +64,7 @@ impl Plan {
         network
     }
 
-    /// By time; of one instant in the order of the file.
+    /// Changes by time; at the same time, in the order of the file.
     fn draw_changes(&self, seed: u64, end: Time) -> Vec<Change> {
         let mut changes = Vec::new();
         for plan in &self.changes {
@@ -86,12 +86,12 @@ impl Plan {
         changes
     }
 
-    /// How far in the traces begin, if that varies.
+    /// The offset at which traces begin, if it varies.
     pub fn trace_offset(&self, seed: u64) -> Option<Duration> {
         self.trace_offset.as_ref().map(|q| q.duration(seed))
     }
 
-    /// Fills in the queues that are written in bandwidth-delay products.
+    /// Computes the queues that are written in BDP.
     fn size_queues(&self, network: &mut Network, seed: u64) {
         if !self.links.iter().any(|l| l.queue.bdp().is_some()) {
             return;
@@ -106,8 +106,8 @@ impl Plan {
     }
 }
 
-/// For each link the longest base RTT (propagation there and back) of the flows whose data or
-/// acknowledgements cross it; zero where none does.
+/// For each link, the longest base RTT (propagation there and back) of the flows whose data or
+/// acknowledgements cross it; zero if there is no such flow.
 fn longest_rtts(network: &Network) -> Vec<Duration> {
     let routes = network.routes();
     let mut rtts = vec![Duration::ZERO; network.links.len()];
@@ -153,7 +153,7 @@ impl LinkPlan {
 }
 
 impl TracePlan {
-    /// What to look up.
+    /// The trace to look up.
     pub fn spec(&self) -> TraceSpec {
         TraceSpec {
             name: self.name.clone(),
@@ -164,7 +164,7 @@ impl TracePlan {
 }
 
 impl FlowPlan {
-    /// The flows of the `index`th entry, the first of which has this `place`.
+    /// The flows of the entry `index`, the first of which has this `place`.
     fn draw(
         &self,
         seed: u64,
@@ -203,7 +203,7 @@ impl FlowPlan {
 }
 
 impl PresencePlan {
-    /// That of the `k`th of several like flows.
+    /// The presence of the `k`th of several like flows.
     fn of(&self, k: u64) -> PresencePlan {
         PresencePlan {
             present: self.present.of(k),
@@ -211,8 +211,8 @@ impl PresencePlan {
         }
     }
 
-    /// A flow of its own for each time that `flow` is there until the run's end; `source` gives
-    /// what the `n`th has to send.
+    /// One flow for each time that `flow` is present until the run's end; `source` gives the data
+    /// of the `n`th.
     fn draw(
         &self,
         seed: u64,
@@ -241,7 +241,7 @@ impl PresencePlan {
 }
 
 impl SourcePlan {
-    /// What one flow has to send; `of` gives its own of each quantity.
+    /// The data that one flow has to send; `of` gives its own copy of each quantity.
     fn draw(&self, seed: u64, of: impl Fn(&Quantity) -> Quantity) -> Source {
         match self {
             SourcePlan::Bulk => Source::Bulk,
@@ -277,7 +277,7 @@ impl CrossPlan {
     }
 }
 
-/// What happens to a link and its twin, ready to be drawn.
+/// A change of a link and its twin, ready to be drawn.
 struct Effect {
     link: usize,
     twin: Option<usize>,
@@ -298,7 +298,7 @@ impl Effect {
         }
     }
 
-    /// One change, or one for each direction.
+    /// Adds one change, or one for each direction.
     fn happens(&mut self, at: Time, changes: &mut Vec<Change>) {
         let change = Change {
             at,

@@ -1,8 +1,8 @@
-//! What can be wrong with a scenario, each in one line for the user.
+//! The errors of a scenario, each one line for the user.
 
 use thiserror::Error;
 
-/// A scenario that cannot be had. Displays as one line that says where, what, and what would be
+/// Why a scenario is not usable. It displays as one line that says where, what, and what would be
 /// right.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScenarioError {
@@ -11,7 +11,7 @@ pub enum ScenarioError {
     Syntax {
         /// The file, or the scenario's name.
         origin: String,
-        /// Counted from 1.
+        /// The line, from 1.
         line: usize,
         /// What the parser found.
         what: String,
@@ -21,7 +21,7 @@ pub enum ScenarioError {
     Invalid {
         /// The file, or the scenario's name.
         origin: String,
-        /// Counted from 1.
+        /// The line, from 1.
         line: usize,
         /// The key's path; entries of lists are counted from 0.
         key: String,
@@ -31,19 +31,19 @@ pub enum ScenarioError {
     /// No scenario of that name comes with Headway.
     #[error("unknown scenario {name}; {hint}, or give the path of a .toml file")]
     Unknown {
-        /// As asked for, in quotes.
+        /// The name that was asked for, in quotes.
         name: String,
-        /// The nearest name, or all of them.
+        /// The nearest name, or all names.
         hint: String,
     },
     /// A family where one scenario is needed.
     #[error("{name} is a family of {number} scenarios; name one of them, such as {example}")]
     Family {
-        /// As asked for, in quotes.
+        /// The name that was asked for, in quotes.
         name: String,
-        /// Its members.
+        /// The number of its members.
         number: usize,
-        /// The name of one, in quotes.
+        /// The name of one member, in quotes.
         example: String,
     },
     /// A value that a family does not have.
@@ -51,9 +51,9 @@ pub enum ScenarioError {
     NoMember {
         /// The family, in quotes.
         name: String,
-        /// As asked for, in quotes.
+        /// The value that was asked for, in quotes.
         value: String,
-        /// The nearest member, or all of them.
+        /// The nearest member, or all members.
         hint: String,
     },
     /// A file that cannot be read.
@@ -66,14 +66,14 @@ pub enum ScenarioError {
     },
 }
 
-/// What the user wrote, in quotes, on one line and not too long.
+/// Quotes what the user wrote, on one line and shortened.
 pub(crate) fn quoted(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     let dots = if short.len() < text.len() { "..." } else { "" };
     format!("'{}{dots}'", short.escape_debug())
 }
 
-/// A path, in quotes and whole: its end is what tells one from another.
+/// Quotes a path without shortening it, because its end distinguishes it from others.
 pub(crate) fn quoted_path(path: &str) -> String {
     format!("'{}'", path.escape_debug())
 }

@@ -1,11 +1,11 @@
-//! What a link does to packets beside queueing them, with its ranges still open.
+//! What a link does to packets besides queueing them, with ranges that are not drawn yet.
 
 use headway_net::{Jitter, Loss, Reorder};
 use serde::Serialize;
 
 use crate::quantity::Quantity;
 
-/// Loss before the queue. A plain probability is written as such.
+/// Loss before the queue. A plain probability is serialised as such.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum LossPlan {
@@ -46,7 +46,7 @@ impl LossPlan {
         }
     }
 
-    /// Is it up to chance whether a packet is lost?
+    /// Is the loss of packets random?
     pub fn draws(&self) -> bool {
         match self {
             LossPlan::Random(q) => q.high > 0.0 && q.low < 1.0,
@@ -72,7 +72,7 @@ impl LossPlan {
     }
 }
 
-/// Loss of this probability, none if it is zero.
+/// Loss with this probability; `None` if it is zero.
 pub(crate) fn random_loss(probability: f64) -> Option<Loss> {
     (probability > 0.0).then_some(Loss::Random { probability })
 }

@@ -1,4 +1,4 @@
-//! A scenario with every range drawn: exactly what one run is to build.
+//! A scenario with every range drawn: exactly what one run builds.
 
 use headway_cc::{Bytes, Duration, Rate, Time};
 use headway_net::queue::{Discipline, Limits};
@@ -17,7 +17,7 @@ pub struct Network {
     pub flows: Vec<FlowSpec>,
     /// Traffic without congestion control.
     pub cross: Vec<CrossSpec>,
-    /// What changes during the run, by time.
+    /// Changes during the run, by time.
     pub changes: Vec<Change>,
     /// The size of a full data packet on the wire.
     pub packet_size: Bytes,
@@ -25,10 +25,10 @@ pub struct Network {
     pub ack_size: Bytes,
     /// Which transport the flows use.
     pub transport: Transport,
-    /// A sender's host takes up to this long, drawn for each acknowledgement, before it acts (0: at
-    /// once).
+    /// A sender's host may take up to this long, drawn for each acknowledgement, before it acts (0:
+    /// at once).
     pub host_jitter: Duration,
-    /// What senders are told by the switches on their way, if anything.
+    /// The switches whose measurements senders receive, if there are any.
     pub switches: Option<SwitchesSpec>,
 }
 
@@ -36,74 +36,74 @@ pub struct Network {
 /// reordering.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
-    /// Its name in the scenario.
+    /// The link's name in the scenario.
     pub name: String,
     /// Index of the node that sends.
     pub from: usize,
     /// Index of the node that receives.
     pub to: usize,
-    /// How fast the queue is served.
+    /// The rate at which the queue is served.
     pub rate: RateSpec,
     /// One-way propagation delay.
     pub delay: Duration,
-    /// How packets are lost on arrival, before the queue.
+    /// The loss of packets on arrival, before the queue.
     pub loss: Option<Loss>,
-    /// Extra delay, drawn for each packet.
+    /// An extra delay, drawn for each packet.
     pub jitter: Option<Jitter>,
-    /// Packets that are held back so that others overtake them.
+    /// Reordering: some packets are held back so that others overtake them.
     pub reorder: Option<Reorder>,
     /// The queue.
     pub queue: QueueSpec,
-    /// The queue becomes the router that the scheme under test asks for, with the queue's limits,
-    /// if it asks for one.
+    /// Whether the queue becomes the router that the scheme under test needs, with the queue's
+    /// limits; if the scheme needs none, it stays as it is.
     pub router_of_scheme: bool,
 }
 
-/// How fast a link serves its queue.
+/// The rate at which a link serves its queue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateSpec {
-    /// No serialisation time: the link only delays.
+    /// There is no serialisation time: the link only delays.
     Unlimited,
     /// A constant rate (until a [`Change`]).
     Fixed(Rate),
-    /// Delivery opportunities of a trace.
+    /// The delivery opportunities of a trace.
     Trace {
-        /// Which trace.
+        /// The trace.
         trace: TraceSpec,
-        /// The trace begins this far in.
+        /// The offset at which the trace begins.
         offset: Duration,
-        /// Stop at the end of the trace instead of beginning again.
+        /// Whether to stop at the end of the trace instead of repeating it.
         once: bool,
     },
 }
 
-/// A trace as a link wants it.
+/// A trace, as a link uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TraceSpec {
-    /// Its name, to look up with the trace store.
+    /// The trace's name, for the trace store.
     pub name: String,
-    /// Which of its seconds.
+    /// The part of it.
     pub part: Part,
-    /// Scaled to this mean rate; `None` leaves it as it was recorded.
+    /// The mean rate to which it is scaled; `None` leaves it as it was recorded.
     pub mean: Option<Rate>,
 }
 
-/// A queue: a discipline, and how much it holds.
+/// A queue: a discipline, and its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueSpec {
-    /// What is dropped, marked and sent next.
+    /// The discipline.
     pub discipline: Discipline,
-    /// At most this many packets.
+    /// The most packets.
     pub packets: Option<u64>,
-    /// At most this many bytes.
+    /// The most bytes.
     pub bytes: Option<Bytes>,
 }
 
 impl QueueSpec {
-    /// Never drops.
+    /// A queue that never drops.
     pub const INFINITE: QueueSpec = QueueSpec::drop_tail(None, None);
 
-    /// Drops an arrival that would exceed either limit.
+    /// A queue that drops an arrival which would exceed either limit.
     pub const fn drop_tail(packets: Option<u64>, bytes: Option<Bytes>) -> QueueSpec {
         QueueSpec {
             discipline: Discipline::DropTail,
@@ -112,7 +112,7 @@ impl QueueSpec {
         }
     }
 
-    /// Both limits.
+    /// The two limits.
     pub fn limits(&self) -> Limits {
         Limits::new(self.packets, self.bytes)
     }
@@ -121,37 +121,39 @@ impl QueueSpec {
 /// A flow under congestion control.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
-    /// Which of the scenario's flows it is; one that comes and goes has the same place each time.
+    /// The index of the scenario's flow. A flow that comes and goes has the same index each time.
     pub place: usize,
-    /// Its own scheme (`cubic`, `copa:delta=0.1`); `None` runs the scheme under test.
+    /// The flow's own scheme (`cubic`, `copa:delta=0.1`); `None` runs the scheme under test.
     pub scheme: Option<String>,
     /// Index of the sending node.
     pub from: usize,
     /// Index of the receiving node.
     pub to: usize,
-    /// Indices of the nodes that it passes, both ends included; `None` takes the fewest links.
+    /// Indices of the nodes that it passes, including both ends; `None` takes the fewest links.
     pub route: Option<Vec<usize>>,
-    /// When it begins.
+    /// The time at which it begins.
     pub start: Time,
-    /// When it ends; `None` runs to the end.
+    /// The time at which it ends; `None` runs to the end.
     pub stop: Option<Time>,
-    /// What it has to send.
+    /// The data that it has to send.
     pub source: Source,
-    /// The most that its receiver takes beyond what has arrived in order (RFC 9293 §3.8.6);
-    /// `None` is what the transport's receiver takes.
+    /// The most bytes that its receiver accepts beyond what has arrived in order (RFC 9293 §3.8.6);
+    /// `None` is the transport's default.
     pub receive_window: Option<Bytes>,
 }
 
-/// What a flow has to send.
+/// The data that a flow has to send.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// Always more.
+    /// There is always more.
     Bulk,
-    /// This many bytes, then the flow is done.
+    /// There are this many bytes, and then the flow is done.
     Finite(Bytes),
-    /// Data produced at a rate: application-limited below what the network could carry.
+    /// Data is produced at a rate: the flow is application-limited below what the network could
+    /// carry.
     Rate(Rate),
-    /// Bulk while on, silent while off; lengths drawn from exponential distributions.
+    /// It is like `Bulk` while on, and silent while off; lengths are drawn from exponential
+    /// distributions.
     OnOff {
         /// Mean length of an on period.
         on: Duration,
@@ -167,13 +169,13 @@ pub struct CrossSpec {
     pub from: usize,
     /// Index of the receiving node.
     pub to: usize,
-    /// Indices of the nodes that it passes, both ends included; `None` takes the fewest links.
+    /// Indices of the nodes that it passes, including both ends; `None` takes the fewest links.
     pub route: Option<Vec<usize>>,
-    /// When it begins.
+    /// The time at which it begins.
     pub start: Time,
-    /// When it ends; `None` runs to the end.
+    /// The time at which it ends; `None` runs to the end.
     pub stop: Option<Time>,
-    /// Its mean rate while it sends.
+    /// The mean rate while it sends.
     pub rate: Rate,
     /// Packet size on the wire.
     pub packet_size: Bytes,
@@ -181,14 +183,15 @@ pub struct CrossSpec {
     pub pattern: Pattern,
 }
 
-/// How the packets of cross traffic are spaced.
+/// The spacing of cross traffic's packets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
-    /// Evenly.
+    /// Packets are spaced evenly.
     Constant,
-    /// Exponential gaps.
+    /// Gaps are exponential.
     Poisson,
-    /// Evenly while on, silent while off; lengths drawn from exponential distributions.
+    /// Packets are spaced evenly while on, and it is silent while off; lengths are drawn from
+    /// exponential distributions.
     OnOff {
         /// Mean length of an on period.
         on: Duration,
@@ -200,38 +203,38 @@ pub enum Pattern {
 /// A change of one link during the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// When.
+    /// The time of the change.
     pub at: Time,
     /// Index of the link.
     pub link: usize,
     /// The new rate.
     pub rate: Option<Rate>,
-    /// The new propagation delay. Packets under way keep theirs; none overtakes another.
+    /// The new propagation delay. Packets under way keep the old one; none overtakes another.
     pub delay: Option<Duration>,
     /// The new loss probability.
     pub loss: Option<f64>,
 }
 
-/// Which switches are known, and how what they count reaches the senders.
+/// The switches that are known, and how their counters reach the senders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchesSpec {
     /// Indices of the nodes whose counters are read.
     pub known: Vec<usize>,
-    /// How often they are read.
+    /// The time between readings.
     pub period: Duration,
-    /// How long it then takes until the senders have it.
+    /// The delay from a reading to its arrival at the senders.
     pub latency: Duration,
-    /// When their reader is lost, and with it all later readings.
+    /// When the reader of the counters fails, which ends all readings.
     pub until: Option<Time>,
 }
 
-/// How data is carried.
+/// The transport of the flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// SACK-grade loss detection, RFC 6298 timeouts, an acknowledgement a packet.
+    /// SACK-grade loss detection, RFC 6298 timeouts, an acknowledgement for each packet.
     #[default]
     Simple,
-    /// As Linux does it: PRR, RACK-TLP, receive window, delayed acknowledgements, 200 ms minimum
+    /// Linux's transport: PRR, RACK-TLP, receive window, delayed acknowledgements, 200 ms minimum
     /// RTO.
     Linux,
 }

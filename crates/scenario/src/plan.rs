@@ -1,8 +1,8 @@
-//! A checked scenario with its ranges still open.
+//! A checked scenario whose ranges are not drawn yet.
 //!
-//! The serialised plan is the canonical form that the hash is taken over, so that renaming or
-//! reordering fields here changes every scenario's hash. What came later is left out where it is
-//! not set, so that older scenarios keep theirs.
+//! The serialised plan is the canonical form from which the hash is computed, so renaming or
+//! reordering fields here changes every scenario's hash. Later additions are left out if they are
+//! not set, so that older scenarios keep their hashes.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use crate::queue::QueuePlan;
 use crate::switches::{Known, SwitchesPlan};
 use crate::{Part, Transport};
 
-/// Recurring changes, and flows that come and go, together: what memory easily holds.
+/// The most recurring changes and visits of flows together, which memory easily holds.
 pub(crate) const MAX_EVENTS: f64 = 100_000.0;
 
-/// What a scenario means. Times in ns, rates in bit/s, sizes in bytes.
+/// The meaning of a scenario. Times are in ns, rates in bit/s, sizes in bytes.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Plan {
     pub schema: u64,
@@ -31,9 +31,9 @@ pub(crate) struct Plan {
     pub flows: Vec<FlowPlan>,
     pub cross: Vec<CrossPlan>,
     pub changes: Vec<ChangePlan>,
-    /// Added to each flow's start, drawn for each.
+    /// A time added to each flow's start, drawn for each flow.
     pub start_jitter: Option<Quantity>,
-    /// All traces begin this far in.
+    /// The offset at which all traces begin.
     pub trace_offset: Option<Quantity>,
     pub host_jitter: Option<Quantity>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -51,7 +51,7 @@ pub(crate) struct LinkPlan {
     pub delay: Quantity,
     pub loss: LossPlan,
     pub queue: QueuePlan,
-    /// The other direction, of a link written with `duplex`.
+    /// The link of the other direction, for a link written with `duplex`.
     pub twin: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<JitterPlan>,
@@ -127,7 +127,7 @@ pub(crate) enum PatternPlan {
     OnOff { on: Quantity, off: Quantity },
 }
 
-/// Something happens to a link once.
+/// A change of a link that happens once.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ChangePlan {
     pub at: Quantity,
@@ -135,18 +135,18 @@ pub(crate) struct ChangePlan {
     pub effect: EffectPlan,
 }
 
-/// Something happens to a link again and again, each time drawn again.
+/// A change of a link that recurs, with values drawn each time.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct EveryPlan {
     pub gap: Quantity,
-    /// The first gap begins here.
+    /// The time at which the first gap begins.
     pub start: Quantity,
     pub stop: Option<Quantity>,
     #[serde(flatten)]
     pub effect: EffectPlan,
 }
 
-/// What happens to a link, and to its twin if it has one.
+/// The effect of a change on a link, and on its twin if it has one.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct EffectPlan {
     pub link: usize,
@@ -155,14 +155,14 @@ pub(crate) struct EffectPlan {
     pub loss: Option<Quantity>,
 }
 
-/// A flow comes and goes: lengths of time, each drawn again.
+/// The lengths of time for which a flow is present and absent, drawn each time.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PresencePlan {
     pub present: Quantity,
     pub absent: Quantity,
 }
 
-/// Left out of the canonical form, so that a key that came later changes no older hash.
+/// Left out of the canonical form, so that a new key does not change older hashes.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -175,7 +175,7 @@ fn transport_name<S: serde::Serializer>(transport: &Transport, to: S) -> Result<
 }
 
 impl Plan {
-    /// What makes two seeds differ, in words where it is random by nature, else the quantity's
+    /// What makes two seeds differ: a description if it is random by nature, else the quantity's
     /// name.
     pub fn varies(&self) -> Vec<String> {
         let varies = |q: &Option<Quantity>| q.as_ref().is_some_and(Quantity::varies);
@@ -222,14 +222,14 @@ impl Plan {
         at.chain(self.every.iter().map(|e| &e.effect))
     }
 
-    /// The longest run, in ns, whose random events are sure to be no more than [`MAX_EVENTS`].
+    /// The longest run, in ns, that surely has no more than [`MAX_EVENTS`] random events.
     pub fn longest(&self) -> f64 {
         let changes = self.every.iter().map(|e| 1.0 / e.gap.low);
         let flows = self.flows.iter().filter_map(|f| {
             let presence = f.presence.as_ref()?;
             Some(f.count as f64 / (presence.present.low + presence.absent.low))
         });
-        // Not sum(), which is -0 of nothing.
+        // This is not sum(), which would be -0 without terms.
         MAX_EVENTS / changes.chain(flows).fold(0.0, |all, one| all + one)
     }
 

@@ -1,4 +1,4 @@
-//! Queues with their ranges still open.
+//! Queues whose ranges are not drawn yet.
 
 use headway_cc::Bytes;
 use headway_net::queue::{
@@ -20,7 +20,7 @@ pub(crate) enum QueuePlan {
     },
 }
 
-/// How much a queue holds.
+/// The limits of a queue.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct LimitsPlan {
     pub packets: Option<Quantity>,
@@ -34,7 +34,7 @@ pub(crate) enum QueueBytes {
     Bdp(Quantity),
 }
 
-/// A discipline other than drop-tail, with what [`Discipline`] calls its parameters.
+/// A discipline other than drop-tail; parameters are named as in [`Discipline`].
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DisciplinePlan {
@@ -43,7 +43,7 @@ pub(crate) enum DisciplinePlan {
     Pie {
         target: Quantity,
         max_burst: Quantity,
-        /// As mahimahi has it, instead of RFC 8033.
+        /// Whether it follows mahimahi instead of RFC 8033.
         mahimahi: bool,
         ecn: bool,
     },
@@ -94,7 +94,7 @@ impl QueuePlan {
         }
     }
 
-    /// The limit in bandwidth-delay products, if it is written so.
+    /// The limit in BDP, if it is written so.
     pub fn bdp(&self) -> Option<&Quantity> {
         match self.limits()?.bytes.as_ref()? {
             QueueBytes::Bdp(q) => Some(q),
@@ -148,7 +148,7 @@ impl QueuePlan {
         all
     }
 
-    /// The kind of router that it is, if it is one.
+    /// The kind of router, if it is one.
     pub fn router(&self) -> Option<&'static str> {
         match self {
             QueuePlan::Managed { discipline, .. } => match &**discipline {
@@ -162,12 +162,12 @@ impl QueuePlan {
         }
     }
 
-    /// Does what it does depend on the seed?
+    /// Does its behaviour depend on the seed?
     pub fn draws(&self) -> bool {
         match self {
             QueuePlan::Infinite | QueuePlan::DropTail(_) => false,
             QueuePlan::Managed { discipline, .. } => match &**discipline {
-                // FQ-CoDel salts its hash: which flows share a queue differs.
+                // FQ-CoDel salts its hash, so the flows that share a queue differ.
                 DisciplinePlan::Pie { .. }
                 | DisciplinePlan::Red { .. }
                 | DisciplinePlan::FqCodel { .. } => true,
@@ -180,7 +180,7 @@ impl QueuePlan {
         }
     }
 
-    /// Limits in bandwidth-delay products are left open. `rate` is the link's, and packets are of
+    /// Draws the queue, but leaves limits in BDP open. `rate` is the link's, and packets have
     /// `packet_size`.
     pub fn draw(&self, seed: u64, rate: &RateSpec, packet_size: Bytes) -> QueueSpec {
         let limits = self.limits();
@@ -244,7 +244,8 @@ impl DisciplinePlan {
                 ecn: *ecn,
                 packet_time: match rate {
                     RateSpec::Fixed(rate) => rate.time_to_send(packet_size),
-                    // A trace has no rate of its own: as with 1500 bytes at 12 Mbit/s.
+                    // A trace has no rate of its own: the default is that of 1500 bytes at 12
+                    // Mbit/s.
                     _ => RedParams::default().packet_time,
                 },
             }),
@@ -256,7 +257,7 @@ impl DisciplinePlan {
                 quantum,
                 codel,
             } => Discipline::FqCodel(FqCodelParams {
-                // The schema's limit is a u16's.
+                // The schema's limit fits a u16.
                 flows: flows.draw_whole(seed) as u16,
                 quantum: Bytes::new(quantum.draw_whole(seed)),
                 codel: CoDelParams {

@@ -1,4 +1,4 @@
-//! Reads TOML strictly: a table knows its keys, and every error knows its place.
+//! Reads TOML strictly: a table accepts only known keys, and every error has its place in the text.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::error::quoted;
 use crate::quantity::{Dimension, PROBABILITY, Quantity};
 use headway_cc::suggest;
 
-/// The text that errors point into.
+/// The text to which errors refer.
 #[derive(Debug)]
 pub(crate) struct Document<'a> {
     pub origin: &'a str,
@@ -27,7 +27,7 @@ impl Document<'_> {
             .count()
     }
 
-    /// The text is not TOML.
+    /// The error that the text is not TOML.
     pub fn syntax_error(&self, error: &toml::de::Error) -> ScenarioError {
         ScenarioError::Syntax {
             origin: self.origin.to_owned(),
@@ -57,11 +57,11 @@ impl Place<'_> {
     }
 }
 
-/// A table of which only `known` keys are allowed.
+/// A table in which only `known` keys are allowed.
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
     pub place: Place<'a>,
-    /// What the paths of its keys begin with.
+    /// The beginning of its keys' paths.
     prefix: String,
     table: &'a DeTable<'a>,
 }
@@ -124,7 +124,7 @@ impl<'a> Table<'a> {
         Some(Item { place, value })
     }
 
-    /// The value at a path as errors write it, such as `flow[0].count`; whatever keys are known.
+    /// The value at a path as errors write it, such as `flow[0].count`; any key is allowed.
     pub fn at(&self, path: &str) -> Option<Item<'a>> {
         let mut table = self.table;
         let mut steps = path.split('.');
@@ -156,7 +156,7 @@ impl<'a> Table<'a> {
         self.table.contains_key(key)
     }
 
-    /// The value at `key`, or an error that says what should be there.
+    /// The value at `key`, or an error that says what is missing.
     pub fn require(&self, key: &str, example: &str) -> Result<Item<'a>, ScenarioError> {
         self.get(key).ok_or_else(|| {
             self.place.error(format!(
@@ -177,7 +177,7 @@ impl<'a> Table<'a> {
             .transpose()
     }
 
-    /// The tables of a list (`[[key]]`), none if there is no such list.
+    /// The tables of a list (`[[key]]`); empty if there is no such list.
     pub fn list(&self, key: &str, known: &[&'static str]) -> Result<Vec<Table<'a>>, ScenarioError> {
         let Some(item) = self.get(key) else {
             return Ok(Vec::new());
@@ -223,17 +223,17 @@ impl<'a> Item<'a> {
         ))
     }
 
-    /// Where the value is written.
+    /// The place of the value in the text.
     pub fn span(&self) -> Range<usize> {
         self.value.span()
     }
 
-    /// Where its key and the value are written.
+    /// The place of its key and the value.
     pub fn written(&self) -> Range<usize> {
         self.place.offset..self.value.span().end
     }
 
-    /// A value that may stand in a name: text of letters, digits and `extra`, or a number.
+    /// A value that may be a part of a name: text of letters, digits and `extra`, or a number.
     pub fn word_in_name(&self, extra: &str) -> Result<String, ScenarioError> {
         match self.value.get_ref() {
             DeValue::Integer(_) | DeValue::Float(_) => {
@@ -261,7 +261,7 @@ impl<'a> Item<'a> {
             .ok_or_else(|| self.expected("true or false"))
     }
 
-    /// A whole number of `min..=max`.
+    /// Reads a whole number in `min..=max`.
     pub fn whole(&self, min: u64, max: u64) -> Result<u64, ScenarioError> {
         let wanted = format!("a whole number from {min} to {max}");
         let DeValue::Integer(n) = self.value.get_ref() else {
@@ -287,12 +287,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A probability, written as a number or as text.
+    /// Reads a probability, written as a number or as text.
     pub fn probability(&self, component: &str) -> Result<Quantity, ScenarioError> {
         self.plain(&PROBABILITY, component)
     }
 
-    /// A quantity that needs no unit, written as a number or as text.
+    /// Reads a quantity that needs no unit, written as a number or as text.
     pub fn plain(&self, dimension: &Dimension, component: &str) -> Result<Quantity, ScenarioError> {
         match self.number() {
             Some(number) => dimension
@@ -303,7 +303,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A name: letters, digits and `extra`.
+    /// Reads a name: letters, digits and `extra`.
     pub fn name(&self, extra: &str) -> Result<&'a str, ScenarioError> {
         let wanted = format!(
             "a name of 1 to 100 letters, digits and {}",
@@ -319,7 +319,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// One line of text for people.
+    /// Reads one line of text for people.
     pub fn line(&self) -> Result<&'a str, ScenarioError> {
         let wanted = "one line of text of at most 1000 bytes";
         let text = self.text(wanted)?;
@@ -331,7 +331,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A quantity written as text.
+    /// Reads a quantity written as text.
     pub fn quantity(
         &self,
         dimension: &Dimension,
@@ -343,7 +343,7 @@ impl<'a> Item<'a> {
             .map_err(|what| self.place.error(what))
     }
 
-    /// One of several words.
+    /// Reads one of several words.
     pub fn word<T: Copy>(&self, words: &[(&'static str, T)]) -> Result<T, ScenarioError> {
         let names = || words.iter().map(|(w, _)| *w);
         let text = self.text(&format!(
@@ -384,7 +384,7 @@ impl<'a> Item<'a> {
         Table::new(table.place, table.prefix, table.table, known)
     }
 
-    /// A table of which the keys are not checked.
+    /// A table whose keys are not checked.
     pub fn any_table(&self) -> Result<Table<'a>, ScenarioError> {
         let DeValue::Table(table) = self.value.get_ref() else {
             return Err(self.expected("a table"));

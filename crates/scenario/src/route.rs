@@ -1,21 +1,21 @@
-//! Routes: through the nodes that a flow names, else the fewest links; of equal ones, that whose
-//! links come first in the file.
+//! Finds routes: through the nodes that a flow names, or else the fewest links; among equal routes,
+//! the one whose links come first in the file.
 
 use std::collections::VecDeque;
 
 use crate::Network;
 
-/// The links that each node can send on.
+/// The outgoing links of each node.
 #[derive(Clone, Debug)]
 pub struct Routes {
     /// For each node its links as (link, node at the other end), in the order of the file.
     out: Vec<Vec<(usize, usize)>>,
-    /// Where each link leads.
+    /// The node at the end of each link.
     ends: Vec<usize>,
 }
 
 impl Routes {
-    /// Over `nodes` nodes, with directed links as (from, to).
+    /// Routes over `nodes` nodes, with directed links as (from, to).
     pub fn new(nodes: usize, links: impl IntoIterator<Item = (usize, usize)>) -> Routes {
         let mut out = vec![Vec::new(); nodes];
         let mut ends = Vec::new();
@@ -28,7 +28,7 @@ impl Routes {
 
     /// The links from one node to another, or `None` if there is no way.
     pub fn between(&self, from: usize, to: usize) -> Option<Vec<usize>> {
-        // Breadth first: a node is reached first over the fewest links.
+        // It searches breadth first, so a node is first reached over the fewest links.
         let mut reached_by: Vec<Option<(usize, usize)>> = vec![None; self.out.len()];
         let mut frontier = VecDeque::from([from]);
         while let Some(node) = frontier.pop_front() {
@@ -53,8 +53,8 @@ impl Routes {
         None
     }
 
-    /// The links that data crosses: through the nodes that it names, or the fewest. `None` if there
-    /// is no way.
+    /// The links that data crosses: through the nodes that it names, or else the fewest. `None` if
+    /// there is no way.
     pub fn there(&self, from: usize, to: usize, nodes: Option<&[usize]>) -> Option<Vec<usize>> {
         match nodes {
             Some(nodes) => self.through(nodes),
@@ -69,8 +69,8 @@ impl Routes {
         self.there(to, from, reversed.as_deref())
     }
 
-    /// The links that data crosses and then those that its acknowledgements cross; none of a way
-    /// that there is not.
+    /// The links that data crosses, followed by those of its acknowledgements; empty if there is no
+    /// way.
     pub fn round_trip(&self, from: usize, to: usize, nodes: Option<&[usize]>) -> Vec<usize> {
         let ways = [self.there(from, to, nodes), self.back(from, to, nodes)];
         ways.into_iter().flatten().flatten().collect()
@@ -83,7 +83,7 @@ impl Routes {
         way[..before_last].iter().map(|&l| self.ends[l]).collect()
     }
 
-    /// The links through these nodes in turn, or `None` if two neighbours have none.
+    /// The links through these nodes in order, or `None` if two neighbours have no link.
     pub fn through(&self, nodes: &[usize]) -> Option<Vec<usize>> {
         let link = |pair: &[usize]| {
             let out = self.out[pair[0]].iter();
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fewest_links_first_and_then_the_order_of_the_file() {
+    fn the_shortest_route_wins_then_file_order() {
         // 0 -> 1 -> 3, 0 -> 2 -> 3, and 3 -> 0 the long way round.
         let routes = Routes::new(6, [(0, 1), (0, 2), (2, 3), (1, 3), (3, 4), (4, 0), (0, 1)]);
         assert_eq!(routes.between(0, 3), Some(vec![0, 3]));

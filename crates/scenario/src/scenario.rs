@@ -1,4 +1,4 @@
-//! A scenario: read, checked, hashed, drawn.
+//! A scenario: reads it, checks it, computes its hash, and draws its networks.
 
 use std::fs::File;
 use std::io::Read;
@@ -108,22 +108,22 @@ pub struct Scenario {
     parsed: Parsed,
     hash: String,
     sweep: Option<Sweep>,
-    /// Where its traces are looked for, the first first.
+    /// The folders in which its traces are looked for, in this order.
     folders: Vec<PathBuf>,
     found: Vec<Found>,
 }
 
-/// A trace's name as the scenario has it, and what was found of it in the scenario's folders.
+/// A trace's name in the scenario, and the file found in the scenario's folders.
 #[derive(Clone, Debug)]
 struct Found {
     written: String,
     file: Option<PathBuf>,
-    /// What it is called from then on.
+    /// The trace's name from then on.
     name: String,
 }
 
 impl Scenario {
-    /// Reads a scenario's TOML; `origin` (a file or a name) stands in errors.
+    /// Reads a scenario's TOML; `origin` (a file or a name) appears in errors.
     ///
     /// # Errors
     /// [`ScenarioError`], for text that is not TOML, unknown keys, impossible values and a sweep.
@@ -141,7 +141,7 @@ impl Scenario {
     }
 
     /// A scenario that comes with Headway, by name; or a file, if the name ends in `.toml` or
-    /// contains a slash. A member of a family (`[sweep]`) has its value behind:
+    /// contains a slash. The name of a member of a family (`[sweep]`) ends with its value:
     /// `owl-buffer:queue=150kB`.
     ///
     /// # Errors
@@ -159,15 +159,15 @@ impl Scenario {
         }
     }
 
-    /// As [`load`](Self::load); a family without a member means all members, in the order of its
-    /// file. `-` is standard input. A piped scenario has no folder: it names traces by absolute
-    /// paths, or by name.
+    /// Same as [`load`](Self::load), but a family without a member means all members, in the order
+    /// of its file. `-` is standard input. A piped scenario has no folder: it names traces by
+    /// absolute paths, or by name.
     ///
     /// # Errors
     /// [`ScenarioError`]
     pub fn load_all(spec: &str) -> Result<Vec<Scenario>, ScenarioError> {
         let (base, value) = match spec.rsplit_once(':') {
-            // A folder of a sweep may be called seed=2:rate=3.
+            // A folder may have the name of a member, such as seed=2:rate=3.
             Some((base, value)) if value.contains('=') && !Path::new(spec).is_file() => {
                 (base, Some(value))
             }
@@ -221,21 +221,21 @@ impl Scenario {
         }
     }
 
-    /// That no trace is named by a path that is meant from a folder; else why that is wrong.
+    /// Checks that no trace has a path relative to a folder.
     fn needs_no_folder(&self) -> Result<(), String> {
         let is_relative = |name: &String| name.contains('/') && !name.starts_with('/');
         match self.traces().into_iter().find(is_relative) {
             None => Ok(()),
             Some(trace) => Err(format!(
-                "it is piped, and has no folder from which its trace {} is meant; write an absolute path there",
+                "a piped scenario has no folder to look for its trace {} in; write an absolute path there",
                 quoted_path(&trace)
             )),
         }
     }
 
-    /// Traces named by a path are meant from the scenario's `folders`, the first that has it, and
-    /// so is a bare name that a file there has and no collection. The hash is of the names as they
-    /// are written.
+    /// Looks for traces in the scenario's `folders`, in this order: those named by a path, and a
+    /// bare name that a file there has and no collection. The hash is computed from the names as
+    /// they are written.
     pub fn beside(mut self, folders: &[PathBuf]) -> Scenario {
         for link in &mut self.parsed.plan.links {
             let (RatePlan::Trace(trace), Some(first)) = (&mut link.rate, folders.first()) else {
@@ -256,7 +256,7 @@ impl Scenario {
             };
             if let Some(path) = meant {
                 let path = path.to_string_lossy();
-                // A name with a slash is a path to the store.
+                // The store takes a name with a slash as a path.
                 trace.name = match path.contains('/') {
                     true => path.into_owned(),
                     false => format!("./{path}"),
@@ -273,8 +273,8 @@ impl Scenario {
         self
     }
 
-    /// Where its traces are looked for: the folder of its file and, where that is a link, the
-    /// folder of what it points to. Empty of a text without a file.
+    /// The folders in which its traces are looked for: the folder of its file and, if that is a
+    /// link, the folder of the link's target. Empty for a text without a file.
     pub fn folders(&self) -> &[PathBuf] {
         &self.folders
     }
@@ -282,7 +282,8 @@ impl Scenario {
     /// A trace of its links, from `store`.
     ///
     /// # Errors
-    /// As [`TraceStore::load_spec`]; of one that is missing, with all folders that were looked in.
+    /// The same as [`TraceStore::load_spec`]; for a missing trace, with all folders in which it was
+    /// looked for.
     pub fn load_trace(
         &self,
         spec: &TraceSpec,
@@ -308,8 +309,8 @@ impl Scenario {
         loaded
     }
 
-    /// A line about each bare name that a file beside the scenario has and another that `store`
-    /// finds: it says which of the two is used.
+    /// A line about each bare name for which there is a file beside the scenario, and another one
+    /// that `store` finds: it says which of the two is used.
     pub fn ambiguous_traces(&self, store: &TraceStore) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for Found { written, file, .. } in &self.found {
@@ -325,7 +326,7 @@ impl Scenario {
                 false => (beside, &named),
             };
             let line = format!(
-                "trace {written}: {} is used, and not {}; a path in the scenario says which is meant",
+                "trace {written}: {} is used, and not {}; write a path in the scenario to choose one",
                 used.display(),
                 other.display()
             );
@@ -336,7 +337,7 @@ impl Scenario {
         lines
     }
 
-    /// As [`parse`](Self::parse), of a text that may be a family's: all its members.
+    /// Same as [`parse`](Self::parse), for a text that may be a family's: returns all its members.
     ///
     /// # Errors
     /// [`ScenarioError`]
@@ -353,22 +354,22 @@ impl Scenario {
         texts.iter().map(member).collect()
     }
 
-    /// The family that it is of, and how its members differ; `None` if it is of none.
+    /// The scenario's family, and how the family's members differ; `None` if it is not a member.
     pub fn sweep(&self) -> Option<&Sweep> {
         self.sweep.as_ref()
     }
 
-    /// Its name, for tables and files.
+    /// The scenario's name, for tables and files.
     pub fn name(&self) -> &str {
         &self.parsed.name
     }
 
-    /// The paper that it is from; may be empty.
+    /// The paper from which it is; may be empty.
     pub fn paper(&self) -> &str {
         &self.parsed.paper
     }
 
-    /// Whether training may read it.
+    /// Whether it may be used for training.
     pub fn may_train(&self) -> bool {
         self.parsed.training
     }
@@ -378,7 +379,7 @@ impl Scenario {
         &self.parsed.description
     }
 
-    /// How long a run lasts unless told otherwise.
+    /// The default length of a run.
     pub fn seconds(&self) -> f64 {
         self.parsed.seconds
     }
@@ -388,14 +389,14 @@ impl Scenario {
         &self.text
     }
 
-    /// The canonical hash, 16 hexadecimal digits: the same for the same meaning, whatever the
+    /// The canonical hash, 16 hexadecimal digits. It is the same for the same meaning, whatever the
     /// order of keys, the comments, the spelling of units, the name and the description.
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// The number of flows under congestion control; of those that come and go, how many are there
-    /// at most at one time.
+    /// The number of flows under congestion control; for flows that come and go, the most at one
+    /// time.
     pub fn flows(&self) -> usize {
         self.parsed
             .plan
@@ -427,35 +428,36 @@ impl Scenario {
 
     /// What the seed varies: `start time`, `trace offset`, `loss`, `host jitter`,
     /// `on and off times`, `background traffic`, then ranges by name such as
-    /// `link.bottleneck.rate`. Empty where every run is the same.
+    /// `link.bottleneck.rate`. Empty if every run is the same.
     pub fn varies(&self) -> Vec<String> {
         self.parsed.plan.varies()
     }
 
-    /// How far into its traces the run `seed` begins; `None` where the seed does not vary it.
+    /// The offset in its traces at which the run `seed` begins; `None` if the seed does not vary
+    /// it.
     pub fn trace_offset(&self, seed: u64) -> Option<Duration> {
         self.parsed.plan.trace_offset(seed)
     }
 
-    /// The network of the run `seed`, every range drawn. The same seed gives the same network.
+    /// The network of the run `seed`, with every range drawn. The same seed gives the same network.
     pub fn draw(&self, seed: u64) -> Network {
         self.draw_for(seed, Duration::from_secs_f64(self.seconds()))
     }
 
-    /// As [`draw`](Self::draw), with the random events of a run of `length`, which is at most
+    /// Same as [`draw`](Self::draw), with the random events of a run of `length`, which is at most
     /// [`longest`](Self::longest). A longer run begins like a shorter one.
     pub fn draw_for(&self, seed: u64, length: Duration) -> Network {
         self.parsed.plan.draw(seed, length)
     }
 
-    /// The longest run that its random events allow, so that they fit in memory.
+    /// The longest run whose random events fit in memory.
     pub fn longest(&self) -> Duration {
         Duration::from_secs_f64((self.parsed.plan.longest() / 1e9).min(MAX_SECONDS))
     }
 }
 
 impl crate::plan::Plan {
-    /// SHA-256 over the canonical form, shortened.
+    /// SHA-256 of the canonical form, shortened.
     fn hash(&self) -> String {
         // Plain structs of numbers and strings always serialise.
         let canonical = serde_json::to_vec(self).unwrap_or_default();
@@ -467,7 +469,7 @@ impl crate::plan::Plan {
     }
 }
 
-/// The folders that the traces of a scenario's file are beside.
+/// The folders in which the traces of a scenario's file are looked for.
 fn folders_of(file: &Path) -> Vec<PathBuf> {
     let folder = |file: &Path| file.parent().unwrap_or(Path::new("")).to_owned();
     let target = file.is_symlink().then(|| file.canonicalize().ok());
@@ -475,19 +477,19 @@ fn folders_of(file: &Path) -> Vec<PathBuf> {
     [folder(file)].into_iter().chain(target).collect()
 }
 
-/// Does a trace of that name come with Headway, or from a collection? Then a file beside a scenario
-/// is not meant.
+/// Does a trace of that name come with Headway, or in a collection? Then a file beside a scenario
+/// is not used.
 fn is_known(name: &str) -> bool {
     collection_of(name).is_some() || name.starts_with("synthetic-")
 }
 
-/// Standard input, or a file without a place, such as a pipe.
+/// Is it standard input, or a file without a folder, such as a pipe?
 fn is_piped(path: &str) -> bool {
     let is_open = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/"].map(|name| path.starts_with(name));
     path == "-" || is_open.contains(&true) || !Path::new(path).is_file()
 }
 
-/// A text file of a size that a scenario may have; a longer one is left to [`parse`] to refuse.
+/// Reads a text file of a size that a scenario may have; [`parse`] refuses a longer one.
 fn read(path: &str) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     let path = if path == "-" { "/dev/stdin" } else { path };

@@ -1,4 +1,4 @@
-//! Which seconds of a trace may train, and which are kept for evaluation: `split.toml`.
+//! The split of traces into seconds for training and seconds for evaluation: `split.toml`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,21 +9,21 @@ use headway_net::trace::Trace;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The part of a trace that is asked for.
+/// The part of a trace that a caller asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
-    /// All of it: to compare schemes none of which has learned from it.
+    /// All of it, to compare schemes none of which has learned from it.
     #[default]
     Whole,
-    /// The seconds that may train.
+    /// The seconds for training.
     Training,
     /// The seconds that training never sees.
     Evaluation,
 }
 
 impl Part {
-    /// Every part by the name that users write.
+    /// Every part, with the name that users write.
     pub const NAMES: [(&'static str, Part); 3] = [
         ("whole", Part::Whole),
         ("training", Part::Training),
@@ -40,23 +40,22 @@ impl Part {
     }
 }
 
-/// Seconds of one trace, in order and apart.
+/// Seconds of one trace, in order and without overlap.
 pub type Seconds = Vec<Range<Duration>>;
 
-/// What the split says of one trace.
+/// The split of one trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// May train.
+    /// The seconds for training.
     pub training: Seconds,
-    /// For evaluation only.
+    /// The seconds for evaluation only.
     pub evaluation: Seconds,
-    /// Does the split list the trace? One that it does not is the user's own.
+    /// Whether the split lists the trace. If not, it is the user's own.
     pub listed: bool,
 }
 
 impl Shares {
-    /// What the split says of `trace`, which the file `path` holds: by its contents, otherwise by
-    /// its name.
+    /// The split of `trace`, from the file `path`: by the trace's contents, or else by its name.
     pub fn of(trace: &Trace, path: &Path) -> Shares {
         let sha256: String = Sha256::digest(trace.to_mahimahi())
             .iter()
@@ -87,12 +86,12 @@ impl Shares {
 /// One trace of the split.
 #[derive(Debug)]
 struct Entry {
-    /// Or a pattern of names.
+    /// The name, or a pattern of names.
     name: String,
     sha256: Option<String>,
-    /// For evaluation only.
+    /// The seconds for evaluation only.
     held: Range<Duration>,
-    /// The same as it is written.
+    /// The same seconds, as they are written.
     evaluation: String,
 }
 
@@ -105,7 +104,7 @@ pub fn split() -> impl Iterator<Item = (&'static str, &'static str)> {
         .map(|e| (e.name.as_str(), e.evaluation.as_str()))
 }
 
-/// The split that this version was built with; a test reads it, so that it is known to be sound.
+/// The split of this version. A test checks that it is sound.
 static SPLIT: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     parse(include_str!("../../../split.toml")).expect("split.toml is checked by a test")
 });
@@ -162,7 +161,7 @@ fn parse(text: &str) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-/// Is `name` the one written, in which a `*` stands for any characters?
+/// Does `name` match `written`, in which a `*` stands for any characters?
 fn matches(written: &str, name: &str) -> bool {
     let Some((start, rest)) = written.split_once('*') else {
         return written == name;
@@ -174,7 +173,7 @@ fn matches(written: &str, name: &str) -> bool {
     starts.into_iter().any(|at| matches(rest, &name[at..]))
 }
 
-/// `all`, `none`, `325s..465s` or `480s..`.
+/// Reads `all`, `none`, `325s..465s` or `480s..`.
 fn seconds(text: &str) -> Option<Range<Duration>> {
     let at = |text: &str| {
         let seconds: u64 = text.strip_suffix('s')?.parse().ok()?;
@@ -212,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_two_parts_make_the_whole() {
-        // A trace of 500 s by the name of one that is listed.
+        // A trace of 500 s with the name of a listed one.
         let trace = Trace::parse("1\n500000\n").unwrap();
         let s = Duration::from_secs;
         let shares = |name: &str| Shares::of(&trace, Path::new(name));
@@ -224,7 +223,7 @@ mod tests {
             vec![s(480)..s(500)]
         );
         assert_eq!(shares("Verizon-LTE-short.up").training, vec![]);
-        // Listed or not, what is called short is kept.
+        // Listed or not, a trace that is called short is kept.
         for short in [
             "ATT-LTE-short.down",
             "mine/Verizon-LTE-short.edited.csv",

@@ -1,4 +1,4 @@
-//! Where traces are: found by name, read once, and never more of them than their purpose allows.
+//! Finds traces by name, reads each once, and never gives more of them than their purpose allows.
 
 use std::collections::HashMap;
 use std::env;
@@ -15,7 +15,7 @@ use crate::collections::collection_of;
 use crate::error::quoted;
 use crate::split::{Part, Shares};
 
-/// A larger file is no trace that fits in memory.
+/// The largest file; a larger one is not a trace that fits in memory.
 const MAX_FILE: u64 = 1 << 30;
 
 /// Finds traces by name in a list of folders and keeps what it has read.
@@ -26,20 +26,20 @@ pub struct TraceStore {
     for_training: bool,
 }
 
-/// A trace that cannot be had. Displays as one line.
+/// Why a trace is not available. It displays as one line.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum StoreError {
-    /// In none of the folders.
+    /// The trace is in none of the folders.
     #[error("trace {name} not found (looked in {folders}); {cure}")]
     NotFound {
-        /// In quotes.
+        /// The trace's name, in quotes.
         name: String,
-        /// With commas between.
+        /// The folders, separated by commas.
         folders: String,
-        /// How to get it.
+        /// How to get the trace.
         cure: String,
     },
-    /// There, but unreadable.
+    /// The trace cannot be read.
     #[error("cannot read the trace {path}: {why}")]
     Unreadable {
         /// The file.
@@ -47,20 +47,20 @@ pub enum StoreError {
         /// The system's reason.
         why: String,
     },
-    /// There, but not a trace.
+    /// The file is not a trace.
     #[error("{path}: {error}")]
     Damaged {
         /// The file.
         path: String,
-        /// What is wrong with it, and where.
+        /// The error, and its place.
         error: TraceError,
     },
-    /// The split keeps what was asked for, or the trace has none of it.
+    /// The split does not allow what was asked for, or the trace has none of it.
     #[error("{path}: {why}")]
     Withheld {
         /// The file, or the trace's name.
         path: String,
-        /// Why, and what would be right.
+        /// The reason, and what would be right.
         why: &'static str,
     },
 }
@@ -69,7 +69,7 @@ const NOT_FOR_TRAINING: &str =
     "split.toml keeps this trace for evaluation only; train on others (see `headway traces`)";
 const NOT_HELD_OUT: &str = "split.toml keeps no seconds of this trace for evaluation; write part = \"whole\" or another trace (see `headway traces`)";
 const EVALUATION_ASKED_FOR: &str =
-    "its seconds for evaluation are asked for, and this is training; write part = \"training\"";
+    "training may not read its seconds for evaluation; write part = \"training\"";
 const READ_OFTEN: &str = "it is a pipe or a device, and a scenario's trace is read more than once; \
      write it into a file, and name that";
 
@@ -89,7 +89,7 @@ impl TraceStore {
         TraceStore::of(folders)
     }
 
-    /// Looks in `folders` only, the first first.
+    /// Looks only in `folders`, in this order.
     pub fn of(folders: impl IntoIterator<Item = PathBuf>) -> TraceStore {
         TraceStore {
             folders: folders.into_iter().collect(),
@@ -98,13 +98,13 @@ impl TraceStore {
         }
     }
 
-    /// Where it looks, the first first.
+    /// The folders in which it looks, in this order.
     pub fn folders(&self) -> &[PathBuf] {
         &self.folders
     }
 
-    /// The same folders, but no second that is kept for evaluation is ever loaded: a caller that
-    /// asks for a whole trace is given the seconds that may train.
+    /// The same folders, but seconds for evaluation are never loaded: a caller that asks for a
+    /// whole trace gets its seconds for training.
     pub fn for_training(self) -> TraceStore {
         TraceStore {
             for_training: true,
@@ -113,7 +113,7 @@ impl TraceStore {
         }
     }
 
-    /// The file of the trace `name`; a name with a slash is itself the path.
+    /// The file of the trace `name`; a name with a slash is a path.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let file = |path: PathBuf| path.is_file().then_some(path);
         match name.contains('/') {
@@ -125,11 +125,11 @@ impl TraceStore {
         }
     }
 
-    /// A part of the trace `name`, read at the first call.
+    /// A part of the trace `name`, read at the first call. It never substitutes another trace.
     ///
     /// # Errors
-    /// [`StoreError`] if it is nowhere, unreadable, damaged, or kept from this purpose by the
-    /// split. Never substitutes another.
+    /// [`StoreError`] if the trace is missing, unreadable or damaged, or the split does not allow
+    /// this purpose.
     pub fn load(&self, name: &str, part: Part) -> Result<Arc<Trace>, StoreError> {
         self.load_spec(&TraceSpec {
             name: name.to_owned(),
@@ -138,10 +138,10 @@ impl TraceStore {
         })
     }
 
-    /// The trace as a link wants it, read and scaled at the first call.
+    /// The trace as a link uses it, read and scaled at the first call.
     ///
     /// # Errors
-    /// As [`load`](Self::load), and if it cannot have that mean rate.
+    /// The same as [`load`](Self::load), and if it cannot have that mean rate.
     pub fn load_spec(&self, spec: &TraceSpec) -> Result<Arc<Trace>, StoreError> {
         let name = &spec.name;
         let part = match (self.for_training, spec.part) {
@@ -158,7 +158,7 @@ impl TraceStore {
             part,
             ..spec.clone()
         };
-        // A panic elsewhere leaves at worst a missing entry.
+        // After a panic elsewhere, at worst an entry is missing.
         let loaded = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(trace) = loaded().get(&key) {
             return Ok(Arc::clone(trace));
@@ -207,10 +207,11 @@ impl TraceStore {
     }
 }
 
-/// A part of the trace in one file: the only way in for traces, so that the split holds everywhere.
+/// A part of the trace in one file. Every trace is read by this function, so the split always
+/// holds.
 ///
 /// # Errors
-/// [`StoreError`] if it is unreadable, damaged, or kept from this purpose by the split.
+/// [`StoreError`] if the trace is unreadable or damaged, or the split does not allow this purpose.
 pub fn load_trace(path: &Path, part: Part) -> Result<Trace, StoreError> {
     let trace = read(path)?;
     let (seconds, why) = match part {

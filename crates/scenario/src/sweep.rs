@@ -1,4 +1,4 @@
-//! Families: one file in which one value takes several in turn (`[sweep]`).
+//! Families: one file, in which one value takes several in turn (`[sweep]`).
 
 use crate::ScenarioError;
 use crate::error::quoted;
@@ -6,17 +6,17 @@ use crate::parse::document;
 use crate::reader::{Item, Table};
 
 const MAX_VALUES: usize = 1000;
-/// What a value may be made of, since it stands in the member's name.
+/// Characters that a value may have, since it is a part of the member's name.
 const IN_NAMES: &str = "-_.%+";
 
-/// What distinguishes the members of a family.
+/// How the members of a family differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sweep {
-    /// The name of the file that the members come from.
+    /// The name of the family's file.
     pub family: String,
     /// The path of the value that differs, such as `bottleneck.queue` or `flow[0].count`.
     pub key: String,
-    /// The values in turn, as members' names write them.
+    /// The values in turn, as in the members' names.
     pub values: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ fn members(
     let path = table.require("key", "\"bottleneck.queue\"")?;
     let key = path.text("the path of a value such as \"bottleneck.queue\"")?;
     let swept = match root.at(key) {
-        // Neither a list nor a table under a heading: those are not one value in one place.
+        // It is neither a list nor a table under a heading: those are not one value in one place.
         Some(swept)
             if key == "name" || key.starts_with("sweep") || text[swept.span()].starts_with('[') =>
         {
@@ -68,7 +68,7 @@ fn members(
         }
         Some(_) if key.ends_with(']') => {
             return Err(path.place.error(format!(
-                "{} is an element of a list, after which no member can be named; sweep a value with a key, such as \"bottleneck.queue\"",
+                "{} is an element of a list, so it cannot name members; sweep a value with a key, such as \"bottleneck.queue\"",
                 quoted(key)
             )));
         }
@@ -103,7 +103,7 @@ fn members(
         sweep.values.push(value);
     }
     let texts = sweep.names().zip(&entries).map(|(name_of_member, value)| {
-        // The sweep itself leaves empty lines, so that errors name the lines of the file.
+        // The lines of the sweep become empty, so that errors name the lines of the file.
         let mut edits = vec![
             (header.clone(), String::new()),
             (path.written(), String::new()),

@@ -1,4 +1,4 @@
-//! Which switches of a path a seed makes known to its senders.
+//! Draws which switches of a path its senders know.
 
 use headway_cc::{Duration, Stream, Time};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::quantity::Quantity;
 use crate::{Network, Routes, SwitchesSpec};
 
-/// `[switches]` with its ranges still open.
+/// `[switches]`, with ranges that are not drawn yet.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct SwitchesPlan {
     pub known: Known,
@@ -20,15 +20,15 @@ pub(crate) struct SwitchesPlan {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Known {
-    /// Some, but not all.
+    /// A number of switches, but not all.
     Count(u64),
-    /// From 0 to 1.
+    /// A share of them, from 0 to 1.
     Share(Quantity),
 }
 
 impl SwitchesPlan {
-    /// Draws which switches are known: of those on the way of the flows under test each is as
-    /// likely as any other, and of one seed more of them are known only in addition.
+    /// Draws which switches are known. Each switch on the way of the flows under test is as likely
+    /// as any other, and with one seed a larger number only adds switches.
     pub fn draw(&self, seed: u64, network: &Network) -> SwitchesSpec {
         let under_test = network.flows.iter().filter(|f| f.scheme.is_none());
         let ways = under_test.map(|f| (f.from, f.to, f.route.as_deref()));
@@ -48,11 +48,11 @@ impl SwitchesPlan {
         }
     }
 
-    /// How many of `switches` are known. A share of them that is no whole number is that between
-    /// its neighbours which it is on average over seeds: 20% of 7 are 1 in 6 runs of 10,
+    /// How many of `switches` are known. If their share is not a whole number, it is one of its two
+    /// neighbours, so that it is right on average over seeds: 20% of 7 are 1 in 6 runs of 10,
     /// otherwise 2.
     fn count(&self, seed: u64, switches: usize) -> usize {
-        /// What is left of a whole number by rounding.
+        /// The largest rounding error of a whole number.
         const ROUNDING: f64 = 1e-9;
         match &self.known {
             Known::Count(count) => *count as usize,
@@ -74,8 +74,8 @@ impl SwitchesPlan {
     }
 }
 
-/// Each switch on these ways once, in the order in which they are first met. A way is where it
-/// begins and ends, and the nodes on it if it names them.
+/// The switches on these ways, each once, in order of first occurrence. A way is its two ends, and
+/// the nodes on it if it names them.
 pub(crate) fn switches_on<'a>(
     routes: &Routes,
     ways: impl Iterator<Item = (usize, usize, Option<&'a [usize]>)>,

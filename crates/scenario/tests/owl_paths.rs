@@ -1,4 +1,4 @@
-//! The scenarios with Owl's switches: the paper's figures, and the graph that it runs over.
+//! The scenarios with Owl's switches: the paper's figures, and the graph of its network.
 
 use std::collections::BTreeSet;
 
@@ -50,10 +50,10 @@ fn edges(network: &Network) -> BTreeSet<(usize, usize)> {
         .collect()
 }
 
-/// The graph of the literature: 14 nodes, 21 links, two nodes of degree 4 and two of degree 2, the
-/// others 3; three links are the longest shortest way.
+/// The graph of the literature: 14 nodes, 21 links, two nodes of degree 4, two of degree 2, the
+/// others 3; the longest shortest path has three links.
 #[test]
-fn nsfnet_is_nsfnet() {
+fn nsfnet_matches_the_literature() {
     let network = draw("owl-nsfnet:known=7", 1);
     let edges = edges(&network);
     assert_eq!(edges.len(), 21);
@@ -70,7 +70,7 @@ fn nsfnet_is_nsfnet() {
         .map(|(a, b)| routes.between(a, b).unwrap().len())
         .max();
     assert_eq!(longest, Some(3));
-    // Known also by another numbering of its nodes: one is the other renamed.
+    // Another numbering of its nodes is common, too: this is the same graph, renamed.
     const OTHER: [(usize, usize); 21] = [
         (0, 1),
         (0, 2),
@@ -101,7 +101,7 @@ fn nsfnet_is_nsfnet() {
 
 /// Section VII.B: 7 switches, 100 Mbit/s, 30 ms, a buffer of one BDP, 40% load, k of 7 known.
 #[test]
-fn owl_nsfnet_is_the_papers_path() {
+fn owl_nsfnet_matches_the_paper() {
     let rate = Rate::from_mbps(100.0);
     for k in 0..=7 {
         let network = draw(&format!("owl-nsfnet:known={k}"), 5);
@@ -114,7 +114,7 @@ fn owl_nsfnet_is_the_papers_path() {
         for link in network.links.iter().filter(|l| l.from < 14 && l.to < 14) {
             assert_eq!((&link.rate, &link.queue), (&RateSpec::Fixed(rate), &buffer));
         }
-        // One source for each link of the path between switches, and over no other.
+        // There is one source for each link of the path between switches, and no other.
         let routes = network.routes();
         let crossed: Vec<usize> = network
             .cross
@@ -135,7 +135,7 @@ fn owl_nsfnet_is_the_papers_path() {
         );
         assert_eq!(crossed.len(), 6);
     }
-    // No two of its switches that are not neighbours have a link of their own.
+    // Switches of the path that are not neighbours have no direct link.
     let network = draw("owl-nsfnet:known=7", 1);
     let at = |name: &str| network.nodes.iter().position(|n| n == name).unwrap();
     let edges = edges(&network);
@@ -147,7 +147,8 @@ fn owl_nsfnet_is_the_papers_path() {
     }
 }
 
-/// Fig. 6c: rates uniform from 50 to 100 Mbit/s, each link's own; load and buffer follow it.
+/// Fig. 6c: rates are uniform from 50 to 100 Mbit/s, drawn for each link; load and buffer follow
+/// them.
 #[test]
 fn owl_random_draws_each_link() {
     let mut drawn = Vec::new();
@@ -179,15 +180,15 @@ fn owl_random_draws_each_link() {
         reversed.reverse();
         assert_eq!(rates(&there), reversed);
     }
-    // Uniform: the standard deviation of the mean of 200 draws is 1.02 Mbit/s.
+    // For uniform draws, the standard deviation of the mean of 200 is 1.02 Mbit/s.
     let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
     assert!((mean - 75.0).abs() < 4.1, "{mean}");
     let different: BTreeSet<u64> = drawn.iter().map(|m| m.to_bits()).collect();
     assert_eq!(different.len(), drawn.len());
 }
 
-/// Section VII.A: the cellular link is the last of seven switches', queues of 1000 packets, 20%
-/// known; nothing but seconds that are kept for evaluation.
+/// Section VII.A: the cellular link is the last of seven switches', with queues of 1000 packets and
+/// 20% known; it uses only seconds that are kept for evaluation.
 #[test]
 fn owl_lte_is_held_out() {
     for (name, trace) in [

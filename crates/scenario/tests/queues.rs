@@ -1,11 +1,11 @@
-//! Which queues a seed varies, held against what the disciplines do with it.
+//! Which queues a seed varies, compared with the behaviour of the disciplines.
 
 use headway_cc::{Duration, Ecn, Header, Stream, Time};
 use headway_net::queue::Queue;
 use headway_net::{Body, Packet, Segment};
 use headway_scenario::Scenario;
 
-/// Every kind that the schema has; small, so that all of them drop.
+/// Every kind of the schema; small, so that all of them drop.
 const QUEUES: &[&str] = &[
     "{kind='droptail',packets='40pkt'}",
     "{kind='drophead',packets='40pkt'}",
@@ -27,8 +27,8 @@ fn scenario(queue: &str) -> Scenario {
     Scenario::parse(&text, queue).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The packets that leave, by number, while five come for every four that go, from eight flows in
-/// turn.
+/// The numbers of the packets that leave, while five arrive for every four that leave, from eight
+/// flows in turn.
 fn departures(queue: &mut dyn Queue) -> Vec<u64> {
     let (mut departed, mut dropped) = (Vec::new(), Vec::new());
     let mut now = Time::ZERO;

@@ -1,5 +1,5 @@
-//! The scenarios that come with Headway: what they promise, and that their meaning does not change
-//! unnoticed.
+//! The scenarios that come with Headway: their documented properties, and their hashes, so that
+//! their meaning does not change unnoticed.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,15 @@ fn load(name: &str) -> Scenario {
     Scenario::load(name).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Every shipped scenario, families as all their members.
+/// Every shipped scenario, with all members of families.
 fn all() -> impl Iterator<Item = Scenario> {
     let load_all = |name: &&str| Scenario::load_all(name).unwrap_or_else(|e| panic!("{e}"));
     shipped().iter().flat_map(load_all)
 }
 
-/// Results carry these hashes. A new one says that old and new results cannot be compared.
+/// Results carry these hashes. If one changes, old and new results cannot be compared.
 #[test]
-fn hashes_are_those_of_the_table() {
+fn hashes_match_the_table() {
     let table: String = all()
         .map(|s| format!("{} {}\n", s.hash(), s.name()))
         .collect();
@@ -57,7 +57,7 @@ fn the_seed_decides_everything_that_varies() {
         assert!(!scenario.varies().is_empty(), "{name}");
         assert_eq!(scenario.draw(1), scenario.draw(1), "{name}");
         assert_ne!(scenario.draw(1), scenario.draw(2), "{name}");
-        // Of flows that come and go there are more, one after another.
+        // There are more flows if they come and go, one after another.
         let comes_and_goes = [
             "bbr-training",
             "bbr-validation",
@@ -81,7 +81,7 @@ fn the_seed_decides_everything_that_varies() {
     );
 }
 
-/// Rate, delay there and back, queue in packets, loss, flows.
+/// The figures of a network: rate, delay there and back, queue in packets, loss, flows.
 fn figures(network: &Network) -> (RateSpec, Duration, Duration, QueueSpec, Option<Loss>, usize) {
     let [there, back] = &network.links[..] else {
         panic!("two links")
@@ -102,7 +102,7 @@ fn packets(n: u64) -> QueueSpec {
 
 /// Rax, section 5: 20 Mbit/s, 50 ms round trip, a tenth of the BDP, packets of 1250 bytes, 1% loss.
 #[test]
-fn rax_is_the_papers_link() {
+fn rax_matches_the_paper() {
     let one_percent = Some(Loss::Random { probability: 0.01 });
     for (name, flows, loss) in [
         ("rax-1", 1, None),
@@ -128,7 +128,7 @@ fn rax_is_the_papers_link() {
 /// "Interval", table 1, as it is printed: mean bandwidth in Mbit/s, one-way delay, loss, packets.
 /// The bandwidth of "High BDP" is printed in MBps.
 #[test]
-fn interval_is_table_1() {
+fn interval_matches_table_1() {
     let one_percent = Some(Loss::Random { probability: 0.01 });
     for (name, mbps, one_way_ms, loss, queue) in [
         ("pantheon-default", 12.0, 60, None, 64),
@@ -176,7 +176,7 @@ fn interval_is_table_1() {
 
 /// "BBR tuning", sections V-A and V-C.
 #[test]
-fn bbr_changes_are_the_papers() {
+fn bbr_changes_match_the_paper() {
     let at = |seconds: u64| Time::from_millis(seconds * 1000);
     let step = load("bbr-rtt-step").draw(1);
     let rtt = |network: &Network| network.links[0].delay + network.links[1].delay;
@@ -225,7 +225,7 @@ fn bbr_changes_are_the_papers() {
             (mean_gap / ((least_s + most_s) / 2.0) - 1.0).abs() < 0.15,
             "{name}: {mean_gap}"
         );
-        // The round trip: both ways together.
+        // The round trip is both ways together.
         let rtts = there()
             .filter_map(|c| c.delay)
             .map(|d| 2e3 * d.as_secs_f64());
@@ -240,7 +240,7 @@ fn bbr_changes_are_the_papers() {
 
 /// Owl, section VII: rate in Mbit/s, round trip, length of a run.
 #[test]
-fn owl_families_are_the_papers() {
+fn owl_families_match_the_paper() {
     for (name, mbps, rtt_ms, seconds) in [
         ("owl-buffer", 50.0, 30, Some(100.0)),
         ("owl-fairness", 50.0, 30, Some(100.0)),
@@ -281,7 +281,7 @@ fn owl_families_are_the_papers() {
 }
 
 #[test]
-fn both_traces_of_a_cellular_link_begin_together_and_anywhere() {
+fn both_traces_of_a_cellular_link_share_a_random_offset() {
     for (name, length_s) in [
         ("lte-verizon", 140.0),
         ("lte-tmobile", 474.0),
@@ -313,7 +313,8 @@ fn both_traces_of_a_cellular_link_begin_together_and_anywhere() {
             })
             .collect();
         offsets.sort_by(f64::total_cmp);
-        // Uniform: the Kolmogorov-Smirnov distance of 200 draws is over 0.14 once in 1000.
+        // If offsets are uniform, the Kolmogorov-Smirnov distance of 200 draws exceeds 0.14 once in
+        // 1000.
         let distance = offsets
             .iter()
             .enumerate()

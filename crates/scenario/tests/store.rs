@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use headway_scenario::{Part, Scenario, TraceStore, collection_of};
 
-/// A folder of this test's own, empty.
+/// An empty folder of one test.
 fn folder(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&path);
@@ -16,7 +16,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_first_folder_that_has_it_gives_it_and_it_is_read_once() {
+fn the_first_folder_with_a_trace_gives_it_once() {
     let (first, second) = (folder("first"), folder("second"));
     fs::write(first.join("both"), "1\n").unwrap();
     fs::write(second.join("both"), "2\n").unwrap();
@@ -46,7 +46,7 @@ fn scenario(file: &Path, trace: &str) {
     fs::write(file, text).unwrap();
 }
 
-/// The opportunities of a scenario's trace, or why there are none.
+/// The opportunities of a scenario's trace, or the error.
 fn opportunities(file: &Path, store: &TraceStore) -> Result<Vec<u32>, String> {
     let scenario = Scenario::load(&file.display().to_string()).unwrap();
     let spec = scenario.trace_specs().next().unwrap();
@@ -105,7 +105,7 @@ fn a_trace_beside_a_scenario_may_have_any_name() {
 }
 
 #[test]
-fn of_two_traces_of_a_name_it_is_said_which_is_used() {
+fn an_ambiguous_trace_name_is_reported() {
     const KNOWN: &str = "ATT-LTE-driving.up";
     let (beside, named) = (folder("beside"), folder("named"));
     let (file, store) = (beside.join("one.toml"), TraceStore::of([named.clone()]));
@@ -128,20 +128,20 @@ fn of_two_traces_of_a_name_it_is_said_which_is_used() {
             two.reverse();
         }
         let line = format!(
-            "trace {name}: {} is used, and not {}; a path in the scenario says which is meant",
+            "trace {name}: {} is used, and not {}; write a path in the scenario to choose one",
             two[0], two[1]
         );
         assert_eq!(said(name), (vec![used], vec![line]));
         assert_eq!(said(&format!("./{name}")), (vec![1], vec![]));
     }
-    // One file by two ways.
+    // The two ways lead to one file.
     fs::remove_file(named.join("own.down")).unwrap();
     symlink(beside.join("own.down"), named.join("own.down")).unwrap();
     assert_eq!(said("own.down"), (vec![1], vec![]));
 }
 
 #[test]
-fn what_is_missing_or_damaged_is_said_in_one_line() {
+fn missing_and_damaged_traces_are_refused_in_one_line() {
     let only = folder("damaged");
     let store = TraceStore::of([only.clone(), PathBuf::from("elsewhere")]);
     assert_eq!(
@@ -182,7 +182,8 @@ fn what_is_missing_or_damaged_is_said_in_one_line() {
     );
 }
 
-/// Where the recorded traces are; `None`, and a line that the test runner counts, where one is not.
+/// The store with these recorded traces; `None`, and a line that the test runner counts, if one is
+/// missing.
 fn recorded(test: &str, names: &[&str]) -> Option<TraceStore> {
     let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces");
     let store = TraceStore::new([PathBuf::from(shared)]);
@@ -201,9 +202,9 @@ fn recorded(test: &str, names: &[&str]) -> Option<TraceStore> {
 }
 
 #[test]
-fn a_training_store_gives_no_second_that_is_kept_for_evaluation() {
+fn a_training_store_gives_no_evaluation_seconds() {
     let own = folder("training");
-    // A line a second, by the name of a trace whose seconds 325 to 465 are kept.
+    // The trace has a line a second, and the name of a trace whose seconds 325 to 465 are kept.
     let seconds: String = (1..=500).map(|s| format!("{}\n", s * 1000)).collect();
     for name in ["TMobile-LTE-driving.down", "Verizon-LTE-short.up", "mine"] {
         fs::write(own.join(name), &seconds).unwrap();
@@ -224,7 +225,7 @@ fn a_training_store_gives_no_second_that_is_kept_for_evaluation() {
     );
     assert_eq!(
         refused("mine", Part::Evaluation),
-        "trace 'mine': its seconds for evaluation are asked for, and this is training; write part = \"training\""
+        "trace 'mine': training may not read its seconds for evaluation; write part = \"training\""
     );
     let store = TraceStore::of([own]);
     let held = store.load("TMobile-LTE-driving.down", Part::Evaluation);
@@ -244,13 +245,14 @@ fn a_renamed_copy_is_known_by_its_contents() {
     let store = TraceStore::of([folder.clone()]).for_training();
     let refused = || store.load("nyc-bus.down", Part::Whole).unwrap_err();
     assert!(refused().to_string().contains("for evaluation only"));
-    // Neither do line ends hide it.
+    // Other line ends do not hide it either.
     let text = fs::read_to_string(folder.join("nyc-bus.down")).unwrap();
     fs::write(folder.join("nyc-bus.down"), text.replace('\n', "\r\n")).unwrap();
     assert!(refused().to_string().contains("for evaluation only"));
 }
 
-/// What the split rests on: the short T-Mobile trace is a piece of the long one, packet for packet.
+/// The split relies on this: the short T-Mobile trace is a piece of the long one, packet for
+/// packet.
 #[test]
 fn the_short_t_mobile_trace_is_the_held_out_part_of_the_long_one() {
     let names = ["TMobile-LTE-driving.down", "TMobile-LTE-short.down"];
@@ -259,8 +261,8 @@ fn the_short_t_mobile_trace_is_the_held_out_part_of_the_long_one() {
     };
     let held = store.load(names[0], Part::Evaluation).unwrap();
     let short = store.load(names[1], Part::Whole).unwrap();
-    // What could be sent by a part's first instant belongs to the part before, and a part ends with
-    // its last second, 140 s; the short trace ends with its last packet.
+    // What could be sent by a part's first instant belongs to the part before. A part ends with its
+    // last second, 140 s; the short trace ends with its last packet.
     let after_start: Vec<u32> = short
         .opportunities()
         .iter()

@@ -45,7 +45,7 @@ fn a_member_is_the_file_with_its_value_in_place() {
         let alone = Scenario::parse(&text, "alone").unwrap();
         assert_eq!(member.hash(), alone.hash(), "{value}");
         assert_eq!(member.draw(1), alone.draw(1), "{value}");
-        // Its own text is that scenario, with every line where it was.
+        // Its own text is that scenario, with every line in its place.
         let again = Scenario::parse(member.text(), "again").unwrap();
         assert_eq!((again.name(), again.hash()), (member.name(), member.hash()));
         assert_eq!(again.text().lines().count(), FAMILY.lines().count());
@@ -74,7 +74,7 @@ fn any_single_value_may_be_swept() {
     assert_eq!(lengths[1].seconds(), 100.0);
     let queues = swept("key='bottleneck.queue.packets'\nvalues=['5pkt']");
     assert_eq!(queues[0].name(), "n:packets=5pkt");
-    // A value in place of a table.
+    // A single value replaces a table.
     assert_eq!(
         swept("key='bottleneck.queue'\nvalues=['infinite']").len(),
         1
@@ -82,7 +82,7 @@ fn any_single_value_may_be_swept() {
 }
 
 #[test]
-fn mistakes_are_answered_in_one_line() {
+fn mistakes_are_refused_in_one_line() {
     let with = |key: &str, values: &str| {
         format!(
             "{}[sweep]\nkey = {key}\nvalues = {values}\n",
@@ -145,7 +145,7 @@ fn mistakes_are_answered_in_one_line() {
             "['1Mbps', '2Mbps', '1Mbps']",
             "x.toml:8: sweep.values[2]: '1Mbps' is there twice; remove one",
         ),
-        // A member's own mistake, on the line of the key.
+        // A member's own mistake is reported on the line of the key.
         (
             "'bottleneck.rate'",
             "['1Mbps', '2Mps']",
@@ -158,7 +158,7 @@ fn mistakes_are_answered_in_one_line() {
         refused(
             "schema=1\nname='x'\n[sweep]\nkey='flow[0].route[1]'\nvalues=['b','c']\n[[flow]]\nroute=['a','b']\n"
         ),
-        "x.toml:4: sweep.key: 'flow[0].route[1]' is an element of a list, after which no member can be named; sweep a value with a key, such as \"bottleneck.queue\""
+        "x.toml:4: sweep.key: 'flow[0].route[1]' is an element of a list, so it cannot name members; sweep a value with a key, such as \"bottleneck.queue\""
     );
     assert_eq!(
         refused("schema=1\nname='x'\nsweep={key='a',values=[1]}"),

@@ -1,4 +1,4 @@
-//! Which switches of a path are known.
+//! The draw of the switches that are known.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn seven(switches: &str) -> Scenario {
     Scenario::parse(&text, "test").unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The names of those known.
+/// The names of the known switches.
 fn known(scenario: &Scenario, seed: u64) -> BTreeSet<String> {
     let network = scenario.draw(seed);
     let nodes = network.switches.expect("switches").known.into_iter();
@@ -43,13 +43,13 @@ fn a_count_is_exact_and_each_switch_as_likely_as_any_other() {
                 let number: usize = name[1..].parse().unwrap();
                 times[number - 1] += 1;
             }
-            // More are known only in addition, so that members of a sweep are compared on the same
-            // switches.
+            // A larger number only adds switches, so that members of a sweep are compared on the
+            // same ones.
             let before = &mut smaller[seed as usize];
             assert!(known.is_superset(before));
             *before = known;
         }
-        // Binomial: four standard deviations of 700 x k/7 x (1 - k/7).
+        // The number is binomial: four standard deviations of 700 x k/7 x (1 - k/7).
         let share = k as f64 / 7.0;
         let spread = 4.0 * (700.0 * share * (1.0 - share)).sqrt();
         for n in times {
@@ -65,7 +65,7 @@ fn a_count_is_exact_and_each_switch_as_likely_as_any_other() {
 }
 
 #[test]
-fn a_share_is_kept_in_the_mean() {
+fn a_share_is_kept_on_average() {
     let scenario = seven("[switches]\nknown = \"20%\"\n");
     assert_eq!(scenario.varies(), ["known switches"]);
     let counts: Vec<usize> = (0..2000).map(|seed| known(&scenario, seed).len()).collect();
@@ -87,7 +87,7 @@ fn a_share_is_kept_in_the_mean() {
 }
 
 #[test]
-fn one_meaning_has_one_hash_and_times_have_defaults() {
+fn equal_meaning_has_equal_hash_and_times_have_defaults() {
     let hash = |text: &str| seven(text).hash().to_owned();
     assert_eq!(
         hash("[switches]\nknown = 7"),
@@ -110,7 +110,7 @@ fn one_meaning_has_one_hash_and_times_have_defaults() {
 }
 
 #[test]
-fn mistakes_are_answered_in_one_line() {
+fn mistakes_are_refused_in_one_line() {
     let refused = |rest: &str| {
         let link = "rate = '1Mbps'\nduplex = true\n";
         let text = format!(

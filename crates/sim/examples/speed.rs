@@ -11,7 +11,7 @@ use headway_scenario::{
 };
 use headway_sim::{Options, Simulation};
 
-/// Rax's link for `flows` flows: rate and buffer grow with them, so that each finds the same
+/// Rax's link for `flows` flows: rate and buffer grow with their number, so that each has the same
 /// conditions.
 fn rax_link(flows: u64) -> Network {
     let link = |name: &str, from, to, rate, queue| LinkSpec {
@@ -32,7 +32,7 @@ fn rax_link(flows: u64) -> Network {
         scheme: None,
         from: 0,
         to: 1,
-        // Spread over one round trip, so that the flows are not in step.
+        // Starts are spread over one round trip, so that the flows are not in step.
         route: None,
         start: Time::from_nanos(50_000_000 * i / flows),
         stop: None,
@@ -135,7 +135,7 @@ fn cpu_seconds() -> f64 {
         / 1e9
 }
 
-/// The most memory that this process has held.
+/// The most memory that this process has used.
 fn peak_memory_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|l| l.starts_with("VmHWM:"));

@@ -1,42 +1,42 @@
-//! Why a run cannot be had, or cannot go on.
+//! Why a run cannot start, or cannot go on.
 
 use headway_cc::{SchemeError, Time};
 use headway_world::{RunError, SetupError};
 
-/// A run that cannot be set up, or that cannot go on.
+/// A run that cannot be set up, or cannot go on.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SimulationError {
-    /// It cannot be set up.
+    /// The run cannot be set up.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// Nothing holds a flow back: it would fill the memory.
+    /// Nothing limits a flow, which would fill the memory.
     #[error(
         "flow {flow}, scheme '{scheme}': {packets} packets in flight at {at:?}, so nothing limits it; give a link on its way a rate or a shorter queue, or the scheme a window"
     )]
     Unlimited {
         /// The flow's index.
         flow: usize,
-        /// What it ran.
+        /// The flow's scheme.
         scheme: String,
-        /// So many were allowed.
+        /// The most packets in flight that are allowed.
         packets: u64,
-        /// When.
+        /// The time at which it happened.
         at: Time,
     },
-    /// A scheme's timer is due again and again, so that time stands still.
+    /// A scheme's timer is due again and again, so the time does not advance.
     #[error(
         "flow {flow}, scheme '{scheme}': {part} timer is still due after {times} calls of on_timer at {at:?}; on_timer has to move next_timer later"
     )]
     Stuck {
         /// The flow's index.
         flow: usize,
-        /// What it ran.
+        /// The flow's scheme.
         scheme: String,
-        /// Whose timer: the controller's or the receiver's.
+        /// The part whose timer it is: the controller or the receiver.
         part: &'static str,
-        /// How often it was called.
+        /// How often the timer was called.
         times: u32,
-        /// When.
+        /// The time at which it happened.
         at: Time,
     },
 }

@@ -9,9 +9,9 @@ use tournament::Tournament;
 
 /// Slots with times. Its size is the number of parts (links, flows), not of packets.
 ///
-/// The first slots, the busy ones, move with every packet and stand in a tournament; the others
-/// mostly wait for timers that never fire and stand in a heap. Of two events at one time the
-/// lower slot's comes first, so the order never depends on history.
+/// The first slots are busy: they move with every packet, and are kept in a tournament. The others
+/// mostly wait for timers that never fire, and are kept in a heap. Of two events at one time, the
+/// one in the lower slot comes first, so the order does not depend on history.
 #[derive(Debug)]
 pub struct EventQueue {
     busy: Tournament,
@@ -23,7 +23,7 @@ impl EventQueue {
     /// `slots` slots without events, the first `busy` of which move with every packet.
     ///
     /// # Panics
-    /// Unless there are slots of either kind, fewer than 2^32.
+    /// Unless there are busy slots and others, fewer than 2^32 in total.
     pub fn new(busy: usize, slots: usize) -> EventQueue {
         EventQueue {
             busy: Tournament::new(busy),
@@ -70,7 +70,7 @@ mod tests {
     use headway_cc::Stream;
 
     #[test]
-    fn agrees_with_a_plain_search() {
+    fn event_queue_agrees_with_a_plain_search() {
         for (busy, slots) in [(1, 2), (2, 9), (8, 20), (9, 12), (70, 100)] {
             let mut stream = Stream::new(3, "events");
             let mut queue = EventQueue::new(busy, slots);

@@ -1,4 +1,4 @@
-//! One flow: its two ends, its routes, and what is counted of it.
+//! One flow: its two ends, its routes, and its measurements.
 
 use std::collections::VecDeque;
 
@@ -15,32 +15,32 @@ use crate::observer::{Hold, Observer};
 pub(crate) struct Flow {
     pub(crate) sender: Sender,
     receiver: Receiver,
-    /// Where data and acknowledgements enter the network.
+    /// The link on which data or acknowledgements enter the network.
     pub(crate) first_link: u32,
     hops: Hops,
     ack_hops: Hops,
-    /// When the simulation will wake the sender: perhaps earlier than need be.
+    /// When the simulation will wake the sender, which may be too early.
     pub(crate) wake_at: Time,
     pub(crate) first_ack_link: u32,
     pub(crate) ack_route: Box<[u32]>,
-    /// What is counted of it, and the way of its data.
+    /// The flow's measurements, and the route of its data.
     pub(crate) measured: MeasuredFlow,
-    /// When it is to stop next; never once it has.
+    /// When it stops next; never after it has stopped.
     stop: Time,
     pub(crate) sender_wakes: Wakes,
     pub(crate) receiver_wakes: Wakes,
     pub(crate) host: Host,
-    /// It was held while its host still had acknowledgements to hand on: it wakes again as it is
-    /// released.
+    /// Whether it was held while its host still had acknowledgements to deliver: it wakes again
+    /// when it is released.
     pub(crate) is_interrupted: bool,
     messages: Messages,
     index: u32,
     ack_size: u16,
-    /// Does the receiver ever ask for a timer?
+    /// Whether the receiver ever asks for a timer.
     has_receiver_timers: bool,
-    /// Its data in packets; the most there is unless it is finite.
+    /// The flow's data in packets; `u64::MAX` unless it is finite.
     segments: u64,
-    /// Is there more to do when data arrives than to acknowledge it?
+    /// Whether arriving data needs more work than an acknowledgement.
     pub(crate) is_watched: bool,
     most_in_flight: Bytes,
     packet_size: Bytes,
@@ -110,7 +110,7 @@ impl Flow {
         Some(self.acknowledge(now, ack))
     }
 
-    /// A timer of the receiver is due. Returns what it sends, if anything.
+    /// A timer of the receiver is due. Returns the packet that it sends, if any.
     pub(crate) fn on_receiver_timer(&mut self, now: Time) -> Option<Packet> {
         if let Some(ack) = self.receiver.on_timer(now) {
             return Some(self.acknowledge(now, ack));
@@ -140,7 +140,7 @@ impl Flow {
         }
     }
 
-    /// The sender's host hands an acknowledgement on.
+    /// The sender's host delivers an acknowledgement to the sender.
     #[inline]
     pub(crate) fn on_ack<O: Observer>(&mut self, now: Time, ack: &Ack, observer: &mut O) {
         let lost_before = self.sender.counters().lost;
@@ -155,8 +155,8 @@ impl Flow {
         observer.on_sender(now, self.index, Some(ack), &mut self.sender);
     }
 
-    /// Runs what is due at the sender: acknowledgements that its host hands on, timers. The
-    /// observer may hold it between two of them: what follows waits for the release.
+    /// Runs everything due at the sender: acknowledgements from its host, and timers. The observer
+    /// may hold the sender between two of them; then the rest waits for the release.
     pub(crate) fn on_wake<O: Observer>(&mut self, now: Time, observer: &mut O) {
         if now >= self.stop {
             self.sender.stop();
@@ -194,7 +194,7 @@ impl Flow {
         self.measured.on_lost(now, lost);
     }
 
-    /// A bin of its grid ends now.
+    /// A bin of the time grid ends.
     pub(crate) fn on_bin_end(&mut self, now: Time) {
         let sample = || grid_sample(&self.sender, self.packet_size);
         self.measured.on_bin_end(now, sample);
@@ -211,7 +211,7 @@ impl Flow {
         self.sender.in_flight() > self.most_in_flight
     }
 
-    /// When the receiver is to be woken.
+    /// When to wake the receiver.
     #[inline]
     pub(crate) fn next_receiver_timer(&self) -> Time {
         if self.has_receiver_timers {
@@ -221,7 +221,7 @@ impl Flow {
         }
     }
 
-    /// When this flow's sender is to be woken.
+    /// When to wake this flow's sender.
     #[inline]
     pub(crate) fn next_wake(&self) -> Time {
         if !self.measured.started {
@@ -241,7 +241,7 @@ impl Measured for Flow {
     }
 }
 
-/// How often a timer has called at one instant.
+/// Counts how often a timer was called at one instant.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes {
     at: Time,
@@ -249,10 +249,10 @@ pub(crate) struct Wakes {
 }
 
 impl Wakes {
-    /// No timer has reason to call so often.
+    /// A timer that calls more often at one instant is stuck.
     pub(crate) const MOST: u32 = 100_000;
 
-    /// It calls now. Will it do so for ever?
+    /// Counts a call. Returns whether the timer is stuck.
     pub(crate) fn is_stuck(&mut self, now: Time) -> bool {
         if self.at < now {
             *self = Wakes { at: now, times: 0 };
@@ -262,7 +262,7 @@ impl Wakes {
     }
 }
 
-/// The sender's host, which takes a while to hand an acknowledgement on.
+/// The sender's host, which takes some time to deliver an acknowledgement.
 #[derive(Debug)]
 pub(crate) struct Host {
     jitter: Duration,
@@ -271,7 +271,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Is the acknowledgement handed on later than now? Then it is kept till then.
+    /// Is the acknowledgement delivered later than now? Then it is kept until then.
     #[inline]
     pub(crate) fn delays(&mut self, now: Time, ack: &Ack) -> bool {
         if self.jitter.is_zero() {
@@ -300,12 +300,12 @@ impl Host {
 #[derive(Debug, Default)]
 struct Messages {
     kept: VecDeque<Option<Box<[u8]>>>,
-    /// The index of the first kept.
+    /// The index of the first message kept.
     base: u32,
 }
 
 impl Messages {
-    /// So many are kept in case acknowledgements overtake one another.
+    /// How many messages are kept in case acknowledgements overtake one another.
     const SLACK: u32 = 1024;
 
     fn add(&mut self, message: Vec<u8>) -> u32 {
@@ -313,7 +313,7 @@ impl Messages {
         self.base.wrapping_add(self.kept.len() as u32 - 1)
     }
 
-    /// Takes the message of that index, once; none for [`Ack::NO_MESSAGE`].
+    /// Takes the message with this index, once; `None` for [`Ack::NO_MESSAGE`].
     #[inline]
     fn take(&mut self, index: u32) -> Option<Box<[u8]>> {
         if index == Ack::NO_MESSAGE {

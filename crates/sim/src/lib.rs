@@ -1,7 +1,7 @@
 //! World 1: networks in simulated time.
 //!
-//! A [`Simulation`] drives the parts of `headway-net` through an [`EventQueue`]; [`Sim`] is the
-//! world that a `headway_world::Batch` runs many of them in.
+//! A [`Simulation`] runs the parts of `headway-net` by an [`EventQueue`]. [`Sim`] is the world in
+//! which a `headway_world::Batch` runs many of them.
 
 mod error;
 mod event_queue;

@@ -1,4 +1,4 @@
-//! What a run tells its watcher.
+//! The observer of a run.
 
 use headway_cc::{NetworkView, Time};
 use headway_net::transport::Sender;
@@ -6,8 +6,8 @@ use headway_net::{Ack, Link, Packet};
 
 /// Watches a run: its packets at both of their hosts, and its senders. It changes nothing.
 ///
-/// A [`Simulation`](crate::Simulation) is compiled for its observer, and `()` has nothing but the
-/// empty methods below: a run that nobody watches pays nothing.
+/// A [`Simulation`](crate::Simulation) is compiled for its observer, and `()` has only the empty
+/// methods below: a run without an observer pays nothing.
 pub trait Observer {
     /// A data packet leaves its sender's host.
     #[inline(always)]
@@ -21,15 +21,15 @@ pub trait Observer {
     #[inline(always)]
     fn on_ack_sent(&mut self, _now: Time, _packet: &Packet) {}
 
-    /// An acknowledgement has reached the sender's host, which may hand it on later.
+    /// An acknowledgement has reached the sender's host, which may deliver it later.
     #[inline(always)]
     fn on_ack_arrived(&mut self, _now: Time, _packet: &Packet) {}
 
-    /// The sender of `flow` was handed `ack` or, without one, ran its timers.
+    /// The sender of `flow` received `ack` or, without one, ran its timers.
     #[inline(always)]
     fn on_sender(&mut self, _now: Time, _flow: u32, _ack: Option<&Ack>, _sender: &mut Sender) {}
 
-    /// The sender of `flow` is told what the known switches on its way have counted.
+    /// The sender of `flow` received the measurements of the known switches on its way.
     #[inline(always)]
     fn on_network(&mut self, _now: Time, _flow: u32, _view: &NetworkView) {}
 
@@ -41,16 +41,16 @@ pub trait Observer {
     #[inline(always)]
     fn on_cross_arrived(&mut self, _now: Time, _packet: &Packet) {}
 
-    /// Whether this link is to be [`observed`](Link::observed).
+    /// Whether to [observe](Link::observed) this link.
     fn observes_link(&self, _link: usize) -> bool {
         false
     }
 
-    /// Everything up to `now` is done, and nothing after it.
+    /// Everything up to `now` has happened, and nothing after it.
     #[inline(always)]
     fn on_pause(&mut self, _now: Time, _links: &mut [Link]) {}
 
-    /// Is the sender that was just called to be held? It then sends nothing until
+    /// Whether to hold the sender that was just called. It then sends nothing until
     /// [`Simulation::release`](crate::Simulation::release).
     #[inline(always)]
     fn holds(&mut self) -> Hold {
@@ -58,20 +58,21 @@ pub trait Observer {
     }
 }
 
-/// Whether a sender is held, and how long the others go on.
+/// Whether to hold a sender, and how long the others go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// It goes on.
+    /// Do not hold it.
     No,
-    /// The run pauses at once.
+    /// Hold it, and pause the run at once.
     Now,
-    /// The run pauses once everything of this instant has happened: others may be held with it.
+    /// Hold it, and pause the run after everything of this instant, so that other senders may be
+    /// held with it.
     AfterThisInstant,
 }
 
 impl Observer for () {}
 
-// A method left to its default would tell the observer nothing.
+// Every method is forwarded: a default method would not reach the observer.
 #[deny(clippy::missing_trait_methods)]
 impl<O: Observer> Observer for &mut O {
     #[inline(always)]

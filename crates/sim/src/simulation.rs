@@ -15,7 +15,7 @@ use crate::flow::{Flow, Wakes};
 use crate::observer::{Hold, Observer};
 use crate::switches::Switches;
 
-/// A simulation under way, watched by `O`.
+/// A simulation, observed by `O`.
 #[derive(Debug)]
 pub struct Simulation<O = ()> {
     options: Options,
@@ -27,9 +27,9 @@ pub struct Simulation<O = ()> {
     slots: Slots,
     now: Time,
     measurement: Measurement,
-    /// Where a scenario has known switches.
+    /// Present if a scenario has known switches.
     switches: Option<Box<Switches>>,
-    /// Events from here on have to wait; zero once the run has failed.
+    /// Events from this time on have to wait; zero once the run has failed.
     halt: Time,
     failure: Option<SimulationError>,
     /// Flows whose senders wait for [`release`](Simulation::release).
@@ -37,7 +37,7 @@ pub struct Simulation<O = ()> {
     observer: O,
 }
 
-/// Which slot of the event queue belongs to what: links, senders, receivers, cross traffic, then
+/// Assigns the slots of the event queue to links, senders, receivers, cross traffic, and then
 /// these.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
@@ -47,12 +47,12 @@ struct Slots {
     change: usize,
     sample: usize,
     grid: usize,
-    /// Only there where a switch is known.
+    /// Present only if a switch is known.
     switches: usize,
 }
 
 impl<O: Observer> Simulation<O> {
-    /// When it ends.
+    /// The end of the run.
     pub fn end(&self) -> Time {
         Time::ZERO + self.options.duration
     }
@@ -65,7 +65,7 @@ impl<O: Observer> Simulation<O> {
     /// Carries out every event up to and at `until`, but not beyond the run's end.
     ///
     /// # Errors
-    /// [`SimulationError::Unlimited`] and [`SimulationError::Stuck`]; the run is over then.
+    /// [`SimulationError::Unlimited`] and [`SimulationError::Stuck`]; then the run is over.
     pub fn run_until(&mut self, until: Time) -> Result<(), SimulationError> {
         let until = until.min(Time::ZERO + self.options.duration);
         if self.failure.is_none() {
@@ -125,7 +125,7 @@ impl<O: Observer> Simulation<O> {
         (&self.flows[flow].measured.data_route, &mut self.links)
     }
 
-    /// The held senders go on, and may be held again at once.
+    /// Releases the held senders, which may be held again at once.
     pub fn release(&mut self) {
         for index in std::mem::take(&mut self.held) {
             match std::mem::take(&mut self.flows[index].is_interrupted) {
@@ -135,7 +135,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// The sender that was just called sends nothing until it is released.
+    /// Holds the sender that was just called: it sends nothing until it is released.
     #[cold]
     fn hold(&mut self, index: usize, hold: Hold) {
         if !self.held.contains(&index) {
@@ -160,12 +160,12 @@ impl<O: Observer> Simulation<O> {
             self.events.set(index, link.next_delivery());
             self.arrive(packet);
         } else {
-            // A part of a packet left, or a packet that a change has moved.
+            // Only a part of a packet left, or a change has moved the packet.
             self.events.set(index, link.next_delivery());
         }
     }
 
-    /// A packet has crossed a link: on to the next, or it has arrived.
+    /// A packet has crossed a link: sends it to the next one, or delivers it.
     #[inline(always)]
     fn arrive(&mut self, mut packet: Packet) {
         let index = packet.flow as usize;
@@ -206,7 +206,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Something has arrived: the receiver's timer may have moved, and a finite flow's data may be
+    /// Follows an arrival: the receiver's timer may have moved, and a finite flow's data may be
     /// complete.
     fn watch_receiver(&mut self, index: usize) {
         let flow = &self.flows[index];
@@ -240,7 +240,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Sends what the sender has to send and notes when it wants to be woken.
+    /// Sends what the sender can send, and notes when it has to be woken.
     #[inline]
     fn pump(&mut self, index: usize) {
         let flow = &mut self.flows[index];
@@ -261,8 +261,8 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// A sender's slot may fire early, since its timers mostly move later: it only sets itself
-    /// again then.
+    /// Handles a sender's slot. It may fire early, since timers mostly move later; then it only
+    /// sets itself again.
     fn on_sender(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if flow.sender_wakes.is_stuck(self.now) {
@@ -352,7 +352,7 @@ impl<O: Observer> Simulation<O> {
         self.events.set(self.slots.grid, next);
     }
 
-    /// Known switches are read, or what they counted reaches the senders.
+    /// Reads the known switches, and delivers earlier readings to the senders.
     #[cold]
     fn on_switches(&mut self) {
         let Some(mut switches) = self.switches.take() else {
@@ -376,7 +376,7 @@ impl<O: Observer> Simulation<O> {
     /// Ends the run and sums it up.
     ///
     /// # Errors
-    /// As for [`run_until`](Self::run_until).
+    /// The same as [`run_until`](Self::run_until).
     pub fn finish(mut self) -> Result<Outcome, SimulationError> {
         let end = self.end();
         self.run_until(end)?;
@@ -399,7 +399,7 @@ impl<O: Observer> Simulation<O> {
     }
 }
 
-/// A link that was at rest has something to deliver: rare under load.
+/// Schedules the delivery of a link that was idle, which is rare under load.
 #[cold]
 #[inline(never)]
 fn awaken(events: &mut EventQueue, index: usize, link: &Link) {

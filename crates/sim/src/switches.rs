@@ -1,4 +1,4 @@
-//! What senders are told by the switches on their way that are known: Owl's PNC and PNA.
+//! The measurements that known switches send to senders: Owl's PNC and PNA.
 
 use std::collections::VecDeque;
 
@@ -8,29 +8,29 @@ use headway_scenario::{Network, SwitchesSpec};
 
 use crate::flow::Flow;
 
-/// Reads the counters of the known switches at regular times and tells the senders later.
+/// Reads the counters of the known switches at regular times, and delivers them to the senders
+/// later.
 #[derive(Debug)]
 pub(crate) struct Switches {
     period: Duration,
     latency: Duration,
     until: Time,
     next_reading: Time,
-    /// For each known switch its links.
+    /// The links of each known switch.
     known: Vec<Ports>,
     /// The flows that cross a known switch.
     paths: Vec<Path>,
     /// The last reading of each link at a known switch, by link.
     last: Vec<Option<Reading>>,
     last_at: Time,
-    /// What is on its way to the senders, and when it was read, by time.
+    /// Measurements on their way to the senders, with the time of their reading, in order.
     news: VecDeque<(Time, Vec<News>)>,
 }
 
-/// What one flow's sender is told.
+/// A measurement for the sender of one flow.
 pub(crate) type News = (usize, NetworkView);
 
-/// The links of a switch. Each is a port that only takes in or only gives out: sums over ports are
-/// the same.
+/// The links of a switch. Each link counts as a one-way port; the sums over ports are the same.
 #[derive(Debug)]
 struct Ports {
     incoming: Vec<usize>,
@@ -42,19 +42,19 @@ struct Path {
     flow: usize,
     /// Indices of its known switches.
     known: Vec<usize>,
-    /// Their share of its switches.
+    /// The known switches' share of all switches on the path.
     share: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     counters: LinkCounters,
-    /// Bytes that the link could have carried so far; none while it has no rate.
+    /// Bytes that the link could have carried so far; `None` while it has no rate.
     offered: Option<f64>,
 }
 
 impl Switches {
-    /// `None` where no flow crosses a switch that is known.
+    /// `None` if no flow crosses a known switch.
     pub(crate) fn new(network: &Network, links: &mut [Link]) -> Option<Switches> {
         let SwitchesSpec {
             known: nodes,
@@ -98,13 +98,13 @@ impl Switches {
         (!switches.paths.is_empty()).then_some(switches)
     }
 
-    /// When there is something to do.
+    /// When the next reading or delivery is due.
     pub(crate) fn next(&self) -> Time {
         let arrival = self.news.front().map(|(at, _)| *at + self.latency);
         arrival.map_or(self.next_reading, |at| at.min(self.next_reading))
     }
 
-    /// Reads the counters if it is time to.
+    /// Reads the counters if a reading is due.
     pub(crate) fn read(&mut self, now: Time, links: &mut [Link], flows: &[Flow]) {
         if now < self.next_reading {
             return;
@@ -132,7 +132,7 @@ impl Switches {
         self.last_at = now;
     }
 
-    /// What has reached the senders by now; asked until there is nothing more.
+    /// The measurements that have reached the senders by now. Call it until it returns `None`.
     pub(crate) fn take_news(&mut self, now: Time) -> Option<Vec<News>> {
         let &(at, _) = self.news.front()?;
         let (_, views) = (at + self.latency <= now).then(|| self.news.pop_front())??;
@@ -152,9 +152,9 @@ impl Switches {
         readings
     }
 
-    /// PNC over all ports of the path's known switches, PNA over their links that carry the flow's
-    /// data. A link's capacity is what it could have carried since the last reading, so that a
-    /// change of its rate, or a trace, counts.
+    /// PNC over all ports of the path's known switches, and PNA over their links that carry the
+    /// flow's data. A link's capacity is what it could have carried since the last reading, so a
+    /// change of its rate counts, and so does a trace.
     fn view(
         &self,
         path: &Path,

@@ -8,7 +8,7 @@ use headway_world::{Ended, Outcome, Recording, RunError, Trial, World};
 use crate::simulation::router_of_schemes;
 use crate::{Observer, Recorder, Simulation, SimulationError};
 
-/// This world and what it supplies.
+/// This world, and what it supplies to schemes.
 pub const WORLD: headway_cc::World = headway_cc::World {
     name: "sim",
     supplies: SUPPLIES,
@@ -21,10 +21,10 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// How often a run looks whether it is to stop, in simulated time.
+    /// How often a run checks whether to stop, in simulated time.
     const STEP: Duration = Duration::from_millis(10);
 
-    /// With these schemes.
+    /// A world with the schemes of `registry`.
     pub fn new(registry: Registry) -> Sim {
         Sim { registry }
     }
@@ -94,13 +94,13 @@ impl World for Sim {
         let outcome = simulation.and_then(|s| drive(s, go_on));
         Ended {
             outcome: outcome.map_err(RunError::from),
-            // Cancelled or failed, there is a recording of what was.
+            // A run that is cancelled or fails also has a recording, up to its end.
             recorded: Some(recorder.finish()),
         }
     }
 }
 
-/// Runs it to its end; `None` if told to stop on the way.
+/// Runs it to its end; `None` if it was stopped on the way.
 fn drive<O: Observer>(
     mut simulation: Simulation<O>,
     go_on: &mut dyn FnMut(Duration) -> bool,

@@ -1,5 +1,5 @@
-//! What a run measures and refuses at the edges: flows that join, stop or finish, disjoint paths,
-//! long routes, and schemes beyond reason.
+//! Extreme cases of what a run measures and refuses: flows that join, stop or finish, disjoint
+//! paths, long routes, and schemes that misbehave.
 
 use std::sync::Arc;
 
@@ -33,20 +33,20 @@ fn run(rest: &str, scheme: &str, seconds: u64, warmup: f64) -> Result<Outcome, S
 const BOTTLENECK: &str = "[bottleneck]\nrate = \"20Mbps\"\ndelay = \"10ms\"\nqueue = \"1bdp\"\n";
 
 #[test]
-fn fairness_is_among_the_flows_that_are_there() {
+fn fairness_counts_only_running_flows() {
     let jain = |rest: &str, seconds| {
         let outcome = run(&format!("{BOTTLENECK}{rest}"), "newreno", seconds, 0.0);
         outcome.expect("a run").rows[0].metrics.jain
     };
-    // One after the other: never two at a time.
+    // One flow follows the other: there are never two at a time.
     let relay = "[[flow]]\nstop = \"10s\"\n[[flow]]\nstart = \"10s\"\n";
     assert_eq!(jain(relay, 20), None);
-    // Two alike; a third comes as the first run ends.
+    // Two flows are alike; a third joins as the first run ends.
     let late = "[[flow]]\ncount = 2\n[[flow]]\nstart = \"9.99s\"\n";
     assert!(jain(late, 10).expect("two flows") > 0.99);
-    // Then 10 s of three.
+    // The second run has 10 s with three flows.
     assert!(jain(late, 20).expect("three flows") > 0.95);
-    // A flow that is there and delivers nothing: its first packet is full after 12 s.
+    // A flow runs but delivers nothing: its first packet is full after 12 s.
     let starved = "[[flow]]\n[[flow]]\nrate = \"1kbps\"\n";
     assert!((jain(starved, 10).expect("two flows") - 0.5).abs() < 0.01);
 }
@@ -127,7 +127,8 @@ fn utilisation_is_a_share() {
             let Some(utilisation) = row.metrics.utilisation else {
                 continue;
             };
-            // The link may end a packet that it began before the window, which a short one shows.
+            // The link may finish a packet that it began before the window, which matters in a
+            // short one.
             let slack = if row.flow < 0 { 0.05 } else { 1e-9 };
             let detail = format!("{rest}{scheme} after {warmup}: {row:?}");
             assert!((0.0..=1.0 + slack).contains(&utilisation), "{detail}");
@@ -155,7 +156,7 @@ fn every_link_of_a_long_route_is_crossed() {
                 let least = links as f64;
                 assert!((least..least * 1.02).contains(&delay), "{links}: {delay}");
             }
-            // Or it is refused, and nothing is skipped.
+            // A refused route is the other possible result; no link is skipped.
             Err(SimulationError::Setup(SetupError::LongRoute(_, _, refused))) if links > 256 => {
                 assert_eq!(refused, links);
             }
@@ -164,9 +165,8 @@ fn every_link_of_a_long_route_is_crossed() {
     }
 }
 
-/// RFC 9293 §3.8.6: no more than the receiver's window is on the way, whatever the controller
-/// allows. Ten packets a round trip of 20.6 ms (one packet's 0.6 ms included) are 5.83 Mbit/s
-/// of 20.
+/// RFC 9293 §3.8.6: at most the receiver's window is in flight, whatever the controller allows. Ten
+/// packets a round trip of 20.6 ms (including one packet's 0.6 ms) are 5.83 of 20 Mbit/s.
 #[test]
 fn a_receive_window_limits_every_scheme_and_transport() {
     let rest = format!("{BOTTLENECK}[[flow]]\nreceive_window = \"10pkt\"\n");
@@ -177,7 +177,7 @@ fn a_receive_window_limits_every_scheme_and_transport() {
             let row = &run(&rest, scheme, 20, 1.0).expect("a run").rows[0];
             let throughput = row.metrics.throughput_mbps.expect("it runs");
             let detail = format!("{transport}, {scheme}: {throughput} of {most} Mbit/s");
-            // A delayed acknowledgement keeps a packet back: nine at a time at least.
+            // A delayed acknowledgement keeps a packet back: at least nine are sent at a time.
             assert!(
                 (0.85 * most..=1.001 * most).contains(&throughput),
                 "{detail}"
@@ -204,7 +204,7 @@ fn a_window_beyond_memory_ends_the_run() {
 
 #[test]
 fn a_change_of_loss_shifts_no_draw() {
-    // A change to what the loss already is, of another link: nothing may differ.
+    // The change sets the loss of another link to its present value, so nothing may differ.
     let rest =
         "[bottleneck]\nrate = \"10Mbps\"\ndelay = \"10ms\"\nloss = 0.02\n[return]\nloss = 0\n";
     let same = "[[at]]\ntime = \"3s\"\nlink = \"bottleneck\"\nloss = 0.02\n";
@@ -216,7 +216,7 @@ fn a_change_of_loss_shifts_no_draw() {
     }
 }
 
-/// A controller, or a receiver's half, whose timer is always due.
+/// A controller, or a receiver's half, with a timer that is always due.
 #[derive(Debug)]
 struct Stuck;
 
@@ -261,7 +261,7 @@ fn a_timer_that_stays_due_ends_the_run() {
         ("stuck-sender", "the controller's"),
         ("stuck-receiver", "the receiver's"),
     ] {
-        // The first packet takes 10 ms, so that the receiver's timer is due before it arrives.
+        // The first packet takes 10 ms, so the receiver's timer is due before it arrives.
         match run(BOTTLENECK, scheme, 10, 0.0).expect_err("time stands still") {
             SimulationError::Stuck {
                 scheme: named,

@@ -1,5 +1,5 @@
-//! Schemes with a half in the routers: who gets one, who is refused, and that all else goes on
-//! working.
+//! Schemes with a half in the routers: which links get one, which scenarios are refused, and that
+//! everything else works as before.
 
 use std::sync::Arc;
 
@@ -46,9 +46,9 @@ fn rates(outcome: &Outcome, flow: usize) -> &[f64] {
 
 const LINK: &str = "bottleneck = { rate = \"12Mbps\", delay = \"20ms\", queue = \"100pkt\"";
 
-/// Written out or asked for by the scheme, a router is the same.
+/// A router is the same, whether the scenario describes it or the scheme asks for it.
 #[test]
-fn a_router_is_asked_for_or_written_out() {
+fn requested_and_written_out_routers_agree() {
     for scheme in ["abc", "xcp", "xcp-w"] {
         let asked = run(&format!("{LINK}, router = \"scheme\" }}"), scheme).expect("a run");
         let link = LINK.replace(
@@ -59,7 +59,7 @@ fn a_router_is_asked_for_or_written_out() {
         assert_eq!(rates(&asked, 0), rates(&written, 0), "{scheme}");
         assert!(rates(&asked, 0)[10] > 11.5, "{scheme}");
     }
-    // A flow that needs none has the queue as it stands.
+    // A flow without need of a router has the queue of the scenario.
     let (with, without) = (
         format!("{LINK}, router = \"scheme\" }}"),
         format!("{LINK} }}"),
@@ -76,7 +76,7 @@ fn a_scheme_without_its_router_is_refused() {
         "scheme 'abc' needs a router on its way that is its other half; write router = \"scheme\" at the bottleneck, \
          or queue = { kind = \"abc\", packets = \"100pkt\" }"
     );
-    // Another router does not help, nor one on the way back.
+    // A router of another kind does not help, nor does one on the way back.
     let codel = LINK.replace("\"100pkt\"", "{ kind = \"xcp\" }");
     assert!(refused(&format!("{codel} }}"), "xcp-w").contains("kind = \"xcp-w\""));
     let back = format!("{LINK} }}\nreturn = {{ rate = \"1Mbps\", queue = {{ kind = \"abc\" }} }}");
@@ -90,7 +90,7 @@ fn a_scheme_without_its_router_is_refused() {
     );
 }
 
-/// A competitor that the scenario names gets the router where the scheme under test asks for none.
+/// A competitor that the scenario names gets its router if the scheme under test needs none.
 #[test]
 fn a_named_competitor_has_its_router() {
     let rest = format!("{LINK}, router = \"scheme\" }}\nflow = [{{}}, {{ scheme = \"abc\" }}]");
@@ -110,7 +110,8 @@ fn routers_follow_a_change_of_rate() {
         for (second, rate) in [(4, 12.0), (7, 24.0), (11, 24.0), (15, 6.0), (19, 6.0)] {
             assert!(mbps[second] > 0.95 * rate, "{scheme}: {mbps:?}");
         }
-        // The queue that the fall left behind is gone: 60 packets at most, of 50 ms and a little.
+        // The queue that the lower rate caused has drained: 60 packets at most, for 50 ms and a
+        // little.
         assert!(outcome.series[0].queue_packets[15] < 60.0, "{scheme}");
     }
 }
@@ -129,7 +130,7 @@ impl Observer for Log {
     }
 }
 
-/// A link that keeps a log routes as one that does not.
+/// A link with a log works the same as one without.
 #[test]
 fn a_log_changes_nothing() {
     for scheme in ["abc", "xcp"] {

@@ -14,10 +14,11 @@ use headway_policy::schemes::SCHEMES as LEARNED;
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{FlowSeries, Options, Outcome, Simulation};
 
-/// What happens, and the scenario's part that says so; the queue is the router of schemes that have
-/// one, else drop-tail that marks from half its length on (DCTCP's rule, nothing to packets that
-/// are not ECN-capable). 12 Mbit/s are a packet a millisecond; with 20 ms each way 40 packets fit
-/// the path, and as many the queue; a router gets 250, since ABC's aims at 50 ms of queue.
+/// The scenarios: a name, and the part of the file that describes it. The queue is the router of
+/// schemes that have one, or else drop-tail with marks from half its length on (DCTCP's rule, which
+/// does not affect packets that are not ECN-capable). 12 Mbit/s are a packet a millisecond. With 20
+/// ms each way 40 packets fit the path, and as many fit the queue. A router gets 250, since ABC's
+/// target is 50 ms of queue.
 const SCENARIOS: [(&str, &str); 5] = [
     (
         "rate up: 6 Mbit/s, 24 from 8 s on",
@@ -57,7 +58,7 @@ const SCENARIOS: [(&str, &str); 5] = [
 ];
 const SECONDS: u64 = 16;
 
-/// The model of a scheme that has to be told one: three units with weights chosen by hand.
+/// The model of a scheme that needs one: three units with weights chosen by hand.
 const MODEL: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../policy/tests/fixtures/tiny-v1"
@@ -90,12 +91,12 @@ fn run(selection: &Selection, rest: &str) -> Outcome {
         .expect("a run")
 }
 
-/// A cell that is as wide as its column's head; a dash for what there is none of.
+/// A cell as wide as its column's head; a dash if there is no value.
 fn cell(value: Option<f64>, digits: usize) -> String {
     value.map_or("-".to_owned(), |v| format!("{v:.digits$}"))
 }
 
-/// One row a second. Flows side by side, then the queue that they share.
+/// One row a second: flows side by side, then the queue that they share.
 fn table(outcome: &Outcome) -> String {
     let (pooled, flows) = outcome.series.split_first().expect("flows");
     let mut text = String::from("   s");
@@ -122,10 +123,10 @@ fn table(outcome: &Outcome) -> String {
     text
 }
 
-/// One flow's cells; `wider` is how much its heads are by its number.
+/// One flow's cells; `wider` is the width that the flow's number adds to its heads.
 fn row(text: &mut String, flow: &FlowSeries, bin: usize, wider: usize) {
     let s = &flow.series;
-    // A flow that was not there has no throughput rather than none.
+    // An absent flow has an empty throughput, not zero.
     let here = s.cwnd_packets[bin].is_some() || s.throughput_mbps[bin] > 0.0;
     let cells = [
         (here.then_some(s.throughput_mbps[bin]), 8, 2),
@@ -142,7 +143,7 @@ fn row(text: &mut String, flow: &FlowSeries, bin: usize, wider: usize) {
 }
 
 #[test]
-fn every_scheme_behaves_as_it_did() {
+fn every_scheme_matches_its_snapshot() {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);

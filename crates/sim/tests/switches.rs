@@ -1,4 +1,4 @@
-//! What senders are told by known switches, against counts made by hand.
+//! The measurements that senders receive from known switches, compared with counts by hand.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use headway_net::trace::Trace;
 use headway_scenario::{Network, Part, RateSpec, Scenario, SwitchesSpec, TraceSpec};
 use headway_sim::{Observer, Options, Simulation};
 
-/// Two switches. Packets of 10 kbit: 10 Mbit/s are 1000 a second.
+/// Two switches. Packets have 10 kbit, so 10 Mbit/s are 1000 a second.
 const TWO_SWITCHES: &str = r#"
 schema = 1
 name = "two-switches"
@@ -44,7 +44,7 @@ to = "b"
 known = "100%"
 "#;
 
-/// Views as the senders get them.
+/// Records the measurements that senders receive.
 #[derive(Debug, Default)]
 struct Views(Vec<(Time, u32, NetworkView)>);
 
@@ -54,13 +54,13 @@ impl Observer for Views {
     }
 }
 
-/// 12 Mbit/s for 0.9 s, then nothing until 6 s.
+/// 12 Mbit/s for 0.9 s, then no capacity until 6 s.
 fn outage() -> Trace {
     let busy: String = (1..=900).map(|ms| format!("{ms}\n")).collect();
     Trace::parse(format!("{busy}6000\n")).expect("a trace")
 }
 
-/// Runs `scheme` for 6 s.
+/// Runs `scheme` for 6 s, and returns the measurements.
 fn views(network: &Network, scheme: &str) -> Vec<(Time, u32, NetworkView)> {
     let registry = Registry::new(schemes::SCHEMES);
     let selection = registry.select(scheme).expect("a scheme");
@@ -85,7 +85,7 @@ fn network(rest: &str) -> Network {
         .draw(1)
 }
 
-/// Only these switches are known, by name.
+/// The same network, in which only these switches are known, by name.
 fn knows(network: &Network, names: &[&str]) -> Network {
     let node = |name: &&str| network.nodes.iter().position(|n| n == name).unwrap();
     Network {
@@ -119,20 +119,20 @@ fn an_idle_path_has_its_free_share_and_no_congestion() {
         for (_, flow, view) in &views[1..] {
             assert_eq!((*flow, view.known, view.age), (0, share, Duration::ZERO));
             close(view.pna, free, 0.002);
-            // A packet or two may be in the switch as it is read.
+            // The switch may hold a packet or two during the reading.
             close(view.pnc, 0.0, 2.0);
         }
     }
 }
 
 #[test]
-fn a_queue_that_grows_is_seen_where_it_grows() {
-    // 8 Mbit/s of the flow and 6 of others into 10: 400 packets a second stay in the first switch.
+fn a_growing_queue_is_seen_at_its_switch() {
+    // The flow's 8 Mbit/s and 6 of others enter 10: 400 packets a second stay in the first switch.
     let network = network("[[cross]]\nfrom = \"c\"\nto = \"d\"\nrate = \"6Mbps\"\n");
     for (known, pnc, pna) in [
         (&["s1", "s2"][..], 400.0, 0.0),
         (&["s1"], 400.0, 0.0),
-        // What is left of the flow, 8/14 of 10 Mbit/s, is all that the fast link carries.
+        // The fast link carries the rest of the flow, which is 8/14 of 10 Mbit/s, and nothing else.
         (&["s2"], 0.0, 1.0 - 80.0 / 14.0 / 20.0),
     ] {
         for (_, _, view) in &views(&knows(&network, known), "fixed-rate:rate=8Mbps")[1..] {
@@ -142,7 +142,7 @@ fn a_queue_that_grows_is_seen_where_it_grows() {
     }
 }
 
-/// Packets that a switch drops came in and did not go out either.
+/// Packets that a switch drops entered it and did not leave it.
 #[test]
 fn drops_count_as_congestion() {
     let mut network = network("");
@@ -157,7 +157,7 @@ fn drops_count_as_congestion() {
 }
 
 #[test]
-fn news_takes_its_time_and_says_so() {
+fn measurements_arrive_late_with_their_time() {
     let mut network = network("");
     let switches = network.switches.as_mut().unwrap();
     switches.period = Duration::from_millis(500);
@@ -169,7 +169,7 @@ fn news_takes_its_time_and_says_so() {
 }
 
 #[test]
-fn a_lost_controller_tells_nothing_more() {
+fn a_lost_controller_sends_no_measurements() {
     let network = network("until = \"3s\"\n");
     let views = views(&network, "fixed-rate:rate=5Mbps");
     let at: Vec<f64> = views.iter().map(|v| v.0.as_secs_f64()).collect();
@@ -177,8 +177,8 @@ fn a_lost_controller_tells_nothing_more() {
 }
 
 #[test]
-fn each_flow_is_told_of_its_own_path_and_nothing_where_none_is_known() {
-    // The second flow crosses the first switch only, by a link with 2 Mbit/s.
+fn each_flow_gets_measurements_of_its_own_path() {
+    // The second flow crosses only the first switch, by a link with 2 Mbit/s.
     let mut network = network(
         "[[link]]\nfrom = \"s1\"\nto = \"e\"\nrate = \"2Mbps\"\nduplex = true\n\
          [[flow]]\nfrom = \"a\"\nto = \"e\"\nscheme = \"fixed-rate:rate=1Mbps\"\n",
@@ -208,9 +208,10 @@ fn the_capacity_is_what_the_link_could_have_carried() {
     }
 }
 
-/// Half of what the first second offers; then nothing can be sent, and so nothing is free.
+/// The flow offers half of what the first second could carry; then nothing can be sent, so nothing
+/// is free.
 #[test]
-fn in_an_outage_nothing_is_free() {
+fn no_capacity_is_free_in_an_outage() {
     let mut network = network("");
     let slow = network.links.iter_mut().find(|l| l.name == "slow").unwrap();
     slow.rate = RateSpec::Trace {
@@ -229,7 +230,8 @@ fn in_an_outage_nothing_is_free() {
     }
 }
 
-/// Owl's NSFNET: 40% of each link of the path while the flow under test sends next to nothing.
+/// Owl's NSFNET: cross traffic uses 40% of each link of the path while the flow under test sends
+/// almost nothing.
 #[test]
 fn the_background_is_forty_percent_of_each_link() {
     let scenario = Scenario::load("owl-nsfnet:known=7").expect("a scenario");

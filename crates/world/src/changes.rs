@@ -1,21 +1,21 @@
-//! What happens to links while a run goes on.
+//! Changes of links during a run.
 
 use headway_cc::{Stream, Time};
 use headway_net::{Link, Loss, LossProcess};
 use headway_scenario::Change;
 
-/// The changes of a run's links that are still to come.
+/// The remaining changes of a run's links.
 #[derive(Debug)]
 pub struct Changes {
-    /// By time.
+    /// All changes, by time.
     all: Vec<Change>,
     next: usize,
-    /// For each link its loss's draws while it loses nothing.
+    /// For each link, the random stream of its loss while it loses nothing.
     idle_losses: Vec<Option<Stream>>,
 }
 
 impl Changes {
-    /// Of links whose draws of loss, where they lose nothing at first, are `idle_losses`.
+    /// Changes of links; `idle_losses` has the random streams of links that lose nothing at first.
     pub(crate) fn new(mut all: Vec<Change>, idle_losses: Vec<Option<Stream>>) -> Changes {
         all.sort_by_key(|c| c.at);
         Changes {
@@ -30,8 +30,8 @@ impl Changes {
         self.all.get(self.next).map_or(Time::NEVER, |c| c.at)
     }
 
-    /// Carries out the next change that is due by `now` and returns the index of its link, which
-    /// may deliver at another time than it said before. Asked until there is none.
+    /// Carries out the next change that is due by `now`. Returns the index of its link, which may
+    /// deliver at another time than before. Call it until it returns `None`.
     pub fn apply(&mut self, now: Time, links: &mut [Link]) -> Option<usize> {
         let change = self.all.get(self.next).filter(|c| c.at <= now)?;
         self.next += 1;
@@ -43,7 +43,7 @@ impl Changes {
             link.set_delay(now, delay);
         }
         if let Some(probability) = change.loss {
-            // One stream for the whole run, so that a change shifts no draw.
+            // There is one stream for the whole run, so that a change does not shift the draws.
             let idle = &mut self.idle_losses[change.link];
             let loss = (probability > 0.0).then_some(Loss::Random { probability });
             let stream = link
@@ -56,7 +56,7 @@ impl Changes {
     }
 }
 
-/// Loses packets from now on. Gives the stream back where nothing is lost.
+/// Sets the loss from now on. Returns the stream if nothing is lost.
 pub(crate) fn set_loss(link: &mut Link, loss: Option<Loss>, stream: Stream) -> Option<Stream> {
     let Some(loss) = loss else {
         return Some(stream);

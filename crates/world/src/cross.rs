@@ -6,7 +6,7 @@ use headway_scenario::{CrossSpec, Pattern};
 
 use crate::Hops;
 
-/// A UDP source.
+/// A source of UDP packets.
 #[derive(Debug)]
 pub struct CrossTraffic {
     /// The links that its packets cross.
@@ -23,7 +23,7 @@ pub struct CrossTraffic {
 }
 
 impl CrossTraffic {
-    /// The packets of `spec`, which carry the index `id`.
+    /// The source of `spec`, whose packets have the index `id`.
     pub fn new(id: u32, spec: &CrossSpec, route: Box<[u32]>, stream: Stream) -> CrossTraffic {
         let mut source = CrossTraffic {
             route,
@@ -42,7 +42,7 @@ impl CrossTraffic {
         source
     }
 
-    /// When the next packet leaves; [`Time::NEVER`] for not at all.
+    /// When the next packet leaves; [`Time::NEVER`] if there is none.
     pub fn next(&self) -> Time {
         if self.next < self.stop {
             self.next
@@ -57,7 +57,7 @@ impl CrossTraffic {
             Pattern::Constant => now + self.gap,
             Pattern::Poisson => now + self.draw(self.gap),
             Pattern::OnOff { on, off } => {
-                // What is left of the gap as a period ends is kept for the next one.
+                // The rest of the gap at the end of a period counts in the next period.
                 let (mut from, mut gap) = (now, self.gap);
                 while from + gap >= self.on_until {
                     gap = gap.saturating_sub(self.on_until.since(from));
@@ -89,8 +89,8 @@ mod tests {
     use headway_cc::{Bytes, Rate};
 
     #[test]
-    fn on_and_off_has_its_mean_rate() {
-        // Periods of about 3 packets: a packet at the start of each would add a sixth.
+    fn on_off_traffic_has_its_mean_rate() {
+        // Periods have about 3 packets: a packet at the start of each would add a sixth.
         let ms = Duration::from_millis;
         let (on, off) = (ms(3), ms(6));
         let spec = CrossSpec {
@@ -108,7 +108,7 @@ mod tests {
         for _ in 0..packets {
             source.emit(source.next());
         }
-        // 1 ms a packet while on, a third of the time.
+        // A packet takes 1 ms while on, and it is on a third of the time.
         let expected_s = f64::from(packets) * 1e-3 * 3.0;
         let ratio = source.next().since(Time::ZERO).as_secs_f64() / expected_s;
         assert!((ratio - 1.0).abs() < 0.01, "{ratio}");

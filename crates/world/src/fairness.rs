@@ -1,19 +1,20 @@
-//! Jain's index where flows come and go.
+//! Jain's index for flows that come and go.
 
 use headway_cc::Time;
 use headway_record::jain_index;
 
 use crate::flow::Measured;
 
-/// The mean over time of Jain's index among the flows under test that are measured, of what each
-/// had delivered from one begin or end to the next. Where all are there all the time it is the
+/// Jain's index among the measured flows under test: the index of the data that each has delivered
+/// between two starts or ends of flows, averaged over time. If all flows run throughout, it is the
 /// index of their throughputs.
 #[derive(Debug, Default)]
 pub(crate) struct Fairness {
-    /// When the last flow began or ended, and what each had delivered by then.
+    /// When the last flow began or ended, and the data that each had delivered by then.
     since: Time,
     before: Vec<u64>,
-    /// The index times seconds, and seconds, of all stretches in which several flows were there.
+    /// The sum of the index times seconds, and the sum of seconds, over all stretches with several
+    /// flows.
     weighted: f64,
     seconds: f64,
 }
@@ -41,7 +42,7 @@ impl Fairness {
         }
     }
 
-    /// `None` if no two flows were there together and one of them delivered something.
+    /// `None` if no two flows ever ran at the same time and delivered something.
     pub fn index(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.weighted / self.seconds)
     }

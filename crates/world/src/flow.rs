@@ -1,4 +1,4 @@
-//! What is counted of one flow, whatever world it is in.
+//! The measurements of one flow, in every world.
 
 use headway_cc::{Bytes, Duration, Time};
 use headway_net::Link;
@@ -9,11 +9,11 @@ use crate::Options;
 use crate::outcome::FlowOutcome;
 use crate::window::Window;
 
-/// A world's flow, as far as it is measured.
+/// A world's flow, with its measurements.
 pub trait Measured {
-    /// What is counted of it.
+    /// The flow's measurements.
     fn measured(&self) -> &MeasuredFlow;
-    /// The same, to count on.
+    /// The flow's measurements, to update them.
     fn measured_mut(&mut self) -> &mut MeasuredFlow;
 }
 
@@ -27,18 +27,18 @@ impl Measured for MeasuredFlow {
     }
 }
 
-/// What is counted of a flow. Its world tells it of each packet.
+/// The measurements of a flow. Its world reports each packet to it.
 #[derive(Debug)]
 pub struct MeasuredFlow {
     /// Counts packets.
     pub meter: FlowMeter,
     /// The links that its data crosses.
     pub data_route: Box<[u32]>,
-    /// When it begins.
+    /// The time at which it begins.
     pub start: Time,
-    /// Is it the scheme under test, or a competitor that the scenario names?
+    /// Whether it runs the scheme under test, rather than a competitor that the scenario names.
     pub under_test: bool,
-    /// What it runs.
+    /// The flow's scheme.
     pub scheme: String,
     /// The trained model that decides for it, if one does.
     pub model: Option<String>,
@@ -46,16 +46,17 @@ pub struct MeasuredFlow {
     pub started: bool,
     pub(crate) convergence: Convergence,
     pub(crate) grid: Option<Grid>,
-    /// When it stops, or its data was all there; never if it runs to the end.
+    /// When it stops, or when all its data has arrived; never if it runs to the end.
     pub(crate) ends: Time,
     pub(crate) has_ended: bool,
-    /// The links on its way while it is measured, and what it sent and had delivered meanwhile.
+    /// The links on its way while it is measured, and the data that it sent and delivered
+    /// meanwhile.
     pub(crate) window: Window,
     pub(crate) window_bytes: u64,
 }
 
 impl MeasuredFlow {
-    /// A flow of `spec` that runs `scheme`, for which `model` decides if it is a learned one.
+    /// A flow of `spec` that runs `scheme`; `model` decides for it if the scheme is a learned one.
     pub fn new(
         spec: &FlowSpec,
         scheme: &str,
@@ -89,7 +90,8 @@ impl MeasuredFlow {
         }
     }
 
-    /// A data packet has crossed the network, `queued` of its time in queues and transmission.
+    /// A data packet has crossed the network; it spent `queued` of the time in queues and
+    /// transmission.
     #[inline]
     pub fn on_delivered(&mut self, now: Time, sent: Time, queued: Duration, size: Bytes) {
         self.meter.on_delivered(now, sent, queued, size);
@@ -106,8 +108,8 @@ impl MeasuredFlow {
         }
     }
 
-    /// A bin of the time series ends now; `sample` is asked for if there is one and the flow is
-    /// there.
+    /// A bin of the time series ends. It calls `sample` if there is a series and the flow is
+    /// running.
     pub fn on_bin_end(&mut self, now: Time, sample: impl FnOnce() -> GridSample) {
         if let Some(grid) = &mut self.grid
             && self.started
@@ -117,7 +119,8 @@ impl MeasuredFlow {
         }
     }
 
-    /// What its sender counted in another place: RTT samples, losses, and itself as each bin ended.
+    /// Adds the measurements that its sender took elsewhere: RTT samples, losses, and its state as
+    /// each bin ended.
     pub fn add(&mut self, meter: &FlowMeter, grid: Option<&Grid>) {
         self.meter.merge(meter);
         if let (Some(own), Some(more)) = (&mut self.grid, grid) {
@@ -125,17 +128,17 @@ impl MeasuredFlow {
         }
     }
 
-    /// Its data was all there at `at`, which is told a little later.
+    /// All its data had arrived at `at`; the call comes a little later.
     pub fn was_complete_at(&mut self, at: Time) {
         self.ends = self.ends.min(at);
     }
 
-    /// Is it over, and measured no more?
+    /// Has the flow ended?
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// It is over, and measured no more.
+    /// Ends the flow and its measurement.
     pub(crate) fn end(&mut self, now: Time, links: &mut [Link]) {
         self.has_ended = true;
         self.ends = self.ends.min(now);
@@ -143,17 +146,17 @@ impl MeasuredFlow {
         self.window_bytes = self.meter.delivered_bytes();
     }
 
-    /// Was it there from `from` to `to`, all the time?
+    /// Did it run from `from` to `to` without a break?
     pub(crate) fn covers(&self, from: Time, to: Time) -> bool {
         self.start <= from && self.ends >= to
     }
 
-    /// Was it there at some time from `from` to `to`?
+    /// Did it run at some time from `from` to `to`?
     pub(crate) fn overlaps(&self, from: Time, to: Time) -> bool {
         self.start < to && self.ends > from
     }
 
-    /// Its metrics, once it is over.
+    /// The flow's metrics, after it has ended.
     pub(crate) fn outcome(&self, index: usize) -> FlowOutcome {
         let own_share = self.window.bottleneck().map(|b| Bottleneck {
             used_bytes: self.window_bytes as f64,

@@ -1,4 +1,4 @@
-//! What both ends of a flow are told, and the ends of our own transport made from it.
+//! The plan of a flow for both of its ends, and the ends of our own transport.
 
 use headway_cc::{Bytes, Duration, Probe, Rate, Selection, Setup, Stream, Time};
 use headway_net::transport::{Profile, Receiver, ReceiverConfig, Sender, SenderConfig, Source};
@@ -7,36 +7,36 @@ use headway_scenario::{FlowSpec, Network, Transport};
 
 use crate::Options;
 
-/// A flow of a scenario, as its ends need it.
+/// A flow of a scenario, with everything that its ends need.
 #[derive(Clone, Debug)]
 pub struct FlowPlan {
-    /// Its number, in packets and messages.
+    /// The flow's number, in packets and messages.
     pub flow: u32,
     /// The size of a full IP packet.
     pub packet_size: Bytes,
-    /// The least size of an acknowledgement's IP packet (our transport only).
+    /// The smallest IP packet of an acknowledgement (our transport only).
     pub ack_size: Bytes,
-    /// How our transport carries data (ours only).
+    /// The profile of our transport (our transport only).
     pub profile: Profile,
-    /// When it begins.
+    /// The time at which it begins.
     pub start: Time,
-    /// When it sends no more; [`Time::NEVER`] if it is told.
+    /// The time at which it stops sending; [`Time::NEVER`] if it has no stop time.
     pub stop: Time,
     /// RTT samples count from here on.
     pub measured_from: Time,
-    /// The series' interval, if there is to be one.
+    /// The series' interval, if a series is requested.
     pub bin: Option<Duration>,
-    /// What it has to send, in bytes of IP packets.
+    /// The data that it has to send, in bytes of IP packets.
     pub data: headway_scenario::Source,
-    /// The most that its receiver takes beyond what has arrived in order; `None` is the
-    /// transport's.
+    /// The most bytes that its receiver accepts beyond what has arrived in order; `None` is the
+    /// transport's default.
     pub receive_window: Option<Bytes>,
     /// The run's seed.
     pub seed: u64,
 }
 
 impl FlowPlan {
-    /// More packets in flight than any network of today holds: 10 Gbit/s times five seconds.
+    /// The most packets in flight, more than any network holds today: 10 Gbit/s times five seconds.
     pub const MOST_IN_FLIGHT: u64 = 1 << 22;
 
     /// Flow number `flow` of a drawn scenario, in a run of these options.
@@ -59,7 +59,7 @@ impl FlowPlan {
         }
     }
 
-    /// Its sending end under `scheme`.
+    /// The flow's sending end under `scheme`.
     pub fn sender(&self, scheme: &Selection) -> Sender {
         let config = SenderConfig {
             flow: self.flow,
@@ -71,7 +71,7 @@ impl FlowPlan {
             .with_receive_window(self.receive_window)
     }
 
-    /// Its receiving end, with the scheme's half if it has one there.
+    /// The flow's receiving end, with the scheme's half if it has one there.
     pub fn receiver(&self, scheme: &Selection) -> Receiver {
         let config = ReceiverConfig::new(self.profile)
             .with_window(self.receive_window)
@@ -79,12 +79,12 @@ impl FlowPlan {
         Receiver::new(config, scheme.build_receiver(&self.setup()))
     }
 
-    /// A stream of random numbers of its own, the same in all worlds.
+    /// A random stream of its own, the same in all worlds.
     pub fn stream(&self, part: &str) -> Stream {
         Stream::new(self.seed, &format!("flow.{}.{part}", self.flow))
     }
 
-    /// What its application gives it to send.
+    /// The source of its application's data.
     pub fn source(&self) -> Source {
         match self.data {
             headway_scenario::Source::Bulk => Source::Bulk,
@@ -96,12 +96,12 @@ impl FlowPlan {
         }
     }
 
-    /// Will it have sent everything at some time?
+    /// Will it have sent all its data at some time?
     pub fn is_finite(&self) -> bool {
         matches!(self.data, headway_scenario::Source::Finite(_))
     }
 
-    /// Its data in packets; the most there is unless it is finite.
+    /// The flow's data in packets; `u64::MAX` unless it is finite.
     pub fn packets(&self) -> u64 {
         match self.data {
             headway_scenario::Source::Finite(bytes) => bytes.get().div_ceil(self.packet_size.get()),
@@ -109,12 +109,12 @@ impl FlowPlan {
         }
     }
 
-    /// With more in flight than this, nothing limits it.
+    /// With more in flight than this, nothing limits the flow.
     pub fn most_in_flight(&self) -> Bytes {
         self.packet_size * Self::MOST_IN_FLIGHT
     }
 
-    /// What the scheme is told of the flow.
+    /// What the scheme knows about the flow at its start.
     fn setup(&self) -> Setup {
         Setup {
             start: self.start,
@@ -123,7 +123,7 @@ impl FlowPlan {
     }
 }
 
-/// A sender as a bin of its series ends.
+/// A sender's state as a bin of its series ends.
 pub fn grid_sample(sender: &Sender, packet_size: Bytes) -> GridSample {
     let control = sender.control();
     let smoothed = sender.rtt_stats().smoothed;
@@ -140,7 +140,7 @@ pub fn grid_sample(sender: &Sender, packet_size: Bytes) -> GridSample {
     }
 }
 
-/// What a controller says that it takes its path for, if it does.
+/// A controller's model of its path, if it has one.
 #[derive(Default)]
 struct Model {
     btlbw_mbps: Option<f64>,

@@ -1,5 +1,5 @@
-//! What all worlds share: the links, the cross traffic and the flows of a scenario, what is
-//! measured of a run, and batches of runs.
+//! What all worlds share: the links, the cross traffic and the flows of a scenario, a run's
+//! measurements, and batches of runs.
 //!
 //! A world implements [`World`]; a [`Batch`] checks and carries out runs in any of them.
 

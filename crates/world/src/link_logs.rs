@@ -11,16 +11,16 @@ use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
 
 use crate::links::discipline;
 
-/// Logs of the links that flows cross, where they have a rate or get one.
+/// Logs of the links that flows cross, if they have a rate or get one by a change.
 #[derive(Debug)]
 pub struct LinkLogs(Vec<Option<LinkLog<File>>>);
 
 impl LinkLogs {
-    /// Begins logs in the files that `file` gives for links. `router` is what the run's schemes ask
-    /// for, `title` says what was run.
+    /// Begins logs in the files that `file` gives for links. `router` is the one that the run's
+    /// schemes need; `title` describes the run.
     ///
     /// # Errors
-    /// As for all that follow, if a file cannot be written.
+    /// If a file cannot be written. The same holds for the other methods.
     pub fn new(
         network: &Network,
         router: Option<Router>,
@@ -63,7 +63,7 @@ impl LinkLogs {
         self.0.get(link).is_some_and(Option::is_some)
     }
 
-    /// Writes what has happened up to `now`.
+    /// Writes the events up to `now`.
     pub fn on_pause(&mut self, now: Time, links: &mut [Link]) -> io::Result<()> {
         for (log, link) in self.0.iter_mut().zip(links) {
             if let Some(log) = log {
@@ -80,7 +80,7 @@ impl LinkLogs {
         self.0
     }
 
-    /// Ends them.
+    /// Finishes the logs.
     pub fn finish(self) -> io::Result<()> {
         let mut logs = self.0.into_iter().flatten();
         logs.try_for_each(|log| log.finish())
@@ -112,7 +112,7 @@ fn rate_name(rate: Rate) -> String {
     format!("{}Mbps", rate.as_mbps())
 }
 
-/// A queue of this discipline as mahimahi's `to_string` would put it.
+/// A queue of this discipline, as mahimahi's `to_string` would print it.
 fn queue_name(discipline: &Discipline, queue: &QueueSpec) -> String {
     let bytes = queue.bytes.map(|b| format!("bytes={}", b.get()));
     let packets = queue.packets.map(|n| format!("packets={n}"));

@@ -1,4 +1,4 @@
-//! Links as a scenario describes them.
+//! Builds the links that a scenario describes.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use headway_scenario::{LinkSpec, Network, RateSpec, TraceSpec};
 use crate::changes::{Changes, set_loss};
 use crate::setup::SetupError;
 
-/// Where a run has its traces from: the trace, or why there is none.
+/// Gives a run its traces: a trace, or why it is not available.
 pub type TraceSource<'a> = &'a dyn Fn(&TraceSpec) -> Result<Arc<Trace>, String>;
 
-/// The links of a network, in its order, and what will change about them. `router` is what the
-/// run's schemes ask for.
+/// The links of a network, in its order, and their changes. `router` is the one that the run's
+/// schemes need.
 ///
 /// # Errors
 /// [`SetupError::Trace`]
@@ -75,8 +75,8 @@ fn build_link(
     Ok(link)
 }
 
-/// The router that a run's schemes ask for, what `router = "scheme"` stands for: that of the scheme
-/// under `test`, or of the first other that has one, as `of_scheme` tells.
+/// The router that a run's schemes need, for `router = "scheme"`: that of the scheme under `test`,
+/// or of the first other scheme that has one. `of_scheme` gives a scheme's router.
 pub fn router_of_run(
     network: &Network,
     test: Option<Router>,
@@ -86,7 +86,7 @@ pub fn router_of_run(
     test.or_else(|| named.find_map(of_scheme))
 }
 
-/// What the link's queue is in a run whose schemes ask for `router`.
+/// The discipline of the link's queue in a run whose schemes need `router`.
 pub(crate) fn discipline(spec: &LinkSpec, router: Option<Router>) -> Discipline {
     match router {
         Some(router) if spec.router_of_scheme => router.into(),

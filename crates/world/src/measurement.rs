@@ -1,4 +1,4 @@
-//! When a run's links and flows are read, and what comes of it.
+//! When a run's links and flows are read, and the measurements that result.
 
 use headway_cc::Time;
 use headway_net::Link;
@@ -9,39 +9,39 @@ use crate::fairness::Fairness;
 use crate::flow::Measured;
 use crate::window::{Reading, Window, read_all};
 
-/// When a flow begins or ceases to be measured.
+/// The time at which the measurement of a flow begins or ends.
 #[derive(Clone, Copy, Debug)]
 enum Mark {
     Begin(usize),
     End(usize),
 }
 
-/// All that is measured of a run beyond its flows' own counts. The run calls
+/// The measurements of a run beyond its flows' own counts. The run calls
 /// [`on_sample`](Self::on_sample) at [`next`](Self::next), [`on_bin_end`](Self::on_bin_end) as each
 /// bin of the time series ends, and [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct Measurement {
     pub(crate) options: Options,
-    /// The readings as the last second ended; none at first.
+    /// The readings at the end of the last second; none at first.
     second: Vec<Option<Reading>>,
     next_second: Time,
-    /// Likewise at the ends of the grid's bins, and the longest queue there was then.
+    /// The readings at the ends of the grid's bins, and the longest queue at that time.
     pub(crate) bins: Vec<Vec<Option<Reading>>>,
     pub(crate) queue_packets: Vec<f64>,
-    /// The flows' begins and ends that are known beforehand, by time.
+    /// The starts and ends of flows that are known in advance, by time.
     marks: Vec<(Time, Mark)>,
     next_mark: usize,
-    /// All flows under test together: from the first one's begin to the last one's end, over every
-    /// link that carries their data.
+    /// The window of all flows under test together: from the first one's start to the last one's
+    /// end, over every link that carries their data.
     pub(crate) pooled: Window,
     pooled_links: Vec<u32>,
-    /// Flows under test that have yet to end.
+    /// The number of flows under test that have not ended.
     unfinished: usize,
     pub(crate) fairness: Fairness,
 }
 
 impl Measurement {
-    /// Of a run of `flows`.
+    /// The measurement of a run with these flows.
     pub fn new<F: Measured>(flows: &[F], options: Options) -> Measurement {
         let (warmup, end) = (Time::ZERO + options.warmup, Time::ZERO + options.duration);
         let mut marks = Vec::new();
@@ -76,13 +76,13 @@ impl Measurement {
         }
     }
 
-    /// When there is something to read.
+    /// When the next reading is due.
     pub fn next(&self) -> Time {
         let mark = self.marks.get(self.next_mark);
         mark.map_or(Time::NEVER, |m| m.0).min(self.next_second)
     }
 
-    /// Reads what is due by `now`.
+    /// Takes the readings that are due by `now`.
     pub fn on_sample<F: Measured>(&mut self, now: Time, links: &mut [Link], flows: &mut [F]) {
         while let Some(mark) = self.take_mark(now) {
             match mark {
@@ -101,7 +101,7 @@ impl Measurement {
         })
     }
 
-    /// From now on the flow is measured, unless its data was all there before.
+    /// Begins the measurement of the flow, unless all its data had arrived before.
     fn begin_flow<F: Measured>(
         &mut self,
         now: Time,
@@ -120,7 +120,7 @@ impl Measurement {
         }
     }
 
-    /// The flow is over: it stops, its data is all there, or the run ends.
+    /// Ends the measurement of a flow: it stops, all its data has arrived, or the run ends.
     pub fn end_flow<F: Measured>(
         &mut self,
         now: Time,
@@ -142,7 +142,7 @@ impl Measurement {
         }
     }
 
-    /// Tells the flows of the second that has just ended, if one has.
+    /// Reports the second that has just ended to the flows, if one has.
     fn on_second<F: Measured>(&mut self, now: Time, links: &mut [Link], flows: &mut [F]) {
         if now < self.next_second {
             return;
@@ -155,7 +155,7 @@ impl Measurement {
         self.next_second = now + Convergence::BIN;
     }
 
-    /// A bin of the time series ends now.
+    /// A bin of the time series ends.
     pub fn on_bin_end(&mut self, now: Time, links: &mut [Link]) {
         self.bins.push(read_all(links, now));
         let backlogs = self.pooled_links.iter();
@@ -164,9 +164,9 @@ impl Measurement {
     }
 }
 
-/// Tells each flow that was there in the second before `now` what arrived and what its share would
-/// have been: the least, over the links that its data crosses, of the link's capacity in that
-/// second over the number of flows there whose data crosses it too.
+/// Tells each flow that ran in the second before `now` how much arrived, and its share. The share
+/// is the smallest, over the links that its data crosses, of the link's capacity in that second
+/// divided by the number of running flows whose data crosses it too.
 fn watch_convergence<F: Measured>(
     flows: &mut [F],
     now: Time,

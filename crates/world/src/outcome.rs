@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::Measurement;
 use crate::flow::{Measured, MeasuredFlow};
 
-/// What a run gives. As JSON it keeps every bit.
+/// The result of a run. As JSON it keeps every bit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The metrics of all flows under test together, then of each flow.
+    /// The metrics of all flows under test together, and then those of each flow.
     pub rows: Vec<FlowOutcome>,
-    /// Time series, in the same order; empty if they were not wanted.
+    /// Time series, in the same order; empty if they are not requested.
     pub series: Vec<FlowSeries>,
     /// Whether the machine kept up; `None` in simulated time.
     pub fitness: Option<Fitness>,
@@ -24,7 +24,7 @@ pub struct Outcome {
 pub struct FlowOutcome {
     /// The flow's index, or [`ALL_FLOWS`].
     pub flow: i32,
-    /// What it ran.
+    /// The flow's scheme.
     pub scheme: String,
     /// The trained model that decided for it, if one did.
     pub model: Option<String>,
@@ -39,21 +39,21 @@ pub struct FlowSeries {
     pub flow: i32,
     /// The series.
     pub series: Series,
-    /// Capacity of the bottleneck in each bin, Mbit/s; of [`ALL_FLOWS`] only.
+    /// Capacity of the bottleneck in each bin, Mbit/s; only for [`ALL_FLOWS`].
     pub capacity_mbps: Vec<f64>,
-    /// Packets at the bottleneck as each bin ended; of [`ALL_FLOWS`] only.
+    /// Packets at the bottleneck as each bin ended; only for [`ALL_FLOWS`].
     pub queue_packets: Vec<f64>,
 }
 
 impl Measurement {
-    /// The run is over: ends the flows that are left, and sums up.
+    /// Ends the flows that are left at the end of the run, and computes its results.
     pub fn finish<F: Measured>(mut self, links: &mut [Link], flows: &mut [F]) -> Outcome {
         let end = Time::ZERO + self.options.duration;
         (0..flows.len()).for_each(|flow| self.end_flow(end, flow, links, flows));
         let measured: Vec<&MeasuredFlow> = flows.iter().map(F::measured).collect();
         let of_flows = measured.iter().enumerate().map(|(i, f)| f.outcome(i));
         let mut rows: Vec<FlowOutcome> = of_flows.collect();
-        // A large bench keeps very many: without room for more than there will be.
+        // A large bench keeps very many of these, so there is no spare capacity.
         rows.reserve_exact(1);
         rows.insert(0, self.of_all(end, &measured, &rows));
         let series = match self.options.grid {
@@ -67,7 +67,7 @@ impl Measurement {
         }
     }
 
-    /// All flows under test together.
+    /// The result of all flows under test together.
     fn of_all(&self, end: Time, flows: &[&MeasuredFlow], rows: &[FlowOutcome]) -> FlowOutcome {
         let tested = || flows.iter().zip(rows).filter(|(f, _)| f.under_test);
         let mut pooled = FlowMeter::new(end);
@@ -162,7 +162,7 @@ impl Measurement {
 mod tests {
     use super::*;
 
-    /// A worker process hands its outcome on as JSON.
+    /// A worker process passes its outcome on as JSON.
     #[test]
     fn json_keeps_every_bit() {
         let awkward = [0.1 + 0.2, 1.0 / 3.0, 5e-324, f64::MAX, -0.0, 1e23];

@@ -1,27 +1,27 @@
-//! What a flow's path is, over time, as a seed has drawn it: what estimates of it are compared
-//! with.
+//! The path of a flow over time, as a seed has drawn it. Estimates of the path are compared with
+//! it.
 
 use headway_cc::{Bytes, Duration, Rate, Time};
 use headway_scenario::{FlowSpec, Network, RateSpec};
 
 use crate::{SetupError, Ways};
 
-/// A flow's path from a moment on, until the next state.
+/// A flow's path from one moment to the next state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathState {
-    /// From when on.
+    /// The time at which the state begins.
     pub at: Time,
     /// The slowest link's rate on the way of the data; `None` if none has a fixed one.
     pub rate: Option<Rate>,
     /// That link, an index into the network's; `None` without a rate.
     pub slowest: Option<u32>,
-    /// What a packet and its acknowledgement take alone: propagation, and transmission at fixed
-    /// rates.
+    /// The time of a packet and its acknowledgement without queues: propagation, and transmission
+    /// at fixed rates.
     pub rtt: Duration,
 }
 
-/// The states of a flow's path in the order of time, the first at the beginning. Jitter and traces
-/// are left out.
+/// The states of a flow's path in order of time, the first at the beginning. Jitter and traces are
+/// left out.
 ///
 /// # Errors
 /// [`SetupError`] if the flow has no way.
@@ -75,10 +75,10 @@ mod tests {
 
     use super::*;
 
-    /// 1250 bytes at 10 Mbit/s take 1 ms, 40 of an acknowledgement nothing on a link without a
-    /// rate.
+    /// 1250 bytes at 10 Mbit/s take 1 ms; 40 bytes of an acknowledgement take no time on a link
+    /// without a rate.
     #[test]
-    fn a_step_of_delay_and_of_rate_is_seen_when_it_happens() {
+    fn steps_of_delay_and_rate_appear_at_their_time() {
         let text = "schema = 1\nname = \"steps\"\nseconds = 20\npacket_size = \"1250B\"\n\
             bottleneck = { rate = \"10Mbps\", delay = \"20ms\", queue = \"100pkt\" }\n\
             at = [{ time = \"5s\", delay = \"30ms\" }, { time = \"7s\", rate = \"5Mbps\" }]\n";

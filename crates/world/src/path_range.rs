@@ -1,4 +1,5 @@
-//! Which paths a scenario has, over all of its seeds: what a model that was trained on them knows.
+//! The range of a scenario's paths over all of its seeds: what a model that was trained on them
+//! knows.
 
 use std::collections::HashMap;
 
@@ -9,28 +10,28 @@ use headway_scenario::{LinkSpec, Network, RateSpec, Scenario, TraceSpec};
 
 use crate::{SetupError, TraceSource, Ways, path_over_time};
 
-/// Rates of a trace are its means over this time, as headwayd measures a flow's.
+/// A trace's rates are means over this time, as headwayd measures a flow's.
 const OF_TRACES: Duration = Duration::from_secs(10);
-/// Means are taken from times so far apart on: a flow may begin at any.
+/// The distance between the times at which such a mean begins: a flow may begin at any time.
 const STEP: Duration = Duration::from_millis(100);
 
-/// The least and the most of what paths have; nothing has been seen while the least is above the
-/// most.
+/// The minimum and the maximum of paths' properties. If the minimum exceeds the maximum, there was
+/// no path yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathRange {
-    /// The rate of the slowest link, Mbit/s. Of a trace: its mean rates over any ten seconds.
+    /// The rate of the slowest link, Mbit/s. For a trace, its mean rates over any ten seconds.
     pub rate_mbps: [f64; 2],
-    /// What a packet and its acknowledgement take without a queue, ms.
+    /// The time of a packet and its acknowledgement without a queue, ms.
     pub rtt_ms: [f64; 2],
-    /// What the slowest link takes to send a full queue, ms. A trace counts with its mean rate.
-    /// Queues that never drop are left out.
+    /// The time that the slowest link takes to send a full queue, ms. A trace counts with its mean
+    /// rate. Queues that never drop are left out.
     pub buffer_ms: [f64; 2],
     /// The probability that a packet is lost before the queues on its way.
     pub loss: [f64; 2],
 }
 
 impl Default for PathRange {
-    /// Of no path.
+    /// The range of no path.
     fn default() -> PathRange {
         let none = [f64::INFINITY, f64::NEG_INFINITY];
         PathRange {
@@ -80,8 +81,7 @@ impl PathRange {
             }
             for state in path_over_time(network, flow)? {
                 extend(&mut self.rtt_ms, state.rtt.as_millis_f64());
-                // The slowest link counts, whichever that is while a trace is slow, and while it is
-                // fast.
+                // The slowest link counts, once while the trace is slow, and once while it is fast.
                 let fixed = state.rate.map_or(f64::INFINITY, Rate::as_mbps);
                 for end in [0, 1] {
                     let rates = follow.iter().map(|(_, of)| of.bounds_mbps[end]);
@@ -103,10 +103,10 @@ impl PathRange {
     }
 }
 
-/// What a trace carries, over and over.
+/// A trace's rates, over all its repetitions.
 #[derive(Clone, Copy, Debug)]
 struct Recorded {
-    /// In its slowest and fastest ten seconds, Mbit/s.
+    /// The rates of its slowest and fastest ten seconds, Mbit/s.
     bounds_mbps: [f64; 2],
     mean: Rate,
 }
@@ -132,7 +132,7 @@ fn extend([least, most]: &mut [f64; 2], value: f64) {
     }
 }
 
-/// What a link takes to send its full queue at this rate.
+/// The time in which a link sends its full queue at this rate.
 fn buffer_ms(link: &LinkSpec, rate: Rate, packet_size: Bytes) -> f64 {
     let of_packets = (link.queue.packets).map(|packets| packet_size * packets);
     match [of_packets, link.queue.bytes].into_iter().flatten().min() {
@@ -142,7 +142,7 @@ fn buffer_ms(link: &LinkSpec, rate: Rate, packet_size: Bytes) -> f64 {
     }
 }
 
-/// The probability that a link loses a packet, in the long run.
+/// The long-term probability that a link loses a packet.
 fn lost(loss: Option<&Loss>) -> f64 {
     match loss {
         None => 0.0,
@@ -178,10 +178,10 @@ mod tests {
         range
     }
 
-    /// 1250 bytes take 1 ms at 10 Mbit/s; 100 packets of a full queue 100 ms at 10 and 10 ms at 100
-    /// Mbit/s.
+    /// 1250 bytes take 1 ms at 10 Mbit/s; a full queue of 100 packets takes 100 ms at 10 and 10 ms
+    /// at 100 Mbit/s.
     #[test]
-    fn ranges_are_those_that_the_scenario_draws_from() {
+    fn path_ranges_match_the_scenarios_ranges() {
         let found = range(
             "schema = 1\nname = \"drawn\"\nseconds = 20\npacket_size = \"1250B\"\n\
              bottleneck = { rate = \"10Mbps..100Mbps\", delay = \"20ms\", queue = \"100pkt\", loss = \"0..2%\" }\n",
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_a_run_are_seen_and_flows_with_a_scheme_of_their_own_are_not() {
+    fn changes_count_and_flows_with_their_own_scheme_do_not() {
         let found = range(
             "schema = 1\nname = \"steps\"\nseconds = 20\npacket_size = \"1250B\"\n\
              bottleneck = { rate = \"10Mbps\", delay = \"20ms\", queue = \"100pkt\" }\n\
@@ -242,8 +242,8 @@ mod tests {
         assert_eq!(found.rtt_ms, [40.0, 40.0]);
     }
 
-    /// A recorded link behind one with a fixed rate and 100 packets of queue. The recorded link has
-    /// 50 packets, which take 50 ms at its mean rate.
+    /// The range of a recorded link behind one with a fixed rate and 100 packets of queue. The
+    /// recorded link has 50 packets, which take 50 ms at its mean rate.
     fn behind(fixed: &str) -> PathRange {
         range(
             &format!(

@@ -1,14 +1,14 @@
-//! Which files are written of a run.
+//! The files that are recorded of a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use headway_record::recording::safe_name;
 
-/// What to write down, and where.
+/// The recordings to make, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recordings {
-    /// The folder; each scenario has one in it, and each scheme one in that.
+    /// The folder. Each scenario has a folder in it, and each scheme a folder in that.
     pub folder: PathBuf,
     /// A capture at each host at which a flow begins or ends.
     pub pcap: bool,
@@ -18,18 +18,18 @@ pub struct Recordings {
     pub logs: bool,
 }
 
-/// Before the names of files until their run has ended.
+/// The prefix of the files' names until their run has ended.
 const PART: &str = "part-of-";
 
 impl Recordings {
-    /// What the names of the files of one run begin with while it goes on.
+    /// The beginning of the names of one run's files during the run.
     pub fn stem(&self, scenario: &str, scheme: &str, run: u32) -> PathBuf {
         let folder = self.folder.join(safe_name(scenario));
         let name = format!("{PART}run-{run}");
         folder.join(safe_name(scheme)).join(name)
     }
 
-    /// Are there whole files of this run, of each kind that was asked for?
+    /// Does this run have whole files, of each requested kind?
     pub fn has(&self, scenario: &str, scheme: &str, run: u32) -> bool {
         let stem = self.stem(scenario, scheme, run);
         let files = stem.parent().and_then(|folder| fs::read_dir(folder).ok());
@@ -47,7 +47,7 @@ impl Recordings {
     }
 }
 
-/// What there is of a run.
+/// The recordings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// The files.
@@ -57,8 +57,8 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Gives the files of a run that has ended their names, over those of an earlier run. Files
-    /// that are incomplete keep the name that says so.
+    /// Gives the files of an ended run their final names, over those of an earlier run. Incomplete
+    /// files keep the prefix that says so.
     pub(crate) fn keep(&mut self) {
         if self.failure.is_some() {
             return;

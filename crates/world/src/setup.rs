@@ -1,25 +1,25 @@
-//! How packets find their way through a scenario's network, and why a run cannot be set up.
+//! Finds the ways of packets through a scenario's network, and says why a run cannot be set up.
 
 use headway_cc::{Router, Scheme, SchemeError, World};
 use headway_scenario::{CrossSpec, FlowSpec, Network, Routes};
 
 use crate::links::discipline;
 
-/// How packets count the links that they have left to cross.
+/// The number of links that a packet still has to cross.
 pub type Hops = u8;
-/// A packet crosses at most one link more.
+/// A packet crosses at most one link more than this.
 pub const MAX_HOPS: usize = Hops::MAX as usize;
 
 /// The links that a flow's packets cross, by index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// Those that data crosses.
+    /// The links that data crosses.
     pub data: Box<[u32]>,
-    /// Those that acknowledgements cross.
+    /// The links that acknowledgements cross.
     pub acks: Box<[u32]>,
 }
 
-/// Finds ways.
+/// Finds the ways of packets.
 #[derive(Clone, Debug)]
 pub struct Ways<'a> {
     network: &'a Network,
@@ -27,7 +27,7 @@ pub struct Ways<'a> {
 }
 
 impl<'a> Ways<'a> {
-    /// Through this network.
+    /// Finds ways through this network.
     pub fn new(network: &'a Network) -> Ways<'a> {
         let routes = network.routes();
         Ways { network, routes }
@@ -48,7 +48,7 @@ impl<'a> Ways<'a> {
     /// The links that cross traffic crosses.
     ///
     /// # Errors
-    /// As for [`of_flow`](Self::of_flow).
+    /// The same as [`of_flow`](Self::of_flow).
     pub fn of_cross(&self, cross: &CrossSpec) -> Result<Box<[u32]>, SetupError> {
         let (from, to) = (cross.from, cross.to);
         self.checked(
@@ -74,8 +74,8 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Can `scheme` run in `world`, with its data over these links? `router` is what the run's schemes
-/// ask for.
+/// Checks that `scheme` can run in `world`, with its data over these links. `router` is the one
+/// that the run's schemes need.
 ///
 /// # Errors
 /// [`SetupError::Needs`], [`SetupError::NoRouter`] and [`SetupError::OtherRouter`]
@@ -96,7 +96,7 @@ pub fn check_scheme(
     }
 }
 
-/// Has a scheme whose other half is a router one on its way?
+/// Checks that a scheme with a half in a router has one on its way.
 fn check_router(
     scheme: &Scheme,
     data: &[u32],
@@ -127,34 +127,34 @@ fn check_router(
     })
 }
 
-/// A run that cannot be set up.
+/// Why a run cannot be set up.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SetupError {
     /// No path leads from one end of a flow to the other.
     #[error("no path leads from '{0}' to '{1}'")]
     NoPath(String, String),
-    /// A scheme that the scenario names cannot be had.
+    /// A scheme that the scenario names is not available.
     #[error(transparent)]
     Scheme(#[from] SchemeError),
-    /// A scheme needs what this world does not supply.
+    /// A scheme needs something that this world does not supply.
     #[error("scheme '{scheme}' needs {need}, which the world '{world}' does not supply")]
     Needs {
         /// The scheme.
         scheme: &'static str,
-        /// What it needs.
+        /// The scheme's need.
         need: &'static str,
         /// The world.
         world: &'static str,
     },
-    /// This world cannot run the scheme, or cannot on this machine.
+    /// This world cannot run the scheme, in general or on this machine.
     #[error("scheme '{scheme}': {why}")]
     Unserved {
-        /// The scheme, as it was written.
+        /// The scheme, as the user wrote it.
         scheme: String,
-        /// Why not, and what would be right.
+        /// The reason, and what would be right.
         why: String,
     },
-    /// A scheme has a half in the routers, and there is none on a flow's way.
+    /// A scheme has a half in routers, and there is none on a flow's way.
     #[error(
         "scheme '{scheme}' needs a router on its way that is its other half; write router = \"scheme\" at the bottleneck, or queue = {{ kind = \"{router}\", packets = \"100pkt\" }}"
     )]
@@ -164,28 +164,28 @@ pub enum SetupError {
         /// The router's kind.
         router: &'static str,
     },
-    /// Flows ask for two routers, and `router = "scheme"` makes one.
+    /// Flows need two different routers, and `router = "scheme"` makes one.
     #[error(
         "scheme '{scheme}' needs the router '{wanted}' on its way, where router = \"scheme\" stands for '{given}', which another flow's scheme needs; run them apart, or give '{scheme}' a link of its own with queue = {{ kind = \"{wanted}\", packets = \"100pkt\" }}"
     )]
     OtherRouter {
         /// The scheme.
         scheme: &'static str,
-        /// Its router's kind.
+        /// The kind of the scheme's router.
         wanted: &'static str,
-        /// The kind of the one that is there.
+        /// The kind of the existing one.
         given: &'static str,
     },
-    /// A trace cannot be had.
+    /// A trace is not available.
     #[error("{0}")]
     Trace(String),
-    /// A route is longer than a packet can count.
+    /// A route has more links than a packet can count.
     #[error("the way from '{0}' to '{1}' has {2} links; a packet crosses at most {max}", max = MAX_HOPS + 1)]
     LongRoute(String, String, usize),
 }
 
 impl SetupError {
-    /// Why this world or the scenario's routers cannot serve the scheme, if that is it.
+    /// Why this world or the scenario's routers cannot serve the scheme, if this is such an error.
     pub fn unserved(&self) -> Option<String> {
         match self {
             SetupError::Needs { need, .. } => Some(format!("this world does not supply {need}")),

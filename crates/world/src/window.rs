@@ -1,15 +1,15 @@
-//! What is read off links while a run goes on.
+//! Reads the links of a run over a time window.
 
 use headway_cc::Time;
 use headway_net::Link;
 use headway_record::Bottleneck;
 
-/// A link's bytes so far.
+/// A link's bytes since the start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// That it could have carried.
+    /// Bytes that it could have carried.
     pub offered: f64,
-    /// That it carried.
+    /// Bytes that it carried.
     served: f64,
 }
 
@@ -25,10 +25,11 @@ pub(crate) fn read_all(links: &mut [Link], now: Time) -> Vec<Option<Reading>> {
     links.iter_mut().map(|link| read(link, now)).collect()
 }
 
-/// Some links over the time for which one flow, or all under test together, is measured.
+/// Readings of some links at both ends of the time for which one flow, or all under test together,
+/// is measured.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
-    /// For each link the readings as it opened, and as it closed.
+    /// For each link, the reading at the window's opening, and at its close.
     before: Option<Vec<Option<Reading>>>,
     after: Option<Vec<Option<Reading>>>,
 }
@@ -40,18 +41,18 @@ impl Window {
             .collect()
     }
 
-    /// Has it begun, and not ended?
+    /// Is the window open?
     pub fn is_open(&self) -> bool {
         self.before.is_some() && self.after.is_none()
     }
 
-    /// Begins now, unless it has begun before.
+    /// Opens the window now, unless it was opened before.
     pub fn open(&mut self, links: &mut [Link], on: &[u32], now: Time) {
         self.before
             .get_or_insert_with(|| Window::read_on(links, on, now));
     }
 
-    /// Ends now, if it has begun and not ended before.
+    /// Closes the window now, if it is open.
     pub fn close(&mut self, links: &mut [Link], on: &[u32], now: Time) {
         if self.before.is_some() {
             self.after
@@ -59,7 +60,8 @@ impl Window {
         }
     }
 
-    /// The link with the largest used share of its capacity, of those that had a rate all along.
+    /// The link with the largest used share of its capacity, among those that had a rate
+    /// throughout.
     pub fn bottleneck(&self) -> Option<Bottleneck> {
         let ends = self.before.as_ref()?.iter().zip(self.after.as_ref()?);
         let used = ends.filter_map(|(before, after)| {

@@ -8,9 +8,9 @@ use headway_net::{Link, LinkEvent, Packet};
 pub struct Links {
     links: Vec<Link>,
     next: Vec<Time>,
-    /// The earliest of `next` and whose it is.
+    /// The earliest time in `next`, and its link.
     first: (Time, usize),
-    /// The routes of cross traffic, by the `flow` of its packets.
+    /// The route of each cross-traffic flow, by the `flow` of its packets.
     cross: Vec<Box<[u32]>>,
 }
 
@@ -25,30 +25,30 @@ impl Links {
         }
     }
 
-    /// All of them, to read or to change. After a change of one, call [`refresh`](Self::refresh).
+    /// All links. After a change of one, call [`refresh`](Self::refresh).
     pub fn all_mut(&mut self) -> &mut [Link] {
         &mut self.links
     }
 
-    /// When a link delivers next may have changed.
+    /// Call this when the time of a link's next delivery may have changed.
     pub fn refresh(&mut self, link: usize) {
         self.next[link] = self.links[link].next_delivery();
         self.find_first();
     }
 
     fn find_first(&mut self) {
-        // Few links: to look at each is quicker than to keep them in order.
+        // There are few links: a look at each is quicker than a sorted structure.
         let by_time = self.next.iter().enumerate().min_by_key(|(_, next)| **next);
         self.first = by_time.map_or((Time::NEVER, 0), |(link, next)| (*next, link));
     }
 
-    /// A packet of cross traffic leaves its source.
+    /// Sends a packet of cross traffic from its source.
     pub fn send_cross(&mut self, now: Time, packet: &Packet) {
         let first = self.cross[packet.flow as usize][0];
         self.enter(now, first, packet);
     }
 
-    /// When a link delivers next, and which one.
+    /// When the next delivery is due, and on which link.
     #[inline]
     pub(super) fn next(&self) -> (Time, usize) {
         self.first
@@ -67,7 +67,8 @@ impl Links {
         packet
     }
 
-    /// A packet of cross traffic has crossed a link: on to the next, or it is no more.
+    /// A packet of cross traffic has crossed a link: sends it to its next link, or drops it at the
+    /// end of its route.
     pub(super) fn advance_cross(&mut self, now: Time, mut packet: Packet) {
         if packet.hops_left > 0 {
             let route = &self.cross[packet.flow as usize];
@@ -77,8 +78,8 @@ impl Links {
         }
     }
 
-    /// Hands `tell` what has happened on each link by `now`. `events` holds those of one link at a
-    /// time.
+    /// Hands `tell` what has happened on each link by `now`. `events` is scratch space for one
+    /// link's events.
     pub(super) fn tell_events(
         &mut self,
         now: Time,

@@ -2,27 +2,27 @@
 
 use headway_cc::{Duration, Time};
 
-/// When the emulator looks at the clock next, and what of a late look was a stall of the machine.
+/// Times the emulator's looks at the clock, and finds stalls of the machine by late looks.
 ///
-/// A virtual machine may stand still for some milliseconds. All that was due meanwhile would be
-/// written at once, hosts would answer at once, and their burst would overflow a queue that the
-/// network itself leaves half empty. So the clock of a run leaves stalls out: in its time nothing
-/// was due meanwhile. Hosts see that what was on its way takes longer by the stall, and no packet
-/// ever takes less time than the network's.
+/// A virtual machine may stand still for some milliseconds. Without a correction, everything due
+/// meanwhile would be written at once, hosts would answer at once, and their burst would overflow a
+/// queue that the network itself leaves half empty. The clock of a run therefore leaves stalls out:
+/// in its time nothing was due meanwhile. For hosts, packets under way take longer by the stall,
+/// and no packet ever takes less time than the network gives it.
 #[derive(Debug, Default)]
 pub struct Looks {
-    /// Without this, nothing is a stall.
+    /// Whether late looks count as stalls; otherwise nothing does.
     pub leave_out_stalls: bool,
     expected: Time,
 }
 
 impl Looks {
-    /// Bursts of less time than this hold few packets. At work, looks are closer than this.
+    /// Shorter stalls cause bursts of few packets. At work, looks are closer together than this.
     const SHORTEST: Duration = Duration::from_millis(1);
-    /// The machine has slept: connections have timed out.
+    /// After a longer pause the machine has slept, and connections have timed out.
     const LONGEST: Duration = Duration::from_millis(200);
 
-    /// The next look is expected when the clock shows `at`, or before.
+    /// The next look is expected by `at`.
     pub fn expect(&mut self, at: Time) {
         self.expected = at;
     }
@@ -31,7 +31,7 @@ impl Looks {
     pub fn stall(&mut self, at: Time) -> Option<Duration> {
         let stall = at.since(self.expected);
         let is_stall = self.leave_out_stalls && stall > Self::SHORTEST && stall < Self::LONGEST;
-        // The clock shows the time from before the stall again.
+        // The clock now shows the time from before the stall.
         self.expected = if is_stall { self.expected } else { at };
         is_stall.then_some(stall)
     }
@@ -58,13 +58,13 @@ mod tests {
         assert_eq!(looks.stall(ms(90)), None, "a packet came before");
         looks.expect(ms(100));
         assert_eq!(looks.stall(ms(109)), Some(Duration::from_millis(9)));
-        // At work, and 9 ms were left out.
+        // At work; 9 ms were left out.
         assert_eq!(looks.stall(ms(101)), None);
         assert_eq!(looks.stall(ms(104)), Some(Duration::from_millis(3)));
     }
 
     #[test]
-    fn delays_of_a_millisecond_and_long_sleeps_are_no_stalls() {
+    fn short_delays_and_long_sleeps_are_not_stalls() {
         let mut strict = looks(true);
         assert_eq!(strict.stall(ms(101)), None);
         assert_eq!(strict.stall(ms(301)), None);

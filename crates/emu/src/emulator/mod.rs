@@ -1,9 +1,9 @@
 //! The emulator: leads packets from one TUN device to another through links, in real time.
 //!
-//! It is a simulation that keeps pace with the clock. Within it everything happens at the time at
-//! which it is due, one event after another; only what crosses its border, the reading and the
-//! writing of packets, takes place when the machine comes to it. How late that is, is measured.
-//! The clock of a run may stand still while the machine does ([`Looks`]).
+//! It is a simulation that keeps pace with the clock. Each event within it happens at the time at
+//! which it is due, in order. Only the reading and writing of packets happens when the machine gets
+//! to it. The emulator measures how late that is. The clock of a run may stand still while the
+//! machine does ([`Looks`]).
 
 mod links;
 mod looks;
@@ -30,8 +30,8 @@ use looks::Looks;
 pub use watch::Watch;
 pub use way::Way;
 
-/// Of the thread that runs an emulator, for [`real_time`](crate::sys::real_time): before ordinary
-/// threads, behind those of the system.
+/// The priority of the emulator's thread, for [`real_time`](crate::sys::real_time): above ordinary
+/// threads, below those of the system.
 pub const PRIORITY: i32 = 10;
 const UDP_HEADER: usize = 8;
 
@@ -45,62 +45,62 @@ pub struct Emulator<W> {
     ways: Ways,
     links: Links,
     slab: Slab,
-    /// For each way the packets that its host has yet to take, by time.
+    /// For each way, the packets that its host has yet to take, by time.
     held: Vec<VecDeque<(Time, Packet)>>,
     watch: W,
     events: Vec<LinkEvent>,
-    /// Up to here everything is done and told.
-    told: Time,
+    /// The time up to which all events have been processed and reported.
+    reported_until: Time,
     end: Time,
     report: Report,
 }
 
-/// What an emulator says of itself.
+/// What an emulator counts.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// How much later than due packets were written.
+    /// How late packets were written, compared with when they were due.
     pub lateness: LogHistogram,
     /// Packets read.
     pub read: u64,
     /// Packets written.
     pub written: u64,
-    /// Their bytes.
+    /// Bytes of the packets written.
     pub written_bytes: u64,
-    /// Packets for nowhere: no IP packets, or no way fits.
+    /// Packets without a destination: they were not IP packets, or no way fits.
     pub strays: u64,
     /// Packets lost because too many were under way.
     pub no_room: u64,
     /// Packets that a device refused.
     pub refused: u64,
-    /// The longest time for which nothing was read or written though it might have been: from when
-    /// it wanted to wake up to when it did, or between two waits.
+    /// The longest time without a read or write although one was possible: between the planned and
+    /// the actual wake-up, or between two waits.
     pub longest_stall: Duration,
-    /// All of these times that the clock has not left out.
+    /// All of these times, without those that the clock has left out.
     pub stalls: LogHistogram,
-    /// The sum of the stalls that it has left out.
+    /// The sum of the stalls that the clock has left out.
     pub left_out: Duration,
     /// Packets that hosts sent during a stall that was left out, and that came at once. Two of each
-    /// stall are not counted: an acknowledgement releases as many.
+    /// stall are not counted, because an acknowledgement releases as many.
     pub waited: u64,
-    /// Processor time that it took.
+    /// Processor time of the emulator's thread.
     pub cpu: Duration,
-    /// From the first look at the clock to the last.
+    /// The time from the first look at the clock to the last.
     pub elapsed: Duration,
 }
 
 impl<W: Watch> Emulator<W> {
-    /// The number of packets that are read from a port before others have their turn.
+    /// How many packets are read from a port before the others have their turn.
     const BURST: usize = 32;
-    /// It does not sleep for less.
+    /// The shortest time for which it sleeps.
     const GRAIN: Duration = Duration::from_micros(25);
     /// How late timers usually are.
     const TIMER_LATENESS: Duration = Duration::from_micros(20);
-    /// Links get no further without their events being told, of which there would be too many after
-    /// a machine has slept.
+    /// The longest step of the links before their events are reported. After a machine has slept,
+    /// one step would have too many events.
     const STEP: Duration = Duration::from_millis(100);
 
-    /// `links` have to be [`observed`](headway_net::Link::observed): the bytes of packets that they
-    /// drop are found in their events.
+    /// `links` have to be [`observed`](headway_net::Link::observed): the emulator finds the bytes
+    /// of packets that they drop by their events.
     ///
     /// # Errors
     /// If the kernel has no room.
@@ -126,15 +126,15 @@ impl<W: Watch> Emulator<W> {
             slab: Slab::default(),
             watch,
             events: Vec::new(),
-            told: Time::ZERO,
+            reported_until: Time::ZERO,
             end: Time::NEVER,
             report: Report::default(),
         })
     }
 
-    /// Its clock, which has to be that of a [run](Clock::of_run), leaves stalls of the machine out.
-    /// To be used where hosts' programs answer what they get, and send nothing by timers of their
-    /// own.
+    /// Lets its clock, which has to be that of a [run](Clock::of_run), leave out stalls of the
+    /// machine. Use this where hosts' programs only answer what they get, and send nothing by
+    /// timers of their own.
     pub fn without_stalls(mut self) -> Emulator<W> {
         self.looks.leave_out_stalls = true;
         self
@@ -159,11 +159,11 @@ impl<W: Watch> Emulator<W> {
                 break;
             }
             let due = self.next().min(end);
-            // A timer is about as late as this anyway; the rest is spun away.
+            // A timer is about this late anyway; the rest of the time is spent spinning.
             let early = due.saturating_sub(Self::TIMER_LATENESS);
             let before = self.now();
-            // What is due in quick succession leaves together: to set a timer costs as much as to
-            // write a packet.
+            // Packets that are due in quick succession leave together: to set a timer costs as much
+            // as to write a packet.
             let wake = early.max(before + Self::GRAIN);
             let planned = wake.min(before + Waiter::LONGEST);
             self.looks.expect(planned);
@@ -179,7 +179,7 @@ impl<W: Watch> Emulator<W> {
             for &port in &ready {
                 has_more |= self.read(port)?;
             }
-            // It stood still since it read the last time, while it waited or worked.
+            // The machine stood still since the last read, during a wait or during work.
             if self.report.left_out > left_out {
                 self.report.waited += (self.report.read - read_before).saturating_sub(2);
             }
@@ -195,7 +195,7 @@ impl<W: Watch> Emulator<W> {
         Ok(())
     }
 
-    /// What it has to say of itself so far.
+    /// The counters so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
@@ -205,17 +205,17 @@ impl<W: Watch> Emulator<W> {
         self.slab.in_use()
     }
 
-    /// Its devices.
+    /// The devices of the emulator.
     pub fn ports(&self) -> &[Tun] {
         &self.ports
     }
 
-    /// Its parts, once it has run.
+    /// Takes it apart after a run.
     pub fn into_parts(self) -> (Vec<Tun>, Links, W, Report) {
         (self.ports, self.links, self.watch, self.report)
     }
 
-    /// The time of the clock, which leaves out a stall that this look shows.
+    /// The time of the clock. If this look shows a stall, the clock leaves it out.
     fn now(&mut self) -> Time {
         let now = self.clock.now();
         let Some(stall) = self.looks.stall(now) else {
@@ -238,17 +238,17 @@ impl<W: Watch> Emulator<W> {
         }
     }
 
-    /// When something is due next.
+    /// When the next event is due.
     fn next(&self) -> Time {
         let held = self.held.iter().filter_map(|h| h.front());
         let held = held.map(|h| h.0).min().unwrap_or(Time::NEVER);
         self.links.next().0.min(held).min(self.watch.next_call())
     }
 
-    /// Carries out what is due by `now`, in the order in which it is.
+    /// Carries out everything due by `now`, in order.
     fn catch_up(&mut self, now: Time) {
-        while self.told + Self::STEP < now {
-            let step = self.told + Self::STEP;
+        while self.reported_until + Self::STEP < now {
+            let step = self.reported_until + Self::STEP;
             self.carry_out(step);
             self.tell_events(step);
         }
@@ -303,11 +303,11 @@ impl<W: Watch> Emulator<W> {
         }
     }
 
-    /// Reads what a port has, a burst at most. May it have more?
+    /// Reads one burst at most from a port. Returns whether it may have more.
     fn read(&mut self, port: usize) -> io::Result<bool> {
         for _ in 0..Self::BURST {
             let Some(handle) = self.slab.take() else {
-                // Reads it all the same: a port that is not read would be ready for ever.
+                // The packet is read and thrown away: an unread port would stay ready.
                 let mut nowhere = [0; Tun::MTU];
                 if self.ports[port].read(&mut nowhere)?.is_none() {
                     return Ok(false);
@@ -323,7 +323,7 @@ impl<W: Watch> Emulator<W> {
             slot.len = len as u16;
             let now = self.now();
             if now > self.end {
-                // It entered after the run.
+                // The packet came after the end of the run.
                 self.slab.free(handle);
                 return Ok(false);
             }
@@ -347,7 +347,7 @@ impl<W: Watch> Emulator<W> {
         };
         let way = &self.ways.all[index as usize];
         slot.way = index;
-        // What routers may rewrite, where the packet is of our own transport.
+        // Only packets of our own transport have a field that routers may rewrite.
         let datagram = headers.payload + UDP_HEADER;
         let field = match headers.protocol {
             Headers::UDP => slot.packet().get(datagram..).and_then(wire::header_field),
@@ -371,13 +371,13 @@ impl<W: Watch> Emulator<W> {
         let first = way.links[0];
         self.watch
             .on_arrival(now, index as usize, &packet, slot.packet());
-        // What was due before comes first.
+        // Earlier events come first.
         self.catch_up(now);
         self.links.enter(now, first, &packet);
         true
     }
 
-    /// A packet leaves, as routers have changed it.
+    /// Writes a packet that leaves, as routers have changed it.
     fn write(&mut self, due: Time, packet: &Packet) {
         let Body::Data(segment) = &packet.body else {
             return;
@@ -402,9 +402,9 @@ impl<W: Watch> Emulator<W> {
         self.slab.free(segment.number);
     }
 
-    /// Tells what has happened on the links, and frees what they have dropped.
+    /// Reports what has happened on the links, and frees the packets that they dropped.
     fn tell_events(&mut self, now: Time) {
-        self.told = self.told.max(now);
+        self.reported_until = self.reported_until.max(now);
         self.links
             .tell_events(now, &mut self.events, |link, event| {
                 self.watch.on_link_event(link, event);

@@ -5,15 +5,15 @@ use crate::sys::{Datagram, Tun};
 /// Where the bytes of a packet lie: the `number` of its [`Segment`](headway_net::Segment).
 pub(super) type Handle = u64;
 
-/// Packets under way, each in a slot that is used again. It grows by chunks, since to move what is
-/// there would hold packets up.
+/// Packets under way. Each has a slot, and slots are used again. The slab grows by chunks, because
+/// moving packets would hold them up.
 #[derive(Debug, Default)]
 pub(super) struct Slab {
     chunks: Vec<Box<[Slot]>>,
     free: Vec<u32>,
 }
 
-/// A packet's bytes, and what is known of it beyond what links see.
+/// A packet's bytes, and what links do not need to know about it.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) bytes: Datagram,
@@ -25,7 +25,7 @@ pub(super) struct Slot {
 
 impl Slab {
     const CHUNK: usize = 256;
-    /// More packets than this are not held: 400 MB, a second of full packets at 3 Gbit/s.
+    /// The most packets that it holds: 400 MB, a second of full packets at 3 Gbit/s.
     const MOST: usize = 1 << 18;
 
     /// A slot for a packet; `None` if too many are under way.
@@ -53,7 +53,7 @@ impl Slab {
         self.free.extend(new.rev());
     }
 
-    /// The packet is no more.
+    /// Frees the slot of a packet that has left or was lost.
     pub(super) fn free(&mut self, handle: Handle) {
         self.free.push(handle as u32);
     }

@@ -1,12 +1,12 @@
-//! What an emulator tells its watcher.
+//! The interface of an emulator's watcher.
 
 use headway_cc::Time;
 use headway_net::{LinkEvent, Packet};
 
 use super::Links;
 
-/// Watches packets, and may act at times of its own. Its methods hold packets up: they have to be
-/// quick, and must not wait for anything.
+/// Watches packets, and may act at times of its own choice. Its methods hold packets up: they have
+/// to be quick, and must not wait for anything.
 pub trait Watch {
     /// A packet has entered.
     fn on_arrival(&mut self, _at: Time, _way: usize, _packet: &Packet, _bytes: &[u8]) {}
@@ -29,7 +29,7 @@ pub trait Watch {
 
 impl Watch for () {}
 
-/// One may watch, or none.
+/// The watcher is optional.
 #[deny(clippy::missing_trait_methods)]
 impl<W: Watch> Watch for Option<W> {
     fn on_arrival(&mut self, at: Time, way: usize, packet: &Packet, bytes: &[u8]) {

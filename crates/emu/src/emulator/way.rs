@@ -10,23 +10,23 @@ use headway_cc::{Duration, Stream};
 pub struct Way {
     /// The index of the port at which they enter.
     pub from: usize,
-    /// Where they go: an address and how many of its leading bits have to agree.
+    /// The packets' destinations: an address, and how many of its leading bits have to agree.
     pub to: (IpAddr, u8),
-    /// The indices of the links that they cross, the first one first; at least one.
+    /// The indices of the links that they cross, in order; at least one.
     pub links: Box<[u32]>,
     /// The index of the port at which they leave.
     pub port: usize,
-    /// What their `flow` is, where they all are of one flow; `None` tells connections apart.
+    /// The `flow` of these packets if they all belong to one flow; `None` tells connections apart.
     pub flow: Option<u32>,
-    /// The host beyond takes up to this long, drawn for each packet, before it has them.
+    /// The host at the end takes up to this long, drawn for each packet, before it has it.
     pub host_jitter: Option<(Duration, Stream)>,
 }
 
-/// The ways that there are, by port and destination. The first that fits is taken.
+/// All ways, by port and destination. The first that fits is taken.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
     pub(super) all: Vec<Way>,
-    /// Those to single addresses, of which there may be many.
+    /// The ways to single addresses, of which there may be many.
     exact: HashMap<(usize, IpAddr), u32>,
     prefixes: Vec<u32>,
 }
@@ -68,7 +68,7 @@ const fn length(address: IpAddr) -> u8 {
     }
 }
 
-/// Do the first bits agree?
+/// Do the first `bits` bits agree?
 fn agrees((prefix, bits): (IpAddr, u8), address: IpAddr) -> bool {
     match (prefix, address) {
         (IpAddr::V4(a), IpAddr::V4(b)) => {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn by_port_and_prefix() {
+    fn ways_are_found_by_port_and_prefix() {
         let ways = Ways::new(vec![
             way(0, "10.1.0.0", 16),
             way(0, "10.1.2.3", 32),

@@ -1,4 +1,4 @@
-//! What the kernel has counted.
+//! Counters that the kernel shows in /proc.
 
 use std::{fs, io};
 
@@ -14,7 +14,7 @@ pub struct Machine {
     idle: Vec<f64>,
 }
 
-/// Time of all CPUs since the machine was started, in the kernel's ticks.
+/// Time of all CPUs since the machine was started, in ticks of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ticks {
     idle: u64,
@@ -22,11 +22,10 @@ struct Ticks {
 }
 
 impl Machine {
-    /// Nearly a second, so that a run of one second has one, whenever the caller comes.
+    /// Slightly less than a second, so that a run of one second has one, whenever the caller looks.
     const SECOND: Duration = Duration::from_millis(900);
 
-    /// To be called as a run begins, then often, and as it ends: it looks at the machine once a
-    /// second.
+    /// Looks at the machine once a second. Call it as a run begins, then often, and as it ends.
     ///
     /// # Errors
     /// If `/proc/stat` cannot be read.
@@ -60,8 +59,9 @@ impl Machine {
 }
 
 impl Ticks {
-    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal. The
-    /// guests after them are within user and nice. What other virtual machines steal is not idle.
+    /// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+    /// User and nice include the two columns of guests that follow. Time that other virtual
+    /// machines steal is not idle.
     fn of(stat: &str) -> Option<Ticks> {
         let fields = stat
             .lines()
@@ -76,13 +76,13 @@ impl Ticks {
     }
 }
 
-/// How long the calling thread has waited for a CPU each time it was to run: the mean since its
-/// start. `None` where the kernel does not tell.
+/// The mean time that the calling thread has waited for a CPU each time it was to run, since its
+/// start. `None` where the kernel does not say.
 pub fn cpu_wait() -> Option<Duration> {
     wait_of(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
 
-/// Three numbers: ns on a CPU, ns of waiting for one, how often.
+/// Reads three numbers: ns on a CPU, ns of waiting for one, and how often.
 fn wait_of(schedstat: &str) -> Option<Duration> {
     let fields = schedstat.split_whitespace().map(str::parse::<u64>);
     let fields: Vec<u64> = fields.collect::<Result<_, _>>().ok()?;
@@ -91,7 +91,7 @@ fn wait_of(schedstat: &str) -> Option<Duration> {
 }
 
 /// Packets that the sockets of the calling thread's network namespace have lost since it was made,
-/// in full buffers and queues, coming and going.
+/// in full buffers and queues, both ways.
 ///
 /// # Errors
 /// If `/proc` cannot be read.
@@ -112,7 +112,7 @@ const DROPS: [(&str, &str); 7] = [
     ("TcpExt", "TCPRcvQDrop"),
 ];
 
-/// Pairs of lines: names, then values, each after the protocol's name.
+/// Reads pairs of lines: names, then values, each after the protocol's name.
 fn drops_of(table: &str) -> u64 {
     let lines: Vec<(&str, &str)> = table.lines().filter_map(|l| l.split_once(':')).collect();
     let pairs = lines.chunks_exact(2).flat_map(|pair| {
@@ -126,7 +126,7 @@ fn drops_of(table: &str) -> u64 {
         .sum()
 }
 
-/// A line each: `Udp6RcvbufErrors 0`.
+/// Reads one counter a line: `Udp6RcvbufErrors 0`.
 fn drops_of_v6(table: &str) -> u64 {
     let fields = table
         .lines()
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_as_proc_has_them() {
+    fn cpu_waits_are_read_from_schedstat() {
         let wait = wait_of("93000000 6000000 4\n");
         assert_eq!(wait, Some(Duration::from_micros(1500)));
         assert_eq!(wait_of("0 0 0\n"), None);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_as_proc_has_them() {
+    fn socket_drops_are_read_from_proc() {
         let snmp = "Ip: Forwarding InReceives InDiscards OutDiscards\nIp: 2 900 3 4\n\
              Tcp: RtoMin InErrs\nTcp: 200 50\n\
              Udp: InDatagrams NoPorts InErrors RcvbufErrors SndbufErrors MemErrors\nUdp: 800 9 9 10 20 100\n\

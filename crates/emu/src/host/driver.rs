@@ -1,4 +1,4 @@
-//! Who carries a flow.
+//! What carries a flow: the kernel's TCP, or our transport over UDP.
 
 use std::env;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kernel;
 
-/// Who carries a flow: the kernel's TCP under one of its controllers, or our transport over UDP.
+/// What carries a flow: the kernel's TCP under one of its controllers, or our transport over UDP.
 #[derive(Clone, Debug)]
 pub enum Driver {
     /// The kernel's controller of that name.
@@ -32,17 +32,17 @@ pub struct AgentDriver {
     pub socket: PathBuf,
 }
 
-/// Schemes that the kernel has too, and what it calls them.
+/// Schemes that the kernel has too, and their names there.
 const OF_KERNEL: [(&str, &str); 3] = [("newreno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
 const KERNEL: &str = "kernel-";
 const UDP: &str = "udp-";
-/// Where the `headwayd` is that somebody has started, if one is.
+/// The environment variable with the control socket of a `headwayd` that the user has started.
 const DAEMON: &str = "HEADWAYD_SOCKET";
 
 impl Driver {
-    /// Reads a scheme as world `emu` names it: `newreno`, `cubic` and `bbr` are the kernel's reno,
-    /// cubic and bbr; `kernel-NAME` is any controller that the kernel has; `udp-NAME` and every
-    /// other name of the registry, and whatever has parameters, is ours over UDP.
+    /// Reads a scheme as world `emu` names it. `newreno`, `cubic` and `bbr` are the kernel's reno,
+    /// cubic and bbr; `kernel-NAME` is any controller that the kernel has. `udp-NAME`, every other
+    /// name of the registry, and any scheme with parameters run over our own transport.
     ///
     /// # Errors
     /// [`SchemeError`], for a name that neither has, a malformed one, and wrong parameters.
@@ -72,44 +72,44 @@ impl Driver {
         Ok(Driver::Udp(selection))
     }
 
-    /// Is it a scheme that this kernel, or another, has too?
+    /// Does this scheme run in the kernel, on this machine or on another?
     pub fn is_kernels(name: &str) -> bool {
         OF_KERNEL.iter().any(|(ours, _)| *ours == name)
     }
 
-    /// Does a spec say that our transport is to carry the flow?
+    /// Does a spec name our own transport?
     pub fn names_udp(spec: &str) -> bool {
         spec.starts_with(UDP)
     }
 
-    /// The trained model that decides, if one does.
+    /// The trained model that decides, if there is one.
     pub fn model(&self) -> Option<&str> {
         match self {
             Driver::Kernel(_) => None,
-            Driver::Agent(served) => Some(&served.model),
+            Driver::Agent(agent) => Some(&agent.model),
             Driver::Udp(selection) => selection.model(),
         }
     }
 
-    /// The kernel's controller, if the flow is the kernel's.
+    /// The kernel's controller, if the kernel carries the flow.
     pub fn controller(&self) -> Option<&str> {
         match self {
             Driver::Kernel(name) => Some(name),
-            Driver::Agent(served) => Some(&served.controller),
+            Driver::Agent(agent) => Some(&agent.controller),
             Driver::Udp(_) => None,
         }
     }
 
-    /// The control socket of the daemon that may know more of the flow than its socket tells: the
-    /// one that serves it, or of a controller that is not Linux's own the one that the environment
-    /// names.
+    /// The control socket of the daemon that may know more about the flow than its socket shows.
+    /// For a learned scheme, it is the daemon that serves it. For another controller that is not
+    /// one of Linux's own, it is the daemon that the environment names.
     pub fn daemon(&self) -> Option<PathBuf> {
         match self {
             Driver::Kernel(name) if OF_KERNEL.iter().all(|(_, kernels)| kernels != name) => {
                 let named = env::var_os(DAEMON).filter(|path| !path.is_empty());
                 named.map(PathBuf::from)
             }
-            Driver::Agent(served) => Some(served.socket.clone()),
+            Driver::Agent(agent) => Some(agent.socket.clone()),
             Driver::Kernel(_) | Driver::Udp(_) => None,
         }
     }
@@ -123,7 +123,7 @@ impl Driver {
     }
 }
 
-/// A name that the registry lacks; perhaps the kernel has it.
+/// The error for a name that the registry lacks. It says whether the kernel has it.
 fn unknown(spec: &str, name: &str, registry: &Registry) -> SchemeError {
     let available = kernel::available();
     let hint = match available.iter().find(|kernels| *kernels == spec) {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_who_carries_the_flow() {
+    fn scheme_name_selects_the_transport() {
         for spec in [
             "udp-cubic",
             "udp-cubic:hystart=none",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line() {
+    fn wrong_schemes_are_refused_in_one_line() {
         for (spec, hint) in [
             ("cubik", "unknown scheme 'cubik'; did you mean 'cubic'?"),
             (

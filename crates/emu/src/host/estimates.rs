@@ -1,4 +1,4 @@
-//! What a flow's BBR takes its path for: the kernel's own tells by the socket, one in BPF by
+//! BBR's model of the path: the kernel's own BBR shows it at the socket, one in BPF through
 //! `headwayd`.
 
 use std::io::{self, Read, Write};
@@ -19,7 +19,7 @@ pub(super) struct Estimate {
     pub rtprop_ms: Option<f64>,
 }
 
-/// Asks a `headwayd` for one flow's, again and again, until it is dropped.
+/// Asks a `headwayd` for one flow's estimate, again and again, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Watch {
     last: Arc<Mutex<Estimate>>,
@@ -29,21 +29,21 @@ pub(super) struct Watch {
 
 impl Watch {
     const EVERY: Wait = Wait::from_millis(100);
-    /// A daemon that hangs delays the end of a flow by so much.
+    /// The longest time that a daemon which hangs delays the end of a flow.
     const PATIENCE: Wait = Wait::from_millis(200);
-    /// What is longer is no status.
+    /// A longer answer is not a status.
     const LONGEST: u64 = 64 << 20;
 
-    /// Of the flow with these ends, by the daemon whose control socket is at `path`.
+    /// Watches the flow with these ends; `path` is the daemon's control socket.
     pub fn of(path: PathBuf, local: SocketAddr, remote: SocketAddr) -> Watch {
         let last: Arc<Mutex<Estimate>> = Arc::default();
         let is_over: Arc<AtomicBool> = Arc::default();
         let (found, ends) = (Arc::clone(&last), Arc::clone(&is_over));
         let thread = thread::spawn(move || {
             while !ends.load(Ordering::Relaxed) {
-                // Of what nobody tells nothing is known.
-                let told = ask(&path).unwrap_or_default();
-                let own = told.find(local, remote);
+                // Without an answer the estimate is unknown.
+                let status = ask(&path).unwrap_or_default();
+                let own = status.find(local, remote);
                 *found.lock().unwrap_or_else(PoisonError::into_inner) = own;
                 sleep(Self::EVERY);
             }
@@ -55,7 +55,7 @@ impl Watch {
         }
     }
 
-    /// As it was told last.
+    /// The latest estimate.
     pub fn last(&self) -> Estimate {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -71,7 +71,7 @@ impl Drop for Watch {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Told {
+struct Status {
     flows: Vec<Flow>,
 }
 
@@ -83,8 +83,8 @@ struct Flow {
     estimate: Estimate,
 }
 
-impl Told {
-    /// Nothing of a flow that cannot be told from another one.
+impl Status {
+    /// The estimate of one flow; empty if there is none or if two have the same ends.
     fn find(&self, local: SocketAddr, remote: SocketAddr) -> Estimate {
         let mut own = self
             .flows
@@ -97,8 +97,8 @@ impl Told {
     }
 }
 
-/// A daemon's status.
-fn ask(path: &Path) -> io::Result<Told> {
+/// Asks a daemon for its status.
+fn ask(path: &Path) -> io::Result<Status> {
     let mut daemon = UnixStream::connect(path)?;
     daemon.set_read_timeout(Some(Watch::PATIENCE))?;
     daemon.set_write_timeout(Some(Watch::PATIENCE))?;
@@ -128,9 +128,9 @@ mod tests {
             {"local":"10.0.0.1:4002","remote":"10.1.0.1:5201","btlbw_mbps":1.0,"rtprop_ms":1.0},
             {"local":"10.0.0.1:4002","remote":"10.1.0.1:5201","btlbw_mbps":2.0,"rtprop_ms":2.0}],
             "counters":{}}"#;
-        let told: Told = serde_json::from_str(text).unwrap();
+        let status: Status = serde_json::from_str(text).unwrap();
         let of = |port: u16| {
-            let found = told.find(
+            let found = status.find(
                 SocketAddr::new(at("10.0.0.1:1").ip(), port),
                 at("10.1.0.1:5201"),
             );
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_until_it_is_dropped() {
+    fn watch_polls_until_dropped() {
         let folder =
             std::env::temp_dir().join(format!("headway-test-watch-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
@@ -171,7 +171,7 @@ mod tests {
             sleep(Wait::from_millis(5));
         }
         drop(watch);
-        // Another word ends it.
+        // An empty request ends the stand-in for the daemon.
         drop(UnixStream::connect(&path).unwrap());
         daemon.join().unwrap();
         fs::remove_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! What the kernel's TCP has, and how a namespace's is set up.
+//! The controllers of the kernel's TCP, and how TCP is set up in a namespace.
 
 use std::fs;
 
@@ -8,20 +8,21 @@ use crate::sys::{SetupError, set};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// The kernel's congestion controllers, those of BPF among them, as the calling thread's namespace
-/// shows them; none where /proc does not tell.
+/// The kernel's congestion controllers, including those in BPF, as the calling thread's namespace
+/// shows them; none if /proc cannot be read.
 pub fn available() -> Vec<String> {
     let names = fs::read_to_string(AVAILABLE).unwrap_or_default();
     names.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Has the kernel the controller `name`?
+/// Checks that the kernel has the controller `name`.
 ///
 /// # Errors
-/// [`SchemeError`], which says what there is. A module that is not loaded counts as missing.
+/// [`SchemeError`], which lists the controllers that it has. A module that is not loaded counts as
+/// missing.
 pub fn require(name: &str) -> Result<(), SchemeError> {
     let available = available();
-    // Where /proc does not tell, the socket will.
+    // If /proc cannot be read, the socket will say.
     if available.is_empty() || available.iter().any(|a| a == name) {
         return Ok(());
     }
@@ -37,10 +38,10 @@ pub(super) fn missing(name: &str, available: &[String]) -> String {
     format!("the kernel has no congestion control '{name}'; {hint}")
 }
 
-/// What a namespace's TCP is to be: the receive window that the simulator's profile `linux` has,
-/// whatever this kernel's is (6 MB for long, of which half is window; 32 MB since 6.16); a send
-/// buffer that no path of ours fills, grown as the kernel sees fit; and no memory of earlier
-/// connections, which would make runs differ.
+/// The settings of a namespace's TCP. The receive window is that of the simulator's profile
+/// `linux`, whatever this kernel's is (it was 6 MB for long, of which half is window, and is 32 MB
+/// since 6.16). The send buffer is larger than any path needs, and the kernel grows it. TCP keeps
+/// no memory of earlier connections, which would make runs differ.
 const SETTINGS: [(&str, &str); 3] = [
     ("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 6291456"),
     ("/proc/sys/net/ipv4/tcp_wmem", "4096 16384 67108864"),

@@ -1,9 +1,9 @@
 //! The two ends of a flow over real sockets, in real time.
 //!
-//! A [`Driver`] says who carries the flow: the kernel's TCP, or `headway-net`'s transport over UDP.
-//! Each end is made in the network namespace of its host ([`sender`], [`receiver`]) and then run on
-//! a thread of its own, by the clock that all ends and the emulator of a run share. Ends talk to
-//! nobody while they run: what they counted is theirs until they hand it back.
+//! A [`Driver`] says what carries the flow: the kernel's TCP, or `headway-net`'s transport over
+//! UDP. Each end is made in the network namespace of its host ([`sender`], [`receiver`]). It then
+//! runs on a thread of its own, by the clock that all ends and the emulator of a run share. Ends
+//! report nothing while they run: they hand back their counters at the end.
 
 mod driver;
 mod estimates;
@@ -38,7 +38,7 @@ pub enum HostError {
         /// Why it failed.
         source: std::io::Error,
     },
-    /// The controller cannot be had.
+    /// The controller is not available.
     #[error(transparent)]
     Scheme(#[from] SchemeError),
     /// More is in flight than memory may hold.
@@ -52,7 +52,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// For `map_err`: `what` failed.
+    /// For `map_err`: makes the error that `what` failed.
     fn system<E: Into<std::io::Error>>(flow: u32, what: &'static str) -> impl FnOnce(E) -> Self {
         move |source| HostError::System {
             flow,
@@ -80,11 +80,11 @@ pub enum ReceiverEnd {
     Udp(Box<udp::Receiver>),
 }
 
-/// The sending end, with a socket of the calling thread's namespace at `local`, for a receiver at
-/// `remote`.
+/// Makes the sending end, with a socket of the calling thread's namespace at `local`, for a
+/// receiver at `remote`.
 ///
 /// # Errors
-/// If the socket cannot be had, or the kernel does not have the controller.
+/// If the socket cannot be made, or the kernel does not have the controller.
 pub fn sender(
     plan: &FlowPlan,
     driver: &Driver,
@@ -97,17 +97,17 @@ pub fn sender(
             return Ok(SenderEnd::Udp(Box::new(end)));
         }
         Driver::Kernel(name) => name,
-        Driver::Agent(served) => &served.controller,
+        Driver::Agent(agent) => &agent.controller,
     };
     let end = tcp::Sender::new(plan, controller, driver.daemon(), local, remote)?;
     Ok(SenderEnd::Tcp(Box::new(end)))
 }
 
-/// The receiving end, with a socket of the calling thread's namespace at `local`, for a sender at
-/// `remote`. It is to be made before the sender runs.
+/// Makes the receiving end, with a socket of the calling thread's namespace at `local`, for a
+/// sender at `remote`. Make it before the sender runs.
 ///
 /// # Errors
-/// If the socket cannot be had.
+/// If the socket cannot be made.
 pub fn receiver(
     plan: &FlowPlan,
     driver: &Driver,
@@ -139,8 +139,8 @@ impl SenderEnd {
 }
 
 impl ReceiverEnd {
-    /// Says while the end runs whether all the flow's data has arrived; `None` of a flow that
-    /// always may have more.
+    /// Says while the end runs whether all the flow's data has arrived; `None` if the flow has no
+    /// end.
     pub fn completion(&self) -> Option<Completion> {
         let (plan, completion) = match self {
             ReceiverEnd::Tcp(end) => end.completion(),

@@ -10,34 +10,33 @@ use headway_world::FlowPlan;
 
 use crate::sys::{Clock, cpu_time};
 
-/// What went wrong at an end's own socket, not in the network: unexplained losses, if they are
-/// many.
+/// Failures at an end's own socket, not in the network. If there are many, losses are unexplained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
     /// Datagrams that the kernel did not take.
     pub not_sent: u64,
-    /// Datagrams that arrived and were dropped for want of room in the socket.
+    /// Datagrams that arrived and were dropped because the socket was full.
     pub not_read: u64,
-    /// Datagrams that were not of this flow, or not of our transport.
+    /// Datagrams of another flow, or not of our transport.
     pub strange: u64,
 }
 
 /// What a sender counted.
 #[derive(Clone, Debug)]
 pub struct SenderReport {
-    /// RTT samples, and nothing else. Of TCP none: the emulator takes them.
+    /// Only RTT samples. For TCP it is empty: the emulator takes them.
     pub meter: FlowMeter,
-    /// What was taken for lost, and the sender as each bin ended, and nothing else.
+    /// Only the packets taken for lost, and the sender's state as each bin ended.
     pub grid: Option<Grid>,
-    /// Bytes of IP packets that left, retransmissions among them.
+    /// Bytes of IP packets that left, including retransmissions.
     pub sent: Bytes,
-    /// Bytes that the sender took for lost; of TCP, what it retransmitted.
+    /// Bytes that the sender took for lost; for TCP, bytes that it retransmitted.
     pub lost: Bytes,
     /// When all its data had been acknowledged.
     pub finished: Option<Time>,
-    /// By how much timers woke it late (UDP only).
+    /// How late timers woke it (UDP only).
     pub lateness: LogHistogram,
-    /// At its socket (UDP only).
+    /// Failures at its socket (UDP only).
     pub failures: Failures,
     /// Processor time of its thread.
     pub cpu: Duration,
@@ -46,22 +45,22 @@ pub struct SenderReport {
 /// What a receiver counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReceiverReport {
-    /// Bytes that arrived: UDP, of IP packets; TCP, of its stream.
+    /// Bytes that arrived: for UDP, bytes of IP packets; for TCP, bytes of its stream.
     pub received: Bytes,
     /// When all the flow's data had arrived.
     pub complete: Option<Time>,
-    /// At its socket (UDP only).
+    /// Failures at its socket (UDP only).
     pub failures: Failures,
     /// Processor time of its thread.
     pub cpu: Duration,
 }
 
-/// Tells, while a flow's receiver runs, that all the flow's data has arrived.
+/// Says, while a flow's receiver runs, whether all the flow's data has arrived.
 #[derive(Clone, Debug, Default)]
 pub struct Completion(Arc<AtomicBool>);
 
 impl Completion {
-    /// Has it all arrived?
+    /// Has all the flow's data arrived?
     pub fn is_reached(&self) -> bool {
         self.0.load(Relaxed)
     }
@@ -85,7 +84,7 @@ impl SenderReport {
         }
     }
 
-    /// The sender has now taken this number of bytes for lost.
+    /// Notes the number of bytes that the sender has taken for lost so far.
     pub(super) fn note_lost(&mut self, now: Time, lost: Bytes) {
         if let Some(grid) = &mut self.grid
             && lost > self.lost
@@ -96,11 +95,11 @@ impl SenderReport {
     }
 }
 
-/// The ends of a series' bins, while the flow is there.
+/// The ends of a series' bins, from the flow's start to its stop.
 #[derive(Debug)]
 pub(super) struct Bins {
     bin: Option<Duration>,
-    /// The next end; never without a series.
+    /// The next end; [`Time::NEVER`] without a series.
     pub(super) next: Time,
 }
 
@@ -114,7 +113,7 @@ impl Bins {
         Bins { bin, next }
     }
 
-    /// Notes the flow as it is in every bin that has ended by `now`.
+    /// Notes the flow's state for every bin that has ended by `now`.
     pub(super) fn close(
         &mut self,
         now: Time,
@@ -131,7 +130,7 @@ impl Bins {
     }
 }
 
-/// Processor time of the calling thread since it began to run an end.
+/// Measures the processor time of the calling thread, from the start of an end.
 #[derive(Debug)]
 pub(super) struct Cpu(Duration);
 
@@ -145,7 +144,7 @@ impl Cpu {
     }
 }
 
-/// Waits for `at` without a socket; returns before it if `over` is set.
+/// Sleeps until `at`; returns early if `over` is set.
 pub(super) fn sleep_until(at: Time, clock: Clock, over: &AtomicBool) {
     const LONGEST: Duration = Duration::from_millis(50);
     while !over.load(Relaxed) {

@@ -1,4 +1,4 @@
-//! The RTT of a TCP flow as it is seen on the way.
+//! The RTT of a TCP flow, measured between its ends.
 
 use std::collections::VecDeque;
 
@@ -6,19 +6,19 @@ use etherparse::{IpNumber, IpSlice, TcpSlice};
 use headway_cc::{Duration, Time};
 
 /// Takes RTT samples of one TCP connection from its packets, as the kernel does without looking at
-/// selective acknowledgements: the time from a segment to the acknowledgement that ends where it
-/// does. Nothing is learnt of segments that were sent twice (Karn's rule, RFC 6298 §3), nor from an
-/// acknowledgement that follows duplicates: it fills a gap, and what it ends with has waited for
-/// that.
+/// selective acknowledgements: a sample is the time from a segment to the acknowledgement that ends
+/// where the segment ends. Segments that were sent twice give no sample (Karn's rule, RFC 6298 §3).
+/// Nor does an acknowledgement that follows duplicates: it fills a gap, and the segment that it
+/// ends with has waited for that.
 #[derive(Debug, Default)]
 pub struct TcpRtt {
-    /// What is not acknowledged yet, by sequence number.
+    /// Segments that are not acknowledged yet, by sequence number.
     flight: VecDeque<Sent>,
-    /// Where the newest data ends, and what has been acknowledged; unknown before the first of
-    /// either.
+    /// Where the newest data ends, or the highest acknowledgement if that is larger; unknown before
+    /// the first of either.
     highest: Option<u32>,
     acknowledged: Option<u32>,
-    /// A duplicate acknowledgement has come since the last that acknowledged something.
+    /// Whether a duplicate acknowledgement has come since the last that acknowledged new data.
     has_gap: bool,
 }
 
@@ -30,14 +30,14 @@ struct Sent {
     repeated: bool,
 }
 
-/// What matters of a TCP packet.
+/// The fields of a TCP packet that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segment {
     seq: u32,
     ack: Option<u32>,
     /// Bytes of data.
     length: u32,
-    /// SYN, FIN or RST: not a packet to measure.
+    /// Whether it is a SYN, FIN or RST, which is not measured.
     is_control: bool,
 }
 
@@ -50,13 +50,13 @@ impl TcpRtt {
     /// No window of TCP holds more packets of 1500 bytes (1 GB).
     const MOST_IN_FLIGHT: usize = 1 << 20;
 
-    /// Is it a TCP segment with data, rather than one that opens, closes or acknowledges?
+    /// Does the packet carry TCP data, rather than open, close or acknowledge a connection?
     pub fn is_data(packet: &[u8]) -> bool {
         segment(packet).is_some_and(|s| s.length > 0)
     }
 
-    /// An IP packet towards the receiver enters the network. Whatever is not a TCP segment with
-    /// data is left alone.
+    /// An IP packet towards the receiver enters the network. A packet without TCP data changes
+    /// nothing.
     pub fn on_data(&mut self, now: Time, packet: &[u8]) {
         let Some(segment) = segment(packet).filter(|s| s.length > 0 && !s.is_control) else {
             return;
@@ -106,7 +106,7 @@ impl TcpRtt {
     }
 }
 
-/// Reads an IP packet; `None` if it is no whole TCP segment.
+/// Reads an IP packet; `None` if it is not a whole TCP segment.
 fn segment(packet: &[u8]) -> Option<Segment> {
     let ip = IpSlice::from_slice(packet).ok()?;
     let carried = ip.payload();
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// An IP packet of a connection: what it carries, and what it acknowledges.
+    /// An IP packet of a connection, with `length` bytes of data and this acknowledgement.
     fn packet(seq: u32, length: usize, ack: Option<u32>) -> Vec<u8> {
         let tcp = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(1, 2, seq, 1000);
         let tcp = match ack {
@@ -144,7 +144,7 @@ mod tests {
         Time::from_millis(ms)
     }
 
-    /// What happens when, in ms.
+    /// An event, at a time in ms.
     enum Event {
         /// Data leaves: where it begins and ends.
         Data(u64, u32, u32),
@@ -179,7 +179,7 @@ mod tests {
             Data(3, 200, 300),
             Data(4, 300, 400),
             Ack(10, 200),
-            Ack(20, 400), // of two at once, the newer
+            Ack(20, 400), // covers two segments; the newer one counts
             Ack(21, 400),
         ];
         assert_eq!(samples(&events), [10, 16]);
@@ -199,25 +199,25 @@ mod tests {
         assert_eq!(samples(&events), [10, 11, 7]);
     }
 
-    /// RFC 6298 §3: which of the two was acknowledged, nobody knows.
+    /// RFC 6298 §3: the acknowledgement may be for either transmission.
     #[test]
-    fn what_was_sent_twice_gives_no_sample() {
+    fn retransmitted_segments_give_no_sample() {
         let events = [
             Data(0, 100, 200),
             Data(1, 200, 300),
-            Data(200, 100, 200), // again
+            Data(200, 100, 200), // a retransmission
             Ack(210, 200),
             Ack(211, 300),
             Data(212, 300, 400),
-            Data(230, 250, 350), // partly of what is acknowledged
+            Data(230, 250, 350), // a part is acknowledged already
             Ack(240, 400),
         ];
         assert_eq!(samples(&events), [210]);
     }
 
-    /// 100 to 200 comes late: what came before it is acknowledged only then.
+    /// Segment 100 to 200 comes late, so later segments are acknowledged only then.
     #[test]
-    fn what_waited_behind_a_gap_gives_no_sample() {
+    fn data_behind_a_gap_gives_no_sample() {
         let events = [
             Data(0, 0, 100),
             Data(1, 100, 200),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_or_ends_a_connection_or_is_no_tcp_is_left_alone() {
+    fn control_segments_and_other_protocols_give_no_sample() {
         let mut rtt = TcpRtt::default();
         let mut syn = Vec::new();
         let builder = PacketBuilder::ipv6([1; 16], [2; 16], 64).tcp(1, 2, 99, 1000);
@@ -257,7 +257,7 @@ mod tests {
         let mut rtt = TcpRtt::default();
         let bytes = packet(0, 1, Some(1));
         for _ in 0..TcpRtt::MOST_IN_FLIGHT + 10 {
-            rtt.highest = None; // each as if it were new
+            rtt.highest = None; // each segment seems new
             rtt.on_data(ms(0), &bytes);
         }
         assert!(rtt.flight.len() <= TcpRtt::MOST_IN_FLIGHT);

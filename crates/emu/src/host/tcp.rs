@@ -1,5 +1,5 @@
-//! The two ends of a flow over the kernel's TCP, as iperf3 drives them: one writes blocks of 128
-//! kB, the other discards what comes.
+//! The two ends of a flow over the kernel's TCP, as iperf3 runs them: one writes blocks of 128 kB,
+//! the other discards the data.
 
 use std::io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
 use std::io::{self, Write};
@@ -25,30 +25,30 @@ use super::{Completion, HostError, ReceiverReport, SenderReport, kernel};
 use crate::sys::{BbrInfo, Clock, TcpInfo, bbr_info, clamp_window, limit_receive_window, tcp_info};
 
 const LIMIT_WINDOW: &str = "limit a TCP receive window";
-/// What iperf3 writes and reads at a time.
+/// The size of iperf3's reads and writes.
 const BLOCK: usize = 128 * 1024;
 /// The number of blocks that an end writes before it looks for other work.
 const BLOCKS_AT_ONCE: usize = 64;
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
-/// No wait is longer, so that an end sees when it is over.
+/// The longest wait, so that an end notices the end of the run.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// The end of a flow that sends data under a controller of the kernel's.
+/// The end of a flow that sends data under a controller of the kernel.
 #[derive(Debug)]
 pub struct Sender {
     plan: FlowPlan,
     socket: Socket,
     remote: SocketAddr,
     source: Source,
-    /// Taken from the source and not yet written.
+    /// Bytes taken from the source and not yet written.
     pending: usize,
     headers: Bytes,
     is_paced: bool,
     /// Everything has been written.
     has_closed: bool,
-    /// The control socket of a daemon that knows what BBR takes the path for.
+    /// The control socket of a daemon that knows BBR's model of the path.
     daemon: Option<PathBuf>,
-    /// While it is asked.
+    /// Asks that daemon while the flow runs.
     watch: Option<Watch>,
     report: SenderReport,
 }
@@ -60,16 +60,16 @@ enum Next {
     Room,
     /// New data at that time.
     Data(Time),
-    /// The other end's word that it has everything.
+    /// The other end's confirmation that it has everything.
     Farewell,
 }
 
 impl Sender {
-    /// See [`sender`](super::sender). Series have BBR's estimates as its socket tells them, else as
-    /// the daemon does whose control socket is given.
+    /// See [`sender`](super::sender). Series have BBR's estimates from the socket, or else from the
+    /// daemon with this control socket.
     ///
     /// # Errors
-    /// If the socket or the controller cannot be had.
+    /// If the socket cannot be made, or the controller is not available.
     pub fn new(
         plan: &FlowPlan,
         controller: &str,
@@ -77,14 +77,13 @@ impl Sender {
         mut local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<Sender, HostError> {
-        // Runs beside one another have the same addresses: a port of its own tells a flow from
-        // theirs.
+        // Runs side by side have the same addresses: a port of its own tells a flow from theirs.
         local.set_port(0);
         let socket = open(plan, local)?;
         setsockopt(&socket, sockopt::TcpCongestion, &controller.into())
             .map_err(|why| refused(controller, why))?;
         if matches!(plan.data, headway_scenario::Source::OnOff { .. }) {
-            // What is silent is to fall silent soon, not once a long buffer has drained.
+            // A flow that stops has to fall silent soon, not once a long buffer has drained.
             socket
                 .set_tcp_notsent_lowat(BLOCK as u32)
                 .map_err(HostError::system(plan.flow, "set up a TCP socket"))?;
@@ -93,7 +92,7 @@ impl Sender {
             source: plan.source(),
             pending: 0,
             headers: headers(local),
-            // Without the qdisc fq, these two are clocked by acknowledgements alone.
+            // Without the qdisc fq, acknowledgements alone clock these two.
             is_paced: !matches!(controller, "reno" | "cubic"),
             has_closed: false,
             daemon,
@@ -108,7 +107,7 @@ impl Sender {
     /// See [`SenderEnd::run`](super::SenderEnd::run).
     ///
     /// # Errors
-    /// If nobody listens, or the connection breaks.
+    /// If the receiver does not listen, or the connection breaks.
     pub fn run(mut self, clock: Clock, over: &AtomicBool) -> Result<SenderReport, HostError> {
         let cpu = Cpu::start();
         let mut bins = Bins::new(&self.plan);
@@ -117,7 +116,7 @@ impl Sender {
             self.begin_watch();
             while !self.is_over(clock, over) && self.report.finished.is_none() {
                 match self.step(&mut bins, clock) {
-                    // The other end may have heard first that it is over.
+                    // The other end may have noticed first that the run is over.
                     Err(error) if !self.is_over(clock, over) => return Err(error),
                     _ => {}
                 }
@@ -125,14 +124,14 @@ impl Sender {
             self.read_info(clock.now(), |_, _| {});
         }
         if self.report.finished.is_none() {
-            // What is not sent yet is not to be sent any more.
+            // Data that is not sent yet is thrown away.
             let _ = self.socket.set_linger(Some(time::Duration::ZERO));
         }
         self.report.cpu = cpu.used();
         Ok(self.report)
     }
 
-    /// Where nobody draws what it tells, the daemon is left alone.
+    /// Starts to ask the daemon, if there is a series to put its estimates into.
     fn begin_watch(&mut self) {
         let daemon = self.daemon.take().filter(|_| self.report.grid.is_some());
         let local = self.socket.local_addr().ok().and_then(|a| a.as_socket());
@@ -158,7 +157,7 @@ impl Sender {
         over.load(Ordering::Relaxed) || clock.now() >= self.plan.stop
     }
 
-    /// Connects. Returns whether that was done before the flow was over.
+    /// Connects. Returns false if the flow was over first.
     fn connect(&self, clock: Clock, over: &AtomicBool) -> Result<bool, HostError> {
         let failed = || HostError::system(self.plan.flow, "connect over TCP");
         match self.socket.connect(&self.remote.into()) {
@@ -178,7 +177,7 @@ impl Sender {
         Ok(false)
     }
 
-    /// Writes what there is and fits. Returns what to wait for.
+    /// Writes what fits. Returns what to wait for.
     fn go_on(&mut self, now: Time) -> io::Result<Next> {
         for _ in 0..BLOCKS_AT_ONCE {
             let retry = self.take(now);
@@ -201,7 +200,7 @@ impl Sender {
         Ok(Next::Room)
     }
 
-    /// Takes a block's worth of packets from the source. Returns when it has more.
+    /// Takes a block's worth of packets from the source. Returns when the source has more.
     fn take(&mut self, now: Time) -> Time {
         while self.pending < BLOCK {
             match self.source.take(now, self.plan.packet_size) {
@@ -233,7 +232,7 @@ impl Sender {
         Ok(())
     }
 
-    /// As on the wire.
+    /// BBR's estimate; its rate includes headers.
     fn estimate(&self, bbr: &BbrInfo, info: &TcpInfo) -> Estimate {
         let data = f64::from(info.snd_mss.max(1));
         let packet = data + self.headers.get() as f64;
@@ -244,9 +243,9 @@ impl Sender {
         }
     }
 
-    /// Reads what the kernel counts, and hands it to `then`.
+    /// Reads the kernel's counters, and hands them to `then`.
     fn read_info(&mut self, now: Time, then: impl FnOnce(&mut SenderReport, GridSample)) {
-        // A connection that is gone has nothing to tell.
+        // A closed connection has no counters.
         let Ok(info) = tcp_info(&self.socket) else {
             return;
         };
@@ -262,7 +261,7 @@ impl Sender {
     }
 }
 
-/// The sender as a bin of its series ends.
+/// The sender's state as a bin of its series ends.
 fn sample(info: &TcpInfo, estimate: Estimate, is_paced: bool) -> GridSample {
     let gone = info.sacked.saturating_add(info.lost);
     let in_flight = info
@@ -280,7 +279,7 @@ fn sample(info: &TcpInfo, estimate: Estimate, is_paced: bool) -> GridSample {
     }
 }
 
-/// Why the kernel refused a controller.
+/// The error for a controller that the kernel refused.
 fn refused(controller: &str, why: Errno) -> HostError {
     let text = match why {
         Errno::ENOENT => kernel::missing(controller, &kernel::available()),
@@ -293,7 +292,7 @@ fn refused(controller: &str, why: Errno) -> HostError {
     SchemeError(text).into()
 }
 
-/// May a socket of the calling thread's namespace have the kernel's `controller`?
+/// Checks that a socket of the calling thread's namespace may use the kernel's `controller`.
 ///
 /// # Errors
 /// If the kernel has no such controller, or keeps it for root.
@@ -309,7 +308,7 @@ pub fn try_controller(controller: &str) -> Result<(), HostError> {
 pub struct Receiver {
     plan: FlowPlan,
     listener: Socket,
-    /// The most that it advertises, in bytes of data; `None` is the kernel's choice.
+    /// The largest window that it advertises, in bytes of data; `None` is the kernel's choice.
     window: Option<u64>,
     report: ReceiverReport,
     completion: Completion,
@@ -319,10 +318,10 @@ impl Receiver {
     /// See [`receiver`](super::receiver).
     ///
     /// # Errors
-    /// If the socket cannot be had.
+    /// If the socket cannot be made.
     pub fn new(plan: &FlowPlan, local: SocketAddr) -> Result<Receiver, HostError> {
         let listener = open(plan, local)?;
-        // The kernel counts data, a scenario whole packets.
+        // The kernel's window counts data; a scenario's counts whole packets.
         let data = plan.packet_size.saturating_sub(headers(local));
         let share = data.as_f64() / plan.packet_size.as_f64();
         let window = plan.receive_window.map(|all| all.mul_f64(share).get());
@@ -346,7 +345,7 @@ impl Receiver {
         (&self.plan, &self.completion)
     }
 
-    /// Ends also once the sender has. See [`ReceiverEnd::run`](super::ReceiverEnd::run).
+    /// Ends also once the sender has ended. See [`ReceiverEnd::run`](super::ReceiverEnd::run).
     ///
     /// # Errors
     /// If the connection breaks.
@@ -363,13 +362,13 @@ impl Receiver {
             let Some(connected) = &connection else {
                 match self.listener.accept() {
                     Ok((accepted, _)) => connection = Some(accepted),
-                    // Nobody there any more, or the sender's time was up meanwhile.
+                    // No connection waits any more, or the sender's time was up meanwhile.
                     Err(e) if matches!(e.kind(), WouldBlock | ConnectionAborted) => {}
                     Err(e) => return Err(failed()(e)),
                 }
                 continue;
             };
-            // The kernel discards the data by itself: it is not copied.
+            // With this flag the kernel discards the data without copying it.
             let flags = MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
             match recv(connected.as_raw_fd(), &mut buffer, flags) {
                 Ok(0) => {
@@ -395,12 +394,12 @@ impl Receiver {
     }
 }
 
-/// What IP and TCP add to a full packet's data at that address, timestamps included.
+/// What IP and TCP add to a full packet's data at that address, including timestamps.
 fn headers(local: SocketAddr) -> Bytes {
     Bytes::new(if local.is_ipv6() { 72 } else { 52 })
 }
 
-/// A TCP socket at `local` that never blocks.
+/// Opens a TCP socket at `local` that never blocks.
 fn open(plan: &FlowPlan, local: SocketAddr) -> Result<Socket, HostError> {
     let domain = Domain::for_address(local);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))
@@ -415,8 +414,8 @@ fn open(plan: &FlowPlan, local: SocketAddr) -> Result<Socket, HostError> {
     Ok(socket)
 }
 
-/// Waits for `wanted` until `until`, or a while. Returns whether something has happened at the
-/// socket.
+/// Waits for `wanted` until `until`, or for the longest wait. Returns whether something has
+/// happened at the socket.
 fn wait(socket: &Socket, wanted: PollFlags, until: Time, clock: Clock) -> io::Result<bool> {
     let longest = until.since(clock.now()).min(LONGEST_WAIT);
     let timeout = TimeSpec::from(time::Duration::from_nanos(longest.as_nanos()));

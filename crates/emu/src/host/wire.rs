@@ -22,11 +22,11 @@ const MAGIC: [u8; 4] = *b"HWU\x01";
 const DATA: u8 = 0;
 const ACK: u8 = 1;
 
-/// Where the flow's number is, 4 bytes.
+/// Where the flow's number begins; it has 4 bytes.
 pub const FLOW_AT: usize = 8;
-/// Where data has the field that routers rewrite, 12 bytes.
+/// Where data has the field that routers rewrite; it has 12 bytes.
 pub const HEADER_AT: usize = 12;
-/// Bytes of data's header: the least that a data datagram has.
+/// Bytes of data's header, which is the shortest data datagram.
 pub const DATA_HEADER: usize = 48;
 /// Bytes of an acknowledgement's header.
 pub const ACK_HEADER: usize = 52;
@@ -44,25 +44,25 @@ pub enum Datagram<'a> {
     Ack(AckHeader, &'a [u8]),
 }
 
-/// What data says.
+/// The header of data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DataHeader {
-    /// Whose it is.
+    /// The flow's number.
     pub flow: u32,
     /// The transmission's number.
     pub number: u64,
-    /// Which segment of the stream it carries.
+    /// The segment of the stream that it carries.
     pub seq: u64,
-    /// When it left its sender, by the clock of the run.
+    /// When it left its sender, by the run's clock.
     pub sent: Time,
     /// The field that routers rewrite.
     pub header: Header,
 }
 
-/// What an acknowledgement says: an [`Ack`] of one flow.
+/// The header of an acknowledgement: an [`Ack`] of one flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckHeader {
-    /// Whose it is.
+    /// The flow's number.
     pub flow: u32,
     /// See [`Ack`].
     pub number: u64,
@@ -81,7 +81,7 @@ pub struct AckHeader {
 }
 
 impl DataHeader {
-    /// That of a segment.
+    /// The header of a segment.
     pub fn of(flow: u32, segment: &Segment) -> DataHeader {
         DataHeader {
             flow,
@@ -92,7 +92,7 @@ impl DataHeader {
         }
     }
 
-    /// The segment that it stands for.
+    /// The segment that it describes.
     pub fn segment(&self) -> Segment {
         Segment {
             number: self.number,
@@ -123,7 +123,7 @@ impl DataHeader {
 }
 
 impl AckHeader {
-    /// That of an acknowledgement.
+    /// The header of an acknowledgement.
     pub fn of(flow: u32, ack: &Ack) -> AckHeader {
         AckHeader {
             flow,
@@ -137,7 +137,7 @@ impl AckHeader {
         }
     }
 
-    /// The acknowledgement that it stands for.
+    /// The acknowledgement that it describes.
     pub fn ack(&self) -> Ack {
         Ack {
             number: self.number,
@@ -172,7 +172,7 @@ impl AckHeader {
     }
 }
 
-/// Reads a datagram; `None` if it is none of ours. Padding is not looked at.
+/// Reads a datagram; `None` if it is not one of ours. Padding is ignored.
 #[inline]
 pub fn parse(datagram: &[u8]) -> Option<Datagram<'_>> {
     let mut from = Reader(datagram);
@@ -209,7 +209,7 @@ pub fn parse(datagram: &[u8]) -> Option<Datagram<'_>> {
     }
 }
 
-/// The field of data that routers rewrite; `None` if the datagram is not data of ours.
+/// The field that routers rewrite; `None` if the datagram is not data of ours.
 #[inline]
 pub fn header_field(datagram: &[u8]) -> Option<Header> {
     match parse(datagram)? {
@@ -219,8 +219,7 @@ pub fn header_field(datagram: &[u8]) -> Option<Header> {
 }
 
 /// Rewrites that field in a UDP packet (its 8 bytes of UDP header, then a datagram of ours) and
-/// leaves the packet without a checksum, as our sockets send it. Does nothing to what is not data
-/// of ours.
+/// leaves the packet without a checksum, as our sockets send it. Leaves anything else as it is.
 pub fn set_header_field(udp: &mut [u8], header: Header) {
     const CHECKSUM_AT: usize = 6;
     const UDP_HEADER: usize = 8;
@@ -281,7 +280,7 @@ mod tests {
         }
     }
 
-    /// The table of the module's documentation, by hand.
+    /// Checks the layout against the table of the module's documentation, worked out by hand.
     #[test]
     fn data_is_laid_out_as_documented() {
         let mut out = [0xee; 50];
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_refused() {
+    fn truncated_datagrams_are_refused() {
         let mut out = [0; DATA_HEADER];
         data().write(&mut out);
         assert!((0..DATA_HEADER).all(|n| parse(&out[..n]).is_none()));

@@ -1,7 +1,8 @@
-//! What happens to every packet, written down while it happens.
+//! Logs what happens to every packet, while it happens.
 //!
 //! An emulator must not wait for a disk. It fills batches of small records and hands them to a
-//! thread that writes. Where that cannot keep up, the log ends, and says so; packets go on.
+//! thread that writes. If that thread cannot keep up, the log ends and says so; the emulator goes
+//! on.
 
 mod writer;
 
@@ -20,16 +21,16 @@ use writer::Writer;
 /// A link that is to be logged.
 #[derive(Debug)]
 pub struct LoggedLink {
-    /// Its name.
+    /// The link's name.
     pub name: String,
-    /// Its log in mahimahi's format, begun; `None` for a link without a rate.
+    /// The link's log in mahimahi's format, already begun; `None` for a link without a rate.
     pub log: Option<LinkLog<File>>,
 }
 
 /// The emulator's end of a log of every event: `events.parquet`, and a mahimahi log for each link.
 ///
-/// Nothing here waits but [`finish`](Self::finish). Dropped without it, the files are finished as
-/// well, if the process lives long enough.
+/// Only [`finish`](Self::finish) waits. If the log is dropped without it, the files are finished as
+/// well, provided that the process lives long enough.
 #[derive(Debug)]
 pub struct EventLog {
     batch: Vec<Event>,
@@ -44,30 +45,30 @@ pub struct EventLog {
     overrun_at: Option<Time>,
 }
 
-/// What has become of a log.
+/// The result of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
     /// Events that were handed to the writer.
     pub events: u64,
     /// Processor time of the writer.
     pub cpu: Duration,
-    /// Why the log is incomplete, if it is: one line.
+    /// Why the log is incomplete, if it is; one line.
     pub failure: Option<String>,
 }
 
 impl EventLog {
-    /// Records in a batch at most, 160 kB.
+    /// The most records in a batch, 160 kB.
     const BATCH: usize = 4096;
-    /// A batch is handed over no later, so that whatever dies, the mahimahi logs end little
-    /// earlier.
+    /// The longest time for which a batch is held: if the process dies, the mahimahi logs lack
+    /// little more than that.
     const HOLD: Duration = Duration::from_millis(20);
-    /// Batches that the writer may be behind: six seconds at 1 Gbit/s, ten when little happens; 84
-    /// MB at most.
+    /// How many batches the writer may be behind: six seconds at 1 Gbit/s, ten when little happens;
+    /// 84 MB at most.
     const BEHIND: usize = 512;
 
-    /// Begins `events.parquet` at that path and the thread that writes. `hosts` are those to which
-    /// each way leads. To be called before the caller's thread takes real-time priority, which
-    /// threads inherit.
+    /// Begins `events.parquet` at that path, and the thread that writes. `hosts` are those to which
+    /// each way leads. Call it before the caller's thread takes real-time priority, which threads
+    /// inherit.
     ///
     /// # Errors
     /// If the file or the thread cannot be made.
@@ -104,7 +105,7 @@ impl EventLog {
 
     /// Ends the log: waits until everything is written.
     pub fn finish(mut self) -> Logged {
-        // No packet waits any more.
+        // Stops the timer of the batch: no packet follows.
         if let Some(full) = self.full.take() {
             let batch = std::mem::take(&mut self.batch);
             self.events += batch.len() as u64;
@@ -132,7 +133,7 @@ impl EventLog {
         }
     }
 
-    /// Hands over what there is.
+    /// Hands over the current batch.
     fn hand_over(&mut self) {
         if self.batch.is_empty() {
             return;
@@ -150,7 +151,7 @@ impl EventLog {
                 self.overrun_at = Some(self.begun);
                 self.full = None;
             }
-            // The writer has given up, and says why in the end.
+            // The writer has given up, and says why at the end.
             Some(Err(TrySendError::Disconnected(_))) => self.full = None,
             None => {}
         }

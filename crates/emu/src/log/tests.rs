@@ -12,7 +12,7 @@ use headway_record::recording::LinkLogHead;
 
 use super::*;
 
-/// A folder of one test, which vanishes with it.
+/// A folder of one test, which is deleted at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -27,7 +27,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// A link whose log is `NAME.log` in it.
+    /// A link whose log is `NAME.log` in this folder.
     fn link(&self, name: &str, rated_from: Time) -> LoggedLink {
         let head = LinkLogHead {
             link: name,
@@ -80,7 +80,7 @@ fn arrival(seq: u64, at: Time) -> LinkEvent {
     }
 }
 
-/// Waits until `is_so`, sixty seconds at most.
+/// Waits until `is_so`, for sixty seconds at most.
 fn eventually(is_so: impl Fn() -> bool) -> bool {
     (0..6000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -88,9 +88,9 @@ fn eventually(is_so: impl Fn() -> bool) -> bool {
     })
 }
 
-/// A trace's link that packets reach at random, and whose events are taken at random, as an
-/// emulator does: the log has every opportunity of the trace in its millisecond, used or not, line
-/// by line.
+/// Packets reach the link of a trace at random times, and its events are taken at random times, as
+/// an emulator does. The log then has every opportunity of the trace in its millisecond, used or
+/// not, line by line.
 #[test]
 fn opportunities_are_the_trace_line_by_line() {
     let folder = Folder::new("trace");
@@ -148,7 +148,7 @@ fn opportunities_are_the_trace_line_by_line() {
     assert!(events.exists() && !folder.file("events.parquet.part").exists());
 }
 
-/// Whatever kills the process, what was handed over some time ago is in the mahimahi log already.
+/// If the process is killed, everything handed over some time ago is in the mahimahi log already.
 #[test]
 fn a_log_can_be_read_while_it_is_written() {
     let folder = Folder::new("partial");
@@ -167,7 +167,7 @@ fn a_log_can_be_read_while_it_is_written() {
     assert!(eventually(|| folder.file("events.parquet").exists()));
 }
 
-/// A disk that takes nothing: the log ends, and the emulator does not notice.
+/// If the disk takes nothing, the log ends, and the emulator does not notice.
 #[test]
 fn a_log_that_cannot_keep_up_ends() {
     let folder = Folder::new("stuck");
@@ -182,12 +182,14 @@ fn a_log_that_cannot_keep_up_ends() {
     for seq in 0..200_000 {
         log.on_link_event(0, &arrival(seq, Time::ZERO + each * seq));
     }
-    let ended = log.overrun_at.expect("nobody reads");
+    let ended = log
+        .overrun_at
+        .expect("the log ends because nothing is read");
     assert!(ended < Time::from_millis(2000), "{ended:?}");
     assert!(log.batch.len() <= EventLog::BATCH);
     let drain = std::thread::spawn(move || {
         let mut buffer = [0; 4096];
-        // 0 once the writer has closed its end; till then it may have nothing.
+        // It reads 0 once the writer has closed its end; before that there may be nothing to read.
         while !matches!(reader.read(&mut buffer), Ok(0)) {}
     });
     let failure = log.finish().failure.unwrap();
@@ -196,7 +198,7 @@ fn a_log_that_cannot_keep_up_ends() {
     drain.join().unwrap();
 }
 
-/// A full disk: the error names the file, and the log ends.
+/// If the disk is full, the log ends, and the error names the file.
 #[test]
 fn an_error_names_the_file() {
     let folder = Folder::new("full");

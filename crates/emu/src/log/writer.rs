@@ -12,7 +12,7 @@ use crate::sys::cpu_time;
 #[derive(Debug)]
 pub(super) struct Writer {
     events: EventFile,
-    /// By the index of the link.
+    /// The logs by the index of their link.
     logs: Vec<Option<LinkLog<File>>>,
 }
 
@@ -21,8 +21,8 @@ impl Writer {
         Writer { events, logs }
     }
 
-    /// Writes batches until no more can come, and gives each back empty. Returns the processor time
-    /// that it took.
+    /// Writes batches until there are no more, and gives each back empty. Returns its processor
+    /// time.
     pub(super) fn run(
         mut self,
         batches: &Receiver<Vec<Event>>,
@@ -32,13 +32,13 @@ impl Writer {
             for event in &batch {
                 self.write(event)?;
             }
-            // What a reader sees if this process dies.
+            // Now a reader sees everything so far, even if this process dies.
             self.logs
                 .iter_mut()
                 .flatten()
                 .try_for_each(LinkLog::flush)?;
             batch.clear();
-            // Where nobody takes it, it is freed.
+            // If the channel back is full, the batch is freed.
             let _ = used.try_send(batch);
         }
         self.events.finish()?;
@@ -57,7 +57,7 @@ impl Writer {
             EventKind::Drop => log.dropped(event.at, event.size),
             EventKind::Departure => log.departure(event.at, event.size, event.wait),
             EventKind::Opportunity => log.opportunity(event.at),
-            // mahimahi loses packets outside the link, and knows no hosts.
+            // In mahimahi, losses are outside the link, and there are no hosts.
             EventKind::Loss | EventKind::Delivery => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use crate::emulator::Way;
 use crate::host::{ReceiverEnd, SenderEnd, kernel, receiver, sender, tcp};
 use crate::sys::{Namespace, SetupError, Tun};
 
-/// The hosts of a run, and the sockets of its flows, which are ready.
+/// The hosts of a run, and the sockets of its flows, ready to start.
 #[derive(Debug)]
 pub(super) struct Bed {
     pub hosts: Vec<Host>,
@@ -25,9 +25,9 @@ pub(super) struct Host {
     pub namespace: Namespace,
 }
 
-/// Every flow's, since each has addresses of its own.
+/// The port of every flow; each flow has addresses of its own.
 const PORT: u16 = 5201;
-/// All addresses of a run.
+/// The network of all addresses of a run.
 const NETWORK: &str = "10.0.0.0/8";
 
 /// The address of a flow's sender: 10.0.0.1 for the first.
@@ -35,13 +35,13 @@ fn sender_of(flow: usize) -> Ipv4Addr {
     Ipv4Addr::from(0x0a00_0001 + flow as u32)
 }
 
-/// That of its receiver: 10.1.0.1 for the first.
+/// The address of a flow's receiver: 10.1.0.1 for the first.
 fn receiver_of(flow: usize) -> Ipv4Addr {
     Ipv4Addr::from(0x0a01_0001 + flow as u32)
 }
 
 impl Bed {
-    /// Makes hosts, devices and sockets. Nothing is sent yet.
+    /// Makes hosts, devices and sockets. No packet is sent yet.
     pub fn make(plan: &Plan) -> Result<Bed, String> {
         let (mut hosts, mut ports) = (Vec::new(), Vec::new());
         for node in plan.hosts() {
@@ -67,7 +67,7 @@ impl Bed {
         let at = |address: Ipv4Addr| SocketAddr::new(IpAddr::V4(address), PORT);
         let (from, to) = (at(sender_of(flow)), at(receiver_of(flow)));
         let host = |node: usize| &self.hosts[self.port_of(node)].namespace;
-        // The receiver first: it has to be there when the sender calls.
+        // The receiver is made first: it has to listen before the sender connects.
         let receiver = host(spec.to)
             .within(|| receiver(&ends, driver, to, from))
             .map_err(|e| e.to_string())?
@@ -79,14 +79,14 @@ impl Bed {
         Ok((sender, receiver))
     }
 
-    /// Which port is a node's.
+    /// The port of a node.
     fn port_of(&self, node: usize) -> usize {
         self.hosts
             .binary_search_by_key(&node, |h| h.node)
             .unwrap_or_default()
     }
 
-    /// The ways of each flow's packets: two by two, data and then acknowledgements.
+    /// The ways of each flow's packets, two by two: data, then acknowledgements.
     pub fn ways(&self, plan: &Plan) -> Vec<Way> {
         let flows = plan.flows.len();
         let mut ways = Vec::with_capacity(2 * flows);
@@ -138,8 +138,7 @@ fn make_host(plan: &Plan, node: usize) -> Result<(Namespace, Tun), SetupError> {
     Ok((namespace, port))
 }
 
-/// Makes a host with nothing on it, to see whether that is permitted, and a socket with the
-/// kernel's `controller`.
+/// Checks that hosts are permitted: makes one, with a socket under the kernel's `controller`.
 pub(super) fn probe(controller: Option<&str>) -> Result<(), String> {
     let text = |e: SetupError| e.to_string();
     let namespace = Namespace::create().map_err(text)?;

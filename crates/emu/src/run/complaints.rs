@@ -1,10 +1,10 @@
-//! What a program has said on standard error.
+//! Keeps the beginning of a program's standard error.
 
 use std::io::{self, Read};
 use std::process::ChildStderr;
 use std::thread::{self, JoinHandle};
 
-/// So much of it is kept.
+/// How many bytes are kept.
 const MOST: u64 = 16 * 1024;
 
 /// Reads all of it until it ends, so that the program never waits, and keeps the beginning.
@@ -17,7 +17,7 @@ pub(super) fn complaints_of(mut stderr: ChildStderr) -> JoinHandle<String> {
     })
 }
 
-/// The last line with something in it.
+/// The last line that is not blank.
 pub(super) fn last_line(complaints: &str) -> &str {
     let last = complaints.lines().rev().find(|l| !l.trim().is_empty());
     last.unwrap_or("it said nothing")

@@ -1,4 +1,5 @@
-//! A `headwayd` of this process's own: it gives the kernel a controller for one learned scheme.
+//! A `headwayd` that belongs to this process: it gives the kernel a controller for one learned
+//! scheme.
 
 use std::env;
 use std::ffi::OsStr;
@@ -21,15 +22,15 @@ use super::complaints::{complaints_of, last_line};
 use crate::host::AgentDriver;
 use crate::sys::Clock;
 
-/// What the program is called, and which variable of the environment says where it is.
+/// The program's name, and the variable of the environment with its path.
 const PROGRAM: &str = "headwayd";
 const VARIABLE: &str = "HEADWAYD";
 
-/// Where `headwayd` is: as the environment variable `HEADWAYD` says, else in the folder `beside`,
-/// else on the PATH.
+/// Finds `headwayd`: the environment variable `HEADWAYD` names it, or it is in the folder `beside`,
+/// or on the PATH.
 ///
 /// # Errors
-/// One line, if it is nowhere.
+/// One line, if it is in none of these places.
 pub fn find_headwayd(beside: Option<&Path>) -> Result<PathBuf, String> {
     let path = env::var_os("PATH");
     find_in(env::var_os(VARIABLE).as_deref(), beside, path.as_deref())
@@ -59,19 +60,19 @@ fn find_in(
         .ok_or_else(|| format!("there is no {PROGRAM} here; 'make headwayd' builds it"))
 }
 
-/// A daemon that serves one scheme. Dropped, it is ended; it ends also when this process does.
+/// A daemon that serves one scheme. It ends when this is dropped, or when this process ends.
 #[derive(Debug)]
 pub(super) struct Daemon {
     program: PathBuf,
     process: Child,
-    /// Closed, it asks the daemon to end: as it is whenever this process ends.
+    /// The daemon ends when this closes, which happens even if this process is killed.
     _stdin: Option<ChildStdin>,
-    /// Nobody else's, with its socket in it.
+    /// A folder of this daemon alone, with its socket.
     folder: PathBuf,
-    served: AgentDriver,
+    driver: AgentDriver,
 }
 
-/// What a daemon says once it serves.
+/// The daemon's message that it is ready.
 #[derive(Debug, Deserialize)]
 struct Ready {
     event: String,
@@ -84,14 +85,14 @@ struct Controller {
     model: String,
 }
 
-/// What a daemon has counted since it began.
+/// The daemon's counters since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct Counters {
-    /// Connections that it was told of.
+    /// Connections that it has served.
     pub flows_opened: u64,
-    /// How often the guard took one from the policy.
+    /// How often the guard took a connection from the policy.
     pub guard_trips: u64,
-    /// Connections for which there was no room.
+    /// Connections for which it had no slot.
     pub slots_full: u64,
 }
 
@@ -101,7 +102,7 @@ struct Status {
 }
 
 impl Counters {
-    /// What has come on top of `before`.
+    /// The difference from `before`.
     pub fn since(self, before: Counters) -> Counters {
         Counters {
             flows_opened: self.flows_opened.saturating_sub(before.flows_opened),
@@ -112,10 +113,11 @@ impl Counters {
 }
 
 impl Daemon {
-    /// It loads a model and programs for the kernel, which takes a second at most.
+    /// The time limit for its start. It loads a model and programs for the kernel, which takes a
+    /// second at most.
     const TO_SERVE: Wait = Wait::from_secs(20);
     const TO_ANSWER: Wait = Wait::from_secs(5);
-    /// After this time it is killed.
+    /// The daemon is killed after this time.
     const TO_END: Duration = Duration::from_secs(2);
 
     /// Starts `program` for `scheme`, and waits until it serves.
@@ -124,7 +126,7 @@ impl Daemon {
     /// One line.
     pub fn start(program: &Path, scheme: &str) -> Result<Daemon, String> {
         let name = own_name();
-        // Whose name nobody can guess, and nobody else enters.
+        // The folder's name is random, and other users cannot enter it.
         let folder = env::temp_dir().join("headway-XXXXXX");
         let folder =
             mkdtemp(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
@@ -133,14 +135,14 @@ impl Daemon {
         command
             .args(["run", "--policy", scheme, "--name", &name, "--socket"])
             .arg(&socket)
-            // All its flows are one user's.
+            // All flows belong to one user, who may have all slots.
             .args(["--user-share", "100", "--until-stdin-closes"])
-            // HEADWAYD_KEEP is for agents that are to leave something behind.
+            // HEADWAYD_KEEP is for agents that should keep their programs loaded.
             .arg("--no-keep")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C is its parent's business.
+            // The parent process handles Ctrl-C.
             .process_group(0);
         let mut process = command.spawn().map_err(|e| {
             let _ = fs::remove_dir(&folder);
@@ -153,7 +155,7 @@ impl Daemon {
             process,
             _stdin: stdin,
             folder,
-            served: AgentDriver {
+            driver: AgentDriver {
                 scheme: scheme.to_owned(),
                 controller: String::new(),
                 model: String::new(),
@@ -164,40 +166,40 @@ impl Daemon {
         match lines.and_then(|line| line.recv_timeout(Self::TO_SERVE).ok()) {
             Some(line) if !line.is_empty() => {
                 let controller = ready(&line)?;
-                daemon.served.controller = controller.name;
-                daemon.served.model = controller.model;
+                daemon.driver.controller = controller.name;
+                daemon.driver.model = controller.model;
                 Ok(daemon)
             }
             Some(_) => {
-                // It has ended, or is about to, and has said why.
+                // The daemon has ended, or is about to, and has said why.
                 daemon.end();
                 let said = complaints.and_then(|c| c.join().ok()).unwrap_or_default();
                 let why = last_line(&said);
                 Err(match why.starts_with(PROGRAM) {
                     true => why.to_owned(),
-                    false => format!("{PROGRAM}: it ended before it served: {why}"),
+                    false => format!("{PROGRAM} ended before it was ready: {why}"),
                 })
             }
             None => Err(format!(
-                "{PROGRAM}: it does not serve '{scheme}' after {} s",
+                "{PROGRAM} was not ready to serve '{scheme}' within {} s",
                 Self::TO_SERVE.as_secs()
             )),
         }
     }
 
-    /// What it serves, and under which name.
-    pub fn served(&self) -> &AgentDriver {
-        &self.served
+    /// The scheme that it serves, its controller's name, and its model.
+    pub fn driver(&self) -> &AgentDriver {
+        &self.driver
     }
 
-    /// What it has counted so far.
+    /// Asks for its counters.
     ///
     /// # Errors
-    /// One line, as when it has died.
+    /// One line, for example if it has ended.
     pub fn counters(&self) -> Result<Counters, String> {
         let mut asking = Command::new(&self.program)
             .args(["status", "--json", "--socket"])
-            .arg(&self.served.socket)
+            .arg(&self.driver.socket)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -206,16 +208,16 @@ impl Daemon {
         let complaints = asking.stderr.take().map(complaints_of);
         let answer = asking.stdout.take().map(all_of);
         let answer = answer.and_then(|text| text.recv_timeout(Self::TO_ANSWER).ok());
-        // If it has answered it has ended.
+        // If it has answered, it has ended already.
         let _ = asking.kill();
         let _ = asking.wait();
         let text = answer.ok_or_else(|| {
             let seconds = Self::TO_ANSWER.as_secs();
-            format!("{PROGRAM}: it does not tell its status within {seconds} s")
+            format!("{PROGRAM} did not answer a status request within {seconds} s")
         })?;
         if text.trim().is_empty() {
             let said = complaints.and_then(|c| c.join().ok()).unwrap_or_default();
-            return Err(format!("{PROGRAM} serves no more: {}", last_line(&said)));
+            return Err(format!("{PROGRAM} has stopped: {}", last_line(&said)));
         }
         let status: Result<Status, _> = serde_json::from_str(&text);
         status.map(|s| s.counters).map_err(|e| strange(&text, &e))
@@ -237,7 +239,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Once it has been waited for, its number may be another's.
+        // After a wait, the process number may belong to another process.
         if matches!(self.process.try_wait(), Ok(None)) {
             self.end();
         }
@@ -245,15 +247,15 @@ impl Drop for Daemon {
     }
 }
 
-/// A name for a controller, at random: names are the whole machine's, and the number of a process
-/// is not, for each container counts its own. At most 15 characters, of those that the kernel takes
-/// for a BPF object's.
+/// A random name for a controller. All containers of a machine share these names, and each
+/// container counts processes for itself, so a process number would not do. A name has at most 15
+/// characters, of those that the kernel accepts for a BPF object.
 fn own_name() -> String {
     let random = RandomState::new().build_hasher().finish();
     format!("hw_{:010x}", random >> 24)
 }
 
-/// What a daemon that serves has told.
+/// Reads the daemon's message that it is ready.
 fn ready(line: &str) -> Result<Controller, String> {
     let ready: Ready = serde_json::from_str(line).map_err(|e| strange(line, &e))?;
     let mut controllers = ready.controllers;
@@ -265,10 +267,10 @@ fn ready(line: &str) -> Result<Controller, String> {
 
 fn strange(text: &str, why: &dyn std::fmt::Display) -> String {
     let text: String = text.trim().chars().take(60).collect();
-    format!("{PROGRAM} said what is no answer ({why}): {text:?}")
+    format!("{PROGRAM} gave a malformed answer ({why}): {text:?}")
 }
 
-/// The first line, empty if there is none; what follows is read and thrown away.
+/// The first line, or an empty one if there is none; the rest is read and thrown away.
 fn first_line_of(stdout: ChildStdout) -> Receiver<String> {
     let (said, line) = channel();
     thread::spawn(move || {
@@ -281,7 +283,7 @@ fn first_line_of(stdout: ChildStdout) -> Receiver<String> {
     line
 }
 
-/// All of it, once it ends.
+/// The whole output, once it ends.
 fn all_of(mut stdout: ChildStdout) -> Receiver<String> {
     let (said, text) = channel();
     thread::spawn(move || {
@@ -296,7 +298,7 @@ fn all_of(mut stdout: ChildStdout) -> Receiver<String> {
 pub(super) mod tests {
     use super::*;
 
-    /// A program in a folder of its own, which goes with it.
+    /// A program in a folder of its own; dropping it deletes the folder.
     pub struct Program(pub PathBuf);
 
     impl Drop for Program {
@@ -310,8 +312,8 @@ pub(super) mod tests {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
         let file = folder.join(PROGRAM);
-        // By a process: a file that this one has open for writing is busy for whatever another
-        // thread starts.
+        // A process writes the file: a file that this process has open for writing could not be run
+        // by another thread.
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 755 "$0""#;
         let mut shell = Command::new("sh");
         let done = shell.arg("-c").arg(write).arg(&file).arg(text).status();
@@ -324,13 +326,13 @@ echo '{"event":"ready","controllers":[{"name":"'$5'","policy":"'$3'","model":"ow
 echo $$ > "$(dirname "$7")/pid""#;
 
     #[test]
-    fn it_serves_until_it_is_dropped() {
+    fn daemon_serves_until_dropped() {
         let file = program("serves", &format!("{READY}\nexec cat"));
         let daemon = Daemon::start(&file.0, "owl:online=true").unwrap();
-        let served = daemon.served();
-        assert_eq!(served.scheme, "owl:online=true");
-        assert_eq!(served.model, "owl-v1@abcdef123456");
-        let name = &served.controller;
+        let driver = daemon.driver();
+        assert_eq!(driver.scheme, "owl:online=true");
+        assert_eq!(driver.model, "owl-v1@abcdef123456");
+        let name = &driver.controller;
         assert!(name.starts_with("hw_") && name.len() <= 15, "{name}");
         let counters = daemon.counters().unwrap();
         let expected = Counters {
@@ -346,9 +348,9 @@ echo $$ > "$(dirname "$7")/pid""#;
         assert!(!Path::new(&format!("/proc/{process}")).exists());
     }
 
-    /// As when this process is killed: its end of the pipe closes.
+    /// The pipe closes in the same way when this process is killed.
     #[test]
-    fn it_ends_with_its_standard_input() {
+    fn daemon_ends_when_stdin_closes() {
         let file = program("stdin", &format!("{READY}\nexec cat"));
         let mut daemon = Daemon::start(&file.0, "owl").unwrap();
         daemon._stdin = None;
@@ -360,7 +362,7 @@ echo $$ > "$(dirname "$7")/pid""#;
     }
 
     #[test]
-    fn one_that_ignores_the_signal_is_killed() {
+    fn daemon_that_ignores_sigterm_is_killed() {
         let file = program(
             "deaf",
             &format!("trap '' TERM\n{READY}\nwhile :; do sleep 1; done"),
@@ -375,7 +377,7 @@ echo $$ > "$(dirname "$7")/pid""#;
     }
 
     #[test]
-    fn what_goes_wrong_is_one_line() {
+    fn start_failures_are_one_line() {
         for (name, text, says) in [
             (
                 "refuses",
@@ -385,17 +387,17 @@ echo $$ > "$(dirname "$7")/pid""#;
             (
                 "crashes",
                 "exit 1",
-                "headwayd: it ended before it served: it said nothing",
+                "headwayd ended before it was ready: it said nothing",
             ),
             (
                 "babbles",
                 "echo hello; cat",
-                "headwayd said what is no answer (expected value at line 1 column 1): \"hello\"",
+                "headwayd gave a malformed answer (expected value at line 1 column 1): \"hello\"",
             ),
             (
                 "other",
                 r#"echo '{"event":"ready","controllers":[]}'; cat"#,
-                "headwayd said what is no answer (not ready with one controller): \
+                "headwayd gave a malformed answer (not ready with one controller): \
                  \"{\\\"event\\\":\\\"ready\\\",\\\"controllers\\\":[]}\"",
             ),
         ] {
@@ -405,16 +407,16 @@ echo $$ > "$(dirname "$7")/pid""#;
     }
 
     #[test]
-    fn a_daemon_that_has_died_is_told() {
+    fn a_dead_daemon_is_reported() {
         let text = "[ $1 = status ] && { echo 'headwayd: no daemon at x' >&2; exit 1; }";
         let file = program("dies", &format!("{text}\n{READY}\nexec cat"));
         let daemon = Daemon::start(&file.0, "owl").unwrap();
         let why = daemon.counters().unwrap_err();
-        assert_eq!(why, "headwayd serves no more: headwayd: no daemon at x");
+        assert_eq!(why, "headwayd has stopped: headwayd: no daemon at x");
     }
 
     #[test]
-    fn it_is_found_in_order() {
+    fn headwayd_is_found_by_variable_folder_and_path() {
         let (named, beside, on_path) = (
             program("named", ""),
             program("beside", ""),

@@ -15,7 +15,7 @@ use super::plan::Plan;
 use super::worker_process::Worker;
 use crate::host::Driver;
 
-/// This world and what it supplies, over UDP.
+/// This world, and what it supplies to schemes over UDP.
 pub const EMU: headway_cc::World = headway_cc::World {
     name: "emu",
     supplies: SUPPLIES,
@@ -25,15 +25,15 @@ pub const EMU: headway_cc::World = headway_cc::World {
 #[derive(Debug)]
 pub struct Emu {
     registry: Registry,
-    /// Starts a process that calls [`worker`](super::worker).
+    /// The command for a process that calls [`worker`](super::worker).
     command: Vec<OsString>,
-    /// What has been tried: namespaces alone, and with each controller of the kernel's.
+    /// Results of trials: for namespaces alone, and for each controller of the kernel.
     tried: Mutex<HashMap<Option<String>, Result<(), String>>>,
 }
 
 impl Emu {
-    /// With these schemes over UDP. `command` is a program, with its arguments, that calls
-    /// [`worker`](super::worker).
+    /// A world with the schemes of `registry`. `command` is a program, with its arguments, that
+    /// calls [`worker`](super::worker).
     pub fn new(registry: Registry, command: Vec<OsString>) -> Emu {
         Emu {
             registry,
@@ -42,7 +42,7 @@ impl Emu {
         }
     }
 
-    /// Is what a run needs permitted here?
+    /// Tries whether namespaces and the controller are permitted here, once for each controller.
     fn probe(&self, controller: Option<&str>) -> Result<(), String> {
         let key = controller.map(str::to_owned);
         let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,17 +58,17 @@ impl Emu {
         &self.registry
     }
 
-    /// The program that workers are processes of.
+    /// The program of the worker processes.
     pub(super) fn program(&self) -> Option<&Path> {
         self.command.first().map(Path::new)
     }
 
-    /// Is what every run needs permitted here?
+    /// Checks that every run may make what it needs here.
     pub(super) fn check_place(&self) -> Result<(), RunError> {
         self.probe(None).map_err(RunError::Failed)
     }
 
-    /// Can such a run be had where flows are hosted so?
+    /// Checks that a run is possible with this `hosting`.
     pub(super) fn check_in(&self, trial: &Trial<'_>, hosting: &Hosting) -> Result<(), RunError> {
         if let Some(recording) = &trial.recording
             && (recording.wanted.pcap || recording.wanted.qlog)
@@ -87,7 +87,7 @@ impl Emu {
         Ok(())
     }
 
-    /// Carries a run out, its flows hosted so.
+    /// Carries a run out with this `hosting`.
     pub(super) fn run_in(
         &self,
         trial: &Trial<'_>,
@@ -114,17 +114,17 @@ impl World for Emu {
     fn canonical(&self, scheme: &str) -> Result<String, SchemeError> {
         Ok(match Driver::parse(scheme, &self.registry)? {
             Driver::Kernel(name) => format!("kernel-{name}"),
-            Driver::Agent(served) => served.scheme,
+            Driver::Agent(agent) => agent.scheme,
             Driver::Udp(selection) => format!("udp-{}", selection.canonical()),
         })
     }
 
-    /// One: runs that share the processors disturb each other.
+    /// One job at a time: runs that share the processors disturb each other.
     fn default_jobs(&self) -> Option<usize> {
         Some(1)
     }
 
-    /// The machine is never twice the same.
+    /// Two runs are never quite the same, since the machine is not.
     fn is_deterministic(&self) -> bool {
         false
     }

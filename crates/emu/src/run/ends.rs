@@ -14,26 +14,26 @@ use crate::sys::Clock;
 pub(super) struct RunningEnds<'s> {
     sender: Running<'s, SenderReport>,
     receiver: Running<'s, ReceiverReport>,
-    /// Is it our transport, which waits as its threads do? The kernel's does not.
+    /// Whether it is our transport, which waits if its threads do. The kernel's does not.
     is_udp: bool,
 }
 
-/// An end's thread: what it has counted, and how long it has waited for a CPU.
+/// The thread of an end: its report, and how long it has waited for a CPU.
 type Running<'s, T> = ScopedJoinHandle<'s, Result<(T, Option<Duration>), HostError>>;
 
-/// What both ends of a flow have to say.
+/// The reports of both ends.
 #[derive(Debug)]
 pub(super) struct EndsReport {
     pub sender: SenderReport,
-    /// How long an end waited for a CPU, as [`cpu_wait`] has it; `None` where it does not matter.
+    /// How long an end waited for a CPU, by [`cpu_wait`]; `None` where it does not matter.
     pub host_wait: Option<Duration>,
     /// Datagrams that the kernel would not take from either end.
     pub not_sent: u64,
 }
 
 impl<'s> RunningEnds<'s> {
-    /// Starts them; they begin at time zero. `over` is set if an end cannot go on: the run need not
-    /// either.
+    /// Starts both ends; they begin to work at time zero. If one cannot go on, it sets `over`,
+    /// which ends the run.
     pub fn start(
         scope: &'s Scope<'s, '_>,
         (sender, receiver): (SenderEnd, ReceiverEnd),

@@ -1,4 +1,4 @@
-//! What a run's machine is compared with.
+//! The path that a run's machine is compared with.
 
 use headway_cc::{Duration, Rate, Time};
 use headway_net::Link;
@@ -6,7 +6,7 @@ use headway_net::Link;
 use super::plan::Plan;
 use crate::fitness::Path;
 
-/// The path of the flows under test: the minimum RTT among them, and their bottleneck as it was up
+/// The path of the flows under test: their smallest minimum RTT, and their bottleneck as it was up
 /// to `end`.
 pub(super) fn path_of(plan: &Plan, links: &mut [Link], end: Time) -> Path {
     let flows = plan.flows.iter().zip(&plan.network.flows);

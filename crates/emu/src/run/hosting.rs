@@ -1,4 +1,4 @@
-//! Who carries the flows of a world.
+//! What carries the flows of a world.
 
 use headway_cc::{Registry, World};
 use headway_world::{RunError, SetupError};
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use super::{EMU, KERNEL};
 use crate::host::{AgentDriver, Driver};
 
-/// Who carries the flows of a run.
+/// What carries the flows of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Hosting {
-    /// World `emu`: the kernel's TCP under its own controllers, our transport over UDP for all
-    /// else.
+    /// World `emu`: the kernel's TCP under its own controllers, and our transport over UDP for all
+    /// other schemes.
     Emu,
-    /// World `kernel`: the kernel's TCP alone. Learned schemes are served by daemons, these.
+    /// World `kernel`: the kernel's TCP alone. These daemons serve learned schemes.
     Kernel(Vec<AgentDriver>),
 }
 
@@ -25,17 +25,17 @@ impl Hosting {
         }
     }
 
-    /// Who carries a flow under `scheme`.
+    /// What carries a flow under `scheme`.
     ///
     /// # Errors
-    /// [`RunError`] for a scheme that nobody has, and for one that this world cannot run.
+    /// [`RunError`] for an unknown scheme, and for one that this world cannot run.
     pub fn driver(&self, scheme: &str, registry: &Registry) -> Result<Driver, RunError> {
-        let served = match self {
+        let agents = match self {
             Hosting::Emu => &[],
-            Hosting::Kernel(served) => served.as_slice(),
+            Hosting::Kernel(agents) => agents.as_slice(),
         };
-        if let Some(served) = served.iter().find(|s| s.scheme == scheme) {
-            return Ok(Driver::Agent(served.clone()));
+        if let Some(agent) = agents.iter().find(|a| a.scheme == scheme) {
+            return Ok(Driver::Agent(agent.clone()));
         }
         let driver = Driver::parse(scheme, registry).map_err(SetupError::from)?;
         match (self, &driver) {
@@ -45,9 +45,9 @@ impl Hosting {
     }
 }
 
-/// That the world `kernel` cannot run a scheme, and who can.
+/// The error that the world `kernel` cannot run a scheme. It says which worlds can.
 fn elsewhere(scheme: &str) -> SetupError {
-    // The simulator knows no hosts.
+    // The simulator does not know schemes named `udp-NAME`.
     let worlds = match Driver::names_udp(scheme) {
         true => "the world 'emu'",
         false => "the worlds 'sim' and 'emu'",
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_kernel_every_flow_is_its_tcp() {
+    fn kernel_world_carries_every_flow_over_kernel_tcp() {
         let (world, registry) = (Hosting::Kernel(vec![owl()]), registry());
         // Every Linux has these two.
         for (scheme, controller, model) in [
@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_kernels_is_refused_in_a_line_that_says_where_it_runs() {
+    fn kernel_world_names_the_worlds_of_a_refused_scheme() {
         let (world, registry) = (Hosting::Kernel(vec![owl()]), registry());
         for (scheme, worlds) in [
             ("copa", "it runs in the worlds 'sim' and 'emu'; in 'kernel'"),
             ("cubic:hystart=none", "the worlds 'sim' and 'emu'"),
             ("batched-cubic:interval=10ms", "the worlds 'sim' and 'emu'"),
             ("udp-cubic", "it runs in the world 'emu'; in 'kernel'"),
-            // Another daemon's scheme than the one that is served.
+            // No daemon serves this one: the daemon's scheme has another parameter.
             (
                 "owl",
                 "under newreno, cubic, bbr, kernel-NAME or a learned scheme",
@@ -119,7 +119,7 @@ mod tests {
             assert!(text.starts_with(&format!("scheme '{scheme}': ")), "{text}");
             assert!(text.contains(worlds), "{text}");
             assert!(!text.contains('\n'), "{text}");
-            // So that --schemes all can leave it out.
+            // With --schemes all, such a scheme is left out.
             assert!(error.unserved().is_some(), "{scheme}");
         }
         let unknown = world.driver("cubik", &registry).unwrap_err();
@@ -127,9 +127,9 @@ mod tests {
         assert_eq!(unknown.unserved(), None);
     }
 
-    /// The worker is told by its parent who serves what.
+    /// The parent tells its worker which daemon serves which scheme.
     #[test]
-    fn it_survives_json() {
+    fn hosting_survives_json() {
         for hosting in [Hosting::Emu, Hosting::Kernel(vec![owl()])] {
             let text = serde_json::to_string(&hosting).unwrap();
             assert_eq!(serde_json::from_str::<Hosting>(&text).unwrap(), hosting);

@@ -1,4 +1,4 @@
-//! What a world and its worker process say to each other: a line of JSON each.
+//! The messages between a world and its worker process: a line of JSON each.
 
 use std::path::{Path, PathBuf};
 
@@ -9,24 +9,25 @@ use serde::{Deserialize, Serialize};
 
 use super::hosting::Hosting;
 
-/// What a worker is to do.
+/// A job for a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Job {
-    /// The process that asks; without it the worker ends.
+    /// The process that asks; if it ends, the worker ends.
     pub parent: i32,
     pub task: Task,
 }
 
-/// One thing that a worker does.
+/// A worker's task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Task {
-    /// Tries what every run needs: namespaces, a device, and perhaps a controller of the kernel's.
+    /// Tries what every run needs: namespaces, a device, and a controller of the kernel if one is
+    /// given.
     Probe { controller: Option<String> },
-    /// Carries a run out.
+    /// Carries out a run.
     Run(Box<RunTask>),
 }
 
-/// A run, in words and numbers.
+/// The data of a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RunTask {
     /// The scenario's TOML, and its name.
@@ -40,30 +41,30 @@ pub(super) struct RunTask {
     pub seed: u64,
     pub grid_ns: Option<u64>,
     pub trace_folders: Vec<PathBuf>,
-    /// Where the scenario's traces are looked for first.
+    /// The folders in which the scenario's traces are looked for first.
     pub scenario_folders: Vec<PathBuf>,
     pub log: Option<LogTask>,
 }
 
-/// Where a run's logs go, and what they say was run.
+/// Where a run's logs go, and what they say about the run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct LogTask {
     pub stem: PathBuf,
     pub title: String,
 }
 
-/// What a worker answers.
+/// A worker's answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// So much of the run is done. Comes every tenth of a second.
+    /// How much of the run is done. It comes every tenth of a second.
     Done { ns: u64 },
     /// The task is done; a probe has no outcome.
     Finished {
         outcome: Box<Outcome>,
-        /// Files that were written, and why they are incomplete.
+        /// The files that were written, and why they are incomplete if they are.
         files: Option<(Vec<PathBuf>, Option<String>)>,
     },
-    /// It cannot be done: one line.
+    /// The task failed: why, in one line.
     Failed { why: String },
 }
 

@@ -1,5 +1,5 @@
-//! World 3 as a world of a batch: runs of world 2 in which every flow is a socket of the kernel's,
-//! learned ones under controllers that `headwayd` gives it.
+//! World 3 as a world of a batch: runs of world 2 in which every flow is a socket of the kernel,
+//! and learned schemes are controllers that `headwayd` gives the kernel.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,22 +15,22 @@ use super::emu::Emu;
 use super::hosting::Hosting;
 use crate::host::Driver;
 
-/// This world. What a scheme needs its own half of the kernel supplies, if there is one.
+/// This world. A scheme's own half in the kernel, if there is one, supplies what the scheme needs.
 pub const KERNEL: headway_cc::World = headway_cc::World {
     name: "kernel",
     supplies: SUPPLIES,
 };
 
-/// World 3: sockets of the kernel's, through emulated links.
+/// World 3: sockets of the kernel, through emulated links.
 #[derive(Debug)]
 pub struct Kernel {
     emu: Emu,
-    /// By scheme, those that serve no run now. They end with this world.
+    /// By scheme, the daemons that serve no run now. They end with this world.
     idle: Mutex<HashMap<String, Vec<Daemon>>>,
 }
 
 impl Kernel {
-    /// As [`Emu::new`].
+    /// Takes the same as [`Emu::new`].
     pub fn new(registry: Registry, command: Vec<OsString>) -> Kernel {
         Kernel {
             emu: Emu::new(registry, command),
@@ -38,8 +38,8 @@ impl Kernel {
         }
     }
 
-    /// The model by which a scheme decides, if a daemon can serve it; its own name where it begins
-    /// with none.
+    /// The model by which a scheme decides, if a daemon can serve it; the scheme's own name if it
+    /// begins without one.
     fn model_of(&self, scheme: &str) -> Result<Option<String>, SchemeError> {
         let Driver::Udp(selection) = Driver::parse(scheme, self.emu.registry())? else {
             return Ok(None);
@@ -60,8 +60,8 @@ impl Kernel {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A daemon of a learned scheme that serves no other run, started if need be; `None` for one
-    /// that needs none.
+    /// A daemon for a learned scheme that serves no other run, started if need be; `None` if the
+    /// scheme needs none.
     fn daemon(&self, scheme: &str) -> Result<Option<Daemon>, RunError> {
         let Some(model) = self.model_of(scheme).map_err(SetupError::from)? else {
             return Ok(None);
@@ -76,7 +76,7 @@ impl Kernel {
         })?;
         self.emu.check_place()?;
         let daemon = Daemon::start(&program, scheme).map_err(RunError::Failed)?;
-        let other = &daemon.served().model;
+        let other = &daemon.driver().model;
         if *other != model {
             let why = format!(
                 "{} serves {other}, and this Headway has {model}; 'make headwayd' builds one with the same models",
@@ -87,7 +87,7 @@ impl Kernel {
         Ok(Some(daemon))
     }
 
-    /// The daemons that a run needs, to be given [back](Self::give_back).
+    /// The daemons that a run needs. [Give them back](Self::give_back) afterwards.
     fn daemons(&self, trial: &Trial<'_>) -> Result<Vec<Daemon>, RunError> {
         let others = trial.network.flows.iter();
         let mut schemes: Vec<&str> = others.filter_map(|f| f.scheme.as_deref()).collect();
@@ -104,32 +104,32 @@ impl Kernel {
     fn give_back(&self, daemons: Vec<Daemon>) {
         let mut idle = self.idle();
         for daemon in daemons {
-            let scheme = daemon.served().scheme.clone();
+            let scheme = daemon.driver().scheme.clone();
             idle.entry(scheme).or_default().push(daemon);
         }
     }
 
-    /// A run with whatever its scheme's daemon has counted meanwhile. One that fails is given no
-    /// other run.
-    fn watched(
+    /// Carries out a run, with the daemons that it needs. If the run fails, its daemons are ended.
+    fn run_with_daemons(
         &self,
         trial: &Trial<'_>,
         go_on: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Ended, RunError> {
         let daemons = self.daemons(trial)?;
-        let ended = self.served(trial, &daemons, go_on)?;
+        let ended = self.counted(trial, &daemons, go_on)?;
         self.give_back(daemons);
         Ok(ended)
     }
 
-    fn served(
+    /// Carries out a run, and notes what its scheme's daemon counted meanwhile.
+    fn counted(
         &self,
         trial: &Trial<'_>,
         daemons: &[Daemon],
         go_on: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Ended, RunError> {
         let hosting = hosting(daemons);
-        let own = daemons.iter().find(|d| d.served().scheme == trial.scheme);
+        let own = daemons.iter().find(|d| d.driver().scheme == trial.scheme);
         let Some(daemon) = own else {
             return Ok(self.emu.run_in(trial, &hosting, go_on));
         };
@@ -143,13 +143,15 @@ impl Kernel {
     }
 }
 
-/// Who carries the flows of a run.
+/// The hosting of a run with these daemons.
 fn hosting(daemons: &[Daemon]) -> Hosting {
-    Hosting::Kernel(daemons.iter().map(|d| d.served().clone()).collect())
+    Hosting::Kernel(daemons.iter().map(|d| d.driver().clone()).collect())
 }
 
-/// Notes in a run's outcome what became of its learned flows. One that the daemon has not had is no
-/// result of its scheme.
+/// Notes in a run's outcome how often the guard took over.
+///
+/// # Errors
+/// If the daemon did not serve the run's flows: then the run is no result of its scheme.
 fn note(outcome: &mut Outcome, counted: Counters) -> Result<(), String> {
     let Some(pooled) = outcome.rows.first_mut() else {
         return Ok(());
@@ -158,7 +160,7 @@ fn note(outcome: &mut Outcome, counted: Counters) -> Result<(), String> {
         return Err("headwayd had no room for some of the run's flows".to_owned());
     }
     if counted.flows_opened == 0 && pooled.metrics.delivered_packets > 0 {
-        return Err("headwayd was told of none of the run's flows".to_owned());
+        return Err("headwayd served none of the run's flows".to_owned());
     }
     pooled.metrics.guard_trips = counted.guard_trips;
     Ok(())
@@ -176,9 +178,9 @@ impl World for Kernel {
     fn canonical(&self, scheme: &str) -> Result<String, SchemeError> {
         Ok(match Driver::parse(scheme, self.emu.registry())? {
             Driver::Kernel(name) => format!("kernel-{name}"),
-            Driver::Agent(served) => served.scheme,
-            // With every parameter and its model; what this world cannot run is refused when a run
-            // is checked.
+            Driver::Agent(agent) => agent.scheme,
+            // The name has every parameter and the model. What this world cannot run is refused
+            // when a run is checked.
             Driver::Udp(selection) => selection.canonical(),
         })
     }
@@ -199,7 +201,8 @@ impl World for Kernel {
     }
 
     fn run(&self, trial: &Trial<'_>, go_on: &mut dyn FnMut(Duration) -> bool) -> Ended {
-        self.watched(trial, go_on).unwrap_or_else(Ended::failed)
+        self.run_with_daemons(trial, go_on)
+            .unwrap_or_else(Ended::failed)
     }
 }
 
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn daemons_serve_what_a_model_decides() {
+    fn learned_schemes_need_a_daemon() {
         let world = kernel();
         for (scheme, model) in [
             ("owl", Some("owl-v1@")),
@@ -229,7 +232,7 @@ mod tests {
             ("rax:alpha=2", Some("rax")),
             ("cubic", None),
             ("kernel-reno", None),
-            // Refused, and not by a daemon.
+            // These are not for a daemon; another check refuses them.
             ("copa", None),
             ("udp-owl", None),
             ("batched-owl:interval=10ms", None),
@@ -245,10 +248,10 @@ mod tests {
     }
 
     #[test]
-    fn it_serves_the_kernels_schemes_and_learned_ones() {
+    fn kernel_world_serves_kernel_and_learned_schemes() {
         let world = kernel();
-        let served = world.emu.registry().iter().filter(|s| world.serves(s));
-        let mut names: Vec<&str> = served.map(|s| s.name).collect();
+        let schemes = world.emu.registry().iter().filter(|s| world.serves(s));
+        let mut names: Vec<&str> = schemes.map(|s| s.name).collect();
         names.sort_unstable();
         assert_eq!(
             names,
@@ -279,22 +282,22 @@ mod tests {
         assert!(same("owl", "owl:online=false"));
         assert!(!same("owl", "owl:online=true"));
         assert!(!same("owl", "owl-loss"));
-        // Its model is a part of it: results of another are not this one's.
+        // The name includes the model, so results of another model are not taken for this one's.
         assert!(world.canonical("owl").unwrap().contains("owl-v1@"));
     }
 
-    /// What one counts is its run's alone.
+    /// A daemon's counters belong to one run alone.
     #[test]
     fn runs_at_the_same_time_have_a_daemon_each() {
         let file = program("each", &format!("{READY}\nexec cat"));
         let start = || Daemon::start(&file.0, "owl").unwrap();
         let (first, second) = (start(), start());
-        let mut names = [&first, &second].map(|d| d.served().controller.clone());
+        let mut names = [&first, &second].map(|d| d.driver().controller.clone());
         names.sort_unstable();
         let world = kernel();
         world.give_back(vec![first, second]);
         let taken = [(); 2].map(|()| world.daemon("owl").unwrap().unwrap());
-        let mut found = taken.each_ref().map(|d| d.served().controller.clone());
+        let mut found = taken.each_ref().map(|d| d.driver().controller.clone());
         found.sort_unstable();
         assert_eq!(found, names);
         assert!(world.idle()["owl"].is_empty());
@@ -328,8 +331,8 @@ mod tests {
         let full = note(&mut outcome(9), counted(1, 0, 2)).unwrap_err();
         assert_eq!(full, "headwayd had no room for some of the run's flows");
         let unseen = note(&mut outcome(9), counted(0, 0, 0)).unwrap_err();
-        assert_eq!(unseen, "headwayd was told of none of the run's flows");
-        // A flow that has not begun.
+        assert_eq!(unseen, "headwayd served none of the run's flows");
+        // A flow that has not begun was not served yet.
         note(&mut outcome(0), counted(0, 0, 0)).unwrap();
     }
 }

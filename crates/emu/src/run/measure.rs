@@ -1,5 +1,4 @@
-//! What an emulator's watch does for a run: it measures, and drives what the scenario has beyond
-//! flows.
+//! The watcher of a run's emulator: it measures, and drives what the scenario has besides flows.
 
 use headway_cc::{Duration, Time};
 use headway_net::{Body, Link, LinkEvent, Packet};
@@ -16,9 +15,9 @@ use crate::log::EventLog;
 #[derive(Debug)]
 pub(super) struct Meter {
     flows: Vec<MeasuredFlow>,
-    /// For each flow that the kernel carries, whose sender tells no RTTs.
+    /// For each flow, an RTT meter if the kernel carries it: the kernel's sender reports no RTTs.
     rtts: Vec<Option<TcpRtt>>,
-    /// Of each flow's receiver, where it has one.
+    /// For each flow, its receiver's completion, if it has one.
     completions: Vec<Option<Completion>>,
     measurement: Measurement,
     changes: Changes,
@@ -32,7 +31,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// How often it looks whether a finite flow is complete.
+    /// How often it checks whether a finite flow is complete.
     const LOOK: Duration = Duration::from_millis(1);
 
     pub fn new(
@@ -75,8 +74,8 @@ impl Meter {
         meter
     }
 
-    /// Is it data, as the simulator counts it? A handshake would begin a flow's throughput a round
-    /// trip early, and a host whose socket is closed complains by ICMP.
+    /// Does the packet count as data, as in the simulator? A handshake would begin a flow's
+    /// throughput a round trip early, and a host whose socket is closed answers with ICMP.
     fn is_data(&self, way: usize, bytes: &[u8]) -> bool {
         let carries_some = match self.rtts[way / 2] {
             Some(_) => TcpRtt::is_data,
@@ -128,7 +127,7 @@ impl Meter {
         }
     }
 
-    /// Ends the flows whose data has all arrived: with the last packet that did.
+    /// Ends the flows whose data has all arrived, at the time of their last packet.
     fn end_complete(&mut self, now: Time, links: &mut Links) {
         for (index, completion) in self.completions.iter().enumerate() {
             let flow = &mut self.flows[index];
@@ -141,7 +140,7 @@ impl Meter {
         }
     }
 
-    /// The run is over; what the senders counted is added.
+    /// Ends the measurement of a run, and adds what the senders counted.
     pub fn finish<'r>(
         mut self,
         links: &mut [Link],

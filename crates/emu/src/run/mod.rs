@@ -1,9 +1,9 @@
-//! A bench run of world `emu` or `kernel`: a scenario's hosts as network namespaces, its links in
-//! an emulator between them, its flows over real sockets.
+//! A bench run of world `emu` or `kernel`: a scenario's hosts are network namespaces, its links are
+//! in an emulator between them, and its flows run over real sockets.
 //!
-//! [`Emu`] is a world: it works out a [`Plan`] to see whether a run can be had, and has each run
-//! carried out by a process of its own ([`worker`]), with which everything that the run has made
-//! vanishes. [`Kernel`] has all of that, with none but the kernel's own sockets.
+//! [`Emu`] is a world. It works out a [`Plan`] to see whether a run is possible, and has each run
+//! carried out by a process of its own ([`worker`]); when the process ends, everything that the run
+//! has made vanishes. [`Kernel`] does the same with sockets of the kernel alone.
 
 mod bed;
 mod complaints;

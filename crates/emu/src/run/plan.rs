@@ -1,4 +1,4 @@
-//! A run worked out, before anything of it is made.
+//! The plan of a run, worked out before anything is made.
 
 use headway_cc::{Registry, Router, Stream};
 use headway_net::Link;
@@ -12,7 +12,7 @@ use super::hosting::Hosting;
 use crate::host::Driver;
 use crate::sys::Tun;
 
-/// A run worked out: who carries each flow, and over which links.
+/// The plan of a run: what carries each flow, and over which links.
 #[derive(Debug)]
 pub struct Plan {
     pub(super) network: Network,
@@ -23,7 +23,7 @@ pub struct Plan {
     pub(super) router: Option<Router>,
 }
 
-/// A flow: what it runs, who carries it, and where.
+/// A flow: its scheme, what carries it, and its way.
 #[derive(Debug)]
 pub(super) struct PlannedFlow {
     pub scheme: String,
@@ -32,12 +32,12 @@ pub(super) struct PlannedFlow {
 }
 
 impl Plan {
-    /// More flows than this are not carried: each has two threads.
+    /// The most flows in a run: each has two threads.
     pub const MOST_FLOWS: usize = 256;
-    /// Smaller packets leave no room for headers and data.
-    pub const LEAST_PACKET: u64 = 128;
+    /// The smallest packet; a smaller one has no room for headers and data.
+    pub const MIN_PACKET: u64 = 128;
 
-    /// Works a run of world `emu` out. `test` is the scheme under test.
+    /// Plans a run of world `emu`. `test` is the scheme under test.
     ///
     /// # Errors
     /// [`RunError`], if this world cannot carry it.
@@ -50,7 +50,7 @@ impl Plan {
         Plan::hosted(network, test, &Hosting::Emu, registry, options)
     }
 
-    /// As [`new`](Self::new), of the world that hosts flows so.
+    /// Same as [`new`](Self::new), for a world with this `hosting`.
     pub(super) fn hosted(
         network: &Network,
         test: &str,
@@ -88,7 +88,7 @@ impl Plan {
         })
     }
 
-    /// Its links, observed as an emulator needs them, and what will change about them.
+    /// The links, observed as an emulator needs them, and the changes to them.
     pub(super) fn links(
         &self,
         traces: TraceSource<'_>,
@@ -98,7 +98,7 @@ impl Plan {
         Ok((observed.collect(), changes))
     }
 
-    /// Its cross traffic, the same as in the simulator.
+    /// The cross traffic, the same as in the simulator.
     pub(super) fn cross_traffic(&self) -> Vec<CrossTraffic> {
         let specs = self.network.cross.iter().zip(&self.cross).enumerate();
         specs
@@ -109,14 +109,14 @@ impl Plan {
             .collect()
     }
 
-    /// Does the kernel carry any of its flows?
+    /// Does the kernel carry any of the flows?
     pub(super) fn has_kernel_flows(&self) -> bool {
         let mut drivers = self.flows.iter().map(|flow| &flow.driver);
         drivers.any(|driver| driver.controller().is_some())
     }
 
-    /// Do acknowledgements alone clock every flow? Our own transport, over UDP, has timers, and so
-    /// has an application that sends at a rate or at times.
+    /// Are all flows clocked by acknowledgements alone? Our own transport, over UDP, has timers,
+    /// and so has an application that sends at a rate or at times.
     pub(super) fn is_clocked_by_acks(&self) -> bool {
         let mut flows = self.flows.iter().zip(&self.network.flows);
         flows.all(|(flow, spec)| {
@@ -144,7 +144,7 @@ fn router_of_driver(driver: &Driver) -> Option<Router> {
 
 fn check_size(network: &Network, world: &str) -> Result<(), RunError> {
     let (flows, packet) = (network.flows.len(), network.packet_size.get());
-    let sizes = Plan::LEAST_PACKET..=Tun::MTU as u64;
+    let sizes = Plan::MIN_PACKET..=Tun::MTU as u64;
     let why = if flows > Plan::MOST_FLOWS {
         format!(
             "{flows} flows; the world '{world}' carries at most {}",

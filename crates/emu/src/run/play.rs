@@ -1,4 +1,4 @@
-//! Carries a planned run out, in real time.
+//! Carries out a planned run, in real time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
@@ -19,20 +19,20 @@ use crate::host::{ReceiverEnd, SenderEnd};
 use crate::log::EventLog;
 use crate::sys::{Clock, real_time};
 
-/// How often is said how far a run is.
+/// How often the progress of a run is reported.
 const TELL_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// From here on to time zero: for all threads to be there, of which each flow has two.
+/// The time from now to time zero, long enough for all threads to start; each flow has two.
 fn head_start(plan: &Plan) -> Duration {
     Duration::from_millis(50 + plan.flows.len() as u64)
 }
 
-/// Carries `plan` out. `go_on` hears about every tenth of a second how far it is, and may end it.
-/// The calling process has to be able to make namespaces
+/// Carries out `plan`. It calls `go_on` about every tenth of a second with its progress, which may
+/// end the run. The calling process has to be able to make namespaces
 /// ([`become_able`](crate::sys::become_able)).
 ///
 /// # Errors
-/// One line, if something cannot be had or goes wrong on the way.
+/// One line, if something is not available or goes wrong on the way.
 pub fn play(
     plan: &Plan,
     traces: TraceSource<'_>,
@@ -41,7 +41,7 @@ pub fn play(
     play_logged(plan, traces, None, go_on).map(|(outcome, _)| outcome)
 }
 
-/// As [`play`], with a log.
+/// Same as [`play`], with a log.
 pub(super) fn play_logged(
     plan: &Plan,
     traces: TraceSource<'_>,
@@ -107,11 +107,11 @@ pub(super) fn play_logged(
     Ok((outcome, recorded))
 }
 
-/// What the emulator's thread hands back, beyond the emulator.
+/// The results of the emulator's thread, besides the emulator.
 struct Emulated {
-    /// What has vanished at no link.
+    /// Packets that vanished at no link.
     vanished: Vanished,
-    /// Its [`cpu_wait`].
+    /// The thread's [`cpu_wait`].
     wait: Option<Duration>,
 }
 
@@ -125,7 +125,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Runs to the end. Gives what was seen of the emulator, and what each flow's ends counted.
+    /// Runs to the end. Returns the results of the emulator, and what each flow's ends counted.
     fn perform(
         &mut self,
         ends: Vec<(SenderEnd, ReceiverEnd)>,
@@ -152,7 +152,7 @@ impl Stage {
                 let run = emulator.run(end, over);
                 over.store(true, Ordering::Relaxed);
                 run.map_err(|e| format!("the emulator has lost a device: {e}"))?;
-                // At once: what the ends still send nobody reads any more.
+                // This has to come at once: nothing reads what the ends still send.
                 let mut vanished = Vanished::default();
                 vanished.add_emulator(emulator.report());
                 let mut hosts = hosts.iter().zip(emulator.ports());
@@ -166,19 +166,19 @@ impl Stage {
                     over.store(true, Ordering::Relaxed);
                 }
             });
-            // Should it have died.
+            // The emulator's thread may have died.
             over.store(true, Ordering::Relaxed);
             let emulated = join(running);
-            // All of them have to be waited for, whatever the first one says.
+            // Wait for all ends, even if the first has failed.
             let reports: Vec<_> = ends.into_iter().map(RunningEnds::join).collect();
             let reports = reports.into_iter().collect::<Result<_, _>>();
-            // If an end could not go on, that is why all else ended.
+            // If an end could not go on, that is why everything else ended.
             reports.and_then(|reports| Ok((emulated?, reports)))
         })
     }
 }
 
-/// Tells how far the emulator is, and notes how busy the machine is, until it is done.
+/// Reports the emulator's progress, and notes how busy the machine is, until the emulator ends.
 fn watch_over<T>(
     running: &ScopedJoinHandle<'_, T>,
     clock: Clock,

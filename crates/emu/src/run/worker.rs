@@ -1,4 +1,4 @@
-//! The process that carries one run out.
+//! The process that carries out one run.
 
 use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
@@ -17,8 +17,8 @@ use super::plan::Plan;
 use super::play::play_logged;
 use crate::sys::become_able;
 
-/// Reads a job from standard input, does it, and answers on standard output, in lines of JSON. To
-/// be called by a process that does nothing else and has only one thread.
+/// Reads a job from standard input, does it, and answers on standard output, in lines of JSON. Call
+/// it in a process that does nothing else and has only one thread.
 pub fn worker(registry: &Registry) {
     let answer = match work(registry) {
         Ok((outcome, recorded)) => Answer::finished(outcome, recorded),
@@ -31,12 +31,13 @@ fn work(registry: &Registry) -> Result<(Outcome, Option<Recorded>), String> {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
     read.map_err(|e| format!("cannot read the job: {e}"))?;
-    let job: Job = serde_json::from_str(&line).map_err(|e| format!("no job: {e}"))?;
+    let job: Job = serde_json::from_str(&line).map_err(|e| format!("malformed job: {e}"))?;
     become_able().map_err(|e| e.to_string())?;
-    // Only now: a new user namespace clears it.
-    set_pdeathsig(Signal::SIGKILL).map_err(|e| format!("cannot tie itself to its parent: {e}"))?;
+    // This has to come after a new user namespace, which clears it.
+    set_pdeathsig(Signal::SIGKILL)
+        .map_err(|e| format!("cannot arrange to end with its parent process: {e}"))?;
     if getppid().as_raw() != job.parent {
-        return Err("its parent is gone".to_owned());
+        return Err("its parent process has ended".to_owned());
     }
     match job.task {
         Task::Probe { controller } => {
@@ -71,7 +72,7 @@ fn is_stopped() -> bool {
     poll(&mut look, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
-/// Says a line. If nobody listens any more, it is over.
+/// Writes a line. If nothing reads it any more, the process ends.
 fn say(answer: &Answer) {
     let line = serde_json::to_string(answer).unwrap_or_default();
     let mut out = io::stdout().lock();

@@ -1,4 +1,4 @@
-//! A worker as its parent has it: a process that is told its task and says how far it is.
+//! A worker, seen from its parent: a process that gets a task and reports its progress.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -15,36 +15,38 @@ use super::complaints::{complaints_of, last_line};
 use super::job::{Answer, Job, Task};
 use crate::sys::Clock;
 
-/// A worker process. Dropped, it is killed, and with it goes all that it has made.
+/// A worker process. It is killed when this is dropped, and everything that it has made vanishes.
 #[derive(Debug)]
 pub(super) struct Worker {
     process: Child,
-    /// Closed, it asks the worker to stop.
+    /// The worker stops when this closes.
     stdin: Option<ChildStdin>,
     answers: Receiver<Answer>,
-    /// What it said on standard error, at most so much.
+    /// The beginning of its standard error.
     complaints: Option<JoinHandle<String>>,
 }
 
 impl Worker {
-    /// A worker says something every tenth of a second; after this time it is taken for dead.
+    /// A worker reports every tenth of a second; after this much silence it is taken for dead.
     const PATIENCE: Time = Time::from_millis(30_000);
-    /// So long it may take to end the log of a run that is stopped.
+    /// How long it may take to end the log of a run that is stopped.
     const ENDING: Duration = Duration::from_millis(3_000);
-    /// How often is looked whether to stop.
+    /// How often its parent checks whether to stop.
     const LOOK: Wait = Wait::from_millis(100);
 
-    /// Starts one, and gives it its task.
+    /// Starts a worker, and gives it its task.
     pub fn start(command: &[OsString], task: Task) -> Result<Worker, String> {
         use std::os::unix::process::CommandExt;
         let failed = |e: std::io::Error| format!("cannot start a worker process: {e}");
-        let (program, arguments) = command.split_first().ok_or("no worker process")?;
+        let (program, arguments) = command
+            .split_first()
+            .ok_or("the command of the worker process is empty")?;
         let mut process = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C is its parent's business.
+            // The parent process handles Ctrl-C.
             .process_group(0)
             .spawn()
             .map_err(failed)?;
@@ -55,7 +57,7 @@ impl Worker {
         let line = serde_json::to_string(&job).map_err(|e| e.to_string())?;
         let mut stdin = process.stdin.take();
         if let Some(stdin) = &mut stdin {
-            // If it is gone already, it has said why.
+            // If it has ended already, it has said why.
             let _ = writeln!(stdin, "{line}");
         }
         let (said, answers) = channel();
@@ -78,13 +80,14 @@ impl Worker {
         })
     }
 
-    /// Hears it out; without an outcome if `go_on` says to stop. Errors are one line.
+    /// Listens until the task is done. There is no outcome if `go_on` says to stop. Errors are one
+    /// line.
     pub fn listen(
         mut self,
         go_on: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<(Option<Outcome>, Option<Recorded>), String> {
         let mut done = 0;
-        // Since it was heard last.
+        // The time since its last message.
         let mut silence = Clock::start();
         loop {
             let answer = self.answers.recv_timeout(Self::LOOK);
@@ -114,7 +117,7 @@ impl Worker {
         }
     }
 
-    /// Has it end early: what it has written down so far.
+    /// Stops the worker early; returns what it has recorded so far.
     fn stop(mut self) -> Option<Recorded> {
         self.stdin = None;
         let clock = Clock::start();
@@ -129,7 +132,7 @@ impl Worker {
         }
     }
 
-    /// Why it has died, as far as can be told.
+    /// Why it has ended, as far as is known.
     fn last_words(&mut self) -> String {
         let status = self.process.wait();
         let status = status.map_or_else(|e| e.to_string(), |status| status.to_string());
@@ -142,11 +145,11 @@ impl Worker {
     }
 }
 
-/// What a worker says, in a line of its own.
+/// Reads an answer of the worker, which is one line.
 fn understood(line: &str) -> Answer {
     serde_json::from_str(line).unwrap_or_else(|e| Answer::Failed {
         why: format!(
-            "the worker process said what is no answer ({e}): {:?}",
+            "the worker process gave a malformed answer ({e}): {:?}",
             line.chars().take(60).collect::<String>()
         ),
     })
@@ -167,8 +170,8 @@ impl Drop for Worker {
 mod tests {
     use super::*;
 
-    /// A worker that prints `line`.
-    fn heard(line: &str) -> String {
+    /// What a worker's parent says if the worker prints `line`.
+    fn error_of(line: &str) -> String {
         let command = ["printf", "%s\\n", line].map(OsString::from);
         let worker = Worker::start(&command, Task::Probe { controller: None }).unwrap();
         worker.listen(&mut |_| true).unwrap_err()
@@ -176,12 +179,12 @@ mod tests {
 
     #[test]
     fn a_broken_answer_is_shown() {
-        let why = heard(r#"{"Finished":{"outcome":{"#);
+        let why = error_of(r#"{"Finished":{"outcome":{"#);
         assert_eq!(
             why,
-            "the worker process said what is no answer (EOF while parsing an object at line 1 column 24): \
+            "the worker process gave a malformed answer (EOF while parsing an object at line 1 column 24): \
              \"{\\\"Finished\\\":{\\\"outcome\\\":{\""
         );
-        assert_eq!(heard(r#"{"Failed":{"why":"no room"}}"#), "no room");
+        assert_eq!(error_of(r#"{"Failed":{"why":"no room"}}"#), "no room");
     }
 }

@@ -1,34 +1,34 @@
-//! Who has which address. A shell has a slice of the addresses and gives parts of it to the shells
-//! that are started inside, so that packets find their way through all of them without being
-//! translated.
+//! The addresses of shells. A shell has a slice of the addresses and gives parts of it to the
+//! shells that are started inside, so that packets find their way through all of them without
+//! translation.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A block of IPv4 addresses, and the IPv6 addresses that end in them. It has sixteen slots: the
-/// first for the shell's own hosts, the others for shells inside.
+/// first is for the shell's own hosts, the others are for shells inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     first: u32,
     prefix: u8,
 }
 
-/// 100.64.0.0/10 is for those who share addresses (RFC 6598): no public host has one, and private
-/// networks rarely do.
+/// 100.64.0.0/10 is for networks that share addresses (RFC 6598): no public host has one, and
+/// private networks rarely do.
 const ALL: Slice = Slice {
     first: 0x6440_0000,
     prefix: 10,
 };
-/// A unique local prefix (RFC 4193), "headw" in ASCII being no worse than other random numbers.
+/// A unique local prefix (RFC 4193); "headw" in ASCII is as good as any random number.
 const IPV6: u128 = 0xfd68_6561_6477 << 80;
 const IPV6_PREFIX: u8 = 96;
 
 impl Slice {
-    /// How many outermost shells there may be at a time.
+    /// The most outermost shells at a time.
     pub const OUTERMOST: usize = 64;
-    /// How many shells there may be at a time inside one.
+    /// The most shells at a time inside one.
     pub const INNER: usize = Self::SLOTS as usize - 1;
-    /// More hosts than this are no experiment for one machine.
+    /// The most hosts of a shell; one machine cannot run a useful experiment with more.
     pub const MOST_HOSTS: usize = 64;
 
     const OUTERMOST_PREFIX: u8 = 16;
@@ -36,7 +36,7 @@ impl Slice {
     const SLOT_BITS: u8 = 4;
     const SLOTS: u32 = 1 << Self::SLOT_BITS;
 
-    /// Those that an outermost shell may have.
+    /// The slices that an outermost shell may have.
     pub fn outermost() -> impl Iterator<Item = Slice> {
         (0..Self::OUTERMOST as u32).map(|index| Slice {
             first: ALL.first + (index << (32 - Self::OUTERMOST_PREFIX)),
@@ -44,8 +44,8 @@ impl Slice {
         })
     }
 
-    /// Those that a shell inside may have which is started on host `host` (from 0) of `hosts`; none
-    /// if there are too many shells around it.
+    /// The slices for a shell that is started inside, on host `host` (from 0) of `hosts`; none if
+    /// there are too many shells around it.
     pub fn inner(&self, host: usize, hosts: usize) -> impl Iterator<Item = Slice> + use<> {
         let slice = *self;
         let slots = match slice.prefix < Self::INNERMOST_PREFIX {
@@ -60,13 +60,13 @@ impl Slice {
             })
     }
 
-    /// How many hosts have room.
+    /// The most hosts for which this slice has addresses.
     pub fn most_hosts(&self) -> usize {
         let own = match self.prefix < Self::INNERMOST_PREFIX {
             true => 1 << self.slot_shift(),
             false => 1usize << (32 - self.prefix),
         };
-        // Nobody has the first. The far side has the second.
+        // The first address is unused. The far side has the second.
         (own - 2).min(Self::MOST_HOSTS)
     }
 
@@ -80,9 +80,9 @@ impl Slice {
         Ipv4Addr::from(self.first + 2 + host as u32)
     }
 
-    /// Where packets for host `host` of `hosts` go, each an address and how many of its bits count:
-    /// to its own, and to those of shells that are started on it. Every host has its share, so that
-    /// nobody has to be told who took which.
+    /// The destinations of packets for host `host` of `hosts`, each an address and how many of its
+    /// bits count: the host's own address, and those of shells that are started on it. Every host
+    /// has a fixed share, so a new shell changes no routes.
     pub fn of_host(&self, host: usize, hosts: usize) -> Vec<(IpAddr, u8)> {
         let own = (self.host(host), 32);
         let inner = self.inner(host, hosts);
@@ -96,17 +96,17 @@ impl Slice {
             .collect()
     }
 
-    /// Its place among those of its size.
+    /// The slice's index among slices of its size.
     pub fn index(&self) -> u32 {
         (self.first - ALL.first) >> (32 - self.prefix)
     }
 
-    /// Is `address` one of these?
+    /// Is `address` in this slice?
     pub fn contains(&self, address: Ipv4Addr) -> bool {
         (u32::from(address) ^ self.first) >> (32 - self.prefix) == 0
     }
 
-    /// The IPv6 addresses that go with these, as `ip route` takes them.
+    /// The IPv6 addresses that go with these, in the format of `ip route`.
     pub fn ipv6(&self) -> String {
         let first = ipv6(Ipv4Addr::from(self.first));
         format!("{first}/{}", IPV6_PREFIX + self.prefix)
@@ -122,7 +122,7 @@ pub fn ipv6(address: Ipv4Addr) -> Ipv6Addr {
     Ipv6Addr::from(IPV6 | u128::from(u32::from(address)))
 }
 
-/// As `ip route` takes it.
+/// The format of `ip route`.
 impl fmt::Display for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", Ipv4Addr::from(self.first), self.prefix)
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn outermost_slices_fill_what_rfc_6598_gives() {
+    fn outermost_slices_fill_the_rfc_6598_block() {
         let all: Vec<Slice> = Slice::outermost().collect();
         assert_eq!(all.len(), 64);
         assert_eq!(all[63].to_string(), "100.127.0.0/16");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_slice_is_refused() {
+    fn malformed_slices_are_refused() {
         for text in [
             "",
             "100.64.0.0",

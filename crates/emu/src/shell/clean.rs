@@ -1,4 +1,4 @@
-//! What a shell that was killed leaves, and its removal.
+//! Removes what a shell that was killed leaves.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use super::ShellError;
 use super::processes::{Process, end};
 use super::registry::{Entry, HOST, Registry, VARIABLE};
 
-/// A shell whose process is gone, and what was left of it.
+/// A shell whose process has ended, and what was left of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Removed {
-    /// The process that it was.
+    /// The shell's process.
     pub pid: i32,
-    /// Its addresses.
+    /// The shell's addresses.
     pub slice: String,
-    /// What it ran.
+    /// The shell's command.
     pub command: String,
-    /// Processes that were still in its namespaces, and were ended.
+    /// Processes that were still in its namespaces, and have been ended.
     pub ended: Vec<Ended>,
     /// Processes that could not be ended; if there are any, nothing was removed.
     pub left: Vec<Ended>,
@@ -26,13 +26,13 @@ pub struct Removed {
 /// A process.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ended {
-    /// Its number.
+    /// The process number.
     pub pid: i32,
-    /// Its program.
+    /// The program's name.
     pub name: String,
 }
 
-/// Removes what shells have left that are no more; what lives is not touched. `only` chooses which.
+/// Removes what ended shells have left; running shells are not touched. `only` chooses which ones.
 ///
 /// # Errors
 /// If an entry cannot be removed.
@@ -40,7 +40,7 @@ pub fn clean(
     registry: &Registry,
     only: impl Fn(&Entry) -> bool,
 ) -> Result<Vec<Removed>, ShellError> {
-    // They take nothing from anybody.
+    // A draft occupies no addresses.
     let _ = registry.remove_drafts();
     let mut removed = Vec::new();
     let dead = registry.entries().into_iter();
@@ -67,8 +67,8 @@ pub fn clean(
     Ok(removed)
 }
 
-/// Processes that a shell which is no more has started, in its namespaces or on its far side. A
-/// namespace's inode alone proves nothing: it may have gone to another since.
+/// Processes that an ended shell has started, in its namespaces or on its far side. A namespace's
+/// inode alone proves nothing: another namespace may have it since.
 fn remains(registry: &Registry, path: &Path, entry: &Entry) -> Vec<Process> {
     let live: Vec<u64> = registry
         .entries()
@@ -87,14 +87,17 @@ fn remains(registry: &Registry, path: &Path, entry: &Entry) -> Vec<Process> {
 }
 
 impl Removed {
-    /// As a line of text for people.
+    /// A line of text for people.
     pub fn text(&self) -> String {
         let named = |processes: &[Ended]| {
             let named = processes.iter().map(|p| format!("{} {}", p.pid, p.name));
             named.collect::<Vec<_>>().join(", ")
         };
         let what = match (self.ended.len(), self.left.len()) {
-            (_, 1..) => format!("not removed, these do not end: {}", named(&self.left)),
+            (_, 1..) => format!(
+                "not removed, because these processes do not end: {}",
+                named(&self.left)
+            ),
             (0, _) => "nothing ran in it".to_owned(),
             (1, _) => format!("ended 1 process: {}", named(&self.ended)),
             (n, _) => format!("ended {n} processes: {}", named(&self.ended)),

@@ -1,10 +1,10 @@
-//! A scenario that is made of the words of the command line.
+//! A scenario made of the words of the command line.
 
 use headway_scenario::{Scenario, ScenarioError};
 
 use super::ShellError;
 
-/// The scenario as it is being written, and which option each of its lines is from.
+/// The scenario as it is being written, and the option from which each line comes.
 #[derive(Debug, Default)]
 pub struct Draft {
     text: String,
@@ -12,16 +12,16 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Lines that are from no option.
+    /// Adds lines that come from no option.
     pub fn line(&mut self, text: &str) {
         self.text += text;
         self.text.push('\n');
     }
 
-    /// A line that is from what was `given` with an option.
+    /// Adds a line that comes from what was `given` with an option.
     ///
     /// # Errors
-    /// If that is no line of text.
+    /// If `given` is not one line of text.
     pub fn option(
         &mut self,
         option: &'static str,
@@ -43,10 +43,10 @@ impl Draft {
         Ok(())
     }
 
-    /// The scenario.
+    /// Reads the scenario.
     ///
     /// # Errors
-    /// In the words of the command line, and by the name of the option.
+    /// In the words of the command line, with the name of the option.
     pub fn read(&self) -> Result<Scenario, ShellError> {
         Scenario::parse(&self.text, "shell").map_err(|error| {
             let (at, key, what) = match &error {
@@ -66,7 +66,7 @@ impl Draft {
     }
 }
 
-/// `what`, with the part of the option that it is about: what stands behind `link[0].queue`.
+/// `what`, preceded by the part of the option that it is about: the part after `link[0].queue`.
 fn within(key: &str, what: &str) -> String {
     match key.splitn(3, '.').nth(2) {
         Some(part) => format!("{part}: {what}"),
@@ -74,7 +74,7 @@ fn within(key: &str, what: &str) -> String {
     }
 }
 
-/// `option` says what is not possible.
+/// The error that an option's value is wrong.
 pub fn wrong(option: &'static str, given: &str, what: &str) -> ShellError {
     ShellError::Option {
         option,
@@ -83,8 +83,8 @@ pub fn wrong(option: &'static str, given: &str, what: &str) -> ShellError {
     }
 }
 
-/// TOML of `100pkt`, of `codel:target=5ms:ecn=true`, where the first word is what `kind` calls it,
-/// or of `mean=2ms`. What is TOML already stays.
+/// Turns `100pkt`, `codel:target=5ms:ecn=true` or `mean=2ms` into TOML; `kind` is the key of the
+/// first word. TOML stays as it is.
 pub fn value(given: &str, kind: Option<&str>) -> String {
     if given.starts_with('{') {
         return given.to_owned();
@@ -104,7 +104,7 @@ pub fn value(given: &str, kind: Option<&str>) -> String {
     format!("{{ {} }}", words.collect::<Vec<_>>().join(", "))
 }
 
-/// A boolean, else text, which the schema takes for every number.
+/// Turns a word into a boolean, or else into text, which the schema takes for every number.
 pub fn value_of(text: &str) -> String {
     match text {
         "true" | "false" => text.to_owned(),
@@ -112,7 +112,7 @@ pub fn value_of(text: &str) -> String {
     }
 }
 
-/// JSON's strings are TOML's.
+/// A JSON string is a TOML string, too.
 pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

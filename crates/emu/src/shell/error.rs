@@ -1,4 +1,4 @@
-//! What can be wrong with a shell, each in one line for the user.
+//! The errors of a shell, each one line for the user.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use headway_scenario::StoreError;
 
 use crate::sys::SetupError;
 
-/// A shell that cannot be had.
+/// Why a shell cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
-    /// An option says what is not possible.
+    /// The value of an option is wrong.
     #[error("{option} {given}: {what}")]
     Option {
-        /// Its name.
+        /// The option's name.
         option: &'static str,
-        /// What was given.
+        /// The value that was given.
         given: String,
         /// What is wrong, and what would be right.
         what: String,
     },
-    /// A trace cannot be had.
+    /// A trace is not available.
     #[error("{option}: {error}")]
     Trace {
         /// The option that names it.
@@ -31,7 +31,7 @@ pub enum ShellError {
     /// The program cannot be started.
     #[error("cannot run '{program}': {source}")]
     Program {
-        /// Its name.
+        /// The program's name.
         program: String,
         /// Why.
         source: io::Error,

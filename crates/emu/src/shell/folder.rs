@@ -1,4 +1,4 @@
-//! Where the shells' entries are: a folder that nobody else can write to.
+//! Finds the folder of the shells' entries, to which no other user can write.
 
 use std::env;
 use std::fs;
@@ -10,11 +10,11 @@ use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::ShellError;
 
-/// `around` if it will do, else `/run/headway` for root, else one of the user's own, which is also
-/// for root of a user namespace who may not write to `/run`.
+/// `around` if it is usable, else `/run/headway` for root, else a folder of the user; root of a
+/// user namespace who may not write to `/run` gets one of those, too.
 ///
 /// # Errors
-/// If none will do.
+/// If no folder is usable.
 pub fn find(around: Option<&Path>) -> Result<PathBuf, ShellError> {
     if let Some(folder) = around.and_then(|folder| checked(folder.to_owned()).ok()) {
         return Ok(folder);
@@ -29,10 +29,10 @@ pub fn find(around: Option<&Path>) -> Result<PathBuf, ShellError> {
     found.map_or_else(|| made(last), Ok)
 }
 
-/// `folder`, which is made if it is not there.
+/// Makes `folder` if it does not exist.
 ///
 /// # Errors
-/// If it cannot be made or is somebody else's.
+/// If it cannot be made, or belongs to another user.
 pub fn made(folder: PathBuf) -> Result<PathBuf, ShellError> {
     match fs::DirBuilder::new().mode(0o755).create(&folder) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(refused(&folder, e)),
@@ -40,8 +40,8 @@ pub fn made(folder: PathBuf) -> Result<PathBuf, ShellError> {
     }
 }
 
-/// `folder` if it is this user's: anybody may have made it, as in /tmp, or named it in the
-/// environment.
+/// Returns `folder` if it belongs to this user. Another user may have made it, as in /tmp, or the
+/// environment may name a folder of another user.
 fn checked(folder: PathBuf) -> Result<PathBuf, ShellError> {
     let failed = |e: io::Error| ShellError::state(&folder, e);
     let found = fs::symlink_metadata(&folder).map_err(failed)?;
@@ -69,7 +69,7 @@ mod tests {
         fs::write(&path, "").unwrap();
         assert!(made(path.clone()).is_err());
         fs::remove_file(&path).unwrap();
-        // One that somebody else's link leads to.
+        // A link that leads to another user's folder.
         symlink(env::temp_dir(), &path).unwrap();
         let refused = made(path.clone()).unwrap_err().to_string();
         assert!(refused.contains("not a folder of this user's"), "{refused}");
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_folder_of_another_user_is_refused() {
-        // Under sudo -E the folder around is the user's.
+        // With sudo -E, the folder in the environment is the user's.
         let path = env::temp_dir().join(format!("headway-test-owner-{}", std::process::id()));
         made(path.clone()).unwrap();
         assert_eq!(find(Some(&path)).unwrap(), path);

@@ -1,5 +1,5 @@
-//! The hosts of a shell: a namespace each with a device that leads to the emulator, and the far
-//! side.
+//! The hosts of a shell: each is a namespace with a device that leads to the emulator; the far side
+//! is one more.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,11 +12,11 @@ use super::path::{DOWN, UP};
 use crate::emulator::Way;
 use crate::sys::{Namespace, SetupError, Tun, set};
 
-/// The device of a host.
+/// The name of a host's device.
 const DEVICE: &str = "headway";
 
-/// What a packet to a single host goes to, each an address and how many of its bits count.
-/// Multicast, by which kernels greet their neighbours, does not leave a host.
+/// The destinations of unicast packets, each an address and how many of its bits count. Multicast,
+/// by which kernels greet their neighbours, does not leave a host.
 const UNICAST: [(IpAddr, u8); 5] = [
     (IpAddr::V4(Ipv4Addr::new(0, 0, 0, 0)), 1),
     (IpAddr::V4(Ipv4Addr::new(128, 0, 0, 0)), 2),
@@ -28,16 +28,17 @@ const UNICAST: [(IpAddr, u8); 5] = [
 /// The far side, and the hosts inside, before they have addresses.
 #[derive(Debug)]
 pub struct Hosts {
-    /// Where the shell's packets go.
+    /// The far side, through which the shell's packets leave.
     pub far: Namespace,
-    /// Where programs run.
+    /// The hosts on which programs run.
     pub inside: Vec<Namespace>,
-    /// Everyone has IPv6.
+    /// Whether all of them have IPv6.
     pub has_ipv6: bool,
 }
 
 impl Hosts {
-    /// `count` hosts, whose far side is the calling thread's namespace.
+    /// Makes `count` hosts. The far side is the calling thread's namespace, or a new one if
+    /// `far_is_new`.
     ///
     /// # Errors
     /// If namespaces cannot be made.
@@ -56,8 +57,8 @@ impl Hosts {
         })
     }
 
-    /// Makes the devices and gives everyone addresses of `slice` and routes: the far side's device
-    /// first, then those of the hosts.
+    /// Makes the devices, and gives each an address of `slice` and routes. Returns the far side's
+    /// device first, then those of the hosts.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -87,7 +88,7 @@ impl Hosts {
     ) -> Result<Tun, ShellError> {
         let tun = namespace.within(|| Tun::create(name))??;
         let mut addresses = vec![format!("{address}/32")];
-        // Nothing is to be on the link that no program has sent.
+        // Only programs' packets should be on the link.
         let mut batch = format!("link set {name} multicast off\n");
         if self.has_ipv6 {
             addresses.push(format!("{}/128", ipv6(address)));
@@ -101,7 +102,7 @@ impl Hosts {
         Ok(tun)
     }
 
-    /// How packets go between the devices, and which link each of these ways crosses.
+    /// The ways of packets between the devices, and the link that each crosses.
     pub fn ways(&self, slice: Slice) -> (Vec<Way>, Vec<usize>) {
         let hosts = self.inside.len();
         let mut ways = Vec::new();
@@ -133,7 +134,7 @@ impl Hosts {
 /// The addresses that the calling thread's namespace has already.
 ///
 /// # Errors
-/// If the kernel does not tell.
+/// If they cannot be read.
 pub fn taken_addresses() -> Result<Vec<Ipv4Addr>, ShellError> {
     let found = getifaddrs();
     let found = found.map_err(|e| SetupError::system("read this machine's addresses", e))?;
@@ -143,7 +144,7 @@ pub fn taken_addresses() -> Result<Vec<Ipv4Addr>, ShellError> {
         .collect())
 }
 
-/// Lets packets through the calling thread's namespace, so that there may be a shell inside a
+/// Turns on forwarding in the calling thread's namespace, so that there may be a shell inside a
 /// shell.
 fn forward() -> Result<(), SetupError> {
     set("/proc/sys/net/ipv4/ip_forward", "1")?;

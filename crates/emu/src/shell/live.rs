@@ -1,4 +1,4 @@
-//! What a person at the terminal sees while a shell runs.
+//! The live figures that a person at the terminal sees while a shell runs.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use nix::sys::termios::{LocalFlags, tcgetattr};
 
 use super::meter::{Reading, Sums};
 
-/// Where the live figures go.
+/// Where the live figures are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Live {
-    /// A line of standard error, as long as no program has the terminal for itself.
+    /// In a line of standard error, as long as no program uses the whole screen.
     Line,
-    /// The title of the terminal's window.
+    /// In the title of the terminal's window.
     Title,
     /// Nowhere.
     Off,
 }
 
 impl Live {
-    /// The words for them.
+    /// The words for these.
     pub const WORDS: [(&'static str, Live); 3] = [
         ("line", Live::Line),
         ("title", Live::Title),
         ("off", Live::Off),
     ];
 
-    /// What suits: the title where `is_shell`, else a line; nothing without a terminal.
+    /// The default: the title if `is_shell`, else a line; nothing without a terminal.
     pub fn suiting(is_shell: bool) -> Live {
         match (io::stderr().is_terminal(), is_shell) {
             (false, _) => Live::Off,
@@ -48,7 +48,7 @@ pub struct Display {
 }
 
 impl Display {
-    /// Between two looks.
+    /// The time between two updates.
     pub const PERIOD: Duration = Duration::from_millis(250);
 
     const CLEAR_LINE: &str = "\r\x1b[2K";
@@ -66,7 +66,7 @@ impl Display {
         }
     }
 
-    /// Shows what has happened since the last time, up to `now`.
+    /// Shows what has happened since the last update, up to `now`.
     pub fn show(&mut self, now: Time) {
         let read = [0, 1].map(|link| self.sums[link].read());
         let seconds = now.since(self.at).as_secs_f64();
@@ -74,10 +74,11 @@ impl Display {
         (self.last, self.at) = (read, now);
         match self.live {
             Live::Off => {}
-            // Where the program reads keys one by one, the whole screen is its own.
+            // A program that reads keys one by one uses the whole screen.
             Live::Line if reads_keys() => self.hide(),
             Live::Line => {
-                // The program's own output writes over it. A line that wraps could not be cleared.
+                // The program's own output writes over this line. A line that wraps could not be
+                // cleared.
                 let line = format!("up {up}   down {down}");
                 self.write(&format!("{}{line:.79}\r", Self::CLEAR_LINE));
             }
@@ -88,7 +89,7 @@ impl Display {
         }
     }
 
-    /// Takes it away.
+    /// Takes the figures away.
     pub fn hide(&mut self) {
         if self.is_shown {
             self.write(match self.live {
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_those_since_the_last_look() {
+    fn figures_cover_the_time_since_the_last_update() {
         let before = Reading {
             packets: 10,
             bytes: 15_000,
@@ -144,7 +145,7 @@ mod tests {
             queueing: Duration::from_millis(100 + 250 * 8),
             drops: 3,
         };
-        // 375 kB in a quarter of a second; 2 s of waiting shared by 250 packets.
+        // 375 kB in a quarter of a second; 250 packets waited for 2 s in all.
         assert_eq!(figures(before, now, 0.25), "12.00 Mbit/s +8.0 ms 3 dropped");
         assert_eq!(figures(now, now, 0.25), "0.00 Mbit/s +0 ms 3 dropped");
     }

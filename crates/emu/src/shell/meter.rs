@@ -1,4 +1,4 @@
-//! What is counted of each direction, while it runs and at its end.
+//! Counts packets of each direction, while a shell runs and for its end.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::emulator::{Links, Report, Watch};
 use crate::log::EventLog;
 use crate::sys::TunCounters;
 
-/// Sums since the start, which the emulator adds to and others read.
+/// Sums since the start; the emulator adds to them, and others read them.
 #[derive(Debug, Default)]
 pub struct Sums {
     packets: AtomicU64,
@@ -22,21 +22,21 @@ pub struct Sums {
     drops: AtomicU64,
 }
 
-/// [`Sums`] as they were at one time.
+/// The values of [`Sums`] at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Packets delivered.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes delivered.
     pub bytes: u64,
-    /// How long they waited in the queue, transmission included, all together.
+    /// The total time that packets spent in the queue, including transmission.
     pub queueing: Duration,
     /// Packets dropped by the queue or lost at random.
     pub drops: u64,
 }
 
 impl Sums {
-    /// What they are now.
+    /// The current values.
     pub fn read(&self) -> Reading {
         let of = |sum: &AtomicU64| sum.load(Ordering::Relaxed);
         Reading {
@@ -47,7 +47,7 @@ impl Sums {
         }
     }
 
-    /// One thread writes.
+    /// Only one thread writes.
     fn add(sum: &AtomicU64, more: u64) {
         sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
     }
@@ -57,7 +57,7 @@ impl Sums {
 #[derive(Debug)]
 pub struct Meter {
     directions: [Direction; 2],
-    /// The link that packets of a way cross.
+    /// The link that packets of each way cross.
     link_of_way: Vec<usize>,
     log: Option<EventLog>,
 }
@@ -69,7 +69,7 @@ struct Direction {
     queue_drops: u64,
     losses: u64,
     marks: u64,
-    /// Packets on the link that had a mark when they came.
+    /// Packets on the link that had a mark when they arrived.
     marked_before: HashSet<u64>,
 }
 
@@ -89,8 +89,7 @@ impl Meter {
         [0, 1].map(|link| Arc::clone(&self.directions[link].sums))
     }
 
-    /// What there is to say at the end, when the log is finished; `devices` is what those of all
-    /// hosts have counted.
+    /// The summary at the end, when the log is finished; `devices` has the counters of all hosts.
     pub fn summary(self, report: &Report, devices: &[TunCounters]) -> Summary {
         let [up, down] = self.directions.map(Direction::summary);
         let late = |p| round(report.lateness.percentile_ms(p).map(|ms| ms * 1e3), 1);
@@ -161,7 +160,7 @@ impl Watch for Meter {
     }
 }
 
-/// What tells a packet that is under way from all others.
+/// The number that tells a packet under way from all others.
 fn number(packet: &Packet) -> u64 {
     match &packet.body {
         Body::Data(segment) => segment.number,
@@ -185,18 +184,19 @@ impl Direction {
     }
 }
 
-/// What has happened in a shell.
+/// The summary of a shell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// How long it ran.
     pub seconds: f64,
-    /// From the shell outwards.
+    /// The direction from the shell outwards.
     pub up: DirectionSummary,
-    /// Towards the shell.
+    /// The direction towards the shell.
     pub down: DirectionSummary,
-    /// How much later than due packets left the emulator; `None` without packets.
+    /// How late packets left the emulator, compared with when they were due; `None` without
+    /// packets.
     pub lateness_p50_us: Option<f64>,
-    /// As above.
+    /// The 99th percentile of the same lateness.
     pub lateness_p99_us: Option<f64>,
     /// Packets that vanished at no link: the emulator or a device was overrun.
     pub unexplained_losses: u64,
@@ -209,9 +209,9 @@ pub struct Summary {
 /// What has happened in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectionSummary {
-    /// Delivered.
+    /// Packets delivered.
     pub packets: u64,
-    /// Of these.
+    /// Bytes delivered.
     pub bytes: u64,
     /// Packets that the queue dropped.
     pub drops: u64,
@@ -219,18 +219,18 @@ pub struct DirectionSummary {
     pub marks: u64,
     /// Packets lost at random, before the queue.
     pub losses: u64,
-    /// From entering the emulator to leaving it; `None` without packets.
+    /// The time from entering the emulator to leaving it; `None` without packets.
     pub delay_p50_ms: Option<f64>,
-    /// As above.
+    /// The 95th percentile of the same delay.
     pub delay_p95_ms: Option<f64>,
 }
 
 impl Summary {
-    /// As lines of text for people.
+    /// Lines of text for people.
     pub fn text(&self) -> String {
         let line = |name: &str, d: &DirectionSummary| {
             let mbps = d.bytes as f64 * 8e-6 / self.seconds.max(1e-3);
-            // What a link may do to packets but did not is left out: the line is to fit a terminal.
+            // Counters that are zero are left out, so that the line fits a terminal.
             let also = [(d.marks, "marked"), (d.losses, "lost")];
             let also = also.into_iter().filter(|(count, _)| *count > 0);
             let also: String = also
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_vanishes_at_no_link_is_counted() {
+    fn packets_that_vanish_at_no_link_are_counted() {
         let report = Report {
             no_room: 1,
             refused: 20,
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_one_that_the_link_has_made() {
+    fn only_marks_made_by_the_link_count() {
         let mut meter = Meter::new(vec![0, 1], None);
         let mut tell = |what| {
             meter.on_link_event(
@@ -346,7 +346,7 @@ mod tests {
             packet,
             wait: Duration::ZERO,
         };
-        // The first came with its mark, the second got it here, the third has none.
+        // The first came with its mark, the second got one here, the third has none.
         tell(LinkEventKind::Arrival(packet(1, Ecn::Ce, 0)));
         tell(LinkEventKind::Arrival(packet(2, Ecn::Ect0, 0)));
         tell(LinkEventKind::Arrival(packet(3, Ecn::Ect0, 0)));

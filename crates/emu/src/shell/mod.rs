@@ -1,7 +1,7 @@
 //! Any program behind an emulated link: `headway shell`.
 //!
 //! The program runs in a network namespace whose only way out is a TUN device. The emulator leads
-//! its packets to the far side, which is where the command was started.
+//! its packets to the far side, the namespace in which the command was started.
 
 mod address;
 mod clean;

@@ -1,5 +1,5 @@
-//! The way that packets take, from the words of the command line: they are made into a scenario, so
-//! that there is one schema, and a wrong word is told in the scenario's words.
+//! The links of a shell, from the words of the command line. They are made into a scenario, so that
+//! there is one schema, and its errors also explain wrong words here.
 
 use std::path::Path;
 
@@ -8,30 +8,30 @@ use headway_scenario::{Network, RateSpec, TraceStore};
 use super::ShellError;
 use super::draft::{Draft, quoted, value, value_of, wrong};
 
-/// What the links are to be, as it stands on the command line. Whatever is `None` is left out.
+/// The links' options, as given on the command line. An option that is `None` is left out.
 #[derive(Clone, Debug, Default)]
 pub struct PathOptions {
     /// From the shell outwards: a rate, a trace or `unlimited`.
     pub up: Option<String>,
     /// Towards the shell.
     pub down: Option<String>,
-    /// One way, both ways.
+    /// The one-way delay of both directions.
     pub delay: Option<String>,
-    /// Both ways.
+    /// The jitter of both directions.
     pub jitter: Option<String>,
-    /// Both ways.
+    /// The reordering of both directions.
     pub reorder: Option<String>,
-    /// Both ways.
+    /// The random loss of both directions.
     pub loss: Option<String>,
-    /// Instead of `loss`.
+    /// The random loss from the shell outwards, instead of `loss`.
     pub up_loss: Option<String>,
-    /// Instead of `loss`.
+    /// The random loss towards the shell, instead of `loss`.
     pub down_loss: Option<String>,
-    /// Of every direction with a rate.
+    /// The queue of every direction with a rate.
     pub queue: Option<String>,
-    /// Instead of `queue`.
+    /// The queue from the shell outwards, instead of `queue`.
     pub up_queue: Option<String>,
-    /// Instead of `queue`.
+    /// The queue towards the shell, instead of `queue`.
     pub down_queue: Option<String>,
 }
 
@@ -44,11 +44,11 @@ const UNLIMITED: &str = "unlimited";
 const UNITS_OF_RATE: [&str; 4] = ["kbps", "Mbps", "Gbps", "bps"];
 
 impl PathOptions {
-    /// A network of two links, [`UP`] and [`DOWN`]. Ranges are drawn by `seed`. The traces are in
-    /// `store` from then on.
+    /// A network of two links, [`UP`] and [`DOWN`]. `seed` draws ranges. The traces are in `store`
+    /// from then on.
     ///
     /// # Errors
-    /// An option that the schema does not allow, or a trace that cannot be had.
+    /// An option that the schema does not allow, or a trace that is not available.
     pub fn network(&self, seed: u64, store: &TraceStore) -> Result<Network, ShellError> {
         let mut draft = Draft::default();
         draft.line("schema = 1\nname = \"shell\"\nseconds = 1000000");
@@ -76,8 +76,8 @@ impl PathOptions {
             let what = "nothing waits for a link without a rate; give --up or --down";
             return Err(wrong("--queue", queue, what));
         }
-        // A scenario has a flow, and some link limits it; its round trip is what queues in
-        // bandwidth-delay products are told by.
+        // A scenario needs a flow, and a link that limits it. Queues in BDP are relative to the
+        // flow's round trip.
         draft
             .line("[[link]]\nfrom = \"outside\"\nto = \"beyond\"\nduplex = true\nrate = \"1Gbps\"");
         draft.line("[[flow]]\nfrom = \"inside\"\nto = \"beyond\"");
@@ -98,8 +98,8 @@ impl PathOptions {
         Ok(network)
     }
 
-    /// Writes down one link. Returns the file of the trace that it follows, which stands in the
-    /// text by the link's name: the schema does not take every path.
+    /// Writes one link. Returns the file of its trace, if it has one. The text has the link's name
+    /// instead, because the schema does not take every path.
     fn write(
         &self,
         side: &Side<'_>,
@@ -178,12 +178,12 @@ impl Side<'_> {
     }
 }
 
-/// What the words of `--up` and `--down` mean.
+/// The meaning of a word of `--up` or `--down`.
 enum Rate<'a> {
     Unlimited,
     Fixed,
     Trace {
-        /// Its name or path.
+        /// The trace's name or path.
         file: String,
         settings: Vec<(&'a str, &'a str)>,
     },
@@ -196,7 +196,7 @@ impl<'a> Rate<'a> {
         }
         let exists = |name: &str| store.find(name).is_some() || Path::new(name).is_file();
         let is_file = exists(given);
-        // A file's own name may have colons.
+        // A file's own name may contain colons.
         let mut words = given.split(|c| c == ':' && !is_file);
         let name = words.next().unwrap_or(given);
         let is_rate = UNITS_OF_RATE.iter().any(|unit| name.ends_with(unit))
@@ -204,7 +204,7 @@ impl<'a> Rate<'a> {
         if is_rate && !exists(name) && !name.contains('/') {
             return Rate::Fixed;
         }
-        // A name is looked for among the traces first, then here.
+        // A name is looked for among the traces first, then in the current folder.
         let file = match store.find(name).is_none() && Path::new(name).is_file() {
             true => format!("./{name}"),
             false => name.to_owned(),
@@ -266,7 +266,7 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
-        // The other way has no rate, and so no queue.
+        // The other direction has no rate, and so no queue.
         assert_eq!(
             (down.rate, down.delay),
             (RateSpec::Unlimited, Duration::from_millis(20))
@@ -303,7 +303,7 @@ mod tests {
     fn a_trace_is_a_name_or_a_file_with_settings() {
         let folder = std::env::temp_dir().join(format!("headway shell {}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        // A path that no scenario could hold.
+        // A scenario does not take this path.
         let file = folder.join("a long trace's name, ".repeat(6) + ".down");
         std::fs::write(&file, "0\n1\n2\n10\n").unwrap();
         let options = PathOptions {
@@ -318,7 +318,7 @@ mod tests {
             panic!("{:?}", links[DOWN].rate)
         };
         assert!(once);
-        // The file is gone, the trace is not.
+        // The trace is still in the store, although the file is deleted.
         assert_eq!(store.load_spec(trace).unwrap().mean_mbps(), 2.4);
     }
 
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_are_told_in_one_line() {
+    fn wrong_options_are_refused_in_one_line() {
         let table: [(PathOptions, &[&str]); 12] = [
             (
                 PathOptions {

@@ -1,4 +1,4 @@
-//! What /proc tells of processes, and how they are ended.
+//! Reads processes from /proc, and ends them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,10 +9,10 @@ use nix::unistd::Pid;
 
 use crate::sys::Clock;
 
-/// A process is asked to end, after a while more plainly, and after a while more it is made to.
+/// How long a process has to end after SIGTERM before it gets SIGHUP, and later SIGKILL.
 const ASKED_S: f64 = 0.5;
 const GRACE_S: f64 = 2.0;
-/// Even SIGKILL takes a moment; a process in the middle of a disk's failure may take for ever.
+/// How long a process has to end after SIGKILL; while a disk fails, it may take for ever.
 const KILLED_S: f64 = 2.0;
 const POLL: Duration = Duration::from_millis(10);
 
@@ -21,26 +21,26 @@ const POLL: Duration = Duration::from_millis(10);
 pub struct Process {
     pub pid: Pid,
     pub parent: Pid,
-    /// Of its program, as `ps` shows it.
+    /// The program's name, as `ps` shows it.
     pub name: String,
-    /// In ticks since the machine started: with the pid, unique.
+    /// When it was started, in ticks since the machine started; unique together with the pid.
     pub started: u64,
     state: char,
 }
 
 impl Process {
-    /// The process `pid`, unless there is none or it has ended.
+    /// The process `pid`; `None` if it does not exist or has ended.
     pub fn of(pid: Pid) -> Option<Process> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Process::parse(&text).filter(|p| !matches!(p.state, 'Z' | 'X'))
     }
 
-    /// This one.
+    /// This process.
     pub fn current() -> Option<Process> {
         Process::of(Pid::this())
     }
 
-    /// All of this machine that have not ended.
+    /// All processes of this machine that have not ended.
     pub fn all() -> Vec<Process> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
@@ -48,7 +48,7 @@ impl Process {
             .collect()
     }
 
-    /// The children of `pid`, their children and so on, but for those of `strangers` and theirs.
+    /// The children of `pid`, their children and so on, without `strangers` and their descendants.
     pub fn descendants(pid: Pid, strangers: &[Process]) -> Vec<Process> {
         let mut others = Process::all();
         others.retain(|p| !strangers.iter().any(|s| s.is_same(p)));
@@ -62,7 +62,7 @@ impl Process {
         found
     }
 
-    /// The inode of its network namespace, if that may be known.
+    /// The inode of its network namespace, if it can be read.
     pub fn namespace(&self) -> Option<u64> {
         let meta = fs::metadata(format!("/proc/{}/ns/net", self.pid)).ok()?;
         Some(meta.ino())
@@ -82,7 +82,7 @@ impl Process {
         Process::of(self.pid).is_some_and(|p| p.is_same(self))
     }
 
-    /// The same one, whatever has become of it since?
+    /// Is it the same process, even if its name or state has changed?
     fn is_same(&self, other: &Process) -> bool {
         (self.pid, self.started) == (other.pid, other.started)
     }
@@ -95,13 +95,13 @@ impl Process {
     }
 
     fn parse(stat: &str) -> Option<Process> {
-        // The name stands in brackets and may hold anything, brackets among it.
+        // The name is in parentheses and may contain anything, including parentheses.
         let (pid, rest) = stat.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
         let mut fields = rest.split_whitespace();
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
-        // Field 22 of all, counted from 1.
+        // The start time is field 22, counted from 1.
         let started = fields.nth(17)?.parse().ok()?;
         Some(Process {
             pid: Pid::from_raw(pid.parse().ok()?),
@@ -113,14 +113,14 @@ impl Process {
     }
 }
 
-/// Ends the processes that `find` finds, again and again until it finds none: asks them to, and
-/// makes them when they have had time. Returns those that were there at first, and those that
-/// nothing ends.
+/// Ends the processes that `find` finds, again and again until it finds none: first with SIGTERM
+/// and SIGHUP, then with SIGKILL. Returns the processes that were there at first, and those that
+/// did not end.
 pub fn end(mut find: impl FnMut() -> Vec<Process>) -> (Vec<Process>, Vec<Process>) {
     let clock = Clock::start();
     let first = find();
-    let mut asked: Vec<Process> = Vec::new();
-    let mut told: Vec<Process> = Vec::new();
+    let mut terminated: Vec<Process> = Vec::new();
+    let mut hung_up: Vec<Process> = Vec::new();
     loop {
         let left = find();
         let waited = clock.now().as_secs_f64();
@@ -130,15 +130,15 @@ pub fn end(mut find: impl FnMut() -> Vec<Process>) -> (Vec<Process>, Vec<Process
         for process in &left {
             if waited > GRACE_S {
                 process.signal(Signal::SIGKILL);
-            } else if !asked.contains(process) {
+            } else if !terminated.contains(process) {
                 process.signal(Signal::SIGTERM);
-                // Nobody hears while stopped.
+                // A stopped process does not react to signals.
                 process.signal(Signal::SIGCONT);
-                asked.push(process.clone());
-            } else if waited > ASKED_S && !told.contains(process) {
-                // Shells at a terminal do not mind SIGTERM.
+                terminated.push(process.clone());
+            } else if waited > ASKED_S && !hung_up.contains(process) {
+                // Interactive shells ignore SIGTERM.
                 process.signal(Signal::SIGHUP);
-                told.push(process.clone());
+                hung_up.push(process.clone());
             }
         }
         std::thread::sleep(POLL);
@@ -151,7 +151,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn a_process_name_may_contain_parentheses() {
         let line = "4711 (a) b (c) S 17 4711 4711 34816 4711 4194304 1 0 0 0 3 4 0 0 20 0 1 0 987654 0 0\n";
         let found = Process::parse(line).unwrap();
         assert_eq!(found.pid, Pid::from_raw(4711));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_found_with_what_it_has() {
+    fn this_process_is_found_with_its_attributes() {
         let own = Process::current().unwrap();
         assert_eq!(own.parent, Pid::parent());
         assert!(own.is_alive());
@@ -189,7 +189,7 @@ mod tests {
         let found = Process::descendants(pid, &[]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].parent, pid);
-        // Its name and state may be others by now: it has just become `sleep`.
+        // Its name and state may have changed: it has just become `sleep`.
         let is_among = |later: Vec<Process>| later.iter().any(|p| p.is_same(&found[0]));
         let own = Pid::this();
         assert!(is_among(Process::descendants(own, &[])));

@@ -1,5 +1,5 @@
-//! The programs of a shell: how they are started, how the terminal goes to them and back, and how
-//! all that they have started ends with them.
+//! The programs of a shell: starts them, gives them the terminal and takes it back, and ends them
+//! with everything that they have started.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -14,16 +14,16 @@ use super::ShellError;
 use super::processes::{Process, end};
 use crate::sys::{Namespace, SetupError, confine};
 
-/// What to start, and where.
+/// A program to start, and where.
 #[derive(Debug)]
 pub struct Launch<'a> {
     /// The program and its arguments.
     pub command: &'a [OsString],
-    /// Its environment beside ours.
+    /// Environment variables that are added to those of this process.
     pub environment: Vec<(String, String)>,
-    /// Where it is.
+    /// The namespace in which it runs.
     pub namespace: &'a Namespace,
-    /// The shell ends when all of these have.
+    /// The shell ends when all programs with this have ended.
     pub is_awaited: bool,
 }
 
@@ -32,7 +32,8 @@ pub struct Launch<'a> {
 pub struct Programs {
     all: Vec<Program>,
     terminal: Option<Terminal>,
-    /// What this process had started before, as when a shell has replaced itself by it (`exec`).
+    /// Processes that this process had started before, as when a shell has replaced itself by it
+    /// (`exec`).
     strangers: Vec<Process>,
 }
 
@@ -43,23 +44,23 @@ struct Program {
     end: Option<i32>,
 }
 
-/// The terminal, which the one program that uses it has while it runs.
+/// The terminal. The one program that uses it has it while it runs.
 #[derive(Debug)]
 struct Terminal {
-    /// This process's group, which had it before.
+    /// The process group of this process, which had the terminal before.
     own: Pid,
     program: Pid,
 }
 
 impl Terminal {
-    /// This process's group if it has a person's terminal: standard input and output are one.
+    /// This process's group if a person uses its terminal: standard input and output are one.
     fn of_person() -> Option<Pid> {
         let own = getpgrp();
         let has = io::stdin().is_terminal() && io::stdout().is_terminal();
         (has && tcgetpgrp(io::stdin()) == Ok(own)).then_some(own)
     }
 
-    /// `group` is in the foreground from now on. The caller blocks SIGTTOU.
+    /// Puts `group` into the foreground. The caller blocks SIGTTOU.
     fn give(group: Pid) {
         // The terminal may be gone.
         let _ = tcsetpgrp(io::stdin(), group);
@@ -67,7 +68,7 @@ impl Terminal {
 }
 
 impl Programs {
-    /// No program, of a process that children of its children come to.
+    /// Starts with no program. Orphans among its descendants become children of this process.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -81,8 +82,8 @@ impl Programs {
         })
     }
 
-    /// Starts a program. It gets the terminal if it is the one of `hosts` and there is a person at
-    /// it.
+    /// Starts a program. It gets the terminal if it is the program of `hosts` and a person uses the
+    /// terminal.
     ///
     /// # Errors
     /// If there is no such program.
@@ -113,7 +114,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Takes note of children that have ended or stopped.
+    /// Notes children that have ended or stopped.
     pub fn reap(&mut self) {
         let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED;
         loop {
@@ -133,8 +134,9 @@ impl Programs {
         }
     }
 
-    /// The program that has the terminal was stopped by it: this process stops too, so that the
-    /// program that started it has the terminal, and lets the program go on when it does itself.
+    /// A program that has the terminal was stopped. This process then stops too, so that the
+    /// program that started it gets the terminal. When this process continues, it lets the program
+    /// continue.
     fn on_stop(&mut self, pid: Pid) {
         let Some(terminal) = self.terminal.as_ref().filter(|t| t.program == pid) else {
             return;
@@ -147,21 +149,21 @@ impl Programs {
         let _ = kill(Pid::from_raw(-pid.as_raw()), Signal::SIGCONT);
     }
 
-    /// Have all that are awaited ended?
+    /// Have all awaited programs ended?
     pub fn have_ended(&self) -> bool {
         self.all.iter().all(|p| p.end.is_some() || !p.is_awaited)
     }
 
-    /// Hands a signal on.
+    /// Sends a signal to all programs that run.
     pub fn signal(&self, signal: Signal) {
         for program in self.all.iter().filter(|p| p.end.is_none()) {
             let _ = kill(program.pid, signal);
         }
     }
 
-    /// Ends them and everything they have started, not what was there before them, and takes the
-    /// terminal back. The exit code: that of the first awaited program, in order, that failed; 128
-    /// and the signal's number if a signal ended it.
+    /// Ends all programs and everything they have started, but no process that was there before
+    /// them, and takes the terminal back. Returns the exit code of the first awaited program, in
+    /// order, that failed; 128 and the signal's number if a signal ended it.
     pub fn end(&mut self) -> i32 {
         let own = Pid::this();
         end(|| {
@@ -172,7 +174,7 @@ impl Programs {
         if let Some(terminal) = self.terminal.take() {
             Terminal::give(terminal.own);
         }
-        // What nothing ends is as good as killed.
+        // A process that cannot be ended counts as killed.
         let killed = 128 + Signal::SIGKILL as i32;
         let mut codes = self
             .all
@@ -191,7 +193,7 @@ impl Drop for Programs {
     }
 }
 
-/// The signals that a shell takes care of itself, for as long as this lives: then they are as
+/// The signals that a shell handles itself, for as long as this lives. Afterwards they are as
 /// before.
 #[derive(Debug)]
 pub struct Signals {
@@ -200,7 +202,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Those that end a program.
+    /// The signals that end a program.
     const ENDING: [Signal; 4] = [
         Signal::SIGINT,
         Signal::SIGTERM,
@@ -208,7 +210,8 @@ impl Signals {
         Signal::SIGQUIT,
     ];
 
-    /// Takes them over. To be called before any thread is started, so that all block them.
+    /// Takes the signals over. Call it before any thread is started, so that all threads block
+    /// them.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -220,15 +223,15 @@ impl Signals {
         wanted.add(Signal::SIGCHLD);
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         let descriptor = SignalFd::with_flags(&wanted, flags).map_err(failed)?;
-        // Blocked too, so that it can give the terminal away and take it back.
+        // SIGTTOU is blocked too, so that the shell can give the terminal away and take it back.
         wanted.add(Signal::SIGTTOU);
         let mut before = SigSet::empty();
         pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&wanted), Some(&mut before)).map_err(failed)?;
         Ok(Signals { before, descriptor })
     }
 
-    /// What has come since the last time: the signals that are to end the shell, and whether a
-    /// process sent each, rather than the terminal, which sends it to the program too.
+    /// The ending signals that have arrived since the last call, and whether a process sent each.
+    /// The terminal sends a signal to the program too.
     pub fn came(&self) -> Vec<(Signal, bool)> {
         let mut came = Vec::new();
         while let Ok(Some(info)) = self.descriptor.read_signal() {

@@ -1,5 +1,5 @@
-//! Which shells there are: a file for each in one folder, so that several at once, or one inside
-//! another, take different addresses, and so that what a killed one leaves can be found.
+//! The registry of shells: a file for each in one folder. By it, several shells, or one inside
+//! another, take different addresses, and the remains of a killed shell can be found.
 
 use std::env;
 use std::fs;
@@ -18,42 +18,42 @@ use super::address::Slice;
 use super::folder;
 use super::processes::Process;
 
-/// The variable that names a shell's file to whatever runs inside.
+/// The variable that names a shell's file to programs inside.
 pub const VARIABLE: &str = "HEADWAY_SHELL";
 
-/// The variable that says on which host a program is: 0 is the far side.
+/// The variable with the number of a program's host: 0 is the far side.
 pub const HOST: &str = "HEADWAY_HOST";
 
-/// What is written down of a shell.
+/// The entry of a shell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Entry {
     /// The version of this format.
     pub schema: u32,
-    /// The process that is the emulator.
+    /// The process of the emulator.
     pub pid: i32,
-    /// The inode of the namespace in which it has this number.
+    /// The inode of the PID namespace in which it has this number.
     pub pid_namespace: u64,
     /// When it was started, in ticks since the machine was: another process may get its number.
     pub started: u64,
-    /// Its addresses.
+    /// The shell's addresses.
     pub slice: String,
-    /// The file of the shell that it is inside of.
+    /// The file of the surrounding shell.
     pub parent: Option<PathBuf>,
-    /// The far sides of the shells around it and its own, outermost first.
+    /// The far sides of the surrounding shells and its own, outermost first.
     pub peers: Vec<Ipv4Addr>,
     /// The network namespaces of its hosts.
     pub hosts: Vec<u64>,
-    /// That of its far side, if it made that too.
+    /// The network namespace of its far side, if the shell made it.
     pub far: Option<u64>,
-    /// What it runs.
+    /// The shell's command.
     pub command: String,
 }
 
 impl Entry {
     const SCHEMA: u32 = 1;
 
-    /// Does its shell still run? Of one in another PID namespace nobody here can tell: it is left
-    /// alone.
+    /// Does its shell still run? If it is in another PID namespace, this process cannot know, so it
+    /// counts as running.
     pub fn is_alive(&self) -> bool {
         if pid_namespace().is_ok_and(|own| own != self.pid_namespace) {
             return true;
@@ -62,12 +62,12 @@ impl Entry {
         process.is_some_and(|p| p.started == self.started)
     }
 
-    /// The namespaces that it made.
+    /// The namespaces that the shell made.
     pub fn namespaces(&self) -> impl Iterator<Item = u64> {
         self.hosts.iter().copied().chain(self.far)
     }
 
-    /// Which of its hosts is in the namespace, from 0.
+    /// The index of its host in this namespace, from 0.
     fn host_in(&self, namespace: u64) -> Option<usize> {
         self.hosts.iter().position(|host| *host == namespace)
     }
@@ -78,34 +78,34 @@ fn pid_namespace() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/pid")?.ino())
 }
 
-/// What a shell asks for.
+/// What a shell needs of the registry.
 #[derive(Debug)]
 pub struct Request {
     /// The network namespaces of its hosts.
     pub hosts: Vec<u64>,
-    /// The far side's, if it was made for it.
+    /// The network namespace of the far side, if the shell made it.
     pub far: Option<u64>,
-    /// The namespace that it was started in.
+    /// The namespace in which it was started.
     pub outside: u64,
-    /// Addresses that are in use there.
+    /// Addresses that are already used there.
     pub taken: Vec<Ipv4Addr>,
-    /// What it runs.
+    /// The shell's command.
     pub command: String,
 }
 
-/// The folder.
+/// The registry's folder.
 #[derive(Debug)]
 pub struct Registry {
     folder: PathBuf,
 }
 
-/// A shell's entry, for as long as this lives.
+/// A shell's entry. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
-    /// Its addresses.
+    /// The shell's addresses.
     pub slice: Slice,
-    /// The far sides around it and its own, outermost first.
+    /// The far sides of the surrounding shells and its own, outermost first.
     pub peers: Vec<Ipv4Addr>,
 }
 
@@ -115,16 +115,16 @@ impl Registry {
     const LOCK_TRIES: u32 = 500;
     const LOCK_POLL: Duration = Duration::from_millis(10);
 
-    /// That of the shell around this process, else root's or the user's own.
+    /// Opens the folder of the surrounding shell, or else root's or the user's own.
     ///
     /// # Errors
-    /// If there is no folder to write to.
+    /// If no folder can be written to.
     pub fn open() -> Result<Registry, ShellError> {
         let around = env::var_os(VARIABLE).map(PathBuf::from);
         folder::find(around.as_deref().and_then(Path::parent)).map(|folder| Registry { folder })
     }
 
-    /// Every entry with its file, the oldest first; other files are left out.
+    /// Every entry with its file, the oldest first. Other files are left out.
     pub fn entries(&self) -> Vec<(PathBuf, Entry)> {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut entries: Vec<(PathBuf, Entry)> = files
@@ -140,11 +140,11 @@ impl Registry {
         entries
     }
 
-    /// Writes down a shell of this process, with addresses that no other has.
+    /// Writes an entry for a shell of this process, with addresses that no other shell has.
     ///
     /// # Errors
-    /// If all addresses are taken, there are too many hosts for them, or the folder cannot be
-    /// written to.
+    /// If all addresses are taken, the hosts need more addresses than there are, or the folder
+    /// cannot be written to.
     pub fn claim(&self, request: Request) -> Result<Claim, ShellError> {
         let _lock = self.lock()?;
         let mut live = self.entries();
@@ -155,7 +155,7 @@ impl Registry {
         let (slice, mut peers) = self.free_slice(&live, around, &request)?;
         if request.hosts.len() > slice.most_hosts() {
             return Err(ShellError::Failed(format!(
-                "{} hosts are more than the addresses at this depth are for; give at most --hosts {}",
+                "{} hosts need more addresses than a shell at this depth has; give at most --hosts {}",
                 request.hosts.len(),
                 slice.most_hosts()
             )));
@@ -182,7 +182,7 @@ impl Registry {
         Ok(Claim { path, slice, peers })
     }
 
-    /// Addresses that are free, and the far sides of the shells around.
+    /// A free slice of addresses, and the far sides of the surrounding shells.
     fn free_slice(
         &self,
         live: &[(PathBuf, Entry)],
@@ -205,20 +205,20 @@ impl Registry {
         };
         let outer: Slice = parent.slice.parse().map_err(|()| {
             ShellError::Failed(format!(
-                "the shell around this one has no addresses: '{}'",
+                "the surrounding shell's entry has malformed addresses: '{}'",
                 parent.slice
             ))
         })?;
         let mut inner = outer.inner(host, parent.hosts.len()).peekable();
         if inner.peek().is_none() {
             return Err(ShellError::Failed(format!(
-                "there are no addresses for a shell this deep; {} around it are the most",
+                "shells are nested too deeply for another; at most {} may surround one",
                 parent.peers.len() - 1
             )));
         }
         let slice = inner.find(is_free).ok_or_else(|| {
             ShellError::Failed(format!(
-                "the shell around this one has no addresses for another, it has at most {}; end one (headway shell --list)",
+                "all {} blocks of addresses of the surrounding shell are in use; end a shell (headway shell --list)",
                 Slice::INNER
             ))
         })?;
@@ -228,7 +228,7 @@ impl Registry {
     fn write(&self, path: &Path, entry: &Entry) -> Result<(), ShellError> {
         let failed = |e: io::Error| ShellError::state(path, e);
         let text = serde_json::to_string_pretty(entry).map_err(|e| failed(e.into()))?;
-        // A reader sees all of it or nothing.
+        // A reader sees the whole entry or none.
         let draft = path.with_extension(Self::DRAFT);
         let mut file = fs::File::options()
             .create_new(true)
@@ -240,12 +240,12 @@ impl Registry {
             .map_err(failed)
     }
 
-    /// Removes what is left of entries whose writer was killed.
+    /// Removes drafts of entries whose writer was killed.
     ///
     /// # Errors
     /// If another process keeps the folder locked, or it cannot be written to.
     pub fn remove_drafts(&self) -> Result<(), ShellError> {
-        // Nobody else is writing one meanwhile.
+        // With the lock, no other process is writing an entry.
         let _lock = self.lock()?;
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         files
@@ -254,7 +254,7 @@ impl Registry {
             .try_for_each(|path| self.remove(&path))
     }
 
-    /// Forgets the shell of this file.
+    /// Removes the shell's file.
     pub fn remove(&self, path: &Path) -> Result<(), ShellError> {
         match fs::remove_file(path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(ShellError::state(path, e)),
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn shells_side_by_side_and_inside_take_addresses_of_their_own() {
         let registry = registry("slices");
-        // Entries of one process share a file: remember what a claim has written under another
+        // Entries of one process share a file: keep a copy of each claim's entry under another
         // name.
         let keep = |claim: Claim, name: &str| {
             fs::copy(claim.path(), registry.folder.join(name)).unwrap();
@@ -330,7 +330,7 @@ mod tests {
         };
         let first = keep(registry.claim(request(1, &[11, 12])).unwrap(), "a.json");
         let second = keep(registry.claim(request(1, &[21])).unwrap(), "b.json");
-        // Started on the second host of the first: every other slot.
+        // It is started on the second host of the first shell: every other slot.
         let claim = registry.claim(request(12, &[31])).unwrap();
         assert_eq!(claim.peers.len(), 2);
         let inside = keep(claim, "c.json");
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_machine_and_of_the_dead() {
+    fn live_addresses_are_avoided_and_dead_ones_are_reused() {
         let registry = registry("taken");
         let taken = vec!["100.64.9.9".parse().unwrap()];
         let claim = registry
@@ -358,7 +358,7 @@ mod tests {
             })
             .unwrap();
         assert_eq!(claim.slice.to_string(), "100.65.0.0/16");
-        // A shell that was killed gives its addresses back, though its entry is still there.
+        // The addresses of a killed shell are free, although its entry still exists.
         let (path, entry) = registry.entries().pop().unwrap();
         registry
             .write(
@@ -404,7 +404,7 @@ mod tests {
         symlink(&target, registry.folder.join(draft)).unwrap();
         assert!(registry.claim(request(1, &[11])).is_err());
         assert_eq!(fs::read_to_string(&target).unwrap(), "mine");
-        // What is left of a writer that was killed is removed.
+        // The draft of a killed writer is removed.
         clean(&registry, |_| true).unwrap();
         registry.claim(request(1, &[11])).unwrap();
         fs::remove_file(registry.folder.join(Registry::LOCK)).unwrap();

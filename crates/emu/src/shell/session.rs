@@ -28,37 +28,37 @@ use crate::emulator::{Emulator, Links, PRIORITY, Report};
 use crate::log::{EventLog, LoggedLink};
 use crate::sys::{Clock, Namespace, Privilege, SetupError, Tun, become_able, real_time};
 
-/// What a shell is to be.
+/// The options of a shell.
 #[derive(Debug)]
 pub struct Options {
     /// The links.
     pub path: PathOptions,
-    /// Where traces are beside the usual folders.
+    /// Folders with traces, besides the usual ones.
     pub trace_dirs: Vec<PathBuf>,
-    /// Of all that is random about the links.
+    /// The seed of everything random about the links.
     pub seed: u64,
     /// How many hosts share them, from 1 to [`Slice::MOST_HOSTS`].
     pub hosts: usize,
-    /// What runs on each; if empty, the user's shell.
+    /// The command that runs on each host; if empty, the user's shell.
     pub command: Vec<OsString>,
-    /// What runs on the far side, for `sh -c`.
+    /// The command that runs on the far side, for `sh -c`.
     pub peer: Option<OsString>,
     /// The folder for logs of every packet.
     pub log: Option<PathBuf>,
-    /// What a person sees; `None` for what suits.
+    /// The live figures; `None` for the default.
     pub live: Option<Live>,
 }
 
-/// How a shell ended.
+/// The end of a shell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
     /// The exit code of its program: 128 and the number of the signal if one ended it.
     pub code: i32,
-    /// What has happened.
+    /// The summary of both directions.
     pub summary: Summary,
 }
 
-/// A program that was told to end has this long before it is made to.
+/// How long a program has to end before it is killed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs a program behind an emulated link until it ends. The process must have a single thread: it
@@ -124,7 +124,7 @@ pub fn run(options: &Options) -> Result<End, ShellError> {
     }
     supervise(&mut programs, &signals, &emulation, display)?;
     let code = programs.end();
-    // Shells inside that had to be killed have left something.
+    // Shells inside that were killed have left something.
     clean(&registry, |entry| {
         entry.parent.as_deref() == Some(claim.path())
     })?;
@@ -133,7 +133,7 @@ pub fn run(options: &Options) -> Result<End, ShellError> {
 }
 
 impl Options {
-    /// What runs, and whether it is a shell without arguments, for a person.
+    /// The command, and whether it is an interactive shell without arguments.
     fn command(&self) -> (Vec<OsString>, bool) {
         const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "tcsh"];
         match &self.command[..] {
@@ -150,7 +150,7 @@ impl Options {
         }
     }
 
-    /// The log, where one was asked for.
+    /// Begins the log, if one is requested.
     fn log_of(
         &self,
         network: &Network,
@@ -165,8 +165,7 @@ impl Options {
             what: format!("{e}; give a folder that can be written to"),
         };
         let file = |name: &str| File::create(&folder.join(format!("{name}.log")));
-        // Names of files and arguments need not be UTF-8: a log's heading has what there is of
-        // them.
+        // Names of files and arguments need not be UTF-8: a log's heading replaces invalid bytes.
         let words = std::env::args_os();
         let command: Vec<String> = words.map(|word| word.to_string_lossy().into()).collect();
         let logs = LinkLogs::new(network, None, &command.join(" "), |link| file(&link.name));
@@ -187,7 +186,8 @@ impl Options {
     }
 }
 
-/// What a program on host `host`, or on the far side, is told of its network.
+/// The environment variables that tell a program on host `host`, or on the far side, about its
+/// network.
 fn environment(claim: &Claim, has_ipv6: bool, host: Option<usize>) -> Vec<(String, String)> {
     let mut all = vec![(
         VARIABLE.to_owned(),
@@ -212,13 +212,13 @@ fn environment(claim: &Claim, has_ipv6: bool, host: Option<usize>) -> Vec<(Strin
             add("PEER", &format!("_{}", level + 1), *peer);
         }
     }
-    // Counted from 1; 0 is the far side.
+    // Hosts count from 1; 0 is the far side.
     let number = host.map_or(0, |host| host + 1);
     all.push((HOST.to_owned(), number.to_string()));
     all
 }
 
-/// Waits until the programs have ended, or somebody wants them to and they have had time for it.
+/// Waits until the programs have ended, or a signal has asked them to end and their time is up.
 fn supervise(
     programs: &mut Programs,
     signals: &Signals,
@@ -232,7 +232,7 @@ fn supervise(
         let mut ready = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
         let wait = next.min(deadline).since(clock.now());
         let timeout = (wait.as_nanos() / 1_000_000 + 1).min(1000) as u16;
-        // Whatever wakes it, it looks at everything.
+        // It looks at everything, whatever wakes it.
         let _ = poll(&mut ready, PollTimeout::from(timeout));
         let now = clock.now();
         for (signal, from_process) in signals.came() {
@@ -262,10 +262,10 @@ struct Emulation {
     thread: Option<JoinHandle<Result<Finished, std::io::Error>>>,
 }
 
-/// What is there when it has ended.
+/// The results of an emulator.
 #[derive(Debug)]
 struct Finished {
-    /// The far side's, then those of the hosts.
+    /// The far side's device, then those of the hosts.
     devices: Vec<Tun>,
     meter: Meter,
     report: Report,
@@ -280,7 +280,7 @@ impl Emulation {
     ) -> Result<Emulation, ShellError> {
         let devices = hosts.connect(slice)?;
         let (ways, link_of_way) = hosts.ways(slice);
-        // A log is begun only where there will be packets.
+        // The log begins only once packets will follow.
         let log = log(&link_of_way)?;
         let meter = Meter::new(link_of_way, log);
         let sums = meter.sums();
@@ -315,7 +315,7 @@ impl Emulation {
         self.sums.clone()
     }
 
-    /// Only a failure ends it before its time.
+    /// Before its time, it ends only if it fails.
     fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }

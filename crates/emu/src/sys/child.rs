@@ -11,8 +11,8 @@ use nix::unistd::{Pid, getpid, getppid, tcsetpgrp};
 
 use super::Namespace;
 
-/// Makes `command` start in `namespace`, and be killed when the calling thread ends, however that
-/// comes. With `foreground` it becomes the foreground process group of the terminal that is its
+/// Makes `command` start in `namespace`, and be killed when the calling thread ends for whatever
+/// reason. With `foreground` it becomes the foreground process group of the terminal that is its
 /// standard input.
 #[allow(unsafe_code)]
 pub fn confine(command: &mut Command, namespace: &Namespace, foreground: bool) {
@@ -26,7 +26,7 @@ pub fn confine(command: &mut Command, namespace: &Namespace, foreground: bool) {
         if foreground {
             take_terminal()?;
         }
-        // The caller may block signals; the program is not to.
+        // The caller may block signals; the program must not.
         SigSet::empty().thread_set_mask()?;
         namespace.join().map_err(io::Error::from)
     };
@@ -35,15 +35,15 @@ pub fn confine(command: &mut Command, namespace: &Namespace, foreground: bool) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Makes this process's group the foreground one. Leaves a signal blocked.
+/// Makes this process's group the foreground one. SIGTTOU stays blocked.
 fn take_terminal() -> nix::Result<()> {
-    // The kernel stops a background process that asks for it, unless it blocks this signal.
+    // The kernel stops a background process that does this, unless it blocks this signal.
     SigSet::from(Signal::SIGTTOU).thread_block()?;
     tcsetpgrp(io::stdin(), getpid())
 }
 
-/// Makes this process be killed when the thread that has started it ends. `parent` may be gone by
-/// now.
+/// Makes this process be killed when the thread that has started it ends. `parent` may have ended
+/// by now.
 fn tie_to(parent: Pid) -> nix::Result<()> {
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     match getppid() == parent {
@@ -56,7 +56,7 @@ fn tie_to(parent: Pid) -> nix::Result<()> {
 mod tests {
     use super::*;
 
-    /// Does a program start whose parent is to be `parent`?
+    /// Does a program start if its parent should be `parent`?
     #[allow(unsafe_code)]
     fn starts(parent: Pid) -> io::Result<bool> {
         let mut command = Command::new("true");

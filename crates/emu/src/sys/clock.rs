@@ -1,4 +1,4 @@
-//! The time of a run.
+//! The clock of a run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,11 +14,11 @@ pub struct Clock {
     left_out_ns: &'static AtomicU64,
 }
 
-/// What clocks leave out that are no run's.
+/// The stalls of a clock that is not a run's: none.
 static NOTHING: AtomicU64 = AtomicU64::new(0);
 
 impl Clock {
-    /// The epoch is now, and nothing can be left out.
+    /// A clock whose epoch is now, and which leaves nothing out.
     pub fn start() -> Clock {
         Clock {
             epoch_ns: monotonic_ns(),
@@ -26,8 +26,8 @@ impl Clock {
         }
     }
 
-    /// The epoch is `delay` from now; [`now`](Self::now) is zero till then. The clock of a run:
-    /// the few bytes that its copies share are never given back.
+    /// The clock of a run. Its epoch is `delay` from now; [`now`](Self::now) is zero until then.
+    /// The few bytes that its copies share are never freed.
     pub fn of_run(delay: Duration) -> Clock {
         Clock {
             epoch_ns: monotonic_ns() + delay.as_nanos(),
@@ -35,7 +35,7 @@ impl Clock {
         }
     }
 
-    /// Goes back by this, with all copies: the machine stood still meanwhile.
+    /// Sets this clock and all copies back by a stall of the machine.
     pub(crate) fn leave_out(&self, stall: Duration) {
         self.left_out_ns
             .fetch_add(stall.as_nanos(), Ordering::Relaxed);
@@ -45,7 +45,7 @@ impl Clock {
         self.left_out_ns.load(Ordering::Relaxed)
     }
 
-    /// Time since the epoch, without what was left out.
+    /// The time since the epoch, without the stalls that were left out.
     #[inline]
     pub fn now(&self) -> Time {
         let left_out = self.epoch_ns + self.left_out_ns();
@@ -60,7 +60,7 @@ impl Clock {
         while clock_nanosleep(ClockId::CLOCK_MONOTONIC, flags, &epoch) == Err(Errno::EINTR) {}
     }
 
-    /// `at` on `CLOCK_MONOTONIC`, ns.
+    /// The time `at` on `CLOCK_MONOTONIC`, in ns.
     pub(crate) fn monotonic_ns(&self, at: Time) -> u64 {
         (self.epoch_ns + self.left_out_ns()).saturating_add(at.as_nanos())
     }

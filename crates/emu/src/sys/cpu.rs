@@ -1,4 +1,4 @@
-//! What a thread may have of the processor, and what it has had.
+//! A thread's priority and processor time.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,11 +7,11 @@ use headway_cc::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-/// Runs the calling thread before all ordinary ones (`SCHED_FIFO`), where that is permitted, and
-/// has its timers fire without slack. Returns whether it is.
+/// Gives the calling thread a higher priority than all ordinary ones (`SCHED_FIFO`), where that is
+/// permitted, and lets its timers fire without slack. Returns whether it was permitted.
 #[allow(unsafe_code)]
 pub fn real_time(priority: i32) -> bool {
-    // Also for ordinary threads, whose timers may otherwise be 50 us late.
+    // This helps ordinary threads too, whose timers may otherwise be 50 us late.
     let _ = nix::sys::prctl::set_timerslack(1);
     let param = libc::sched_param {
         sched_priority: priority,
@@ -20,8 +20,8 @@ pub fn real_time(priority: i32) -> bool {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) == 0 }
 }
 
-/// Keeps the machine's processors from sleeping while what is returned lives, where that is
-/// permitted: to wake one up takes 30 us here, as long as everything else that a packet needs
+/// Keeps the machine's processors from sleeping until the returned file is closed, where that is
+/// permitted. To wake one up takes 30 us here, as long as everything else that a packet needs
 /// (Linux, Documentation/power/pm_qos_interface.rst).
 pub fn stay_awake() -> Option<File> {
     let mut request = File::options()

@@ -9,13 +9,14 @@ use headway_machine::Machine;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::stat::fstat;
 
-/// A network namespace. It lives as long as this, a process in it, or a device's owner.
+/// A network namespace. It exists as long as this value, a process in it, or the owner of a device
+/// in it.
 #[derive(Debug)]
 pub struct Namespace {
     file: File,
 }
 
-/// A namespace or what is in it cannot be had.
+/// Why a namespace, or something in it, is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// A system call failed.
@@ -26,7 +27,7 @@ pub enum SetupError {
         /// Why it failed.
         source: io::Error,
     },
-    /// `ip` failed.
+    /// The program `ip` failed.
     #[error("ip: {0}")]
     Ip(String),
 }
@@ -39,7 +40,7 @@ impl SetupError {
         }
     }
 
-    /// With the cause and the cure that [`Machine`] has found.
+    /// A refusal, with the cause and the cure that [`Machine`] has found.
     pub(crate) fn refused(what: impl Into<String>, why: String) -> SetupError {
         SetupError::system(what, io::Error::other(why))
     }
@@ -48,10 +49,10 @@ impl SetupError {
 const OF_THREAD: &str = "/proc/thread-self/ns/net";
 
 impl Namespace {
-    /// That of the calling thread.
+    /// The namespace of the calling thread.
     ///
     /// # Errors
-    /// If /proc is not there.
+    /// If /proc is not mounted.
     pub fn current() -> Result<Namespace, SetupError> {
         match File::open(OF_THREAD) {
             Ok(file) => Ok(Namespace { file }),
@@ -59,12 +60,12 @@ impl Namespace {
         }
     }
 
-    /// A new one, empty but for a loopback device that is down.
+    /// Makes a namespace, empty but for a loopback device that is down.
     ///
     /// # Errors
     /// Without the privilege: see [`become_able`](super::become_able).
     pub fn create() -> Result<Namespace, SetupError> {
-        // On a thread of its own: the caller stays where it is.
+        // It is made on another thread, so the caller stays where it is.
         on_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET).map_err(|e| {
                 let why = Machine::here().network_namespace(&e.into());
@@ -74,7 +75,7 @@ impl Namespace {
         })?
     }
 
-    /// Puts the calling thread into it, for good, with all that it will spawn.
+    /// Puts the calling thread into the namespace for good, with everything that it starts.
     ///
     /// # Errors
     /// Without the privilege.
@@ -85,13 +86,13 @@ impl Namespace {
         })
     }
 
-    /// As [`enter`](Self::enter), for a process that may not allocate.
+    /// Same as [`enter`](Self::enter), for a process that may not allocate.
     pub(super) fn join(&self) -> nix::Result<()> {
         setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
     }
 
-    /// Runs `work` in it, on a thread of its own. Sockets, devices and processes that it makes
-    /// belong to it.
+    /// Runs `work` in the namespace, on a thread of its own. Sockets, devices and processes that it
+    /// makes belong to the namespace.
     ///
     /// # Errors
     /// Without the privilege.
@@ -99,15 +100,15 @@ impl Namespace {
         on_thread(|| self.enter().map(|()| work()))?
     }
 
-    /// Runs the lines of `batch` in it as `ip -batch` does.
+    /// Runs the lines of `batch` in the namespace, as `ip -batch` does.
     ///
     /// # Errors
-    /// [`SetupError::Ip`] with what `ip` says.
+    /// [`SetupError::Ip`] with the message of `ip`.
     pub fn ip(&self, batch: &str) -> Result<(), SetupError> {
         self.within(|| ip(batch))?
     }
 
-    /// Its inode: the same number for the same namespace while it lives.
+    /// The namespace's inode: a number that no other namespace has while this one exists.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -129,10 +130,10 @@ impl Clone for Namespace {
     }
 }
 
-/// Sets a setting of the kernel, a file below /proc/sys, in the calling thread's namespace.
+/// Writes a setting of the kernel, a file below /proc/sys, in the calling thread's namespace.
 ///
 /// # Errors
-/// If the kernel does not let it.
+/// If the kernel does not permit it.
 pub fn set(file: &str, text: &str) -> Result<(), SetupError> {
     fs::write(file, text).map_err(|e| {
         let why = Machine::here().setting(file, &e);
@@ -160,7 +161,7 @@ fn ip(batch: &str) -> Result<(), SetupError> {
         .spawn()
         .map_err(missing)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // `ip` ends at its first error and says it; that the rest was not read is no other one.
+        // `ip` ends at its first error and reports it; the unread rest is not another error.
         let _ = stdin.write_all(batch.as_bytes());
     }
     let output = child.wait_with_output().map_err(missing)?;

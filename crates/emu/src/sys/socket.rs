@@ -1,12 +1,12 @@
-//! Socket options that no crate has.
+//! Socket options that no crate offers.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use libc::{c_int, c_void, socklen_t};
 
-/// Has a UDP socket leave out checksums, and take packets without: routers rewrite what these
-/// cover, and no wire is there to damage them.
+/// Makes a UDP socket leave out checksums, and accept packets without one. Routers rewrite fields
+/// that checksums cover, and no wire can damage these packets.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -31,7 +31,7 @@ pub fn leave_out_checksums(socket: &impl AsFd, is_v6: bool) -> io::Result<()> {
 /// If the kernel refuses.
 pub fn limit_receive_window(listener: &impl AsFd, bytes: u64) -> io::Result<()> {
     let size = c_int::try_from(bytes).unwrap_or(c_int::MAX);
-    // The kernel doubles it. With a size that is given it does not let the buffer grow.
+    // The kernel doubles this size. A buffer with a given size does not grow.
     set(listener, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, size)
         .or_else(|_| set(listener, libc::SOL_SOCKET, libc::SO_RCVBUF, size))?;
     clamp_window(listener, bytes)
@@ -59,8 +59,8 @@ fn set(socket: &impl AsFd, level: c_int, name: c_int, value: c_int) -> io::Resul
     }
 }
 
-/// What the kernel tells of a TCP connection, as far as Linux 4.19 goes (`struct tcp_info` in its
-/// `uapi/linux/tcp.h`); zero where an older kernel knows nothing.
+/// The kernel's data about a TCP connection, as far as Linux 4.19 goes (`struct tcp_info` in its
+/// `uapi/linux/tcp.h`); fields that an older kernel lacks are zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
@@ -77,7 +77,7 @@ pub struct TcpInfo {
     pub ato_us: u32,
     pub snd_mss: u32,
     pub rcv_mss: u32,
-    /// In packets, as `sacked`, `lost` and `retrans`: those in flight.
+    /// Packets in flight. `sacked`, `lost` and `retrans` are in packets, too.
     pub unacked: u32,
     pub sacked: u32,
     pub lost: u32,
@@ -92,15 +92,15 @@ pub struct TcpInfo {
     pub rtt_us: u32,
     pub rttvar_us: u32,
     pub snd_ssthresh: u32,
-    /// In packets.
+    /// The congestion window in packets.
     pub snd_cwnd: u32,
     pub advmss: u32,
     pub reordering: u32,
     pub rcv_rtt_us: u32,
     pub rcv_space: u32,
-    /// Packets retransmitted in all.
+    /// Packets retransmitted in total.
     pub total_retrans: u32,
-    /// Bytes a second; the most there is for none.
+    /// Bytes a second; the largest number if the socket is not paced.
     pub pacing_rate: u64,
     pub max_pacing_rate: u64,
     pub bytes_acked: u64,
@@ -117,15 +117,15 @@ pub struct TcpInfo {
     pub sndbuf_limited_us: u64,
     pub delivered: u32,
     pub delivered_ce: u32,
-    /// Bytes of the stream sent, retransmissions among them.
+    /// Bytes of the stream that were sent, including retransmissions.
     pub bytes_sent: u64,
     pub bytes_retrans: u64,
 }
 
-/// What the kernel tells of `socket`.
+/// Reads the kernel's data about `socket`.
 ///
 /// # Errors
-/// If it is no TCP socket.
+/// If it is not a TCP socket.
 #[allow(unsafe_code)]
 pub fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
     let fd = socket.as_fd().as_raw_fd();
@@ -142,7 +142,7 @@ pub fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
     }
 }
 
-/// What the kernel's BBR tells of itself: `struct tcp_bbr_info` in its `linux/inet_diag.h`.
+/// The data of the kernel's BBR: `struct tcp_bbr_info` in its `linux/inet_diag.h`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BbrInfo {
@@ -159,13 +159,13 @@ impl BbrInfo {
         u64::from(self.bw_hi) << 32 | u64::from(self.bw_lo)
     }
 
-    /// RTprop, in microseconds; `None` before there is any.
+    /// RTprop, in microseconds; `None` before the first estimate.
     pub fn rtprop_us(&self) -> Option<u32> {
         (self.min_rtt_us != u32::MAX).then_some(self.min_rtt_us)
     }
 }
 
-/// What the BBR of a TCP socket tells; `None` of another controller.
+/// The data of a TCP socket's BBR; `None` with another controller.
 #[allow(unsafe_code)]
 pub fn bbr_info(socket: &impl AsFd) -> Option<BbrInfo> {
     let fd = socket.as_fd().as_raw_fd();
@@ -183,7 +183,7 @@ pub fn bbr_info(socket: &impl AsFd) -> Option<BbrInfo> {
             &raw mut length,
         )
     };
-    // Others tell less, or nothing.
+    // Other controllers return less, or nothing.
     (result == 0 && length as usize == size_of::<BbrInfo>()).then_some(info)
 }
 
@@ -195,7 +195,7 @@ mod tests {
 
     /// The offsets that `pahole -C tcp_info vmlinux` shows.
     #[test]
-    fn the_layout_is_the_kernels() {
+    fn tcp_info_layout_matches_the_kernel() {
         let offsets = [
             offset_of!(TcpInfo, unacked),
             offset_of!(TcpInfo, rtt_us),

@@ -16,14 +16,14 @@ pub struct Tun {
     name: String,
 }
 
-/// What a device counts, as seen from its namespace's side.
+/// A device's counters, as seen from its namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunCounters {
     /// Packets that the namespace sent, whether or not they were read here.
     pub sent: u64,
-    /// Of these, packets that found the device's ring full.
+    /// Of these, packets that were dropped because the device's ring was full.
     pub sent_dropped: u64,
-    /// Packets that were written here.
+    /// Packets that were written to the device here.
     pub received: u64,
     /// Of these, packets that the namespace did not take.
     pub received_dropped: u64,
@@ -42,7 +42,7 @@ nix::ioctl_write_ptr_bad!(
 impl Tun {
     /// The largest packet.
     pub const MTU: usize = 1500;
-    /// Packets that wait for the emulator at most: 12 ms of full packets at 1 Gbit/s.
+    /// The most packets that wait for the emulator: 12 ms of full packets at 1 Gbit/s.
     pub const RING: usize = 1000;
 
     /// Makes a device in the calling thread's network namespace. It is down and has no address.
@@ -72,7 +72,7 @@ impl Tun {
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
         }
-        // Packets as they are: no header before them, and, as nothing asks for it, no offload.
+        // Packets have no header before them. Offload was not requested, so there is none.
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
         // SAFETY: the request lives through the call, and its name ends with a zero.
         unsafe { tun_set_iff(file.as_raw_fd(), &raw const request) }
@@ -81,13 +81,13 @@ impl Tun {
         Ok(Tun { file, name })
     }
 
-    /// Its name.
+    /// The device's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The lines for [`Namespace::ip`](super::Namespace::ip) that give it addresses (with their
-    /// prefix lengths) and bring it up.
+    /// The lines for [`Namespace::ip`](super::Namespace::ip) that give the device addresses (with
+    /// their prefix lengths) and bring it up.
     pub fn up<A: std::fmt::Display>(&self, addresses: impl IntoIterator<Item = A>) -> String {
         let name = &self.name;
         let mut batch = String::new();
@@ -102,11 +102,11 @@ impl Tun {
             )
     }
 
-    /// The next packet that the namespace has sent: how many of the bytes of `into` it takes.
-    /// `None` if there is none.
+    /// Reads the next packet that the namespace has sent. Returns how many bytes of `into` it
+    /// takes; `None` if there is no packet.
     ///
     /// # Errors
-    /// If the device is gone or down.
+    /// If the device does not exist any more, or is down.
     #[inline]
     pub fn read(&self, into: &mut Datagram) -> io::Result<Option<usize>> {
         match (&self.file).read(into) {
@@ -125,10 +125,10 @@ impl Tun {
         (&self.file).write(packet).map(|_| ())
     }
 
-    /// What it has counted. Has to be called within its namespace.
+    /// Reads the device's counters. Call it within the device's namespace.
     ///
     /// # Errors
-    /// If /proc does not tell.
+    /// If /proc cannot be read.
     pub fn counters(&self) -> io::Result<TunCounters> {
         let table = fs::read_to_string("/proc/thread-self/net/dev")?;
         let missing = || {
@@ -155,8 +155,8 @@ fn counters_of(table: &str, name: &str) -> Option<TunCounters> {
         .split_whitespace()
         .map_while(|v| v.parse().ok())
         .collect();
-    // Sixteen columns: received bytes, packets, errs, drop, ...; sent bytes, packets, errs, drop,
-    // ...
+    // The table has sixteen columns: received bytes, packets, errs, drop, ...; sent bytes, packets,
+    // errs, drop, ...
     let dropped = *values.get(11)?;
     Some(TunCounters {
         received: values[1] + values[3],
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_as_proc_has_them() {
+    fn device_counters_are_read_from_proc() {
         let table = "Inter-|   Receive                            |  Transmit\n \
              face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n    \
              lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0\n\

@@ -11,22 +11,22 @@ use nix::unistd::{getegid, geteuid};
 
 use super::SetupError;
 
-/// By what right namespaces are made.
+/// By which right namespaces are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// Root's.
+    /// Root may make them.
     Root,
-    /// That of a user namespace of one's own, in which the caller's network is out of reach.
+    /// Root of a new user namespace may make them, but cannot reach the caller's network.
     UserNamespace,
 }
 
-/// Makes sure that this process may make network namespaces: as it is, or in a new user namespace,
-/// which it is in from then on, as its root.
+/// Makes sure that this process may make network namespaces: as it is, or as root of a new user
+/// namespace, which it stays in from then on.
 ///
 /// # Errors
 /// If neither is permitted, or if this process has several threads and would need a user namespace.
 pub fn become_able() -> Result<Privilege, SetupError> {
-    // As it is now: in a new namespace its rights are others.
+    // This has to come first: in a new namespace its rights are different.
     let machine = Machine::here();
     let needed = [Capability::SysAdmin, Capability::NetAdmin];
     if needed.iter().all(|one| machine.has(*one)) && !is_network_of_others() {
@@ -35,7 +35,7 @@ pub fn become_able() -> Result<Privilege, SetupError> {
     let (uid, gid) = (geteuid(), getegid());
     let refused =
         |what: &str, error: io::Error| SetupError::refused(what, machine.user_namespace(&error));
-    // A network of its own too: without it there is no right over any.
+    // It needs a network namespace of its own too: without one it has no right over any.
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET)
         .map_err(|e| refused("make namespaces", e.into()))?;
     let write = |name: &str, text: &str| {
@@ -48,8 +48,8 @@ pub fn become_able() -> Result<Privilege, SetupError> {
     Ok(Privilege::UserNamespace)
 }
 
-/// Does the network belong to a user namespace around this one? Then its root may not change it, as
-/// after `unshare -r`.
+/// Does the network belong to a surrounding user namespace? Then root of this one may not change
+/// it, as after `unshare -r`.
 #[allow(unsafe_code)]
 fn is_network_of_others() -> bool {
     // From <linux/nsfs.h>.
@@ -59,10 +59,10 @@ fn is_network_of_others() -> bool {
     };
     // SAFETY: the request takes no argument; the descriptor is open.
     match unsafe { user_namespace_of(network.as_raw_fd()) } {
-        // The kernel names only the namespaces that the caller's contains.
+        // The kernel names only namespaces within the caller's.
         Err(error) => error == Errno::EPERM,
         Ok(descriptor) => {
-            // SAFETY: it is new and nobody else's.
+            // SAFETY: the descriptor is new, and nothing else owns it.
             drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
             false
         }

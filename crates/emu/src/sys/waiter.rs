@@ -11,8 +11,8 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 
 use super::Clock;
 
-/// Wakes its thread when one of its files is readable or a time has come. A `timerfd` is exact
-/// where timeouts of `poll` and its like are a thousandth of their length late.
+/// Wakes its thread when one of its files is readable or a time has come. A `timerfd` is exact,
+/// whereas timeouts of `poll` and similar calls are late by a thousandth of their length.
 #[derive(Debug)]
 pub struct Waiter {
     epoll: Epoll,
@@ -23,12 +23,12 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// It returns after at most this, so that the caller can look whether to stop.
+    /// The longest wait, so that the caller can check whether to stop.
     pub const LONGEST: Duration = Duration::from_millis(Self::LONGEST_MS as u64);
     const LONGEST_MS: u16 = 100;
     const TIMER: u64 = u64::MAX;
 
-    /// Waits by `clock`, as yet for no file.
+    /// A waiter by `clock`, without files so far.
     ///
     /// # Errors
     /// If the kernel has no room.
@@ -46,7 +46,7 @@ impl Waiter {
         Ok(waiter)
     }
 
-    /// Waits for `file` too, which [`wait`](Self::wait) calls by `index`.
+    /// Adds a file, which [`wait`](Self::wait) reports as `index`.
     ///
     /// # Errors
     /// If the kernel has no room.
@@ -74,7 +74,7 @@ impl Waiter {
         };
         for event in &events[..ready] {
             match event.data() {
-                // Edge-triggered, so that it need not be read.
+                // The timer is edge-triggered, so it need not be read.
                 Self::TIMER => self.armed = Time::NEVER,
                 index => self.ready.push(index as usize),
             }

@@ -1,4 +1,4 @@
-//! How much of a link flows use, and with which delays: judged in real time.
+//! How much of a link flows use, and with which delays, judged in real time.
 
 use headway_cc::Bytes;
 use headway_emu::host::kernel;
@@ -19,8 +19,7 @@ fn the_kernels_controllers_fill_the_link() {
         let used = run.utilisation();
         assert!((0.85..1.0).contains(&used), "{name}: {used}");
         assert_eq!(run.not_read, 0, "{name}");
-        // What the kernel thinks it lost is what the queue dropped, and a tail that it cannot know
-        // of.
+        // The kernel takes for lost what the queue dropped, and a lost tail that it cannot know of.
         let lost = run.sent.lost.get() / 1500;
         let dropped = run.meter.dropped;
         assert!(
@@ -85,7 +84,7 @@ fn marks_of_a_queue_reach_the_scheme() {
     assert!((0.85..1.0).contains(&used), "{used}");
 }
 
-/// XCP's sender grows by nothing but what the router writes into its packets' header.
+/// XCP's sender grows only by what the router writes into its packets' header.
 #[test]
 #[ignore = "judges rates and delays in real time; make test-live runs it"]
 fn a_router_speaks_to_its_senders() {
@@ -93,7 +92,7 @@ fn a_router_speaks_to_its_senders() {
     let used = run.utilisation();
     assert!((0.85..1.0).contains(&used), "{used}");
     assert_eq!(run.meter.dropped, 0);
-    // Without a router's word the queue would be full: 140 ms.
+    // Without the router's feedback the queue would be full: 140 ms.
     let smoothed = run.smoothed_ms();
     let mean = smoothed.iter().sum::<f64>() / smoothed.len() as f64;
     assert!((20.0..30.0).contains(&mean), "{mean} ms");

@@ -4,7 +4,8 @@ use headway_scenario::Scenario;
 
 use crate::run::{bottleneck, run};
 
-/// 12 Mbit/s, 40 ms and two BDP of buffer: Cubic keeps it full, Copa too and with a shorter queue.
+/// The link has 12 Mbit/s, 40 ms and two BDP of buffer: Cubic keeps it full, and so does Copa with
+/// a shorter queue.
 #[test]
 #[ignore = "judges rates and delays in real time; make test-live runs it"]
 fn one_flow_fills_the_link() {
@@ -17,7 +18,7 @@ fn one_flow_fills_the_link() {
         assert!((10.0..=12.05).contains(&mbps), "{scheme}: {total:?}");
         let delay = total.delay_mean_ms.unwrap();
         assert!((21.0..101.0).contains(&delay), "{scheme}: {total:?}");
-        // There and back, what waits at the bottleneck, and a little.
+        // The RTT is the propagation, the wait at the bottleneck, and a little more.
         let rtt = total.rtt_mean_ms.unwrap();
         assert!((rtt - delay - 20.0).abs() < 5.0, "{scheme}: {total:?}");
         let series = &outcome.series[0].series;

@@ -21,11 +21,11 @@ pub struct Bed<W = Notes> {
     emulator: Emulator<W>,
 }
 
-/// All that an emulator tells.
+/// Everything that an emulator reports to its watcher.
 #[derive(Debug, Default)]
 pub struct Notes {
     pub events: Vec<(usize, LinkEvent)>,
-    /// When packets were delivered, when they were due, and they.
+    /// Deliveries: when each packet was delivered, when it was due, and the packet.
     pub deliveries: Vec<(Time, Time, Packet)>,
 }
 
@@ -47,7 +47,8 @@ impl Bed {
 }
 
 impl<W: Watch + Send> Bed<W> {
-    /// The same, watched by `watch`. Way 0 leads IPv4 to the far side, way 2 to the near one.
+    /// Same as [`new`](Self::new), watched by `watch`. Way 0 leads IPv4 to the far side, way 2 to
+    /// the near one.
     pub fn watched(there: Link, back: Link, watch: W) -> Bed<W> {
         become_able().expect("namespaces are permitted: make test-system looked");
         let side = |name: &str, four: Ipv4Addr, six: Ipv6Addr| {
@@ -84,7 +85,7 @@ impl<W: Watch + Send> Bed<W> {
         }
     }
 
-    /// Its clock leaves stalls out.
+    /// Lets its clock leave stalls out.
     pub fn without_stalls(self) -> Bed<W> {
         Bed {
             emulator: self.emulator.without_stalls(),
@@ -92,7 +93,7 @@ impl<W: Watch + Send> Bed<W> {
         }
     }
 
-    /// Emulates while `work` lasts, and at most two minutes.
+    /// Emulates while `work` runs, for two minutes at most.
     pub fn run<T>(self, work: impl FnOnce(&Namespace, &Namespace, Clock) -> T) -> (T, W, Report) {
         let Bed {
             near,

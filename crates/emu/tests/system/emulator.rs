@@ -1,4 +1,4 @@
-//! The emulator against the kernel's own sockets.
+//! The emulator with sockets of the kernel.
 
 use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -28,7 +28,7 @@ fn socket(namespace: &Namespace, address: impl Into<IpAddr>) -> UdpSocket {
         .within(|| UdpSocket::bind(address))
         .unwrap()
         .unwrap();
-    // What comes while the test's thread waits for a processor has room.
+    // The buffer has room for what comes while the test's thread waits for a processor.
     if setsockopt(&socket, sockopt::RcvBufForce, &(8 << 20)).is_err() {
         setsockopt(&socket, sockopt::RcvBuf, &(8 << 20)).unwrap();
     }
@@ -36,13 +36,13 @@ fn socket(namespace: &Namespace, address: impl Into<IpAddr>) -> UdpSocket {
     socket
 }
 
-/// How long a test waits for what has to come.
+/// How long a test waits for packets that have to come.
 const HANG: Wait = Wait::from_secs(60);
-/// The number of packets that end a series.
+/// The number of the packet that ends a series.
 const LAST: u32 = u32::MAX;
 
-/// The first `count` packets: when each came, and its first four bytes. Fewer where a packet that
-/// was not lost does not come.
+/// Receives the first `count` packets: when each came, and its first four bytes. It returns fewer
+/// if a packet that should come does not.
 fn receive(socket: &UdpSocket, count: usize, mut now: impl FnMut() -> Time) -> Vec<(Time, u32)> {
     let mut found = Vec::new();
     let mut bytes = [0; 2000];
@@ -75,10 +75,11 @@ fn numbers(received: &[(Time, u32)]) -> Vec<u32> {
     received.iter().map(|r| r.1).collect()
 }
 
-/// 20 ms of propagation and 1 ms for 1500 bytes at 12 Mbit/s, over both versions of IP.
+/// Packets take 20 ms of propagation and 1 ms for 1500 bytes at 12 Mbit/s, over both versions of
+/// IP.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
-fn packets_take_their_time() {
+fn packets_take_propagation_and_transmission_time() {
     for six in [false, true] {
         let link = Link::fifo(Rate::from_mbps(12.0), Limits::NONE, MS * 20);
         let (mut delays, notes, report) = Bed::new(link, wire()).run(|near, far, clock| {
@@ -94,7 +95,8 @@ fn packets_take_their_time() {
                 let mut bytes = vec![0; 1500 - if six { 48 } else { 28 }];
                 bytes[..4].copy_from_slice(&number.to_le_bytes());
                 near.send_to(&bytes, (to, 9)).unwrap();
-                // Gaps differ, so that some packets wake the emulator just before others are due.
+                // The gaps differ, so that some packets wake the emulator just before others are
+                // due.
                 std::thread::sleep(Wait::from_micros(2000 + u64::from(number) * 370 % 2000));
             }
             let received = sink.join().unwrap();
@@ -106,13 +108,13 @@ fn packets_take_their_time() {
         });
         delays.sort();
         assert!(delays[0] >= MS * 21, "{delays:?}");
-        // The router solicitations of IPv6 may be among what was read.
+        // IPv6 router solicitations may be among the packets read.
         assert_eq!(report.written, 100, "{report:?}");
         assert!(notes.deliveries.iter().all(|&(at, due, _)| at >= due));
     }
 }
 
-/// Notes deliveries, and holds the emulator up once, in the middle of its work.
+/// Notes deliveries, and holds the emulator up once, during its work.
 #[derive(Default)]
 struct StandsStill {
     is_done: bool,
@@ -130,7 +132,7 @@ impl Watch for StandsStill {
         }
     }
 
-    /// After the first packet, however late a busy machine begins to send.
+    /// The stall comes after the first packet, however late a busy machine begins to send.
     fn next_call(&self) -> Time {
         if self.is_done || self.taken.is_empty() {
             Time::NEVER
@@ -145,11 +147,11 @@ impl Watch for StandsStill {
     }
 }
 
-/// The clock leaves out a stall, no packet takes less time than the link's, and without a clock
-/// that leaves stalls out nothing is left out.
+/// The clock leaves out a stall, and no packet takes less time than the link's. A clock that does
+/// not leave stalls out leaves nothing out.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
-fn the_clock_leaves_out_that_the_emulator_stood_still() {
+fn the_clock_leaves_out_a_stall() {
     for leaves_out in [true, false] {
         let link = Link::wire(MS * 20);
         let bed = Bed::watched(link, wire(), StandsStill::default());
@@ -181,7 +183,7 @@ fn the_clock_leaves_out_that_the_emulator_stood_still() {
     }
 }
 
-/// What is offered is delivered, dropped or lost, every packet is told of, and sockets agree.
+/// Every packet offered is delivered, dropped or lost, every one is reported, and sockets agree.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
 fn every_packet_is_accounted_for() {
@@ -200,7 +202,8 @@ fn every_packet_is_accounted_for() {
             found
         });
         send(&near, FAR, 2000, 1500, Wait::from_micros(300));
-        // First in, first out: once one of these has come, nothing of the others is under way.
+        // The queue is first in, first out: once one of these has arrived, none of the others is
+        // under way.
         while !sink.is_finished() {
             let mut last = [0; 200];
             last[..4].copy_from_slice(&LAST.to_le_bytes());
@@ -224,7 +227,7 @@ fn every_packet_is_accounted_for() {
     assert_eq!(received.len(), left);
     assert!(report.written > received.len() as u64, "{report:?}");
     assert_eq!(received.len() + dropped + lost, 2000);
-    // Of 2000, each with a probability of 0.1: which ones does not depend on time.
+    // Each of 2000 packets is lost with a probability of 0.1; which ones does not depend on time.
     assert!(
         dropped > 0 && (150..250).contains(&lost),
         "{dropped} {lost}"
@@ -235,7 +238,7 @@ fn every_packet_is_accounted_for() {
 /// The same seed loses the same packets as in simulated time.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
-fn losses_are_those_of_the_simulator() {
+fn losses_match_the_simulator() {
     let with_loss = || {
         let mut link = wire();
         let loss = Loss::Random { probability: 0.3 };
@@ -277,7 +280,7 @@ fn losses_are_those_of_the_simulator() {
     assert_eq!(received, expected);
 }
 
-/// A trace's opportunities come when its lines say, and each carries a packet of 1500 bytes.
+/// A trace's opportunities come at the times of its lines, and each carries a packet of 1500 bytes.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
 fn a_trace_gives_its_opportunities() {
@@ -299,13 +302,13 @@ fn a_trace_gives_its_opportunities() {
         .events
         .iter()
         .filter(|(_, e)| matches!(e.what, LinkEventKind::Opportunity));
-    let told: Vec<u64> = opportunities
+    let logged: Vec<u64> = opportunities
         .map(|(_, e)| e.at.as_nanos() / 1_000_000)
         .collect();
     let each = [3, 3, 7, 20, 21, 50];
     let expected = (0..).flat_map(|round| each.map(|ms| round * 50 + ms));
-    assert!(told.len() >= 30, "{told:?}");
-    assert_eq!(told, expected.take(told.len()).collect::<Vec<_>>());
+    assert!(logged.len() >= 30, "{logged:?}");
+    assert_eq!(logged, expected.take(logged.len()).collect::<Vec<_>>());
     assert_eq!(received.len(), 60);
     // Sixty packets are there at once: ten rounds of six, whose deliveries are due on the trace's
     // lines.
@@ -321,8 +324,8 @@ fn a_trace_gives_its_opportunities() {
     }
 }
 
-/// A queue that marks: the kernel's socket sees CE, and takes the packet, whose checksum is
-/// therefore right.
+/// A queue marks packets: the kernel's socket sees CE, and accepts the packet, so its checksum is
+/// right.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
 fn marks_reach_the_socket() {
@@ -360,14 +363,14 @@ fn marks_reach_the_socket() {
         .iter()
         .filter(|&&class| class & 0b11 == 0b11)
         .count();
-    // How many wait behind three others depends on the sender's pace; each that is marked arrives
-    // so.
-    let told = notes.events.iter().filter(|(link, event)| {
+    // How many packets wait behind three others depends on the sender's pace; each marked packet
+    // arrives with its mark.
+    let reported = notes.events.iter().filter(|(link, event)| {
         *link == 0
             && matches!(event.what, LinkEventKind::Departure { packet, .. }
                 if packet.ecn == headway_cc::Ecn::Ce)
     });
-    assert_eq!(marked, told.count(), "{classes:?}");
+    assert_eq!(marked, reported.count(), "{classes:?}");
     assert!((1..20).contains(&marked), "{classes:?}");
     assert!(
         classes
@@ -381,14 +384,14 @@ fn marks_reach_the_socket() {
     assert_eq!(delivered.count(), 20);
 }
 
-/// A packet for an address that no way leads to vanishes without harm.
+/// A packet for an address without a way vanishes without harm.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
-fn strays_are_counted() {
+fn packets_without_a_way_are_counted() {
     let ((), _, report) = Bed::new(wire(), wire()).run(|near, far, clock| {
         let (near, far) = (socket(near, NEAR), socket(far, FAR));
         send(&near, Ipv4Addr::new(10, 0, 0, 77), 5, 100, Wait::ZERO);
-        // What is sent later arrives later: once this packet is there the others have been read.
+        // Packets arrive in order: once this packet is there, the others have been read.
         send(&near, FAR, 1, 100, Wait::ZERO);
         assert_eq!(receive(&far, 1, || clock.now()).len(), 1);
     });

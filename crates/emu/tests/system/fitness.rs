@@ -1,4 +1,4 @@
-//! What vanishes at no link is found in the kernel's counters.
+//! Packets that vanish at no link are found in the kernel's counters.
 
 use std::net::UdpSocket;
 
@@ -21,7 +21,7 @@ fn full_rings_and_full_sockets_are_found() {
     };
     assert_eq!(count(), Vanished::default());
 
-    // Nobody reads the device: what its ring cannot hold is lost.
+    // Nothing reads the device: packets that its ring cannot hold are lost.
     let socket = host
         .within(|| UdpSocket::bind("10.0.0.1:0"))
         .unwrap()
@@ -35,11 +35,11 @@ fn full_rings_and_full_sockets_are_found() {
     let held = std::iter::from_fn(|| port.read(&mut bytes).unwrap().map(|_| bytes[0] >> 4));
     let lost = (sent - held.filter(|version| *version == 4).count()) as u64;
     assert!(lost >= 500);
-    // Of the kernel's own packets (IPv6 looks for routers) one may have been among them.
+    // One of them may be a packet of the kernel (IPv6 looks for routers).
     assert!((lost..lost + 3).contains(&found.at_devices), "{found:?}");
     assert_eq!((found.in_emulator, found.at_sockets), (0, 0));
 
-    // Nobody reads the socket: what its buffer cannot hold is lost.
+    // Nothing reads the socket: packets that its buffer cannot hold are lost.
     let deaf = host
         .within(|| UdpSocket::bind("127.0.0.1:0"))
         .unwrap()

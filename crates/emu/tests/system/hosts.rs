@@ -21,7 +21,7 @@ const LENGTH: Time = Time::from_millis(3000);
 const TO_FAR: usize = 0;
 const TO_NEAR: usize = 2;
 
-/// Bytes delivered, packets dropped, and RTTs of TCP.
+/// Counts bytes delivered and packets dropped, and takes RTTs of TCP.
 #[derive(Debug, Default)]
 pub struct Meter {
     pub delivered: u64,
@@ -54,7 +54,7 @@ impl Watch for Meter {
     }
 }
 
-/// What a run of one flow left.
+/// The result of a run with one flow.
 pub struct Run {
     pub sent: SenderReport,
     pub received: ReceiverReport,
@@ -126,7 +126,7 @@ pub fn run(scheme: &str, discipline: &Discipline, packets: u64) -> Run {
     }
 }
 
-/// A queue that marks what waits behind twenty packets.
+/// A queue that marks packets which wait behind twenty others.
 pub fn marking() -> Discipline {
     Discipline::Step(StepParams {
         threshold_packets: 20,
@@ -145,7 +145,7 @@ fn the_kernels_controllers_carry_data() {
         let run = run(&format!("kernel-{name}"), &Discipline::DropTail, 60);
         assert!(run.received.received > Bytes::ZERO, "{name}");
         assert!(run.utilisation() <= 1.1, "{name}");
-        // What the kernel thinks it lost is at least what the queue dropped, but for a tail that it
+        // The kernel takes for lost at least what the queue dropped, except a lost tail that it
         // cannot know of.
         let (lost, dropped) = (run.sent.lost.get() / 1500, run.meter.dropped);
         assert!(dropped <= lost + 200, "{name}: {lost} of {dropped}");
@@ -183,10 +183,10 @@ fn marks_of_a_queue_reach_the_scheme() {
     assert!(run.meter.marked > 0);
 }
 
-/// XCP's sender grows by nothing but what the router writes into its packets' header.
+/// XCP's sender grows only by what the router writes into its packets' header.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
-fn a_router_speaks_to_its_senders() {
+fn xcp_sender_follows_the_router() {
     let run = run("xcp", &Discipline::Xcp(XcpParams::default()), 200);
     let grown = run.sent.grid.clone().expect("a series").finish(LENGTH);
     let most = grown.cwnd_packets.into_iter().flatten().fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! Bench runs, held against the same runs in the simulator and against arithmetic.
+//! Bench runs, compared with the same runs in the simulator and with arithmetic.
 
 use headway_cc::{Duration, Registry, schemes};
 use headway_emu::run::{Plan, play};
@@ -11,7 +11,7 @@ const TRACES: &str = concat!(
     "/../../python/headway/data/traces"
 );
 
-/// A bench run of the scenario, as the command makes it.
+/// A bench run of the scenario, as the command runs it.
 pub fn run(scenario: &Scenario, scheme: &str, seconds: u64) -> Outcome {
     become_able().expect("namespaces are permitted: make test-system looked");
     let options = Options {
@@ -25,17 +25,17 @@ pub fn run(scenario: &Scenario, scheme: &str, seconds: u64) -> Outcome {
     let plan = Plan::new(&network, scheme, &registry, options).unwrap();
     let store = TraceStore::of([TRACES.into()]);
     let traces = |spec: &TraceSpec| store.load_spec(spec).map_err(|e| e.to_string());
-    let mut told = 0;
+    let mut calls = 0;
     let mut go_on = |_| {
-        told += 1;
+        calls += 1;
         true
     };
     let outcome = play(&plan, &traces, &mut go_on).unwrap();
-    assert!(told > 0, "nobody was told how far it is");
+    assert!(calls > 0, "the progress was not reported");
     outcome
 }
 
-/// 12 Mbit/s, 40 ms and a queue of two BDP, with these flows.
+/// A link of 12 Mbit/s, 40 ms and a queue of two BDP, with these flows.
 pub fn bottleneck(rest: &str) -> Scenario {
     let text = format!(
         "schema = 1\nname = \"test\"\nseconds = 5\npacket_size = \"1500B\"\n\
@@ -45,14 +45,16 @@ pub fn bottleneck(rest: &str) -> Scenario {
     Scenario::parse(&text, "test").unwrap()
 }
 
-/// What each flow has a row for, and where its values are; how large they are is judged in `live`.
+/// Checks that each flow has a row, and that its values are in their ranges; the tests in `live`
+/// judge how large they are.
 #[test]
 #[ignore = "needs root or user namespaces; make test-system runs it"]
 fn one_flow_has_its_row_and_its_series() {
     let flow = bottleneck("[[flow]]\nfrom = \"a\"\nto = \"b\"\n");
     let outcome = run(&flow, "cubic", 5);
     let total = outcome.rows[0].metrics;
-    // A tenth more than the link has: a meter that begins late counts what was due before.
+    // The limit is a tenth above the link's rate: a meter that begins late also counts what was due
+    // before.
     assert!(total.throughput_mbps.unwrap() <= 13.2, "{total:?}");
     // 20 ms and the transmission of a packet.
     assert!(total.delay_mean_ms.unwrap() >= 21.0, "{total:?}");
@@ -85,7 +87,8 @@ fn a_finite_flow_carries_its_data() {
     let flow = bottleneck("[[flow]]\nfrom = \"a\"\nto = \"b\"\nbytes = \"30kB\"\nstart = \"1s\"\n");
     for scheme in ["newreno", "udp-newreno"] {
         let total = run(&flow, scheme, 4).rows[0].metrics;
-        // The source counts packets, and each carries data. A machine that stands still has copies.
+        // The source counts packets, and each carries data. A machine that stands still causes
+        // retransmissions.
         assert!(total.delivered_packets >= 20, "{scheme}: {total:?}");
     }
 }

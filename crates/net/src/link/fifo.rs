@@ -12,12 +12,12 @@ use crate::server::FixedRate;
 pub(super) struct Fifo {
     rate: FixedRate,
     limits: Limits,
-    /// When the last packet accepted will have left.
+    /// When the last accepted packet will have left.
     free_at: Time,
-    /// Packets whose transmission has not begun: when it will, and their size.
+    /// For each packet whose transmission has not begun, when it will begin, and its size.
     waiting: Ring<(Time, u32)>,
     waiting_bytes: u64,
-    /// The size of the packet in transmission, if `free_at` is still to come.
+    /// The size of the packet in transmission, if `free_at` is in the future.
     serving: u32,
     accepted_bytes: u64,
 }
@@ -35,12 +35,12 @@ impl Fifo {
         }
     }
 
-    /// What it is made of, before anything has arrived.
+    /// Takes apart a queue that has had no arrivals yet.
     pub(super) fn into_parts(self) -> (FixedRate, Limits) {
         (self.rate, self.limits)
     }
 
-    /// A packet arrives. Returns when it will have left; `None` if it is dropped.
+    /// A packet arrives. Returns when its last bit will leave; `None` if it is dropped.
     #[inline(always)]
     pub(super) fn accept(&mut self, now: Time, size: u32) -> Option<Time> {
         self.begin_due(now);
@@ -74,7 +74,7 @@ impl Fifo {
         }
     }
 
-    /// Packets that have not left, the one in transmission among them.
+    /// Packets that have not left, including the one in transmission.
     pub(super) fn backlog(&mut self, now: Time) -> usize {
         self.begin_due(now);
         self.waiting.len() + usize::from(self.free_at > now)
@@ -87,7 +87,7 @@ impl Fifo {
         self.accepted_bytes - self.waiting_bytes - u64::from(serving)
     }
 
-    /// When each of the packets that have not left will leave.
+    /// When each packet that has not left will leave.
     pub(super) fn departures(&self, now: Time) -> impl Iterator<Item = Time> {
         let busy = (self.free_at > now).then_some(self.free_at);
         self.waiting.iter().map(|w| w.0).chain(busy)
@@ -97,7 +97,7 @@ impl Fifo {
         self.rate.offered_until(now)
     }
 
-    /// A new rate from `now` on. `unserved` are the packets that have not left, the one in
+    /// Sets a new rate from `now` on. `unserved` are the packets that have not left, the one in
     /// transmission first; their delivery moves with their departure.
     pub(super) fn set_rate<'a>(
         &mut self,

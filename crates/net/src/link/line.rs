@@ -1,4 +1,4 @@
-//! What propagates, in order of delivery.
+//! Propagating packets, in order of delivery.
 
 use headway_cc::{Duration, Time};
 
@@ -9,15 +9,15 @@ use crate::ring::Ring;
 #[derive(Debug, Default)]
 pub(super) struct Line {
     pub(super) packets: Ring<Packet>,
-    /// When the last of them, or the last that was here, is delivered.
+    /// When the last packet, or the last one that was here, is delivered.
     last: Time,
 }
 
 impl Line {
-    /// The last bit of `packet`, which arrived at `arrived`, leaves at `at`.
+    /// Adds `packet`, which arrived at `arrived` and whose last bit leaves at `at`.
     #[inline(always)]
     pub(super) fn push(&mut self, arrived: Time, at: Time, delay: Duration, packet: &Packet) {
-        // First in, first out, even when the delay has just become shorter.
+        // The order is kept even if the delay has just become shorter.
         self.last = self.last.max(at + delay);
         let packet = self.packets.push(*packet);
         packet.arrived = self.last;
@@ -29,7 +29,8 @@ impl Line {
         self.packets.last_mut(n)
     }
 
-    /// The departure of the last `n` packets, or the delay after it, has changed.
+    /// Moves the delivery of the last `n` packets, because their departure or the delay after it
+    /// has changed.
     pub(super) fn deliver_last(
         &mut self,
         n: usize,

@@ -1,4 +1,4 @@
-//! What happens on a link, packet by packet, for logs and captures.
+//! The events of a link, packet by packet, for logs and captures.
 
 use headway_cc::{Bytes, Duration, Rate, Time};
 
@@ -8,9 +8,9 @@ use crate::server::{Server, TraceCursor};
 /// Something that happened on an observed link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkEvent {
-    /// When.
+    /// The time of the event.
     pub at: Time,
-    /// What.
+    /// The event itself.
     pub what: LinkEventKind,
 }
 
@@ -23,26 +23,26 @@ pub enum LinkEventKind {
     Loss(Packet),
     /// The queue has dropped a packet: an arrival, or one that had waited.
     Drop(Packet),
-    /// The last bit of a packet has left. Its ECN field is as the queue has left it.
+    /// The last bit of a packet has left. Its ECN field is as it left the queue.
     Departure {
         /// The packet.
         packet: Packet,
-        /// How long it was here, transmission included.
+        /// How long it was in the queue and in transmission.
         wait: Duration,
     },
-    /// [`TraceCursor::OPPORTUNITY`] bytes could be sent, whether or not any were. With a trace at
-    /// its opportunities; with a rate whenever 1500 bytes could have been.
+    /// [`TraceCursor::OPPORTUNITY`] bytes could be sent, whether or not any were. With a trace,
+    /// this happens at its opportunities; with a rate, whenever 1500 bytes could have been sent.
     Opportunity,
 }
 
-/// The events of a link since they were taken last.
+/// The events of a link since they were last taken.
 #[derive(Debug)]
 pub(super) struct Log {
     events: Vec<LinkEvent>,
     pace: Pace,
 }
 
-/// When the link can send.
+/// When the link is able to send.
 #[derive(Debug)]
 enum Pace {
     /// Always.
@@ -65,7 +65,7 @@ impl Pace {
 }
 
 impl Log {
-    /// A log of a link that has not begun yet.
+    /// A log of a link on which nothing has happened yet.
     pub(super) fn new(server: Option<&Server>) -> Log {
         let pace = match server {
             None => Pace::Unlimited,
@@ -109,7 +109,7 @@ impl Log {
         self.push(at, LinkEventKind::Departure { packet, wait });
     }
 
-    /// Every opportunity up to `now`.
+    /// Logs every opportunity up to `now`.
     pub(super) fn opportunities(&mut self, now: Time) {
         loop {
             let at = match &mut self.pace {

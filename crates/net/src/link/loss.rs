@@ -1,30 +1,31 @@
-//! Loss that no queue causes.
+//! Losses that are not caused by a queue.
 
 use headway_cc::Stream;
 
 /// How a link loses packets. All numbers are probabilities, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// Each packet with the same probability, independently.
+    /// Loses each packet with the same probability, independently.
     Random {
         /// The probability.
         probability: f64,
     },
-    /// In bursts (Gilbert 1960, Elliott 1963): the link is good or bad, changes its state before a
-    /// packet or does not, and then loses it with the probability of the state. It begins good.
+    /// Loses packets in bursts (Gilbert 1960, Elliott 1963). The link is good or bad. Before each
+    /// packet it may change its state, and then loses the packet with the probability of that
+    /// state. It begins good.
     GilbertElliott {
-        /// A good link turns bad.
+        /// The probability that a good link turns bad.
         to_bad: f64,
-        /// A bad link turns good.
+        /// The probability that a bad link turns good.
         to_good: f64,
-        /// A good link loses a packet.
+        /// The probability that a good link loses a packet.
         loss_good: f64,
-        /// A bad link loses a packet.
+        /// The probability that a bad link loses a packet.
         loss_bad: f64,
     },
 }
 
-/// A link's loss under way.
+/// The loss process of a link.
 #[derive(Debug)]
 pub struct LossProcess {
     loss: Loss,
@@ -42,12 +43,12 @@ impl LossProcess {
         }
     }
 
-    /// Where the draws come from, to go on with.
+    /// Returns the random stream, for another process.
     pub fn into_stream(self) -> Stream {
         self.stream
     }
 
-    /// Does it strike the next packet?
+    /// Is the next packet lost?
     #[inline]
     pub(super) fn strikes(&mut self) -> bool {
         match self.loss {

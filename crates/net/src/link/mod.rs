@@ -22,37 +22,37 @@ pub use log::{LinkEvent, LinkEventKind};
 pub use loss::{Loss, LossProcess};
 pub use wrapped::{Jitter, Reorder};
 
-/// A directed link. It works lazily: departures are carried out when a packet arrives or is
-/// delivered, at the times at which they fell due, so a host needs one event a link.
+/// A directed link. It works lazily: it carries out departures when a packet arrives or is
+/// delivered, as of the times at which they were due, so a host needs one event a link.
 #[derive(Debug)]
 pub struct Link {
     loss: Option<LossProcess>,
     stage: Stage,
     delay: Duration,
-    /// Packets that propagate, by delivery time, which is in `arrived`. With [`Stage::Fifo`] also
-    /// those that wait, since their departure is known.
+    /// Propagating packets, by delivery time, which is in `arrived`. With [`Stage::Fifo`] it also
+    /// has the packets that wait, since their departure is known.
     line: Line,
     dropped: Vec<Packet>,
     lost_packets: u64,
     dropped_packets: u64,
-    /// Bytes whose last bit has left, but for those of [`Stage::Fifo`] and [`Stage::Wrapped`].
+    /// Bytes whose last bit has left, without those of [`Stage::Fifo`] and [`Stage::Wrapped`].
     served_bytes: u64,
 }
 
-/// What lies between a packet's arrival and its propagation.
+/// The stage between a packet's arrival and its propagation.
 #[derive(Debug)]
 enum Stage {
-    /// Nothing: serialisation takes no time.
+    /// No stage: serialisation takes no time.
     Wire,
-    /// First in, first out, at a rate.
+    /// A FIFO queue, served at a rate.
     Fifo(Fifo),
-    /// Any discipline and any server.
+    /// Any discipline, with any server.
     Queued(Queued),
-    /// Either, with delay that varies, reordering or a log.
+    /// Either of these, with variable delay, reordering or a log.
     Wrapped(Box<Wrapped>),
 }
 
-/// Sums since the start. A link that a change gives a rate goes on counting.
+/// Sums since the start. They continue when a change gives the link a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Packets that arrived.
@@ -63,11 +63,11 @@ pub struct LinkCounters {
     pub dropped_packets: u64,
     /// Packets whose last bit has left.
     pub served_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub served_bytes: u64,
-    /// Packets that were handed over at the far end.
+    /// Packets delivered at the far end.
     pub delivered_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub delivered_bytes: u64,
 }
 
@@ -82,13 +82,13 @@ impl Link {
         Link::with_stage(Stage::Fifo(Fifo::new(FixedRate::new(rate), limits)), delay)
     }
 
-    /// Any queue and any server. With a drop-tail queue and a fixed rate it does what
-    /// [`fifo`](Self::fifo) does, more slowly.
+    /// Any queue with any server. With a drop-tail queue and a fixed rate it does the same as
+    /// [`fifo`](Self::fifo), more slowly.
     pub fn queued(queue: Box<dyn Queue>, server: Server, delay: Duration) -> Link {
         Link::with_stage(Stage::Queued(Queued::new(queue, server)), delay)
     }
 
-    /// The same link with jitter. Before anything has arrived, as for the two below.
+    /// The same link with jitter. Call this and the two methods below before anything has arrived.
     #[must_use]
     pub fn with_jitter(self, jitter: Jitter, stream: Stream) -> Link {
         self.wrap(|wrapped| wrapped.jitter = Some((jitter, stream)))
@@ -100,9 +100,9 @@ impl Link {
         self.wrap(|wrapped| wrapped.reorder = Some((reorder, stream)))
     }
 
-    /// The same link, which keeps a log of every packet and every opportunity to send one, for
-    /// mahimahi's logs, pcap and qlog. Take it with [`take_events`](Self::take_events), now and
-    /// then and at the end. The link behaves as before but takes more time.
+    /// The same link with a log of every packet and every opportunity to send one, for mahimahi's
+    /// logs, pcap and qlog. Take the log with [`take_events`](Self::take_events), now and then and
+    /// at the end. The link behaves as before but takes more time.
     #[must_use]
     pub fn observed(self) -> Link {
         self.wrap(|wrapped| {
@@ -160,16 +160,16 @@ impl Link {
                     return false;
                 }
             },
-            // Out of line, and by value: a reference would have every packet written to memory
-            // first.
+            // This is a separate function, and takes the packet by value: a reference would have
+            // every packet written to memory first.
             Stage::Queued(_) => return self.arrive_queued(now, *packet),
             Stage::Wrapped(_) => return self.arrive_wrapped(now, *packet),
         }
         at_rest
     }
 
-    /// This and the others of its kind are `#[cold]` for the sake of the plain links' code, not
-    /// because they are rare: without it NewReno over drop-tail takes five instructions a packet
+    /// This function and its siblings are `#[cold]` for the sake of the plain links' code, not
+    /// because they are rare. Without it NewReno over drop-tail takes five instructions a packet
     /// more, and a trace's link gains less than half a percent.
     #[cold]
     fn arrive_queued(&mut self, now: Time, packet: Packet) -> bool {
@@ -194,7 +194,7 @@ impl Link {
         self.next_delivery() != before
     }
 
-    /// Does loss strike the packet?
+    /// Is the packet lost before the queue?
     #[cold]
     fn is_struck(&mut self, now: Time, packet: Packet) -> bool {
         let is_struck = self.loss.as_mut().is_some_and(LossProcess::strikes);
@@ -218,7 +218,7 @@ impl Link {
         }
     }
 
-    /// When what has not left yet can be delivered at the earliest.
+    /// The earliest time at which a packet that has not left yet can be delivered.
     #[cold]
     fn next_departure(&self) -> Time {
         match &self.stage {
@@ -240,7 +240,7 @@ impl Link {
         }
     }
 
-    /// Carries out every departure that was due by `now`.
+    /// Carries out every departure due by `now`.
     #[cold]
     pub fn catch_up(&mut self, now: Time) {
         match &mut self.stage {
@@ -256,8 +256,8 @@ impl Link {
         self.count_drops();
     }
 
-    /// A new rate from `now` on, instead of whatever the link had; a packet in transmission goes
-    /// on with its remaining bits at it.
+    /// Sets a new rate from `now` on, instead of whatever the link had. The remaining bits of a
+    /// packet in transmission are sent at it.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.catch_up(now);
         match &mut self.stage {
@@ -277,8 +277,8 @@ impl Link {
         self.count_drops();
     }
 
-    /// A new propagation delay from `now` on. Packets that have left keep theirs and none overtakes
-    /// another.
+    /// Sets a new propagation delay from `now` on. Packets that have left keep theirs, and none
+    /// overtakes another.
     pub fn set_delay(&mut self, now: Time, delay: Duration) {
         self.catch_up(now);
         if let Stage::Fifo(fifo) = &mut self.stage {
@@ -288,12 +288,12 @@ impl Link {
         self.delay = delay;
     }
 
-    /// Loss from now on, or none. Returns what there was.
+    /// Sets the loss from now on; `None` for no loss. Returns the loss until now.
     pub fn set_loss(&mut self, loss: Option<LossProcess>) -> Option<LossProcess> {
         std::mem::replace(&mut self.loss, loss)
     }
 
-    /// Packets that have not left, the one in transmission among them.
+    /// Packets that have not left, including the one in transmission.
     pub fn backlog(&mut self, now: Time) -> usize {
         self.catch_up(now);
         match &mut self.stage {
@@ -304,7 +304,7 @@ impl Link {
         }
     }
 
-    /// The packets that have left the queue and not arrived.
+    /// The packets that have left the queue and have not arrived.
     pub fn propagating(&mut self, now: Time) -> impl Iterator<Item = &Packet> {
         self.catch_up(now);
         let (waiting, wrapped) = match &mut self.stage {
@@ -319,8 +319,8 @@ impl Link {
             .chain(wrapped.into_iter().flat_map(|w| w.propagating()))
     }
 
-    /// Sums since the start. They are worked out when asked for: a packet costs nothing that
-    /// could be known without counting it.
+    /// Sums since the start. They are computed on request, so that a packet does not pay for what
+    /// can be known without counting it.
     pub fn counters(&mut self, now: Time) -> LinkCounters {
         let backlog = self.backlog(now) as u64;
         let propagating_bytes: u64 = self.propagating(now).map(|p| u64::from(p.size)).sum();
@@ -342,8 +342,8 @@ impl Link {
         }
     }
 
-    /// What has happened since this was called last, in order, up to `now`: empty unless the link
-    /// is [`observed`](Self::observed).
+    /// The events since the last call, in order, up to `now`: empty unless the link is
+    /// [`observed`](Self::observed).
     pub fn take_events(&mut self, now: Time) -> Vec<LinkEvent> {
         self.catch_up(now);
         match &mut self.stage {
@@ -352,8 +352,8 @@ impl Link {
         }
     }
 
-    /// As [`take_events`](Self::take_events), to the end of `into`, without allocation in the long
-    /// run.
+    /// Same as [`take_events`](Self::take_events), but appends to `into`, without allocation in the
+    /// long run.
     pub fn append_events(&mut self, now: Time, into: &mut Vec<LinkEvent>) {
         self.catch_up(now);
         if let Stage::Wrapped(wrapped) = &mut self.stage
@@ -363,7 +363,7 @@ impl Link {
         }
     }
 
-    /// From now on the link keeps no log; what it has kept is gone.
+    /// Stops the log, and drops the events in it.
     pub fn stop_log(&mut self) {
         if let Stage::Wrapped(wrapped) = &mut self.stage {
             wrapped.log = None;

@@ -1,4 +1,4 @@
-//! Any discipline and any server.
+//! A queue with any discipline and any server.
 
 use headway_cc::{Bytes, Rate, Time};
 
@@ -17,9 +17,9 @@ pub(super) struct Queued {
 #[derive(Debug)]
 struct Serving {
     packet: Packet,
-    /// With a rate: when its last bit leaves.
+    /// With a rate: when the packet's last bit leaves.
     done: Time,
-    /// With a trace: the bytes that opportunities have yet to carry.
+    /// With a trace: the bytes that later opportunities have to carry.
     bytes_left: u32,
 }
 
@@ -37,12 +37,12 @@ impl Queued {
         self.serving.is_none() && self.queue.is_empty()
     }
 
-    /// Packets that have not left, the one in transmission among them.
+    /// Packets that have not left, including the one in transmission.
     pub(super) fn backlog(&self) -> usize {
         self.queue.len() + usize::from(self.serving.is_some())
     }
 
-    /// When something leaves next, be it a part of a packet.
+    /// When the next packet, or a part of one, leaves.
     pub(super) fn next_departure(&self) -> Time {
         match (&self.server, &self.serving) {
             (Server::Fixed(_), Some(serving)) => serving.done,
@@ -52,15 +52,15 @@ impl Queued {
         }
     }
 
-    /// A packet arrives; every departure due by `now` has been carried out.
+    /// A packet arrives; the caller has carried out every departure due by `now`.
     pub(super) fn arrive(&mut self, now: Time, mut packet: Packet, dropped: &mut Vec<Packet>) {
         packet.arrived = now;
         self.queue.enqueue(now, packet, dropped);
         self.serve_if_free(now, dropped);
     }
 
-    /// Carries out every departure that was due by `now`: `depart` is called with the time at
-    /// which a packet's last bit leaves.
+    /// Carries out every departure due by `now`. It calls `depart` with the time at which a
+    /// packet's last bit leaves.
     #[inline]
     pub(super) fn catch_up(
         &mut self,
@@ -136,7 +136,8 @@ impl Queued {
         }
     }
 
-    /// A new rate from `now` on; a packet in transmission goes on with its remaining bits at it.
+    /// Sets a new rate from `now` on; the remaining bits of a packet in transmission are sent at
+    /// it.
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate, dropped: &mut Vec<Packet>) {
         let left = self.serving.as_ref().map(|s| match &self.server {
             Server::Fixed(fixed) => fixed.rate().bytes_in(s.done.since(now)),

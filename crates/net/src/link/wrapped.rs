@@ -1,5 +1,5 @@
-//! What may lie around a queue: delay that varies, reordering, a log of all that happens. A link
-//! without any of them does not come by here.
+//! Features around a queue: variable delay, reordering, and a log of all events. A link without any
+//! of them does not use this module.
 
 use std::collections::BTreeMap;
 
@@ -13,31 +13,31 @@ use crate::ring::Ring;
 use crate::server::Server;
 
 /// An extra propagation delay, drawn for each packet. The order is kept: a packet that would
-/// overtake another arrives with it.
+/// overtake another arrives together with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Jitter {
-    /// Anything up to a limit.
+    /// A uniform delay up to a limit.
     Uniform {
         /// The limit.
         most: Duration,
     },
-    /// Mostly little, rarely much.
+    /// An exponential delay: usually short, rarely long.
     Exponential {
         /// The mean.
         mean: Duration,
     },
 }
 
-/// Some packets are held back on their way, so that later ones overtake them.
+/// Holds some packets back on their way, so that later ones overtake them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reorder {
     /// The probability that a packet is held back, 0 to 1.
     pub probability: f64,
-    /// For how long.
+    /// How long they are held back.
     pub delay: Duration,
 }
 
-/// A queue, or none, and what lies around it.
+/// A queue, or none, with these features around it.
 #[derive(Debug)]
 pub(super) struct Wrapped {
     /// `None` if serialisation takes no time.
@@ -75,7 +75,7 @@ impl Wrapped {
         self.propagating.values()
     }
 
-    /// When something happens next, be it that only a part of a packet has come so far.
+    /// When something happens next, even if it is only a part of a packet that arrives.
     pub(super) fn next_delivery(&self, delay: Duration) -> Time {
         let first = self.propagating.first_key_value();
         let first = first.map_or(Time::NEVER, |(&(due, _), _)| due);
@@ -83,7 +83,7 @@ impl Wrapped {
         first.min(departure.map_or(Time::NEVER, |at| at + delay))
     }
 
-    /// A packet arrives at the near end; every departure due by `now` has been carried out.
+    /// A packet arrives at the near end; the caller has carried out every departure due by `now`.
     pub(super) fn arrive(
         &mut self,
         now: Time,
@@ -112,15 +112,15 @@ impl Wrapped {
         }
     }
 
-    /// Loss has struck a packet before the queue.
+    /// A packet was lost before the queue.
     pub(super) fn on_loss(&mut self, now: Time, packet: &Packet) {
         if let Some(log) = &mut self.log {
             log.loss(now, packet);
         }
     }
 
-    /// Carries out every departure that was due by `now`, one after another, and hands those that
-    /// are due at the far end over to `delivered`.
+    /// Carries out every departure due by `now`, one after another, and passes packets that are due
+    /// at the far end to `delivered`.
     pub(super) fn catch_up(
         &mut self,
         now: Time,
@@ -148,7 +148,7 @@ impl Wrapped {
         }
         self.departures = departures;
         if let (Some(queued), true) = (&mut self.queued, now < Time::NEVER) {
-            // Opportunities that found nothing to carry.
+            // This is for opportunities that had nothing to carry.
             queued.catch_up(now, dropped, |_, _| {});
             if let Some(log) = &mut self.log {
                 log.opportunities(now);
@@ -186,7 +186,7 @@ impl Wrapped {
         self.propagating.insert(key, packet);
     }
 
-    /// A new rate from `now` on; every departure due by then has been carried out.
+    /// Sets a new rate from `now` on; the caller has carried out every departure due by then.
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate, dropped: &mut Vec<Packet>) {
         let before = dropped.len();
         match &mut self.queued {

@@ -14,25 +14,26 @@ use crate::server::{Server, TraceCursor};
 /// Parameters of the router.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AbcParams {
-    /// η: the share of the capacity that is aimed at.
+    /// η: the target share of the capacity.
     pub eta: f64,
-    /// δ: a queue that is too long is drained in this time; more than 2/3 of a round trip (§4.2).
+    /// δ: the time in which a queue that is too long is drained; more than 2/3 of a round trip
+    /// (§4.2).
     pub delta: Duration,
-    /// d_t: queueing delay up to this is no queue, but how a link that serves in batches looks.
+    /// d_t: queueing delay up to this does not count; it comes from a link that serves in batches.
     pub target: Duration,
-    /// T: capacity and dequeue rate are of so much of the past.
+    /// T: the time over which capacity and dequeue rate are measured.
     pub window: Duration,
     /// How many accelerations may be saved up.
     pub tokens: f64,
-    /// As the authors' published router has it, with which their figures were measured: η is of the
-    /// dequeue rate, so that a rate rises only by what opportunities that nothing used have saved
-    /// up.
+    /// Uses the rule of the authors' published router, with which their figures were measured: η
+    /// applies to the dequeue rate, so a rate rises only by saved-up unused opportunities.
     pub observed: bool,
 }
 
 impl Default for AbcParams {
-    /// Those of the paper's cellular links of 100 ms round trip, which its published router has too
-    /// (`prateshg/ABC-NSDI2020`, `cellular_packet_queue.cc`: 1/δ is written .75/100 ms there).
+    /// The parameters for the paper's cellular links with a round trip of 100 ms. The published
+    /// router has the same (`prateshg/ABC-NSDI2020`, `cellular_packet_queue.cc`: 1/δ is written
+    /// .75/100 ms there).
     fn default() -> AbcParams {
         AbcParams {
             eta: 0.98,
@@ -46,9 +47,9 @@ impl Default for AbcParams {
 }
 
 impl AbcParams {
-    /// f(t), the share of packets that accelerate (§3.1, Eq. 1 and 2), of capacity and dequeue rate
-    /// in the same unit and the queueing delay. Each of them puts two packets on the way and a
-    /// brake none, so that next round trip's rate is 2 f cr.
+    /// f(t), the share of packets that accelerate (§3.1, Eq. 1 and 2), from capacity and dequeue
+    /// rate in the same unit and the queueing delay. An acceleration puts two packets on the way
+    /// and a brake none, so the next round trip's rate is 2 f cr.
     fn accelerations(&self, mu: f64, cr: f64, x: Duration) -> f64 {
         let excess = x.saturating_sub(self.target).as_secs_f64();
         let aim = if self.observed { cr } else { mu };
@@ -62,7 +63,7 @@ impl AbcParams {
     }
 }
 
-/// A drop-tail queue that marks what leaves. Packets that are not ABC's pass as they are.
+/// A drop-tail queue that marks packets as they leave. Packets of other schemes pass unchanged.
 #[derive(Debug)]
 pub(super) struct Abc {
     backlog: Backlog,
@@ -76,7 +77,7 @@ pub(super) struct Abc {
 }
 
 impl Abc {
-    /// What an unused opportunity gives in the published router.
+    /// How many tokens an unused opportunity gives in the published router.
     const SAVED: f64 = 0.49;
 
     pub(super) fn new(params: AbcParams, limits: Limits, overhead: u32) -> Abc {
@@ -91,7 +92,7 @@ impl Abc {
         }
     }
 
-    /// Tokens that opportunities since the last packet's have saved up.
+    /// Tokens that were saved up by opportunities since the last packet's.
     fn saved(&self, now: Time) -> f64 {
         let before = now.saturating_sub(Duration::from_nanos(1));
         let idle = before.since(self.idle_since);
@@ -102,14 +103,15 @@ impl Abc {
         Self::SAVED * bytes / f64::from(TraceCursor::OPPORTUNITY)
     }
 
-    /// f(t) as `bytes` leave.
+    /// f(t) when `bytes` leave.
     fn accelerations(&mut self, now: Time, bytes: f64) -> f64 {
         let window = self.params.window;
-        // On each use: a link that changed its rate a moment ago is judged by the new one.
+        // The capacity is computed on each use: a link that changed its rate a moment ago is judged
+        // by the new one.
         let mu = self.server.capacity(now, window);
         let on_wire = match &self.server {
             Server::Fixed(rate) => rate.rate().time_to_send(headway_cc::Bytes::from_f64(bytes)),
-            // A part of an opportunity, gone as soon as it came.
+            // The packet takes a part of an opportunity, which takes no time.
             Server::Trace(_) => Duration::ZERO,
         };
         self.idle_since = now + on_wire;
@@ -133,7 +135,7 @@ impl Queue for Abc {
         let mut packet = self.backlog.pop()?;
         let saved = self.saved(now);
         let f = self.accelerations(now, self.backlog.cost(&packet) as f64);
-        // §3.1, Algorithm 1: a token bucket spreads accelerations evenly. A brake stays one, so
+        // §3.1, Algorithm 1: a token bucket spreads accelerations evenly. A brake stays a brake, so
         // that of several routers the slowest decides.
         if matches!(packet.ecn, Ecn::Ect0 | Ecn::Ect1) {
             self.token = (self.token + saved + f).min(self.params.tokens);
@@ -157,18 +159,18 @@ impl Queue for Abc {
     }
 }
 
-/// What has left lately.
+/// The packets that have left recently.
 #[derive(Debug, Default)]
 struct Sent {
-    /// From when to when each packet was on the wire, and its bytes.
+    /// For each packet, the times at which its transmission began and ended, and its bytes.
     packets: VecDeque<(Time, Time, f64)>,
     bytes: f64,
 }
 
 impl Sent {
     /// cr(t): bytes a second over the last `window`, as `bytes` more leave, which take `on_wire`.
-    /// Of a packet that began before the window its part within counts, lest a slow link seem a
-    /// fast one.
+    /// If a packet began before the window, only its part within counts; otherwise a slow link
+    /// would seem fast.
     fn rate(&mut self, now: Time, window: Duration, on_wire: Duration, bytes: f64) -> f64 {
         self.packets.push_back((now, now + on_wire, bytes));
         self.bytes += bytes;
@@ -231,10 +233,10 @@ mod tests {
         ecns(packets).iter().filter(accelerated).count()
     }
 
-    /// algorithms.md §14.5: a packet a millisecond comes and goes. The HotNets paper has its 1/δ as
-    /// .75/100 ms.
+    /// Values of algorithms.md §14.5: a packet arrives and leaves each millisecond. The HotNets
+    /// paper has its 1/δ as .75/100 ms.
     #[test]
-    fn the_share_of_accelerations() {
+    fn share_of_accelerations_matches_the_paper() {
         let nsdi = AbcParams::default();
         let hotnets = AbcParams {
             delta: ms(100).mul_f64(1.0 / 0.75),
@@ -244,7 +246,8 @@ mod tests {
         near(nsdi.accelerations(1.0, 1.0, ms(21)), 0.490);
         near(nsdi.accelerations(1.0, 1.0, ms(100)), 0.3020);
         near(hotnets.accelerations(1.0, 1.0, ms(100)), 0.3025);
-        // By hand: half the capacity in use; 0.98 - (250 - 50) / 133 is less than nothing; idle.
+        // By hand: half the capacity is in use; then 0.98 - (250 - 50) / 133 is less than nothing;
+        // then the link is idle.
         near(nsdi.accelerations(1.0, 0.5, ms(21)), 0.98);
         near(nsdi.accelerations(1.0, 1.0, ms(250)), 0.0);
         near(nsdi.accelerations(1.0, 0.0, ms(0)), 1.0);
@@ -255,14 +258,14 @@ mod tests {
         near(observed.accelerations(1.0, 0.5, ms(21)), 0.49);
     }
 
-    /// A link at work, 20 packets behind: of many packets 49% accelerate, evenly.
+    /// A busy link with a queue of 20 packets: 49% of many packets accelerate, evenly spread.
     #[test]
     fn accelerations_are_spread_evenly() {
         let mut queue = abc(Server::fixed(Rate::from_mbps(12.0)), 1020, Ecn::Ect1);
         take(&mut queue, 1..=20);
         let mut all = Vec::new();
         for at in 21..=1000 {
-            // The queue stays as long as it is.
+            // The queue keeps its length.
             let next = Packet {
                 ecn: Ecn::Ect1,
                 ..packet(0, at, 1500)
@@ -280,10 +283,10 @@ mod tests {
         }
     }
 
-    /// The capacity is that of all opportunities, used or not (§3.1): where only every fourth is
-    /// used all may accelerate, for twice .98 / 2 of four times the rate is more than one.
+    /// The capacity is that of all opportunities, used or not (§3.1). If only every fourth is used,
+    /// all packets may accelerate, because twice .98 / 2 of four times the rate is more than one.
     #[test]
-    fn unused_opportunities_count() {
+    fn unused_opportunities_add_to_the_capacity() {
         let every_ms: Vec<u8> = (1..=1000)
             .flat_map(|t| format!("{t}\n").into_bytes())
             .collect();
@@ -295,7 +298,7 @@ mod tests {
         assert_eq!(mu, 1504e3);
     }
 
-    /// The published router: seven unused opportunities save up .49 tokens each. Then 49%
+    /// In the published router, seven unused opportunities save up .49 tokens each. Then 49%
     /// accelerate, however much of the link is free.
     #[test]
     fn the_published_router_saves_up_unused_opportunities() {
@@ -317,9 +320,9 @@ mod tests {
         assert!((share - 0.49).abs() < 0.01, "{share}");
     }
 
-    /// A packet in 24 ms is more than one in a window of 20 ms, and no packet may seem to be none.
+    /// A packet takes 24 ms, more than the window of 20 ms, and still has to count.
     #[test]
-    fn a_slow_link_is_measured_as_it_is() {
+    fn the_rate_of_a_slow_link_is_exact() {
         for mbps in [0.5, 2.64, 12.0] {
             let rate = Rate::from_mbps(mbps);
             let mut sent = Sent::default();
@@ -336,24 +339,25 @@ mod tests {
         }
     }
 
-    /// §3.1.1 and §5.1: a brake is never upgraded; CE and what is not ECN-capable are not ABC's.
+    /// §3.1.1 and §5.1: a brake is never upgraded; ABC leaves CE and packets that are not
+    /// ECN-capable alone.
     #[test]
-    fn only_accelerations_are_touched() {
+    fn only_accelerations_are_turned_into_brakes() {
         for ecn in [Ecn::Ect0, Ecn::Ce, Ecn::NotEct] {
             let mut queue = abc(Server::fixed(Rate::from_mbps(12.0)), 400, ecn);
             let all = take(&mut queue, 1..=400);
             assert!(ecns(&all).iter().all(|&e| e == ecn));
         }
-        // As many that may accelerate: the first few do, by the tokens in the bucket, then none
+        // All of these may accelerate: the first few do, by the tokens in the bucket, and then none
         // with 300 ms of queue.
         let mut queue = abc(Server::fixed(Rate::from_mbps(12.0)), 400, Ecn::Ect1);
         let all = take(&mut queue, 1..=100);
         assert_eq!(accelerated(&all), 4);
     }
 
-    /// The rate that matters is the one of now.
+    /// The router uses the current rate.
     #[test]
-    fn a_new_rate_counts_at_once() {
+    fn a_new_rate_takes_effect_at_once() {
         let mut queue = abc(Server::fixed(Rate::from_mbps(12.0)), 400, Ecn::Ect1);
         queue.token = 0.0;
         take(&mut queue, 1..=100);

@@ -1,4 +1,4 @@
-//! What waits in a queue, and how much may.
+//! The packets that wait in a queue, and the limits on them.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use headway_cc::Bytes;
 
 use crate::Packet;
 
-/// How much a queue holds.
+/// The limits of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     packets: usize,
@@ -14,13 +14,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Holds everything.
+    /// No limits.
     pub const NONE: Limits = Limits {
         packets: usize::MAX,
         bytes: u64::MAX,
     };
 
-    /// Limits of packets and of bytes; `None` for no limit.
+    /// Limits on packets and on bytes; `None` for no limit.
     pub fn new(packets: Option<u64>, bytes: Option<Bytes>) -> Limits {
         Limits {
             packets: packets.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX)),
@@ -28,28 +28,28 @@ impl Limits {
         }
     }
 
-    /// May so much wait?
+    /// Do the limits allow this much to wait?
     #[inline]
     pub const fn allow(&self, packets: usize, bytes: u64) -> bool {
         packets <= self.packets && bytes <= self.bytes
     }
 }
 
-/// How much waits.
+/// How much waits in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
     /// Packets.
     pub packets: usize,
-    /// Their bytes, each packet's overhead included.
+    /// Bytes, including each packet's overhead.
     pub bytes: u64,
 }
 
-/// Packets in the order in which they came: what every discipline is built on.
+/// Packets in order of arrival. Every discipline uses it.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     packets: VecDeque<Packet>,
     bytes: u64,
-    /// What each packet counts beyond its size: mahimahi's queues count the header of its tunnel.
+    /// The overhead added to each packet's size: mahimahi's queues count the header of its tunnel.
     overhead: u32,
 }
 
@@ -61,19 +61,19 @@ impl Backlog {
         }
     }
 
-    /// What `packet` counts for.
+    /// The size of `packet`, including the overhead.
     #[inline]
     pub(super) fn cost(&self, packet: &Packet) -> u64 {
         u64::from(packet.size) + u64::from(self.overhead)
     }
 
-    /// Would `limits` hold with one more packet?
+    /// Would one more packet keep within `limits`?
     #[inline]
     pub(super) fn has_room(&self, packet: &Packet, limits: &Limits) -> bool {
         limits.allow(self.packets.len() + 1, self.bytes + self.cost(packet))
     }
 
-    /// Is what waits at most `size`, overheads left out?
+    /// Is the waiting data at most `size`, without overhead?
     #[inline]
     pub(super) fn at_most(&self, size: Bytes) -> bool {
         self.bytes <= size.get() + u64::from(self.overhead) * self.packets.len() as u64

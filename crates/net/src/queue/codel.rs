@@ -9,11 +9,11 @@ use crate::Packet;
 /// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoDelParams {
-    /// The waiting time that is aimed at.
+    /// The target waiting time.
     pub target: Duration,
-    /// How long it has to be exceeded: about the worst round trip of the flows.
+    /// How long the target has to be exceeded: about the longest round trip of the flows.
     pub interval: Duration,
-    /// With no more than this waiting, nothing is dropped. Overhead does not count here.
+    /// If no more than this waits, nothing is dropped. Overhead does not count here.
     pub mtu: Bytes,
     /// Marks ECN-capable packets instead of dropping them.
     pub ecn: bool,
@@ -73,18 +73,19 @@ impl Queue for CoDel {
 /// CoDel's state for one queue, with the names of RFC 8289 §5.3.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Control {
-    /// When a waiting time over the target will have lasted an interval.
+    /// The time at which the waiting time will have been over the target for an interval.
     first_above_time: Option<Time>,
-    /// In the dropping state: when the next packet is due.
+    /// In the dropping state: when the next packet is to be dropped.
     drop_next: Time,
-    /// Packets dropped in this dropping state, more or less, and at the beginning of the last one.
+    /// About how many packets were dropped in this dropping state, and the same count at the
+    /// beginning of the last one.
     count: u32,
     last_count: u32,
     dropping: bool,
 }
 
 impl Control {
-    /// Takes the next packet of `backlog` (RFC 8289 §5.5). Never drops the last one that waits.
+    /// Takes the next packet of `backlog` (RFC 8289 §5.5). It never drops the last waiting packet.
     pub(super) fn dequeue(
         &mut self,
         params: &CoDelParams,
@@ -97,7 +98,7 @@ impl Control {
             self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                // RFC 8290 §4.2: a mark takes the place of a drop, and the packet goes.
+                // RFC 8290 §4.2: a mark replaces a drop, and the packet is sent.
                 if params.ecn && packet.mark() {
                     self.drop_next = control_law(self.drop_next, params.interval, self.count);
                     break;
@@ -116,7 +117,7 @@ impl Control {
                 (packet, _) = self.pop(params, now, backlog)?;
             }
             self.dropping = true;
-            // A dropping state soon after another resumes about where that one had got to.
+            // A dropping state soon after another resumes at about that one's count.
             let delta = self.count - self.last_count;
             let soon = now.since(self.drop_next) < params.interval * 16;
             self.count = if delta > 1 && soon { delta } else { 1 };
@@ -158,7 +159,7 @@ mod tests {
     use crate::queue::testing::packet;
     use headway_cc::Ecn;
 
-    /// A queue whose packets, all of `ecn`, have waited since time zero.
+    /// A queue whose packets, all with this `ecn`, have waited since time zero.
     fn standing(params: CoDelParams, packets: u64, ecn: Ecn) -> CoDel {
         let mut queue = CoDel::new(params, Limits::NONE, 0);
         for number in 0..packets {
@@ -171,7 +172,7 @@ mod tests {
         queue
     }
 
-    /// Takes a packet every 0.1 ms, from `from_ms` on; the times of the signals, in ms.
+    /// Takes a packet every 0.1 ms, from `from_ms` on. Returns the times of the signals, in ms.
     fn signals(queue: &mut CoDel, from_ms: u64, until_ms: u64) -> Vec<f64> {
         let mut times = Vec::new();
         for tick in from_ms * 10..until_ms * 10 {
@@ -187,7 +188,7 @@ mod tests {
     fn follow(times: &[f64], expected: &[f64]) {
         assert_eq!(times.len(), expected.len(), "{times:?}");
         for (time, expected) in times.iter().zip(expected) {
-            // The first chance that the server gives.
+            // A signal comes with the first packet that the server takes after it is due.
             assert!((0.0..0.1001).contains(&(time - expected)), "{times:?}");
         }
     }
@@ -213,14 +214,14 @@ mod tests {
         assert_eq!(sent, 4_600, "a mark takes no packet away");
     }
 
-    /// RFC 8289 §4.4: a new dropping state soon after another begins at that one's drops, less the
-    /// one that they began with; 16 intervals later at one.
+    /// RFC 8289 §4.4: a new dropping state soon after another begins with that one's number of
+    /// drops, less those that it began with; 16 intervals later it begins with one.
     #[test]
     fn a_dropping_state_resumes() {
         for (pause_ms, apart) in [(500, 100.0 / 5f64.sqrt()), (2_500, 100.0)] {
             let mut queue = standing(CoDelParams::default(), 100_000, Ecn::NotEct);
             assert_eq!(signals(&mut queue, 10, 470).len(), 6);
-            // One packet that has just come ends it.
+            // A single packet that has just arrived ends it.
             let again = 470 + pause_ms;
             let fresh = Time::from_millis(again);
             let mut waiting = std::mem::take(&mut queue.backlog);

@@ -1,4 +1,4 @@
-//! First in, first out; the oldest packets make room for the newest.
+//! A FIFO queue that drops the oldest packets to make room for the newest.
 
 use headway_cc::Time;
 
@@ -6,8 +6,8 @@ use super::backlog::{Backlog, Waiting};
 use super::{Limits, Queue};
 use crate::Packet;
 
-/// Takes every arrival and then drops from the head until the limits hold (mahimahi's
-/// `drophead`). A packet that exceeds the byte limit by itself is dropped as well.
+/// Takes every arrival, and then drops from the head until the limits hold (mahimahi's `drophead`).
+/// A packet that exceeds the byte limit by itself is dropped as well.
 #[derive(Debug)]
 pub(super) struct DropHead {
     backlog: Backlog,

@@ -1,4 +1,4 @@
-//! First in, first out, with a limit or without.
+//! A FIFO queue, with or without limits.
 
 use headway_cc::Time;
 
@@ -22,8 +22,7 @@ impl DropTail {
         }
     }
 
-    /// Bytes that are added to each packet's size: mahimahi's queues count the header of its
-    /// tunnel.
+    /// Adds these bytes to each packet's size: mahimahi's queues count the header of its tunnel.
     pub fn with_overhead(self, overhead: u32) -> DropTail {
         DropTail {
             backlog: Backlog::new(overhead),

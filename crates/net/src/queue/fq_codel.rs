@@ -12,19 +12,19 @@ use crate::{Body, Packet};
 /// Parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FqCodelParams {
-    /// How many queues flows are hashed to; 0 counts as 1.
+    /// The number of queues to which flows are hashed; 0 counts as 1.
     pub flows: u16,
-    /// Bytes a queue may send in its turn; 0 counts as 1.
+    /// Bytes that a queue may send in its turn; 0 counts as 1.
     pub quantum: Bytes,
-    /// Packets that are dropped at most when the limits are exceeded.
+    /// The most packets dropped at once when the limits are exceeded.
     pub drop_batch: usize,
     /// CoDel's parameters for every queue.
     pub codel: CoDelParams,
 }
 
 impl Default for FqCodelParams {
-    /// RFC 8290 §5.2 and §4.1.3: 1024 queues, 1514 bytes, 64 packets, CoDel's own with marking. Its
-    /// limit of 10240 packets is for [`Limits`] to give.
+    /// RFC 8290 §5.2 and §4.1.3: 1024 queues, 1514 bytes, 64 packets, CoDel's own parameters with
+    /// marking. Its limit of 10240 packets belongs to [`Limits`].
     fn default() -> FqCodelParams {
         FqCodelParams {
             flows: 1024,
@@ -45,7 +45,7 @@ struct Flow {
     control: Control,
     /// Bytes that it may still send in its turn (its byte credits).
     deficit: i64,
-    /// Is it on a list?
+    /// Whether it is on a list.
     active: bool,
 }
 
@@ -54,12 +54,12 @@ pub(super) struct FqCodel {
     params: FqCodelParams,
     limits: Limits,
     flows: Vec<Flow>,
-    /// Flows that have just begun to send, and those that went on after their first quantum.
+    /// Flows that have just begun to send; after their first quantum they move to `old`.
     new: VecDeque<u16>,
     old: VecDeque<u16>,
-    /// Of all queues.
+    /// The total of all queues.
     waiting: Waiting,
-    /// Makes each run's collisions its own (RFC 8290 §4.1.1).
+    /// Gives each run its own collisions (RFC 8290 §4.1.1).
     salt: u64,
 }
 
@@ -85,14 +85,14 @@ impl FqCodel {
         }
     }
 
-    /// Which queue the packet belongs to. The two directions of a flow are two.
+    /// The queue of the packet. The two directions of a flow have different ones.
     fn classify(&self, packet: &Packet) -> u16 {
         let kind = match packet.body {
             Body::Data(_) => 0,
             Body::Ack(_) => 1,
             Body::Cross => 2,
         };
-        // The finaliser of MurmurHash3: every bit of the key moves every bit of the hash.
+        // The finaliser of MurmurHash3: every bit of the key affects every bit of the hash.
         let mut hash = (u64::from(packet.flow) << 2 | kind) ^ self.salt;
         hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
         hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -105,9 +105,9 @@ impl FqCodel {
     }
 
     /// Drops from the head of the queue with the most bytes, until half of them or a whole batch
-    /// are gone (RFC 8290 §4.1.3).
+    /// are dropped (RFC 8290 §4.1.3).
     fn drop_from_the_fattest(&mut self, dropped: &mut Vec<Packet>) {
-        // The first among equals: `max_by_key` gives the last.
+        // It takes the first among equals; `max_by_key` would give the last.
         let fattest = self
             .flows
             .iter_mut()
@@ -146,7 +146,7 @@ impl Queue for FqCodel {
         }
     }
 
-    /// RFC 8290 §4.2.
+    /// Takes the next packet, as RFC 8290 §4.2 says.
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<Packet>) -> Option<Packet> {
         let quantum = self.quantum();
         loop {
@@ -173,7 +173,8 @@ impl Queue for FqCodel {
             }
             list.pop_front();
             if is_new {
-                // Once round the old ones, lest a flow stay new by sending a packet at a time.
+                // It moves to the old flows; otherwise a flow could stay new by sending one packet
+                // at a time.
                 self.old.push_back(index);
             } else {
                 flow.active = false;
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_shared_not_packets() {
+    fn flows_share_bytes_rather_than_packets() {
         let mut queue = fq_codel(Limits::NONE);
         let mut dropped = Vec::new();
         for number in 0..6_000 {
@@ -243,13 +244,13 @@ mod tests {
             let packet = queue.dequeue(Time::ZERO, &mut dropped).expect("a packet");
             bytes[packet.flow as usize] += u64::from(packet.size);
         }
-        // To a quantum and a packet.
+        // The difference is at most a quantum and a packet.
         assert!(bytes[0].abs_diff(bytes[1]) <= 1514 + 1500, "{bytes:?}");
     }
 
-    /// RFC 8290 §4.1.3: from the head of the fattest, half of it or 64 packets.
+    /// RFC 8290 §4.1.3: drops come from the head of the longest queue, half of it or 64 packets.
     #[test]
-    fn a_full_queue_drops_in_bulk_from_the_fattest() {
+    fn a_full_queue_drops_in_bulk_from_the_longest_queue() {
         for (limit, batch) in [(100, 46), (1_000, 64)] {
             let mut queue = fq_codel(Limits::new(Some(limit), None));
             let mut dropped = Vec::new();
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_salt_makes_collisions_a_matter_of_the_seed() {
+    fn the_salt_makes_collisions_depend_on_the_seed() {
         let collide = |seed| {
             let stream = Stream::new(seed, "fq-codel");
             let params = FqCodelParams {

@@ -32,13 +32,13 @@ pub use xcp::XcpParams;
 ///
 /// Every packet says in [`Packet::arrived`] when it arrived here.
 pub trait Queue: Debug + Send {
-    /// A packet arrives. Whatever is dropped for it goes to `dropped`.
+    /// A packet arrives. Packets dropped for it go to `dropped`.
     fn enqueue(&mut self, now: Time, packet: Packet, dropped: &mut Vec<Packet>);
-    /// Takes the packet to send next. Whatever is dropped on the way goes to `dropped`. `None`
-    /// means that nothing waits any more: a server would otherwise stand still beside a queue.
+    /// Takes the packet to send next. Packets dropped on the way go to `dropped`. `None` means that
+    /// nothing waits any more: otherwise a server would stop although packets wait.
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<Packet>) -> Option<Packet>;
-    /// What serves this queue from now on. Routers that must know the link's capacity ask a copy of
-    /// it.
+    /// Sets the server of this queue from now on. Routers that must know the link's capacity keep a
+    /// copy of it.
     fn serve_by(&mut self, _server: &Server) {}
     /// How much waits.
     fn waiting(&self) -> Waiting;
@@ -46,7 +46,7 @@ pub trait Queue: Debug + Send {
     fn len(&self) -> usize {
         self.waiting().packets
     }
-    /// Nothing waits.
+    /// Is the queue empty?
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -56,12 +56,12 @@ pub trait Queue: Debug + Send {
     }
 }
 
-/// Which discipline, with its parameters.
+/// A discipline, with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Discipline {
-    /// First in, first out; a full queue drops arrivals.
+    /// FIFO; a full queue drops arrivals.
     DropTail,
-    /// First in, first out; a full queue drops its oldest packets.
+    /// FIFO; a full queue drops its oldest packets.
     DropHead,
     /// CoDel (RFC 8289).
     CoDel(CoDelParams),
@@ -80,7 +80,7 @@ pub enum Discipline {
 }
 
 impl From<Router> for Discipline {
-    /// With its usual parameters.
+    /// The router with its default parameters.
     fn from(router: Router) -> Discipline {
         match router {
             Router::Abc => Discipline::Abc(AbcParams::default()),
@@ -94,7 +94,7 @@ impl From<Router> for Discipline {
 }
 
 impl Discipline {
-    /// The router that it is, if it is one.
+    /// The router, if the discipline is one.
     pub fn router(&self) -> Option<Router> {
         match self {
             Discipline::Abc(_) => Some(Router::Abc),
@@ -104,8 +104,8 @@ impl Discipline {
         }
     }
 
-    /// An empty queue that holds what `limits` allow. Each packet counts `overhead` bytes more than
-    /// its size; `stream` is for the disciplines that draw.
+    /// An empty queue with these `limits`. Each packet counts `overhead` bytes more than its size;
+    /// disciplines that draw random numbers take them from `stream`.
     pub fn build(&self, limits: Limits, overhead: u32, stream: Stream) -> Box<dyn Queue> {
         match *self {
             Discipline::DropTail => Box::new(DropTail::new(limits).with_overhead(overhead)),

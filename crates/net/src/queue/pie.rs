@@ -1,4 +1,5 @@
-//! PIE (RFC 8033): drops at random, with a probability that a controller steers by the delay.
+//! PIE (RFC 8033): drops at random, with a probability that a controller adjusts by the queueing
+//! delay.
 
 use headway_cc::{Bytes, Duration, Stream, Time};
 
@@ -9,43 +10,44 @@ use crate::Packet;
 /// Parameters of PIE, with the RFC's names in brackets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieParams {
-    /// The queueing delay that is aimed at (QDELAY_REF).
+    /// The target queueing delay (QDELAY_REF).
     pub target: Duration,
-    /// How often the probability moves (T_UPDATE). Over zero.
+    /// The interval of the probability's updates (T_UPDATE). It has to be over zero.
     pub update: Duration,
-    /// How long a burst may last without a drop (MAX_BURST).
+    /// The longest burst without a drop (MAX_BURST).
     pub max_burst: Duration,
-    /// What the delay beyond the target weighs, 1/s (alpha).
+    /// The weight of the delay beyond the target, 1/s (alpha).
     pub alpha: f64,
-    /// What a change of the delay weighs, 1/s (beta).
+    /// The weight of a change of the delay, 1/s (beta).
     pub beta: f64,
-    /// How those weights shrink while the probability is small.
+    /// How these weights shrink while the probability is small.
     pub tuning: PieTuning,
-    /// How the delay is known.
+    /// How the delay is measured.
     pub delay: PieDelay,
     /// Marks ECN-capable packets instead of dropping them, while the probability is under
     /// [`ecn_threshold`](Self::ecn_threshold).
     pub ecn: bool,
-    /// From this probability on ECN-capable packets are dropped as well (MARK_ECNTH).
+    /// From this probability on, ECN-capable packets are dropped too (MARK_ECNTH).
     pub ecn_threshold: f64,
 }
 
 /// The scale of PIE's weights at a probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PieTuning {
-    /// RFC 8033 §4.2: seven steps, and no more than 2% at once from 10% on (§5.5).
+    /// RFC 8033 §4.2: seven steps; from 10% on, no more than 2% at once (§5.5).
     Rfc8033,
     /// The three steps of the early draft, as in mahimahi.
     Mahimahi,
 }
 
-/// Where PIE takes the queueing delay from (RFC 8033 §4.2).
+/// How PIE measures the queueing delay (RFC 8033 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PieDelay {
-    /// How long the packet that left last had waited; zero with an empty queue.
+    /// The wait of the packet that left last; zero with an empty queue.
     Timestamps,
-    /// What waits over the mean rate at which the queue has drained: measured over `threshold`
-    /// bytes at a time, each of which weighs 1/8 (mahimahi; RFC 8033 §5.2 with another weight).
+    /// The backlog divided by the mean rate at which the queue has drained. The rate is measured
+    /// over `threshold` bytes at a time, and each measurement has a weight of 1/8 (mahimahi; RFC
+    /// 8033 §5.2 has another weight).
     DepartureRate {
         /// DQ_THRESHOLD.
         threshold: Bytes,
@@ -70,8 +72,9 @@ impl Default for PieParams {
 }
 
 impl PieParams {
-    /// mahimahi's `pie`: every 30 ms, and the RFC's weights, which are per second there, taken by
-    /// the millisecond. The RFC's other numbers are its arguments `qdelay_ref` and `max_burst`.
+    /// mahimahi's `pie`: an update every 30 ms, and the RFC's weights, which are per second there,
+    /// applied to milliseconds. The RFC's other numbers are its arguments `qdelay_ref` and
+    /// `max_burst`.
     pub fn mahimahi(target: Duration, max_burst: Duration) -> PieParams {
         PieParams {
             target,
@@ -89,9 +92,9 @@ impl PieParams {
 }
 
 impl PieTuning {
-    /// How much the controller's step counts at this probability.
+    /// The factor of the controller's step at this probability.
     fn scale(self, probability: f64) -> f64 {
-        // Below each probability, what the step is divided by.
+        // For each limit of the probability, the divisor of the step below it.
         let (steps, beyond): (&[(f64, f64)], f64) = match self {
             PieTuning::Rfc8033 => (
                 &[
@@ -111,20 +114,20 @@ impl PieTuning {
     }
 }
 
-/// The controller: moves the probability at every update (RFC 8033 §4.2, §4.4).
+/// The controller: changes the probability at every update (RFC 8033 §4.2, §4.4).
 #[derive(Clone, Debug, PartialEq)]
 struct Controller {
     /// drop_prob_.
     probability: f64,
     /// The delay at the last update, s (qdelay_old_).
     last_delay_s: f64,
-    /// How much longer a burst may last (burst_allowance_).
+    /// The remaining time without drops in a burst (burst_allowance_).
     burst_left: Duration,
 }
 
 impl Controller {
-    /// One update. `delay_s` is the delay now, `None` if it is not known. Returns whether the queue
-    /// has calmed down, so that the next burst has its allowance again.
+    /// Does one update. `delay_s` is the current delay, `None` if unknown. Returns whether the
+    /// queue is calm again, so that the next burst has its full allowance.
     fn update(&mut self, params: &PieParams, delay_s: Option<f64>) -> bool {
         let target_s = params.target.as_secs_f64();
         let (is_known, delay_s) = (delay_s.is_some(), delay_s.unwrap_or(0.0));
@@ -153,13 +156,13 @@ impl Controller {
 #[derive(Clone, Debug, Default)]
 struct DrainRate {
     bytes_per_s: Option<f64>,
-    /// A measurement under way: since when, and how many bytes have left.
+    /// The current measurement: when it began, and how many bytes have left since.
     measured: Option<(Time, u64)>,
 }
 
 impl DrainRate {
-    /// `size` bytes have left and `waiting` are left. Returns how long a measurement took that ends
-    /// here.
+    /// `size` bytes have left, and `waiting` remain. Returns the duration of a measurement that
+    /// ends with them.
     fn on_departure(
         &mut self,
         now: Time,
@@ -191,16 +194,16 @@ pub(super) struct Pie {
     params: PieParams,
     stream: Stream,
     controller: Controller,
-    /// When the probability moved last. Updates are carried out as something happens: in between
+    /// When the probability was last updated. Updates are carried out at the next event: in between
     /// the queue has not changed.
     updated: Time,
-    /// How long the last departure had waited.
+    /// How long the packet that left last had waited.
     sojourn: Duration,
     drain: DrainRate,
 }
 
 impl Pie {
-    /// With no more than two packets of this size waiting nothing is dropped (MEAN_PKTSIZE).
+    /// With no more than two packets of this size waiting, nothing is dropped (MEAN_PKTSIZE).
     const PACKET: Bytes = Bytes::new(1500);
 
     pub(super) fn new(params: PieParams, limits: Limits, overhead: u32, stream: Stream) -> Pie {
@@ -240,12 +243,12 @@ impl Pie {
             let before = self.controller.clone();
             let delay_s = self.delay_s();
             if self.controller.update(&self.params, delay_s) {
-                // The next burst is measured again.
+                // For the next burst the measurement begins again.
                 self.drain = DrainRate::default();
             }
             self.updated += self.params.update;
             if self.controller == before {
-                // Nor will the rest change it.
+                // The remaining updates would change nothing.
                 let late = now.since(self.updated).as_nanos();
                 let step = self.params.update.as_nanos();
                 self.updated += Duration::from_nanos(late - late % step);
@@ -253,7 +256,7 @@ impl Pie {
         }
     }
 
-    /// Is an arrival to be signalled congestion (`drop_early`, RFC 8033 §4.1)?
+    /// Should an arrival be a signal of congestion (`drop_early`, RFC 8033 §4.1)?
     fn signals(&mut self) -> bool {
         let Controller {
             probability,
@@ -331,10 +334,10 @@ mod tests {
         controller.probability
     }
 
-    /// RFC 8033 §4.2 by hand: from 0 to 30 ms .125 * .015 + 1.25 * .03 = .039375, at 30 ms on end
-    /// .125 * .015 = .001875, each over what the probability says.
+    /// RFC 8033 §4.2 by hand: from 0 to 30 ms the step is .125 * .015 + 1.25 * .03 = .039375; at
+    /// constant 30 ms it is .125 * .015 = .001875. Each is divided as the probability requires.
     #[test]
-    fn the_step_is_the_rfcs() {
+    fn the_controllers_step_matches_the_rfc() {
         let params = PieParams::default();
         let near = |ours: f64, theirs: f64| {
             assert!(
@@ -357,13 +360,13 @@ mod tests {
         // §5.5: .125 * .085 + 1.25 * .1 is more than 2%.
         near(step(&params, 0.2, 0.0, 100.0), 0.22);
         near(step(&params, 0.09, 0.0, 100.0), 0.09 + 0.135625 / 2.0);
-        // With an empty queue it decays, too; and it stays a probability.
+        // With an empty queue it decays, and it stays a probability.
         near(step(&params, 0.5, 0.0, 0.0), (0.5 - 0.001875) * 0.98);
         near(step(&params, 0.001, 100.0, 0.0), 0.0);
         near(step(&params, 0.99, 0.0, 1000.0), 1.0);
     }
 
-    /// mahimahi reckons in ms: (.125 * 30 + 1.25 * 80) / 128 from 0 to 80 ms for a target of 50.
+    /// mahimahi computes in ms: (.125 * 30 + 1.25 * 80) / 128 from 0 to 80 ms for a target of 50.
     #[test]
     fn mahimahis_step_is_coarser() {
         let ms = Duration::from_millis;
@@ -376,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_let_through() {
+    fn a_burst_passes_without_drops() {
         let params = PieParams::default();
         let mut calm = controller(0.0, 0.0);
         assert!(calm.update(&params, Some(0.0)));
@@ -392,7 +395,7 @@ mod tests {
     fn the_drain_is_measured() {
         let mut drain = DrainRate::default();
         let at = Time::from_millis;
-        // Nothing is measured with less than the threshold waiting.
+        // Nothing is measured while less than the threshold waits.
         assert_eq!(drain.on_departure(at(1), 1500, 2_000, 3_000), None);
         assert_eq!(drain.bytes_per_s, None);
         // The first packet begins a measurement, the third ends it: 4500 bytes in 2 ms.
@@ -400,7 +403,7 @@ mod tests {
             assert_eq!(drain.on_departure(at(ms), 1500, 5_000, 3_000), ends);
         }
         assert_eq!(drain.bytes_per_s, Some(2_250_000.0));
-        // Half of that the next time, of which an eighth counts.
+        // Half of that time for the next measurement, with a weight of an eighth.
         for ms in [12, 14, 16] {
             drain.on_departure(at(ms), 1500, 2_000, 3_000);
         }
@@ -408,10 +411,9 @@ mod tests {
         assert_eq!(drain.measured, None);
     }
 
-    /// RFC 8033 §4.1: with two packets waiting none is dropped, whatever the link counts beside
-    /// them.
+    /// RFC 8033 §4.1: with two packets waiting none is dropped, whatever overhead the link counts.
     #[test]
-    fn two_packets_may_always_wait() {
+    fn two_packets_may_wait_without_a_drop() {
         for overhead in [0, 4] {
             let stream = Stream::new(1, "pie");
             let mut queue = Pie::new(PieParams::default(), Limits::NONE, overhead, stream);
@@ -424,9 +426,9 @@ mod tests {
         }
     }
 
-    /// Updates that are carried out late are those that a timer would have carried out.
+    /// Updates that are carried out late have the same result as those of a timer.
     #[test]
-    fn late_updates_are_timely_ones() {
+    fn late_updates_have_the_result_of_timely_ones() {
         let run = |poll_ms: u64| {
             let mut queue = Pie::new(PieParams::default(), Limits::NONE, 0, Stream::new(1, "pie"));
             let mut dropped = Vec::new();

@@ -12,24 +12,25 @@ use crate::Packet;
 pub struct RedParams {
     /// Below this average nothing is dropped, in packets (min_th).
     pub min_packets: f64,
-    /// At this average the probability is `max_probability`, in packets (max_th); over
+    /// At this average the probability is `max_probability`, in packets (max_th). It has to be over
     /// `min_packets`.
     pub max_packets: f64,
-    /// What a new queue length weighs in the average, 0 to 1 (w_q).
+    /// The weight of a new queue length in the average, 0 to 1 (w_q).
     pub weight: f64,
     /// The probability of a drop at `max_packets`, 0 to 1 (max_p).
     pub max_probability: f64,
-    /// Beyond `max_packets` the probability rises to 1 at its double, instead of at once.
+    /// Beyond `max_packets` the probability rises to 1 at twice that average, instead of at once.
     pub gentle: bool,
     /// Marks ECN-capable packets instead of dropping them early.
     pub ecn: bool,
-    /// How long a packet takes to send (s): so the average of an idle queue decays. Over zero.
+    /// How long a packet takes to send (s): the average of an idle queue decays by it. It has to be
+    /// over zero.
     pub packet_time: Duration,
 }
 
 impl Default for RedParams {
     /// The paper's §4 and §6: 5 and 15 packets, w_q .002, max_p 1/50; a packet takes 1 ms, as 1500
-    /// bytes do at 12 Mbit/s. Gentle as Floyd has recommended since 2000; no marking.
+    /// bytes do at 12 Mbit/s. It is gentle, as Floyd has recommended since 2000, and does not mark.
     fn default() -> RedParams {
         RedParams {
             min_packets: 5.0,
@@ -43,14 +44,14 @@ impl Default for RedParams {
     }
 }
 
-/// What the average says of an arrival.
+/// The decision about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
-    /// It may wait.
+    /// Let it wait.
     Accept,
-    /// Congestion has to be signalled: by a mark if that is possible.
+    /// Signal congestion: by a mark if the packet is ECN-capable.
     Early,
-    /// It is dropped, whatever it is capable of.
+    /// Drop it, even if it is ECN-capable.
     Forced,
 }
 
@@ -65,7 +66,7 @@ pub(super) struct Red {
     /// Arrivals since the last drop while the average was over the minimum (count, which is -1
     /// below it).
     since_drop: Option<u64>,
-    /// Since when nothing has waited (q_time).
+    /// Since when the queue has been empty (q_time).
     empty_since: Option<Time>,
 }
 
@@ -82,7 +83,7 @@ impl Red {
         }
     }
 
-    /// The average over the queue lengths that arrivals find (fig. 2).
+    /// Updates the average by the queue length that an arrival finds (fig. 2).
     fn update_average(&mut self, now: Time) {
         let weight = self.params.weight;
         match self.empty_since {
@@ -90,7 +91,7 @@ impl Red {
                 let packets = self.backlog.waiting().packets as f64;
                 self.average += weight * (packets - self.average);
             }
-            // As if this number of small packets had found it empty.
+            // The queue counts as if this many small packets had found it empty.
             Some(since) => {
                 let idle_packets =
                     now.since(since).as_secs_f64() / self.params.packet_time.as_secs_f64();
@@ -99,7 +100,7 @@ impl Red {
         }
     }
 
-    /// The probability by the average alone (p_b); `None` where nothing but a drop will do.
+    /// The probability by the average alone (p_b); `None` if the packet has to be dropped.
     fn base_probability(&self) -> Option<f64> {
         let RedParams {
             min_packets,
@@ -117,8 +118,8 @@ impl Red {
         }
     }
 
-    /// With no more than one packet waiting nothing is dropped: Floyd's own code in ns-2 has it so,
-    /// the paper does not. The average falls too slowly to tell that the queue has long been empty.
+    /// With no more than one packet waiting nothing is dropped. Floyd's own code in ns-2 does so;
+    /// the paper does not. The average falls too slowly to show that the queue has long been empty.
     fn judge(&mut self) -> Verdict {
         if self.average < self.params.min_packets || self.backlog.waiting().packets <= 1 {
             self.since_drop = None;
@@ -159,12 +160,12 @@ impl Queue for Red {
             self.empty_since = None;
         } else {
             if verdict == Verdict::Accept {
-                // A full buffer has dropped it: that is a signal, too.
+                // A full buffer has dropped it, which is a signal too.
                 self.since_drop = self.since_drop.map(|_| 0);
             }
             dropped.push(packet);
             if let Some(since) = &mut self.empty_since {
-                // The average has decayed up to here.
+                // The average has decayed until now.
                 *since = now;
             }
         }
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_average_is_the_papers() {
+    fn the_average_matches_the_paper() {
         let mut queue = red(RedParams {
             weight: 0.5,
             min_packets: 100.0,
@@ -206,16 +207,16 @@ mod tests {
             queue.enqueue(Time::ZERO, packet(0, number, 1500), &mut dropped);
             averages.push(queue.average);
         }
-        // Arrivals find 0, 1, 2 and 3 packets.
+        // Arrivals find 0, 1, 2 and 3 packets in the queue.
         assert_eq!(averages, [0.0, 0.5, 1.25, 2.125]);
         while queue.dequeue(Time::from_millis(10), &mut dropped).is_some() {}
-        // Three packets' time at rest.
+        // The queue is idle for the time of three packets.
         queue.enqueue(Time::from_millis(13), packet(0, 4, 1500), &mut dropped);
         assert_eq!(queue.average, 2.125 / 8.0);
     }
 
     #[test]
-    fn the_probability_is_the_papers() {
+    fn the_probability_matches_the_paper() {
         let mut queue = red(RedParams::default());
         let mut at = |average: f64| {
             queue.average = average;

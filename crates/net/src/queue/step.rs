@@ -1,4 +1,4 @@
-//! Marking by a threshold, as a switch does it for DCTCP.
+//! Marking above a threshold, as a DCTCP switch does it.
 
 use headway_cc::Time;
 
@@ -9,7 +9,7 @@ use crate::Packet;
 /// Parameters of step marking.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepParams {
-    /// K in packets: an arrival is marked if with it more than K wait.
+    /// K in packets: an arrival is marked if more than K packets wait, including itself.
     pub threshold_packets: u64,
 }
 
@@ -23,8 +23,8 @@ impl Default for StepParams {
 }
 
 /// A drop-tail queue that marks an ECN-capable arrival by the instantaneous queue (DCTCP, SIGCOMM
-/// 2010, §3.1). Other packets only meet the limits: DCTCP's rule says nothing of them, while a
-/// switch that imitates the step with RED would drop them at K already (RFC 8257 §5).
+/// 2010, §3.1). Only the limits apply to other packets: DCTCP's rule does not cover them, while a
+/// switch that imitates the step with RED would drop them at K (RFC 8257 §5).
 #[derive(Debug)]
 pub(super) struct Step {
     backlog: Backlog,
@@ -70,7 +70,7 @@ mod tests {
     use headway_cc::Ecn;
 
     #[test]
-    fn marks_arrivals_beyond_the_threshold() {
+    fn arrivals_beyond_the_threshold_are_marked() {
         let params = StepParams {
             threshold_packets: 2,
         };

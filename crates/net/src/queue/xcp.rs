@@ -1,9 +1,9 @@
 //! XCP's router (Katabi, Handley and Rohrs, "Congestion Control for High Bandwidth-Delay Product
-//! Networks", SIGCOMM 2002, §3.5): once a mean round trip it works out by how much all windows
-//! together should change, and hands that out in the packets' headers. Timers and bounds are those
-//! of Katabi's ns-2 code (`xcpq.cc`).
+//! Networks", SIGCOMM 2002, §3.5). Once a mean round trip it computes by how much all windows
+//! together should change, and distributes that in the packets' headers. Timers and bounds are
+//! those of Katabi's ns-2 code (`xcpq.cc`).
 //!
-//! A header is [cwnd in bytes, RTT in s, feedback in bytes]. Other packets have zeros there.
+//! A header is [cwnd in bytes, RTT in s, feedback in bytes]. It is zero in other packets.
 
 use headway_cc::{Duration, Rate, Time};
 
@@ -15,19 +15,19 @@ use crate::{Body, Packet};
 /// Parameters of the router.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct XcpParams {
-    /// α: the share of the spare bandwidth handed out in a round trip.
+    /// α: the share of the spare bandwidth that is distributed in a round trip.
     pub alpha: f64,
     /// β: the share of the persistent queue drained in a round trip; α²√2 is stable (§4).
     pub beta: f64,
     /// γ: the share of the traffic moved from flow to flow in a round trip.
     pub gamma: f64,
-    /// XCP_w of ABC's paper: of a link whose rate is not known the capacity is what it could send
-    /// in the last control interval, not what it can on average.
+    /// XCP_w of ABC's paper: for a link whose rate is unknown, the capacity is what it could send
+    /// in the last control interval, not its long-term mean.
     pub windowed: bool,
 }
 
 impl Default for XcpParams {
-    /// §3.5 and §4: 0.4, 0.226 and 0.1.
+    /// The values of §3.5 and §4: 0.4, 0.226 and 0.1.
     fn default() -> XcpParams {
         XcpParams {
             alpha: 0.4,
@@ -52,24 +52,24 @@ pub(super) struct Xcp {
     ends: Time,
     traffic: Traffic,
     allotment: Allotment,
-    /// The least queue in bytes since, and until when that is observed; then it is Q.
-    least_queue: u64,
+    /// The shortest queue in bytes during the period that ends at `queue_ends`; then it becomes Q.
+    min_queue: u64,
     queue_ends: Time,
     q: f64,
 }
 
-/// What has come in a control interval.
+/// The traffic of a control interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traffic {
-    /// Bytes, of all packets.
+    /// Bytes of all packets.
     bytes: f64,
-    /// Bytes of XCP's, and of those Σ rtt s / cwnd and Σ rtt² s / cwnd.
+    /// Bytes of XCP's packets, and their sums Σ rtt s / cwnd and Σ rtt² s / cwnd.
     sizes: f64,
     rtts: f64,
     squares: f64,
 }
 
-/// What an interval has to hand out: bytes of window, and the shares of each packet (§3.5.2).
+/// What an interval may distribute: bytes of window, and the shares of each packet (§3.5.2).
 #[derive(Clone, Copy, Debug, Default)]
 struct Allotment {
     positive: f64,
@@ -78,20 +78,22 @@ struct Allotment {
     xi_n: f64,
 }
 
-/// What a packet says of its sender.
+/// What a packet's header says about its sender.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
-    /// rtt s / cwnd: inverse to the throughput, as each flow has packets by its throughput.
+    /// rtt s / cwnd: inverse to the throughput, because a flow's number of packets is proportional
+    /// to its throughput.
     share: f64,
     rtt: f64,
     size: f64,
 }
 
 impl Claim {
-    /// Longer round trips are taken for this, in s (ns-2's `XCP_MAX_INTERVAL`).
+    /// Longer round trips are cut to this, in s (ns-2's `XCP_MAX_INTERVAL`).
     const LONGEST_RTT: f64 = 1.0;
 
-    /// `None` for what is not XCP's, and for the first packets of a flow: they know no round trip.
+    /// `None` for packets of other schemes, and for the first packets of a flow, which have no
+    /// round trip yet.
     fn of(packet: &Packet) -> Option<Claim> {
         let Body::Data(segment) = &packet.body else {
             return None;
@@ -110,11 +112,11 @@ impl Claim {
 }
 
 impl Xcp {
-    /// The mean round trip before any is known (ns-2's `INITIAL_Te_VALUE`).
+    /// The mean round trip before the first measurement (ns-2's `INITIAL_Te_VALUE`).
     const FIRST_D: f64 = 0.05;
-    /// Shortest control interval and shortest time to observe the queue (ns-2).
-    const LEAST_D: f64 = 0.001;
-    const LEAST_QUEUE_TIME: f64 = 0.002;
+    /// The shortest control interval, and the shortest time to observe the queue (ns-2).
+    const MIN_D: f64 = 0.001;
+    const MIN_QUEUE_TIME: f64 = 0.002;
 
     pub(super) fn new(params: XcpParams, limits: Limits, overhead: u32) -> Xcp {
         Xcp {
@@ -127,7 +129,7 @@ impl Xcp {
             ends: Time::ZERO + Duration::from_secs_f64(Self::FIRST_D),
             traffic: Traffic::default(),
             allotment: Allotment::default(),
-            least_queue: 0,
+            min_queue: 0,
             queue_ends: Time::ZERO,
             q: 0.0,
         }
@@ -146,7 +148,7 @@ impl Xcp {
             let elapsed = now.since(self.started).as_secs_f64();
             let traffic = std::mem::take(&mut self.traffic);
             if traffic.rtts > 0.0 {
-                self.d = (traffic.squares / traffic.rtts).max(Self::LEAST_D);
+                self.d = (traffic.squares / traffic.rtts).max(Self::MIN_D);
             }
             let capacity = self.capacity(now);
             self.allotment = allot(&self.params, self.d, elapsed, capacity, self.q, &traffic);
@@ -155,17 +157,17 @@ impl Xcp {
         }
         if now >= self.queue_ends {
             let queue = self.backlog.waiting().bytes;
-            self.q = self.least_queue.min(queue) as f64;
-            self.least_queue = queue;
+            self.q = self.min_queue.min(queue) as f64;
+            self.min_queue = queue;
             let drains = queue as f64 / self.capacity(now).max(1.0);
-            let time = ((self.d - drains) / 2.0).max(Self::LEAST_QUEUE_TIME);
+            let time = ((self.d - drains) / 2.0).max(Self::MIN_QUEUE_TIME);
             self.queue_ends = now + Duration::from_secs_f64(time);
         }
     }
 }
 
-/// §3.5.1 and §3.5.2: the aggregate feedback φ of an interval of `elapsed` seconds, and what each
-/// packet of the next one gets of it.
+/// §3.5.1 and §3.5.2: the aggregate feedback φ of an interval of `elapsed` seconds, and the share
+/// of each packet in the next one.
 fn allot(
     params: &XcpParams,
     d: f64,
@@ -179,7 +181,7 @@ fn allot(
     }
     let y = traffic.bytes / elapsed;
     let phi = params.alpha * d * (capacity - y) - params.beta * q;
-    // Even without spare bandwidth some moves, from the fast flows to the slow ones.
+    // Even without spare bandwidth some of it moves from fast flows to slow ones.
     let h = (params.gamma * y * d - phi.abs()).max(0.0);
     let (positive, negative) = (h + phi.max(0.0), h + (-phi).max(0.0));
     Allotment {
@@ -191,8 +193,8 @@ fn allot(
 }
 
 impl Allotment {
-    /// The feedback of a packet that has `granted` from the routers before: never more than that,
-    /// and no more than is left. Returns what is granted now.
+    /// The feedback of a packet to which earlier routers have `granted` this much: it is never more
+    /// than that, and no more than is left. Returns the feedback now granted.
     fn take(&mut self, claim: &Claim, granted: f64) -> f64 {
         let positive = (self.xi_p * claim.rtt * claim.share).min(self.positive);
         let negative = (self.xi_n * claim.rtt * claim.size).min(self.negative);
@@ -200,8 +202,7 @@ impl Allotment {
         let (positive, negative, feedback) = if granted >= feedback {
             (positive, negative, feedback)
         } else {
-            // A router upstream grants less: what that takes away here is paid back to this
-            // account.
+            // A router upstream grants less; the difference is returned to this account.
             let negative = (negative + (feedback - granted)).min(self.negative);
             ((granted + negative).max(0.0), negative, granted)
         };
@@ -230,7 +231,7 @@ impl Queue for Xcp {
     fn dequeue(&mut self, now: Time, _: &mut Vec<Packet>) -> Option<Packet> {
         self.run_timers(now);
         let mut packet = self.backlog.pop()?;
-        self.least_queue = self.least_queue.min(self.backlog.waiting().bytes);
+        self.min_queue = self.min_queue.min(self.backlog.waiting().bytes);
         let claim = Claim::of(&packet);
         if let Body::Data(segment) = &mut packet.body {
             let granted = &mut segment.header.0[2];
@@ -282,10 +283,11 @@ mod tests {
         }
     }
 
-    /// algorithms.md §14.5: C = 1000 packets/s, y = 900, d = 120 ms; Q = 0 and 20 packets: 4.8 and
-    /// 0.28 packets an interval. Shuffling of 10.8 packets gives as much as it takes.
+    /// Values of algorithms.md §14.5: C = 1000 packets/s, y = 900, d = 120 ms. With Q = 0 and 20
+    /// packets the feedback is 4.8 and 0.28 packets an interval. Shuffling moves 10.8 packets: it
+    /// gives as much as it takes.
     #[test]
-    fn the_aggregate_feedback() {
+    fn aggregate_feedback_matches_the_paper() {
         for (q, phi) in [(0.0, 4.8), (20.0, 0.28)] {
             let traffic = a_flow();
             let a = allot(&XcpParams::default(), D, D, 1000.0 * MSS, q * MSS, &traffic);
@@ -295,10 +297,10 @@ mod tests {
         }
     }
 
-    /// A router downstream grants no more than one upstream has, and what it would have granted
-    /// beyond is not lost to its account (ns-2's `xcpq.cc`, "L 26" and "L 27").
+    /// A router downstream grants no more than one upstream has, and keeps the rest in its account
+    /// (ns-2's `xcpq.cc`, "L 26" and "L 27").
     #[test]
-    fn the_least_feedback_counts() {
+    fn the_smallest_feedback_counts() {
         let claim = Claim::of(&of_flow(0, 10.0, 0.1, 0.0)).expect("an XCP packet");
         let full = || Allotment {
             positive: 10_000.0,
@@ -322,9 +324,9 @@ mod tests {
         }
     }
 
-    /// Whatever a header says, feedback stays a number, and packets of others get none.
+    /// Feedback stays a number for every header, and packets of other schemes get none.
     #[test]
-    fn no_header_does_harm() {
+    fn feedback_is_finite_for_every_header() {
         let mut queue = Xcp::new(XcpParams::default(), Limits::NONE, 0);
         queue.serve_by(&Server::fixed(Rate::from_mbps(12.0)));
         let odd = [0.0, -1.0, 1e-30, 1.0, 1e30, f64::INFINITY, f64::NAN];
@@ -344,9 +346,9 @@ mod tests {
         assert_eq!(granted(&other), 0.0);
     }
 
-    /// What the packets of an interval get is together what it has (§3.5.2), of all flows.
+    /// The packets of an interval, of all flows, together get the interval's feedback (§3.5.2).
     #[test]
-    fn packets_share_what_there_is() {
+    fn packets_together_get_the_intervals_feedback() {
         for flows in [
             &[(60.0_f64, 0.12_f64)][..],
             &[(100.0, 0.12), (20.0, 0.24), (4.0, 0.06)],
@@ -371,10 +373,10 @@ mod tests {
             while let Some(p) = queue.dequeue(Time::ZERO, &mut Vec::new()) {
                 changes[p.flow as usize] += granted(&p);
             }
-            // The sums are of the whole interval, which is `interval / d` mean round trips long.
+            // The sums cover the whole interval, which is `interval / d` mean round trips long.
             let total: f64 = changes.iter().sum();
             assert!((total / phi - 1.0).abs() < 1e-3, "{total} {phi}");
-            // Without shuffling, as here, all throughputs change alike.
+            // Without shuffling, as here, all throughputs change by the same amount.
             let speedups: Vec<f64> = changes.iter().zip(flows).map(|(c, f)| c / f.1).collect();
             for s in &speedups {
                 assert!((s / speedups[0] - 1.0).abs() < 1e-3, "{speedups:?}");

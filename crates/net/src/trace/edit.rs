@@ -1,4 +1,4 @@
-//! Traces made of other traces.
+//! Traces made from other traces.
 
 use std::ops::Range;
 
@@ -11,8 +11,7 @@ impl Trace {
     /// The same pattern at another mean rate, at 1500 bytes an opportunity; the period stays.
     ///
     /// The number of opportunities up to any moment is multiplied by one factor and rounded down,
-    /// so that where the trace has none, none comes to be. The mean is exact to half an
-    /// opportunity.
+    /// so that gaps in the trace stay gaps. The mean is exact to half an opportunity.
     ///
     /// # Errors
     /// [`TraceError::BadScale`] if that is less than one opportunity or more than a trace may have.
@@ -38,8 +37,8 @@ impl Trace {
     /// Only these parts of the trace, one after another.
     ///
     /// An opportunity stands for what could be sent up to its time, so one at a part's beginning
-    /// does not belong to it, except at 0, and one at its end does. The last is put at the end of
-    /// the last part, since it is what gives the trace its length.
+    /// does not belong to it, except at 0, and one at its end does. The last one is put at the end
+    /// of the last part, because it gives the trace its length.
     ///
     /// # Errors
     /// [`TraceError::BadPart`] if a part is empty, begins or ends between milliseconds or lies
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn scaling_multiplies_what_is_there() {
+    fn scaling_multiplies_the_opportunities() {
         // 4 opportunities in 8 ms are 6 Mbit/s.
         let t = trace(&[1, 1, 2, 8]);
         assert_eq!(t.mean_mbps(), 6.0);
@@ -149,20 +148,20 @@ mod tests {
             prop_assert_eq!(scaled.period(), t.period());
             let one = 12e-3 / t.period().as_secs_f64();
             prop_assert!((scaled.mean_mbps() - mbps).abs() <= one / 2.0 + 1e-6);
-            // Up to every millisecond, the old count times the factor, to within one.
+            // Up to every millisecond, the count is the old one times the factor, to within one.
             let factor = scaled.count() as f64 / t.count() as f64;
             for ms in 0..=40u32 {
                 let upto = |t: &Trace| t.at_ms.partition_point(|&at| at <= ms) as f64;
                 let expected = upto(&t) * factor;
                 prop_assert!((expected - 1.0..=expected + 1e-9).contains(&upto(&scaled)));
             }
-            // It is a trace that the format takes.
+            // The scaled trace is valid in the format.
             prop_assert_eq!(Trace::parse(scaled.to_mahimahi()), Ok(scaled));
         }
 
-        /// Cut anywhere and joined again, a trace is what it was.
+        /// A trace that is cut anywhere and joined again is the same trace.
         #[test]
-        fn the_parts_of_a_trace_are_the_trace(t in traces(), cuts in prop::collection::vec(1u64..40, 0..5)) {
+        fn parts_of_a_trace_join_to_the_whole(t in traces(), cuts in prop::collection::vec(1u64..40, 0..5)) {
             let end = t.period().as_nanos() / NANOS_PER_MS;
             let mut at: Vec<u64> = cuts.into_iter().filter(|&ms| ms < end).collect();
             at.extend([0, end]);

@@ -1,6 +1,6 @@
-//! What a file is that is no trace, told by how it begins.
+//! Recognises files that are not traces, by how they begin.
 
-/// Signs at a file's very beginning, what has them, and the program that unpacks it.
+/// Signatures at a file's beginning, the kind of file, and the program that unpacks it.
 const PACKED: [(&[u8], &str, &str); 6] = [
     (b"\x1f\x8b", "gzip", "zcat"),
     (b"BZh", "bzip2", "bzcat"),
@@ -20,7 +20,7 @@ const SPREADSHEET: &str = "an old spreadsheet; save it as CSV";
 const JSON: &str = "JSON; docs/traces.md has a command that makes a table of it";
 const LFS: &str = "a pointer of Git LFS and not the file; get the file with `git lfs pull`";
 
-/// Signs at a file's very beginning, what has them, and what to do.
+/// Signatures at a file's beginning, the kind of file, and what to do.
 const SIGNS: [(&[u8], &str); 20] = [
     (
         b"PK\x03\x04",
@@ -50,8 +50,8 @@ const SIGNS: [(&[u8], &str); 20] = [
     (b"{\\rtf", "rich text; save it as plain text"),
 ];
 
-/// What a file is, by its beginning (a few kB are enough), and what would be right; nothing where
-/// it may be a text of numbers.
+/// The kind of file, by its beginning (a few kB are enough), and what to do with it; `None` if it
+/// may be a text of numbers.
 pub fn looks_like(head: &[u8]) -> Option<String> {
     for (sign, name, tool) in PACKED {
         if head.starts_with(sign) {
@@ -76,7 +76,7 @@ fn binary(head: &[u8]) -> Option<&'static str> {
     let zeros = head.iter().filter(|&&b| b == 0).count();
     match (zeros, head) {
         (0, _) => None,
-        // A letter or digit and a zero in turn.
+        // UTF-16: a letter or digit alternates with a zero.
         (_, [0, a, 0, ..] | [a, 0, _, 0, ..] | [a, 0])
             if a.is_ascii() && *a != 0 && 3 * zeros > head.len() =>
         {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_known_by_how_it_begins() {
+    fn each_file_kind_is_recognised_by_its_beginning() {
         for (head, says) in [
             (
                 &b"\x1f\x8b\x08\0rest"[..],

@@ -4,7 +4,7 @@ use headway_cc::{Bytes, Duration, RateSample, Time};
 
 use super::flight::Entry;
 
-/// What the connection keeps to stamp packets and take samples.
+/// The connection's state for stamping packets and taking samples.
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     /// Bytes acknowledged so far.
@@ -16,7 +16,7 @@ pub(super) struct Delivery {
     newest: Option<Newest>,
 }
 
-/// The packet of this acknowledgement that left last.
+/// The packet that was sent last, among those of this acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
     delivered: u64,
@@ -27,7 +27,7 @@ struct Newest {
     app_limited: bool,
 }
 
-/// What a packet is stamped with as it leaves (§3.2).
+/// The stamp that a packet gets as it leaves (§3.2).
 pub(super) struct DeliveryStamp {
     pub(super) delivered: u64,
     pub(super) delivered_time: Time,
@@ -50,7 +50,7 @@ impl Delivery {
         }
     }
 
-    /// There is nothing to send although the window is open (§3.4).
+    /// The window is open, but there is nothing to send (§3.4).
     #[inline]
     pub(super) fn on_app_limited(&mut self, in_flight: u64) {
         self.app_limited_until = self.delivered + in_flight.max(1);
@@ -61,14 +61,14 @@ impl Delivery {
         self.delivered < self.app_limited_until
     }
 
-    /// This number of bytes was acknowledged now.
+    /// This many bytes were acknowledged now.
     #[inline]
     pub(super) fn advance(&mut self, now: Time, bytes: u64) {
         self.delivered += bytes;
         self.delivered_time = now;
     }
 
-    /// Folds one of the packets acknowledged now (§3.3).
+    /// Adds one of the packets acknowledged now (§3.3).
     #[inline]
     pub(super) fn fold(&mut self, entry: &Entry) {
         if self.newest.is_none_or(|n| entry.delivered >= n.delivered) {
@@ -84,9 +84,9 @@ impl Delivery {
         }
     }
 
-    /// The sample of the packets folded since the last call; [`advance`](Self::advance) first. None
-    /// if there were none, or if the interval is shorter than any round trip, which ACK compression
-    /// explains better (§3.3).
+    /// The sample of the packets added since the last call. Call [`advance`](Self::advance) first.
+    /// `None` if there were none, or if the interval is shorter than any round trip, which means
+    /// ACK compression (§3.3).
     #[inline]
     pub(super) fn sample(&mut self, now: Time, min_rtt: Duration, lost: u64) -> Option<RateSample> {
         let p = self.newest.take()?;

@@ -1,11 +1,11 @@
-//! The packets that left and whose fate matters still.
+//! The sent packets whose fate still matters.
 
 use headway_cc::{Acked, Bytes, Ecn, Lost, Tag, Time};
 
 use crate::Ack;
 use crate::ring::Ring;
 
-/// What the sender keeps of a packet.
+/// The sender's state of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) sent: Time,
@@ -26,7 +26,7 @@ pub(super) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Outstanding,
-    /// Later packets have arrived.
+    /// Later packets have arrived, so it is taken for lost.
     Lost,
     /// The retransmission timer ran out.
     TimedOut,
@@ -34,7 +34,8 @@ pub(super) enum State {
 }
 
 impl Entry {
-    /// For the controller; `ack` is the acknowledgement that this packet caused, if it is that.
+    /// The event for the controller; `ack` is the acknowledgement that this packet caused, if there
+    /// is one.
     pub(super) fn acked(&self, number: u64, ack: Option<&Ack>) -> Acked {
         Acked {
             number,
@@ -64,8 +65,8 @@ impl Entry {
 pub(super) struct Flight(Ring<Entry>);
 
 impl Flight {
-    /// How long a lost packet is remembered, in numbers: an [`Ack`](crate::Ack) reaches no further
-    /// back.
+    /// How many numbers back a lost packet is remembered: an [`Ack`](crate::Ack) reaches no
+    /// further.
     const REACH: u64 = 65;
 
     /// The number of the next packet.
@@ -97,8 +98,8 @@ impl Flight {
         self.0.get(number)
     }
 
-    /// Forgets the oldest packets: those that are done, and lost ones of which no
-    /// acknowledgement can tell any more.
+    /// Forgets the oldest packets: those that are done, and lost ones that no acknowledgement can
+    /// cover any more.
     #[inline]
     pub(super) fn trim(&mut self, largest_acked: u64) {
         while let Some(entry) = self.0.front() {

@@ -19,7 +19,7 @@ pub use source::Source;
 
 use headway_cc::Need;
 
-/// What schemes have of this transport, in every world that runs it.
+/// What this transport supplies to schemes, in every world that runs it.
 pub const SUPPLIES: &[Need] = &[
     Need::PerPacket,
     Need::RateSample,
@@ -31,22 +31,23 @@ pub const SUPPLIES: &[Need] = &[
     Need::Header,
 ];
 
-/// Does the receiver acknowledge each packet of a scheme with such needs? Schemes that look at
-/// single packets ran over transports of their own, which do, also where the profile would delay.
+/// Does the receiver acknowledge each packet of a scheme with these needs? Schemes that look at
+/// single packets were published with transports that do, so it does even where the profile would
+/// delay.
 fn acknowledges_every_packet(profile: Profile, needs: &[Need]) -> bool {
     let single = |need| matches!(need, Need::PerPacket | Need::ReceiverTime | Need::Header);
     profile == Profile::Simple || needs.iter().copied().any(single)
 }
 
-/// How data is carried.
+/// How the transport carries data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Profile {
-    /// Loss when three later packets have arrived, RFC 6298 timeouts (1 s at least), an
-    /// acknowledgement a packet, no receive window: what most simulation studies assume.
+    /// Loss after three later arrivals, RFC 6298 timeouts (1 s at least), an acknowledgement for
+    /// each packet, no receive window: what most simulation studies assume.
     #[default]
     Simple,
-    /// As Linux: RACK-TLP (RFC 8985), proportional rate reduction (RFC 6937), 200 ms minimum
-    /// timeout, delayed acknowledgements (but for schemes that look at single packets), a receive
-    /// window.
+    /// Linux's transport: RACK-TLP (RFC 8985), proportional rate reduction (RFC 6937), 200 ms
+    /// minimum timeout, delayed acknowledgements (except for schemes that look at single packets),
+    /// a receive window.
     Linux,
 }

@@ -5,23 +5,23 @@ use headway_cc::{Bytes, Duration, Rate, Time};
 /// Lets packets go at a rate, up to a quantum at once.
 #[derive(Debug, Default)]
 pub(super) struct Pacer {
-    /// When the next packet would go if none went in bursts.
+    /// When the next packet would leave if there were no bursts.
     next: Time,
-    /// The rate that `next` was reckoned with.
+    /// The rate by which `next` was computed.
     rate: Rate,
-    /// The last size and how long it takes: both seldom change.
+    /// The last size and its transmission time: both seldom change.
     cached: (u64, Duration),
-    /// Nothing but pacing has held packets back since it first did. A host in real time that wakes
-    /// late then makes up for it; in simulated time none is late.
+    /// Whether pacing alone has held packets back without interruption. Then a host in real time
+    /// that wakes late makes up for the delay; in simulated time no host is late.
     is_holding: bool,
 }
 
 impl Pacer {
-    /// A host makes up for at most so much lateness, lest a pause of its own end in a burst.
+    /// The most lateness that a host makes up for, so that its own pause does not end in a burst.
     const MOST_LATE: Duration = Duration::from_millis(2);
 
-    /// When a packet may go; not after `now` means at once. A new rate counts from now on: what
-    /// has been sent before it is waited for at it.
+    /// When a packet may leave; a time not after `now` means at once. A new rate counts from now
+    /// on, also for the wait for packets that were sent before it.
     #[inline]
     pub(super) fn release(&mut self, now: Time, rate: Rate, size: Bytes, quantum: Bytes) -> Time {
         if rate != self.rate {
@@ -41,13 +41,13 @@ impl Pacer {
         release
     }
 
-    /// Something else holds packets back: what that costs is not made up for.
+    /// Something else holds packets back, so the pacer does not make up for the time lost.
     #[inline]
     pub(super) fn rest(&mut self) {
         self.is_holding = false;
     }
 
-    /// A packet goes now; [`release`](Self::release) has let it.
+    /// A packet leaves now, as [`release`](Self::release) has allowed.
     #[inline]
     pub(super) fn on_sent(&mut self, now: Time, size: Bytes) {
         if self.cached.0 != size.get() {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     /// 1500 bytes a millisecond, by a host that wakes 0.3 ms late each time: the packets leave
-    /// late, but not fewer of them.
+    /// late, but as many as on time.
     #[test]
     fn a_host_that_wakes_late_keeps_the_rate() {
         let (rate, size) = (Rate::from_mbps(12.0), Bytes::new(1500));
@@ -80,7 +80,8 @@ mod tests {
         }
         let ideal = Time::from_millis(1005);
         assert_eq!(now, ideal + late);
-        // It sleeps through 50 packets: two of them are made up for, and the one of now goes too.
+        // It sleeps through 50 packets: it makes up for two of them, and the current one leaves
+        // too.
         now += Duration::from_millis(50);
         let mut burst = 0;
         while pacer.release(now, rate, size, size) <= now {
@@ -88,7 +89,7 @@ mod tests {
             burst += 1;
         }
         assert_eq!(burst, 3);
-        // The window was full for a while: no credit.
+        // The window was full for a while, so there is no credit.
         pacer.rest();
         now += Duration::from_millis(50);
         pacer.on_sent(now, size);
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantum_goes_at_once_and_the_rate_holds() {
+    fn a_quantum_leaves_at_once_and_the_rate_holds() {
         let (rate, size) = (Rate::from_mbps(12.0), Bytes::new(1500));
         for quantum in [size, size * 4] {
             let mut pacer = Pacer::default();
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_rate_counts_at_once() {
+    fn a_new_rate_takes_effect_at_once() {
         let mut pacer = Pacer::default();
         let (slow, fast) = (Rate::from_bps(100), Rate::from_mbps(10.0));
         let size = Bytes::new(1000);
@@ -126,7 +127,7 @@ mod tests {
             pacer.release(Time::ZERO, slow, size, size),
             Time::from_millis(80_000)
         );
-        // After 40 s half of the packet is still owed: 400 us at the new rate.
+        // After 40 s half of the packet is still to be waited for: 400 us at the new rate.
         let now = Time::from_millis(40_000);
         let release = pacer.release(now, fast, size, size);
         assert_eq!(release, now + Duration::from_micros(400));

@@ -25,8 +25,8 @@ impl Prr {
         }
     }
 
-    /// RFC 6937 §3: how much may be in flight after this acknowledgement.
-    /// `progress`: the stream's beginning advanced and nothing more was lost.
+    /// RFC 6937 §3: how much may be in flight after this acknowledgement. `progress` says that the
+    /// stream's beginning advanced and nothing more was lost.
     pub(super) fn on_ack(&mut self, acked: Bytes, in_flight: Bytes, mss: Bytes, progress: bool) {
         self.delivered += acked.get();
         let in_flight = in_flight.get();
@@ -43,14 +43,14 @@ impl Prr {
             }
             limit.min(self.ssthresh - in_flight)
         };
-        // The first packet repeated is always allowed, and one while nothing is in flight:
-        // no acknowledgement would come to allow it later.
-        let least = if self.out == 0 || in_flight == 0 {
+        // The first retransmission is always allowed, and so is one while nothing is in flight: no
+        // acknowledgement would come to allow it later.
+        let minimum = if self.out == 0 || in_flight == 0 {
             mss.get()
         } else {
             0
         };
-        self.cwnd = in_flight + send.max(least);
+        self.cwnd = in_flight + send.max(minimum);
     }
 
     pub(super) fn on_sent(&mut self, size: Bytes) {

@@ -1,4 +1,4 @@
-//! The receiving side: keeps track of what arrived and acknowledges.
+//! The receiving side: tracks the segments that arrived, and acknowledges them.
 
 use std::collections::VecDeque;
 
@@ -7,20 +7,20 @@ use headway_cc::{Arrival, Bytes, Duration, Ecn, Need, Time};
 use super::{Profile, acknowledges_every_packet};
 use crate::{Ack, Segment};
 
-/// How a receiver is set up.
+/// The configuration of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiverConfig {
     /// Which transport it belongs to.
     pub profile: Profile,
-    /// The most that it takes beyond what has arrived in order (RFC 9293 §3.8.6). Linux's is half
-    /// of the maximum in `tcp_rmem`.
+    /// The most bytes that it accepts beyond what has arrived in order (RFC 9293 §3.8.6). Linux's
+    /// value is half of the maximum in `tcp_rmem`.
     pub max_window: Bytes,
-    /// No acknowledgement waits for a second packet.
+    /// Whether every packet is acknowledged at once.
     pub every_packet: bool,
 }
 
 impl ReceiverConfig {
-    /// The usual receiver of a profile.
+    /// The default receiver of a profile.
     pub const fn new(profile: Profile) -> ReceiverConfig {
         let max_window = match profile {
             Profile::Simple => Bytes::new(u32::MAX as u64),
@@ -33,7 +33,7 @@ impl ReceiverConfig {
         }
     }
 
-    /// The same with this window, if one is given.
+    /// The same receiver with this window, if one is given.
     pub fn with_window(self, window: Option<Bytes>) -> ReceiverConfig {
         ReceiverConfig {
             max_window: window.unwrap_or(self.max_window),
@@ -41,8 +41,8 @@ impl ReceiverConfig {
         }
     }
 
-    /// The same for a scheme with such needs: one that looks at single packets has each
-    /// acknowledged.
+    /// The same receiver for a scheme with these needs: if the scheme looks at single packets, each
+    /// is acknowledged.
     pub fn serving(self, needs: &[Need]) -> ReceiverConfig {
         ReceiverConfig {
             every_packet: acknowledges_every_packet(self.profile, needs),
@@ -55,7 +55,8 @@ impl ReceiverConfig {
 #[derive(Debug)]
 pub struct Receiver {
     config: ReceiverConfig,
-    /// One more than the largest number that arrived, and which of the 64 before the largest did.
+    /// One more than the largest number that arrived, and which of the 64 before the largest
+    /// arrived.
     next_number: u64,
     earlier: u64,
     stream: Reassembly,
@@ -73,17 +74,17 @@ struct Delayed {
 }
 
 impl Receiver {
-    /// More segments than this beyond a gap are not kept track of.
+    /// Segments further than this beyond a gap are not tracked.
     const FARTHEST_AHEAD: u64 = 1 << 22;
     const LARGEST_NUMBER: u64 = 1 << 62;
     /// Linux's `TCP_DELACK_MIN`.
     const DELAYED_ACK: Duration = Duration::from_millis(40);
     /// Linux acknowledges each of the first packets (`TCP_MAX_QUICKACKS`).
     const QUICK_ACKS: u64 = 16;
-    /// Linux begins with a window of 64 kB and lets it double each round trip.
+    /// Linux begins with a window of 64 kB, which may double each round trip.
     const INITIAL_WINDOW: u64 = 65_535;
 
-    /// A receiver that has seen nothing; `half` is the scheme's own part, if it has one.
+    /// A receiver that has received nothing; `half` is the scheme's own part, if it has one.
     pub fn new(config: ReceiverConfig, half: Option<Box<dyn headway_cc::Receiver>>) -> Receiver {
         Receiver {
             config,
@@ -101,7 +102,7 @@ impl Receiver {
     /// packet that no sender can have sent.
     #[inline]
     pub fn on_data(&mut self, now: Time, segment: &Segment, size: Bytes, ecn: Ecn) -> Option<Ack> {
-        // No sender of ours is so far ahead: forged or damaged.
+        // No sender of ours is so far ahead: the packet is forged or damaged.
         let ahead = segment.seq.saturating_sub(self.stream.next);
         if ahead > Self::FARTHEST_AHEAD || segment.number > Self::LARGEST_NUMBER {
             return None;
@@ -158,7 +159,7 @@ impl Receiver {
         self.delayed.take_if(|d| d.due <= now).map(|d| d.ack)
     }
 
-    /// An acknowledgement of nothing new, to carry a message of the scheme's own part.
+    /// An acknowledgement of nothing new, which carries a message of the scheme's own part.
     pub fn message_ack(&self, now: Time) -> Ack {
         let number = self.next_number.saturating_sub(1);
         Ack {
@@ -183,8 +184,8 @@ impl Receiver {
         self.stream.next
     }
 
-    /// RFC 1122 §4.2.3.2, RFC 5681 §4.2: every second packet, at once for what is out of order.
-    /// RFC 8257 §3.2: no acknowledgement speaks for a marked packet and for one that is not.
+    /// RFC 1122 §4.2.3.2, RFC 5681 §4.2: acknowledges every second packet, and packets out of order
+    /// at once. RFC 8257 §3.2: an acknowledgement never covers both marked and unmarked packets.
     fn maybe_delay(&mut self, now: Time, ack: Ack, in_order: bool) -> Option<Ack> {
         let waits = in_order && self.arrivals > Self::QUICK_ACKS && !self.config.every_packet;
         let due = if waits { now + Self::DELAYED_ACK } else { now };
@@ -205,7 +206,8 @@ impl Receiver {
     #[inline]
     fn note_number(&mut self, number: u64) -> u64 {
         if number >= self.next_number {
-            // Numbers that were passed over move up with the rest, and so does the last largest.
+            // The numbers in between have not arrived; the last largest becomes one of the earlier
+            // ones.
             let shift = number - self.next_number;
             self.earlier = match shift {
                 0..=62 => (self.earlier << 1 | u64::from(self.next_number > 0)) << shift,
@@ -232,7 +234,7 @@ impl Receiver {
         }
     }
 
-    /// Linux lets the window grow as fast as data comes in, up to the socket's limit.
+    /// In Linux the window grows as fast as data arrives, up to the socket's limit.
     fn window(&self) -> u32 {
         let window = match self.config.profile {
             Profile::Simple => u64::MAX,
@@ -247,12 +249,12 @@ impl Receiver {
 #[derive(Debug, Default)]
 struct Reassembly {
     next: u64,
-    /// Has segment `next + i` arrived? The first is always false.
+    /// Whether segment `next + i` has arrived. The first is always false.
     beyond: VecDeque<bool>,
 }
 
 impl Reassembly {
-    /// Notes a segment. True if it was the next one and left no gap.
+    /// Notes a segment. Returns true if it was the next one and left no gap.
     #[inline]
     fn insert(&mut self, seq: u64) -> bool {
         if seq == self.next && self.beyond.is_empty() {
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_tells_of_gaps_and_of_what_filled_them() {
+    fn acknowledgements_cover_gaps_and_late_arrivals() {
         let mut r = Receiver::new(ReceiverConfig::new(Profile::Simple), None);
         let a = arrive(&mut r, 0, 0, 0).unwrap();
         assert_eq!((a.number, a.earlier, a.cumulative), (0, 0, 1));
@@ -323,12 +325,12 @@ mod tests {
         assert_eq!(r.next_timer(), Time::NEVER);
         assert!(
             arrive(&mut r, 150, 20, 20).is_some(),
-            "a gap is told at once"
+            "a gap is acknowledged at once"
         );
     }
 
     #[test]
-    fn a_scheme_that_looks_at_packets_has_each_acknowledged() {
+    fn per_packet_schemes_have_each_packet_acknowledged() {
         for (need, every) in [
             (Need::PerPacket, true),
             (Need::ReceiverTime, true),
@@ -343,10 +345,11 @@ mod tests {
         }
     }
 
-    /// RFC 8257 §3.2, figure 1: the held acknowledgement leaves with the old state as the state
-    /// changes, in either direction, and the packet that changed it waits for the next.
+    /// RFC 8257 §3.2, figure 1: when the state changes, in either direction, the held
+    /// acknowledgement leaves with the old state, and the packet that changed it waits for the next
+    /// one.
     #[test]
-    fn a_change_of_marks_sends_what_waits() {
+    fn a_change_of_marks_releases_the_held_acknowledgement() {
         let mut r = Receiver::new(ReceiverConfig::new(Profile::Linux), None);
         let mut at = |number: u64, seq: u64, ecn| {
             let now = Time::from_millis(number);
@@ -357,7 +360,7 @@ mod tests {
         for i in 0..16 {
             at(i, i, Ect0);
         }
-        for (number, ecn, told) in [
+        for (number, ecn, acknowledged) in [
             (16, Ect0, None),
             (17, Ce, Some((16, Ect0))),
             (18, Ce, Some((18, Ce))),
@@ -366,9 +369,9 @@ mod tests {
             (21, Ect0, Some((21, Ect0))),
             (22, Ect0, None),
         ] {
-            assert_eq!(at(number, number, ecn), (told, false), "{number}");
+            assert_eq!(at(number, number, ecn), (acknowledged, false), "{number}");
         }
-        // Out of order, so that both are due: the second as soon as the host asks.
+        // It is out of order, so both are due: the second one as soon as the host asks.
         assert_eq!(at(24, 24, Ce), (Some((22, Ect0)), true));
         let ack = r.on_timer(Time::from_millis(24)).unwrap();
         assert_eq!((ack.number, ack.ecn), (24, Ce));

@@ -1,5 +1,5 @@
-//! Where loss recovery stands: when a congestion event begins and ends, and whether it was for
-//! nothing.
+//! The state of loss recovery: when a congestion event begins and ends, and whether it was
+//! spurious.
 
 use headway_cc::{Congestion, Recovery};
 
@@ -9,21 +9,22 @@ use super::Profile;
 #[derive(Debug, Default)]
 pub(super) struct RecoveryState {
     pub(super) phase: Recovery,
-    /// Recovery ends when the stream has arrived up to here: what had been sent when it began.
+    /// Recovery ends when the stream has arrived up to here, which is what had been sent when it
+    /// began.
     recover_seq: u64,
     /// Packets from this number on left after the reduction.
     event_number: u64,
-    /// The first packet declared lost in this event, how many were, and how many of them arrived
-    /// after all.
+    /// The first packet declared lost in this event, how many were declared lost, and how many of
+    /// them arrived later.
     first_lost: u64,
     lost: u64,
     arrived_late: u64,
-    /// Packets below this number left before the first of the last timeouts in a row; checked once,
-    /// by the first acknowledgement.
+    /// Packets below this number left before the first of the last timeouts in a row. The first
+    /// acknowledgement checks it, once.
     timeout_check: Option<u64>,
 }
 
-/// Packets just declared lost.
+/// The packets just declared lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Losses {
     pub(super) packets: u64,
@@ -33,7 +34,7 @@ pub(super) struct Losses {
 }
 
 impl RecoveryState {
-    /// Everything sent before the event has arrived: back to normal.
+    /// Ends the event if everything sent before it has arrived.
     #[inline]
     pub(super) fn on_progress(&mut self, cumulative: u64, largest_acked: u64) {
         let over = match self.phase {
@@ -46,9 +47,9 @@ impl RecoveryState {
         }
     }
 
-    /// Packets were lost, with everything below `next_number` and `next_seq` sent. Returns whether
-    /// that is news: one event a flight. Of packets that left after the reduction, `Simple` counts
-    /// any (RFC 9002 §7.3.2), `Linux` new data only (RFC 6675 §5).
+    /// Packets were lost, with everything below `next_number` and `next_seq` sent. Returns the
+    /// congestion event if this is a new one: there is one a flight. Of packets that left after the
+    /// reduction, `Simple` counts any (RFC 9002 §7.3.2), `Linux` only new data (RFC 6675 §5).
     pub(super) fn on_lost(
         &mut self,
         losses: Losses,
@@ -71,14 +72,14 @@ impl RecoveryState {
         self.first_lost = losses.first_number;
         (self.lost, self.arrived_late) = (losses.packets, 0);
         if before == Recovery::Cwr && losses.last_number < self.event_number {
-            // A flight that was already answered for a mark is not answered again.
+            // A flight whose mark was already answered is not answered again.
             return None;
         }
         self.event_number = next_number;
         Some(Congestion::Loss)
     }
 
-    /// A packet was marked. Returns whether that is news.
+    /// A packet was marked. Returns the congestion event if this is a new one.
     pub(super) fn on_marked(&mut self, next_number: u64) -> Option<Congestion> {
         if self.phase != Recovery::Open {
             return None;
@@ -93,12 +94,12 @@ impl RecoveryState {
         self.phase = Recovery::Loss;
         self.recover_seq = next_seq;
         self.event_number = next_number;
-        // The first timeout's retransmission may be what the second takes for lost (RFC 3522 §3.2).
+        // The second timeout may take the first one's retransmission for lost (RFC 3522 §3.2).
         self.timeout_check.get_or_insert(next_number);
         (self.lost, self.arrived_late) = (0, 0);
     }
 
-    /// The first acknowledgement after a timeout: was it for a packet sent before? Then the timeout
+    /// The first acknowledgement after a timeout. If it is for a packet sent before, the timeout
     /// was spurious (Eifel detection, RFC 3522; numbers never repeat, so no timestamp is needed).
     #[inline]
     pub(super) fn timeout_was_spurious(&mut self, newest_acked: u64) -> bool {
@@ -112,8 +113,8 @@ impl RecoveryState {
         spurious
     }
 
-    /// A packet that was declared lost has arrived. True if that was the last of this event's: the
-    /// reduction was for nothing.
+    /// A packet that was declared lost has arrived. Returns true if it was the last one of this
+    /// event: the reduction was spurious.
     pub(super) fn on_late_arrival(&mut self, number: u64) -> bool {
         if self.phase != Recovery::Recovery || number < self.first_lost {
             return false;

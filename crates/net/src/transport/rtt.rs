@@ -2,16 +2,16 @@
 
 use headway_cc::{Duration, RttStats};
 
-/// What a retransmission timeout is at least.
+/// The lower bound of a retransmission timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RtoFloor {
-    /// So long (RFC 6298 §2.4).
+    /// The timeout is at least this (RFC 6298 §2.4).
     Whole(Duration),
-    /// So much longer than the smoothed RTT, as in Linux.
+    /// The timeout is at least this much longer than the smoothed RTT, as in Linux.
     AboveRtt(Duration),
 }
 
-/// Folds RTT samples into the statistics and the timeout.
+/// Computes the statistics and the timeout from RTT samples.
 #[derive(Debug)]
 pub(super) struct RttEstimator {
     stats: RttStats,
@@ -20,7 +20,7 @@ pub(super) struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// RFC 6298 §2.1.
+    /// The timeout before the first sample (RFC 6298 §2.1).
     const INITIAL_RTO: Duration = Duration::from_secs(1);
     const MAX_RTO: Duration = Duration::from_secs(60);
 
@@ -36,7 +36,7 @@ impl RttEstimator {
         self.stats
     }
 
-    /// RFC 6298 §2.2-2.3: gains 1/8 and 1/4.
+    /// Adds a sample (RFC 6298 §2.2-2.3, gains 1/8 and 1/4).
     #[inline]
     pub(super) fn sample(&mut self, rtt: Duration) {
         let s = &mut self.stats;
@@ -57,14 +57,14 @@ impl RttEstimator {
         }
     }
 
-    /// RFC 6298 §2.3, §2.4 and, with `backoff` timeouts in a row, §5.5.
+    /// The timeout: RFC 6298 §2.3, §2.4 and, with `backoff` timeouts in a row, §5.5.
     #[inline]
     pub(super) fn rto(&self, backoff: u32) -> Duration {
         let spread = self.stats.variation * 4;
         let rto = match self.floor {
             _ if !self.has_sample => Self::INITIAL_RTO,
-            RtoFloor::Whole(least) => (self.stats.smoothed + spread).max(least),
-            RtoFloor::AboveRtt(least) => self.stats.smoothed + spread.max(least),
+            RtoFloor::Whole(floor) => (self.stats.smoothed + spread).max(floor),
+            RtoFloor::AboveRtt(floor) => self.stats.smoothed + spread.max(floor),
         };
         Duration::from_nanos(rto.as_nanos() << backoff.min(10)).min(Self::MAX_RTO)
     }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rfc_6298_by_hand() {
+    fn rtt_statistics_match_rfc_6298() {
         let ms = Duration::from_millis;
         let mut rtt = RttEstimator::new(RtoFloor::Whole(ms(1)));
         assert_eq!(rtt.rto(0), Duration::from_secs(1));

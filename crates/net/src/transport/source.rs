@@ -1,43 +1,43 @@
-//! What an application gives its flow to send.
+//! The data that an application gives its flow to send.
 
 use headway_cc::{Bytes, Duration, Rate, Stream, Time};
 
 /// A source of data.
 #[derive(Debug)]
 pub enum Source {
-    /// Always more.
+    /// There is always more.
     Bulk,
-    /// A number of bytes.
+    /// There is a number of bytes.
     Finite {
         /// Bytes not handed out yet.
         left: Bytes,
     },
-    /// Data produced at a rate.
+    /// Data is produced at a rate.
     Rate {
-        /// How fast.
+        /// The rate.
         rate: Rate,
         /// When production began.
         since: Time,
         /// Bytes handed out.
         taken: Bytes,
     },
-    /// Bulk while on, silent while off.
+    /// It is like `Bulk` while on, and silent while off.
     OnOff {
         /// Mean length of an on period.
         on: Duration,
         /// Mean length of an off period.
         off: Duration,
-        /// Is it on?
+        /// Whether it is on.
         active: bool,
-        /// When that ends.
+        /// When the current period ends.
         until: Time,
-        /// Where the lengths are drawn from.
+        /// The stream from which lengths are drawn.
         stream: Stream,
     },
 }
 
 impl Source {
-    /// Production at a rate, from `now` on.
+    /// A source that produces at a rate, from `now` on.
     pub fn rate(rate: Rate, now: Time) -> Source {
         Source::Rate {
             rate,
@@ -46,7 +46,7 @@ impl Source {
         }
     }
 
-    /// Exponential on and off periods, on from `now`.
+    /// A source with exponential on and off periods, on from `now`.
     pub fn on_off(on: Duration, off: Duration, now: Time, mut stream: Stream) -> Source {
         let until = now + on.mul_f64(stream.exponential(1.0));
         Source::OnOff {
@@ -58,8 +58,8 @@ impl Source {
         }
     }
 
-    /// The next segment of at most `mss`: its size, or when to ask again ([`Time::NEVER`] for not
-    /// at all).
+    /// The next segment of at most `mss`: its size, or when to ask again ([`Time::NEVER`] for
+    /// never).
     #[inline]
     pub fn take(&mut self, now: Time, mss: Bytes) -> Result<Bytes, Time> {
         match self {
@@ -97,7 +97,7 @@ impl Source {
         }
     }
 
-    /// Will it never give anything again?
+    /// Has the source nothing more to give, now and later?
     pub fn is_exhausted(&self) -> bool {
         matches!(self, Source::Finite { left } if left.get() == 0)
     }

@@ -1,4 +1,4 @@
-//! Everything that happened to every packet in an emulator, as one Parquet file.
+//! Writes every event of every packet in an emulator to one Parquet file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,42 +17,42 @@ use super::File;
 use super::file::{make_folders, naming};
 use crate::whole::Whole;
 
-/// One row. Small, since a gigabit has 330,000 of them a second.
+/// One row. It is small, since 1 Gbit/s makes 330,000 of them a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When it happened; of a delivery, when the packet was written.
+    /// The time of the event; for a delivery, when the packet was written.
     pub at: Time,
-    /// What.
+    /// The event itself.
     pub what: EventKind,
     /// The link, or the host that a packet is delivered to: an index into the file's places.
     pub place: u16,
     /// The packet's number, from 1 in the order in which packets came; 0 if it has none, as cross
     /// traffic.
     pub packet: u64,
-    /// Whose it is.
+    /// The packet's flow.
     pub flow: u32,
-    /// Its size on the wire, bytes.
+    /// The packet's size on the wire, bytes.
     pub size: u16,
-    /// Its ECN field, as it is then.
+    /// The packet's ECN field at that time.
     pub ecn: Ecn,
-    /// Of a departure how long the packet was here, transmission included; of a delivery how much
-    /// later than due it was written.
+    /// For a departure, how long the packet was in the queue and in transmission; for a delivery,
+    /// how late it was written.
     pub wait: Duration,
 }
 
-/// What can happen.
+/// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A packet reaches a link's queue.
     Arrival,
-    /// It is lost before the queue, at random.
+    /// A packet is lost before the queue, at random.
     Loss,
-    /// The queue drops it.
+    /// The queue drops a packet.
     Drop,
-    /// Its last bit leaves the queue.
+    /// The last bit of a packet leaves the queue.
     Departure,
-    /// A link could send 1500 bytes, whether or not it did. Only the first four columns say
-    /// anything.
+    /// A link could send 1500 bytes, whether or not it did. Only the first four columns have a
+    /// meaning.
     Opportunity,
     /// A packet has been handed to a host.
     Delivery,
@@ -69,8 +69,8 @@ impl EventKind {
     ];
 }
 
-/// A file of events, written while they happen, in bounded memory. It has its name once it is
-/// complete; until then `.part` comes after it.
+/// A file of events, written as they happen, in bounded memory. Its name ends with `.part` until it
+/// is complete.
 pub struct EventFile {
     path: PathBuf,
     whole: Whole,
@@ -83,13 +83,13 @@ pub struct EventFile {
 impl EventFile {
     /// Rows that wait in memory, 5 MB at most.
     const GROUP: usize = 1 << 17;
-    /// The version of the columns; a reader refuses one it does not know.
+    /// The version of the columns; a reader refuses a version that it does not know.
     pub const SCHEMA_VERSION: i32 = 1;
 
-    /// Creates the file, and the folders that it is in.
+    /// Creates the file and its folders.
     ///
     /// # Errors
-    /// As for all that follow, if the file cannot be written; the text names it.
+    /// If the file cannot be written; the text names it. The same holds for the other methods.
     pub fn create(path: &Path, places: &[String]) -> io::Result<EventFile> {
         let made = make_folders(path).and_then(|()| Whole::create(path));
         let (whole, to) = made.map_err(|e| naming(&path.display().to_string(), &e))?;
@@ -105,7 +105,7 @@ impl EventFile {
         for name in ["place", "event"] {
             properties = properties.set_column_dictionary_enabled(ColumnPath::from(name), true);
         }
-        // Both rise by little: a byte or two each.
+        // The values of both grow slowly: the differences take a byte or two.
         for name in ["time_ns", "packet"] {
             let name = ColumnPath::from(name);
             properties = properties.set_column_encoding(name, Encoding::DELTA_BINARY_PACKED);
@@ -133,7 +133,7 @@ impl EventFile {
         Ok(())
     }
 
-    /// Ends the file, which has its name from now on.
+    /// Completes the file, and gives it its final name.
     pub fn finish(mut self) -> io::Result<()> {
         if !self.rows.is_empty() {
             self.write_group()?;
@@ -150,7 +150,7 @@ impl EventFile {
         Ok(())
     }
 
-    /// In the order of the schema.
+    /// Writes the columns, in the order of the schema.
     fn columns(&mut self) -> Result<(), ParquetError> {
         let rows = &self.rows;
         let mut group = self.to.next_row_group()?;
@@ -205,7 +205,7 @@ fn schema() -> Result<Arc<Type>, ParquetError> {
     built.map(Arc::new)
 }
 
-/// Writes the next column: a value where `applies`, else null where the column allows it.
+/// Writes the next column: a value where `applies` is true, else null if the column allows it.
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, File>,
     rows: &[Event],
@@ -226,7 +226,7 @@ fn column<T: DataType>(
 fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
-            // It names the file already.
+            // The error already names the file.
             Ok(error) => *error,
             Err(error) => io::Error::other(error),
         },
@@ -240,9 +240,9 @@ mod tests {
 
     use super::*;
 
-    /// Rows of several groups, as the parquet crate's own reader has them.
+    /// The parquet crate's own reader reads rows of several groups back.
     #[test]
-    fn rows_come_back() {
+    fn event_rows_are_read_back() {
         let name = format!("headway-events-{}.parquet", std::process::id());
         let path = std::env::temp_dir().join(name);
         let places = ["up".to_owned(), "b".to_owned()];

@@ -1,4 +1,4 @@
-//! Where a recording goes.
+//! The file of a recording.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -14,11 +14,11 @@ pub struct File {
 }
 
 impl File {
-    /// Creates the file, and the folders that it is in; what was there is gone, but of an open
-    /// stream.
+    /// Creates the file and its folders. An earlier file is overwritten; an open stream is written
+    /// to.
     ///
     /// # Errors
-    /// If that cannot be.
+    /// If that is not possible.
     pub fn create(path: &Path) -> io::Result<File> {
         let create = || own_stream(path).unwrap_or_else(|| fs::File::create(path));
         let created = make_folders(path).and_then(|()| create());
@@ -26,7 +26,7 @@ impl File {
         Ok(File::over(path, created))
     }
 
-    /// Over the file of that name, which is open.
+    /// Wraps an open file with this path.
     pub(super) fn over(path: &Path, file: fs::File) -> File {
         File {
             to: BufWriter::with_capacity(1 << 16, file),
@@ -35,7 +35,7 @@ impl File {
     }
 }
 
-/// The folders that it is in.
+/// Makes the file's folders.
 pub(super) fn make_folders(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
@@ -56,8 +56,9 @@ pub(super) fn naming(name: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{name}: {error}"))
 }
 
-/// A file name for `text`: a colon becomes a comma, whatever a file system may take amiss `%` and
-/// its bytes in hexadecimal. Different texts have different names, but for colon and comma.
+/// A file name for `text`: a colon becomes a comma, and characters that a file system may refuse
+/// become `%` and their bytes in hexadecimal. Different texts have different names, except for
+/// colon and comma.
 pub fn safe_name(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for (i, byte) in text.bytes().enumerate() {

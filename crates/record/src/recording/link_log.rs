@@ -1,45 +1,45 @@
-//! mahimahi's log of a link (`link_queue.cc`), for mm-throughput-graph and whatever else reads it.
+//! Writes mahimahi's log of a link (`link_queue.cc`), for mm-throughput-graph and other readers.
 
 use std::io::{self, Write};
 
 use headway_cc::{Duration, Time};
 
 /// A log in mahimahi's format. Times are whole ms, as mahimahi's clock has them, and a wait is the
-/// difference of two such.
+/// difference of two such times.
 #[derive(Debug)]
 pub struct LinkLog<W: Write> {
     to: W,
     rated_from: Time,
-    /// The line that is being made.
+    /// The line under construction.
     line: Vec<u8>,
 }
 
-/// What the head of a log tells, and how bytes are counted in it.
+/// The head of a log, and the rule by which it counts bytes.
 #[derive(Clone, Debug)]
 pub struct LinkLogHead<'a> {
     /// The link.
     pub link: &'a str,
-    /// Where its opportunities come from: a trace's name, or a rate.
+    /// The source of its opportunities: a trace's name, or a rate.
     pub source: &'a str,
-    /// Its queue, with limits.
+    /// The link's queue, with limits.
     pub queue: &'a str,
-    /// What was run.
+    /// The description of the run.
     pub command: &'a str,
-    /// Until then the link follows a trace, and packets are counted as mahimahi does; from then on
-    /// it has a rate. [`Time::NEVER`] for a trace throughout.
+    /// Until this time the link follows a trace, and packets are counted as mahimahi does;
+    /// afterwards it has a rate. [`Time::NEVER`] for a trace throughout.
     pub rated_from: Time,
 }
 
 /// A packet of the usual size, bytes.
 const PACKET: u64 = 1500;
-/// What mahimahi counts beside each packet, bytes: the header of its TUN device.
+/// What mahimahi adds to each packet, bytes: the header of its TUN device.
 const OVERHEAD: u64 = 4;
 
 impl<W: Write> LinkLog<W> {
     /// Begins a log. Each part of `head` stays on its line.
     ///
     /// # Errors
-    /// As for all that follow, if `to` cannot be written to.
+    /// If `to` cannot be written to. The same holds for the other methods.
     pub fn new(mut to: W, head: &LinkLogHead<'_>) -> io::Result<LinkLog<W>> {
         let line = |text: &str| text.replace(['\n', '\r'], " ");
         let (link, source) = (line(head.link), line(head.source));
@@ -80,7 +80,7 @@ impl<W: Write> LinkLog<W> {
         self.write(at, b'#', &[bytes])
     }
 
-    /// Hands what is there over to the system: it stays when the program dies.
+    /// Passes everything so far to the system, so that it remains if the program dies.
     pub fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }

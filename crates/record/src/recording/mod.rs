@@ -1,4 +1,4 @@
-//! What a single run looked like, packet by packet, in formats that others read.
+//! Records a single run, packet by packet, in formats that other programs read.
 
 mod event_file;
 mod file;

@@ -1,4 +1,4 @@
-//! Captures: what tcpdump would have written at a host, for Wireshark and tshark.
+//! Writes captures as tcpdump would at a host, for Wireshark and tshark.
 
 use std::io::{self, Write};
 
@@ -7,8 +7,8 @@ use headway_cc::{Ecn, Time};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 
-/// A capture at one host: nanosecond pcap of IPv4 packets, headers only. What is left out is
-/// zeros, so checksums over it are right.
+/// A capture at one host: nanosecond pcap of IPv4 packets, headers only. The rest counts as zeros,
+/// so checksums over it are right.
 #[derive(Debug)]
 pub struct Capture<W: Write> {
     to: PcapWriter<W>,
@@ -26,9 +26,9 @@ pub struct Endpoint {
 /// A TCP segment with the timestamps option (RFC 7323).
 #[derive(Clone, Debug)]
 pub struct TcpPacket<'a> {
-    /// Who sends it.
+    /// The end that sends it.
     pub from: Endpoint,
-    /// To whom.
+    /// The end that it is sent to.
     pub to: Endpoint,
     /// Number of its first byte.
     pub seq: u32,
@@ -57,9 +57,9 @@ pub struct TcpPacket<'a> {
 /// A UDP datagram.
 #[derive(Clone, Debug)]
 pub struct UdpPacket {
-    /// Who sends it.
+    /// The end that sends it.
     pub from: Endpoint,
-    /// To whom.
+    /// The end that it is sent to.
     pub to: Endpoint,
     /// Bytes of data.
     pub payload: u16,
@@ -67,9 +67,9 @@ pub struct UdpPacket {
     pub hops: u8,
 }
 
-/// What no capture holds.
+/// The payload, which a capture does not hold.
 static ZEROS: [u8; u16::MAX as usize] = [0; u16::MAX as usize];
-/// Hosts send with this time to live (RFC 1700).
+/// The time to live of packets from hosts (RFC 1700).
 const TTL: u8 = 64;
 
 impl TcpPacket<'_> {
@@ -91,7 +91,7 @@ impl<W: Write> Capture<W> {
         let header = PcapHeader {
             datalink: DataLink::RAW,
             ts_resolution: TsResolution::NanoSecond,
-            // The same bytes wherever it is written.
+            // The bytes are the same on every machine.
             endianness: Endianness::Little,
             ..PcapHeader::default()
         };

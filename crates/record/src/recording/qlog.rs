@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use headway_cc::{Bytes, Duration, Rate, Time};
 use serde::Serialize;
 
-/// The log of one flow, by its sender. Our transport numbers packets as QUIC does, so QUIC's
-/// events fit.
+/// The log of one flow at its sender. Our transport numbers packets as QUIC does, so QUIC's events
+/// fit.
 #[derive(Debug)]
 pub struct Qlog<W: Write> {
     to: W,
@@ -16,20 +16,20 @@ pub struct Qlog<W: Write> {
     acks: u64,
 }
 
-/// What `recovery:metrics_updated` tells of a sender.
+/// The sender's metrics in `recovery:metrics_updated`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Metrics {
-    /// The smoothed RTT; like the next two `None` before the first sample.
+    /// The smoothed RTT; like the next two, `None` before the first sample.
     pub smoothed_rtt: Option<Duration>,
     /// The newest sample.
     pub latest_rtt: Option<Duration>,
-    /// The least sample.
+    /// The smallest sample.
     pub min_rtt: Option<Duration>,
     /// The window; `None` without a limit.
     pub congestion_window: Option<Bytes>,
-    /// What is in flight.
+    /// The data in flight.
     pub bytes_in_flight: Option<Bytes>,
-    /// Where slow start ends, of schemes that tell.
+    /// The slow-start threshold, if the scheme reports one.
     pub ssthresh: Option<Bytes>,
     /// The pacing rate of a paced sender.
     pub pacing_rate: Option<Rate>,
@@ -77,7 +77,7 @@ struct VantagePoint {
 
 #[derive(Serialize)]
 struct Event<'a> {
-    /// ms.
+    /// The time in ms.
     time: f64,
     #[serde(flatten)]
     body: Body<'a>,
@@ -164,10 +164,10 @@ struct Update {
 }
 
 impl<W: Write> Qlog<W> {
-    /// Begins a log of that title.
+    /// Begins a log with this title.
     ///
     /// # Errors
-    /// As for all that follow, if `to` cannot be written to.
+    /// If `to` cannot be written to. The same holds for the other methods.
     pub fn new(to: W, title: &str) -> io::Result<Qlog<W>> {
         let mut log = Qlog {
             to,
@@ -195,7 +195,7 @@ impl<W: Write> Qlog<W> {
         Ok(log)
     }
 
-    /// A packet leaves: `length` bytes on the wire, of the stream those from `offset` on.
+    /// A packet leaves: it has `length` bytes on the wire, and carries the stream from `offset` on.
     pub fn packet_sent(
         &mut self,
         now: Time,
@@ -217,8 +217,8 @@ impl<W: Write> Qlog<W> {
         self.event(now, body)
     }
 
-    /// An acknowledgement of `length` bytes arrives that speaks for these packets, each range from
-    /// its first to its last.
+    /// An acknowledgement of `length` bytes arrives. It covers these packets, in ranges from the
+    /// first to the last of each.
     pub fn ack_received(
         &mut self,
         now: Time,
@@ -245,7 +245,7 @@ impl<W: Write> Qlog<W> {
         self.event(now, Body::PacketLost { header, trigger })
     }
 
-    /// The sender's metrics as they are now; written where they differ from the last.
+    /// Writes the sender's current metrics, if they differ from the last ones.
     pub fn metrics(&mut self, now: Time, metrics: Metrics) -> io::Result<()> {
         if metrics == self.metrics {
             return Ok(());
@@ -270,7 +270,7 @@ impl<W: Write> Qlog<W> {
         self.event(now, Body::MetricsUpdated(update))
     }
 
-    /// Where congestion control stands now; written where that is news.
+    /// Writes the current state of congestion control, if it has changed.
     pub fn congestion_state(&mut self, now: Time, new: &'static str) -> io::Result<()> {
         if new == self.state {
             return Ok(());

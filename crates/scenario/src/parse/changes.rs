@@ -1,4 +1,4 @@
-//! What happens to links during a run: `[[at]]` once, `[[every]]` again and again.
+//! Reads the changes of links during a run: `[[at]]` once, `[[every]]` again and again.
 
 use super::links::Graph;
 use crate::ScenarioError;
@@ -8,7 +8,7 @@ use crate::reader::Table;
 
 const MAX_CHANGES: usize = 100_000;
 
-/// Changes at times that the file names. `end` is the run's, in ns.
+/// Reads changes at times that the file names. `end` is the end of the run, in ns.
 pub(super) fn at(
     root: &Table<'_>,
     graph: &Graph<'_>,
@@ -36,7 +36,7 @@ pub(super) fn at(
     Ok(changes)
 }
 
-/// Changes that recur.
+/// Reads changes that recur.
 pub(super) fn every(
     root: &Table<'_>,
     graph: &Graph<'_>,
@@ -90,7 +90,7 @@ fn check_number(tables: &[Table<'_>]) -> Result<(), ScenarioError> {
     }
 }
 
-/// What changes: of one link, and of the way back where that has the bottleneck's delay.
+/// The effects of a change: on one link, and on the way back if it has the bottleneck's delay.
 fn effects(
     table: &Table<'_>,
     component: &str,
@@ -117,7 +117,7 @@ fn effects(
         delay: delay.clone(),
         loss,
     }];
-    // Ranges keep their names, so that both ways are drawn alike.
+    // Ranges keep their names, so that both directions draw the same values.
     if let (Some(back), 0, Some(_)) = (graph.mirror, link, &delay) {
         effects.push(EffectPlan {
             link: back,

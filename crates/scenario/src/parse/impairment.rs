@@ -1,11 +1,11 @@
-//! A link's loss, jitter and reordering.
+//! Reads a link's loss, jitter and reordering.
 
 use crate::ScenarioError;
 use crate::impairment::{JitterPlan, LossPlan, ReorderPlan};
 use crate::quantity::{PERIOD, Quantity};
 use crate::reader::Item;
 
-/// A probability, or a table with a kind.
+/// Reads a probability, or a table with a kind.
 pub(super) fn loss(item: &Item<'_>, component: &str) -> Result<LossPlan, ScenarioError> {
     if !item.is_table() {
         return item.probability(component).map(LossPlan::Random);
@@ -20,7 +20,7 @@ pub(super) fn loss(item: &Item<'_>, component: &str) -> Result<LossPlan, Scenari
             .require(key, "0.1")?
             .probability(&format!("{component}.{key}")),
     };
-    // Gilbert's model: a good link loses nothing, a bad one everything.
+    // In Gilbert's model, a good link loses nothing and a bad one everything.
     Ok(LossPlan::GilbertElliott {
         to_bad: probability("to_bad", None)?,
         to_good: probability("to_good", None)?,
@@ -29,7 +29,7 @@ pub(super) fn loss(item: &Item<'_>, component: &str) -> Result<LossPlan, Scenari
     })
 }
 
-/// The most that is added, or a table with the mean of an exponential distribution.
+/// Reads the largest extra delay, or a table with the mean of an exponential distribution.
 pub(super) fn jitter(item: &Item<'_>, component: &str) -> Result<JitterPlan, ScenarioError> {
     if !item.is_table() {
         return item.quantity(&PERIOD, component).map(JitterPlan::Uniform);
@@ -40,7 +40,7 @@ pub(super) fn jitter(item: &Item<'_>, component: &str) -> Result<JitterPlan, Sce
         .map(JitterPlan::Exponential)
 }
 
-/// How many packets are held back, and for how long.
+/// Reads how many packets are held back, and for how long.
 pub(super) fn reorder(item: &Item<'_>, component: &str) -> Result<ReorderPlan, ScenarioError> {
     let table = item.table(&["probability", "delay"])?;
     Ok(ReorderPlan {

@@ -1,4 +1,4 @@
-//! The graph: `[bottleneck]` with `[return]`, or any number of `[[link]]`.
+//! Reads the graph: `[bottleneck]` with `[return]`, or any number of `[[link]]`.
 
 use super::topology::{self, Topology};
 use super::{impairment, queue};
@@ -13,7 +13,7 @@ use crate::{Part, ScenarioError};
 use headway_cc::suggest;
 
 const MAX_LINKS: usize = 10_000;
-/// What every kind of link may say.
+/// The keys of every kind of link.
 pub(super) const LINK_KEYS: &[&str] = &[
     "rate", "trace", "mean", "once", "part", "delay", "loss", "jitter", "reorder", "queue",
     "router",
@@ -27,13 +27,13 @@ const RECEIVER: &str = "receiver";
 pub(super) struct Graph<'a> {
     pub nodes: Vec<String>,
     pub links: Vec<LinkPlan>,
-    /// Where each link is written.
+    /// The place of each link in the file.
     pub places: Vec<Place<'a>>,
-    /// Flows need not say where they run.
+    /// Whether flows may leave out their ends.
     pub short_form: bool,
-    /// The link that has the first one's delay, whatever that is.
+    /// The link that always has the first link's delay.
     pub mirror: Option<usize>,
-    /// What `[topology]` has added.
+    /// The additions of `[topology]`.
     pub topology: Option<Topology<'a>>,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn read<'a>(root: &Table<'a>) -> Result<Graph<'a>, ScenarioError> {
     }
 }
 
-/// A link there and a link back.
+/// Reads a link there and a link back.
 fn short_form<'a>(
     bottleneck: &Item<'a>,
     back: Option<&Item<'a>>,
@@ -166,9 +166,9 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Adds the link and its like the other way.
+    /// Adds the link, and the same link in the other direction.
     pub fn add_duplex(&mut self, there: LinkPlan, place: &Place<'a>) -> Result<(), ScenarioError> {
-        // Its ranges keep their names, so that both directions are drawn alike.
+        // Ranges keep their names, so that both directions draw the same values.
         let back = LinkPlan {
             name: format!("{}.back", there.name),
             from: there.to,
@@ -222,7 +222,7 @@ pub(super) fn unlimited(name: &str, from: usize, to: usize) -> LinkPlan {
     }
 }
 
-/// What a link's table says, whichever form it is written in.
+/// Reads a link's table, in either form.
 pub(super) fn link(
     table: &Table<'_>,
     name: &str,
@@ -295,7 +295,7 @@ pub(super) fn link(
     Ok(link)
 }
 
-/// A trace with what is said about it.
+/// Reads a trace and its settings.
 fn trace(table: &Table<'_>, item: &Item<'_>) -> Result<TracePlan, ScenarioError> {
     let mean = match table.get("mean") {
         None => None,
@@ -310,7 +310,7 @@ fn trace(table: &Table<'_>, item: &Item<'_>) -> Result<TracePlan, ScenarioError>
     };
     Ok(TracePlan {
         name: match item.line() {
-            // A path is whatever a file system takes.
+            // A path may contain whatever a file system accepts.
             Ok(path) if path.contains('/') => path.to_owned(),
             _ => item.name("-_./")?.to_owned(),
         },

@@ -1,4 +1,4 @@
-//! From TOML to a [`Plan`], with every check that needs no trace file.
+//! Parses TOML into a [`Plan`], with every check that needs no trace file.
 
 mod changes;
 mod impairment;
@@ -17,13 +17,14 @@ use crate::{ScenarioError, Transport};
 
 /// The version of the schema that this code reads.
 const SCHEMA: u64 = 1;
-/// A long schedule of changes fits well within.
+/// The longest text; a long schedule of changes fits well within.
 pub(crate) const MAX_TEXT: usize = 4 << 20;
-/// In seconds: more than eleven days.
+/// The longest run in seconds: more than eleven days.
 pub(crate) const MAX_SECONDS: f64 = 1e6;
-/// mahimahi takes no larger packet over a trace: an opportunity is 1500 bytes and 4 of TUN header.
+/// The largest packet over a trace, as in mahimahi: an opportunity is 1500 bytes and 4 of TUN
+/// header.
 const MAX_TRACE_PACKET: f64 = 1500.0;
-/// An acknowledgement's IP and TCP headers with timestamps.
+/// The size of an acknowledgement: IP and TCP headers with timestamps.
 const ACK_SIZE: f64 = 52.0;
 
 const KEYS: &[&str] = &[
@@ -49,7 +50,7 @@ const KEYS: &[&str] = &[
     "sweep",
 ];
 
-/// What a scenario's file says: texts for people, and the plan.
+/// The contents of a scenario's file: texts for people, and the plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Parsed {
     pub name: String,
@@ -60,7 +61,7 @@ pub(crate) struct Parsed {
     pub plan: Plan,
 }
 
-/// Reads a text as TOML and hands its root to `read`. `origin` names the text in errors.
+/// Parses a text as TOML and passes its root to `read`. `origin` names the text in errors.
 pub(crate) fn document<T>(
     text: &str,
     origin: &str,
@@ -182,7 +183,7 @@ fn seconds(root: &Table<'_>) -> Result<f64, ScenarioError> {
         })
 }
 
-/// The table of what the seed varies beyond what is random by nature.
+/// The table of what the seed varies, besides what is random by nature.
 #[derive(Debug, Default)]
 struct Varies {
     start: Option<Quantity>,
@@ -226,7 +227,7 @@ fn varies(root: &Table<'_>, graph: &links::Graph<'_>) -> Result<Varies, Scenario
     })
 }
 
-/// No packet may be larger than a trace's opportunity.
+/// Checks that no packet is larger than a trace's opportunity.
 fn check_packets(plan: &Plan, root: &Table<'_>) -> Result<(), ScenarioError> {
     if !plan
         .links
@@ -244,7 +245,7 @@ fn check_packets(plan: &Plan, root: &Table<'_>) -> Result<(), ScenarioError> {
     }
 }
 
-/// A queue in bandwidth-delay products needs a rate and a round trip.
+/// Checks that a queue in BDP has a rate and a round trip.
 fn check_bdp(plan: &Plan, places: &[Place<'_>]) -> Result<(), ScenarioError> {
     let routes = links::routes(&plan.nodes, &plan.links);
     let crossed: Vec<usize> = plan

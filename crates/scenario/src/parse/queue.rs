@@ -1,4 +1,4 @@
-//! A link's queue: a size, or a discipline with its parameters.
+//! Reads a link's queue: a size, or a discipline with its parameters.
 
 use headway_cc::Duration;
 use headway_net::queue::{
@@ -16,10 +16,10 @@ use crate::reader::{Item, Table};
 
 const QUEUE_WANTED: &str = "a size such as \"100pkt\", \"150kB\" or \"0.5bdp\", or \"infinite\"";
 const BYTES_WANTED: &str = "a size such as \"150kB\" or \"0.5bdp\"";
-/// RFC 8290 §5.2.1.
+/// The default limit of RFC 8290 §5.2.1.
 const FQ_CODEL_PACKETS: f64 = 10_240.0;
 
-/// The kinds, and the parameters that each has beside its limits.
+/// The kinds, and the parameters of each besides its limits.
 const KINDS: &[(&str, &[&str])] = &[
     ("infinite", &[]),
     ("droptail", &[]),
@@ -43,7 +43,8 @@ const KINDS: &[(&str, &[&str])] = &[
     ("xcp-w", &["alpha", "beta", "gamma"]),
 ];
 
-/// `"100pkt"`, `"150kB"`, `"0.5bdp"`, `"infinite"`, or a table with a kind, limits and parameters.
+/// Reads `"100pkt"`, `"150kB"`, `"0.5bdp"`, `"infinite"`, or a table with a kind, limits and
+/// parameters.
 pub(super) fn read(item: &Item<'_>, component: &str) -> Result<QueuePlan, ScenarioError> {
     if !item.is_table() {
         let text = item.text(QUEUE_WANTED)?;
@@ -61,7 +62,7 @@ pub(super) fn read(item: &Item<'_>, component: &str) -> Result<QueuePlan, Scenar
         }
         return Ok(QueuePlan::DropTail(limits));
     }
-    // Which keys are known depends on the kind.
+    // The kind decides which keys are known.
     let words: Vec<_> = KINDS
         .iter()
         .map(|&(kind, keys)| (kind, (kind, keys)))
@@ -102,7 +103,7 @@ pub(super) fn read(item: &Item<'_>, component: &str) -> Result<QueuePlan, Scenar
     }
 }
 
-/// A discipline's parameters: what the table says, else the defaults of `headway_net`.
+/// A discipline's parameters: those of the table, or else the defaults of `headway_net`.
 fn discipline(
     kind: &str,
     table: &Table<'_>,

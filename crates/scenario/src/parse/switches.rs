@@ -1,4 +1,4 @@
-//! `[switches]`: what senders are told by the switches on their way.
+//! Reads `[switches]`: the switches whose measurements senders receive.
 
 use crate::ScenarioError;
 use crate::error::quoted;
@@ -7,10 +7,10 @@ use crate::quantity::{DELAY, PERIOD, Quantity, TIME};
 use crate::reader::{Item, Table};
 use crate::switches::{Known, SwitchesPlan, switches_on};
 
-/// Owl's controller asks its switches once a second (§VI).
+/// Owl's controller reads its switches once a second (§VI).
 const PERIOD_NS: f64 = 1e9;
 
-/// Reads the table and checks it against the rest of the plan, which has no switches yet.
+/// Reads the table, and checks it against the rest of the plan, which has no switches yet.
 pub(super) fn read(root: &Table<'_>, plan: &Plan) -> Result<Option<SwitchesPlan>, ScenarioError> {
     let Some(item) = root.get("switches") else {
         return Ok(None);
@@ -44,7 +44,7 @@ pub(super) fn read(root: &Table<'_>, plan: &Plan) -> Result<Option<SwitchesPlan>
     }))
 }
 
-/// A count, or a share as text.
+/// Reads a count, or a share as text.
 fn known(item: &Item<'_>, switches: u64) -> Result<Known, ScenarioError> {
     if item.number().is_none() {
         return Ok(Known::Share(item.probability("switches.known")?));

@@ -1,4 +1,4 @@
-//! `[topology]`: a graph of switches, each with a host, written in one table.
+//! Reads `[topology]`: a graph of switches, each with a host, in one table.
 
 use super::links::{self, Graph, link, routes};
 use super::traffic::Traffic;
@@ -7,12 +7,12 @@ use crate::plan::{CrossPlan, PatternPlan, RatePlan};
 use crate::quantity::{Quantity, RATE};
 use crate::reader::{Place, Table};
 
-/// A packet counts the links that it crosses in a byte.
+/// The most switches: a packet counts the links of its route in a byte.
 const MAX_SWITCHES: u64 = 200;
 
-/// NSFNET's 14 nodes and 21 links of 1991, as networking research uses them: the edge list is that
-/// of `lasseufpa/robust-ndt` (`nsfnet_14.gml`, after the RouteNet data sets' `nsfnetbw`), which is,
-/// but for the numbers of the nodes, also that of `TheMatheusLs/simulador_rl` (`NSFNet.py`).
+/// NSFNET's 14 nodes and 21 links of 1991, as networking research uses them. The edge list is that
+/// of `lasseufpa/robust-ndt` (`nsfnet_14.gml`, after the RouteNet data sets' `nsfnetbw`). Except
+/// for the numbers of the nodes, it is also that of `TheMatheusLs/simulador_rl` (`NSFNet.py`).
 const NSFNET: [(usize, usize); 21] = [
     (0, 1),
     (0, 2),
@@ -37,15 +37,15 @@ const NSFNET: [(usize, usize); 21] = [
     (11, 12),
 ];
 
-/// What the rest of the file needs to know of the table.
+/// The parts of the table that the rest of the file needs.
 #[derive(Debug)]
 pub(super) struct Topology<'a> {
     place: Place<'a>,
-    /// Its links between switches are the graph's first, in both directions.
+    /// The number of its links between switches, which are the graph's first, in both directions.
     links: usize,
     /// The host at each switch, by node.
     hosts: Vec<usize>,
-    /// The share of each link on the way of a flow under test that background traffic takes.
+    /// The share of each link on the way of a flow under test that background traffic uses.
     load: Option<f64>,
 }
 
@@ -127,9 +127,9 @@ fn load(table: &Table<'_>) -> Result<Option<f64>, ScenarioError> {
 }
 
 impl Topology<'_> {
-    /// Adds the background: UDP over each link between switches that carries data of the flows
-    /// under test, from the host at its one end to that at its other, so that no two links share
-    /// it.
+    /// Adds the background traffic: UDP over each link between switches that carries data of the
+    /// flows under test, from the host at one end to the host at the other, so that no two links
+    /// share it.
     pub fn add_load(
         &self,
         graph: &Graph<'_>,
@@ -163,7 +163,7 @@ impl Topology<'_> {
                 to: self.hosts[link.to],
                 start: Quantity::fixed(0.0),
                 stop: None,
-                // By the link's own name, so that both are drawn alike.
+                // The rate has the link's own name, so that both draw the same value.
                 rate: Quantity {
                     low: (rate.low * load).round().max(1.0),
                     high: (rate.high * load).round().max(1.0),

@@ -1,4 +1,4 @@
-//! What runs over the graph: `[[flow]]`, `[[cross]]`.
+//! Reads the traffic over the graph: `[[flow]]`, `[[cross]]`.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ pub(super) struct Traffic {
     pub cross: Vec<CrossPlan>,
 }
 
-/// What every entry is checked against.
+/// Everything that entries are checked against.
 struct Reader<'g, 'a> {
     graph: &'g Graph<'a>,
     routes: Routes,
-    /// Pairs of nodes already looked up: is there a way?
+    /// Pairs of nodes already looked up: whether there is a way.
     reachable: BTreeMap<(usize, usize), bool>,
-    /// Likewise: does a link on the way have a rate?
+    /// Pairs of nodes already looked up: whether a link on the way has a rate.
     limited: BTreeMap<(usize, usize), bool>,
     end: f64,
     packet_size: f64,
@@ -128,7 +128,7 @@ impl Reader<'_, '_> {
                         .place
                         .error("a scheme's name is missing; write for example \"cubic\""));
                 }
-                // A scenario is data: opening one from elsewhere runs no code of its author.
+                // A scenario is data: opening one from elsewhere must not run code of its author.
                 scheme if scheme.split(':').next() == Some("python") => {
                     return Err(item.place.error(
                         "a scenario cannot name a Python class; give it as --schemes python:FILE",
@@ -177,7 +177,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// A number of bytes, or of full packets.
+    /// Reads a number of bytes, or of full packets.
     fn size(
         &self,
         table: &Table<'_>,
@@ -280,7 +280,8 @@ impl Reader<'_, '_> {
         Ok(all)
     }
 
-    /// Where traffic runs from and to, connected; and the nodes it passes, if it names them.
+    /// The ends of traffic, which are connected, and the nodes that it passes, if the file names
+    /// them.
     fn way<'a>(&mut self, table: &Table<'a>) -> Result<Way<'a>, ScenarioError> {
         if let Some(item) = table.get("route") {
             if let Some(end) = table.get("from").or(table.get("to")) {
@@ -308,7 +309,7 @@ impl Reader<'_, '_> {
         Ok((from, to, None))
     }
 
-    /// At least two nodes, each once, connected in turn.
+    /// Reads at least two nodes, each once, connected in this order.
     fn route(&self, item: &Item<'_>) -> Result<Vec<usize>, ScenarioError> {
         let mut nodes = Vec::new();
         for entry in item.entries("a list of nodes such as [\"a\", \"b\"]")? {
@@ -364,7 +365,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Where no link limits a flow, its window grows for ever.
+    /// Checks that a link limits the flow: otherwise its window would grow for ever.
     fn check_rate(
         &mut self,
         table: &Table<'_>,
@@ -391,7 +392,7 @@ impl Reader<'_, '_> {
         )))
     }
 
-    /// When traffic starts and stops; the last of several starts `last` ns after the first.
+    /// Reads when traffic starts and stops; the last of several starts `last` ns after the first.
     fn times(
         &self,
         table: &Table<'_>,
@@ -424,10 +425,11 @@ impl Reader<'_, '_> {
     }
 }
 
-/// No flow starts later than this, in ns.
+/// The latest start of a flow, in ns.
 const TIME_LIMIT: f64 = 1e15;
 
-/// Where traffic begins and ends, and with what it is written the nodes on its way.
+/// The ends of traffic; and, if the file names them, the nodes on its way, with their place in the
+/// file.
 type Way<'a> = (usize, usize, Option<(Item<'a>, Vec<usize>)>);
 
 fn bulk_flow() -> FlowPlan {

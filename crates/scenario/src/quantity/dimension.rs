@@ -3,19 +3,19 @@
 use super::Quantity;
 use crate::error::quoted;
 
-/// A kind of quantity: its units, and the values that are possible.
+/// A kind of quantity: its units, and its possible values.
 #[derive(Debug)]
 pub(crate) struct Dimension {
-    /// With its article: "a rate".
+    /// The name with its article: "a rate".
     pub(super) what: &'static str,
-    /// Unit and its size in base units.
+    /// Each unit and its size in base units.
     pub(super) units: &'static [(&'static str, f64)],
     pub(super) example: &'static str,
     pub(super) range_example: &'static str,
-    /// In base units, both included.
+    /// The limits in base units, both included.
     pub(super) min: f64,
     pub(super) max: f64,
-    /// The limits for people.
+    /// The limits, for people.
     pub(super) limits: &'static str,
     pub(super) whole: bool,
 }
@@ -51,7 +51,7 @@ impl Dimension {
         })
     }
 
-    /// Checks a bare number, for the dimensions that allow one.
+    /// Checks a bare number, for dimensions that allow one.
     pub fn number(&self, value: f64) -> Result<f64, String> {
         if (self.min..=self.max).contains(&value) && !(self.whole && value != value.floor()) {
             Ok(value)
@@ -60,7 +60,7 @@ impl Dimension {
         }
     }
 
-    /// As an error says what would be right.
+    /// The expected text, for errors.
     pub fn wanted(&self) -> String {
         format!(
             "{} such as \"{}\" or a range such as \"{}\"",

@@ -1,5 +1,5 @@
-//! What a scenario writes as a number with a unit (`12Mbps`, `20ms`, `150kB`), or as a range of
-//! such numbers that the seed draws from (`10ms..200ms`, `1Mbps..100Mbps log`).
+//! Quantities of a scenario: a number with a unit (`12Mbps`, `20ms`, `150kB`), or a range of such
+//! numbers from which the seed draws (`10ms..200ms`, `1Mbps..100Mbps log`).
 
 mod dimension;
 mod series;
@@ -12,18 +12,18 @@ pub(crate) use self::dimension::{Dimension, split_unit, without_log};
 pub(crate) use self::series::Series;
 pub(crate) use self::table::*;
 
-/// A quantity that a scenario writes: a value, or a range that the seed draws from, uniformly or,
-/// if it is logarithmic, uniformly by the logarithm.
+/// A quantity of a scenario: a value, or a range from which the seed draws, uniformly or, if it is
+/// logarithmic, uniformly by the logarithm.
 ///
-/// In the dimension's base unit: bit/s, ns, bytes, packets, a probability. Whole numbers are
+/// It is in the dimension's base unit: bit/s, ns, bytes, packets, a probability. Whole numbers are
 /// exact, since every limit is below 2^53.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Quantity {
     pub low: f64,
     pub high: f64,
     pub log: bool,
-    /// Names the component that draws, and with it the random stream. Two quantities of one name
-    /// are drawn alike.
+    /// The name of the component that draws, and so of the random stream. Two quantities with one
+    /// name draw the same values.
     pub component: String,
 }
 
@@ -52,23 +52,23 @@ impl Quantity {
         self.series(seed).draw()
     }
 
-    /// A whole number, both ends of the range included.
+    /// Draws a whole number; both ends of the range are possible.
     pub fn draw_whole(&self, seed: u64) -> u64 {
         self.series(seed).draw_whole()
     }
 
-    /// A length of time.
+    /// Draws a length of time.
     pub fn duration(&self, seed: u64) -> Duration {
         Duration::from_nanos(self.draw_whole(seed))
     }
 
-    /// Draws again and again; the first is that of [`draw`](Self::draw).
+    /// A series of draws; the first is that of [`draw`](Self::draw).
     pub fn series(&self, seed: u64) -> Series {
         let stream = self.varies().then(|| Stream::new(seed, &self.component));
         Series::new(self, stream)
     }
 
-    /// The same for the `k`th of several like components: each draws for itself.
+    /// The same quantity for the `k`th of several like components: each draws for itself.
     pub fn of(&self, k: u64) -> Quantity {
         let component = if self.varies() {
             format!("{}.{k}", self.component)
@@ -79,7 +79,7 @@ impl Quantity {
     }
 }
 
-/// A number where it is fixed, else low, high, who draws, and `log` if it does so by the logarithm.
+/// A number if it is fixed; else low, high, the component's name, and `log` if it is logarithmic.
 impl Serialize for Quantity {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match (self.varies(), self.log) {
@@ -105,7 +105,7 @@ mod tests {
         let rate = RATE.read("10Mbps..20Mbps", "rate").unwrap();
         let mean = (0..1000).map(|seed| rate.draw(seed)).sum::<f64>() / 1000.0;
         assert!((mean - 15e6).abs() < 0.3e6, "{mean}"); // sd of the mean: 0.09
-        // By the logarithm half of them lie below the geometric mean.
+        // By the logarithm, half of the draws lie below the geometric mean.
         let wide = RATE.read("1Mbps..100Mbps log", "rate").unwrap();
         let draws = || (0..1000).map(|seed| wide.draw_whole(seed));
         let below = draws().filter(|&rate| rate < 10_000_000).count();

@@ -1,16 +1,16 @@
-//! Values of one quantity, one after the other.
+//! Successive values of one quantity.
 
 use headway_cc::Stream;
 
 use super::Quantity;
 
-/// Values of one quantity in a run, each drawn again.
+/// Successive values of one quantity in a run, each drawn.
 #[derive(Debug)]
 pub(crate) struct Series {
     low: f64,
     high: f64,
     log: bool,
-    /// None where the quantity is fixed.
+    /// `None` if the quantity is fixed.
     stream: Option<Stream>,
 }
 
@@ -35,7 +35,7 @@ impl Series {
         }
     }
 
-    /// A whole number, both ends of the range included.
+    /// Draws a whole number; both ends of the range are possible.
     pub fn draw_whole(&mut self) -> u64 {
         match &mut self.stream {
             Some(_) if self.log => self.draw().round() as u64,

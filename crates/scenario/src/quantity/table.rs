@@ -1,4 +1,4 @@
-//! Every dimension that a scenario writes.
+//! The dimensions of a scenario's quantities.
 
 use super::Dimension;
 
@@ -45,7 +45,7 @@ pub(crate) const PERIOD: Dimension = Dimension {
     ..TIME
 };
 
-/// A length of time between random events, which are not to fill the memory.
+/// A length of time between random events, which must not fill the memory.
 pub(crate) const GAP: Dimension = Dimension {
     example: "4s",
     range_example: "1s..50s",
@@ -96,7 +96,7 @@ pub(crate) const PACKETS: Dimension = Dimension {
     whole: true,
 };
 
-/// A multiple of the bandwidth-delay product, over 0.
+/// A multiple of the BDP, over 0.
 pub(crate) const BDP: Dimension = Dimension {
     what: "a multiple of the bandwidth-delay product",
     units: &[("bdp", 1.0)],
@@ -120,7 +120,7 @@ pub(crate) const PROBABILITY: Dimension = Dimension {
     whole: false,
 };
 
-/// How many queues a discipline has.
+/// A discipline's number of queues.
 pub(crate) const QUEUES: Dimension = Dimension {
     what: "a whole number of queues",
     units: &[("", 1.0)],
@@ -144,7 +144,7 @@ pub(crate) const GAIN: Dimension = Dimension {
     whole: false,
 };
 
-/// How much a token bucket holds.
+/// The size of a token bucket.
 pub(crate) const TOKENS: Dimension = Dimension {
     what: "a number of tokens",
     units: &[("", 1.0)],

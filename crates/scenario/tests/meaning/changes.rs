@@ -1,4 +1,4 @@
-//! What changes while a scenario runs.
+//! Changes during a scenario's run.
 
 use headway_cc::{Duration, Rate, Time};
 use headway_scenario::Change;
@@ -6,7 +6,7 @@ use headway_scenario::Change;
 use crate::{ONE, parse};
 
 #[test]
-fn a_new_delay_of_the_bottleneck_is_that_of_the_way_back_unless_it_has_its_own() {
+fn a_new_bottleneck_delay_also_changes_the_way_back() {
     let step = format!("{ONE}\n[[at]]\ntime='11s'\ndelay='200ms'\nrate='5Mbps'");
     let changes = parse(&step).draw(1).changes;
     let (at, delay) = (Time::from_millis(11_000), Some(Duration::from_millis(200)));
@@ -21,7 +21,8 @@ fn a_new_delay_of_the_bottleneck_is_that_of_the_way_back_unless_it_has_its_own()
         changes,
         [change(0, Some(Rate::from_mbps(5.0))), change(1, None)]
     );
-    // Drawn alike; and not where the way back says its own delay, or nothing of delays is said.
+    // Both directions draw the same values; unless the way back has its own delay, or the change is
+    // not of delays.
     let both = parse(&step.replace("'200ms'", "'200ms..400ms'"))
         .draw(1)
         .changes;
@@ -37,9 +38,9 @@ fn a_new_delay_of_the_bottleneck_is_that_of_the_way_back_unless_it_has_its_own()
     );
 }
 
-/// Times between changes and what changes, each drawn again and uniform over its range.
+/// Times between changes and the new values are drawn each time, uniformly over their range.
 #[test]
-fn recurring_changes_are_drawn_anew_each_time() {
+fn recurring_changes_are_drawn_each_time() {
     let text = "schema=1\nname='x'\nseconds=60\n[bottleneck]\nrate='5Mbps'\n\
         [[every]]\ngap='1s..50s'\nrate='1Mbps..10Mbps'\ndelay='5ms..25ms'\nstart='3s'\nstop='900000s'";
     let scenario = parse(text);
@@ -62,7 +63,7 @@ fn recurring_changes_are_drawn_anew_each_time() {
     times.extend(there.iter().map(|c| c.at.as_secs_f64()));
     let gaps: Vec<f64> = times.windows(2).map(|t| t[1] - t[0]).collect();
     assert!(gaps.iter().all(|g| (1.0..=50.0).contains(g)));
-    // 1900 gaps of a standard deviation of 14.1: the mean's is 0.32.
+    // There are 1900 gaps with a standard deviation of 14.1; the mean's is 0.32.
     assert!((mean(&gaps) - 25.5).abs() < 1.1, "{}", mean(&gaps));
     let rates: Vec<f64> = there.iter().map(|c| c.rate.unwrap().as_mbps()).collect();
     assert!((mean(&rates) - 5.5).abs() < 0.2, "{}", mean(&rates));
@@ -82,7 +83,7 @@ fn recurring_changes_are_drawn_anew_each_time() {
 }
 
 #[test]
-fn flows_that_come_and_go_are_a_new_flow_each_time() {
+fn each_visit_of_a_flow_is_a_new_flow() {
     let scenario = parse(
         "schema=1\nname='x'\nseconds=600\n[bottleneck]\nrate='5Mbps'\n\
          [[flow]]\ncount=2\nstart='1s'\npresent='1s..50s'\nabsent='2s..4s'\nbytes='1kB..9MB'\n[[flow]]",
@@ -98,9 +99,9 @@ fn flows_that_come_and_go_are_a_new_flow_each_time() {
     let (first, rest) = flows.split_at(second);
     let (second, last) = rest.split_at(rest.len() - 1);
     assert_eq!((last[0].start, last[0].stop), (Time::ZERO, None));
-    assert_ne!(first[0].stop, second[0].stop); // each of a count draws for itself
+    assert_ne!(first[0].stop, second[0].stop); // each flow of a count draws for itself
     for visits in [first, second] {
-        // 30 s a visit on average, over 599 s.
+        // A visit takes 30 s on average, over 599 s.
         assert!((12..40).contains(&visits.len()), "{}", visits.len());
         assert_eq!(visits[0].start, Time::from_millis(1000));
         assert!(visits.last().unwrap().start < Time::from_millis(600_000));

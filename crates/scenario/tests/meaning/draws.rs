@@ -1,4 +1,4 @@
-//! What a seed draws.
+//! The draws of a seed.
 
 use headway_cc::Time;
 
@@ -20,10 +20,10 @@ fn ranges_are_drawn_by_name_and_listed() {
         ]
     );
     let network = base.draw(5);
-    assert_eq!(network.links[0].delay, network.links[1].delay); // symmetric unless told otherwise
+    assert_eq!(network.links[0].delay, network.links[1].delay); // symmetric by default
     let starts: Vec<Time> = network.flows.iter().map(|f| f.start).collect();
     assert!(starts[0] != starts[1] && starts[1] != starts[2] && starts[0] != starts[2]);
-    // Another component's draws do not shift these.
+    // The draws of another component do not shift these.
     let more = parse(&format!(
         "{}\n[[cross]]\nrate='1kbps..1Mbps'\npattern='poisson'",
         base.text()

@@ -1,4 +1,4 @@
-//! Every key of the schema arrives.
+//! Every key of the schema reaches the network.
 
 use headway_cc::{Bytes, Duration, Rate, Time};
 use headway_net::Loss;
@@ -7,7 +7,7 @@ use headway_scenario::{Change, Part, Pattern, QueueSpec, RateSpec, Source, Trace
 use crate::parse;
 
 #[test]
-fn every_key_arrives() {
+fn every_key_reaches_the_network() {
     let scenario = parse(
         r#"
         schema = 1

@@ -1,13 +1,13 @@
-//! One hash for one meaning.
+//! Scenarios with the same meaning have the same hash.
 
 use crate::{ONE, parse};
 
 #[test]
-fn one_meaning_has_one_hash() {
+fn equal_meaning_has_equal_hash() {
     let other_spellings = [
-        // Order, comments, units.
+        // Another order, comments and units.
         "name=\"one\"\nseconds=60.0\nschema=1\n# a comment\n[bottleneck]\nloss='1%'\nqueue='0.5bdp'\ndelay='0.02s'\nrate='12000kbps'",
-        // Defaults and the name of no consequence.
+        // Defaults, and a name, which does not matter.
         "schema=1\nname='two'\nseconds=60\ntraining=true\ndescription='x'\ntransport='simple'\npacket_size='1500B'\n\
          [bottleneck]\nrate='12Mbps..12Mbps'\ndelay='20ms'\nqueue={kind='droptail',bytes='0.5bdp'}\nloss=0.01\n\
          [return]\ndelay='20ms'\n[[flow]]\nstart='0s'",
@@ -23,7 +23,7 @@ fn one_meaning_has_one_hash() {
 }
 
 #[test]
-fn another_meaning_has_another_hash() {
+fn different_meaning_has_different_hash() {
     for (from, to) in [
         ("12Mbps", "12.1Mbps"),
         ("\"12Mbps\"", "\"12Mbps..13Mbps\""),

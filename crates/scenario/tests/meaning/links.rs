@@ -1,4 +1,4 @@
-//! What links do to packets, and which of them a route takes.
+//! The features of links, and the links that a route takes.
 
 use headway_cc::{Bytes, Duration};
 use headway_net::{Jitter, Loss, Reorder};
@@ -6,7 +6,7 @@ use headway_net::{Jitter, Loss, Reorder};
 use crate::{ONE, parse};
 
 #[test]
-fn loss_in_bursts_jitter_and_reordering_arrive() {
+fn loss_bursts_jitter_and_reordering_are_read() {
     let ms = Duration::from_millis;
     let text = ONE.replace(
         "loss = 0.01",
@@ -38,9 +38,9 @@ fn loss_in_bursts_jitter_and_reordering_arrive() {
     ));
 }
 
-/// The long way round a triangle, and back the same way.
+/// The route takes the long way round a triangle, and back the same way.
 #[test]
-fn a_route_through_named_nodes_is_not_the_shortest() {
+fn a_flow_takes_the_nodes_that_it_names() {
     let edge = |from, to, delay| {
         format!("[[link]]\nfrom='{from}'\nto='{to}'\nduplex=true\nrate='8Mbps'\ndelay='{delay}'\n")
     };
@@ -60,7 +60,7 @@ fn a_route_through_named_nodes_is_not_the_shortest() {
     assert_eq!(routes.there(from, to, nodes), Some(vec![0, 2]));
     assert_eq!(routes.back(from, to, nodes), Some(vec![3, 1]));
     assert_eq!(network.cross[0].route, Some(vec![2, 1, 0]));
-    // Sizes in bandwidth-delay products follow it: 8 Mbit/s x 40 ms.
+    // Sizes in BDP follow it: 8 Mbit/s x 40 ms.
     let text = text.replacen("delay='10ms'", "delay='10ms'\nqueue='1bdp'", 1);
     let queue = &parse(&text).draw(1).links[0].queue;
     assert_eq!(queue.bytes, Some(Bytes::new(40_000)));

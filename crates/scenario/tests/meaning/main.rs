@@ -1,4 +1,4 @@
-//! What a scenario means.
+//! The meaning of a scenario's file.
 
 mod changes;
 mod draws;

@@ -1,4 +1,4 @@
-//! Queues: sizes in bandwidth-delay products, disciplines and their defaults.
+//! Queues: sizes in BDP, disciplines and their defaults.
 
 use headway_cc::{Bytes, Duration};
 use headway_net::queue::{
@@ -8,26 +8,26 @@ use headway_scenario::{Network, QueueSpec, RateSpec, Scenario};
 
 use crate::{ONE, parse};
 
-/// 12 Mbit/s x 40 ms = 60 kB; half of it 30 kB.
+/// 12 Mbit/s x 40 ms = 60 kB; half of it is 30 kB.
 #[test]
-fn a_queue_in_bdp_is_of_the_rate_and_the_flows_base_rtt() {
+fn a_queue_in_bdp_uses_the_rate_and_base_rtt() {
     let bytes = |network: &Network, link: usize| {
         let queue = &network.links[link].queue;
         assert_eq!(queue.packets, None);
         queue.bytes.unwrap().get()
     };
     assert_eq!(bytes(&parse(ONE).draw(1), 0), 30_000);
-    // Of several flows the longest round trip counts: 60 ms on each link, since one flow crosses
+    // With several flows the longest round trip counts: 60 ms on each link, since one flow crosses
     // all three.
     let lot = Scenario::load("parking-lot").unwrap().draw(1);
     assert_eq!(
         (0..6).map(|i| bytes(&lot, i)).collect::<Vec<_>>(),
         [150_000; 6]
     );
-    // Never less than a packet.
+    // A queue has at least a packet.
     let small = parse(&ONE.replace("0.5bdp", "0.001bdp"));
     assert_eq!(bytes(&small.draw(1), 0), 1500);
-    // Of the rate that is drawn.
+    // The drawn rate counts.
     let drawn = parse(&ONE.replace("12Mbps", "10Mbps..100Mbps"));
     for seed in 0..20 {
         let network = drawn.draw(seed);
@@ -44,7 +44,7 @@ fn a_queue_in_bdp_is_of_the_rate_and_the_flows_base_rtt() {
 }
 
 #[test]
-fn a_queue_is_a_discipline_with_its_defaults_or_what_the_file_says() {
+fn disciplines_have_defaults_unless_the_file_sets_them() {
     let queue = |text: &str| {
         parse(&ONE.replace("\"0.5bdp\"", text)).draw(1).links[0]
             .queue
@@ -195,7 +195,7 @@ fn a_queue_is_a_discipline_with_its_defaults_or_what_the_file_says() {
         };
         assert_eq!(queue(text), want, "{text}");
     }
-    // Parameters may be ranges, and what a default means is what it says.
+    // Parameters may be ranges, and a default is the same as its value written out.
     let range = parse(&ONE.replace(
         "\"0.5bdp\"",
         "{kind='red',min='5pkt..9pkt',weight='0.1..0.2'}",

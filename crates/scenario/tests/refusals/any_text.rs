@@ -1,4 +1,4 @@
-//! Whatever a file holds.
+//! Any text is either a scenario or refused.
 
 use headway_scenario::{Scenario, shipped};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Graphs of links, routes through them, and topologies that come as a word.
+//! Graphs of links, routes through them, and topologies with a name.
 
 use crate::{refused, with_head};
 

@@ -1,4 +1,4 @@
-//! Flows, cross traffic, and what changes.
+//! Flows, cross traffic, and changes.
 
 use crate::{refused, with_head};
 

@@ -1,4 +1,4 @@
-//! What stands at the top of a file.
+//! The keys at the top of a file.
 
 use crate::refused;
 

@@ -5,11 +5,11 @@ use headway_cc::Time;
 #[derive(Debug)]
 pub(super) struct Heap {
     heap: Vec<Event>,
-    /// Where each slot stands in `heap`.
+    /// For each slot, its position in `heap`.
     position: Vec<u32>,
 }
 
-/// Time in ns above, slot below: one comparison orders both.
+/// The time in ns in the upper bits, the slot in the lower ones: one comparison orders both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event(u128);
 
@@ -42,7 +42,7 @@ impl Heap {
         }
     }
 
-    /// The least time and its slot, the lowest of equals.
+    /// The smallest time and its slot; among equal times, the lowest slot.
     #[inline]
     pub(super) fn first(&self) -> (Time, usize) {
         let first = self.heap[0];

@@ -4,34 +4,36 @@ use headway_cc::Time;
 
 const WIDTH: usize = 8;
 
-/// Times by slot, the least at hand. Moving one costs a search of eight times a level.
+/// Times by slot; the smallest is known at once. To move a time costs a search of eight times a
+/// level.
 #[derive(Debug)]
 pub(super) struct Tournament {
     times: Vec<u64>,
-    /// The least of each eight times, then of each eight of those, until eight or fewer are left.
-    least: Vec<Vec<u64>>,
+    /// The smallest of each eight times, then of each eight of those, until eight or fewer are
+    /// left.
+    minima: Vec<Vec<u64>>,
 }
 
 impl Tournament {
     pub(super) fn new(slots: usize) -> Tournament {
         assert!(slots > 0);
-        let mut least = Vec::new();
+        let mut minima = Vec::new();
         let mut count = slots;
         while count > WIDTH {
             count = count.div_ceil(WIDTH);
-            least.push(vec![u64::MAX; count]);
+            minima.push(vec![u64::MAX; count]);
         }
         Tournament {
             times: vec![u64::MAX; slots],
-            least,
+            minima,
         }
     }
 
-    /// The least time and its slot, the lowest of equals.
+    /// The smallest time and its slot; among equal times, the lowest slot.
     #[inline]
     pub(super) fn first(&self) -> (Time, usize) {
         let mut node = 0;
-        for level in self.least.iter().rev() {
+        for level in self.minima.iter().rev() {
             node = node * WIDTH + winner(&level[node * WIDTH..]).1;
         }
         let first = node * WIDTH;
@@ -49,7 +51,7 @@ impl Tournament {
         self.times[slot] = time.as_nanos();
         let mut below = &self.times;
         let mut at = slot;
-        for level in &mut self.least {
+        for level in &mut self.minima {
             at /= WIDTH;
             level[at] = winner(&below[at * WIDTH..]).0;
             below = level;
@@ -57,7 +59,7 @@ impl Tournament {
     }
 }
 
-/// The least of the first eight times and where it stands.
+/// The smallest of the first eight times, and its position.
 #[inline]
 fn winner(times: &[u64]) -> (u64, usize) {
     let mut best = (u64::MAX, 0);

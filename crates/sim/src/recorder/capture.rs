@@ -1,4 +1,4 @@
-//! A capture at each host.
+//! Captures at the hosts.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use super::tcp::TcpFlow;
 /// Captures at all hosts at which a flow begins or ends.
 #[derive(Debug)]
 pub(super) struct Captures {
-    /// By node; none at those that only forward.
+    /// The captures by node; `None` at nodes that only forward.
     hosts: Vec<Option<Capture<File>>>,
     flows: Vec<Ends<TcpFlow>>,
     cross: Vec<Ends<UdpFlow>>,
 }
 
-/// Traffic and the nodes between which it goes.
+/// Traffic, and the nodes at its ends.
 #[derive(Debug)]
 struct Ends<T> {
     from: usize,
@@ -132,7 +132,7 @@ impl Captures {
         }
     }
 
-    /// Ends them.
+    /// Finishes the captures.
     pub(super) fn finish(self) -> io::Result<()> {
         self.hosts
             .into_iter()
@@ -152,7 +152,7 @@ impl UdpFlow {
     }
 }
 
-/// Where data goes to, and cross traffic (RFC 863).
+/// The destination ports of data, and of cross traffic (RFC 863).
 const IPERF3_PORT: u16 = 5201;
 const DISCARD_PORT: u16 = 9;
 /// The first ports of flows and of cross traffic.

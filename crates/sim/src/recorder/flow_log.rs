@@ -44,7 +44,7 @@ impl FlowLog {
         sender: &mut Sender,
     ) -> io::Result<()> {
         if !self.watches {
-            // Before anything is sent: a timer starts the sender.
+            // Nothing is sent before this: a timer starts the sender.
             sender.keep_losses();
             self.watches = true;
         }
@@ -87,8 +87,8 @@ impl FlowLog {
         )
     }
 
-    /// Where slow start ends, of a controller that tells; [`Bytes::MAX`] where it is yet to be
-    /// found.
+    /// The slow-start threshold, if the controller reports one; [`Bytes::MAX`] if slow start has
+    /// not ended yet.
     fn ssthresh(&self, sender: &Sender) -> Option<Bytes> {
         let bytes = sender.named_value("ssthresh_bytes").map(Bytes::from_f64);
         bytes.or_else(|| {
@@ -102,8 +102,8 @@ impl FlowLog {
     }
 }
 
-/// The packets that an acknowledgement speaks for, as ranges from the first to the last of each,
-/// in order.
+/// The packets that an acknowledgement covers, as ranges from the first to the last of each, in
+/// order.
 fn ranges(ack: &Ack) -> Vec<[u64; 2]> {
     let mut ranges = vec![[ack.number; 2]];
     let earlier = (0..64).filter(|i| ack.earlier >> i & 1 == 1);
@@ -123,7 +123,7 @@ mod tests {
     use headway_cc::Ecn;
 
     #[test]
-    fn ranges_of_an_acknowledgement() {
+    fn an_acknowledgement_becomes_ranges() {
         let ack = |number, earlier| Ack {
             number,
             earlier,

@@ -1,4 +1,4 @@
-//! Writes a run down while it goes on: pcap at each host, qlog of each flow, a log of each link.
+//! Records a run as it goes on: pcap at each host, qlog of each flow, a log of each link.
 
 mod capture;
 mod flow_log;
@@ -18,11 +18,11 @@ use crate::Observer;
 use capture::Captures;
 use flow_log::FlowLog;
 
-/// Writes one run down. The first error ends its recordings, not the run.
+/// Records one run. The first error ends its recordings, not the run.
 #[derive(Debug, Default)]
 pub struct Recorder {
     captures: Option<Captures>,
-    /// A flow's by its index; empty if they are not wanted.
+    /// The log of each flow, by its index; empty if they are not requested.
     flows: Vec<FlowLog>,
     links: Option<LinkLogs>,
     files: Vec<PathBuf>,
@@ -30,9 +30,9 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins the recordings of a run over `network`. Their names are `stem`, a dot, what is
-    /// recorded, and the ending: `run-0.sender.pcap`, `run-0.flow-0.sqlog`, `run-0.bottleneck.log`.
-    /// `title` says in words what was run; `router` is what its schemes ask for.
+    /// Begins the recordings of a run over `network`. A file's name is `stem`, a dot, the recorded
+    /// part, and the ending: `run-0.sender.pcap`, `run-0.flow-0.sqlog`, `run-0.bottleneck.log`.
+    /// `title` describes the run in words; `router` is the one that its schemes need.
     pub fn new(
         stem: &Path,
         wanted: &Recordings,
@@ -163,7 +163,7 @@ impl Observer for Recorder {
             self.check(result);
         }
         if self.failure.is_some() {
-            // Nobody takes the links' events any more.
+            // Nothing takes the links' events any more.
             links.iter_mut().for_each(Link::stop_log);
         }
     }
@@ -177,7 +177,7 @@ mod tests {
     use headway_cc::{Duration, Registry, schemes};
     use headway_scenario::Scenario;
 
-    /// What links still hold after the recorder has had its turn.
+    /// How many events links still hold after the recorder has taken them.
     struct Leftover<'a> {
         recorder: &'a mut Recorder,
         events: usize,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_error_links_keep_nothing() {
+    fn after_an_error_links_keep_no_events() {
         let folder = std::env::temp_dir().join(format!("headway-full-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let log = folder.join("run-0.bottleneck.log");
@@ -234,8 +234,7 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
-    /// A log's head names the queue that the run has: the scheme's router where the scenario says
-    /// so.
+    /// A log's head names the actual queue: the scheme's router where the scenario asks for it.
     #[test]
     fn a_link_log_names_the_schemes_router() {
         let folder = std::env::temp_dir().join(format!("headway-router-{}", std::process::id()));

@@ -1,5 +1,5 @@
-//! A flow as TCP would have carried it: byte numbers, SACK blocks and timestamps, which the
-//! simulator's own packets do without.
+//! Converts a flow to TCP: byte numbers, SACK blocks and timestamps, which the simulator's own
+//! packets do not have.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,10 +14,10 @@ pub(super) struct TcpFlow {
     receiver: Endpoint,
     /// Bytes of data in a full segment.
     full: u64,
-    /// The one segment that carries less, the last of a finite flow.
+    /// The one shorter segment, at the end of a finite flow: its number and its bytes.
     short: Option<(u64, u64)>,
     arrived: Arrived,
-    /// The receiver's TS.Recent and the byte up to which it has acknowledged (RFC 7323 §4.3).
+    /// The receiver's TS.Recent, and the byte up to which it has acknowledged (RFC 7323 §4.3).
     receiver_recent: u32,
     last_acked: u64,
     sender_recent: u32,
@@ -27,7 +27,7 @@ pub(super) struct TcpFlow {
     ack_hops: u8,
 }
 
-/// What an acknowledgement's packet does not carry.
+/// The TCP fields of an acknowledgement that its packet does not carry.
 #[derive(Clone, Copy, Debug, Default)]
 struct AckFields {
     timestamp: u32,
@@ -36,13 +36,15 @@ struct AckFields {
     blocks: usize,
 }
 
-/// The number that the first byte has: no handshake is recorded, but one would have used the first.
+/// The sequence number of the first byte: no handshake is recorded, but it would have used the
+/// number before.
 const FIRST_BYTE: u32 = 1;
-/// Linux's largest window scale (RFC 7323 §2.3); without a handshake no reader knows it.
+/// Linux's largest window scale (RFC 7323 §2.3); without a recorded handshake, readers do not know
+/// it.
 const WINDOW_SCALE: u32 = 14;
 
 impl TcpFlow {
-    /// A flow of packets of `packet_size` bytes between these ends.
+    /// A flow with packets of `packet_size` bytes between these ends.
     pub(super) fn new(sender: Endpoint, receiver: Endpoint, packet_size: u64) -> TcpFlow {
         TcpFlow {
             sender,
@@ -72,7 +74,7 @@ impl TcpFlow {
         FIRST_BYTE.wrapping_add(self.byte(segment) as u32)
     }
 
-    /// A data packet as it leaves.
+    /// A data packet leaves.
     pub(super) fn data_sent(&mut self, segment: &Segment, packet: &Packet) -> TcpPacket<'static> {
         let payload = payload_of(u64::from(packet.size));
         if payload < self.full {
@@ -83,7 +85,7 @@ impl TcpFlow {
         self.data_packet(segment, packet, self.sender_recent, 0)
     }
 
-    /// The same as it arrives.
+    /// A data packet arrives.
     pub(super) fn data_arrived(
         &mut self,
         segment: &Segment,
@@ -121,7 +123,7 @@ impl TcpFlow {
         }
     }
 
-    /// An acknowledgement as it leaves.
+    /// An acknowledgement leaves.
     pub(super) fn ack_sent<'a>(
         &mut self,
         now: Time,
@@ -145,7 +147,7 @@ impl TcpFlow {
         self.ack_packet(ack, fields, 0, sack)
     }
 
-    /// The same as it arrives.
+    /// An acknowledgement arrives.
     pub(super) fn ack_arrived<'a>(
         &mut self,
         ack: &Ack,
@@ -185,12 +187,12 @@ impl TcpFlow {
     }
 }
 
-/// Data in a packet of that size; of one too small for its headers a byte.
+/// The data in a packet of this size; one byte if the packet is too small for its headers.
 fn payload_of(size: u64) -> u64 {
     size.saturating_sub(u64::from(TcpPacket::HEADERS)).max(1)
 }
 
-/// The clock of the timestamps option, as Linux has it.
+/// The clock of the timestamps option, in ms as in Linux.
 fn millis(at: Time) -> u32 {
     (at.as_nanos() / 1_000_000) as u32
 }
@@ -198,17 +200,17 @@ fn millis(at: Time) -> u32 {
 /// Segments that have arrived beyond a gap.
 #[derive(Debug, Default)]
 struct Arrived {
-    /// The first of each run of them, and the one after its last.
+    /// Runs of consecutive segments: the first of each, and the one after its last.
     runs: BTreeMap<u64, u64>,
     /// Segments below this one have arrived without a gap.
     next: u64,
-    /// The newest arrivals, the last first, and one that had arrived before.
+    /// The newest arrivals, the last first, and one duplicate.
     newest: VecDeque<u64>,
     repeated: Option<u64>,
 }
 
 impl Arrived {
-    /// Of this many arrivals the runs are reported again and again (RFC 2018 §4).
+    /// How many arrivals back runs are reported repeatedly (RFC 2018 §4).
     const NEWEST: usize = 16;
 
     fn insert(&mut self, segment: u64) {
@@ -241,7 +243,7 @@ impl Arrived {
         }
     }
 
-    /// Up to three blocks: what has arrived twice (RFC 2883), then runs, the newest first.
+    /// Up to three blocks: a duplicate (RFC 2883), then runs, the newest first.
     fn blocks(&mut self) -> Vec<(u64, u64)> {
         let mut blocks: Vec<(u64, u64)> = Vec::with_capacity(3);
         blocks.extend(self.repeated.take().map(|segment| (segment, segment + 1)));
@@ -259,7 +261,7 @@ impl Arrived {
     }
 }
 
-/// What belongs to packets on their way, by a key that only grows.
+/// Data about packets under way, by a key that only grows.
 #[derive(Debug)]
 struct OnWay<K, V>(VecDeque<(K, V)>);
 
@@ -270,7 +272,7 @@ impl<K, V> Default for OnWay<K, V> {
 }
 
 impl<K: Ord, V> OnWay<K, V> {
-    /// Of more packets the oldest are taken for lost.
+    /// If more packets are under way, the oldest are taken for lost.
     const MOST: usize = 1 << 17;
 
     fn push(&mut self, key: K, value: V) {
@@ -290,9 +292,9 @@ impl<K: Ord, V> OnWay<K, V> {
 mod tests {
     use super::*;
 
-    /// RFC 2018 §5, its cases 2 and 3, one segment to each of its 500 bytes.
+    /// RFC 2018 §5, cases 2 and 3; a segment stands for each of its 500 bytes.
     #[test]
-    fn sack_blocks_as_in_the_rfc() {
+    fn sack_blocks_match_rfc_2018() {
         let mut arrived = Arrived::default();
         arrived.forget_below(10); // 5000
         for segment in 11..=17 {
@@ -314,9 +316,9 @@ mod tests {
         assert_eq!(arrived.blocks(), [(16, 17)]);
     }
 
-    /// RFC 2883 §4.1.1: the repeated segment first.
+    /// RFC 2883 §4.1.1: the repeated segment comes first.
     #[test]
-    fn what_has_arrived_twice_is_told() {
+    fn duplicates_are_reported_first() {
         let mut arrived = Arrived::default();
         arrived.forget_below(3);
         arrived.insert(5);

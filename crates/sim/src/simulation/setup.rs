@@ -1,4 +1,4 @@
-//! How a run is set up.
+//! The setup of a run.
 
 use headway_cc::{Registry, Router, Selection, Stream, Time};
 use headway_net::Link;
@@ -15,7 +15,7 @@ use crate::flow::Flow;
 use crate::observer::Observer;
 use crate::switches::Switches;
 
-/// The router that a run's schemes ask for.
+/// The router that a run's schemes need.
 pub(crate) fn router_of_schemes(
     network: &Network,
     test: &Selection,
@@ -43,7 +43,7 @@ impl Simulation {
 }
 
 impl<O: Observer> Simulation<O> {
-    /// As [`new`](Simulation::new), watched by `observer`.
+    /// Same as [`new`](Simulation::new), observed by `observer`.
     ///
     /// # Errors
     /// [`SimulationError`]

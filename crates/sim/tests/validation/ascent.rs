@@ -1,30 +1,30 @@
-//! What the rules of Vivace's rate control (NSDI 2018 §4, b = 0) come to where nothing else is at
-//! work: a fluid queue instead of packets, losses known exactly. What `vivace-loss` loses is
-//! theirs, if both agree.
+//! The losses that the rules of Vivace's rate control (NSDI 2018 §4, b = 0) cause by themselves:
+//! with a fluid queue instead of packets, losses are known exactly. If these agree with the losses
+//! of `vivace-loss`, its rules cause them.
 
 use crate::check::{Check, Outside};
 use crate::networks::{fixed, metrics, options};
 
-/// A queue that fluid fills; Mbit/s, Mbit, seconds.
+/// A fluid queue; Mbit/s, Mbit, seconds.
 struct Queue {
     capacity: f64,
     buffer: f64,
     backlog: f64,
     time: f64,
-    /// Since `COUNTED`.
+    /// The amount sent since `COUNTED`.
     sent: f64,
     lost: f64,
 }
 
-/// What happens before does not count (s).
+/// Only the time from here on counts (s).
 const COUNTED: f64 = 50.0;
-/// Long, since the order of trials is drawn: runs of 300 s differ by a tenth.
+/// The run is long because the order of trials is random: runs of 300 s differ by a tenth.
 const END: f64 = 2500.0;
 
 impl Queue {
     const STEP: f64 = 1e-3;
 
-    /// The share that is lost of what comes at `rate` for `seconds`.
+    /// The lost share of what arrives at `rate` for `seconds`.
     fn take(&mut self, rate: f64, seconds: f64) -> f64 {
         let (mut sent, mut lost) = (0.0, 0.0);
         for _ in 0..(seconds / Self::STEP).round().max(1.0) as u64 {
@@ -45,15 +45,15 @@ impl Queue {
 /// §2.2 with b = 0.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a model to a few percent: its last bits matter to nobody"
+    reason = "a model to a few percent: its last bits do not matter"
 )]
 fn utility(x: f64, loss: f64) -> f64 {
     x.powf(0.9) - 11.35 * x * loss
 }
 
-/// The share that a flow loses: trials of a round trip, 5% above and below the rate in random
-/// order; two pairs that agree, one after two steps the same way; then a wait for the last result;
-/// theta_0 = 1, omega_0 = .05, delta = .1.
+/// The share that a flow loses. Trials last a round trip, 5% above and below the rate in random
+/// order. A step needs two pairs that agree, or one after two steps in the same direction; then the
+/// last result is waited for. theta_0 = 1, omega_0 = .05, delta = .1.
 fn loss(capacity: f64, rtt: f64, buffer: f64) -> f64 {
     let mut queue = Queue {
         capacity,
@@ -105,9 +105,9 @@ fn loss(capacity: f64, rtt: f64, buffer: f64) -> f64 {
     queue.lost / queue.sent
 }
 
-/// From a link of which a first step is a tenth to one where it is half a percent.
+/// Links range from one where a first step is a tenth to one where it is half a percent.
 #[test]
-fn what_vivace_loses_without_a_latency_term_is_its_rules_doing() {
+fn vivace_losses_follow_from_its_rules() {
     for (what, mbps, one_way_ms, packets) in [
         ("6 Mbit/s, 40 ms, 40 packets: loss", 6.0, 20, 40),
         ("12 Mbit/s, 40 ms, 40 packets: loss", 12.0, 20, 40),

@@ -1,4 +1,5 @@
-//! BBR v1 and v3: published runs, what their rules say of a link alone, loss, and company.
+//! BBR v1 and v3: published runs, the behaviour that their rules predict alone on a link, under
+//! loss, and with other flows.
 
 use headway_cc::{Duration, Time};
 use headway_net::Loss;
@@ -38,7 +39,8 @@ fn bbr_in_a_short_queue() {
     }
 }
 
-/// 12 Mbit/s and 120 ms, a packet a millisecond, `buffer` packets, and what hosts take to answer.
+/// A path of 12 Mbit/s and 120 ms, a packet a millisecond, with `buffer` packets and this jitter at
+/// hosts.
 fn path(buffer: u64, jitter_us: u64) -> Network {
     let mut network = fixed(12.0, 60, buffer, 1500);
     network.host_jitter = Duration::from_micros(jitter_us);
@@ -48,10 +50,10 @@ fn path(buffer: u64, jitter_us: u64) -> Network {
 const RULES: &str = "its rules (algorithms.md §14.4)";
 const USED: Outside = Outside::Between(0.97, 0.99);
 
-/// Alone on a link with a buffer of a BDP or two. 0.1 ms of jitter is little for a host and decides
-/// much: without any an RTT comes back to the nanosecond.
+/// Alone on a link with a buffer of one or two BDP. 0.1 ms of jitter is little for a host and
+/// matters much: without any, RTTs repeat to the nanosecond.
 #[test]
-fn alone_on_a_link() {
+fn bbr_alone_on_a_link() {
     for scheme in ["bbr", "bbr3"] {
         for buffer in [120, 240] {
             let run = format!("12 Mbit/s, 120 ms, {buffer} packets");
@@ -84,7 +86,7 @@ fn alone_on_a_link() {
     }
 }
 
-/// §5.3.4.2 of the draft: ProbeRTT leaves .98 of bw, which is paced at .99. It counts the 200 ms
+/// §5.3.4.2 of the draft: ProbeRTT leaves .98 of bw, which is paced at .99. This counts the 200 ms
 /// alone, so the RTT must be short.
 #[test]
 fn probe_rtt_of_bbr3_costs_two_percent() {
@@ -100,7 +102,7 @@ fn probe_rtt_of_bbr3_costs_two_percent() {
     .holds();
 }
 
-/// Mean time between rises of the queue above 50 packets over seconds 50 to 350.
+/// The mean time between rises of the queue above 50 packets, over seconds 50 to 350.
 fn between_probes(scheme: &str) -> f64 {
     let options = Options {
         grid: Some(Duration::from_millis(20)),
@@ -112,8 +114,8 @@ fn between_probes(scheme: &str) -> f64 {
     300.0 / rises.count() as f64
 }
 
-/// 2 to 3 s from the end of a probe to REFILL (§5.3.3.8.2), one round of that and three of UP, each
-/// longer by the queue it builds: 0.12 + 0.45 s.
+/// There are 2 to 3 s from the end of a probe to REFILL (§5.3.3.8.2), then one round of REFILL and
+/// three of UP, each longer by the queue that it builds: 0.12 + 0.45 s.
 #[test]
 fn bbr3_probes_every_two_or_three_seconds() {
     let check = |scheme, outside| Check {
@@ -131,8 +133,8 @@ fn bbr3_probes_every_two_or_three_seconds() {
     );
 }
 
-/// Utilisation of 12 Mbit/s and 40 ms, a buffer of a BDP, where `loss` of the packets are lost at
-/// random.
+/// Utilisation of a link with 12 Mbit/s, 40 ms, a buffer of a BDP, and random loss with the
+/// probability `loss`.
 fn under_loss(scheme: &str, loss: f64) -> f64 {
     let mut network = fixed(12.0, 20, 40, 1500);
     network.links[0].loss = Some(Loss::Random { probability: loss });
@@ -141,9 +143,10 @@ fn under_loss(scheme: &str, loss: f64) -> f64 {
         .expect("packets")
 }
 
-/// CACM 2016 fig. 8, and N. Cardwell on bbr-dev of it: while 1.25 (1 - p) is 1 or more a probe
-/// refreshes the estimate, and (1 - p) of the link arrives; from 20% on it collapses. That is of
-/// the cycle alone: with rounds of 40 packets two intervals of 15% easily look like a policer's.
+/// CACM 2016 fig. 8, and N. Cardwell about it on bbr-dev: while 1.25 (1 - p) is 1 or more, a probe
+/// refreshes the estimate, and (1 - p) of the link arrives; from 20% on it collapses. This is true
+/// of the cycle alone: with rounds of 40 packets, two intervals of 15% easily look like a
+/// policer's.
 #[test]
 fn bbr_under_random_loss() {
     for (loss, outside) in [
@@ -164,9 +167,9 @@ fn bbr_under_random_loss() {
     }
 }
 
-/// The draft's simplified model (§5.3.3.8.3): a round of CRUISE gives up the share that it lost, a
-/// probe or ProbeRTT takes it back. Those are some 2.6 s apart, 58 rounds of CRUISE and five of
-/// full rate; ProbeRTT leaves .98. Above LossThresh a probe is given up at once.
+/// The draft's simplified model (§5.3.3.8.3): a round of CRUISE gives up the share that it lost,
+/// and a probe or ProbeRTT takes it back. These are about 2.6 s apart, 58 rounds of CRUISE and five
+/// at full rate; ProbeRTT leaves .98. Above LossThresh a probe ends at once.
 #[test]
 fn bbr3_under_random_loss() {
     let model = |p: f64| {
@@ -190,7 +193,7 @@ fn bbr3_under_random_loss() {
     }
 }
 
-/// The share of `scheme` against a flow of `other` that is there before it.
+/// The share of `scheme` against a flow of `other` that began before it.
 fn share(network: &Network, scheme: &str, other: &str, from: u64, to: u64) -> f64 {
     let mut network = network.clone();
     network.flows = vec![bulk(0, 1), bulk(0, 1)];
@@ -204,8 +207,8 @@ fn share(network: &Network, scheme: &str, other: &str, from: u64, to: u64) -> f6
     mbps(0) / (mbps(0) + mbps(1))
 }
 
-/// The draft's goal for the last mile, 25 Mbit/s (§5.3.3.8.1): Reno and CUBIC reach what BBR has.
-/// v1 against them, for what has changed.
+/// The draft's goal for the last mile, 25 Mbit/s (§5.3.3.8.1): Reno and CUBIC reach the same rate
+/// as BBR. The test also runs v1 against them, to show the difference.
 #[test]
 fn bbr3_shares_with_reno_and_cubic() {
     for bdp in [1, 2] {
@@ -227,10 +230,10 @@ fn bbr3_shares_with_reno_and_cubic() {
 }
 
 /// gomezgaona/bbr3, `experiments/fairness_time`, run 1: Linux's BBR v3 joins one Cubic on 1 Gbit/s,
-/// 10 ms and a buffer of a BDP (1.31 MB). iperf3, means of the second half minute: 538 and 418
-/// Mbit/s.
+/// 10 ms and a buffer of a BDP (1.31 MB). With iperf3, the means of the second half minute are 538
+/// and 418 Mbit/s.
 #[test]
-fn bbr3_beside_cubic_at_a_gigabit() {
+fn bbr3_against_cubic_at_a_gigabit() {
     let network = fixed(1000.0, 5, 865, 1514);
     Check {
         scheme: "bbr3",

@@ -1,4 +1,4 @@
-//! What a simulation must do whatever the figures: repeat itself, follow its schedule, share.
+//! Basic behaviour of a simulation: it repeats itself, follows its schedule, and shares a link.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ fn outcome(scenario: &Scenario, seed: u64) -> Outcome {
     run(&scenario.draw(seed), "cubic", options)
 }
 
-/// `parking-lot` varies start and host jitter and has Poisson cross traffic; Rax's link as the
-/// tests have it has nothing to draw.
+/// `parking-lot` varies start and host jitter and has Poisson cross traffic; Rax's link in these
+/// tests draws nothing.
 #[test]
-fn one_seed_one_outcome() {
+fn same_seed_gives_same_outcome() {
     let scenario = Scenario::load("parking-lot").expect("it ships");
     assert_eq!(outcome(&scenario, 7), outcome(&scenario, 7));
     assert_ne!(outcome(&scenario, 7), outcome(&scenario, 8));
@@ -72,10 +72,10 @@ fn threads_change_nothing() {
     assert_eq!(rows(1), rows(2));
 }
 
-/// Three links in a row, a short flow on each and a long one over all: the long flow has three
-/// times the round trip and three times the loss, and NewReno gives it the least.
+/// Three links in a row, with a short flow on each and a long one over all. The long flow has three
+/// times the round trip and three times the loss, so NewReno gives it the smallest share.
 #[test]
-fn the_long_flow_of_a_parking_lot_gets_least() {
+fn the_long_flow_of_a_parking_lot_gets_the_smallest_share() {
     let mut network = fixed(12.0, 10, 40, 1500);
     network.nodes = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
     let (rate, delay) = (
@@ -88,7 +88,8 @@ fn the_long_flow_of_a_parking_lot_gets_least() {
         .map(|(from, to)| link(from, to, rate.clone(), delay, packets(40)))
         .collect();
     network.flows = vec![bulk(0, 3), bulk(0, 1), bulk(1, 2), bulk(2, 3)];
-    // Without it the flows stay in step, and a full drop-tail queue keeps choosing the same one.
+    // Without jitter the flows stay in step, and a full drop-tail queue keeps choosing the same
+    // one.
     network.host_jitter = Duration::from_millis(5);
     let rows = run(&network, "newreno", options(320.0, 20.0)).rows;
     let mbps: Vec<f64> = rows[1..]
@@ -139,7 +140,7 @@ fn scheduled_rates_are_followed() {
 }
 
 /// One packet in flight takes exactly the propagation and a millisecond of transmission; half of
-/// all packets are lost once the link loses half.
+/// all packets are lost once the link's loss is a half.
 #[test]
 fn scheduled_delays_and_losses_are_followed() {
     let mut network = fixed(12.0, 20, 100, 1500);
@@ -166,9 +167,8 @@ fn scheduled_delays_and_losses_are_followed() {
     assert!((0.48..=0.52).contains(&share), "{share} of {sent}");
 }
 
-/// On and off for a second each on average: about half of the time is silent, many times over, and
-/// the silences are exponential, with the mean as their standard
-/// deviation.
+/// On and off periods last a second each on average. About half of the time is silent, in many
+/// periods, and the silences are exponential: their mean is their standard deviation.
 #[test]
 fn an_on_off_source_stops_and_resumes() {
     let second = Duration::from_secs(1);
@@ -181,7 +181,7 @@ fn an_on_off_source_stops_and_resumes() {
     let gaps = seen
         .windows(2)
         .map(|d| d[1].sent.since(d[0].sent).as_secs_f64());
-    // Twenty packets a round trip of 11 ms leave no such gap.
+    // A flow of twenty packets a round trip of 11 ms has no such gap.
     let silences: Vec<f64> = gaps.filter(|&gap| gap > 0.05).collect();
     let n = silences.len() as f64;
     let mean = silences.iter().sum::<f64>() / n;
@@ -196,11 +196,12 @@ fn an_on_off_source_stops_and_resumes() {
     );
 }
 
-/// 8 Mbit/s of Poisson traffic for 600 s are 480,000 packets, whose number is good to 0.15%.
+/// 8 Mbit/s of Poisson traffic for 600 s are 480,000 packets, with a standard error of 0.15%.
 #[test]
 fn poisson_traffic_keeps_its_mean() {
     let mut network = fixed(20.0, 5, 1000, 1250);
-    // Sixty packets, all through the run, since utilisation is counted while a flow is there.
+    // The flow sends sixty packets throughout the run, since utilisation is measured while a flow
+    // runs.
     network.flows[0].source = Source::Rate(Rate::from_bps(1000));
     network.cross = vec![CrossSpec {
         from: 0,
@@ -218,24 +219,24 @@ fn poisson_traffic_keeps_its_mean() {
     assert!((used * 20.0 / 8.0 - 1.0).abs() < 0.01, "{used}");
 }
 
-/// A window that its receiver's half sets: two packets, and thirty from five seconds on.
-const TOLD: &[Scheme] = &[Scheme {
-    name: "told",
+/// A window set by the receiver's half: two packets, and thirty from five seconds on.
+const WINDOW_BY_RECEIVER: &[Scheme] = &[Scheme {
+    name: "window-by-receiver",
     family: Family::Explicit,
-    summary: "of the tests",
-    source: "of the tests",
+    summary: "a scheme for tests",
+    source: "a scheme for tests",
     deviations: &[],
     needs: &[],
     params: &[],
     build: |setup, _| {
-        Box::new(Told {
+        Box::new(WindowByReceiver {
             mss: setup.mss,
             window: 2,
         })
     },
     receiver: Some(|_: &Setup, _| {
-        Box::new(Teller {
-            due: Teller::DUE,
+        Box::new(WindowAdvisor {
+            due: WindowAdvisor::DUE,
             message: None,
         })
     }),
@@ -243,12 +244,12 @@ const TOLD: &[Scheme] = &[Scheme {
 }];
 
 #[derive(Debug)]
-struct Told {
+struct WindowByReceiver {
     mss: Bytes,
     window: u8,
 }
 
-impl CongestionControl for Told {
+impl CongestionControl for WindowByReceiver {
     fn on_feedback(&mut self, f: &Feedback<'_>) {
         if let [window] = f.message {
             self.window = *window;
@@ -263,16 +264,16 @@ impl CongestionControl for Told {
 }
 
 #[derive(Debug)]
-struct Teller {
+struct WindowAdvisor {
     due: Time,
     message: Option<u8>,
 }
 
-impl Teller {
+impl WindowAdvisor {
     const DUE: Time = Time::from_millis(5000);
 }
 
-impl Receiver for Teller {
+impl Receiver for WindowAdvisor {
     fn on_data(&mut self, _: &headway_cc::Arrival) {}
 
     fn next_timer(&self) -> Time {
@@ -292,8 +293,8 @@ impl Receiver for Teller {
 #[test]
 fn a_receivers_message_reaches_the_sender() {
     let mut registry = Registry::new(schemes::SCHEMES);
-    registry.add(TOLD);
-    let told = registry.select("told").expect("a scheme");
+    registry.add(WINDOW_BY_RECEIVER);
+    let scheme = registry.select("window-by-receiver").expect("a scheme");
     for transport in [
         headway_scenario::Transport::Simple,
         headway_scenario::Transport::Linux,
@@ -308,7 +309,7 @@ fn a_receivers_message_reaches_the_sender() {
             ..options(10.0, 0.0)
         };
         let none = |_: &TraceSpec| Err("no traces".to_owned());
-        let simulation = headway_sim::Simulation::new(&network, &told, &registry, &none, options)
+        let simulation = headway_sim::Simulation::new(&network, &scheme, &registry, &none, options)
             .expect("a run");
         let series = &simulation.finish().expect("a whole run").series[0].series;
         let windows: Vec<f64> = series.cwnd_packets.iter().flatten().copied().collect();

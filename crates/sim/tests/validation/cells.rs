@@ -1,4 +1,5 @@
-//! Sprout and Verus, made for cellular links: published runs, and what their rules say.
+//! Sprout and Verus, made for cellular links: published runs, and the behaviour that their rules
+//! predict.
 
 use headway_cc::{Duration, Time};
 use headway_net::queue::{CoDelParams, Discipline};
@@ -9,11 +10,11 @@ use crate::check::{Check, Outside};
 use crate::networks::{fixed, has_traces, traces};
 use crate::sawtooth;
 
-/// Utilisation within so much of a published one, delays within this many percent.
+/// The tolerance for a published utilisation, and for published delays in percent.
 const UTILISATION: f64 = 0.05;
 const PERCENT: f64 = 15.0;
 
-/// The figure of a run that a [`Check`] holds.
+/// The check of one figure of a run.
 fn check<'a>(
     scheme: &'a str,
     what: &'a str,
@@ -124,7 +125,7 @@ fn sprout_over_a_long_round_trip() {
     .misses_because(reason);
 }
 
-/// NSDI 2013 §3.5: on a link that it fills, what is sent leaves the queue within 100 ms.
+/// NSDI 2013 §3.5: on a link that it fills, packets leave the queue within 100 ms.
 #[test]
 fn sprout_leaves_the_queue_short() {
     let ours = sawtooth::run(&fixed(12.0, 20, 240, 1500), "sprout", 20, 100);
@@ -134,22 +135,23 @@ fn sprout_leaves_the_queue_short() {
     check("sprout", what, "NSDI 2013 §3.5", most, ours.p95_queue_ms).holds();
 }
 
-/// On a link that carries less than a full packet every 50 ms (240 kbit/s), heartbeats of that size
-/// would never let the queue empty: p95 would be tens of seconds. Those of the code have 90 bytes.
+/// On a link that carries less than a full packet every 50 ms (240 kbit/s), full-size heartbeats
+/// would never let the queue empty, and p95 would be tens of seconds. The code's heartbeats have 90
+/// bytes.
 #[test]
 fn sprout_leaves_the_queue_of_a_slow_link_short() {
     for kbps in [60.0, 120.0, 200.0] {
         let network = fixed(kbps / 1000.0, 20, 10_000, 1500);
         let ours = sawtooth::run(&network, "sprout", 20, 100);
         println!("sprout, {kbps} kbit/s: {ours:?}");
-        // It stays below the ten packets of the initial window, however long one takes.
+        // The queue stays below the ten packets of the initial window, however long one takes.
         assert!(ours.p95_queue_ms < 10.0 * 12_000.0 / kbps, "{ours:?}");
         assert!(ours.utilisation > 0.5, "{ours:?}");
     }
 }
 
-/// Utilisation falls with the round trip and in short buffers: windows that are too small look to
-/// the receiver like a slow link (docs/validation.md).
+/// Utilisation falls with the round trip and in short buffers: to the receiver, windows that are
+/// too small look like a slow link (docs/validation.md).
 #[test]
 fn sprout_takes_its_own_window_for_the_links_rate() {
     let used = |one_way_ms, buffer| {
@@ -165,8 +167,8 @@ fn sprout_takes_its_own_window_for_the_links_rate() {
     assert!(short < 0.5 * by_round_trip[0]);
 }
 
-/// However long nothing arrives, the link is full again afterwards: with the outage of the paper
-/// alone, not of the code, a flow goes on with heartbeats for ever.
+/// After an outage of any length the link is full again. With only the outage rule of the paper,
+/// without that of the code, a flow would send heartbeats for ever.
 #[test]
 fn sprout_recovers_from_an_outage() {
     let at = |seconds: f64, loss| Change {
@@ -260,7 +262,7 @@ fn verus_as_its_abstract_says() {
     }
 }
 
-/// algorithms.md §14.4: in a deep buffer the delay rises to R times the least, 120 ms.
+/// algorithms.md §14.4: in a deep buffer the delay rises to R times the minimum, 120 ms.
 #[test]
 fn verus_fills_the_queue_up_to_its_ratio() {
     for (scheme, r) in [("verus", 6.0), ("verus:r=4", 4.0), ("verus:r=2", 2.0)] {
@@ -273,8 +275,8 @@ fn verus_fills_the_queue_up_to_its_ratio() {
     }
 }
 
-/// A run of Sprout's paper: Mbit/s, and the self-inflicted delay (NSDI 2013 §5.1): the 95th
-/// percentile of signal delay, less that of a sender that knows when the link will send.
+/// A run of Sprout's paper: Mbit/s, and the self-inflicted delay (NSDI 2013 §5.1), which is the
+/// 95th percentile of signal delay less that of a sender that knows when the link will send.
 fn self_inflicted(pair: [&str; 2], scheme: &str) -> (f64, f64) {
     let mut network = mahimahi(pair);
     if scheme != "sprout" {
@@ -292,9 +294,9 @@ fn self_inflicted(pair: [&str; 2], scheme: &str) -> (f64, f64) {
     (ours.mbps, ours.p95_signal_ms - omniscient(pair[0]))
 }
 
-/// NSDI 2013, the table of its introduction (algorithms.md §14.3 D): Sprout's bit rate over the
-/// other's, and the other's self-inflicted delay over Sprout's, means over eight links of which we
-/// have none for certain.
+/// NSDI 2013, the table of its introduction (algorithms.md §14.3 D): Sprout's bit rate divided by
+/// the other's, and the other's self-inflicted delay divided by Sprout's. They are means over eight
+/// links, none of which we have for certain.
 const PUBLISHED: [(&str, f64, f64); 5] = [
     ("compound", 1.3, 4.8),
     ("vegas", 1.1, 2.1),
@@ -306,8 +308,8 @@ const PUBLISHED: [(&str, f64, f64); 5] = [
 const OTHER_LINKS: &str = "other links: the published means are of eight of 2012, some of them 3G, where Sprout has \
                            .32 s of delay; on these two of LTE it has .08 s";
 
-/// Mean over links of the ratios of bit rates; ratio of the mean delays.
-fn beside_sprout(pairs: &[[&str; 2]]) -> Vec<(f64, f64)> {
+/// The mean over links of the ratios of bit rates, and the ratio of the mean delays.
+fn ratios_to_sprout(pairs: &[[&str; 2]]) -> Vec<(f64, f64)> {
     let sprout: Vec<_> = pairs.iter().map(|p| self_inflicted(*p, "sprout")).collect();
     let sprouts_delay: f64 = sprout.iter().map(|s| s.1).sum();
     let others = PUBLISHED.iter().map(|(scheme, ..)| {
@@ -331,7 +333,7 @@ fn the_table_of_sprouts_paper() {
     if !has_traces("the_table_of_sprouts_paper", &VERIZON) {
         return;
     }
-    let ours = beside_sprout(&[VERIZON, [VERIZON[1], VERIZON[0]]]);
+    let ours = ratios_to_sprout(&[VERIZON, [VERIZON[1], VERIZON[0]]]);
     for ((scheme, bit_rate, delay), ours) in PUBLISHED.iter().zip(ours) {
         println!("{scheme}: {ours:.2?}, published {bit_rate}, {delay}");
         let name = scheme.trim_end_matches("-codel");
@@ -359,21 +361,22 @@ fn the_table_of_sprouts_paper() {
     }
 }
 
-/// The same of four links, AT&T's with their hour of driving: for docs/validation.md.
+/// Same as [`the_table_of_sprouts_paper`] on four links, AT&T's with their hour of driving, for
+/// docs/validation.md.
 #[test]
 #[ignore = "half a minute; prints a table"]
 fn the_table_of_sprouts_paper_on_four_links() {
     let links = [VERIZON, [VERIZON[1], VERIZON[0]], ATT, [ATT[1], ATT[0]]];
-    for ((scheme, bit_rate, delay), ours) in PUBLISHED.iter().zip(beside_sprout(&links)) {
+    for ((scheme, bit_rate, delay), ours) in PUBLISHED.iter().zip(ratios_to_sprout(&links)) {
         println!("{scheme}: {ours:.2?}, published {bit_rate}, {delay}");
     }
     println!("without AT&T's way up, which is silent for half a minute:");
-    for ((scheme, ..), ours) in PUBLISHED.iter().zip(beside_sprout(&links[..3])) {
+    for ((scheme, ..), ours) in PUBLISHED.iter().zip(ratios_to_sprout(&links[..3])) {
         println!("{scheme}: {ours:.2?}");
     }
 }
 
-/// The 95th percentile of the signal delay of a sender that knows when the link will send: every
+/// The 95th percentile of the signal delay of a sender that knows when the link will send: each
 /// millisecond waits for the next opportunity.
 fn omniscient(trace: &str) -> f64 {
     let trace = traces().load(trace, Part::Whole).expect("a trace");

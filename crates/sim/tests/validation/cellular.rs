@@ -23,14 +23,14 @@ pub fn once(trace: &str) -> RateSpec {
     }
 }
 
-/// Of a trace, with the 4 bytes of TUN header in each packet.
+/// The capacity of a trace, with the 4 bytes of TUN header in each packet.
 pub fn capacity(trace: &str) -> f64 {
     let trace = traces().load(trace, Part::Whole).expect("a trace");
     trace.mean_mbps() * 1504.0 / 1500.0
 }
 
-/// `mm-delay 20 mm-link --once`, infinite queues: data over the first trace, acknowledgements over
-/// the other.
+/// `mm-delay 20 mm-link --once` with infinite queues: data over the first trace, acknowledgements
+/// over the other.
 pub fn mahimahi([down, up]: [&str; 2]) -> Network {
     let delay = Duration::from_millis(20);
     let mut network = one_flow(once(down), delay, QueueSpec::INFINITE, 1500);
@@ -38,11 +38,11 @@ pub fn mahimahi([down, up]: [&str; 2]) -> Network {
     network
 }
 
-/// Who published the two sets of runs of algorithms.md §14.3, A and B.
+/// The publisher of the two sets of runs in algorithms.md §14.3, A and B.
 pub const CS244: &str = "dmetaxak/cs244pa3, 2016";
 pub const HOTNETS: &str = "ABC (HotNets 2017) fig. 2";
 
-/// ABC's set-up, `mm-delay 50 mm-link TRACE` with a queue of this many packets and a fixed link
+/// ABC's setup: `mm-delay 50 mm-link TRACE` with a queue of this many packets and a fixed link
 /// back.
 pub fn abc_link(trace: &str, limit: u64, back_mbps: f64) -> Network {
     let one_way = Duration::from_millis(50);
@@ -51,12 +51,12 @@ pub fn abc_link(trace: &str, limit: u64, back_mbps: f64) -> Network {
     network
 }
 
-/// That of its HotNets paper, fig. 2: 100 ms, 100 packets, 48 Mbit/s back.
+/// The setup of ABC's HotNets paper, fig. 2: 100 ms, 100 packets, 48 Mbit/s back.
 pub fn hotnets() -> Network {
     abc_link(VERIZON[0], 100, 48.0)
 }
 
-/// What `mm-throughput-graph` prints of a link's log.
+/// The figures that `mm-throughput-graph` prints of a link's log.
 #[derive(Debug)]
 pub struct Graph {
     pub mbps: f64,
@@ -65,8 +65,8 @@ pub struct Graph {
 }
 
 /// Mahimahi's statistics (algorithms.md §14.2) of the bottleneck of `network` while `scheme` runs
-/// over the whole of `trace`. Its log has whole milliseconds, the 4 bytes of TUN header in each
-/// packet, and every opportunity, so that it lasts as long as the trace; the propagation delay is
+/// over the whole of `trace`. The log has whole milliseconds, the 4 bytes of TUN header in each
+/// packet, and every opportunity, so it lasts as long as the trace. The propagation delay is
 /// outside the link.
 pub fn graph(network: &Network, trace: &str, scheme: &str) -> Graph {
     let length = traces().load(trace, Part::Whole).expect("a trace").period();
@@ -77,8 +77,8 @@ pub fn graph(network: &Network, trace: &str, scheme: &str) -> Graph {
         .map(|d| arrival_and_departure(d, delay))
         .collect();
 
-    // The signal delay of a millisecond: how long a packet sent then would have taken; where none
-    // was sent, a millisecond more than in the next.
+    // The signal delay of a millisecond is the time that a packet sent then would have taken; if
+    // none was sent, it is a millisecond more than that of the next.
     let (first, last) = (log[0].0, log[log.len() - 1].0);
     let mut signal: Vec<Option<usize>> = vec![None; last - first + 1];
     for &(arrived, left) in &log {
@@ -121,7 +121,7 @@ pub fn within(percent: f64, ours: f64, theirs: f64, what: &str) {
 }
 
 /// The model column of algorithms.md §14.2, which the published runs confirm (3.31, 96, 277 and
-/// 5.03, -, 1055). It is of a sender that sends a packet in every second of silence.
+/// 5.03, -, 1055). The model's sender sends a packet in every second of silence.
 #[test]
 fn fixed_windows_as_sourdough_sends_them() {
     if !has_traces("fixed_windows_as_sourdough_sends_them", &VERIZON) {
@@ -146,9 +146,9 @@ fn fixed_windows_as_sourdough_sends_them() {
     }
 }
 
-/// The registry's `fixed-window`, over a transport whose timeouts back off (RFC 6298 §5.5): in the
-/// one outage of three seconds it sends once less, so a signal finds its way later by up to a
-/// second. That is 1% of the trace's milliseconds, and moves their 95th percentile by 2% and 5%.
+/// The registry's `fixed-window`, over a transport whose timeouts back off (RFC 6298 §5.5). In the
+/// one outage of three seconds it sends one packet less, so a signal arrives up to a second later.
+/// That affects 1% of the trace's milliseconds, and changes their 95th percentile by 2% and 5%.
 #[test]
 fn fixed_windows_over_the_transport() {
     if !has_traces("fixed_windows_over_the_transport", &VERIZON) {
@@ -184,8 +184,8 @@ fn fixed_windows_over_the_transport() {
     }
 }
 
-/// Linux's Cubic of 2016 with iperf (algorithms.md §14.3 A): one window, that of a socket buffer
-/// which the publication does not state, must explain both traces: throughput and both delays.
+/// Linux's Cubic of 2016 with iperf (algorithms.md §14.3 A). The publication does not state the
+/// size of the socket buffer: one window must explain throughput and both delays on both traces.
 #[test]
 fn cubic_in_an_infinite_queue() {
     if !has_traces("cubic_in_an_infinite_queue", &[VERIZON, ATT].concat()) {
@@ -218,7 +218,7 @@ fn cubic_in_an_infinite_queue() {
         let p95 = "p95 signal delay";
         check(p95, "ms", percent(signal, 10.0), ours.p95_signal_ms);
 
-        // With the 3 MB of profile `linux` the queue is as much longer as the window is.
+        // With the 3 MB of profile `linux` the queue is longer by the same factor as the window.
         network.flows[0].receive_window = None;
         let ours = graph(&network, pair[0], "cubic");
         println!("cubic, 3 MB, {}: {ours:?}", pair[0]);
@@ -233,8 +233,8 @@ fn cubic_in_an_infinite_queue() {
     }
 }
 
-/// Cubic as in ABC (HotNets 2017) fig. 2: 100 ms, 100 packets, 48 Mbit/s back. Holds utilisation
-/// and the 95th percentile of delay to the published ones by .05 and 10%.
+/// Cubic as in ABC (HotNets 2017) fig. 2: 100 ms, 100 packets, 48 Mbit/s back. Compares utilisation
+/// and the 95th percentile of delay with the published ones, to .05 and 10%.
 #[track_caller]
 fn as_in_abc(scheme: &str, queue: &str, discipline: &Discipline, utilisation: f64, p95_ms: f64) {
     for (transport, name) in [(Transport::Simple, "simple"), (Transport::Linux, "linux")] {
@@ -274,7 +274,7 @@ fn cubic_in_a_short_queue() {
     }
 }
 
-/// The paper does not state the queues' parameters. These are those with which it was reproduced
+/// The paper does not state the queues' parameters. These are those of a reproduction
 /// (sktollman/ABC-1, `reproduction/protocols/utils.py`): mahimahi's `codel` with target=50,
 /// interval=100, and `pie` with qdelay_ref=50, max_burst=100.
 #[test]

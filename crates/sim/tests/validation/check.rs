@@ -1,32 +1,32 @@
-//! A figure of ours compared with one from outside: what `docs/schemes.md` lists for every scheme.
+//! Compares a figure of ours with one from outside. `docs/schemes.md` lists these for every scheme.
 
 use std::fmt;
 
-/// One figure of one scheme, held against the outside.
+/// One figure of one scheme, compared with an outside one.
 #[derive(Debug)]
 pub struct Check<'a> {
-    /// The scheme, as one would write it.
+    /// The scheme, as on a command line.
     pub scheme: &'a str,
-    /// Which figure, and of what run: "Verizon-LTE-short, p95 queueing delay".
+    /// The figure, and its run: "Verizon-LTE-short, p95 queueing delay".
     pub what: &'a str,
-    /// Its unit; empty for a share.
+    /// The figure's unit; empty for a share.
     pub unit: &'a str,
-    /// Who says what it should be.
+    /// The source of the outside figure.
     pub source: &'a str,
-    /// What it should be.
+    /// The outside figure.
     pub outside: Outside,
-    /// What it is.
+    /// Our figure.
     pub ours: f64,
 }
 
-/// What a figure should be.
+/// The expected figure.
 #[derive(Clone, Copy, Debug)]
 pub enum Outside {
-    /// A figure, met to this many percent of it.
+    /// A figure, and the tolerance in percent of it.
     Percent(f64, f64),
-    /// A figure, met to such a difference.
+    /// A figure, and the tolerance as a difference.
     Difference(f64, f64),
-    /// A range with its ends.
+    /// A range, including its ends.
     Between(f64, f64),
 }
 
@@ -35,8 +35,8 @@ impl Outside {
         self.off(ours).abs() <= 1.0
     }
 
-    /// How far off the middle `ours` is, in units of what is allowed: beyond 1 and -1 it is missed.
-    /// In a range without one end, how far beyond the other it is, 0 within.
+    /// How far `ours` is from the middle, in units of the tolerance: beyond 1 and -1 it is missed.
+    /// In a range without one end, it is how far `ours` exceeds the other, 0 within.
     fn off(self, ours: f64) -> f64 {
         let beyond = |end: f64, by: f64| match by <= 0.0 {
             true => 0.0,
@@ -68,20 +68,20 @@ impl fmt::Display for Outside {
 }
 
 impl Check<'_> {
-    /// The figure is as it should be.
+    /// Checks that the figure is met.
     ///
     /// # Panics
-    /// If it is not.
+    /// If it is missed.
     #[track_caller]
     pub fn holds(self) {
         self.print("");
         self.judge("");
     }
 
-    /// The figure is not as it should be, because of `reason`, which the documentation repeats.
+    /// Checks that the figure is missed because of `reason`, which the documentation repeats.
     ///
     /// # Panics
-    /// If it is: then the reason is no longer true.
+    /// If it is met: then the reason is no longer true.
     #[track_caller]
     pub fn misses_because(self, reason: &str) {
         assert!(!reason.is_empty(), "{self:?}: why?");
@@ -89,7 +89,7 @@ impl Check<'_> {
         self.judge(reason);
     }
 
-    /// A figure with a reason is missed, one without is met.
+    /// With a reason the figure has to be missed, without one it has to be met.
     #[track_caller]
     fn judge(&self, reason: &str) {
         let is_met = self.outside.is_met(self.ours);
@@ -100,7 +100,7 @@ impl Check<'_> {
         );
     }
 
-    /// One line of JSON for `benches/accuracy.py`.
+    /// Prints one line of JSON for `benches/accuracy.py`.
     fn print(&self, reason: &str) {
         println!(
             "check {{\"scheme\": {:?}, \"what\": {:?}, \"unit\": {:?}, \"source\": {:?}, \"outside\": {:?}, \

@@ -1,4 +1,5 @@
-//! DCTCP, LEDBAT and Compound: what their sources say of one link, and of two flows on it.
+//! DCTCP, LEDBAT and Compound: the behaviour that their sources describe for one flow on a link,
+//! and for two.
 
 use headway_cc::Time;
 use headway_net::Loss;
@@ -10,7 +11,7 @@ use crate::networks::{self, bulk, fixed, options};
 use crate::sawtooth;
 use crate::watch;
 
-/// 12 Mbit/s, 120 ms, `buffer` packets, marking from `threshold_packets` on.
+/// A link of 12 Mbit/s, 120 ms, `buffer` packets, marking from `threshold_packets` on.
 pub fn marking(threshold_packets: u64, buffer: u64) -> Network {
     let mut network = fixed(12.0, 60, buffer, 1500);
     network.links[0].queue.discipline = Discipline::Step(StepParams { threshold_packets });
@@ -45,13 +46,13 @@ fn dctcp_keeps_the_queue_below_its_threshold() {
         }
         .holds();
     }
-    // Too low a threshold costs utilisation.
+    // A threshold that is too low costs utilisation.
     let low = sawtooth::run(&marking(2, 1000), "dctcp", 100, 400);
     assert!(low.utilisation < 0.99, "{low:?}");
 }
 
-/// With an acknowledgement every two packets the sawtooth is the same: none speaks for a marked
-/// packet and one that is not (RFC 8257 §3.2).
+/// With an acknowledgement every two packets the sawtooth is the same: none covers both a marked
+/// packet and an unmarked one (RFC 8257 §3.2).
 #[test]
 fn dctcp_counts_marks_with_delayed_acknowledgements() {
     let mut network = marking(20, 1000);
@@ -63,8 +64,8 @@ fn dctcp_counts_marks_with_delayed_acknowledgements() {
     assert!((every_two.mean_queue_ms - each.mean_queue_ms).abs() < 2.0);
 }
 
-/// RFC 6817 §2.2, algorithms.md §14.4: alone LEDBAT fills the link and keeps its target in the
-/// queue.
+/// RFC 6817 §2.2, algorithms.md §14.4: a single LEDBAT flow fills the link and keeps its target in
+/// the queue.
 #[test]
 fn ledbat_keeps_its_target_in_the_queue() {
     for (spec, target_ms) in [
@@ -96,7 +97,7 @@ fn ledbat_keeps_its_target_in_the_queue() {
     }
 }
 
-/// The share of the second flow, from second 100 to 200, which begins at `start`.
+/// The share of the second flow, which begins at `start`, from second 100 to 200.
 fn share_of_the_second(first: &str, second: &str, start: Time) -> f64 {
     let mut network = fixed(12.0, 20, 400, 1500);
     network.flows = vec![bulk(0, 1), bulk(0, 1)];
@@ -115,8 +116,8 @@ fn share_of_the_second(first: &str, second: &str, start: Time) -> f64 {
     mbps(1) / (mbps(0) + mbps(1))
 }
 
-/// RFC 6817 §2.2 and §4.2: it yields to TCP, and the latecomer takes the queue that it finds for
-/// the path, so that the earlier flow yields to it.
+/// RFC 6817 §2.2 and §4.2: it yields to TCP. A latecomer takes the existing queue for a part of the
+/// path, so the earlier flow yields to it.
 #[test]
 fn ledbat_yields_to_newreno_and_to_a_latecomer() {
     Check {
@@ -139,7 +140,7 @@ fn ledbat_yields_to_newreno_and_to_a_latecomer() {
     .holds();
 }
 
-/// algorithms.md §3: on a path of 25 packets and a buffer of 10 Compound is NewReno, packet for
+/// algorithms.md §3: on a path of 25 packets and a buffer of 10, Compound is NewReno, packet for
 /// packet.
 #[test]
 fn compound_on_a_short_path_is_newreno() {
@@ -155,12 +156,12 @@ fn compound_on_a_short_path_is_newreno() {
 }
 
 /// Random losses on a link that is never full, means of three seeds: the response function, which
-/// is thrice NewReno's window at one loss in 10,000 packets.
+/// is three times NewReno's window at one loss in 10,000 packets.
 ///
-/// Tan et al. 2006 §4: between two losses, with 1/p packets from one to the next and no queue, win
-/// goes from W/2 to W by alpha win^k a round trip. By hand: W^(2-k) = alpha (2-k) / (p (1 -
-/// 0.5^(2-k))), in W^(1-k) (1 - 0.5^(1-k)) / (alpha (1-k)) round trips; for p = 1e-4 W = 555.4 and
-/// 24.72 of them.
+/// Tan et al. 2006 §4: between two losses, with 1/p packets in between and no queue, win goes from
+/// W/2 to W by alpha win^k a round trip. By hand: W^(2-k) = alpha (2-k) / (p (1 - 0.5^(2-k))), in
+/// W^(1-k) (1 - 0.5^(1-k)) / (alpha (1-k)) round trips; for p = 1e-4, W = 555.4 and there are 24.72
+/// of them.
 #[test]
 fn compound_answers_random_loss_as_its_response_function() {
     let mean_window = |scheme: &str, probability: f64| {
@@ -190,8 +191,8 @@ fn compound_answers_random_loss_as_its_response_function() {
     assert!(2.5 * reno < 404.6, "{reno}");
 }
 
-/// A long fat pipe, 200 Mbit/s and 100 ms with a tenth of a BDP for a buffer: after the first loss
-/// Compound has the link full again in seconds where NewReno takes a minute.
+/// On a long path with 200 Mbit/s, 100 ms and a buffer of a tenth of a BDP, Compound fills the link
+/// again within seconds after the first loss, and NewReno takes a minute.
 #[test]
 fn compound_fills_a_long_fat_pipe() {
     let used = |scheme| sawtooth::run(&fixed(200.0, 50, 166, 1500), scheme, 5, 60).utilisation;

@@ -1,4 +1,4 @@
-//! Vegas and Copa: published runs, ns-3's figures and what their rules say of the queue.
+//! Vegas and Copa: published runs, ns-3's figures, and the queues that their rules predict.
 
 use headway_cc::{Duration, Time};
 use headway_scenario::{FlowSpec, Transport};
@@ -9,17 +9,17 @@ use crate::check::{Check, Outside};
 use crate::networks::{self, bulk, fixed, has_traces, options, rax};
 use crate::sawtooth;
 
-/// Utilisation within .05 of a published one.
+/// A published utilisation, to .05.
 const fn utilisation(published: f64) -> Outside {
     Outside::Difference(published, 0.05)
 }
 
-/// Delays within 15% of published ones.
+/// A published delay, to 15%.
 const fn delay(published: f64) -> Outside {
     Outside::Percent(published, 15.0)
 }
 
-/// Linux's Vegas of 2016 with iperf (algorithms.md §14.3 A). ATT-LTE-driving is missed: by .09 of
+/// Linux's Vegas of 2016 with iperf (algorithms.md §14.3 A). ATT-LTE-driving is missed, by .09 of
 /// the capacity and 25% of signal delay; `docs/validation.md` says what was tried.
 #[test]
 fn vegas_in_an_infinite_queue() {
@@ -60,7 +60,7 @@ fn vegas_in_an_infinite_queue() {
     let what = "ATT-LTE-driving, infinite queue: p95 signal delay";
     check(what, "ms", delay(502.0), ours.p95_signal_ms).misses_because(why);
     assert!((used - 2.37 / 5.19).abs() <= 0.1, "{used}");
-    // Linux counts whole packets: from 5 on it shrinks, and from 2 on slow start ends.
+    // Linux counts whole packets: it shrinks from 5 on, and slow start ends from 2 on.
     let (_, of_whole_packets) = run(ATT, "vegas:beta=5:gamma=2");
     assert!(of_whole_packets > used);
 }
@@ -80,7 +80,7 @@ fn vegas_in_a_short_queue() {
             let (used, p95) = (ours.mbps / capacity(VERIZON[0]), 100.0 + ours.p95_queue_ms);
             println!("ABC, {scheme}, {transport:?}: utilisation {used:.3}, p95 delay {p95}");
             if scheme == "copa" {
-                continue; // no figure to hold it against
+                continue; // no figure to compare it with
             }
             let check = |what: &str, unit, outside, ours, missed: Option<&str>| {
                 let what = format!("Verizon-LTE-short, 100 packets, {transport:?}: {what}");
@@ -105,9 +105,9 @@ fn vegas_in_a_short_queue() {
     }
 }
 
-/// ns-3.37's TcpVegas on Rax's link after 100 s; `ns3` has it on others.
+/// ns-3.37's TcpVegas on Rax's link after 100 s; `ns3` compares it on other links.
 #[test]
-fn vegas_beside_ns3() {
+fn vegas_matches_ns3() {
     let ours = sawtooth::run(&rax(), "vegas", 100, 400);
     println!("vegas: {ours:?}");
     for (what, unit, outside, ours) in [
@@ -136,9 +136,9 @@ fn vegas_beside_ns3() {
     }
 }
 
-/// Brakmo's alpha and beta are of each flow: n flows keep 2n to 4n packets in the queue. They begin
-/// 25 ms apart, so that the first packets of each find the queue empty and measure the true base
-/// RTT.
+/// Brakmo's alpha and beta hold for each flow: n flows keep 2n to 4n packets in the queue. They
+/// begin 25 ms apart, so that the first packets of each find the queue empty and measure the true
+/// base RTT.
 #[test]
 fn every_flow_of_vegas_keeps_packets_of_its_own() {
     for flows in [1, 2, 4] {
@@ -169,8 +169,8 @@ fn every_flow_of_vegas_keeps_packets_of_its_own() {
     }
 }
 
-/// §3 of the paper and algorithms.md §14.4: a full link with 1/delta packets in the queue on
-/// average and about 2.5/delta at most, a packet a millisecond.
+/// §3 of the paper and algorithms.md §14.4: the link is full, with 1/delta packets in the queue on
+/// average and about 2.5/delta at most; a packet takes a millisecond.
 #[test]
 fn copa_keeps_the_queue_short() {
     for (scheme, delta) in [("copa", 0.5), ("copa:delta=0.1", 0.1)] {
@@ -195,7 +195,7 @@ fn copa_keeps_the_queue_short() {
     }
 }
 
-/// §2.2 and §5.5 of the paper: against Cubic the default mode starves, the competitive mode does
+/// §2.2 and §5.5 of the paper: against Cubic the default mode starves and the competitive mode does
 /// not; against itself Copa stays in default mode.
 #[test]
 fn copa_competes_where_others_fill_the_queue() {
@@ -236,8 +236,9 @@ fn copa_competes_where_others_fill_the_queue() {
     }
 }
 
-/// Two flows in a buffer smaller than their oscillation: RTTmin goes wrong after some ten seconds,
-/// and without genericCC's answer to heavy loss up to 80% of the packets are lost from then on.
+/// Two flows in a buffer smaller than their oscillation: RTTmin becomes wrong after some ten
+/// seconds, and without genericCC's answer to heavy loss up to 80% of the packets are lost from
+/// then on.
 #[test]
 fn copa_does_not_run_away_in_a_small_buffer() {
     let mut network = rax();

@@ -1,17 +1,18 @@
-//! One long flow against the fluid model of algorithms.md §14.4.
+//! One long flow, compared with the fluid model of algorithms.md §14.4.
 
 use crate::check::{Check, Outside};
 use crate::networks::fixed;
 use crate::sawtooth;
 
-/// Buffer in packets, then the model's utilisation, mean queue in ms, its 95th percentile in ms,
-/// period in s; and which of the figures we miss.
+/// The buffer in packets; the model's utilisation, mean queue in ms, its 95th percentile in ms, and
+/// period in s; and the figures that we miss.
 type Row = (u64, [f64; 4], &'static [&'static str]);
 
-/// 12 Mbit/s, 60 ms each way: 120 packets of 1500 bytes fit the path, one leaves each millisecond.
+/// A link of 12 Mbit/s, 60 ms each way: 120 packets of 1500 bytes fit the path, and one leaves each
+/// millisecond.
 #[test]
 fn newreno() {
-    beside(
+    compare(
         "newreno",
         &[
             (12, [0.821, 1.0, 10.0, 8.1], &["period"]),
@@ -23,10 +24,10 @@ fn newreno() {
     );
 }
 
-/// Without fast convergence, which the model has not.
+/// Without fast convergence, which the model does not have.
 #[test]
 fn cubic() {
-    beside(
+    compare(
         "cubic:fast_convergence=off",
         &[
             (12, [0.969, 7.0, 13.0, 4.7], &[]),
@@ -38,16 +39,16 @@ fn cubic() {
     );
 }
 
-/// A sender hears of a drop one round trip after the model does, and repairs it in another: that
-/// lengthens a period by 0.24 s to 0.66 s, the most in proportion where periods are short or round
+/// A sender learns of a drop one round trip after the model does, and repairs it in another. That
+/// lengthens a period by 0.24 s to 0.66 s, by the largest share where periods are short or round
 /// trips long, and leaves the queue low meanwhile.
 const REASON: &str = "the model reduces the moment the buffer is full and grows again at once; \
                       a sender hears of it a round trip later and repairs it in another";
 
-fn beside(scheme: &str, rows: &[Row]) {
+fn compare(scheme: &str, rows: &[Row]) {
     for (buffer, model, missed) in rows {
         let ours = sawtooth::run(&fixed(12.0, 60, *buffer, 1500), scheme, 200, 600);
-        // The model, having no packets, cannot resolve a queue to less than one of them.
+        // The model has no packets, so it cannot resolve a queue to less than one.
         let queue = |model: f64| Outside::Difference(model, (0.05 * model).max(1.0));
         let percent = |model| Outside::Percent(model, 5.0);
         for (what, unit, outside, ours) in [

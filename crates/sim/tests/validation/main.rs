@@ -1,5 +1,5 @@
-//! The simulator against the outside world: published figures, models and another simulator.
-//! `docs/validation.md` gives every figure beside ours, with the difference.
+//! The simulator compared with the outside world: published figures, models and another simulator.
+//! `docs/validation.md` lists every figure with ours and the difference.
 
 mod ascent;
 mod bbr;

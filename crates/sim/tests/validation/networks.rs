@@ -1,4 +1,4 @@
-//! Networks that the tests share, and how to run them.
+//! Networks that the tests share, and functions that run them.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -80,14 +80,14 @@ pub fn rax() -> Network {
     fixed(20.0, 25, 10, 1250)
 }
 
-/// Where the tests look for traces.
+/// The store in which the tests look for traces.
 pub fn traces() -> TraceStore {
     let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces");
     TraceStore::new([PathBuf::from(shared)])
 }
 
-/// Whether all of these traces are here. If not, says so past the test harness, which would keep
-/// quiet about a test that passes: the line is `skipped: TEST: why`.
+/// Whether all of these traces are here. If not, it prints `skipped: TEST: why`, past the test
+/// harness, which hides the output of a test that passes.
 pub fn has_traces(test: &str, names: &[&str]) -> bool {
     let store = traces();
     let missing: Vec<&str> = names
@@ -110,7 +110,7 @@ pub fn simulation(network: &Network, scheme: &str, options: Options) -> Simulati
     observed(network, scheme, options, ())
 }
 
-/// The same, watched.
+/// Same as `simulation`, with an observer.
 pub fn observed<O: Observer>(
     network: &Network,
     scheme: &str,

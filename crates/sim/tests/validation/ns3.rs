@@ -13,9 +13,9 @@ use crate::sawtooth::{self, Sawtooth};
 
 const RAX: &str = "Rax's link";
 
-/// Utilisation within 2 points; loss within a third, in packets of a million.
+/// Checks utilisation to 2 points, and loss to a third, in packets of a million.
 #[track_caller]
-fn beside(scheme: &str, class: &str, run: &str, ours: Sawtooth, [utilisation, loss]: [f64; 2]) {
+fn compare(scheme: &str, class: &str, run: &str, ours: Sawtooth, [utilisation, loss]: [f64; 2]) {
     for (figure, unit, outside, ours) in [
         (
             "utilisation",
@@ -45,16 +45,16 @@ fn beside(scheme: &str, class: &str, run: &str, ours: Sawtooth, [utilisation, lo
 #[test]
 fn newreno_on_rax_link() {
     let whole = sawtooth::run(&rax(), "newreno", 0, 600);
-    let beside = |class, run, ours, figures| beside("newreno", class, run, ours, figures);
-    beside("TcpNewReno", "Rax's link, whole", whole, [0.8134, 2.14e-4]);
+    let compare = |class, run, ours, figures| compare("newreno", class, run, ours, figures);
+    compare("TcpNewReno", "Rax's link, whole", whole, [0.8134, 2.14e-4]);
     let steady = sawtooth::run(&rax(), "newreno", 100, 700);
-    beside("TcpNewReno", RAX, steady, [0.8146, 1.93e-4]);
-    beside("TcpLinuxReno", RAX, steady, [0.8332, 2.12e-4]);
+    compare("TcpNewReno", RAX, steady, [0.8146, 1.93e-4]);
+    compare("TcpLinuxReno", RAX, steady, [0.8332, 2.12e-4]);
     let mut network = rax();
     network.transport = Transport::Linux;
     let steady = sawtooth::run(&network, "newreno", 100, 700);
     let class = "TcpLinuxReno, ACK every 2";
-    beside(class, RAX, steady, [0.8269, 2.12e-4]);
+    compare(class, RAX, steady, [0.8269, 2.12e-4]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn cubic_on_rax_link() {
     ] {
         let whole = sawtooth::run(&network, scheme, 0, 600);
         let run = "Rax's link, whole";
-        beside(scheme, class, run, whole, [0.9517, 1.86e-4]);
+        compare(scheme, class, run, whole, [0.9517, 1.86e-4]);
     }
     for (scheme, class) in [
         ("cubic", "TcpCubic"),
@@ -76,19 +76,19 @@ fn cubic_on_rax_link() {
         ),
     ] {
         let steady = sawtooth::run(&network, scheme, 100, 700);
-        beside(scheme, class, RAX, steady, [0.9569, 1.68e-4]);
+        compare(scheme, class, RAX, steady, [0.9569, 1.68e-4]);
     }
     network.transport = Transport::Linux;
     let class = "TcpCubic, ACK every 2";
     let whole = sawtooth::run(&network, "cubic", 0, 600);
     let run = "Rax's link, whole";
-    beside("cubic", class, run, whole, [0.9471, 1.86e-4]);
+    compare("cubic", class, run, whole, [0.9471, 1.86e-4]);
     let steady = sawtooth::run(&network, "cubic", 100, 700);
-    beside("cubic", class, RAX, steady, [0.9528, 1.69e-4]);
+    compare("cubic", class, RAX, steady, [0.9528, 1.69e-4]);
 }
 
-/// Cubic must not be below Reno there (RFC 9438 §4.3); ns-3's, which has no Reno-friendly region,
-/// is (.0463).
+/// Cubic must not be below Reno there (RFC 9438 §4.3). ns-3's Cubic, which has no Reno-friendly
+/// region, is below it (.0463).
 #[test]
 fn one_percent_of_random_loss() {
     let mean = |scheme: &str| {
@@ -120,8 +120,8 @@ fn one_percent_of_random_loss() {
     assert!(cubic >= newreno, "{cubic} {newreno}");
 }
 
-/// 12 Mbit/s, 120 ms, buffers of a half, one and two bandwidth-delay products: utilisation and loss
-/// as on Rax's link, the mean queue within 10%.
+/// 12 Mbit/s, 120 ms, buffers of a half, one and two BDP: utilisation and loss as on Rax's link,
+/// the mean queue to 10%.
 #[test]
 fn larger_buffers() {
     for (buffer, scheme, class, utilisation, loss, queue_ms) in [
@@ -137,13 +137,13 @@ fn larger_buffers() {
     ] {
         let ours = sawtooth::run(&fixed(12.0, 60, buffer, 1500), scheme, 100, 400);
         let run = format!("12 Mbit/s, 120 ms, {buffer} packets");
-        beside(scheme, class, &run, ours, [utilisation, loss]);
+        compare(scheme, class, &run, ours, [utilisation, loss]);
         let apart = (ours.mean_queue_ms - queue_ms).abs();
         assert!(apart <= 0.1 * queue_ms, "{class}, {buffer}: {ours:?}");
     }
 }
 
-/// Utilisation within 2 points, the mean queue within 10% or a packet.
+/// Checks utilisation to 2 points, and the mean queue to 10% or a packet.
 fn checks<'a>(
     scheme: &'a str,
     what: &'a [String; 2],
@@ -174,7 +174,7 @@ fn checks<'a>(
     ]
 }
 
-/// The links: 12 Mbit/s, 120 ms, buffers of a half, one and two bandwidth-delay products.
+/// The buffers of the compared links: 12 Mbit/s, 120 ms, a half, one and two BDP.
 const BUFFERS: [u64; 3] = [60, 120, 240];
 
 fn what(buffer: u64) -> [String; 2] {
@@ -213,7 +213,7 @@ fn classes_that_agree() {
     ] {
         for (buffer, theirs) in BUFFERS.into_iter().zip(theirs) {
             let network = match scheme {
-                // A step at a third of the buffer, on both sides.
+                // The step is at a third of the buffer, on both sides.
                 "dctcp" => marking(buffer / 3, buffer),
                 _ => classes_link(buffer),
             };
@@ -225,9 +225,9 @@ fn classes_that_agree() {
     }
 }
 
-/// ns-3's LEDBAT as it is.
+/// ns-3's LEDBAT, unchanged.
 #[test]
-fn a_ledbat_that_does_not_grow() {
+fn ns3_ledbat_does_not_grow() {
     for (buffer, theirs) in BUFFERS.into_iter().zip([0.5868, 0.9173, 0.9173]) {
         let ours = sawtooth::run(&classes_link(buffer), "ledbat", 100, 400);
         let what = what(buffer);
@@ -239,7 +239,7 @@ fn a_ledbat_that_does_not_grow() {
     }
 }
 
-/// Both keep the two to four packets of their rule, counted differently.
+/// Both keep the two to four packets of their rule, but count them differently.
 #[test]
 fn vegas_counts_from_another_base() {
     for (buffer, agrees) in BUFFERS.into_iter().zip([true, false, true]) {
@@ -258,9 +258,9 @@ fn vegas_counts_from_another_base() {
     }
 }
 
-/// ns-3's BBR with an acknowledgement every two packets: with one for each it loses packets again
-/// as it repairs what startup lost, and hangs. A millisecond of jitter: without any, RTTs repeat to
-/// the nanosecond, RTprop never expires, and there is no PROBE_RTT.
+/// ns-3's BBR with an acknowledgement every two packets: with one for each packet it loses packets
+/// again as it repairs the losses of startup, and hangs. There is a millisecond of jitter: without
+/// any, RTTs repeat to the nanosecond, RTprop never expires, and there is no PROBE_RTT.
 #[test]
 fn bbr_probes_the_rtt_as_often() {
     let class = "ns-3.37 TcpBbr, ACK every 2";
@@ -284,9 +284,8 @@ fn bbr_probes_the_rtt_as_often() {
     }
 }
 
-/// 12 Mbit/s, 120 ms, 240 packets under each queue discipline, means of three seeds: utilisation
-/// within 2 points, the mean queue within a packet, which is what ns-3's device holds below its
-/// queue disc.
+/// 12 Mbit/s, 120 ms and 240 packets under each queue discipline, means of three seeds: utilisation
+/// to 2 points, the mean queue to a packet, which ns-3's device holds below its queue disc.
 #[test]
 fn queue_disciplines() {
     let codel = || Discipline::CoDel(CoDelParams::default());

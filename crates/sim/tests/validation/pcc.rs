@@ -1,5 +1,5 @@
-//! The PCC family: what their papers and their utilities say of queues, random loss, fairness and
-//! company.
+//! The PCC family: the behaviour that their papers and utilities predict for queues, random loss,
+//! fairness and competition.
 
 use headway_cc::{Duration, Time};
 use headway_net::{Loss, Reorder};
@@ -20,9 +20,9 @@ const MEMBERS: [&str; 5] = [
 
 const ALGEBRA: &str = "algorithms.md §14.4, from the rules";
 
-/// algorithms.md §14.4: on 12 Mbit/s and 120 ms with one BDP of buffer the latency term keeps the
-/// queue to a few ms. Half of the trials are 5% above the rate, so that their mean stays 5% below
-/// what they find too much.
+/// algorithms.md §14.4: on 12 Mbit/s and 120 ms with one BDP of buffer, the latency term keeps the
+/// queue to a few ms. Half of the trials are 5% above the rate, so their mean stays 5% below the
+/// rate that they find too high.
 #[test]
 fn pcc_with_a_latency_term_keeps_the_queue_short() {
     for scheme in ["vivace", "proteus-p", "proteus-s"] {
@@ -55,7 +55,7 @@ fn pcc_with_a_latency_term_keeps_the_queue_short() {
 }
 
 /// algorithms.md §14.4: without it they fill the buffer. §12: at 12 Mbit/s Vivace's utility falls
-/// with the rate from 6.2% of loss on, so that no equilibrium lies beyond.
+/// with the rate from 6.2% of loss on, so there is no equilibrium beyond.
 #[test]
 fn pcc_without_a_latency_term_fills_the_buffer() {
     for scheme in ["pcc-allegro", "vivace-loss"] {
@@ -98,14 +98,14 @@ fn pcc_without_a_latency_term_fills_the_buffer() {
     }
 }
 
-/// What a flow uses of `network`, whose link loses packets at random.
+/// The share of `network` that a flow uses, if its link loses packets at random.
 fn used_under_loss(scheme: &str, mut network: Network, mbps: f64, probability: f64) -> f64 {
     network.links[0].loss = Some(Loss::Random { probability });
     let metrics = metrics(&network, scheme, options(250.0, 50.0));
     metrics.throughput_mbps.expect("packets") / mbps
 }
 
-/// NSDI 2015 §2.2: the sigmoid ends at 5% of loss what throughput is worth.
+/// NSDI 2015 §2.2: in the utility, the sigmoid cancels the throughput from 5% of loss on.
 #[test]
 fn allegro_bears_random_loss_up_to_a_point() {
     for (what, probability, least, most) in [
@@ -141,9 +141,9 @@ fn allegro_bears_random_loss_up_to_a_point() {
     }
 }
 
-/// algorithms.md §12: dU/dx = 0 at L = .0793 x^-0.1, 5.0% at 100 Mbit/s. (At 12 Mbit/s a trial of a
-/// round trip has some 40 packets, whose share of losses says little: use falls slowly, from .90 at
-/// 2% to .53 at 10%.)
+/// algorithms.md §12: dU/dx = 0 at L = .0793 x^-0.1, which is 5.0% at 100 Mbit/s. (At 12 Mbit/s a
+/// trial of a round trip has some 40 packets, whose share of losses says little: use falls slowly,
+/// from .90 at 2% to .53 at 10%.)
 #[test]
 fn vivace_bears_random_loss_up_to_a_point() {
     for (what, probability, least, most) in [
@@ -173,8 +173,7 @@ fn vivace_bears_random_loss_up_to_a_point() {
     }
 }
 
-/// A packet that is overtaken arrives all the same: 5% of them 10 ms late are taken for lost, and
-/// come.
+/// An overtaken packet arrives later: 5% of them, 10 ms late, are taken for lost and arrive.
 #[test]
 fn pcc_bears_reordering() {
     for scheme in MEMBERS {
@@ -200,8 +199,8 @@ fn pcc_bears_reordering() {
     }
 }
 
-/// 50 Mbit/s, 30 ms, 375 kB of buffer (SIGCOMM 2020), shared by `first` and by `second`, which
-/// comes 10 s later.
+/// A link of 50 Mbit/s, 30 ms and 375 kB of buffer (SIGCOMM 2020), shared by `first` and by
+/// `second`, which joins 10 s later.
 fn shared(first: &str, second: &str) -> Network {
     let mut network = fixed(50.0, 15, 250, 1500);
     network.flows = vec![bulk(0, 1), bulk(0, 1)];
@@ -211,7 +210,7 @@ fn shared(first: &str, second: &str) -> Network {
     network
 }
 
-/// The flows' Mbit/s there, from 40 s on.
+/// The flows' rates in Mbit/s on that link, from 40 s on.
 fn rates(first: &str, second: &str, seconds: f64) -> (f64, f64) {
     let rows = run(&shared(first, second), first, options(seconds, 40.0)).rows;
     let mbps = |flow| {
@@ -223,9 +222,9 @@ fn rates(first: &str, second: &str, seconds: f64) -> (f64, f64) {
     rates
 }
 
-/// All three papers: every member converges to fair shares with its like.
+/// All three papers: every member converges to fair shares with flows of its kind.
 #[test]
-fn pcc_shares_fairly_with_its_like() {
+fn pcc_flows_share_fairly() {
     for (scheme, source) in [
         ("pcc-allegro", "NSDI 2015: a fair equilibrium (recalled)"),
         ("vivace", "NSDI 2018: a fair equilibrium (recalled)"),
@@ -246,9 +245,9 @@ fn pcc_shares_fairly_with_its_like() {
     }
 }
 
-/// The least of Jain's indices of two flows on 12 Mbit/s, 40 ms and 40 packets, the second 4 s
+/// The smallest of Jain's indices of two flows on 12 Mbit/s, 40 ms and 40 packets, the second 4 s
 /// later, from 40 to 120 s, in six runs that differ by their seeds.
-fn least_fairness(scheme: &str) -> f64 {
+fn min_fairness(scheme: &str) -> f64 {
     let mut network = fixed(12.0, 20, 40, 1500);
     network.flows = vec![bulk(0, 1), bulk(0, 1)];
     network.flows[1].start = Time::from_millis(4_000);
@@ -302,19 +301,19 @@ fn pcc_shares_a_slow_link() {
             unit: "",
             source,
             outside: Outside::Between(0.9, 1.0),
-            ours: least_fairness(scheme),
+            ours: min_fairness(scheme),
         };
         match missed {
             "" => check.holds(),
             reason => check.misses_because(reason),
         }
     }
-    let without = least_fairness("proteus-s:deviation=0");
+    let without = min_fairness("proteus-s:deviation=0");
     assert!(without > 0.95, "{without}");
 }
 
-/// SIGCOMM 2020: a primary keeps nearly all that it has alone against the scavenger, which fills a
-/// link that it has to itself.
+/// SIGCOMM 2020: a primary keeps nearly all of its rate against the scavenger, which fills a link
+/// when it is alone.
 #[test]
 fn the_scavenger_yields() {
     let source = "SIGCOMM 2020 (recalled): 90% or more";
@@ -357,8 +356,7 @@ fn the_scavenger_yields() {
     }
 }
 
-/// NSDI 2018: Vivace leaves a TCP more than Allegro does, and with its latency term is the one that
-/// yields.
+/// NSDI 2018: Vivace leaves a TCP flow more than Allegro does, and with its latency term it yields.
 #[test]
 fn vivace_is_kinder_to_reno_than_allegro() {
     let reno = |second| rates("newreno", second, 160.0).0;

@@ -1,5 +1,5 @@
-//! Packets that are only late: what each scheme makes of a transport that takes them for lost and
-//! then says that they were not.
+//! Packets that are only late: how each scheme reacts when the transport first takes them for lost
+//! and then reports that they were not.
 
 use headway_cc::{Duration, Registry, schemes};
 use headway_net::Reorder;
@@ -7,7 +7,8 @@ use headway_net::Reorder;
 use crate::check::{Check, Outside};
 use crate::networks::{fixed, metrics, options};
 
-/// Nothing reduces the first two; the PCC family has a test of its own.
+/// These have no other test of this. The first two are never reduced; the PCC family has a test of
+/// its own.
 const OTHERS: [&str; 7] = [
     "fixed-rate",
     "fixed-window",
@@ -19,8 +20,8 @@ const OTHERS: [&str; 7] = [
 ];
 
 /// 12 Mbit/s, 20 ms each way, 100 packets; one packet in twenty comes 10 ms late, ten packets
-/// behind. A sender that finds out is to go on as if nothing had been (RFC 3522, RFC 4015): nine
-/// tenths of the utilisation without reordering are the least.
+/// behind. A sender that notices has to continue as if nothing had happened (RFC 3522, RFC 4015):
+/// the test requires at least nine tenths of the utilisation without reordering.
 #[test]
 fn late_packets_cost_little() {
     let utilisation = |scheme: &str, is_reordered: bool| {

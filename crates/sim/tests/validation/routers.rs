@@ -1,5 +1,5 @@
-//! ABC and XCP with their routers: what the papers claim and what was published of runs over
-//! recorded LTE links.
+//! ABC and XCP with their routers: the claims of their papers, and published runs over recorded LTE
+//! links.
 
 use headway_cc::{Duration, Time};
 use headway_net::queue::{AbcParams, CoDelParams, Discipline};
@@ -14,7 +14,8 @@ use crate::sawtooth;
 
 const RULES: &str = "algorithms.md §14.4";
 
-/// algorithms.md §14.4: ABC near .98 with a queue far below 50 ms; XCP full with next to no queue.
+/// algorithms.md §14.4: ABC is near .98 with a queue far below 50 ms; XCP is full with nearly no
+/// queue.
 #[test]
 fn routers_keep_a_fixed_link_full_and_its_queue_short() {
     for (scheme, least, most, queue_ms) in [
@@ -46,9 +47,9 @@ fn routers_keep_a_fixed_link_full_and_its_queue_short() {
     }
 }
 
-/// ABC §3.2: with n flows the additive increase lifts the rate by n packets a round trip. Where
-/// that is more than 1 - η of the capacity, the queue settles where the rate sinks by as much: x =
-/// d_t + δ (η - 1 + n / w), w all that is in flight.
+/// ABC §3.2: with n flows the additive increase raises the rate by n packets a round trip. If that
+/// is more than 1 - η of the capacity, the queue settles where the rate falls by as much: x = d_t +
+/// δ (η - 1 + n / w), with w packets in flight.
 #[test]
 fn the_queue_of_many_abc_flows_is_that_of_the_equation() {
     for flows in [8, 16] {
@@ -66,7 +67,7 @@ fn the_queue_of_many_abc_flows_is_that_of_the_equation() {
         };
         let outcome = networks::run(&network, "abc", options);
         let late = &outcome.series[0].queue_packets[1000..];
-        // A packet a millisecond.
+        // A packet takes a millisecond.
         let x = late.iter().sum::<f64>() / late.len() as f64;
         let expected = 50.0 + 133.0 * (0.98 - 1.0 + flows as f64 / (80.0 + x));
         println!("{flows} flows of abc: {x:.1} ms of queue, {expected:.1} by the equation");
@@ -82,8 +83,9 @@ fn the_queue_of_many_abc_flows_is_that_of_the_equation() {
     }
 }
 
-/// Katabi et al. 2002 §5: full within a few round trips of a flow's beginning, without loss. From
-/// ten packets of 120 the spare part shrinks by α = .4 a round trip: .6^6 of .92 is left after six.
+/// Katabi et al. 2002 §5: the link is full within a few round trips of a flow's beginning, without
+/// loss. From ten packets of 120 the spare part shrinks by α = .4 a round trip: .6^6 of .92 is left
+/// after six.
 #[test]
 fn xcp_is_full_after_a_few_round_trips() {
     for scheme in ["xcp", "xcp-w"] {
@@ -94,7 +96,7 @@ fn xcp_is_full_after_a_few_round_trips() {
         let outcome = networks::run(&fixed(12.0, 60, 120, 1500), scheme, options);
         let rate = &outcome.series[0].series.throughput_mbps;
         println!("{scheme}: {rate:?}");
-        // The first round trip has no feedback, and the first packets need one to arrive.
+        // The first round trip has no feedback, and the first packets need another to arrive.
         let trips = rate
             .iter()
             .position(|mbps| *mbps >= 0.95 * 12.0)
@@ -114,11 +116,12 @@ fn xcp_is_full_after_a_few_round_trips() {
     }
 }
 
-/// Katabi et al. 2002 §5.3: flows of one round trip share alike, and of different ones nearly.
+/// Katabi et al. 2002 §5.3: flows with the same round trip get equal shares, and flows with
+/// different ones nearly.
 #[test]
 fn xcp_is_fair() {
     for back_ms in [[30, 30], [10, 110]] {
-        // Two senders, each with an access link of its own.
+        // Two senders, each with its own access link.
         let mut network = fixed(12.0, 10, 500, 1500);
         network.nodes = ["a", "b", "router", "sink"].map(str::to_owned).to_vec();
         let wire = |from, to, ms| {
@@ -169,15 +172,15 @@ fn xcp_is_fair() {
     }
 }
 
-/// ABC's set-up with the router that the scheme asks for.
+/// ABC's setup with the scheme's router.
 fn over(trace: &str, limit: u64, back_mbps: f64) -> Network {
     let mut network = abc_link(trace, limit, back_mbps);
     network.links[0].router_of_scheme = true;
     network
 }
 
-/// Utilisation, and the 95th percentile of the packets' delay as the ABC papers have it: round trip
-/// plus queueing.
+/// Utilisation, and the 95th percentile of the packets' delay as in the ABC papers: round trip plus
+/// queueing.
 fn utilisation_and_p95(network: &Network, trace: &str, scheme: &str) -> (f64, f64) {
     let ours = graph(network, trace, scheme);
     let found = (ours.mbps / capacity(trace), 100.0 + ours.p95_queue_ms);
@@ -230,7 +233,7 @@ fn abc_over_verizon() {
     }
 }
 
-/// LTE traces, as the NSDI paper's eight are, of which some are not available.
+/// LTE traces, like the NSDI paper's eight, some of which are not available.
 const TRACES: [&str; 4] = [
     VERIZON[0],
     VERIZON[1],
@@ -238,8 +241,8 @@ const TRACES: [&str; 4] = [
     "ATT-LTE-driving.up",
 ];
 
-/// Utilisation and p95 delay of ABC's NSDI paper, means over [`TRACES`]; `codel` is `scheme` behind
-/// CoDel.
+/// Utilisation and p95 delay as in ABC's NSDI paper, means over [`TRACES`]. With `codel`, `scheme`
+/// runs behind CoDel.
 fn mean_over_traces(scheme: &str, codel: bool) -> (f64, f64) {
     let runs = TRACES.map(|trace| {
         let mut network = over(trace, 250, 12.0);
@@ -255,13 +258,13 @@ fn mean_over_traces(scheme: &str, codel: bool) -> (f64, f64) {
     (sum.0 / 4.0, sum.1 / 4.0)
 }
 
-/// Why a figure of a table whose traces are not ours is another.
+/// The reason why figures of a table differ if we do not have its traces.
 const OTHER_TRACES: &str = "means of four LTE traces, not of the paper's eight, and the paper's figure is recalled: \
                             AT&T's uplink, of 0.83 Mbit/s, makes long queues count for more";
 
-/// The table of ABC's NSDI paper §1 (algorithms.md §14.3 C, recalled): utilisation and p95 delay
-/// over ABC's, and whether each is met. `vivace-loss` is what the authors' program of Vivace does
-/// unless told otherwise.
+/// The table of ABC's NSDI paper §1 (algorithms.md §14.3 C, from memory): utilisation and p95 delay
+/// relative to ABC's, and whether each is met. `vivace-loss` is the default of the authors' Vivace
+/// program.
 #[test]
 fn the_table_of_the_nsdi_paper() {
     if !has_traces("the_table_of_the_nsdi_paper", &TRACES) {
@@ -301,11 +304,11 @@ fn the_table_of_the_nsdi_paper() {
     }
 }
 
-/// ABC (NSDI 2020) §6: on cellular traces 50% more throughput than Cubic over CoDel, at like
-/// delays. XCP that goes by the mean rate queues for long, XCP_w nearly as ABC.
+/// ABC (NSDI 2020) §6: on cellular traces 50% more throughput than Cubic over CoDel, at similar
+/// delays. XCP that uses the mean rate has long queues; XCP_w is nearly as good as ABC.
 #[test]
-fn abc_beside_cubic_over_codel_and_xcp() {
-    if !has_traces("abc_beside_cubic_over_codel_and_xcp", &TRACES) {
+fn abc_against_cubic_over_codel_and_xcp() {
+    if !has_traces("abc_against_cubic_over_codel_and_xcp", &TRACES) {
         return;
     }
     let mean = |scheme: &str| mean_over_traces(scheme, scheme == "cubic");

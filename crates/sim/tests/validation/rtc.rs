@@ -1,5 +1,5 @@
-//! SCReAM and GCC: what WebRTC's own tests ask of both, RFC 8867's cases, and what their rules say
-//! of a queue.
+//! SCReAM and GCC: the requirements of WebRTC's own tests, RFC 8867's cases, and the queues that
+//! their rules predict.
 
 use headway_cc::{Duration, Rate, Time};
 use headway_net::Loss;
@@ -35,7 +35,7 @@ fn check<'a>(
     }
 }
 
-/// The series of all flows together, then of each.
+/// The series of all flows together, then of each flow.
 fn series(network: &Network, scheme: &str, seconds: u64, grid_ms: u64) -> Vec<FlowSeries> {
     let options = Options {
         grid: Some(Duration::from_millis(grid_ms)),
@@ -51,7 +51,7 @@ fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     sum / f64::from(n)
 }
 
-/// Least and most.
+/// The smallest and the largest value.
 fn extremes(values: &[Option<f64>]) -> (f64, f64) {
     let seen = || values.iter().flatten().copied();
     (
@@ -97,7 +97,7 @@ fn marking(network: &mut Network, threshold_packets: u64) {
     };
 }
 
-/// Target bitrates on links of a given capacity. Their links have no limit on the queue.
+/// Target bitrates on links of a given capacity, with unlimited queues.
 #[test]
 fn gcc_as_webrtc_tests_it() {
     // `UpdatesTargetRateBasedOnLinkCapacity`.
@@ -133,8 +133,8 @@ fn gcc_as_webrtc_tests_it() {
     let what = "least over most target bitrate, 0.5 Mbit/s, 30 s to 50 s";
     let outside = Outside::Between(0.0, 0.85);
     check("gcc", what, "", GCC_TESTS, outside, least / most).holds();
-    // `LossBasedControlDoesModestBackoffToHighLoss`: with this loss controller it falls to about
-    // 10 kbit/s, with the later one it stays above 100.
+    // `LossBasedControlDoesModestBackoffToHighLoss`: with this loss controller it falls to about 10
+    // kbit/s; with the later one it stays above 100.
     let mut network = slow(2000, 200, 100_000, 1200);
     network.links[0].loss = Some(Loss::Random { probability: 0.1 });
     let rates = &series(&network, scheme, 120, 1000)[1].series.pacing_mbps;
@@ -142,7 +142,7 @@ fn gcc_as_webrtc_tests_it() {
     let outside = Outside::Between(0.01, 0.1);
     let ours = rates[119].expect("a rate");
     check(scheme, what, "Mbit/s", GCC_TESTS, outside, ours).holds();
-    // `IsFairToTCP`, which asks for no more than this upper limit.
+    // `IsFairToTCP` requires only this upper limit.
     let mut network = slow(1000, 50, 100_000, 1200);
     network.flows.push(reno(0));
     let scheme = "gcc:start_bitrate=1Mbps";
@@ -153,8 +153,8 @@ fn gcc_as_webrtc_tests_it() {
     check(scheme, what, "Mbit/s", GCC_TESTS, outside, ours).holds();
 }
 
-/// Media bitrates, and the smoothed RTT, from when it should have adapted for five seconds: their
-/// version of SCReAM v2 is of the draft too, their packets have 255 bytes.
+/// Media bitrates, and the smoothed RTT, from the time when it should have adapted, for five
+/// seconds. Their version of SCReAM v2 follows the draft too; their packets have 255 bytes.
 #[test]
 fn scream_as_webrtc_tests_it() {
     let seen = |network: &Network, scheme: &str, from_s: usize, to_s: usize| {
@@ -169,8 +169,8 @@ fn scream_as_webrtc_tests_it() {
     let least_of = |least| Outside::Between(least, f64::INFINITY);
     let most_of = |most| Outside::Between(f64::NEG_INFINITY, most);
 
-    // `AdaptsToEcnLinkCapacity1Mbps`. Theirs does not say how the link marks; here above 3 packets,
-    // 6 ms.
+    // `AdaptsToEcnLinkCapacity1Mbps`. Their test does not say how the link marks; here it marks
+    // above 3 packets, 6 ms.
     let mut network = slow(1000, 25, 1000, 255);
     marking(&mut network, 3);
     let scheme = "scream:ecn=l4s";
@@ -209,8 +209,8 @@ fn scream_as_webrtc_tests_it() {
     check("scream", what, "ms", SCREAM_TESTS, most_of(80.0), rtt).holds();
 }
 
-/// RFC 8867 §5.1: the bitrate follows the capacity and does not swing; we ask for 0.7 of what can
-/// be used in the second half of each phase.
+/// RFC 8867 §5.1: the bitrate follows the capacity and does not oscillate. The test requires 0.7 of
+/// the usable capacity in the second half of each phase.
 #[test]
 fn rmcat_variable_capacity() {
     let mut network = slow(1000, 50, 300, 1200);
@@ -244,9 +244,9 @@ fn rmcat_variable_capacity() {
     }
 }
 
-/// RFC 8867 §5.2, §5.4: flows of one kind share alike.
+/// RFC 8867 §5.2, §5.4: flows of one kind get equal shares.
 #[test]
-fn rmcat_flows_of_a_kind() {
+fn rmcat_flows_of_one_kind_share_equally() {
     for name in ["scream", "gcc"] {
         let scheme = format!("{name}:{MEDIA}");
         let shares = |network: &Network, seconds: u64, from_s: usize| -> f64 {
@@ -275,8 +275,8 @@ fn rmcat_flows_of_a_kind() {
     }
 }
 
-/// RFC 8867 §5.5: five flows of 20 to 300 ms share 4 Mbit/s; we ask that each has half of its
-/// share.
+/// RFC 8867 §5.5: five flows of 20 to 300 ms share 4 Mbit/s. The test requires that each has half
+/// of its share.
 #[test]
 fn rmcat_round_trips() {
     let mut network = slow(4000, 0, 300, 1200);
@@ -319,11 +319,11 @@ fn rmcat_round_trips() {
     }
 }
 
-/// RFC 8867 §5.6: against a long TCP flow neither starves: we ask for a tenth of the link. Carlucci
-/// et al. (IEEE/ACM ToN 2017, abstract) say that GCC, with the draft's Kalman filter and gains, is
-/// fair to other protocols: half.
+/// RFC 8867 §5.6: against a long TCP flow neither starves; the test requires a tenth of the link.
+/// Carlucci et al. (IEEE/ACM ToN 2017, abstract) say that GCC, with the draft's Kalman filter and
+/// gains, is fair to other protocols: half.
 #[test]
-fn rmcat_beside_tcp() {
+fn rmcat_against_tcp() {
     let mut network = slow(2000, 50, 300, 1200);
     network.flows = vec![from(5), reno(0)];
     for name in ["scream", "gcc"] {
@@ -347,9 +347,10 @@ fn rmcat_beside_tcp() {
     }
 }
 
-/// By the draft's rules alone the queue of a single flow stays at half of the target, 30 ms: there
-/// virtual marks begin, and a window that grows by a packet a round trip needs few of them. With
-/// drains every 180 round trips of 120 ms it is a little less on average, and so is the throughput.
+/// By the draft's rules alone the queue of a single flow stays at half of the target, 30 ms:
+/// virtual marks begin there, and a window that grows by a packet a round trip needs few of them.
+/// With drains every 180 round trips of 120 ms it is slightly lower on average, and so is the
+/// throughput.
 #[test]
 fn scream_keeps_half_of_its_target() {
     for (one_way_ms, what_used, what_queue) in [
@@ -378,8 +379,8 @@ fn scream_keeps_half_of_its_target() {
 
 /// A path that becomes 120 ms longer, 60 each way, looks like a queue as long as the target. The
 /// draft drains once the average of each round trip's minimum delay is a quarter of that: 256
-/// ln(4/3) = 74 round trips of 160 ms at most, 12 s. Without it the minimum delay of ten minutes
-/// stands.
+/// ln(4/3) = 74 round trips of 160 ms at most, 12 s. Without the drain, the minimum delay of ten
+/// minutes would hold.
 #[test]
 fn scream_finds_out_that_a_path_is_longer() {
     for (scheme, mbps) in [("scream", 10.0..12.1), ("scream:drain=off", 0.0..0.5)] {
@@ -397,7 +398,7 @@ fn scream_finds_out_that_a_path_is_longer() {
     }
 }
 
-/// A minute and a half at 0.05 Mbit/s leaves a queue of 72 s: the draft drains it for five round
+/// A minute and a half at 0.05 Mbit/s leaves a queue of 72 s. The draft drains it for five round
 /// trips, which are as short as the queue when the link is back at 12 Mbit/s.
 #[test]
 fn screams_drain_ends_with_its_queue() {
@@ -411,10 +412,11 @@ fn screams_drain_ends_with_its_queue() {
     assert!(after > 0.9 * 12.0, "{after}");
 }
 
-/// A queue that marks keeps an L4S flow at its threshold. On 120 ms a burst of marks is answered
-/// for a round trip too long, and a quarter of the link is not used: the draft is made for 25 ms.
+/// A queue that marks keeps an L4S flow at its threshold. On 120 ms the flow answers a burst of
+/// marks for a round trip too long, and a quarter of the link is unused: the draft is made for 25
+/// ms.
 #[test]
-fn scream_heeds_marks() {
+fn scream_reacts_to_marks() {
     for (threshold, what_used, what_queue) in [
         (
             10,
@@ -435,7 +437,7 @@ fn scream_heeds_marks() {
         let source = "the threshold";
         let full = Outside::Between(0.95, 1.0);
         check(scheme, what_used, "", source, full, ours.utilisation).holds();
-        // A packet is a millisecond.
+        // A packet takes a millisecond.
         let near = Outside::Percent(threshold as f64, 20.0);
         check(scheme, what_queue, "ms", source, near, ours.p95_queue_ms).holds();
     }
@@ -446,15 +448,15 @@ fn scream_heeds_marks() {
     assert!((0.65..0.95).contains(&ours.utilisation), "{ours:?}");
 }
 
-/// What GCC's rules make of 12 Mbit/s. The trend is heard from 6 ms on, the threshold's least: 60 x
-/// 4 x slope, so that an excess of 1/40, 0.3 Mbit/s, is not. Near capacity the bitrate grows by a
-/// packet of 9,600 bits in two times the RTT, 50 ms of waiting for the report among it, and 100 ms:
-/// 28 kbit/s each second at 20 ms, and less with a queue. In the 11 s and more until it is heard
-/// 140 ms and more are queued; with a backoff to 0.85 the link is used to 0.92 and more. On 120 ms
-/// it grows so slowly that 240 ms are full before; then the delay grows no more, and 2% of loss is
-/// no reason either.
+/// How GCC's rules work on 12 Mbit/s. The trend is noticed from 6 ms on, the threshold's minimum:
+/// 60 x 4 x slope, so an excess of 1/40, 0.3 Mbit/s, is not noticed. Near capacity the bitrate
+/// grows by a packet of 9,600 bits in two times the RTT, including 50 ms of waiting for the report,
+/// and 100 ms: 28 kbit/s each second at 20 ms, and less with a queue. It takes at least 11 s until
+/// the growth is noticed, and by then 140 ms and more are queued; with a backoff to 0.85 the link
+/// is used to 0.92 and more. On 120 ms the bitrate grows so slowly that 240 ms are full before.
+/// Then the delay stops growing, and 2% of loss is no reason to back off either.
 #[test]
-fn gcc_hears_a_slow_growth_late() {
+fn gcc_notices_slow_growth_late() {
     let network = fixed(12.0, 10, 480, 1500);
     let queue = &series(&network, "gcc", 400, 500)[1].series.queue_mean_ms;
     let (_, most) = extremes(queue);

@@ -1,4 +1,4 @@
-//! One flow through one queue, read off its packets.
+//! The steady state of one flow through one queue, computed from its packets.
 
 use headway_scenario::{Network, RateSpec};
 
@@ -7,26 +7,26 @@ use crate::watch::{self, Delivery};
 /// A single flow's steady state at a bottleneck of a fixed rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Sawtooth {
-    /// Departures over capacity.
+    /// Departures divided by capacity.
     pub utilisation: f64,
-    /// Drops over arrivals.
+    /// Drops divided by arrivals.
     pub loss: f64,
-    /// Time-weighted mean of the packets that wait (the one in transmission does not), in the
-    /// time that it takes to send them.
+    /// The time-weighted mean of the waiting packets (without the one in transmission), in the time
+    /// that it takes to send them.
     pub mean_queue_ms: f64,
-    /// Its 95th percentile over time.
+    /// The 95th percentile of the same, over time.
     pub p95_queue_ms: f64,
-    /// Mean time between the beginnings of loss events; NaN with fewer than two.
+    /// The mean time between the beginnings of loss events; NaN with fewer than two.
     pub period_s: f64,
 }
 
-/// Runs `scheme` on `network` and looks at the seconds `from_s` to `to_s`. No packet overtakes
+/// Runs `scheme` on `network`, and measures the seconds `from_s` to `to_s`. No packet overtakes
 /// another there, so a gap in the numbers that arrive is a drop.
 pub fn run(network: &Network, scheme: &str, from_s: u64, to_s: u64) -> Sawtooth {
     run_of_seed(network, scheme, from_s, to_s, 1)
 }
 
-/// The same of another run, where the queue draws.
+/// Same as `run` with another seed, for queues that draw random numbers.
 pub fn run_of_seed(network: &Network, scheme: &str, from_s: u64, to_s: u64, seed: u64) -> Sawtooth {
     let RateSpec::Fixed(rate) = network.links[0].rate else {
         panic!("a fixed rate");
@@ -45,7 +45,7 @@ pub fn run_of_seed(network: &Network, scheme: &str, from_s: u64, to_s: u64, seed
         .iter()
         .flat_map(|d| [(d.sent.as_nanos(), 1), (left(d) - to_send_ns(d), -1)])
         .collect();
-    // A packet that finds nothing before it comes and goes at one time, in this order.
+    // A packet that finds an empty link arrives and leaves at one time, in this order.
     changes.sort_unstable_by_key(|&(at, step)| (at, -step));
     let (mut time_with, mut waiting) = (vec![0; 1000], 0i64);
     for pair in changes.windows(2) {
@@ -70,7 +70,8 @@ pub fn run_of_seed(network: &Network, scheme: &str, from_s: u64, to_s: u64, seed
     }
 }
 
-/// Losses less than a second apart belong to one event: a window is answered once.
+/// The mean period. Losses less than a second apart belong to one event, because a window is
+/// answered once.
 fn period_s(seen: &[Delivery], left: impl Fn(&Delivery) -> u64) -> f64 {
     let mut events: Vec<(u64, u64)> = Vec::new();
     for pair in seen.windows(2) {

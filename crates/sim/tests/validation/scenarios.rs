@@ -1,4 +1,4 @@
-//! What a scenario's file says happens in the simulator.
+//! The contents of a scenario's file happen in the simulator.
 
 use headway_cc::{Duration, Rate};
 use headway_record::{Metrics, Series};
@@ -13,18 +13,20 @@ fn scenario(link: &str) -> Scenario {
     Scenario::parse(&text, "test").unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// 12 Mbit/s, a millisecond a packet, 40 ms of round trip, 600 packets unless the queue is managed.
+/// A flow over 12 Mbit/s, a millisecond a packet, with 40 ms of round trip, and 600 packets unless
+/// the queue is managed.
 fn through(queue: &str, scheme: &str) -> Metrics {
     let link = format!("rate = '12Mbps'\ndelay = '20ms'\nqueue = {queue}");
     metrics(&scenario(&link).draw(1), scheme, options(60.0, 10.0))
 }
 
-/// Each discipline is the one that the file names: what distinguishes it shows in one long flow.
+/// Each discipline is the one that the file names: one long flow shows its distinguishing
+/// behaviour.
 #[test]
-fn disciplines_are_those_of_the_file() {
+fn disciplines_match_the_file() {
     let tail = through("{kind='droptail',packets='600pkt'}", "cubic");
     println!("drop-tail: {tail:?}");
-    // Cubic fills what it gets.
+    // Cubic fills the queue.
     assert!(tail.queue_p95_ms.unwrap() > 550.0, "{tail:?}");
     for (queue, scheme, at_most_ms) in [
         // RFC 8289 §4.2, RFC 8290: the standing queue is about 5 ms; the sawtooth goes beyond.
@@ -34,7 +36,8 @@ fn disciplines_are_those_of_the_file() {
         ("{kind='pie',packets='600pkt'}", "cubic", 45.0),
         // The average stays below twice the upper threshold of 15 packets.
         ("{kind='red',packets='600pkt'}", "cubic", 30.0),
-        // DCTCP's switch: 20 packets, and what the flow sends before it hears of the mark.
+        // DCTCP's switch: 20 packets, and the packets that the flow sends before the mark reaches
+        // it.
         ("{kind='step',packets='600pkt'}", "newreno:ecn=on", 30.0),
     ] {
         let ours = through(queue, scheme);
@@ -44,8 +47,8 @@ fn disciplines_are_those_of_the_file() {
     }
     let pie = through("{kind='pie',packets='600pkt'}", "cubic");
     assert!((pie.queue_mean_ms.unwrap() - 15.0).abs() < 2.0, "{pie:?}");
-    // A mark is not a loss: what has not arrived is on its way. A flow that cannot be marked only
-    // meets the limit.
+    // A mark is not a loss: a packet that has not arrived is under way. For a flow that cannot be
+    // marked, only the limit matters.
     let marked = through("{kind='step',packets='600pkt'}", "newreno:ecn=on");
     assert!(
         marked.sent_packets - marked.delivered_packets < 60,
@@ -55,10 +58,10 @@ fn disciplines_are_those_of_the_file() {
     assert!(unmarked.loss.unwrap() > 0.0 && unmarked.queue_p95_ms.unwrap() > 300.0);
 }
 
-/// A packet is lost with the probability of the state in which the link is: bad a tenth of the
-/// time. The mean delay grows by the mean of what is added.
+/// A packet is lost with the probability of the link's state; the link is bad a tenth of the time.
+/// The mean delay grows by the mean of the added delay.
 #[test]
-fn loss_in_bursts_jitter_and_reordering_are_those_of_the_file() {
+fn loss_jitter_and_reordering_match_the_file() {
     let with = |what: &str| {
         let link = format!("rate = '100Mbps'\ndelay = '20ms'\n{what}");
         metrics(
@@ -72,7 +75,7 @@ fn loss_in_bursts_jitter_and_reordering_are_those_of_the_file() {
         "loss = {kind='gilbert-elliott',to_bad=0.01,to_good=0.09,loss_good=0.01,loss_bad=0.5}",
     );
     let expected = 0.9 * 0.01 + 0.1 * 0.5;
-    // 500,000 packets in 4,500 bad times of 11 each.
+    // There are 500,000 packets in 4,500 bad periods of 11 packets each.
     assert!(
         (bursts.loss.unwrap() / expected - 1.0).abs() < 0.05,
         "{bursts:?}"
@@ -89,7 +92,7 @@ fn loss_in_bursts_jitter_and_reordering_are_those_of_the_file() {
     }
 }
 
-/// "Interval", table 1: the mean bandwidth of each cellular link, over a pass of its trace.
+/// "Interval", table 1: the mean bandwidth of each cellular link, over one pass of its trace.
 #[test]
 fn cellular_links_have_the_means_of_table_1() {
     for (name, mbps) in [
@@ -113,14 +116,14 @@ fn cellular_links_have_the_means_of_table_1() {
         );
         assert!((trace.mean_mbps() / mbps - 1.0).abs() < 1e-3);
         assert_eq!(trace.period(), recorded.period());
-        // It begins anywhere in the trace.
+        // A run begins at a random place in the trace.
         let offset = |seed| scenario.trace_offset(seed).expect("an offset");
         let last = (0..200).map(offset).max().expect("seeds");
         assert!(last < trace.period() && last.as_secs_f64() > 0.95 * trace.period().as_secs_f64());
     }
 }
 
-/// `mean` scales a trace: a flow that is never short of data carries as much.
+/// `mean` scales a trace: a flow that always has data carries as much.
 #[test]
 fn a_scaled_trace_carries_its_mean() {
     const TRACE: &str = "Verizon-LTE-short.down";
@@ -138,7 +141,8 @@ fn a_scaled_trace_carries_its_mean() {
     let link = format!("trace = '{TRACE}'\nmean = '21Mbps'\ndelay = '20ms'");
     let network = scenario(&link).draw_for(1, Duration::from_secs_f64(seconds));
     let ours = metrics(&network, "fixed-window:window=3000", options(seconds, 0.0));
-    // Whole packets in opportunities of 1504 bytes; the window needs a moment to be on its way.
+    // Whole packets go into opportunities of 1504 bytes, and the first window takes a moment to
+    // arrive.
     assert!(
         (ours.throughput_mbps.unwrap() / 21.0 - 1.0).abs() < 0.01,
         "{ours:?}"
@@ -157,7 +161,7 @@ fn seconds_of(name: &str, scheme: &str, seed: u64) -> Series {
     outcome.series[1].series.clone()
 }
 
-/// The least and the most of ten seeds.
+/// The smallest and the largest value over ten seeds.
 fn over_seeds(of: impl Fn(u64) -> f64) -> (f64, f64) {
     let values: Vec<f64> = (1..=10).map(of).collect();
     let fold = |f: fn(f64, f64) -> f64| values.iter().copied().fold(values[0], f);
@@ -229,13 +233,13 @@ fn flows_that_join_and_leave() {
                 .all(|&x| x == 0.0)
         };
         assert!(silent(0, join), "flow {i}: {mbps:?}");
-        // What is on its way when it leaves may take a while.
+        // Packets under way as the flow leaves may take a while.
         assert!(silent(leave + 3, 65), "flow {i}: {mbps:?}");
         assert!(
             mbps[join + 1..leave.min(mbps.len())].iter().sum::<f64>() > 10.0,
             "flow {i}"
         );
     }
-    // The last has the link to itself.
+    // The last flow has the link to itself.
     assert!(flows[4].series.throughput_mbps[63] > 9.0);
 }

@@ -1,4 +1,4 @@
-//! The time series against what arithmetic says of a fixed window.
+//! The time series, compared with the arithmetic of a fixed window.
 
 use headway_cc::Duration;
 use headway_record::Series;
@@ -6,8 +6,8 @@ use headway_sim::Options;
 
 use crate::networks::{bulk, fixed, options, run};
 
-/// 12 Mbit/s and 100 ms of propagation both ways hold 100 packets of 1500 bytes, and one more
-/// while it is transmitted: of a window of 130 this many are queued, and the RTT is 130 ms.
+/// 12 Mbit/s and 100 ms of propagation both ways hold 100 packets of 1500 bytes, and one more in
+/// transmission. The rest of a window of 130 is queued, and the RTT is 130 ms.
 #[test]
 fn a_fixed_windows_excess_is_queued() {
     let options = Options {
@@ -31,10 +31,10 @@ fn a_fixed_windows_excess_is_queued() {
     }
 }
 
-/// Two flows, the second there from 2.1 s to 3.9 s: what is pooled are sums, but a mean RTT, of the
-/// flows that are there.
+/// Two flows, the second from 2.1 s to 3.9 s: pooled values are sums over the flows that are
+/// running, except the RTT, which is a mean.
 #[test]
-fn flows_are_pooled_while_they_are_there() {
+fn pooled_series_cover_running_flows() {
     let mut network = fixed(12.0, 50, 1000, 1500);
     let mut second = bulk(0, 1);
     second.start = headway_cc::Time::from_millis(2100);
@@ -57,11 +57,11 @@ fn flows_are_pooled_while_they_are_there() {
     assert!((rtt(0) - (rtt(1) + rtt(2)) / 2.0).abs() < 1e-9);
 }
 
-/// What a window too large for its path sends arrives, is lost, or is still under way: 12 Mbit/s
-/// and 100 ms hold 100 packets, and ten more are queued. The meter that results come from counts
-/// packets for itself.
+/// A packet of a window too large for its path arrives, is lost, or is still under way: 12 Mbit/s
+/// and 100 ms hold 100 packets, and ten more are queued. The meter behind the results counts
+/// packets independently.
 #[test]
-fn what_is_sent_arrives_or_is_lost() {
+fn sent_packets_arrive_or_are_lost() {
     let options = Options {
         grid: Some(Duration::from_secs(1)),
         ..options(20.0, 0.0)
@@ -72,7 +72,7 @@ fn what_is_sent_arrives_or_is_lost() {
     let packets = |mbps: &[f64]| mbps.iter().sum::<f64>() * 1e6 / 8.0 / 1500.0;
     let sent = packets(&flow.sent_mbps);
     let counted = outcome.rows[1].metrics.sent_packets as f64;
-    // What is sent in the very last moment is in no bin.
+    // Packets sent in the very last moment are in no bin.
     assert!((0.0..3.0).contains(&(counted - sent)), "{sent} {counted}");
     let (lost, arrived) = (packets(&flow.lost_mbps), packets(&flow.throughput_mbps));
     assert!(lost > 1000.0, "{lost}");

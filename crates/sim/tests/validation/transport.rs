@@ -1,4 +1,4 @@
-//! The transport by itself, over a path that loses packets both ways.
+//! The transport alone, over a path that loses packets both ways.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use headway_cc::{Bytes, Duration, Ecn, Registry, Setup, Stream, Time, schemes};
 use headway_net::transport::{Profile, Receiver, ReceiverConfig, Sender, SenderConfig, Source};
 use headway_net::{Ack, Body, Segment};
 
-/// Loses what is put in with a probability; the rest comes out, in order, after a delay.
+/// Loses each item with a probability; the rest comes out, in order, after a delay.
 struct Lossy<T> {
     line: VecDeque<(Time, T)>,
     loss: f64,
@@ -43,7 +43,7 @@ impl<T> Lossy<T> {
 }
 
 /// Sends `packets` with a loss of 5% in each direction. Returns when the sender knew that all had
-/// arrived, and what the receiver had in order by then.
+/// arrived, and how many the receiver had in order by then.
 fn transfer(scheme: &str, profile: Profile, packets: u64, seed: u64) -> (Option<Time>, u64) {
     let mss = Bytes::new(1500);
     let registry = Registry::new(schemes::SCHEMES);
@@ -55,7 +55,7 @@ fn transfer(scheme: &str, profile: Profile, packets: u64, seed: u64) -> (Option<
         profile,
         needs: scheme.scheme.needs,
     };
-    // The last packet is a short one.
+    // The last packet is shorter.
     let left = mss * packets - Bytes::new(700);
     let mut sender = Sender::new(config, cc, Source::Finite { left });
     let mut receiver = Receiver::new(ReceiverConfig::new(profile), None);
@@ -94,10 +94,10 @@ fn transfer(scheme: &str, profile: Profile, packets: u64, seed: u64) -> (Option<
     (None, receiver.contiguous())
 }
 
-/// A finite flow ends with everything delivered, and the sender knows it: with either profile, a
-/// window or a rate, more packets than windows and a single one.
+/// A finite flow ends with everything delivered, and the sender knows it: with either profile, with
+/// a window or a rate, with many windows of packets and with a single packet.
 #[test]
-fn finite_flows_end_although_packets_and_acknowledgements_are_lost() {
+fn finite_flows_end_despite_losses() {
     for profile in [Profile::Simple, Profile::Linux] {
         for scheme in ["newreno", "cubic", "bbr", "fixed-window", "fixed-rate"] {
             for packets in [1, 2, 17, 2000] {

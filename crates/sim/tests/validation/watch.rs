@@ -1,4 +1,4 @@
-//! Every data packet that arrives in a run, and schemes of the tests' own.
+//! Records every data packet that arrives in a run, and defines schemes for tests.
 
 use headway_cc::schemes::fixed_window;
 use headway_cc::{
@@ -43,7 +43,7 @@ pub fn deliveries(network: &Network, scheme: &str, seconds: f64) -> Vec<Delivery
     deliveries_of_seed(network, scheme, seconds, 1)
 }
 
-/// The same of another run.
+/// Same as `deliveries`, with another seed.
 pub fn deliveries_of_seed(
     network: &Network,
     scheme: &str,
@@ -71,7 +71,7 @@ const WINDOW: Param = Param {
     },
 };
 
-/// One that hosts of published figures ran.
+/// A sender that was used for published figures.
 pub static SCHEMES: &[Scheme] = &[Scheme {
     name: "sourdough",
     params: &[WINDOW],
@@ -79,14 +79,14 @@ pub static SCHEMES: &[Scheme] = &[Scheme {
     ..fixed_window::SCHEME
 }];
 
-/// The sender of Stanford's CS 344G contest (`sourdough`), under which the fixed windows were
+/// The sender of Stanford's CS 344G contest (`sourdough`), with which the fixed windows were
 /// measured: a fixed window, and one packet more whenever nothing was sent or acknowledged for a
 /// second. Unlike RFC 6298's, its timer never backs off.
 #[derive(Debug)]
 struct Sourdough {
     window: Bytes,
     mss: Bytes,
-    /// What may be in flight during a silence.
+    /// The most bytes in flight during a silence.
     stalled: Option<Bytes>,
     in_flight: Bytes,
     last_event: Time,

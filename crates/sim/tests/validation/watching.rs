@@ -68,12 +68,12 @@ impl Observer for Counts {
 }
 
 #[test]
-fn a_watched_run_is_the_same_run() {
+fn observing_a_run_changes_nothing() {
     let options = Options {
         grid: Some(headway_cc::Duration::from_millis(500)),
         ..options(10.0, 0.0)
     };
-    // It has several flows, cross traffic and host jitter.
+    // The scenario has several flows, cross traffic and host jitter.
     let scenario = Scenario::load("parking-lot").expect("it ships");
     for transport in [Transport::Simple, Transport::Linux] {
         let mut network = scenario.draw(1);
@@ -101,9 +101,9 @@ fn a_watched_run_is_the_same_run() {
     }
 }
 
-/// Batches hand their observers over by `&mut`, which must leave nothing out.
+/// Batches pass their observers by `&mut`, which must forward every method.
 #[test]
-fn a_borrowed_observer_hears_everything() {
+fn a_borrowed_observer_gets_every_event() {
     let network = Scenario::load("owl-nsfnet:known=7")
         .expect("it ships")
         .draw(1);
@@ -132,7 +132,7 @@ fn a_borrowed_observer_hears_everything() {
         links_asked,
         pauses,
     } = &counts;
-    for heard in [
+    for count in [
         data_sent,
         data_arrived,
         acks_sent,
@@ -141,10 +141,10 @@ fn a_borrowed_observer_hears_everything() {
         cross_sent,
         cross_arrived,
     ] {
-        assert!(*heard > 100, "{counts:?}");
+        assert!(*count > 100, "{counts:?}");
     }
     assert_eq!(
         (*views, links_asked.get(), *pauses),
-        (4, network.links.len() as u64, 5) // what is read in the fifth second is told 50 ms after it
+        (4, network.links.len() as u64, 5) // a reading of the fifth second arrives 50 ms later
     );
 }

@@ -1,4 +1,4 @@
-//! Many runs, several at a time; the same results however many.
+//! Batches of many runs, several at a time; the number at a time does not change the results.
 
 mod options;
 mod progress;
@@ -25,42 +25,44 @@ pub struct LeftOut {
     pub scenario: String,
     /// The scheme, with its parameters.
     pub scheme: String,
-    /// Why not.
+    /// The reason, and what would be right.
     pub why: String,
 }
 
-/// Runs of schemes over scenarios, checked before anything runs.
+/// Runs of schemes over scenarios. All are checked before the first one runs.
 #[derive(Debug)]
 pub struct Batch {
     world: Arc<dyn World>,
     scenarios: Vec<Scenario>,
-    /// As they were written; they name the rows in tables.
+    /// The schemes as the user wrote them; tables name rows after them.
     schemes: Vec<String>,
-    /// Of each scheme one for each of its models: they take turns from run to run.
+    /// For each scheme, one spec for each of its models, which take turns from run to run.
     members: Vec<Vec<String>>,
     traces: TraceStore,
     options: BatchOptions,
     tasks: Vec<Task>,
     left_out: Vec<LeftOut>,
-    /// Bytes that what is kept of all runs takes, about; and those of a run at work, at most.
+    /// The approximate memory of all runs' results, in bytes, and the most that the active runs
+    /// need.
     kept_bytes: u64,
     run_bytes: u64,
     outcomes: Vec<OnceLock<Outcome>>,
-    /// Outcomes of an earlier batch, by task, until the run that is to be recorded has run again.
+    /// Outcomes of an earlier batch, by task, that are kept until the run that is to be recorded
+    /// has run again.
     earlier: OnceLock<HashMap<usize, Outcome>>,
     recorded: Vec<OnceLock<Recorded>>,
     progress: Progress,
     failure: Mutex<Option<(usize, BatchError)>>,
 }
 
-/// Bytes as they were measured, with statistics and report: of a row of results, of a bin of a
-/// series, of a flow that runs.
+/// Measured sizes in bytes, including statistics and reports: of a row of results, of a bin of a
+/// series, and of a flow in an active run.
 const ROW_BYTES: u64 = 1_250;
 const BIN_BYTES: u64 = 1_000;
 const FLOW_BYTES: u64 = 150_000;
 
-/// The seed of a run: the batch's own for the first, so that any run can be repeated alone, and
-/// one that no other batch has for the others. Positive as an i64, which files keep.
+/// The seed of a run. The first run has the batch's seed, so that any run can be repeated alone;
+/// the others have seeds that no other batch has. A seed is positive as an i64, which files store.
 fn run_seed(seed: u64, run: u32) -> u64 {
     match run {
         0 => seed,
@@ -76,7 +78,8 @@ struct Task {
 }
 
 impl Task {
-    /// The first run of a scheme and scenario has its time series kept, and is recorded.
+    /// Is this the first run of its scheme and scenario? Its time series is kept, and it is
+    /// recorded.
     fn is_first(self) -> bool {
         self.run == 0
     }
@@ -175,7 +178,7 @@ impl Batch {
         Ok(())
     }
 
-    /// What a run is to build.
+    /// The network of a run.
     fn network(&self, scenario: &Scenario, run: u32) -> Network {
         let seed = run_seed(self.options.seed, run);
         let mut network = scenario.draw_for(seed, self.options.duration(scenario));
@@ -236,7 +239,7 @@ impl Batch {
             .sum()
     }
 
-    /// Bytes of memory that all of it takes, about.
+    /// The approximate memory of the whole batch, in bytes.
     pub fn memory(&self) -> u64 {
         let jobs = self.options.jobs.or(self.world.default_jobs());
         let jobs =
@@ -244,12 +247,13 @@ impl Batch {
         self.kept_bytes + jobs.min(self.tasks.len()) as u64 * self.run_bytes
     }
 
-    /// A handle to watch and to cancel by.
+    /// A handle that shows the progress, and can cancel the batch.
     pub fn progress(&self) -> Progress {
         self.progress.clone()
     }
 
-    /// Runs everything that is not finished yet; returns when all is done or cancelled.
+    /// Runs everything that is not finished yet. Returns when all runs are finished, or the batch
+    /// is cancelled.
     ///
     /// # Errors
     /// The first failure, in the order of runs; the other runs are finished all the same.
@@ -265,7 +269,7 @@ impl Batch {
             .build()
             .map_err(|e| BatchError::Options(format!("cannot start threads: {e}")))?;
         pool.install(|| {
-            // One task at a time for each thread: runs differ much in length.
+            // Each thread takes one task at a time: runs differ much in length.
             missing.into_par_iter().with_max_len(1).for_each(|i| {
                 if !self.progress.is_cancelled() {
                     self.run_task(i);
@@ -289,7 +293,7 @@ impl Batch {
             }
             Ok(Ok(None)) => return,
             Ok(Err(source)) => BatchError::Run { scenario, source },
-            // What only the scheme's own code is to blame for, such as a user's Python.
+            // The scheme's own code caused it, such as a user's Python.
             Err(panic) if panic.is::<SchemeError>() => {
                 let why = panic.downcast::<SchemeError>().map(|error| error.0);
                 let scheme = &self.schemes[task.scheme];
@@ -319,7 +323,7 @@ impl Batch {
         }
     }
 
-    /// `None` if cancelled on the way.
+    /// Returns `None` if it was cancelled on the way.
     fn carry_out(&self, index: usize) -> Result<Option<Outcome>, RunError> {
         let task = self.tasks[index];
         let network = self.network(&self.scenarios[task.scenario], task.run);

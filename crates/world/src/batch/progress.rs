@@ -1,11 +1,11 @@
-//! How far a batch is.
+//! The progress of a batch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use headway_cc::Duration;
 
-/// How far a batch is; shared with its watcher.
+/// The progress of a batch; shared with its watcher.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<Counts>);
 
@@ -22,12 +22,12 @@ impl Progress {
         self.0.finished.load(Ordering::Relaxed)
     }
 
-    /// Seconds of runs done, by the runs' own clocks, over all runs.
+    /// Seconds that runs have completed, by their own clocks, over all runs.
     pub fn done_s(&self) -> f64 {
         self.0.done_ns.load(Ordering::Relaxed) as f64 / 1e9
     }
 
-    /// Asks the batch to stop soon; what is finished stays.
+    /// Asks the batch to stop soon; finished runs are kept.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
@@ -40,7 +40,7 @@ impl Progress {
         self.0.finished.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So much more of a run is done. Is it to go on?
+    /// Adds what a run has completed. Returns whether to continue.
     pub(super) fn go_on(&self, done: Duration) -> bool {
         let ns = done.as_nanos();
         self.0.done_ns.fetch_add(ns, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! What a batch gives: rows, series and files, in the order of scenarios, schemes, runs and flows.
+//! The results of a batch: rows, series and files, in the order of scenarios, schemes, runs and
+//! flows.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -15,13 +16,13 @@ pub struct RecordingRow {
     pub scenario: String,
     /// The scheme under test, with its parameters.
     pub scheme: String,
-    /// Which run, from 0.
+    /// The run, from 0.
     pub run: u32,
     /// The file.
     pub path: PathBuf,
 }
 
-/// The runs that had finished at one moment, whatever finishes meanwhile.
+/// The runs that had finished at one moment, even if others finish meanwhile.
 #[derive(Debug)]
 pub struct Finished<'a> {
     batch: &'a Batch,
@@ -29,7 +30,7 @@ pub struct Finished<'a> {
 }
 
 impl Finished<'_> {
-    /// The scenario's name, the number and the seed of each.
+    /// For each run: the scenario's name, the run's number and its seed.
     pub fn runs(&self) -> impl ExactSizeIterator<Item = (&str, u32, u64)> {
         self.runs.iter().map(|(task, _)| {
             let seed = run_seed(self.batch.options.seed, task.run);
@@ -37,13 +38,13 @@ impl Finished<'_> {
         })
     }
 
-    /// Their rows, made one by one.
+    /// The rows, made one by one.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         let runs = self.runs.iter();
         runs.flat_map(|&run| self.batch.rows_of(run))
     }
 
-    /// The time series that were kept.
+    /// The time series of these runs, as far as they were kept.
     pub fn series(&self) -> Vec<SeriesRow> {
         let runs = self.runs.iter();
         runs.flat_map(|&run| self.batch.series_of(run)).collect()
@@ -110,7 +111,7 @@ impl Batch {
         rows
     }
 
-    /// Why recordings are incomplete, if any are: a line each.
+    /// Why recordings are incomplete, if any are; one line each.
     pub fn recording_failures(&self) -> Vec<String> {
         let recorded = self.recorded.iter().filter_map(OnceLock::get);
         recorded.filter_map(|r| r.failure.clone()).collect()

@@ -1,4 +1,4 @@
-//! What an earlier batch has finished is not run again.
+//! Takes over finished runs of an earlier batch, so that they need not run again.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,18 @@ use headway_record::{Row, SeriesRow};
 use super::{Batch, BatchError, run_seed};
 use crate::{FlowOutcome, FlowSeries, Outcome};
 
-/// A run by the names in its rows: scenario, scheme, number.
+/// The key of a run, by its rows: scenario, scheme, number.
 type Key = (String, String, i32);
 
 impl Batch {
-    /// Takes over the runs that an earlier batch has finished. They are not run again, unless a
-    /// recording of them was asked for that is not there, or they were unfit. Once, and before
-    /// [`Batch::run`]. Returns how many.
+    /// Takes over the runs that an earlier batch has finished. They do not run again, unless a
+    /// recording is requested and missing, or they were unfit. Call this once, before
+    /// [`Batch::run`]. Returns the number of runs taken over.
     ///
-    /// `rows` and `series` are what [`Batch::rows`] and [`Batch::series`] gave then.
+    /// `rows` and `series` come from [`Batch::rows`] and [`Batch::series`] of that batch.
     ///
     /// # Errors
-    /// [`BatchError::Other`] if a row is of another batch than this one. It then takes nothing
-    /// over.
+    /// [`BatchError::Other`] if a row does not belong to this batch. Then nothing is taken over.
     pub fn take_over(&self, rows: Vec<Row>, series: Vec<SeriesRow>) -> Result<usize, BatchError> {
         let index = self.index();
         let mut models = HashMap::new();
@@ -28,7 +27,7 @@ impl Batch {
             let differs = match index.get(&key) {
                 Some(&task) => self.difference(task, row, &mut models),
                 None => Some(format!(
-                    "run {} of {} on {}, which is not asked for here",
+                    "run {} of {} on {}, which is not part of this batch",
                     row.run, row.scheme, row.scenario
                 )),
             };
@@ -50,7 +49,8 @@ impl Batch {
         }
         for row in series {
             let task = index.get(&(row.scenario, row.scheme, row.run));
-            // A series is written before its results: one alone is of a run that is not there.
+            // A series is written before its results, so a series alone belongs to a run that has
+            // not finished.
             if let Some(outcome) = task.and_then(|task| found.get_mut(task)) {
                 outcome.series.push(FlowSeries {
                     flow: row.flow,
@@ -61,7 +61,7 @@ impl Batch {
             }
         }
         found.retain(|&task, outcome| !self.keeps_series(task) || !outcome.series.is_empty());
-        // What the machine did to a run says nothing of a network: it runs again.
+        // An unfit run says nothing about a network, so it runs again.
         let is_fit = |outcome: &Outcome| outcome.fitness.as_ref().is_none_or(|f| f.unfit.is_none());
         found.retain(|_, outcome| is_fit(outcome));
         let count = found.len();
@@ -96,7 +96,7 @@ impl Batch {
         self.tasks.iter().map(key).zip(0..).collect()
     }
 
-    /// What makes the row another run than the task's, in a few words.
+    /// The difference between the row's run and the task's, in a few words.
     fn difference(
         &self,
         task: usize,
@@ -139,7 +139,7 @@ impl Batch {
             })
     }
 
-    /// The trained model by which a scheme decides here, or the user's own class, if it has one.
+    /// The trained model by which a scheme decides here, or the user's own class, if there is one.
     fn model(&self, scheme: &str) -> Option<String> {
         let canonical = self.world.canonical(scheme).ok()?;
         if let Some(class) = canonical.strip_prefix("python:") {
@@ -164,11 +164,11 @@ mod tests {
     use super::*;
     use crate::{BatchOptions, Ended, Recorded, Recording, Recordings, RunError, Trial, World};
 
-    /// A world in real time: each run is another, and says which it was.
+    /// A world in real time, in which each run differs and records its number.
     #[derive(Debug, Default)]
     struct Counting {
         runs: AtomicUsize,
-        /// How many runs finish; all after them are interrupted.
+        /// How many runs finish; later ones are interrupted.
         most: Option<usize>,
         model: &'static str,
     }
@@ -285,7 +285,7 @@ mod tests {
         numbers.collect()
     }
 
-    /// A billion of bins would not fit in memory.
+    /// A billion bins would not fit in memory.
     #[test]
     fn the_bins_of_a_long_run_are_wider() {
         let scenario = Scenario::load("rax-1").expect("it ships");
@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    /// It grows with runs and flows, and not with the length of runs.
+    /// Memory grows with runs and flows, and not with the length of runs.
     #[test]
     fn the_memory_of_a_batch_is_estimated() {
         let memory = |runs, seconds| {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays_and_what_is_missing_is_run() {
+    fn finished_runs_stay_and_missing_ones_are_run() {
         let (rows, series) = stopped(2, "cubic");
         assert_eq!((rows.len(), series.len()), (4, 1));
         let second = batch(Counting::default(), &["bbr", "cubic"], options(4));
@@ -333,7 +333,8 @@ mod tests {
         assert_eq!(second.progress().done_s(), 4.0);
         assert_eq!((second.rows(), second.series()), (rows, series));
         second.run().expect("runs");
-        // All runs of bbr, then those of cubic: the first two are the earlier ones.
+        // All runs of bbr come first, then those of cubic: the first two of each are the earlier
+        // ones.
         assert_eq!(numbers(&second), [0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 4.0, 5.0]);
         assert_eq!(second.progress().finished(), second.total_runs());
         assert_eq!(second.progress().done_s(), second.total_s());
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_is_there_nothing_runs() {
+    fn a_complete_batch_runs_nothing() {
         let (rows, series) = stopped(3, "cubic");
         let second = batch(Counting::default(), &["cubic"], options(3));
         assert_eq!(second.take_over(rows.clone(), series.clone()).unwrap(), 3);
@@ -359,7 +360,7 @@ mod tests {
         assert_eq!((second.rows(), second.series()), (rows, series));
     }
 
-    /// Options of two runs, with a capture of the first.
+    /// Options of two runs, with a capture of the first one.
     fn recorded(folder: &Path) -> BatchOptions {
         BatchOptions {
             recordings: Some(Recordings {
@@ -372,7 +373,7 @@ mod tests {
         }
     }
 
-    /// A world whose next run has this number, and that interrupts the runs from `most` on.
+    /// A world whose next run has this number, and which interrupts runs from `most` on.
     fn world_from(number: usize, most: Option<usize>) -> Counting {
         Counting {
             runs: AtomicUsize::new(number),
@@ -381,7 +382,7 @@ mod tests {
         }
     }
 
-    /// Until then its earlier results are kept.
+    /// Its earlier results are kept until then.
     #[test]
     fn a_run_without_its_recording_runs_again() {
         let folder = std::env::temp_dir().join(format!("headway-again-{}", std::process::id()));
@@ -397,7 +398,7 @@ mod tests {
         let capture = folder.join("rax-1/cubic/run-0.sender.pcap");
         assert_eq!(second.recordings()[0].path, capture);
 
-        // What has been recorded is not run and recorded again.
+        // A run that has been recorded does not run again.
         let third = batch(world_from(9, None), &["cubic"], recorded(&folder));
         let (rows, series) = (second.rows(), second.series());
         assert_eq!(third.take_over(rows.clone(), series.clone()).unwrap(), 2);
@@ -409,7 +410,7 @@ mod tests {
         );
         assert_eq!(fs::read_to_string(&capture).unwrap(), "run 7");
 
-        // A capture does not stand for a log.
+        // A capture does not replace a log.
         let mut more = recorded(&folder);
         more.recordings.as_mut().expect("recordings").logs = true;
         let fourth = batch(world_from(9, None), &["cubic"], more);
@@ -450,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_another_batch_are_refused_by_what_differs() {
+    fn runs_of_another_batch_are_refused_with_the_difference() {
         let (rows, series) = stopped(3, "cubic");
         let refusal = |change: fn(&mut Row), schemes: &[&str], options: BatchOptions| {
             let mut rows = rows.clone();
@@ -488,11 +489,11 @@ mod tests {
             ),
             (
                 refusal(same, &["bbr"], options(3)),
-                "run 0 of cubic on rax-1, which is not asked for",
+                "run 0 of cubic on rax-1, which is not part of this batch",
             ),
             (
                 refusal(same, &["cubic"], options(2)),
-                "run 2 of cubic on rax-1, which is not asked for",
+                "run 2 of cubic on rax-1, which is not part of this batch",
             ),
         ] {
             assert!(refused.contains(says), "{refused}");

@@ -12,25 +12,25 @@ pub use receiver::Receiver;
 pub use sender::Sender;
 use socket::FlowSocket;
 
-/// The number of datagrams that an end reads, or sends, before it looks for other work.
+/// How many datagrams an end reads, or sends, before it looks for other work.
 const BATCH: usize = 64;
 
-/// Waits for a flow's datagrams or a time.
+/// Waits for a flow's datagrams, or until a time.
 #[derive(Debug)]
-struct Bell {
+struct FlowWaiter {
     flow: u32,
     waiter: Waiter,
-    /// When it rings.
+    /// When the timer fires.
     alarm: Time,
 }
 
-impl Bell {
-    fn new(flow: u32, socket: &FlowSocket, clock: Clock) -> Result<Bell, HostError> {
+impl FlowWaiter {
+    fn new(flow: u32, socket: &FlowSocket, clock: Clock) -> Result<FlowWaiter, HostError> {
         let waiter = Waiter::new(clock).map_err(HostError::system(flow, "make a timer"))?;
         waiter
             .add(socket, 0)
             .map_err(HostError::system(flow, "wait for a UDP socket"))?;
-        Ok(Bell {
+        Ok(FlowWaiter {
             flow,
             waiter,
             alarm: Time::ZERO,
@@ -40,8 +40,8 @@ impl Bell {
     /// Waits until something has come, or until `until` at the latest. Returns whether something
     /// has come.
     fn wait(&mut self, now: Time, until: Time) -> Result<bool, HostError> {
-        // A timeout moves with every acknowledgement: one that rings too early now and then costs
-        // less than to set it again each time.
+        // A timeout moves with every acknowledgement: an early wake-up now and then costs less than
+        // setting the timer again each time.
         if !(now..=until).contains(&self.alarm) {
             self.alarm = until;
         }

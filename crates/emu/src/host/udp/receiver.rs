@@ -1,4 +1,4 @@
-//! The receiving end: the clock and a socket around [`headway_net::transport::Receiver`].
+//! The receiving end: drives [`headway_net::transport::Receiver`] by the clock and a socket.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +9,13 @@ use headway_net::transport;
 use headway_world::FlowPlan;
 
 use super::socket::FlowSocket;
-use super::{BATCH, Bell};
+use super::{BATCH, FlowWaiter};
 use crate::host::report::Cpu;
 use crate::host::wire::{self, AckHeader, Datagram};
 use crate::host::{Completion, HostError, ReceiverReport};
 use crate::sys::Clock;
 
-/// The end of a flow that data comes to, with the receiver half of a scheme of ours if it has one.
+/// The end of a flow that receives data, with the receiver half of the scheme if it has one.
 #[derive(Debug)]
 pub struct Receiver {
     plan: FlowPlan,
@@ -31,7 +31,7 @@ impl Receiver {
     /// See [`receiver`](crate::host::receiver).
     ///
     /// # Errors
-    /// If the socket cannot be had.
+    /// If the socket cannot be made.
     pub fn new(
         plan: &FlowPlan,
         scheme: &Selection,
@@ -59,7 +59,7 @@ impl Receiver {
     /// If the kernel has no room for a timer.
     pub fn run(mut self, clock: Clock, over: &AtomicBool) -> Result<ReceiverReport, HostError> {
         let cpu = Cpu::start();
-        let mut bell = Bell::new(self.plan.flow, &self.socket, clock)?;
+        let mut waiter = FlowWaiter::new(self.plan.flow, &self.socket, clock)?;
         let mut buffer = vec![0; wire::LONGEST_DATAGRAM];
         let mut readable = true;
         while !over.load(Ordering::Relaxed) {
@@ -70,14 +70,14 @@ impl Receiver {
             }
             let until = self.transport.next_timer();
             let is_busy = may_be_more || until <= now;
-            readable = is_busy || bell.wait(now, until)?;
+            readable = is_busy || waiter.wait(now, until)?;
         }
         self.report.failures = self.socket.failures;
         self.report.cpu = cpu.used();
         Ok(self.report)
     }
 
-    /// Takes the data that has come. Returns whether there may be more.
+    /// Reads the data that has arrived. Returns whether there may be more.
     fn read(&mut self, clock: Clock, buffer: &mut [u8]) -> bool {
         for _ in 0..BATCH {
             let Some(arrived) = self.socket.receive(buffer) else {
@@ -131,7 +131,7 @@ impl Receiver {
         }
     }
 
-    /// Sends an acknowledgement, with the message at hand.
+    /// Sends an acknowledgement, with the message of the receiver half.
     fn acknowledge(&mut self, ack: &Ack) {
         let least = wire::ACK_HEADER + self.message.len();
         let padded = self

@@ -1,4 +1,4 @@
-//! The sending end: the clock and a socket around [`headway_net::transport::Sender`].
+//! The sending end: drives [`headway_net::transport::Sender`] by the clock and a socket.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use headway_net::{Body, Packet, transport};
 use headway_world::{FlowPlan, grid_sample};
 
 use super::socket::FlowSocket;
-use super::{BATCH, Bell};
+use super::{BATCH, FlowWaiter};
 use crate::host::report::{Bins, Cpu, sleep_until};
 use crate::host::wire::{self, DataHeader, Datagram};
 use crate::host::{HostError, SenderReport};
@@ -29,7 +29,7 @@ impl Sender {
     /// See [`sender`](crate::host::sender).
     ///
     /// # Errors
-    /// If the socket cannot be had.
+    /// If the socket cannot be made.
     pub fn new(
         plan: &FlowPlan,
         scheme: &Selection,
@@ -54,7 +54,7 @@ impl Sender {
     pub fn run(mut self, clock: Clock, over: &AtomicBool) -> Result<SenderReport, HostError> {
         let flow = self.plan.flow;
         let cpu = Cpu::start();
-        let mut bell = Bell::new(flow, &self.socket, clock)?;
+        let mut waiter = FlowWaiter::new(flow, &self.socket, clock)?;
         let mut buffer = [0; wire::ACK_HEADER + wire::LONGEST_MESSAGE];
         let mut bins = Bins::new(&self.plan);
         sleep_until(self.plan.start, clock, over);
@@ -78,7 +78,7 @@ impl Sender {
             let timers = self.transport.next_wake().min(bins.next);
             let until = timers.min(self.plan.stop);
             let is_busy = may_be_more || has_more || until <= now;
-            readable = is_busy || bell.wait(now, until)?;
+            readable = is_busy || waiter.wait(now, until)?;
         }
         self.report.sent = self.transport.counters().sent;
         let refused = self.transport.refused_decisions();
@@ -90,7 +90,7 @@ impl Sender {
         Ok(self.report)
     }
 
-    /// Reads the acknowledgements that have come. Returns whether there may be more.
+    /// Reads the acknowledgements that have arrived. Returns whether there may be more.
     fn read(&mut self, clock: Clock, buffer: &mut [u8]) -> bool {
         for _ in 0..BATCH {
             let Some(arrived) = self.socket.receive(buffer) else {

@@ -17,7 +17,7 @@ use crate::sys::leave_out_checksums;
 pub(super) struct FlowSocket {
     socket: Socket,
     is_v6: bool,
-    /// What leaves now carries this.
+    /// The ECN field of datagrams that leave now.
     ecn: Ecn,
     control: Vec<u8>,
     pub(super) failures: Failures,
@@ -31,7 +31,7 @@ pub(super) struct Arrived {
 }
 
 impl FlowSocket {
-    /// What a socket holds at each side: a burst of some thousand packets.
+    /// The size of the socket's buffers: a burst of some thousand packets.
     const BUFFER: usize = 8 << 20;
 
     pub(super) fn open(
@@ -74,7 +74,7 @@ impl FlowSocket {
         }
     }
 
-    /// Has what leaves from now on carry `ecn`.
+    /// Sets the ECN field of datagrams that leave from now on.
     fn mark(&mut self, ecn: Ecn) {
         self.ecn = ecn;
         let bits = i32::from(ecn.bits());
@@ -85,20 +85,19 @@ impl FlowSocket {
         debug_assert_eq!(done, Ok(()));
     }
 
-    /// Reads the next datagram, if there is one; of one that is longer than `buffer`, the
-    /// beginning.
+    /// Reads the next datagram, if there is one; of a datagram longer than `buffer`, the beginning.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Option<Arrived> {
         let mut parts = [IoSliceMut::new(buffer)];
         let fd = self.socket.as_raw_fd();
         let control = Some(&mut self.control[..]);
-        // An answer that nobody is there is no datagram, and no end of the flow.
+        // An ICMP error that the port is closed is not a datagram, and does not end the flow.
         let message = recvmsg::<()>(fd, &mut parts, control, MsgFlags::MSG_DONTWAIT).ok()?;
         let mut arrived = Arrived {
             length: message.bytes,
             ecn: Ecn::NotEct,
         };
-        for told in message.cmsgs().into_iter().flatten() {
-            match told {
+        for cmsg in message.cmsgs().into_iter().flatten() {
+            match cmsg {
                 ControlMessageOwned::Ipv4Tos(class) => arrived.ecn = Ecn::of_bits(class),
                 ControlMessageOwned::Ipv6TClass(class) => arrived.ecn = Ecn::of_bits(class as u8),
                 ControlMessageOwned::RxqOvfl(drops) => self.failures.not_read = u64::from(drops),
@@ -117,7 +116,7 @@ impl AsFd for FlowSocket {
 
 fn set_up(socket: &Socket, is_v6: bool) -> io::Result<()> {
     socket.set_nonblocking(true)?;
-    // Beyond the usual limit if that is permitted.
+    // This exceeds the system's usual limit, if that is permitted.
     let size = FlowSocket::BUFFER;
     if setsockopt(socket, sockopt::RcvBufForce, &size).is_err() {
         socket.set_recv_buffer_size(size)?;
@@ -125,11 +124,11 @@ fn set_up(socket: &Socket, is_v6: bool) -> io::Result<()> {
     if setsockopt(socket, sockopt::SndBufForce, &size).is_err() {
         socket.set_send_buffer_size(size)?;
     }
-    let told: Result<(), Errno> = match is_v6 {
+    let set: Result<(), Errno> = match is_v6 {
         true => setsockopt(socket, sockopt::Ipv6RecvTClass, &true),
         false => setsockopt(socket, sockopt::IpRecvTos, &true),
     };
-    told?;
+    set?;
     setsockopt(socket, sockopt::RxqOvfl, &1)?;
     leave_out_checksums(socket, is_v6)
 }

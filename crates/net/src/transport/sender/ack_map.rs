@@ -9,8 +9,8 @@ pub(super) struct AckMap {
 }
 
 impl AckMap {
-    /// Folds an acknowledgement of `number` and of those before it whose bits are set.
-    /// Returns what of that is new.
+    /// Adds an acknowledgement of `number` and of those before it whose bits are set. Returns which
+    /// of them are new.
     #[inline]
     pub(super) fn fold(&mut self, number: u64, earlier: u64) -> (bool, u64) {
         if !self.any {
@@ -54,7 +54,7 @@ impl AckMap {
                 self.earlier |= 1 << 63;
                 (is_new, earlier)
             }
-            // Further back the entry's own state decides.
+            // Further back, the entry's own state decides.
             _ => (true, earlier),
         }
     }
@@ -66,7 +66,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn agrees_with_a_set() {
+    fn ack_map_agrees_with_a_set() {
         let mut stream = headway_cc::Stream::new(1, "acks");
         for spread in [2, 20, 63, 64, 65, 70] {
             let (mut map, mut known) = (AckMap::default(), BTreeSet::new());
@@ -84,7 +84,7 @@ mod tests {
                     };
                 let (is_new, new) = map.fold(number, earlier);
                 let largest = known.last().copied();
-                // What lies more than 64 numbers back is not the map's business.
+                // The map does not cover numbers more than 64 back.
                 let recent = |n: u64| largest.is_none_or(|l| n + 64 >= l);
                 if recent(number) {
                     assert_eq!(is_new, !known.contains(&number), "{number}");

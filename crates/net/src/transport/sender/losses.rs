@@ -1,4 +1,4 @@
-//! What became of the packets: acknowledged, lost, late after all.
+//! The fate of packets: acknowledged, lost, or late.
 
 use headway_cc::{Bytes, Congestion, Duration, Recovery, Rto, Time};
 
@@ -8,7 +8,7 @@ use crate::transport::Profile;
 use crate::transport::flight::{Entry, State};
 
 impl Sender {
-    /// Takes one packet for delivered. Returns when it left; `None` if that is no news.
+    /// Marks one packet as delivered. Returns when it left; `None` if it was delivered already.
     #[inline(always)]
     pub(super) fn acknowledge(&mut self, number: u64, ack: Option<&Ack>) -> Option<Time> {
         let entry = self
@@ -42,7 +42,8 @@ impl Sender {
         self.undo |= before == State::Lost && self.recovery.on_late_arrival(number);
     }
 
-    /// Many acknowledgements were lost: the stream's beginning tells what arrived meanwhile.
+    /// Many acknowledgements were lost: the stream's beginning shows which packets arrived
+    /// meanwhile.
     #[cold]
     pub(super) fn acknowledge_below(&mut self, cumulative: u64) {
         let newest = self.newest_acked;
@@ -59,7 +60,7 @@ impl Sender {
         self.acked.sort_unstable_by_key(|a| a.number);
     }
 
-    /// Declares packets lost; returns whether that begins a congestion event.
+    /// Declares packets lost. Returns the congestion event that begins with them, if there is one.
     #[inline(always)]
     pub(super) fn detect_losses(&mut self, now: Time) -> Option<Congestion> {
         match self.config.profile {
@@ -79,8 +80,8 @@ impl Sender {
             .on_lost(self.losses, self.config.profile, number, seq)
     }
 
-    /// RACK (RFC 8985 §6.2): lost if sent a reordering window before the newest packet that
-    /// arrived.
+    /// RACK (RFC 8985 §6.2): a packet is lost if it was sent a reordering window before the newest
+    /// packet that arrived.
     fn detect_losses_by_time(&mut self, now: Time) {
         let rtt = self.rtt.stats();
         let many = self.loss_cursor + Self::REORDER_THRESHOLD <= self.acks.largest;
@@ -162,13 +163,13 @@ impl Sender {
         };
         self.cc.on_rto(&rto);
         self.refresh();
-        // Nothing is in flight now: the next packet starts the timer, backed off (§5.5, §5.6).
+        // Nothing is in flight now: the next packet starts the timer, with backoff (§5.5, §5.6).
         self.rto_deadline = Time::NEVER;
         self.probe_deadline = Time::NEVER;
         self.reorder_deadline = Time::NEVER;
     }
 
-    /// The timeout was spurious: what it took for lost is in flight still.
+    /// The timeout was spurious: packets that it took for lost are still in flight.
     #[cold]
     pub(super) fn forgive_timeout(&mut self) {
         for number in self.flight.base()..self.flight.next() {

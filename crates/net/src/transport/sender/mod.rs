@@ -23,21 +23,22 @@ use crate::{Ack, Body, Packet, Segment};
 use ack_map::AckMap;
 use report::Report;
 
-/// How a sender is set up.
+/// The configuration of a sender.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderConfig {
     /// The host's index of this flow, carried in its packets.
     pub flow: u32,
     /// The size of a full packet on the wire, at most 65,535 bytes.
     pub mss: Bytes,
-    /// Which transport.
+    /// The transport's profile.
     pub profile: Profile,
-    /// What the controller needs: [`Need::PerPacket`], [`Need::RateSample`], [`Need::PerSend`],
-    /// [`Need::EcnEcho`] and [`Need::Header`] cost time at every packet and are met only then.
+    /// The controller's needs. [`Need::PerPacket`], [`Need::RateSample`], [`Need::PerSend`],
+    /// [`Need::EcnEcho`] and [`Need::Header`] cost time at every packet and are met only on
+    /// request.
     pub needs: &'static [Need],
 }
 
-/// The sending side of one flow. The host hands it acknowledgements and the time, and takes
+/// The sending side of one flow. The host passes it acknowledgements and the time, and takes
 /// packets until [`poll`](Self::poll) has none.
 #[derive(Debug)]
 pub struct Sender {
@@ -62,22 +63,22 @@ pub struct Sender {
     pacer: Pacer,
     recovery: RecoveryState,
     prr: Option<Prr>,
-    /// Packets below this number need no more scrutiny by loss detection.
+    /// Packets below this number need no more loss detection.
     loss_cursor: u64,
     reordering_seen: bool,
 
     rto_deadline: Time,
     timeouts: u32,
-    /// RACK's reordering timer and the tail loss probe's (profile `Linux`).
+    /// The timers of RACK's reordering and of the tail loss probe (profile `Linux`).
     reorder_deadline: Time,
     probe_deadline: Time,
     probing: bool,
-    /// When pacing or the source lets the next packet go, if only that holds it back.
+    /// When pacing or the source allows the next packet, if nothing else holds it back.
     blocked_until: Time,
     cwnd_limited: bool,
     last_sent: Time,
 
-    /// What the acknowledgement or timer at hand has brought.
+    /// The packets acknowledged by the current acknowledgement or timer.
     acked: Vec<Acked>,
     lost: Vec<Lost>,
     acked_bytes: u64,
@@ -90,11 +91,11 @@ pub struct Sender {
     wants_rate: bool,
     wants_stamp: bool,
     wants_refresh: bool,
-    /// A mark that is echoed stands for every packet that the acknowledgement tells of.
+    /// Whether an echoed mark stands for every packet that the acknowledgement covers.
     marks_are_shared: bool,
 }
 
-/// Lost data that waits to be sent again.
+/// Lost data to retransmit.
 #[derive(Clone, Copy, Debug)]
 struct Repeat {
     /// The transmission that was lost.
@@ -104,7 +105,7 @@ struct Repeat {
 }
 
 impl Sender {
-    /// RFC 9002 §6.1.1, RFC 5681 §3.2: lost when three later packets have arrived.
+    /// RFC 9002 §6.1.1, RFC 5681 §3.2: a packet is lost when three later ones have arrived.
     const REORDER_THRESHOLD: u64 = 3;
 
     /// A flow that begins now.
@@ -168,8 +169,8 @@ impl Sender {
         }
     }
 
-    /// The same to a receiver of this window, if one is given. TCP learns it in the handshake; this
-    /// transport has none, so the sender is told.
+    /// The same sender to a receiver with this window, if one is given. TCP learns it in the
+    /// handshake; this transport has none, so the caller gives it.
     pub fn with_receive_window(mut self, window: Option<Bytes>) -> Sender {
         if let Some(window) = window {
             self.receive_limit = self.receive_limit.min(window.get());
@@ -177,12 +178,12 @@ impl Sender {
         self
     }
 
-    /// An acknowledgement arrives, perhaps with a message of the receiver's half.
-    /// Returns the RTT if it gives a sample. One of packets that were never sent is ignored, as is
+    /// An acknowledgement arrives, perhaps with a message of the receiver's half. Returns the RTT
+    /// if it gives a sample. An acknowledgement of packets that were never sent is ignored, as is
     /// any after [`stop`](Self::stop).
     #[inline(always)]
     pub fn on_ack(&mut self, now: Time, ack: &Ack, message: &[u8]) -> Option<Duration> {
-        // Of what was never sent nothing can have arrived: a forged or damaged acknowledgement.
+        // An acknowledgement of data that was never sent is forged or damaged.
         if self.stopped || ack.number >= self.flight.next() || ack.cumulative > self.next_seq {
             return None;
         }
@@ -203,7 +204,7 @@ impl Sender {
         }
         let marked = rtt.is_some() && ack.ecn == Ecn::Ce;
         if marked {
-            // A delayed acknowledgement speaks for packets of one kind (RFC 8257 §3.2).
+            // A delayed acknowledgement covers packets of one kind (RFC 8257 §3.2).
             let others = if self.marks_are_shared {
                 0
             } else {
@@ -257,7 +258,7 @@ impl Sender {
         rtt
     }
 
-    /// The next packet to send now, if there is one. Call until there is none.
+    /// The next packet to send now, if there is one. Call it until it returns none.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Packet> {
         self.blocked_until = Time::NEVER;
@@ -307,7 +308,7 @@ impl Sender {
         Some(self.transmit(now, seq, size, repeated))
     }
 
-    /// News from inside the network.
+    /// Passes a measurement of the network to the controller.
     pub fn on_network(&mut self, now: Time, view: &NetworkView) {
         if self.stopped {
             return;
@@ -316,33 +317,33 @@ impl Sender {
         self.refresh();
     }
 
-    /// The controller, if it is a `C` that may be steered from outside; call
-    /// [`on_steered`](Self::on_steered) after.
+    /// The controller, if it is a `C` that may be steered from outside. Call
+    /// [`on_steered`](Self::on_steered) afterwards.
     #[inline]
     pub fn steered<C: 'static>(&mut self) -> Option<&mut C> {
         self.cc.steered()?.downcast_mut::<C>()
     }
 
-    /// The controller was steered: what it allows is read again.
+    /// Reads the controller's limits again after it was steered.
     pub fn on_steered(&mut self) {
         if !self.stopped {
             self.refresh();
         }
     }
 
-    /// From now on [`take_losses`](Self::take_losses) tells what is taken for lost, whatever the
+    /// From now on [`take_losses`](Self::take_losses) returns packets taken for lost, whatever the
     /// controller needs.
     pub fn keep_losses(&mut self) {
         self.wants_packets = true;
     }
 
-    /// What the acknowledgement or timer at hand has shown to be lost. Nothing that was taken
-    /// before.
+    /// The packets that the current acknowledgement or timer has shown to be lost; each is returned
+    /// once.
     pub fn take_losses(&mut self) -> impl Iterator<Item = Lost> {
         self.lost.drain(..)
     }
 
-    /// Sends nothing more.
+    /// Stops sending.
     pub fn stop(&mut self) {
         self.stopped = true;
         self.rto_deadline = Time::NEVER;
@@ -352,7 +353,7 @@ impl Sender {
         self.blocked_until = Time::NEVER;
     }
 
-    /// Has everything that the source will ever give been acknowledged?
+    /// Has all data of a finite source been acknowledged?
     pub fn is_done(&self) -> bool {
         self.source.is_exhausted() && self.cumulative == self.next_seq && self.next_seq > 0
     }
@@ -362,7 +363,7 @@ impl Sender {
         self.cc.probe(probe);
     }
 
-    /// What the controller allows.
+    /// The controller's window and rate.
     #[inline]
     pub fn control(&self) -> Control {
         self.control
@@ -390,7 +391,7 @@ impl Sender {
         Bytes::new(self.in_flight)
     }
 
-    /// The controller's value of this name, if it tells of one.
+    /// The controller's value with this name, if it has one.
     pub fn named_value(&self, name: &str) -> Option<f64> {
         struct Wanted<'a>(&'a str, Option<f64>);
         impl Probe for Wanted<'_> {
@@ -405,12 +406,12 @@ impl Sender {
         wanted.1
     }
 
-    /// How many decisions of a learned controller did nothing, because a number was not finite.
+    /// How many decisions of a learned controller were ignored because a number was not finite.
     pub fn refused_decisions(&self) -> u64 {
         self.named_value("refused_decisions").unwrap_or(0.0) as u64
     }
 
-    /// How often a guard took the flow from a learned controller.
+    /// How often a guard took the flow over from a learned controller.
     pub fn guard_trips(&self) -> u64 {
         self.named_value("guard_trips").unwrap_or(0.0) as u64
     }
@@ -427,7 +428,7 @@ impl Sender {
         if (self.next_seq + 1) * self.config.mss.get() > self.receive_limit {
             return Err(Time::NEVER);
         }
-        // What a receiver counts in packets has full ones.
+        // A finite source keeps full packets: its receiver counts in packets.
         let is_endless = matches!(self.source, Source::Bulk | Source::OnOff { .. });
         let size = self.control.segment.filter(|_| is_endless);
         let mss = self.config.mss;

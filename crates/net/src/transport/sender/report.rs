@@ -1,4 +1,4 @@
-//! What the controller is told, and what comes of its answer.
+//! Reports to the controller, and applies its answer.
 
 use headway_cc::{Bytes, Congestion, Duration, Feedback, Recovery, Time};
 
@@ -6,7 +6,7 @@ use super::Sender;
 use crate::transport::Profile;
 use crate::transport::prr::Prr;
 
-/// What a report says beyond the sender's own state.
+/// The parts of a report beyond the sender's own state.
 pub(super) struct Report<'a> {
     pub(super) prior_in_flight: u64,
     pub(super) rtt: Option<Duration>,
@@ -17,7 +17,7 @@ pub(super) struct Report<'a> {
 }
 
 impl Sender {
-    /// Tells the controller and takes its answer.
+    /// Reports to the controller, and applies its answer.
     #[inline(always)]
     pub(super) fn report(&mut self, now: Time, r: Report<'_>) {
         let prior_cwnd = self.control.cwnd;

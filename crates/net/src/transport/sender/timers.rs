@@ -43,7 +43,8 @@ impl Sender {
             }
         }
         if self.probe_deadline <= now {
-            // RFC 8985 §7.3: one packet beyond the window, then the ordinary timeout.
+            // RFC 8985 §7.3: the probe is one packet beyond the window; then the ordinary timeout
+            // follows.
             self.probe_deadline = Time::NEVER;
             self.probing = true;
             self.rto_deadline = now + self.rtt.rto(self.timeouts);

@@ -1,4 +1,4 @@
-//! What a flow of Rax learns in one simulation: how the learners that come with Headway were made.
+//! Trains a flow of Rax in one simulation. The learners that come with Headway were made by it.
 
 use headway_cc::{Bytes, Duration, Need, Registry, Scheme, Setup, Time, schemes};
 use headway_policy::schemes::{Rax, RaxSpec};
@@ -10,15 +10,14 @@ use crate::spec::may_train;
 
 static LEARNING: Scheme = Scheme::unlisted("rax-learning", &[Need::PerPacket]);
 
-/// Runs a scenario with Rax for `length`; gives what its first flow knows then.
+/// Runs a scenario with Rax for `length`. Returns what its first flow has learned by then.
 ///
 /// # Arguments
 /// `learned`: what all flows begin with; `None` for random weights.
 ///
 /// # Errors
-/// [`EnvError`], one line: the scenario is held out or cannot be run, or what was learned is not
-/// whole.
-pub fn lesson(
+/// [`EnvError`], one line: the scenario is held out or cannot be run, or `learned` is not complete.
+pub fn train_flow(
     scenario: &Scenario,
     seed: u64,
     length: Duration,
@@ -32,10 +31,10 @@ pub fn lesson(
         Some(learned) => Rax::resumed(setup, &spec, learned),
         None => Rax::new(setup, spec.clone()),
     };
-    // A flow that nobody sees: whatever is wrong is said before the simulation.
+    // Building a spare flow first reports errors before the simulation.
     begin(&Setup::new(Bytes::new(1500), 0)).map_err(|e| EnvError::Usage(e.to_string()))?;
-    let selection =
-        LEARNING.built_by(move |setup| Box::new(begin(setup).expect("one was just built")));
+    let selection = LEARNING
+        .built_by(move |setup| Box::new(begin(setup).expect("the same arguments worked above")));
     let failed = |error| EnvError::Scenario {
         scenario: scenario.name().to_owned(),
         error,
@@ -56,7 +55,7 @@ pub fn lesson(
     let rax = rax.ok_or_else(|| {
         let name = scenario.name();
         EnvError::Usage(format!(
-            "scenario '{name}': its first flow has a scheme of its own; one without learns"
+            "scenario '{name}': its first flow has a scheme of its own; remove it, so that the flow learns"
         ))
     })?;
     Ok(rax.learned())

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_may_follow_the_rtt() {
+    fn the_digest_interval_can_follow_the_rtt() {
         let (mut batched, told) = listened(DigestInterval::Rtts(0.25));
         batched.on_feedback(&ack(100)); // of 100 ms
         batched.on_feedback(&ack(101));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_undone_in_the_same_digest_never_was() {
+    fn a_reduction_undone_in_the_same_digest_is_not_reported() {
         let told_of = |events: &[(Option<Congestion>, bool)]| {
             let (mut batched, told) = listened(DigestInterval::Period(Duration::from_millis(10)));
             batched.on_feedback(&ack(0));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_as_a_prefix() {
+    fn a_digest_interval_is_written_as_a_prefix() {
         let selection = select("batched-cubic:interval=10ms:beta=0.8");
         assert_eq!(selection.spec, "batched-cubic:interval=10ms:beta=0.8");
         let canonical = selection.canonical();
@@ -347,7 +347,7 @@ mod tests {
 
     /// Digests that are shorter than a packet's time tell as much as acknowledgements do.
     #[test]
-    fn short_digests_cost_nothing_and_long_ones_some() {
+    fn short_digests_keep_utilisation_and_long_ones_lower_it() {
         let utilisation = |spec: &str| {
             let (rate, rtt) = (Rate::from_mbps(12.0), Duration::from_millis(40));
             let mut link = Link::new(&select(spec), rate, rtt, 40);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_of_the_controller_within_go_on() {
+    fn timers_of_the_wrapped_controller_still_fire() {
         let mut host = Host::new(select("batched-bbr:interval=0.25rtt").build(&setup()), MSS);
         let number = host.send();
         host.wait_until(at(50));

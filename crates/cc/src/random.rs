@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_those_of_the_distributions() {
+    fn mean_and_variance_match_the_distributions() {
         let mut s = Stream::new(7, "moments");
         let n = 200_000;
         let mean = |s: &mut Stream, f: fn(&mut Stream) -> f64| {

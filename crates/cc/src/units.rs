@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_a_unit_is_the_nearest_amount_and_panics_where_it_is_checked() {
+    fn out_of_range_amounts_saturate_and_panic_in_debug_builds() {
         assert_eq!(held(2u64.checked_sub(1), 0, true), 1);
         assert_eq!(held(1u64.checked_sub(2), 0, false), 0);
         assert_eq!(held(u64::MAX.checked_add(1), u64::MAX, false), u64::MAX);

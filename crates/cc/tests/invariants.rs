@@ -56,7 +56,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_scheme_keeps_its_promises(script in prop::collection::vec(any::<u8>(), 0..1200)) {
+    fn every_scheme_keeps_its_invariants(script in prop::collection::vec(any::<u8>(), 0..1200)) {
         for selection in specs(&registry()) {
             let (sender, half) = (selection.build(&setup()), selection.build_receiver(&setup()));
             let lead = std::panic::AssertUnwindSafe(|| drive(sender, half, &script));
@@ -98,7 +98,7 @@ mod broken {
     }
 
     #[test]
-    fn are_caught() {
+    fn broken_controllers_are_caught() {
         let (window, never) = (Control::window(MSS * 2), Time::NEVER);
         let time_out = [9, 0];
         assert!(!caught(window, never, &time_out));
@@ -134,7 +134,7 @@ mod broken {
     }
 
     #[test]
-    fn receivers_are_caught() {
+    fn broken_receivers_are_caught() {
         let is_caught = |says, timer| {
             let broken = Broken {
                 control: Control::window(MSS * 2),

@@ -229,7 +229,7 @@ mod tests {
 
     /// At the minimum RTT a utility is the logarithm of its rate.
     #[test]
-    fn logarithms_are_those_of_floating_point() {
+    fn logarithms_match_floating_point() {
         let log2 = |x| Limits::default().utility(x, 1, 1);
         assert_eq!(log2(0), 0);
         let powers = (0..64).map(|n| 1u64 << n);

@@ -67,7 +67,7 @@ fn expressions() -> Vec<(String, usize)> {
 }
 
 #[test]
-fn the_c_compiler_lays_it_out_as_rust_does() {
+fn c_and_rust_layouts_agree() {
     let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/bpf");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (source, program) = (folder.join("layout.c"), folder.join("layout"));

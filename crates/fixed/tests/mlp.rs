@@ -34,7 +34,7 @@ fn reference(net: &Mlp, inputs: &[u8]) -> (Vec<u8>, Vec<u8>, i128) {
 }
 
 #[test]
-fn the_network_is_what_its_header_says_bit_for_bit() {
+fn the_network_matches_its_formula_bit_for_bit() {
     let mut draw = Draw::new(1);
     let (mut least, mut largest, mut between) = (0u32, 0u32, 0u32);
     for _ in 0..20_000 {
@@ -61,7 +61,7 @@ fn the_network_is_what_its_header_says_bit_for_bit() {
 }
 
 #[test]
-fn what_is_largest_does_not_overflow() {
+fn the_largest_values_do_not_overflow() {
     for (weight, bias) in [(i8::MIN, i32::MIN), (i8::MAX, i32::MAX)] {
         for shift in 0..64 {
             let net = Mlp {

@@ -45,7 +45,7 @@ fn record(
 }
 
 #[test]
-fn it_decides_every_half_mean_rtt_and_scales_the_rate_as_aurora_does() {
+fn the_agent_decides_every_half_mean_rtt_and_scales_the_rate_as_aurora() {
     for (action, factor) in [
         (2.0, 1.2),
         (-2.0, 1.0 / 1.2),
@@ -82,7 +82,7 @@ fn it_decides_every_half_mean_rtt_and_scales_the_rate_as_aurora_does() {
 /// A policy that is replaced after a second: the new one sees what one would that had just begun
 /// there, at that rate.
 #[test]
-fn another_policy_begins_its_history_anew() {
+fn a_new_policy_starts_with_an_empty_history() {
     let old = constant(6554);
     let new = Int8 {
         generation: old.generation + 2,
@@ -134,7 +134,7 @@ fn another_policy_begins_its_history_anew() {
 /// It takes a flow over at a timeout, which has no RTT sample: nothing is known of the path that it
 /// could decide by.
 #[test]
-fn another_policy_waits_for_its_first_sample() {
+fn a_new_policy_waits_for_its_first_sample() {
     let old = constant(6554);
     let new = Int8 {
         generation: old.generation + 2,
@@ -157,7 +157,7 @@ fn another_policy_waits_for_its_first_sample() {
 }
 
 #[test]
-fn it_sees_the_last_intervals() {
+fn the_agent_sees_the_last_intervals() {
     let policy = constant(0);
     let mut agent = RateAgent::new(&policy, 0);
     // RTTs rise by 10 ms in 20 ms; 30 sent, 15 delivered and 5 lost; the minimum RTT is 20 ms.
@@ -185,7 +185,7 @@ fn it_sees_the_last_intervals() {
 /// A timer would have gone off 20 ms after the first sample, and again 20 ms later: of that
 /// interval nothing was heard.
 #[test]
-fn a_timer_that_is_not_there_is_made_up_for_of_the_records_before() {
+fn overdue_decisions_use_only_the_records_before_them() {
     let policy = constant(65536);
     let mut agent = RateAgent::new(&policy, 0);
     agent.record(&policy, &record(100 * MS, [8, 4, 0], 40_000, 40_000));
@@ -209,7 +209,7 @@ fn a_timer_that_is_not_there_is_made_up_for_of_the_records_before() {
 }
 
 #[test]
-fn while_a_policy_is_written_nothing_is_decided() {
+fn no_decision_is_made_while_a_policy_is_being_written() {
     let mut policy = constant(65536);
     let mut agent = RateAgent::new(&policy, 0);
     let mut ms = 0;
@@ -250,7 +250,7 @@ fn policies() -> impl Strategy<Value = Int8> {
 
 proptest! {
     #[test]
-    fn any_records_give_a_rate_within_bounds_and_the_same_again(policy in policies(), seed in any::<u64>()) {
+    fn rates_are_bounded_and_deterministic_for_any_records(policy in policies(), seed in any::<u64>()) {
         let run = || {
             let mut draw = Draw::new(seed);
             let mut last = [0; 12];
@@ -269,7 +269,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_undefined_whatever_the_policy_and_the_records() {
+fn no_undefined_behaviour_for_any_policy_and_records() {
     if let Some(decisions) = crate::sanitized::run("rate_agent") {
         assert!(decisions > 10_000, "{decisions} decisions");
     }

@@ -78,7 +78,7 @@ fn expressions() -> Vec<(String, u64)> {
 }
 
 #[test]
-fn the_c_compiler_lays_it_out_as_rust_does() {
+fn c_and_rust_layouts_agree() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (source, program) = (folder.join("abi.c"), folder.join("abi"));
@@ -128,7 +128,7 @@ fn report() -> Report {
 }
 
 #[test]
-fn what_is_no_message_is_refused_in_one_line() {
+fn malformed_messages_are_refused_in_one_line() {
     assert_eq!(
         Message::read(report().as_bytes()),
         Ok(Message::Report(report()))
@@ -167,7 +167,7 @@ fn what_is_no_message_is_refused_in_one_line() {
 
 /// Factors are in steps of 1/65536, windows in whole packets, times in nanoseconds.
 #[test]
-fn actions_survive_the_kernels_whole_numbers() {
+fn actions_survive_conversion_to_whole_numbers() {
     for action in [
         Action::AddCwnd(-10.0),
         Action::AddCwnd(3.0),
@@ -191,7 +191,7 @@ fn actions_survive_the_kernels_whole_numbers() {
 
 /// BBR's parameters are btlbw_window, a count of rounds, and rtprop_window, a time.
 #[test]
-fn parameters_are_told_in_the_units_of_the_header() {
+fn parameters_are_sent_in_the_headers_units() {
     assert!(bbr::TUNABLES.len() <= abi::PARAMETERS);
     let told = |action| {
         let slot = ActionSlot::of(action, &bbr::TUNABLES);

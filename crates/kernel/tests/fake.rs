@@ -16,7 +16,7 @@ fn at(ms: u64) -> Time {
 
 /// Fields in the kernel's units, as `struct tcp_sock` holds them.
 #[test]
-fn a_script_is_read_in_the_kernels_units() {
+fn records_are_in_the_kernels_units() {
     let kernel = FakeKernel::new(1 << 16);
     let sock = TcpSock {
         snd_cwnd: 20,
@@ -87,7 +87,7 @@ fn a_script_is_read_in_the_kernels_units() {
 
 /// Samples of 100, 200 and 150 ms: RFC 6298 by hand, as in `tests/clocks.rs` of crates/policy.
 #[test]
-fn rtt_statistics_are_rfc_6298s_in_whole_numbers() {
+fn rtt_statistics_follow_rfc_6298_in_whole_numbers() {
     let mut sock = TcpSock::new(MSS);
     let mut after = |rtt_us| {
         sock.sample_rtt(rtt_us);
@@ -163,7 +163,7 @@ fn after(kernel: &FakeKernel, flow: &mut Datapath, ms: u64, action: Option<Actio
 }
 
 #[test]
-fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
+fn an_action_is_applied_once_if_complete_and_in_time() {
     let kernel = served(FakeKernel::SLOTS);
     let action = |sequence, expires| ActionSlot {
         sequence,
@@ -199,7 +199,7 @@ fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
 
 /// RFC 7661: it is not known whether the path could carry more.
 #[test]
-fn a_window_that_is_not_filled_does_not_grow_and_may_shrink() {
+fn an_unfilled_window_may_shrink_but_not_grow() {
     for (packets, is_filled, by) in [(10.0, true, 10), (10.0, false, 0), (-3.0, false, -3)] {
         let kernel = served(FakeKernel::SLOTS);
         let mut flow = flow(&kernel);
@@ -234,7 +234,7 @@ fn messages(kernel: &FakeKernel) -> Vec<(u16, u16)> {
 }
 
 #[test]
-fn a_flow_has_a_slot_from_its_first_acknowledgement_on() {
+fn a_flow_takes_a_slot_at_its_first_acknowledgement() {
     let kernel = served(FakeKernel::SLOTS);
     drop(Datapath::new(&kernel, &owl(), &setup()).expect("NewReno"));
     assert_eq!(messages(&kernel), []);
@@ -272,7 +272,7 @@ fn a_flow_takes_no_slot_during_a_reduction() {
 /// Its controller has it, and nothing is counted. The first acknowledgement that finds an agent
 /// takes a slot.
 #[test]
-fn a_flow_takes_no_slot_while_nobody_serves() {
+fn a_flow_takes_no_slot_without_an_agent() {
     let kernel = FakeKernel::new(1 << 16);
     let mut flow = flow(&kernel);
     kernel.set_served_until(at(1000));
@@ -288,7 +288,7 @@ fn a_flow_takes_no_slot_while_nobody_serves() {
 
 /// It needs no further record to wake the agent.
 #[test]
-fn a_question_that_fills_the_ring_wakes_the_agent() {
+fn a_request_that_fills_the_ring_wakes_the_agent() {
     // OPEN, with 8 bytes before it, and three reports.
     let kernel = FakeKernel::new(80 + 3 * 120);
     kernel.set_served_until(Time::NEVER);
@@ -302,7 +302,7 @@ fn a_question_that_fills_the_ring_wakes_the_agent() {
 }
 
 #[test]
-fn who_finds_no_slot_looks_again_each_second() {
+fn a_flow_without_a_slot_tries_again_each_second() {
     let kernel = served(1);
     let first = flow(&kernel);
     let mut second = flow(&kernel);
@@ -320,7 +320,7 @@ fn who_finds_no_slot_looks_again_each_second() {
 
 /// Of four slots a user may have two, and root all that are left.
 #[test]
-fn one_user_leaves_slots_to_others() {
+fn one_user_cannot_take_all_slots() {
     let kernel = served(4);
     let settings = SettingValues {
         flows_of_user: 2,
@@ -353,7 +353,7 @@ fn one_user_leaves_slots_to_others() {
 
 #[test]
 #[should_panic(expected = "slot 0 is freed twice")]
-fn a_slot_that_is_freed_twice_is_found() {
+fn freeing_a_slot_twice_panics() {
     let kernel = served(FakeKernel::SLOTS);
     drop(flow(&kernel));
     kernel.free_slot(0);
@@ -361,7 +361,7 @@ fn a_slot_that_is_freed_twice_is_found() {
 
 /// Of 100 ms: two acknowledgements have to find the answer overdue.
 #[test]
-fn the_guard_takes_a_flow_that_nobody_answers() {
+fn the_guard_trips_without_answers() {
     let kernel = served(FakeKernel::SLOTS);
     let mut flow = flow(&kernel);
     after(&kernel, &mut flow, 3, None);
@@ -384,7 +384,7 @@ fn the_guard_takes_a_flow_that_nobody_answers() {
 /// Between two reports acknowledgements add up. A timeout is told at once, and stands for none of
 /// them.
 #[test]
-fn each_acknowledgement_is_counted_also_where_a_timeout_comes_between() {
+fn acknowledgements_are_counted_across_a_timeout() {
     let kernel = served(FakeKernel::SLOTS);
     let settings = SettingValues {
         report_interval_us: 50_000,
@@ -502,7 +502,7 @@ fn a_mark_lowers_a_policys_rate() {
 
 /// A rate's window is twice what is in flight, which nothing paces under Cubic.
 #[test]
-fn cubic_takes_a_paced_flow_with_what_is_in_flight() {
+fn cubic_starts_a_paced_flow_with_the_packets_in_flight() {
     for (flying, recovery, then) in [
         (20, Recovery::Open, Some(20)),
         (3, Recovery::Open, Some(10)),
@@ -530,7 +530,7 @@ fn cubic_takes_a_paced_flow_with_what_is_in_flight() {
 
 /// Whom the agent left to Cubic it is not asked about again.
 #[test]
-fn a_policy_in_the_kernel_takes_a_flow_that_the_agent_left() {
+fn the_kernels_policy_takes_a_flow_the_agent_released() {
     let kernel = served(FakeKernel::SLOTS);
     let (policy, mut flow) = rate(&kernel);
     flow.on_feedback(&feedback(at(1)));
@@ -544,7 +544,7 @@ fn a_policy_in_the_kernel_takes_a_flow_that_the_agent_left() {
 
 /// At 1.2 windows a round trip: no acknowledgements clock it out.
 #[test]
-fn a_policys_window_is_paced_after_idle() {
+fn a_policys_window_is_paced_after_idle_time() {
     let kernel = served(FakeKernel::SLOTS);
     let mut flow = Datapath::of_window(&kernel, &setup());
     let paced = Some(10.0 * 1500.0 * 8.0 * 1.2 / 0.1 * 1e-6);

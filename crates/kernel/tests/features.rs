@@ -197,7 +197,7 @@ fn watch(base: &str, interval_ms: u64, network: &str, finds: &Finds) {
 }
 
 #[test]
-fn every_feature_is_the_kernels_within_its_rounding() {
+fn every_feature_matches_the_kernels_within_rounding() {
     let finds = Finds::default();
     let link = |rest: &str| {
         format!("bottleneck = {{ rate = \"17.3Mbps\", delay = \"13.7ms\", {rest} }}\n")

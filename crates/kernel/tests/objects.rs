@@ -25,7 +25,7 @@ fn objects(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_objects_are_as_new_as_their_sources() {
+fn the_objects_match_their_sources_digests() {
     let done = Command::new("sha256sum")
         .args(["--check", "--quiet", "objects/SOURCES.sha256"])
         .current_dir(bpf())
@@ -53,7 +53,7 @@ fn the_objects_are_as_new_as_their_sources() {
 
 /// With the compiler that made them they come out the same, byte for byte.
 #[test]
-fn the_objects_come_out_the_same() {
+fn rebuilding_gives_the_same_objects() {
     let compiler = Command::new("clang-19").arg("--version").output();
     let is_there = compiler.is_ok_and(|done| done.status.success());
     if !is_there

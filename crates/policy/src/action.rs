@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_change_either_way_is_at_a_bound() {
+    fn the_largest_change_in_either_direction_is_at_a_bound() {
         let window = ActionSpec::Discrete {
             effect: Effect::AddCwnd,
             choices: vec![0.0, 10.0, -10.0, 3.0],

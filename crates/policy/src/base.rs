@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_makes_a_window_that_memory_cannot_hold() {
+    fn no_answer_exceeds_the_largest_window() {
         let mss = Bytes::new(1500);
         let setup = Setup::new(mss, 1);
         let action = ActionSpec::Continuous {
@@ -437,7 +437,7 @@ mod tests {
 
     /// Owl's: the window that Cubic would have, but for its growth in congestion avoidance.
     #[test]
-    fn a_window_that_does_not_grow_is_held_there_and_cubics_everywhere_else() {
+    fn a_held_window_is_constant_in_avoidance_and_cubics_otherwise() {
         let action = ActionSpec::Continuous {
             effect: Effect::AddCwnd,
             limit: 10.0,

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_what_is_done() {
+    fn steps_are_parsed_and_applied_as_written() {
         for (text, action) in [
             ("+0", Action::AddCwnd(0.0)),
             ("+10", Action::AddCwnd(10.0)),

@@ -155,7 +155,7 @@ fn a_held_window_is_moved_by_losses_alone() {
 /// Owl's in-network features on a path of five switches: before the first counters and where no
 /// switch is known all are zero; between two readings they stay, and their age grows.
 #[test]
-fn it_sees_what_is_known_and_how_old_that_is() {
+fn a_policy_sees_network_reports_and_their_age() {
     let shown = |known: u32| {
         let path = format!(
             "flow = [{{ from = \"sender\", to = \"receiver\" }}]\n\
@@ -188,7 +188,7 @@ fn it_sees_what_is_known_and_how_old_that_is() {
 /// The controller of the network is gone: what it said last stays for 10 s, and is then as if it
 /// had never been said.
 #[test]
-fn a_lost_controller_is_none() {
+fn an_unreachable_network_controller_changes_nothing() {
     let spec = over("cubic", EVERY_ACK, OWL, NETWORK);
     let table: toml::Table = spec.parse().expect("TOML");
     let spec = Arc::new(AgentSpec::read(table).expect("a spec"));
@@ -257,7 +257,7 @@ fn a_tuner_that_sets_the_defaults_changes_nothing() {
 
 /// Nothing is decided in slow start or while losses are repaired.
 #[test]
-fn over_another_controller_it_acts_in_congestion_avoidance_only() {
+fn a_policy_over_a_controller_acts_only_in_congestion_avoidance() {
     let spec = over("newreno", EVERY_ACK, OWL, "recovering");
     let (_, shown) = run(&spec, &[1.0], 0, LOSSY);
     assert!(shown.len() > 1000 && shown.iter().all(|o| o[0] == 0.0));
@@ -269,7 +269,7 @@ fn over_another_controller_it_acts_in_congestion_avoidance_only() {
 
 /// An answer takes effect later, and its age is a feature; answers that overlap all come in.
 #[test]
-fn latency_delays_every_answer_and_loses_none() {
+fn latency_delays_answers_without_losing_any() {
     let rate = |feature: &str| {
         format!(
             "clock = {{ kind = \"period\", ms = 10 }}\n\
@@ -344,7 +344,7 @@ fn an_answer_takes_effect_with_the_first_acknowledgement_after_it() {
 
 /// Nothing ever arrives: it is asked at each timeout, and sees that all is lost.
 #[test]
-fn it_hears_of_time_outs() {
+fn a_policy_sees_timeouts() {
     let spec = "clock = { kind = \"rtt\", n = 1, estimator = \"latest\" }\n\
          action = { kind = \"continuous\", limit = 10, effect = { does = \"scale-rate\", delta = 0.1 } }\n\
          beneath = { kind = \"rate\", initial_mbps = 1.0, min_mbps = 0.001, max_mbps = 10.0 }\n\

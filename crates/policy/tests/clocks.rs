@@ -44,7 +44,7 @@ fn are(lengths: &[f64], right: &[f64]) {
 
 /// interval.txt, Eq. 2 to 4, with alpha 1/8 and beta 3/4, from RFC 6298's first values.
 #[test]
-fn the_interval_studys_estimators() {
+fn rtt_clocks_use_the_interval_studys_estimators() {
     are(&lengths(1.0, RttEstimator::Latest), &[100.0, 200.0, 150.0]);
     are(&lengths(0.5, RttEstimator::Mean), &[50.0, 100.0, 75.0]);
     // 7/8 * 100 + 200/8, then 7/8 of that + 150/8.
@@ -108,7 +108,7 @@ fn a_policy_chooses_its_interval() {
 }
 
 #[test]
-fn the_least_rtt_is_forgotten_after_ten_seconds() {
+fn the_minimum_rtt_is_forgotten_after_ten_seconds() {
     let spec = ClockSpec::Rtt {
         n: 1.0,
         estimator: RttEstimator::MinFiltered,
@@ -128,7 +128,7 @@ fn the_least_rtt_is_forgotten_after_ten_seconds() {
 }
 
 #[test]
-fn an_rtt_clock_waits_for_its_first_sample_and_for_news() {
+fn an_rtt_clock_waits_for_a_sample_and_for_acknowledgements() {
     let spec = ClockSpec::Rtt {
         n: 2.0,
         estimator: RttEstimator::Latest,
@@ -159,7 +159,7 @@ fn an_rtt_clock_waits_for_its_first_sample_and_for_news() {
 /// HZ = 250: a tick each 4 ms, the same for all flows; a decision at the first acknowledgement
 /// after each.
 #[test]
-fn jiffies_are_the_hosts() {
+fn jiffies_end_at_the_hosts_ticks() {
     let decisions = |start: f64| -> Vec<f64> {
         let mut clock = Clock::new(&ClockSpec::Jiffies { hz: 250.0 }, at(start));
         let acks = [5.0, 7.9, 8.0, 8.5, 11.99, 12.5, 30.0, 31.0, 32.0];
@@ -178,7 +178,7 @@ fn jiffies_are_the_hosts() {
 }
 
 #[test]
-fn every_acknowledgement_is_one_decision() {
+fn every_ack_clock_decides_at_each_acknowledgement() {
     let mut clock = Clock::new(&ClockSpec::EveryAck, Time::ZERO);
     for ms in [1.0, 1.0, 2.0] {
         assert!(clock.is_due(at(ms), true));

@@ -32,7 +32,7 @@ struct Steps {
 /// Two steps on the same batch, with a target network that is copied in between: losses and
 /// parameters.
 #[test]
-fn a_step_is_pytorchs() {
+fn a_gradient_step_matches_pytorch() {
     let fixtures: serde_json::Value =
         serde_json::from_str(include_str!("fixtures/nn.json")).expect("the file is as written");
     let all = fixtures["dqn"].as_object().expect("several");
@@ -156,7 +156,7 @@ fn second(delivered: u32, lost: u32, rtt_ms: f64, least_ms: u32) -> Interval {
 
 /// Eq. 7 by hand; tests/test_rewards.py has the same numbers for the reward `owl`.
 #[test]
-fn the_utility_is_eq_7() {
+fn the_utility_follows_eq_7() {
     let half = Utility {
         delta: 0.5,
         beta: 0.5,
@@ -188,7 +188,7 @@ fn the_utility_is_eq_7() {
 
 /// As the reward `owl` is shaped in training; 4 Mbit/s is the most that the flow ever got.
 #[test]
-fn the_rate_counts_as_in_training() {
+fn the_rate_is_shaped_as_in_training() {
     let utility = Utility {
         delta: 0.4,
         beta: 0.5,
@@ -233,7 +233,7 @@ fn learning(network: Network, spec: DqnSpec, epsilon: f64) -> DqnPolicy {
 /// The rate decides what the reward is, and one action leads to the higher: it comes to be
 /// preferred.
 #[test]
-fn it_comes_to_prefer_what_pays() {
+fn the_learner_comes_to_prefer_rewarded_actions() {
     let spec = DqnSpec {
         gamma: 0.0,
         learning_rate: 0.01,
@@ -261,7 +261,7 @@ fn it_comes_to_prefer_what_pays() {
 }
 
 #[test]
-fn without_chance_and_before_the_warm_up_it_is_the_network() {
+fn without_exploration_and_before_warm_up_it_answers_as_the_network() {
     let network = network(&net(&[4, 8, 3]), 3);
     let action = ActionSpec::Discrete {
         effect: headway_policy::Effect::AddCwnd,
@@ -277,7 +277,7 @@ fn without_chance_and_before_the_warm_up_it_is_the_network() {
 }
 
 #[test]
-fn the_same_seed_learns_the_same_to_the_bit() {
+fn the_same_seed_learns_bit_identically() {
     let run = |epsilon| {
         let spec = DqnSpec {
             warmup: 20,
@@ -299,7 +299,7 @@ fn the_same_seed_learns_the_same_to_the_bit() {
 /// Without random actions and with one transition, a step that another thread takes late is the
 /// step that the policy would have taken at once.
 #[test]
-fn a_step_on_another_thread_delays_no_answer_and_counts_once_it_is_done() {
+fn a_step_on_another_thread_takes_effect_once_done() {
     let spec = DqnSpec {
         warmup: 1,
         every: 1,
@@ -391,7 +391,7 @@ fn probed(policy: &DqnPolicy) -> BTreeMap<&'static str, f64> {
 }
 
 #[test]
-fn without_the_other_thread_it_decides_on() {
+fn decisions_go_on_if_the_other_thread_has_ended() {
     let spec = DqnSpec {
         warmup: 1,
         every: 1,
@@ -515,7 +515,7 @@ fn settings_out_of_range_are_refused() {
 /// What follows an answer while the guard has the flow is Cubic's doing, and so is what follows the
 /// last such answer.
 #[test]
-fn what_was_not_carried_out_teaches_nothing() {
+fn a_decision_that_was_not_carried_out_is_not_learned_from() {
     let spec = DqnSpec {
         warmup: 1,
         every: 1,
@@ -537,7 +537,7 @@ fn what_was_not_carried_out_teaches_nothing() {
 
 /// An answer that came too late, or while losses were repaired, changed nothing.
 #[test]
-fn a_refused_answer_teaches_nothing() {
+fn a_refused_answer_is_not_learned_from() {
     let spec = DqnSpec {
         warmup: 1,
         every: 1,

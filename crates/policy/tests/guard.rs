@@ -173,7 +173,7 @@ static BESIDE: Scheme = Scheme::unlisted("beside", &[Need::RateSample, Need::Pac
 /// fifth, always within two fifths. They end slow start apart, and so have another plateau for a
 /// while.
 #[test]
-fn the_guards_cubic_is_a_cubic() {
+fn the_shadow_cubic_matches_cubic() {
     for scenario in ["pantheon-default", "low-bdp"] {
         let windows = Windows::default();
         let told = Arc::clone(&windows);
@@ -265,7 +265,7 @@ fn told(action: f32, latency: Duration, is_guarded: bool) -> Told {
 /// A learner in simulated time has to know what it is told in the kernel: while the guard has the
 /// flow, what follows is Cubic's doing.
 #[test]
-fn a_policy_is_told_that_the_guard_has_the_flow_and_that_an_answer_was_refused() {
+fn a_policy_learns_of_fallbacks_and_refused_answers() {
     let fast = Duration::from_micros(26);
     let count = |told: &Told| told.tripped.iter().filter(|tripped| **tripped).count();
     // Always ten packets less.

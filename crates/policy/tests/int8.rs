@@ -44,7 +44,7 @@ fn agent() -> AgentSpec {
 
 /// What the kernel's program cannot do is refused in one line that says what it can.
 #[test]
-fn an_agent_that_the_kernels_program_is_not_is_refused() {
+fn agents_the_kernel_program_cannot_run_are_refused() {
     assert!(compile(&agent(), Mlp::default()).is_ok());
     for (old, new, says) in [
         ("\"mean\"", "\"ewma\"", "clock must be kind rtt"),
@@ -226,7 +226,7 @@ fn watch(seed: u64, network: &str, finds: &Finds) {
 }
 
 #[test]
-fn what_the_kernels_agent_sees_is_what_the_monitor_sees() {
+fn the_kernels_agent_sees_the_same_as_the_monitor() {
     let nothing = Found {
         worst: 0.0,
         least: u8::MAX,

@@ -35,7 +35,7 @@ fn is(name: &str, interval: &Interval, right: f64) {
 
 /// Two intervals of 100 ms: 8 and 4 packets arrive, 2 are lost in the second.
 #[test]
-fn two_intervals_by_hand() {
+fn two_intervals_match_hand_computed_values() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
     monitor.on_record(&Record {
         sent: 10,
@@ -155,7 +155,7 @@ fn two_intervals_by_hand() {
 /// A clock that decides at every acknowledgement: one packet a millisecond, and ten at once after
 /// 30 ms.
 #[test]
-fn a_burst_is_not_the_largest_throughput_for_good() {
+fn a_burst_does_not_set_the_largest_throughput() {
     let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     let mut delivered = 0;
     let mut decide = |ms: f64| {
@@ -188,7 +188,7 @@ fn a_burst_is_not_the_largest_throughput_for_good() {
 
 /// `np.polyfit(t, rtt, 1)[0]`, `np.mean` (numpy 2).
 #[test]
-fn the_slope_is_numpys() {
+fn the_rtt_slope_matches_numpy() {
     let times = [3.1, 7.4, 8.0, 12.9, 17.35, 21.0, 29.6];
     let rtts = [40_123, 40_871, 40_755, 41_990, 42_666, 43_217, 45_001];
     let mut monitor = Monitor::new(Time::ZERO, ALL);
@@ -210,7 +210,7 @@ const SLOPE: f64 = 0.18460301137824417;
 const MEAN_US: f64 = 42089.0;
 
 #[test]
-fn an_interval_without_news_keeps_what_was_known() {
+fn an_interval_without_records_keeps_the_last_values() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
     assert!(!monitor.has_news());
     monitor.on_record(&Record {
@@ -243,7 +243,7 @@ fn an_interval_without_news_keeps_what_was_known() {
 
 /// Owl §IV-A: RTTmin is that of the last 10 s, the flow's least that of all its life.
 #[test]
-fn the_least_rtt_of_ten_seconds_is_forgotten_after_them() {
+fn the_ten_second_minimum_rtt_expires() {
     let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     let mut seconds = |s: f64, rtt_ms: u32| {
         monitor.on_record(&Record {
@@ -274,7 +274,7 @@ fn the_least_rtt_of_ten_seconds_is_forgotten_after_them() {
 /// Latency inflation as the text of the interval study has it (section 3.1): an interval's mean RTT
 /// over that of the one before.
 #[test]
-fn inflation_is_a_ratio_of_means() {
+fn rtt_inflation_is_a_ratio_of_means() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
     for (ms, rtts, growth) in [
         (100.0, [40, 60], 1.0),  // the first grows from nothing
@@ -301,7 +301,7 @@ fn inflation_is_a_ratio_of_means() {
 /// The mean moves by 1 - exp(-dt / (0.7 RTTmin)) to what an interval brought; the peak is the
 /// largest of ten intervals.
 #[test]
-fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
+fn the_recent_rate_adapts_within_a_round_trip_and_its_peak_stays() {
     let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     let mut delivered = 0;
     let mut step = |ms: f64, packets: u32| {
@@ -345,7 +345,7 @@ fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
 }
 
 #[test]
-fn counters_wrap() {
+fn wrapping_counters_are_handled() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
     let near = u32::MAX - 2;
     monitor.on_record(&Record {
@@ -369,7 +369,7 @@ fn counters_wrap() {
 }
 
 #[test]
-fn the_networks_news_age() {
+fn network_reports_age() {
     let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     is("network_age_ms", &monitor.close(at(500.0)), 0.0);
     let view = NetworkView {
@@ -407,7 +407,7 @@ fn sent(now: Time, retransmission: bool) -> Sent {
 
 /// A flow of which nothing ever arrives: at each timeout what was in flight is lost.
 #[test]
-fn nothing_but_loss() {
+fn an_interval_of_losses_only() {
     let mut reporter = RecordBuilder::new(MSS);
     let mut monitor = Monitor::new(Time::ZERO, ALL);
     let control = Control::paced(MSS * 10, Rate::from_mbps(12.0));
@@ -445,7 +445,7 @@ fn nothing_but_loss() {
 /// In the kernel `tp->lost` never falls; nor here, though the transport takes back what arrives
 /// after all.
 #[test]
-fn a_loss_stays_counted_though_the_packet_arrives_after_all() {
+fn a_loss_stays_counted_if_the_packet_arrives_late() {
     let mut reporter = RecordBuilder::new(MSS);
     let control = Control::window(MSS * 10);
     let lost = |lost: u64, in_all: u64| Feedback {
@@ -491,7 +491,7 @@ fn a_rate_that_the_application_limited_counts_if_it_is_larger() {
 }
 
 #[test]
-fn flags_and_states_are_the_hosts() {
+fn flags_and_states_come_from_the_host() {
     let mut reporter = RecordBuilder::new(MSS);
     let control = Control::window(Bytes::MAX);
     let mut flags = |recovery, app_limited| {

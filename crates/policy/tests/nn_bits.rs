@@ -99,7 +99,7 @@ fn every_instruction_set_gives_the_same_bits() {
 }
 
 #[test]
-fn an_mlp_is_the_plainest_loop_bit_for_bit() {
+fn an_mlp_matches_a_plain_loop_bit_for_bit() {
     for seed in (0..600).filter(|seed| some_spec(*seed).kind == NetKind::Mlp) {
         let spec = some_spec(seed);
         let network = network(&spec, seed);
@@ -146,7 +146,7 @@ fn an_mlp_is_the_plainest_loop_bit_for_bit() {
 }
 
 #[test]
-fn tanh_and_sigmoid_are_right_within_what_they_promise() {
+fn tanh_and_sigmoid_are_within_their_stated_error() {
     // Every 4099th number that there is, and both infinities.
     let all = (0..=u32::MAX / 4099).map(|n| f32::from_bits(n * 4099));
     let (mut tanh_off, mut relative_off, mut sigmoid_off) = (0.0_f64, 0.0_f64, 0.0_f64);

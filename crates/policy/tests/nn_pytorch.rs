@@ -69,7 +69,7 @@ fn run(network: &Network, steps: usize) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
 }
 
 #[test]
-fn outputs_are_pytorchs_within_1e_5() {
+fn outputs_match_pytorch_within_1e_5() {
     let Fixtures { steps, nets, .. } = fixtures();
     for (name, net) in &nets {
         let network = network(&net.spec, 0);
@@ -94,7 +94,7 @@ fn outputs_are_pytorchs_within_1e_5() {
 }
 
 #[test]
-fn gradients_through_time_are_autograds() {
+fn gradients_through_time_match_autograd() {
     let Fixtures { steps, nets, .. } = fixtures();
     for (name, net) in &nets {
         let (Some(expected), Some(dx_expected)) = (&net.gradient, &net.input_gradients) else {
@@ -113,7 +113,7 @@ fn gradients_through_time_are_autograds() {
 }
 
 #[test]
-fn gradients_are_the_slopes_of_the_loss() {
+fn gradients_match_finite_differences_of_the_loss() {
     for (name, net) in fixtures()
         .nets
         .iter()
@@ -148,7 +148,7 @@ fn gradients_are_the_slopes_of_the_loss() {
 }
 
 #[test]
-fn optimizers_go_where_pytorchs_go() {
+fn optimizers_match_pytorchs() {
     for (name, steps) in fixtures().optimizers {
         let mut parameters = numbers(3, 8, 1.0);
         let mut optimizer = Optimizer::new(steps.spec, 8).expect("settings in range");

@@ -17,7 +17,7 @@ fn masked(mask: Value) -> Value {
 }
 
 #[test]
-fn bad_specs() {
+fn bad_specs_are_refused() {
     let most = "layers must be two or more numbers from 1 to 8192: inputs, units, outputs";
     for (spec, expected) in [
         (json!({"kind": "mlp", "layers": [3]}), most),
@@ -101,7 +101,7 @@ fn bad_specs() {
 }
 
 #[test]
-fn bad_optimizers() {
+fn bad_optimizers_are_refused() {
     for (spec, expected) in [
         (
             json!({"kind": "sgd", "lr": 0.0}),
@@ -141,7 +141,7 @@ fn bad_optimizers() {
 }
 
 #[test]
-fn bad_tensors() {
+fn bad_tensors_are_refused() {
     let spec: NetSpec = serde_json::from_value(
         json!({"kind": "gru", "layers": [3, 4, 2], "activations": ["tanh"]}),
     )
@@ -178,7 +178,7 @@ fn bad_tensors() {
 }
 
 #[test]
-fn tensors_come_back_as_they_went_in() {
+fn tensors_round_trip_unchanged() {
     let spec: NetSpec = serde_json::from_value(json!(
         {"kind": "lstm", "layers": [3, 4, 4, 5, 2], "activations": ["tanh", "relu"], "recurrent_layers": 2}
     ))

@@ -47,7 +47,7 @@ fn aurora() -> AgentSpec {
 /// The hash is in every model's card: the same in every build, for ever (`VERSION` counts up if it
 /// has to change). The number is Python's: hashlib.sha256 of "1\n" and the JSON.
 #[test]
-fn the_hash_is_stable_and_tells_specs_apart() {
+fn the_hash_is_stable_and_differs_between_specs() {
     let hash = aurora().hash();
     assert_eq!(
         hash,
@@ -72,7 +72,7 @@ fn the_hash_is_stable_and_tells_specs_apart() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line() {
+fn bad_specs_are_refused_in_one_line() {
     let wrong = |text: &str, from: &str, to: &str, hint: &str| {
         assert!(text.contains(from), "{from}");
         let error = read(&text.replace(from, to)).expect_err(to);
@@ -221,7 +221,7 @@ fn setup() -> Setup {
 
 /// Aurora §4.1: x = x (1 + 0.025 a) for a above 0, else x / (1 - 0.025 a).
 #[test]
-fn auroras_rule() {
+fn rates_are_scaled_by_auroras_rule() {
     let spec = aurora();
     let mut base = BaseController::new(&spec.base, &spec.action, &setup()).expect("a rate");
     let mut rate = |answer: f32| {
@@ -245,7 +245,7 @@ fn auroras_rule() {
 }
 
 #[test]
-fn orcas_and_owls_rules() {
+fn windows_are_scaled_by_orcas_rule_and_stepped_by_owls() {
     let of = |effect| ActionSpec::Continuous { effect, limit: 1.0 };
     let orca = of(Effect::ScaleCwnd { base: 4.0 });
     assert_eq!(orca.action(0.5), Action::ScaleCwnd(2.0));
@@ -262,7 +262,7 @@ fn orcas_and_owls_rules() {
 
 /// By hand, from a first window of 10 packets; the answers are the indices of the steps.
 #[test]
-fn steps_add_and_multiply_in_one_set() {
+fn one_set_of_steps_can_add_and_multiply() {
     let spec = read(STEPS).expect("a spec");
     assert_eq!(spec.action.outputs(), 5);
     assert_eq!(spec.action.choose(&[0.0, 1.0, 0.0, 3.0, 3.0]), 3.0);
@@ -308,7 +308,7 @@ fn the_tuner_sets_both_windows_at_once() {
 }
 
 #[test]
-fn an_observation_is_the_last_intervals_the_oldest_first() {
+fn an_observation_holds_the_last_intervals_oldest_first() {
     let used = |name: &str| FeatureUse::plain(name);
     let spec = ObservationSpec {
         rows: 1,
@@ -356,7 +356,7 @@ fn an_observation_is_the_last_intervals_the_oldest_first() {
 
 /// What the papers' learners see can be had.
 #[test]
-fn the_papers_states_can_be_had() {
+fn the_papers_states_can_be_expressed() {
     let owl = "time_ms cwnd_packets rtt_latest_ms rtt_change_ms mss_bytes delivered_total_packets lost_total_packets \
                in_flight_packets retransmitted_total_packets pnc_packets pna network_known";
     let rax = "ack_gap_ewma8_ms ack_gap_ewma256_ms rtt_ewma8_ms rtt_ewma256_ms loss_ewma8 loss_ewma256 \
@@ -372,7 +372,7 @@ fn the_papers_states_can_be_had() {
 }
 
 #[test]
-fn every_feature_of_an_empty_interval_is_a_number() {
+fn every_feature_of_an_empty_interval_is_finite() {
     for feature in FEATURES {
         let value = (feature.value)(&Interval::default());
         assert!(value.is_finite(), "{}: {value}", feature.name);

@@ -23,7 +23,7 @@ mod tests {
     use super::members;
 
     #[test]
-    fn each_model_is_a_spec_of_its_own() {
+    fn each_model_gives_another_spec() {
         assert_eq!(members("cubic:beta=0.7"), ["cubic:beta=0.7"]);
         assert_eq!(members("owl:model=v1"), ["owl:model=v1"]);
         assert_eq!(

@@ -140,7 +140,7 @@ mod tests {
     use crate::{Kind, Loaded, Param, Scheme};
 
     #[test]
-    fn a_parameter_without_a_name_is_all_that_follows_the_scheme() {
+    fn an_unnamed_parameter_takes_all_text_after_the_scheme() {
         static FILES: [Scheme; 1] = [Scheme {
             name: "file",
             params: &[Param {

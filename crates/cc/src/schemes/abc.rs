@@ -221,7 +221,7 @@ mod tests {
 
     /// §3.1.2 with §3.2, by hand: w + 1 + 1/w and w - 1 + 1/w.
     #[test]
-    fn a_mark_is_a_packet() {
+    fn each_mark_changes_the_window_by_one_packet() {
         for (ecn, after) in [
             (Ecn::Ect1, 11.1),
             (Ecn::Ect0, 9.1),
@@ -237,7 +237,7 @@ mod tests {
     /// §3.1: a window of accelerations doubles it; as many brakes leave the least; half and half
     /// leave it with the packet of the additive increase, and without that as it was.
     #[test]
-    fn a_round_trip_of_marks() {
+    fn a_round_trip_of_accelerate_or_brake_marks_scales_the_window() {
         let window = |marks: Vec<Ecn>, additive: f64| {
             let mut abc = abc(40.0);
             abc.additive = additive;
@@ -271,7 +271,7 @@ mod tests {
     /// RFC 9438 §4.6: a loss, or a router that only knows CE, takes Cubic's window to 70%, and
     /// ABC's stays.
     #[test]
-    fn losses_and_ce_are_for_the_other_window() {
+    fn losses_and_ce_marks_lower_only_the_cubic_window() {
         for sign in [Congestion::Loss, Congestion::Ecn] {
             let mut abc = abc(10.0);
             abc.on_feedback(&Feedback {
@@ -288,7 +288,7 @@ mod tests {
 
     /// A single window is halved by a loss, and has its size back if the packets were only late.
     #[test]
-    fn a_single_windows_reduction_for_nothing_is_taken_back() {
+    fn a_spurious_reduction_of_one_window_is_undone() {
         let mut abc = Abc::new(&setup(), &select("abc:dual=off").values);
         let flight = |recovery| Feedback {
             recovery,

@@ -342,7 +342,7 @@ mod tests {
 
     /// Below the low window it does not grow; from 41 packets on the step is a whole packet.
     #[test]
-    fn small_windows_are_newrenos() {
+    fn dwnd_does_not_grow_below_the_low_window() {
         for (cwnd, least, most) in [(37, 0.0, 0.0), (38, 0.9, 1.0), (41, 1.0, 1.1)] {
             let mut c = compound(cwnd, 0.0);
             round(&mut c, 100.0);
@@ -353,7 +353,7 @@ mod tests {
     /// 200 packets of 256 at the base RTT leave 56 in the queue: zeta for each. 25 are fewer than
     /// gamma.
     #[test]
-    fn dwnd_makes_room_when_packets_wait() {
+    fn dwnd_shrinks_when_packets_queue() {
         for (dwnd, rtt_ms, after) in [(156.0, 128.0, 100.0), (50.0, 128.0, 0.0)] {
             let mut c = compound(256 - dwnd as u64, dwnd);
             round(&mut c, rtt_ms);
@@ -366,7 +366,7 @@ mod tests {
 
     /// Two samples are of delayed acknowledgements, and in slow start there is no dwnd.
     #[test]
-    fn some_rounds_are_not_judged() {
+    fn dwnd_ignores_slow_start_and_rounds_with_few_samples() {
         let mut c = compound(256, 0.0);
         c.samples = 0;
         c.on_feedback(&Feedback {
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_begins_anew() {
+    fn a_timeout_resets_both_windows() {
         let mut c = compound(100, 60.0);
         c.gamma = 7.0;
         c.smoothed_rtt = BASE * 2;
@@ -447,7 +447,7 @@ mod tests {
     /// algorithms.md §3: with less than 38 packets on the way Compound is NewReno, window for
     /// window.
     #[test]
-    fn on_a_short_path_it_is_newreno() {
+    fn on_a_short_path_compound_equals_newreno() {
         let run = |scheme: &str, mbps: f64, buffer: u64| {
             let rate = Rate::from_mbps(mbps);
             let mut link = Link::new(&select(scheme), rate, BASE, buffer);

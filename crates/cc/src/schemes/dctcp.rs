@@ -224,7 +224,7 @@ mod tests {
 
     /// RFC 8257 §3.4 and §3.5: with a queue that never marks DCTCP is NewReno, packet for packet.
     #[test]
-    fn without_marks_it_is_newreno() {
+    fn without_marks_dctcp_equals_newreno() {
         let run = |scheme: &str| {
             let rtt = Duration::from_millis(120);
             let mut link = Link::new(&select(scheme), Rate::from_mbps(12.0), rtt, 60);

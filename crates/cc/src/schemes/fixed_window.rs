@@ -78,7 +78,7 @@ mod tests {
     use crate::testing::{MSS, feedback, rto, setup};
 
     #[test]
-    fn a_time_out_leaves_one_packet_until_something_arrives() {
+    fn after_a_timeout_the_window_is_one_packet_until_an_ack() {
         let mut fixed = FixedWindow::new(&setup(), &Values::defaults(SCHEME.params));
         assert_eq!(fixed.control().cwnd, MSS * 20);
         fixed.on_rto(&rto(Time::ZERO, 20, 1));

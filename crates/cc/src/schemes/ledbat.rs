@@ -358,7 +358,7 @@ mod tests {
 
     /// BASE_HISTORY minutes: a path that got longer is a queue until the old minutes are forgotten.
     #[test]
-    fn the_base_delay_is_that_of_the_last_minutes() {
+    fn the_base_delay_covers_the_last_minutes() {
         let mut ledbat = ledbat("ledbat:base_history=2:current_filter=1", 100.0);
         for (minute, delay_ms, queue_ms) in [
             (0, 20, 0.0),
@@ -375,7 +375,7 @@ mod tests {
 
     /// RFC 6817 §2.4.2: INIT_CWND, MIN_CWND, half on loss, one packet after a timeout.
     #[test]
-    fn a_loss_halves_and_two_packets_are_the_least() {
+    fn a_loss_halves_the_window_to_two_packets_at_least() {
         let init = Ledbat::new(&setup(), &select("ledbat").values);
         assert_eq!(init.control().cwnd, MSS * 2);
         let loss = Feedback {
@@ -396,7 +396,7 @@ mod tests {
 
     /// The late packet is itself acknowledged, while half a window is in flight.
     #[test]
-    fn a_reduction_for_nothing_is_taken_back() {
+    fn a_spurious_reduction_is_undone() {
         let mut ledbat = ledbat("ledbat", 100.0);
         ledbat.reduce();
         ledbat.on_feedback(&Feedback {

@@ -237,7 +237,7 @@ mod tests {
 
     /// RFC 5681 §3.1: growth is for what is acknowledged in order.
     #[test]
-    fn arrivals_beyond_a_gap_do_not_grow_the_window() {
+    fn packets_acknowledged_above_a_gap_do_not_grow_the_window() {
         let beyond = Feedback {
             recovery: Recovery::Disorder,
             ..acked(1)
@@ -267,7 +267,7 @@ mod tests {
 
     /// RFC 3168 §6.1.2 and RFC 8511 §3.1; packets say that they can be marked (RFC 3168 §5).
     #[test]
-    fn a_mark_is_answered_as_a_loss_or_by_less() {
+    fn a_mark_lowers_the_window_like_a_loss_or_less() {
         for (spec, codepoint, after) in [
             ("newreno", Ecn::NotEct, 20.0),
             ("newreno:ecn=on", Ecn::Ect0, 20.0),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_rests_in_recovery_and_without_use() {
+    fn the_window_does_not_grow_in_recovery_or_unused() {
         let mut reno = avoiding(20);
         reno.on_feedback(&Feedback {
             cwnd_limited: false,
@@ -305,7 +305,7 @@ mod tests {
 
     /// RFC 5681 §3.1: one packet after a timeout; ssthresh is set by the first of a series.
     #[test]
-    fn time_out_restarts_from_one_packet() {
+    fn timeout_restarts_from_one_packet() {
         let mut reno = avoiding(100);
         reno.on_rto(&rto(Time::ZERO, 100, 1));
         reno.on_rto(&rto(Time::ZERO, 1, 2));
@@ -349,7 +349,7 @@ mod tests {
 
     /// The fluid model of additive increase and halving: 12 Mbit/s, 120 ms.
     #[test]
-    fn utilisation_is_that_of_the_sawtooth() {
+    fn utilisation_matches_the_sawtooth() {
         for (buffer, expected) in [(12, 0.821), (30, 0.894), (60, 0.965), (120, 1.0)] {
             let mut link = Link::new(
                 &select("newreno"),

@@ -284,7 +284,7 @@ mod tests {
 
     /// Half a packet waits, less than the packet by which the window might exceed its target.
     #[test]
-    fn slow_start_ends_also_where_the_window_need_not_shrink() {
+    fn slow_start_also_ends_without_a_window_reduction() {
         for (gamma, stays) in [(0.0, false), (0.4, false), (0.6, true)] {
             let mut vegas = vegas(10, true);
             vegas.gamma = gamma;
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn two_packets_are_the_least() {
+    fn the_window_stays_at_two_packets_or_more() {
         let mut vegas = vegas(2, false);
         vegas.beta = 0.5;
         round(&mut vegas, 3, Duration::from_millis(400));
@@ -321,7 +321,7 @@ mod tests {
 
     /// A host whose clock is coarse measures no time at all.
     #[test]
-    fn an_rtt_of_zero_is_no_queue() {
+    fn an_rtt_of_zero_means_no_queue() {
         let mut vegas = vegas(10, false);
         round(&mut vegas, 3, Duration::ZERO);
         assert_eq!(packets(&vegas), 11.0);
@@ -329,7 +329,7 @@ mod tests {
 
     /// Loss is Reno's, and what was measured before it is not used after it.
     #[test]
-    fn loss_halves_and_the_next_round_trip_is_awaited() {
+    fn a_loss_halves_the_window_once_per_round_trip() {
         let mut vegas = vegas(100, false);
         vegas.on_feedback(&Feedback {
             congestion: Some(Congestion::Loss),
@@ -347,7 +347,7 @@ mod tests {
     /// algorithms.md §4: alone on 12 Mbit/s and 120 ms two to four packets wait, which is as many
     /// milliseconds.
     #[test]
-    fn two_to_four_packets_wait() {
+    fn two_to_four_packets_stay_queued_on_a_link() {
         let mut link = Link::new(&select("vegas"), Rate::from_mbps(12.0), BASE, 240);
         link.run(Duration::from_secs(60));
         for _ in 0..1000 {

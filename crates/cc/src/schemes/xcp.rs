@@ -159,7 +159,7 @@ mod tests {
 
     /// §3.4: cwnd = max(cwnd + H_feedback, s), of each packet.
     #[test]
-    fn the_window_does_as_it_is_told() {
+    fn the_window_follows_the_routers_feedback() {
         let mut xcp = Xcp::new(&setup());
         told(&mut xcp, &[600.0, 900.0, -300.0], true);
         assert_eq!(xcp.control().cwnd, Bytes::new(16_200));
@@ -178,7 +178,7 @@ mod tests {
 
     /// ns-2's `wnd_option_` 1: a packet a round trip, and no growth of a window that is not in use.
     #[test]
-    fn without_a_router_it_grows_as_reno() {
+    fn without_an_xcp_router_the_window_grows_as_renos() {
         let mut xcp = Xcp::new(&setup());
         told(&mut xcp, &[f32::INFINITY; 10], false);
         assert_eq!(xcp.control().cwnd, MSS * 10);
@@ -189,7 +189,7 @@ mod tests {
 
     /// §3.2: the first packets know no round trip; later ones say what the router reckons with.
     #[test]
-    fn headers_say_window_and_round_trip() {
+    fn headers_carry_window_and_rtt() {
         let mut xcp = Xcp::new(&setup());
         assert_eq!(xcp.stamp().header, Header([15_000.0, 0.0, f32::INFINITY]));
         told(&mut xcp, &[0.0], true);
@@ -199,7 +199,7 @@ mod tests {
 
     /// RFC 5681 §3.1, to which §3.4 points: half on loss, one packet after a timeout.
     #[test]
-    fn losses_are_tcps() {
+    fn losses_lower_the_window_as_tcps() {
         let mut xcp = Xcp::new(&setup());
         xcp.on_feedback(&Feedback {
             congestion: Some(Congestion::Loss),
@@ -212,7 +212,7 @@ mod tests {
 
     /// Packets that were only late, and spurious timeouts: the first of those in a row counts.
     #[test]
-    fn a_reduction_for_nothing_is_taken_back_once() {
+    fn a_spurious_reduction_is_undone_only_once() {
         let undo = || Feedback {
             undo: true,
             ..feedback(Time::ZERO)

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_answer_that_does_not_come_trips_after_two_round_trips() {
+fn a_missing_answer_trips_after_two_round_trips() {
     let mut guard = Guard::new(0, 10, 0);
     let mut flow = FLOW;
     let limits = Limits::default();
@@ -83,7 +83,7 @@ fn an_answer_that_waits_for_a_rare_acknowledgement_is_not_late() {
 /// Its newest answer was prompt. Then the flow was idle for minutes, in which the agent may have
 /// died.
 #[test]
-fn an_old_answer_gives_no_flow_back() {
+fn an_old_answer_does_not_end_a_fallback() {
     let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
     guard.ask(MS);
     follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
@@ -103,7 +103,7 @@ fn an_old_answer_gives_no_flow_back() {
 /// path: the answer is looked for 5 us after the acknowledgement arrived, and a record has the time
 /// at which it arrived.
 #[test]
-fn an_answer_that_is_later_than_its_record_gives_a_flow_back() {
+fn an_answer_after_its_record_ends_a_fallback() {
     let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
     guard.ask(MS);
     let trip = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
@@ -129,7 +129,7 @@ fn an_answer_that_is_later_than_its_record_gives_a_flow_back() {
 /// A question that is asked while a clock's answer is written has it with that: the next is due in
 /// a long time.
 #[test]
-fn an_answer_closes_what_was_asked_until_it_was_given() {
+fn an_answer_closes_requests_sent_before_it_was_given() {
     let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
     follow(&mut guard, &mut flow, 10, |_, f| f.delivered += 10);
     guard.ask(100 * MS);

@@ -9,7 +9,7 @@ proptest! {
     /// Answers that are prompt trip nothing, and end a probation at the first record after it,
     /// however much later than its record's time each is looked for.
     #[test]
-    fn it_does_not_matter_when_an_answer_is_looked_for(
+    fn the_verdict_does_not_depend_on_when_an_answer_is_read(
         steps in prop::collection::vec((1u64..20_000, 0u64..900, 0u64..2_000), 2000..4000),
     ) {
         // Of nothing but stale answers.
@@ -32,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_comes_bounds_and_probations_hold(seed in any::<u64>()) {
+    fn bounds_and_probations_hold_for_any_input(seed in any::<u64>()) {
         let (limits, mut draw) = (Limits::default(), Draw::new(seed));
         let mut last: RecordBytes = [0; 12];
         let mut guard = Guard::new(0, 10, 0);
@@ -63,7 +63,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_undefined_whatever_the_limits_and_the_records() {
+fn no_undefined_behaviour_for_any_limits_and_records() {
     if let Some(trips) = crate::sanitized::run("guard") {
         assert!(trips > 10_000, "{trips} trips");
     }

@@ -5,7 +5,7 @@ use super::*;
 /// RFC 9438, Figure 1, for a window of 1000 packets that falls to 700: K = cbrt(300 / 0.4) = 9.086
 /// s.
 #[test]
-fn the_cubic_follows_rfc_9438() {
+fn the_shadow_cubic_follows_rfc_9438() {
     let mut cubic = Cubic::new(1000, 0);
     cubic.leave_slow_start();
     let rtt_ns = 100 * MS;
@@ -27,7 +27,7 @@ fn the_cubic_follows_rfc_9438() {
 /// RFC 5681, section 3.1, equation 4: two packets at least, and once however often the timer backs
 /// off.
 #[test]
-fn time_outs_in_a_row_lower_ssthresh_once() {
+fn timeouts_in_a_row_lower_ssthresh_once() {
     let mut cubic = Cubic::new(100, 0);
     for (at, is_recovering) in [(1000, false), (1400, true), (2200, true)] {
         cubic.time_out(at * MS, is_recovering);
@@ -43,7 +43,7 @@ fn time_outs_in_a_row_lower_ssthresh_once() {
 /// RFC 3168, section 6.1.2: a mark is as a loss, once a round trip. Here each acknowledgement has
 /// one.
 #[test]
-fn marks_lower_the_cubic_once_a_round_trip() {
+fn marks_lower_the_shadow_cubic_once_a_round_trip() {
     let (mut guard, mut flow) = (Guard::new(0, 1000, 500), FLOW);
     follow(&mut guard, &mut flow, 1, |_, f| f.delivered += 10);
     let before = guard.cubic().cwnd();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn nothing_that_is_well_trips() {
+fn healthy_flows_do_not_trip() {
     let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 10_000, |_, f| {
         f.delivered += 10;
@@ -13,7 +13,7 @@ fn nothing_that_is_well_trips() {
 
 /// Ten packets in 10 ms of which three are lost: five epochs of 200 ms.
 #[test]
-fn losses_that_cubic_would_not_have_trip() {
+fn losses_above_cubics_trip() {
     let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 1000, |_, f| {
         f.delivered += 7;
@@ -26,7 +26,7 @@ fn losses_that_cubic_would_not_have_trip() {
 
 /// An RTT of 500 ms where 100 would do, and twice the window that Cubic would have.
 #[test]
-fn a_queue_that_cubic_would_not_have_trips() {
+fn a_queue_longer_than_cubics_trips() {
     let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 1000, |_, f| {
         f.delivered += 1;
@@ -38,7 +38,7 @@ fn a_queue_that_cubic_would_not_have_trips() {
 
 /// The same queue where losses come at such an RTT, one in five seconds: Cubic's would be as long.
 #[test]
-fn a_queue_that_cubic_would_have_too_trips_nothing() {
+fn a_queue_as_long_as_cubics_does_not_trip() {
     let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 3000, |_, f| {
         f.delivered += 1;
@@ -51,7 +51,7 @@ fn a_queue_that_cubic_would_have_too_trips_nothing() {
 
 /// A second at ten packets in 10 ms, then one.
 #[test]
-fn a_policy_that_leaves_the_path_to_nobody_trips() {
+fn a_policy_that_leaves_a_free_path_unused_trips() {
     let mut guard = Guard::new(0, 10, 0);
     let mut flow = FLOW;
     let none = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
@@ -67,7 +67,7 @@ fn a_policy_that_leaves_the_path_to_nobody_trips() {
 
 /// The same where the receiver takes no more: `HEADWAY_RWND_LIMITED`.
 #[test]
-fn a_slow_receiver_is_no_fault_of_the_policy() {
+fn a_slow_receiver_does_not_trip() {
     let mut guard = Guard::new(0, 10, 0);
     let mut flow = FLOW;
     follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
@@ -81,7 +81,7 @@ fn a_slow_receiver_is_no_fault_of_the_policy() {
 
 /// The same with two packets in flight and an RTT that others' queue makes: it is not the flow's.
 #[test]
-fn a_policy_that_starves_beside_others_trips() {
+fn a_policy_starved_by_other_flows_trips() {
     let mut guard = Guard::new(0, 10, 0);
     let mut flow = FLOW;
     follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
@@ -118,7 +118,7 @@ pub fn begins_with(limits: &Limits, packets: u64, is_lost: bool) -> Option<(u64,
 /// What the path carries was never seen: a quarter of an initial window it does, unless a loss or a
 /// queue says otherwise.
 #[test]
-fn a_policy_that_starves_from_the_beginning_trips() {
+fn a_policy_starved_from_the_start_trips() {
     let usual = Limits::default();
     let (at, reason) = begins_with(&usual, 1, false).expect("a trip");
     assert_eq!(reason, Reason::Poor);
@@ -150,7 +150,7 @@ pub fn gives_up(limits: &Limits, rate: u64, queue_ms: u64) -> Option<(u64, Reaso
 /// Utility's price: half of the rate for a quarter of the RTT. Averages go over 32 epochs of 200
 /// ms.
 #[test]
-fn less_for_long_trips_where_too_little_delay_is_saved() {
+fn a_long_low_rate_trips_unless_it_saves_enough_delay() {
     let usual = Limits::default();
     let (at, reason) = gives_up(&usual, 6, 200).expect("a trip");
     assert_eq!(reason, Reason::Poor);

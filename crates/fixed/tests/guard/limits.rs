@@ -333,7 +333,7 @@ const CHANGES: &[Change] = &[
 ];
 
 #[test]
-fn each_limit_decides_where_it_should_and_nowhere_else() {
+fn each_limit_changes_only_its_own_cases() {
     let usual = Limits::default();
     let before: Vec<String> = SITUATIONS.iter().map(|(_, is)| is(&usual)).collect();
     let mut limits = CHANGES.iter().map(|(limit, ..)| *limit);
@@ -366,7 +366,7 @@ fn each_limit_decides_where_it_should_and_nowhere_else() {
 /// What the table's situations are without a change.
 #[test]
 #[rustfmt::skip]
-fn the_usual_limits_decide_as_the_guide_says() {
+fn default_limits_decide_as_the_guide_says() {
     let usual = Limits::default();
     for (name, expected) in [
         ("windows out of bounds again and again", "bounds at 320"),
@@ -390,7 +390,7 @@ fn the_usual_limits_decide_as_the_guide_says() {
 
 /// A third of twelve packets an epoch is lost, with 5000 in flight.
 #[test]
-fn few_packets_are_lossy_only_where_the_limits_say_so() {
+fn loss_packets_sets_the_smallest_epoch_judged_for_loss() {
     let trip = |limits: &Limits| {
         let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
         let trip = follow_by(limits, &mut guard, &mut flow, 1000, |_, f| {
@@ -459,7 +459,7 @@ fn a_limit_out_of_its_range_is_refused() {
 /// In C an unsigned number that does not fit is no error, but clang has a sanitizer that ends the
 /// program there.
 #[test]
-fn no_arithmetic_wraps_at_the_ends_of_the_ranges() {
+fn arithmetic_does_not_wrap_at_the_ends_of_the_ranges() {
     let row = |(name, range): &(&str, std::ops::RangeInclusive<u64>)| {
         format!(
             "\t{{ {}ull, {}ull }}, /* {name} */\n",
@@ -479,7 +479,7 @@ fn no_arithmetic_wraps_at_the_ends_of_the_ranges() {
 /// A flow without a policy waits for an answer as long as it takes: 65,535 records find none over
 /// two hours, more than the longest patience that an answer's time can have, 71 minutes.
 #[test]
-fn without_patience_no_answer_is_too_late() {
+fn without_a_time_limit_no_answer_is_too_late() {
     let limits = Limits::default().without_patience();
     let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
     guard.ask(10 * MS);

@@ -31,7 +31,7 @@ pub fn probation_of(limits: &Limits, guard: &mut Guard, flow: &mut Flow) -> u64 
 
 /// Ten seconds, then twenty, forty, ... at most 320.
 #[test]
-fn probations_double() {
+fn probations_double_after_each_trip() {
     let (mut guard, mut flow) = begun();
     let probations = [(); 7].map(|()| probation(&mut guard, &mut flow));
     assert_eq!(
@@ -53,7 +53,7 @@ fn a_learners_probations_double_after_the_third() {
 /// Each ten minutes without a trip make the next probation half as long again, down to the
 /// shortest.
 #[test]
-fn ten_good_minutes_pardon_a_trip() {
+fn ten_minutes_without_a_trip_forget_one() {
     let (mut guard, mut flow) = begun();
     let first = [(); 3].map(|()| probation(&mut guard, &mut flow));
     assert_eq!(first, [10_000, 20_000, 40_000]);
@@ -72,7 +72,7 @@ fn ten_good_minutes_pardon_a_trip() {
 
 /// At the longest probation, too: the trips beyond those that made it so long are not remembered.
 #[test]
-fn ten_good_minutes_halve_the_longest_probation() {
+fn ten_minutes_without_a_trip_halve_the_longest_probation() {
     let (mut guard, mut flow) = begun();
     let probations = [(); 8].map(|()| probation(&mut guard, &mut flow));
     assert_eq!(probations[6..], [320_000, 320_000]);

@@ -5,7 +5,7 @@ use super::*;
 /// A policy that lost four epochs of five is replaced, with a question open: the next is asked
 /// nothing yet, and lost nothing.
 #[test]
-fn what_a_policy_did_is_not_held_against_the_next() {
+fn bad_epochs_do_not_count_against_the_next_policy() {
     let lose = |f: &mut Flow| {
         f.delivered += 7;
         f.lost += 3;
@@ -31,7 +31,7 @@ fn what_a_policy_did_is_not_held_against_the_next() {
 /// What it was taken for stays: only an answer of the next policy's ends the probation, and not
 /// before its time.
 #[test]
-fn a_probation_outlives_its_policy() {
+fn a_probation_continues_when_the_policy_is_replaced() {
     let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
     guard.ask(MS);
     follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
@@ -52,7 +52,7 @@ fn a_probation_outlives_its_policy() {
 /// A learner may lose too much for 25 epochs, and a policy that takes its place after 20 of them
 /// for 5 of its own.
 #[test]
-fn what_a_learner_did_is_not_counted_against_the_next_policy() {
+fn acquit_clears_a_learners_bad_epochs() {
     let (mut guard, mut flow) = begun();
     let learners = Limits::default().of_learners();
     let lose = |_: &mut Guard, f: &mut Flow| {
@@ -77,7 +77,7 @@ fn what_a_learner_did_is_not_counted_against_the_next_policy() {
 /// `HEADWAY_LEAVE` has no reason, and a learner that diverges may have had any window: Cubic does
 /// not begin with that.
 #[test]
-fn who_leaves_a_flow_hands_no_runaway_window_over() {
+fn fallback_does_not_keep_a_runaway_window() {
     let (mut guard, mut flow) = (Guard::new(0, 100, 0), FLOW);
     // 100 packets a round trip of 100 ms.
     let trip = follow(&mut guard, &mut flow, 300, |_, f| f.delivered += 10);
@@ -92,7 +92,7 @@ fn who_leaves_a_flow_hands_no_runaway_window_over() {
 
 /// A flow that was Cubic's begins where Cubic had it. Whether that is past slow start decides.
 #[test]
-fn who_leaves_a_flow_past_slow_start_keeps_its_window() {
+fn fallback_after_slow_start_keeps_the_window() {
     let restart = |ssthresh, cwnd| {
         let (mut guard, flow) = (Guard::new(0, 100, ssthresh), Flow { cwnd, ..FLOW });
         guard.forget();

@@ -111,7 +111,7 @@ mod tests {
     /// RFC 6298 §2 by hand, without the clock's granularity: SRTT <- R, RTTVAR <- R/2; then RTTVAR
     /// <- 3/4 RTTVAR + 1/4 |SRTT - R'| before SRTT <- 7/8 SRTT + 1/8 R'; RTO <- SRTT + 4 RTTVAR.
     #[test]
-    fn jacobson_and_karels_is_rfc_6298s_timeout() {
+    fn jacobson_karels_matches_rfc_6298s_timeout() {
         let samples = [80.0, 80.0, 160.0, 40.0];
         // SRTT 80, 80, 90, 83.75; RTTVAR 40, 30, 42.5, 44.375.
         are(
@@ -131,7 +131,7 @@ mod tests {
     /// Eq. 3 with beta = 3/4: RTTvar = 3/4 RTTewma + 1/4 |RTTewma - RTTlatest|, RTTjk = RTTewma + 4
     /// RTTvar.
     #[test]
-    fn eq_3_as_printed_is_four_round_trips_and_a_distance() {
+    fn eq_3_as_printed_is_four_mean_rtts_plus_a_difference() {
         let samples = [80.0, 80.0, 160.0, 40.0];
         // RTTvar 60, 60, 67.5 + 17.5 = 85, 62.8125 + 10.9375 = 73.75.
         are(
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_and_the_least() {
+    fn latest_and_minimum_rtt_estimates() {
         let samples = [80.0, 60.0, 160.0];
         are(&estimates(&samples, RttEstimator::Latest), &samples);
         are(

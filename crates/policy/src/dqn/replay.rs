@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_go_first_and_each_is_drawn_alike() {
+    fn the_oldest_are_replaced_first_and_all_are_drawn_equally() {
         let mut replay = Replay::new(4, 1);
         assert!(replay.is_empty());
         for n in 0..6 {

@@ -287,7 +287,7 @@ mod tests {
 
     /// Eq. 1, 4, 5, 6 and 8, through time.
     #[test]
-    fn gradients_are_those_of_pytorchs_autograd_within_1e_4() {
+    fn gradients_match_pytorchs_autograd_within_1e_4() {
         let text = include_str!("../../tests/fixtures/pal.json");
         let fixtures: Fixtures = serde_json::from_str(text).expect("the file is as written");
         let mut weights = weights(&fixtures);

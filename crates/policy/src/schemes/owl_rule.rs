@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_what_the_path_holds_and_some_packets() {
+    fn the_window_is_the_bdp_plus_some_packets() {
         let fresh = Duration::ZERO;
         let cases = [
             (50, 10.0),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn its_agent_and_its_numbers_are_those_of_owls_training() {
+    fn agent_and_numbers_match_owls_training() {
         let one = shipped().iter().find(|one| one.title == "owl-v1");
         let model = one.expect("it ships").model().expect("a model");
         let card = model.card();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn before_anything_is_measured_it_does_nothing() {
+    fn owl_rule_does_nothing_before_the_first_measurement() {
         let answer = Rule { packets: 2.5 }.decide(&[], &Interval::default());
         assert!(answer.expect("it answers").action.is_nan());
     }

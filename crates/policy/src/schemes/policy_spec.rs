@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_a_simulated_flow_has_is_refused() {
+    fn simulation_only_parameters_are_refused() {
         for (spec, hint) in [
             ("owl:latency=10ms", "'latency' is only for simulated agents"),
             ("owl:online=true:latency=26us", "leave it out"),

@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_diverges_begins_with_what_it_began_with() {
+    fn a_diverged_flow_restarts_from_its_initial_weights() {
         let setup = Setup::new(Bytes::new(1500), 1);
         let rax = |seed| {
             let setup = Setup::new(Bytes::new(1500), seed);

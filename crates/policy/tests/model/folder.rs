@@ -105,7 +105,7 @@ pub fn npz(arrays: &[(&str, Vec<u8>)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_model_says_what_its_author_worked_out_by_hand() {
+fn a_models_answers_match_hand_computed_ones() {
     let model = Model::load(&tiny()).expect("a model");
     assert_eq!(model.card().title(), "tiny-v1");
     assert_eq!(model.parameters(), 4 * 3 + 3 + 3 + 1);
@@ -128,7 +128,7 @@ fn a_model_says_what_its_author_worked_out_by_hand() {
 }
 
 #[test]
-fn the_id_changes_with_all_that_decides_and_nothing_else() {
+fn the_id_covers_what_decides_and_nothing_else() {
     let id = |folder: Folder| folder.load().expect("a model").id();
     let own = id(Folder::tiny());
     assert!(own.starts_with("tiny-v1@") && own.len() == "tiny-v1@".len() + 12);
@@ -139,7 +139,7 @@ fn the_id_changes_with_all_that_decides_and_nothing_else() {
 }
 
 #[test]
-fn what_is_not_finite_is_answered_by_doing_nothing_and_counted() {
+fn non_finite_outputs_do_nothing_and_are_counted() {
     // Outputs that overflow where all three units are near one.
     let rows = [
         ("observations", npy("(1, 4)", &[0.0; 4])),
@@ -181,7 +181,7 @@ fn what_is_not_finite_is_answered_by_doing_nothing_and_counted() {
 
 proptest! {
     #[test]
-    fn any_observation_has_a_finite_answer_or_the_neutral_one(
+    fn every_observation_gets_a_finite_or_neutral_answer(
         observation in prop::collection::vec(any::<f32>(), 0..6),
     ) {
         let mut policy = Model::load(&tiny()).expect("a model").policy();
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn no_changed_byte_of_weights_or_golden_goes_unnoticed(at in any::<prop::sample::Index>(), bit in 0_u8..8) {
+    fn every_changed_byte_of_weights_or_golden_is_found(at in any::<prop::sample::Index>(), bit in 0_u8..8) {
         for name in [WEIGHTS, GOLDEN] {
             let mut folder = Folder::tiny();
             let bytes = if name == WEIGHTS { &mut folder.weights } else { &mut folder.golden };
@@ -204,7 +204,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_card_is_a_model_or_one_line(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn a_changed_card_loads_or_is_refused_in_one_line(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut folder = Folder::tiny();
         let mut bytes = folder.card.into_bytes();
         let at = at.index(bytes.len());

@@ -18,7 +18,7 @@ fn refused(card: &[u8], learner: &[u8]) -> String {
 }
 
 #[test]
-fn every_learner_that_comes_with_headway_loads() {
+fn every_shipped_learner_loads() {
     for one in shipped_learners() {
         let learner = one.learner().unwrap_or_else(|e| panic!("{e}"));
         let card = learner.card();
@@ -28,7 +28,7 @@ fn every_learner_that_comes_with_headway_loads() {
 }
 
 #[test]
-fn a_learner_that_is_not_whole_or_another_one_is_refused_in_one_line() {
+fn incomplete_or_foreign_learners_are_refused_in_one_line() {
     let files = shipped_learners()[0].files;
     let card = str::from_utf8(files.card).expect("a text");
     for length in [0, 1, 100, files.learner.len() - 1] {

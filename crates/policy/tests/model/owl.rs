@@ -108,7 +108,7 @@ fn model(training: &str) -> Model {
 }
 
 #[test]
-fn it_goes_on_learning_as_it_was_trained() {
+fn online_learning_uses_the_trainings_settings() {
     let training = "config = \"\"\"\n[dqn]\ngamma = 0.95\n[reward]\nname = \"owl\"\nscale = 2\nregret = 0.5\nfair = 1.0\n\"\"\"";
     let online = model(training).card().training.online();
     assert_eq!((online.gamma, online.learning_rate), (0.95, 3e-7));
@@ -141,7 +141,7 @@ fn it_goes_on_learning_as_it_was_trained() {
 }
 
 #[test]
-fn only_choices_are_learned_online() {
+fn only_discrete_actions_are_learned_online() {
     let continuous = Model::load(&tiny()).expect("a model");
     let error = continuous
         .learning_policy(&setup(), [0.5, 0.5], 0.0)
@@ -196,7 +196,7 @@ fn simulate(known: &str, seed: u64, online: Option<f64>) -> Outcome {
 
 /// Whatever is known, frozen or learning: it runs, and the same seed gives the same to the bit.
 #[test]
-fn it_runs_at_any_knowledge_and_learns_the_same_from_the_same_seed() {
+fn owl_runs_with_any_known_share_and_learns_the_same_from_one_seed() {
     let frozen = |known| simulate(known, 1, None);
     let learning = |epsilon| simulate("\"60%\"", 1, Some(epsilon));
     assert!(learning(0.05) == learning(0.05));

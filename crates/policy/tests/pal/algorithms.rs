@@ -63,7 +63,7 @@ impl Printed {
 }
 
 #[test]
-fn segments_are_those_of_algorithms_3_and_4() {
+fn segments_follow_algorithms_3_and_4() {
     let mut spec = plain(10);
     spec.longest = 1000;
     spec.action_scale = SCALE;

@@ -46,7 +46,7 @@ fn saved() -> (Weights<1>, Agent<Plain, 1>, String) {
 }
 
 #[test]
-fn a_saved_learner_goes_on_bit_for_bit() {
+fn a_saved_learner_continues_bit_for_bit() {
     let (mut weights, agent, text) = saved();
     let mut read = Checkpoint::<1>::read(&text, 2, &[1]).expect("whole");
     assert_eq!(read.write(), text);
@@ -62,7 +62,7 @@ fn a_saved_learner_goes_on_bit_for_bit() {
 }
 
 #[test]
-fn what_is_not_whole_is_refused_in_one_line() {
+fn incomplete_checkpoints_are_refused_in_one_line() {
     let (_, _, text) = saved();
     let refused = |text: &str, inputs: usize| {
         let error = Checkpoint::<1>::read(text, inputs, &[1]).expect_err("refused");

@@ -76,7 +76,7 @@ fn each_partial_action_is_answered_once() {
 
 /// An action without partial actions has no reward to wait for: it is worth what follows.
 #[test]
-fn an_action_may_cause_nothing() {
+fn an_action_without_packets_is_allowed() {
     let mut weights = weights(plain(10));
     let mut agent = agent(&weights);
     for step in 0..21 {
@@ -96,7 +96,7 @@ fn an_action_may_cause_nothing() {
 
 /// A window that has outgrown what the path returns is learned from once a round trip all the same.
 #[test]
-fn a_segment_is_no_longer_than_a_round() {
+fn a_segment_lasts_at_most_one_round() {
     let updates = |round| {
         let mut spec = plain(10);
         spec.longest = 1000;
@@ -117,7 +117,7 @@ fn a_segment_is_no_longer_than_a_round() {
 /// Every second partial action is never answered: what waits stays bounded, is given up in the end,
 /// and its feedback may still come. From some time on nothing is allocated.
 #[test]
-fn feedback_that_never_comes_is_given_up() {
+fn overdue_feedback_is_dropped() {
     let mut weights = weights(plain(10));
     let mut agent = agent(&weights);
     let mut run = |from: usize, steps: usize, is_answered: bool| {
@@ -157,7 +157,7 @@ fn feedback_that_never_comes_is_given_up() {
 
 /// A flow whose window was large once would keep that memory for as long as it lasts.
 #[test]
-fn what_long_segments_took_is_given_back() {
+fn memory_of_long_segments_is_released() {
     let mut spec = plain(10);
     spec.longest = 1000;
     let mut weights = weights(spec);
@@ -186,7 +186,7 @@ fn what_long_segments_took_is_given_back() {
 }
 
 #[test]
-fn agents_may_share_their_weights() {
+fn agents_can_share_weights() {
     let mut weights = weights(plain(10));
     let mut agents: Vec<Agent<Plain, 1>> = (0..3)
         .map(|n| Agent::new(Plain, &weights, Stream::new(n, "actions")))
@@ -240,7 +240,7 @@ fn an_agent_takes_over_what_another_has_learned() {
 }
 
 #[test]
-fn what_is_not_finite_is_noticed() {
+fn non_finite_weights_are_detected() {
     let run = |reward: f32, weights: &mut Weights<1>| {
         let mut agent = agent(weights);
         for step in 0..30 {

@@ -195,7 +195,7 @@ mod tests {
     /// The round of the first loss is the first of four, and its packets belong to none: three
     /// more rounds of 100 packets in 100 ms are 12 Mbit/s. The four after them are as fast.
     #[test]
-    fn two_like_intervals_of_heavy_loss_are_a_policer() {
+    fn two_similar_lossy_intervals_reveal_a_policer() {
         let mut flow = Flow::default();
         assert_eq!(
             flow.rounds(50, 200, 0),
@@ -249,14 +249,14 @@ mod tests {
 
     /// 50 of 256: 20 lost to 100 delivered are enough, 19 are not.
     #[test]
-    fn light_loss_is_no_policer() {
+    fn light_loss_is_not_taken_for_a_policer() {
         assert_eq!(Flow::default().rounds(8, 100, 20), Some(12.0));
         assert_eq!(Flow::default().rounds(200, 100, 19), None);
     }
 
     /// An interval waits for a loss until its sixteenth round; at the seventeenth all is forgotten.
     #[test]
-    fn an_interval_ends_by_a_loss_within_sixteen_rounds() {
+    fn an_interval_without_a_loss_in_sixteen_rounds_is_dropped() {
         let after = |quiet: u32| {
             let mut flow = Flow::default();
             flow.rounds(4, 100, 400);
@@ -270,7 +270,7 @@ mod tests {
 
     /// With nothing to send the rate says nothing: all starts again at the next loss.
     #[test]
-    fn app_limited_samples_forget_all() {
+    fn app_limited_samples_reset_the_detection() {
         let mut flow = Flow::default();
         flow.rounds(7, 100, 20);
         flow.round_with(100, 20, |seen| seen.app_limited = true);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_forgets_all() {
+    fn reset_clears_the_detection() {
         let mut flow = Flow::policed();
         flow.policer.reset();
         assert_eq!(flow.policer.rate(), None);

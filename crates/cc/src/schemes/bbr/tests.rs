@@ -209,7 +209,7 @@ fn phases_end_by_time_and_inflight() {
 
 /// §4.3.2.2: rounds in which the application held back do not count.
 #[test]
-fn full_pipe_wants_three_rounds_without_growth() {
+fn full_pipe_needs_three_rounds_without_growth() {
     let sample = |app_limited| {
         Some(RateSample {
             delivered: MSS * 100,
@@ -245,7 +245,7 @@ fn full_pipe_wants_three_rounds_without_growth() {
 
 /// §4.1.1: app-limited samples count only if they are larger; impossible ones never.
 #[test]
-fn samples_are_judged() {
+fn only_usable_rate_samples_count() {
     let sample = |packets, interval, app_limited| RateSample {
         delivered: MSS * packets,
         interval,
@@ -331,7 +331,7 @@ fn recovery_conserves_packets_for_a_round() {
 
 /// §4.2.3.4: one packet after a timeout; growth from there; the old window at the end.
 #[test]
-fn time_out_restarts_from_one_packet() {
+fn timeout_restarts_from_one_packet() {
     let mut bbr = probing_bw(1);
     let before = bbr.cwnd;
     bbr.on_rto(&rto(Time::from_millis(1), 100, 1));
@@ -348,7 +348,7 @@ fn time_out_restarts_from_one_packet() {
 
 /// Loss alone does not slow it down (CACM 2016, figure 8): at 1% it keeps the link full.
 #[test]
-fn random_loss_is_no_congestion() {
+fn random_loss_does_not_lower_the_rate() {
     use crate::Ecn;
     use crate::testing::Host;
     let mut host = Host::new(Box::new(bbr(1)), MSS);
@@ -471,7 +471,7 @@ fn undo_restarts_the_search_for_a_full_pipe() {
 
 /// As Linux: after a timeout the rate may grow from little; that is no full pipe.
 #[test]
-fn time_out_restarts_the_search_for_a_full_pipe() {
+fn timeout_restarts_the_search_for_a_full_pipe() {
     let mut bbr = bbr(1);
     (bbr.full_bw, bbr.full_bw_count) = (MBPS_12, 2);
     bbr.on_rto(&rto(Time::from_millis(1), 100, 1));

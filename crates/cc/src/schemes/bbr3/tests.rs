@@ -64,7 +64,7 @@ fn acked(ms: u64, largest_acked: u64) -> Feedback<'static> {
 
 /// §5.6.1, the table.
 #[test]
-fn gains_are_those_of_the_table() {
+fn gains_match_the_drafts_table() {
     let gains: Vec<(f64, f64)> = [
         State::Startup,
         State::Drain,
@@ -92,7 +92,7 @@ fn gains_are_those_of_the_table() {
 
 /// §5.5.5: application-limited samples count if they are larger; the maximum is that of two cycles.
 #[test]
-fn max_bw_is_that_of_two_cycles() {
+fn max_bw_covers_two_cycles() {
     let mut bbr = bbr3();
     let mut after = |cycle, mbps: f64, app_limited| {
         bbr.cycle.count = cycle;
@@ -119,7 +119,7 @@ fn max_bw_is_that_of_two_cycles() {
 /// §5.5.9: 20 packets at once every 20 ms at 12 Mbit/s are 20 in excess, remembered for ten rounds
 /// (one in Startup) and never more than a window.
 #[test]
-fn bursts_of_acknowledgements_are_allowed_for() {
+fn aggregated_acknowledgements_raise_the_window() {
     let excess = |state, cwnd| {
         let mut bbr = in_state(state);
         bbr.cwnd = packets(cwnd);
@@ -146,7 +146,7 @@ fn bursts_of_acknowledgements_are_allowed_for() {
 
 /// §5.6.4.2: 2 BDP and what is aggregated; three quanta and four packets at least; two more in UP.
 #[test]
-fn the_window_is_two_bdp_and_what_is_aggregated() {
+fn the_window_is_two_bdp_plus_aggregation() {
     let window = |state, mbps| {
         let mut bbr = in_state(state);
         bbr.bw = Rate::from_mbps(mbps);
@@ -168,7 +168,7 @@ fn the_window_is_two_bdp_and_what_is_aggregated() {
 
 /// §5.6.4.7.
 #[test]
-fn the_window_is_bounded_by_what_losses_taught() {
+fn losses_bound_the_window() {
     let window = |state| {
         let mut bbr = in_state(state);
         bbr.inflight_longterm = packets(120);

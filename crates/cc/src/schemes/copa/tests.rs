@@ -73,7 +73,7 @@ fn the_window_moves_towards_the_target() {
 
 /// §2.1 step 3: v/delta packets in a round trip.
 #[test]
-fn an_acknowledgement_of_many_counts_for_each() {
+fn an_acknowledgement_of_several_packets_counts_for_each() {
     let mut copa = steady("copa", 20.0);
     copa.on_feedback(&Feedback {
         acked_bytes: MSS * 20,
@@ -84,7 +84,7 @@ fn an_acknowledgement_of_many_counts_for_each() {
 
 /// §2.1: 2 cwnd / RTTstanding. 26 packets of 1500 bytes twice in 130 ms are 4.8 Mbit/s.
 #[test]
-fn the_pace_is_twice_the_window_a_round_trip() {
+fn the_pacing_rate_is_two_windows_per_rtt() {
     let paced = steady("copa", 26.0).control();
     assert_eq!(paced.cwnd, MSS * 26);
     assert_eq!(paced.pacing_rate, Some(Rate::from_mbps(4.8)));
@@ -152,7 +152,7 @@ fn slow_start_ends_at_the_target() {
 
 /// §2.1: RTTstanding is the minimum RTT of half a smoothed one, RTTmin that of ten seconds.
 #[test]
-fn rtts_are_remembered_for_so_long() {
+fn rtt_filters_forget_old_samples() {
     let mut rtts = Rtts::new();
     let mut at = |now_ms: u64, rtt_ms: u64| {
         let f = Feedback {
@@ -176,7 +176,7 @@ fn rtts_are_remembered_for_so_long() {
 
 /// §2.2: competitive after five round trips without a nearly empty queue, default with the first.
 #[test]
-fn a_queue_that_stays_filled_makes_it_compete() {
+fn a_queue_that_stays_full_starts_competitive_mode() {
     let mut copa = steady("copa", 20.0);
     let mut now = Time::ZERO;
     let mut step = |copa: &mut Copa, rtt| {
@@ -198,7 +198,7 @@ fn a_queue_that_stays_filled_makes_it_compete() {
 
 /// §2.2: 1/delta halves on loss, and is never less than in default mode, where loss is no signal.
 #[test]
-fn loss_counts_in_competitive_mode_only() {
+fn losses_count_only_in_competitive_mode() {
     let loss = Feedback {
         congestion: Some(Congestion::Loss),
         ..acked()
@@ -218,7 +218,7 @@ fn loss_counts_in_competitive_mode_only() {
 }
 
 #[test]
-fn a_window_that_is_not_in_use_does_not_grow() {
+fn an_unused_window_does_not_grow() {
     for slow_start in [true, false] {
         let mut copa = steady("copa", 20.0);
         copa.slow_start = slow_start;
@@ -248,7 +248,7 @@ fn a_timeout_restarts_unless_it_was_spurious() {
 /// none to about 2.5/delta, in swings of about five round trips. What is in service is not counted:
 /// it is part of the minimum RTT. The sender sees whole packets, so the bounds are a packet wide.
 #[test]
-fn the_queue_swings_as_the_paper_computes() {
+fn queue_oscillation_matches_the_papers_formula() {
     let mut link = Link::new(&select("copa"), Rate::from_mbps(12.0), ms(120), 240);
     link.run(Duration::from_secs(60));
     let mut waiting: Vec<f64> = Vec::new();

@@ -143,7 +143,7 @@ fn target_is_one_round_trip_ahead() {
 /// §4.3: in the Reno-friendly region the window grows by 3(1-β)/(1+β) = 9/17 packets an RTT
 /// until it reaches the old window, and by one packet from there.
 #[test]
-fn short_paths_grow_as_reno_does() {
+fn the_window_grows_as_renos_on_short_paths() {
     let rtt = Duration::from_millis(5);
     let mut cubic = avoiding(14.0, 20.0);
     grow_until(&mut cubic, rtt, rtt * 9);
@@ -194,7 +194,7 @@ fn congestion_multiplies_by_beta() {
 /// RFC 8511 §3.1: a mark of a short queue leaves 0.85 of the window, a loss as much as ever. Either
 /// way packets say that they can be marked (RFC 3168 §5).
 #[test]
-fn a_mark_is_answered_as_a_loss_or_by_less() {
+fn a_mark_lowers_the_window_like_a_loss_or_less() {
     for (spec, codepoint, sign, after) in [
         ("cubic", Ecn::NotEct, Congestion::Ecn, 70.0),
         ("cubic:ecn=on", Ecn::Ect0, Congestion::Ecn, 70.0),
@@ -211,7 +211,7 @@ fn a_mark_is_answered_as_a_loss_or_by_less() {
 
 /// §4.7: a window of 90 that used to be 100 aims for 76.5.
 #[test]
-fn fast_convergence_aims_lower() {
+fn fast_convergence_lowers_the_plateau() {
     for (spec, w_max) in [("cubic", 76.5), ("cubic:fast_convergence=off", 90.0)] {
         let mut cubic = cubic(spec);
         cubic.window = avoiding(90.0, 100.0).window;
@@ -222,7 +222,7 @@ fn fast_convergence_aims_lower() {
 
 /// §4.7 is for windows that shrink because others join; a fraction of a packet is nobody.
 #[test]
-fn a_fraction_of_a_packet_is_no_retreat() {
+fn a_fraction_of_a_packet_does_not_trigger_fast_convergence() {
     for (cwnd, w_max) in [(99.2, 99.2), (98.9, 98.9 * 0.85)] {
         let mut cubic = avoiding(cwnd, 99.8);
         cubic.on_feedback(&congestion(Congestion::Loss, 99));
@@ -232,7 +232,7 @@ fn a_fraction_of_a_packet_is_no_retreat() {
 
 /// §4.8: after a timeout the curve begins at its plateau, with K = 0.
 #[test]
-fn time_out_forgets_the_old_window() {
+fn timeout_forgets_the_old_window() {
     let mut cubic = avoiding(100.0, 100.0);
     cubic.on_rto(&rto(Time::ZERO, 100, 1));
     cubic.on_rto(&rto(Time::ZERO, 1, 2));
@@ -306,7 +306,7 @@ fn idle_time_does_not_count() {
 }
 
 #[test]
-fn a_window_chosen_above_begins_an_epoch_there() {
+fn a_window_set_by_a_policy_starts_a_cubic_epoch_there() {
     let mut cubic = avoiding(100.0, 140.0);
     cubic.on_feedback(&acked(Time::ZERO, 1));
     cubic.set_cwnd(Time::from_millis(10), RTT, MSS * 50);
@@ -394,7 +394,7 @@ fn hystart_plus_plus_bounds_its_threshold() {
 
 /// Seven samples a round are too few to judge by.
 #[test]
-fn hystart_plus_plus_wants_eight_samples() {
+fn hystart_plus_plus_needs_eight_samples() {
     let queue = |round| MS * if round < 3 { 100 } else { 150 };
     assert_eq!(slow_start("cubic", 20, 7, SPARSE, queue).0, 20);
     assert_eq!(slow_start("cubic", 20, 8, SPARSE, queue).0, 8);
@@ -426,7 +426,7 @@ fn hystart_plus_plus_limits_bursts() {
 
 /// Linux: a train of acknowledgements at most 2 ms apart that spans more than half the minimum RTT.
 #[test]
-fn classic_hystart_hears_the_train() {
+fn classic_hystart_detects_the_ack_train() {
     let spec = "cubic:hystart=classic";
     let flat = |_| MS * 40;
     // 20 acknowledgements 1 ms apart span 19 ms, 22 span 21 ms. The first round is half over
@@ -438,7 +438,7 @@ fn classic_hystart_hears_the_train() {
 
 /// Linux: eight samples in a round above the minimum RTT by more than 1/8 of it.
 #[test]
-fn classic_hystart_feels_the_delay() {
+fn classic_hystart_detects_rising_delay() {
     let spec = "cubic:hystart=classic";
     let rise = |by: u64| move |round| MS * if round < 3 { 80 } else { 80 + by };
     assert_eq!(slow_start(spec, 10, 10, SPARSE, rise(10)).0, 10);
@@ -460,7 +460,7 @@ const RTT_OF_LINK: Duration = Duration::from_millis(120);
 /// The fluid model of the cubic with a factor of 0.7: (buffer, utilisation, period in seconds).
 /// The model knows no fast convergence, which aims lower after each second reduction.
 #[test]
-fn sawtooth_is_that_of_the_fluid_model() {
+fn sawtooth_matches_the_fluid_model() {
     // Only whole packets are sent: up to one less than the fluid has in flight.
     for (buffer, expected, period) in [
         (12, 0.969, 4.7),

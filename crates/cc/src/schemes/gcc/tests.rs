@@ -63,7 +63,7 @@ fn a_trend_is_found_in_25_packets() {
 /// The slope is (send rate - capacity) / capacity: 5 ms that take 5.25 are 0.25 / 5.25 of what
 /// passes.
 #[test]
-fn the_slope_is_the_excess_over_capacity() {
+fn the_slope_equals_the_excess_over_capacity() {
     let mut line = Trendline::new();
     for i in 1..200 {
         let deltas = Deltas {
@@ -142,7 +142,7 @@ fn the_rate_grows_by_a_packet_near_capacity() {
 /// arrives and 10 kbit/s, but not back down to it. Draft §5.5: 8% a second before capacity is
 /// known.
 #[test]
-fn growth_stops_at_what_arrives() {
+fn growth_stops_near_the_acknowledged_rate() {
     for acked in [10_000.0, 100_000.0] {
         let mut aimd = Aimd::new(acked, 5000.0);
         for i in 0..200 {
@@ -211,7 +211,7 @@ fn silence_lowers_the_rate() {
 /// 500 ms at first, then 150 ms; a sample twice the estimate has a variance of 100 against the 55
 /// that the estimate has by then.
 #[test]
-fn the_rate_that_arrives_is_estimated() {
+fn the_acknowledged_rate_is_estimated() {
     let mut acked = AckedBitrate::new();
     for i in 0..=50 {
         acked.on_arrival(f64::from(10 * i), 1250.0);
@@ -235,7 +235,7 @@ fn the_rate_that_arrives_is_estimated() {
 /// `probe_bitrate_estimator_unittest.cc` and `delay_based_bwe_unittest.cc`: milliseconds of sending
 /// and arriving of each packet of 1000 bytes, and the rate in kbit/s.
 #[test]
-fn trains_are_measured() {
+fn probe_trains_measure_the_rate() {
     let measured = |times: &[(u64, u64)]| {
         let train = Train {
             id: 7,
@@ -338,7 +338,7 @@ fn sent(number: u64, now: Time) -> Sent {
 /// A report every 50 ms while packets arrive; what it skips is lost, unless it comes later; what an
 /// undelivered report told is not.
 #[test]
-fn reports_tell_of_arrivals_and_gaps() {
+fn feedback_reports_carry_arrivals_and_gaps() {
     let mut reporter = Reporter::new(Duration::from_millis(50), MSS);
     let mut history = History::default();
     (0..20).for_each(|i| history.on_sent(&sent(i, at(i)), None));
@@ -386,7 +386,7 @@ fn reports_tell_of_arrivals_and_gaps() {
 /// 83,000 packets a second and half a second of RTT are 1 Gbit/s, the most that the encoder gives
 /// by default: all in flight are remembered, and what was reported long ago is not.
 #[test]
-fn what_is_in_flight_is_remembered() {
+fn sent_packets_are_remembered_until_reported() {
     let mut history = History::default();
     let mut reporter = Reporter::new(Duration::from_millis(50), MSS);
     let mut report = Report::default();
@@ -443,7 +443,7 @@ fn an_overuse_at_the_start_halves_the_rate() {
 
 /// A timer that comes late moves no later one.
 #[test]
-fn processing_does_not_drift() {
+fn processing_times_do_not_drift() {
     let mut gcc = select("gcc").build(&setup());
     for (late, next) in [(25, 50), (60, 75), (140, 150)] {
         gcc.on_timer(at(late));

@@ -269,7 +269,7 @@ mod tests {
 
     /// 200 trials of which 20% are lost, then none: the least rate is not for ever.
     #[test]
-    fn the_least_rate_is_left_once_nothing_is_lost() {
+    fn the_rate_rises_from_the_minimum_once_losses_end() {
         let mut allegro = Allegro {
             alpha: 100.0,
             tolerance: 0.05,

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_until_it_is_worse_and_goes_back() {
+    fn starting_doubles_until_utility_falls_then_steps_back() {
         let mut ascent = Ascent::new(&setup(), 2);
         ascent.start(3.0);
         for rate in [3.0, 6.0, 12.0] {
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn two_pairs_that_disagree_change_nothing_and_of_three_two_decide() {
+    fn two_pairs_must_agree_and_of_three_the_majority_decides() {
         let worth = |bad: usize| {
             move |i: usize, rate: f64| {
                 if i / 2 == bad { -rate } else { rate }
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_least_rate_it_starts_again() {
+    fn starting_repeats_at_the_minimum_rate() {
         let mut ascent = probing(1.0);
         for _ in 0..20 {
             if ascent.is_starting() {

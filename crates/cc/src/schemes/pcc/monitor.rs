@@ -331,7 +331,7 @@ mod tests {
 
     /// RTTs that alternate by 2 ms lie 1 ms from a line without a slope.
     #[test]
-    fn noise_is_error_and_deviation() {
+    fn noise_combines_regression_error_and_standard_deviation() {
         let s = trial(41, |i| MS * (i % 2 * 2));
         assert!(s.rtt_gradient.abs() < 1e-3, "{s:?}");
         assert!((s.rtt_deviation_s - 1e-3).abs() < 1e-5, "{s:?}");
@@ -340,7 +340,7 @@ mod tests {
 
     /// Whatever order the packets' fates come in, each is counted where it was sent.
     #[test]
-    fn fates_belong_to_the_trial_that_sent_the_packet() {
+    fn losses_and_arrivals_count_for_the_trial_that_sent_the_packet() {
         let mut monitor = Monitor::new();
         assert_eq!(send(&mut monitor, Time::ZERO), Tag::NONE, "between trials");
         let mut tags = Vec::new();
@@ -384,7 +384,7 @@ mod tests {
 
     /// Taken for lost, it arrives: the others are still waited for, and nothing was lost.
     #[test]
-    fn a_packet_that_comes_late_is_not_lost() {
+    fn a_late_packet_is_not_counted_as_lost() {
         let (mut monitor, fates) = ten();
         monitor.on_lost(&fates(2).1);
         for i in (0..9).filter(|&i| i != 2) {
@@ -421,7 +421,7 @@ mod tests {
     /// PCC-Uspace has no utility of a trial before four RTTs that are to be trusted; where most
     /// packets were lost there is none, and what is known is the loss.
     #[test]
-    fn a_trial_of_doubtful_rtts_is_repeated_and_a_lost_one_has_none() {
+    fn a_trial_with_unreliable_rtts_is_repeated_unless_all_was_lost() {
         for (arrive, trusted, mean) in [
             (10, 4, Some(Some(0.04))),
             (10, 3, None),
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_that_sends_less_leaves_no_result() {
+    fn an_application_limited_trial_gives_no_result() {
         for (gap, counts) in [(1, true), (2, false)] {
             let mut monitor = Monitor::new();
             monitor.begin(12.0, Time::ZERO);

@@ -194,7 +194,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn rtts_of_a_burst_are_passed_over_until_one_is_low_again() {
+    fn rtts_of_an_ack_burst_are_ignored_until_a_low_one() {
         let mut bursts = Bursts::default();
         let smoothed = MS * 40;
         let mut now = Time::ZERO;
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slope_is_that_of_the_line() {
+    fn the_slope_of_a_line_is_exact() {
         let line = VecDeque::from([1.0, 3.0, 5.0, 7.0, 9.0, 11.0]);
         assert!((slope(&line) - 2.0).abs() < 1e-12);
     }
@@ -268,7 +268,7 @@ mod tests {
 
     /// A trial whose packets were all lost says nothing of RTTs, nor of the next trials'.
     #[test]
-    fn a_trial_without_rtts_is_no_part_of_the_history() {
+    fn a_trial_without_rtts_is_not_in_the_history() {
         let silent = Signal::default();
         let mut trends = Trends::default();
         for i in 0..30 {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_falling_rtt_is_no_reward() {
+    fn a_falling_rtt_is_not_rewarded() {
         let falling = Summary {
             rtt_gradient: -0.1,
             gradient_error: 0.0,
@@ -298,7 +298,7 @@ mod tests {
 
     /// Above the mean by four mean distances, and above a millisecond, until that is usual.
     #[test]
-    fn a_deviation_counts_where_it_is_unusual() {
+    fn an_rtt_deviation_counts_only_if_unusual() {
         let mut trends = Trends::default();
         let mut deviates = |deviation: f64| {
             let trial = Summary {

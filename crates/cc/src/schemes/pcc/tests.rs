@@ -18,7 +18,7 @@ fn close(ours: f64, theirs: f64) {
 
 /// algorithms.md §14.5: x = 10 Mbit/s, b = 900, c = 11.35; the last is 10^0.9 by itself.
 #[test]
-fn vivaces_utility() {
+fn vivace_utility_matches_its_formula() {
     for (loss, gradient, u) in [
         (0.0, 0.0, 7.943),
         (0.05, 0.0, 2.268),
@@ -34,7 +34,7 @@ fn vivaces_utility() {
 
 /// algorithms.md §14.5: x = 10 Mbit/s, alpha = 100. At L = .05 by hand: 10 (.95) / 2 - .5.
 #[test]
-fn allegros_utility() {
+fn allegro_utility_matches_its_formula() {
     for (loss, u) in [(0.0, 9.933), (0.05, 4.250), (0.1, -0.940)] {
         close(allegro::utility(10.0, loss, 100.0, 0.05), u);
     }
@@ -42,7 +42,7 @@ fn allegros_utility() {
 
 /// SIGCOMM 2020 §4.2, by hand: 10^0.9 - 1500 x 10 x 0.1 ms; a falling RTT earns nothing.
 #[test]
-fn proteus_utility() {
+fn proteus_utility_matches_its_formula() {
     close(proteus::utility(10.0, 0.0, 0.0, 1500.0, 1e-4), 7.943 - 1.5);
     close(proteus::utility(10.0, -0.01, 0.0, 0.0, 1e-4), 7.943);
     close(proteus::utility(10.0, 0.01, 0.05, 1500.0, 1e-4), -89.232);
@@ -51,7 +51,7 @@ fn proteus_utility() {
 /// algorithms.md §12: with b = 0, dU/dx > 0 as long as L < 0.0793 x^-0.1: 6.2% at 12 Mbit/s, 5.0%
 /// at 100.
 #[test]
-fn the_loss_that_vivace_bears() {
+fn vivace_tolerates_five_percent_loss_and_not_much_more() {
     for (x, bearable) in [(12.0, 0.062), (100.0, 0.050)] {
         let slope = |loss| {
             vivace::utility(x * 1.001, 0.0, loss, 0.0) - vivace::utility(x * 0.999, 0.0, loss, 0.0)
@@ -87,7 +87,7 @@ fn every_member_finds_the_capacity() {
 
 /// A trial whose application has nothing to send is no reason to move.
 #[test]
-fn an_idle_application_moves_nothing() {
+fn an_idle_application_does_not_change_the_rate() {
     for scheme in SCHEMES {
         let mut link = Link::new(
             &select(scheme),

@@ -150,7 +150,7 @@ mod tests {
 
     /// First trials bear a gradient of 0.2; a quarter more than the link takes (0.25) is too much.
     #[test]
-    fn starting_bears_noise() {
+    fn starting_tolerates_noise() {
         let mut vivace = vivace(LATENCY);
         for (rate, gradient, rate_then) in
             [(10.0, 0.2, 10.0), (20.0, 0.15, 20.0), (40.0, 0.25, 20.0)]

@@ -50,7 +50,7 @@ fn near(ours: f64, theirs: f64) {
 /// algorithms.md §14.5: target 60 ms and an average of 45 ms are alpha_v = 0.5, and the window
 /// falls to 0.75 of itself; the draft since divides the reduction by s_rtt / VIRTUAL_RTT.
 #[test]
-fn queueing_delay_is_answered_as_marks_are() {
+fn queueing_delay_lowers_the_window_like_marks() {
     for (rtt_ms, factor) in [(25, 0.75), (10, 0.75), (100, 1.0 - 0.25 / 4.0)] {
         let mut scream = steady("scream", 100.0, rtt_ms);
         scream.qdelay.average = 0.045;
@@ -173,7 +173,7 @@ fn the_window_grows_by_a_packet_and_by_a_share() {
 
 /// "Compute scaling factor": ((w - w_i) / w_i x 8)^2, 0.1 to 1.
 #[test]
-fn growth_is_slow_where_congestion_last_was() {
+fn growth_slows_near_the_last_congested_window() {
     let mut scream = steady("scream", 100.0, 100);
     near(scream.distance_from_inflexion(), 1.0);
     for (share, scl) in [
@@ -205,7 +205,7 @@ fn the_bitrate_follows_window_and_rtt() {
 
 /// What max_bitrate's help says, of GCC too: with the ends crossed min_bitrate is both.
 #[test]
-fn the_least_bitrate_is_the_most_where_they_cross() {
+fn min_bitrate_wins_where_it_exceeds_the_upper_bound() {
     for scheme in ["scream", "gcc"] {
         let spec = format!("{scheme}:min_bitrate=10Mbps:max_bitrate=1Mbps");
         let mut flow = select(&spec).build(&setup());
@@ -225,7 +225,7 @@ fn the_least_bitrate_is_the_most_where_they_cross() {
 
 /// "Detecting Increased Queue Delay" and RFC 6817 §3.4.1. The clocks are any time apart.
 #[test]
-fn queueing_delay_is_over_the_least_delay_of_ten_minutes() {
+fn queueing_delay_is_measured_over_the_minimum_of_ten_minutes() {
     let mut delay = QueueDelay::default();
     let interval = Duration::from_millis(25);
     let mut at = |s: u64, one_way_ms: i64| {
@@ -257,7 +257,7 @@ fn queueing_delay_is_over_the_least_delay_of_ten_minutes() {
 /// ln 2 x 256 = 177 round trips; the bitrate is halved for five of them and the base delay
 /// forgotten.
 #[test]
-fn a_queue_that_stands_is_drained() {
+fn a_standing_queue_is_drained() {
     let mut scream = flow("scream:competing=ignore");
     let mut now = Time::from_millis(1000);
     let feed = |scream: &mut Scream, now, delay_ms| {
@@ -307,7 +307,7 @@ fn a_drain_ends_with_its_queue() {
 /// "Detecting Lost Data Units": a packet that comes 7 ms after it was missed makes the reordering
 /// window 7 ms; what comes within them is not lost, what does not is.
 #[test]
-fn late_packets_are_waited_for() {
+fn reordered_packets_are_not_lost_at_once() {
     let mut late = LatePackets::default();
     let mut told = |ms: u64, lost: &[u64], acked: u64| {
         let lost: Vec<Lost> = lost.iter().map(|&number| missing(number)).collect();
@@ -351,7 +351,7 @@ fn missing(number: u64) -> Lost {
 /// "Competing Flows Compensation": a steady 200 ms become the target; with losses half more, up to
 /// 400 ms; it falls again by a half at most once the queue is gone and no longer varies.
 #[test]
-fn the_target_rises_beside_flows_that_fill_the_queue() {
+fn the_target_rises_against_queue_filling_flows() {
     let mut target = DelayTarget::new(Time::ZERO);
     let mut now = Time::ZERO;
     let mut lead = |target: &mut DelayTarget, qdelay, samples| {

@@ -18,7 +18,7 @@ fn mean(model: &Model, belief: &Belief) -> f64 {
 
 /// algorithms.md §14.5; NSDI 2013 §3.1.
 #[test]
-fn brownian_motion_and_outages_of_a_tick() {
+fn one_tick_applies_brownian_motion_and_outages() {
     assert!((step_deviation(200.0) - 28.28).abs() < 0.005);
     assert!((escape_probability() - 0.0198).abs() < 5e-5);
 
@@ -51,7 +51,7 @@ fn brownian_motion_and_outages_of_a_tick() {
 /// NSDI 2013 §3.2.1, by hand: of two rates as likely, 5 and 10 packets a tick, 7 arrivals leave the
 /// ratio (10/5)^7 e^-5 = 0.862.
 #[test]
-fn arrivals_are_weighed_by_their_poisson_likelihood() {
+fn arrivals_update_the_rates_by_poisson_likelihood() {
     let model = Model::new(1000.0, 200.0);
     let nearest = |mean: f64| {
         let off = |bin: &usize| (model.means[*bin] - mean).abs();
@@ -69,7 +69,7 @@ fn arrivals_are_weighed_by_their_poisson_likelihood() {
 
 /// The rate is found within a second, and an outage within 200 ms.
 #[test]
-fn the_rate_is_found_and_lost() {
+fn the_model_follows_a_rate_and_an_outage() {
     let model = Model::new(1000.0, 200.0);
     let mut belief = ignorance();
     for _ in 0..50 {
@@ -154,7 +154,7 @@ fn the_receiver_reports_every_tick() {
 /// NSDI 2013 §3.2 ("time-to-next"): a silence that was announced says nothing of the link, any
 /// other does.
 #[test]
-fn an_announced_silence_is_no_outage() {
+fn an_announced_silence_is_not_an_outage() {
     let after_silence = |announced: f32| {
         let mut receiver = inference();
         for tick in 0..20 {
@@ -190,7 +190,7 @@ fn silence_is_reported_for_a_second() {
 /// NSDI 2013 §3.4 and `throwaway_window`: what left 10 ms before one that has arrived will not
 /// come.
 #[test]
-fn the_receiver_tells_lost_packets_from_late_ones() {
+fn the_receiver_distinguishes_lost_from_late_packets() {
     let mut receiver = inference();
     let mut accounted = |ms, number, sent_ms| {
         receiver.on_data(&arrival(ms, number, sent_ms, 0.0));
@@ -239,7 +239,7 @@ fn told(sprout: &mut Sprout, now: Time, received_or_lost: u64, forecast: Forecas
 /// this one deliver 50, so 20 may leave. A tick later 10 have left and the target is a tick on: 10
 /// more.
 #[test]
-fn what_leaves_the_queue_within_100_ms_may_be_sent() {
+fn the_window_is_the_forecast_drain_of_100_ms() {
     let (mut sprout, ms) = (sender(), Time::from_millis);
     told(&mut sprout, ms(0), 0, [0, 8, 16, 24, 32, 40, 48, 56]);
     for number in 0..40 {
@@ -269,7 +269,7 @@ fn what_leaves_the_queue_within_100_ms_may_be_sent() {
 /// `sproutbt2.cc`: a heartbeat after 50 ms of silence, whatever the forecast; it does not count as
 /// queue.
 #[test]
-fn a_heartbeat_breaks_the_silence() {
+fn a_heartbeat_is_sent_after_silence() {
     let (mut sprout, ms) = (sender(), Time::from_millis);
     send(&mut sprout, ms(0), 0);
     told(&mut sprout, ms(10), 0, [0; TICKS]);
@@ -284,7 +284,7 @@ fn a_heartbeat_breaks_the_silence() {
 
 /// Damaged messages are not a reason to fall over.
 #[test]
-fn any_message_will_do() {
+fn malformed_reports_do_not_panic() {
     let mut sprout = sender();
     for message in [&[255; 40][..], &[0; 39], &[7; 100], &[0; 40]] {
         sprout.on_feedback(&Feedback {

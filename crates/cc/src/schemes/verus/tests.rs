@@ -93,7 +93,7 @@ fn an_epoch_sends_its_share_of_the_window() {
 
 /// SIGCOMM 2015 Eq. 4, with delta_1 = 1 ms, delta_2 = 2 ms and R = 6 (`verus.hpp`).
 #[test]
-fn the_wanted_delay_follows_the_measured_one() {
+fn the_target_delay_follows_the_measured_delay() {
     let wanted_after = |d_max: f64, d_epoch: f64| {
         let mut v = steady(ms(0), 50.0, 1.0);
         (v.life.d_est, v.life.d_max, v.life.d_epoch) = (100.0, Some(d_max), Some(d_epoch));
@@ -112,7 +112,7 @@ fn the_wanted_delay_follows_the_measured_one() {
 /// `verus_server.cpp`: too much delay above a low target: nothing is sent; if hardly anything is
 /// under way the minimum delay was too low.
 #[test]
-fn at_the_least_delay_it_waits_or_believes_in_a_longer_path() {
+fn at_the_minimum_delay_it_waits_or_assumes_a_longer_path() {
     let at_least = |under_way: u64| {
         let mut v = steady(ms(0), 50.0, 1.0);
         (v.life.d_est, v.life.d_max, v.life.d_epoch) = (50.0, Some(400.0), Some(400.0));
@@ -155,7 +155,7 @@ fn a_loss_shrinks_the_window_once() {
 
 /// What comes after all was not lost.
 #[test]
-fn a_late_packet_is_no_loss() {
+fn a_late_packet_is_not_taken_for_lost() {
     let mut v = steady(ms(0), 50.0, 1.0);
     for _ in 0..10 {
         send(&mut v, ms(0));
@@ -169,7 +169,7 @@ fn a_late_packet_is_no_loss() {
 
 /// SIGCOMM 2015 §5.1: one more for each acknowledgement, until a delay above half a second.
 #[test]
-fn slow_start_doubles_and_ends_with_delay() {
+fn slow_start_doubles_and_ends_when_delay_rises() {
     let mut v = verus();
     assert_eq!(v.control().cwnd, MSS);
     let (mut now, mut sent) = (0, 0);
@@ -195,7 +195,7 @@ fn slow_start_doubles_and_ends_with_delay() {
 /// `verus_server.cpp`: five round trips without an acknowledgement, 150 ms at least: everything is
 /// given up.
 #[test]
-fn silence_gives_the_flight_up() {
+fn silence_marks_all_in_flight_as_lost() {
     let mut v = steady(ms(0), 20.0, 1.0);
     (v.life.next_epoch, v.life.next_fit) = (Time::NEVER, Time::NEVER);
     v.life.d_est = 90.0;
@@ -213,7 +213,7 @@ fn silence_gives_the_flight_up() {
 
 /// A straight line has no bend to be penalised: the spline is the line, and goes on straight.
 #[test]
-fn a_line_is_kept_as_it_is() {
+fn the_spline_keeps_a_line_unchanged() {
     let points: Vec<(f64, f64)> = (3..90)
         .filter(|i| i % 7 != 0)
         .map(|i| (f64::from(i), 40.0 + 0.5 * f64::from(i)))
@@ -228,7 +228,7 @@ fn a_line_is_kept_as_it_is() {
 /// Without a penalty points that a natural spline can go through are met (here a bump of one node);
 /// with it the curve is flatter, and noise about a line is evened out.
 #[test]
-fn the_penalty_takes_bends_out() {
+fn the_penalty_smooths_bends() {
     let bump: Vec<(f64, f64)> = (0..=100)
         .map(|i| (f64::from(i), if i == 50 { 10.0 } else { 0.0 }))
         .collect();

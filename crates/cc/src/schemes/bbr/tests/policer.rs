@@ -45,7 +45,7 @@ fn policed_flow_keeps_to_the_policers_rate() {
 }
 
 #[test]
-fn without_the_detection_it_goes_on_probing() {
+fn without_detection_the_flow_keeps_probing() {
     let bbr = policed("bbr:policer=off");
     assert_eq!(bbr.bandwidth(), MBPS_12.mul_f64(2.0));
 }
@@ -63,7 +63,7 @@ fn undo_forgets_the_policer() {
 
 /// As Linux: a timeout is a loss and the end of a round.
 #[test]
-fn time_outs_count_as_rounds_with_loss() {
+fn timeouts_count_as_rounds_with_loss() {
     let mut bbr = bbr(1);
     (1..=7).for_each(|n| bbr.on_feedback(&round(n, 20)));
     bbr.on_feedback(&Feedback {
@@ -80,7 +80,7 @@ fn time_outs_count_as_rounds_with_loss() {
 /// is lost. The estimate forgets in ten rounds as well, but goes on to probe, and to lose, a
 /// quarter more.
 #[test]
-fn it_keeps_to_a_policers_rate_on_a_link() {
+fn flow_keeps_to_a_policers_rate_on_a_link() {
     let run = |spec: &str| {
         let mut link = Link::new(&select(spec), MBPS_12.mul_f64(2.0), MS * 120, 240);
         link.run(Duration::from_secs(5));

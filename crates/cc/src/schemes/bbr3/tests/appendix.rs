@@ -227,7 +227,7 @@ fn aggregated(spec: &str, seconds: u64) -> (f64, f64) {
 
 /// "Achieving Expected STARTUP (and Cruise) Bandwidth on a Link With Aggregation".
 #[test]
-fn aggregation_does_not_stall_it() {
+fn aggregation_does_not_stall_the_flow() {
     let (cwnd, _) = aggregated("bbr3", 1);
     assert!(cwnd > 2.0, "{cwnd} BDP");
     let (_, used) = aggregated("bbr3", 30);
@@ -236,7 +236,7 @@ fn aggregation_does_not_stall_it() {
 
 /// "Handling Token Bucket Policers", as Pantheon's: a queue that holds a packet or two.
 #[test]
-fn a_queue_of_two_packets_is_no_reason_for_heavy_loss() {
+fn a_queue_of_two_packets_does_not_cause_heavy_loss() {
     let mut link = Link::new(&select("bbr3"), MBPS_12, MS * 40, 2);
     link.run(Duration::from_secs(10));
     let before = link.host.counters();
@@ -305,7 +305,7 @@ fn a_tenth_of_the_bandwidth_is_accepted() {
 /// "run with a variety of RTTs (e.g., < 1 ms to 1 s) and bandwidths": within 2%, and the link is
 /// used.
 #[test]
-fn from_64_kbit_to_10_gbit_and_from_half_a_millisecond_to_a_second() {
+fn utilisation_is_high_from_64_kbit_to_10_gbit_and_half_a_ms_to_1_s() {
     let us = Duration::from_micros;
     for (bps, rtt, seconds) in [
         (64_000, us(500), 20),

@@ -140,7 +140,7 @@ fn a_round_of_losses_is_judged_once_at_its_end() {
 /// §5.6.4.4: one packet after a timeout, four with the next acknowledgement, the old window at the
 /// end.
 #[test]
-fn time_out_restarts_from_one_packet() {
+fn timeout_restarts_from_one_packet() {
     let mut bbr = in_state(State::ProbeBwCruise);
     bbr.on_rto(&rto(Time::from_millis(1), 100, 1));
     assert_eq!(bbr.cwnd, MSS);

@@ -222,7 +222,7 @@ fn probe_rtt_lasts_200_ms_and_a_round() {
 
 /// §5.3.4.3: what ProbeRTT measures is believed at once if lower, after ten seconds if higher.
 #[test]
-fn min_rtt_rises_after_two_chances() {
+fn min_rtt_rises_after_two_probe_rtts() {
     let mut bbr = in_state(State::ProbeBwCruise);
     let mut after = |ms, rtt| {
         bbr.c.now = Time::from_millis(ms);

@@ -61,7 +61,7 @@ impl fmt::Display for DigestInterval {
 /// Gives the controller within a digest of acknowledgements and losses at intervals, as a kernel
 /// would that is read at intervals: sums of bytes, the newest of everything else, no packets. A
 /// digest comes as soon as there is something to tell, and an interval after the last. Sends,
-/// timeouts and idleness are told at once.
+/// timeouts and idleness are reported at once.
 #[derive(Debug)]
 pub struct Batched {
     within: Box<dyn CongestionControl>,
@@ -211,17 +211,17 @@ mod tests {
     }
 
     /// When, bytes acknowledged and lost, congestion, undo.
-    type Told = (Time, Bytes, Bytes, Option<Congestion>, bool);
+    type Report = (Time, Bytes, Bytes, Option<Congestion>, bool);
 
-    /// Keeps what it is told.
+    /// Keeps the feedback that it receives.
     #[derive(Debug)]
-    struct Listener(Arc<Mutex<Vec<Told>>>);
+    struct Listener(Arc<Mutex<Vec<Report>>>);
 
     impl CongestionControl for Listener {
         fn on_feedback(&mut self, f: &Feedback<'_>) {
             assert!(f.acked.is_empty() && f.lost.is_empty());
-            let told = (f.now, f.acked_bytes, f.lost_bytes, f.congestion, f.undo);
-            self.0.lock().unwrap().push(told);
+            let reports = (f.now, f.acked_bytes, f.lost_bytes, f.congestion, f.undo);
+            self.0.lock().unwrap().push(reports);
         }
         fn on_rto(&mut self, _: &Rto<'_>) {}
         fn control(&self) -> Control {
@@ -229,10 +229,10 @@ mod tests {
         }
     }
 
-    fn listened(interval: DigestInterval) -> (Batched, Arc<Mutex<Vec<Told>>>) {
-        let told = Arc::default();
-        let listener = Listener(Arc::clone(&told));
-        (Batched::new(Box::new(listener), interval), told)
+    fn listened(interval: DigestInterval) -> (Batched, Arc<Mutex<Vec<Report>>>) {
+        let reports = Arc::default();
+        let listener = Listener(Arc::clone(&reports));
+        (Batched::new(Box::new(listener), interval), reports)
     }
 
     fn ack(ms: u64) -> Feedback<'static> {
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn digests_sum_up() {
-        let (mut batched, told) = listened(DigestInterval::Period(Duration::from_millis(10)));
+        let (mut batched, reports) = listened(DigestInterval::Period(Duration::from_millis(10)));
         batched.on_feedback(&ack(5));
         for ms in [6, 7] {
             batched.on_feedback(&ack(ms));
@@ -266,23 +266,24 @@ mod tests {
             (at(40), MSS, Bytes::ZERO, None, false),
             (at(42), MSS, Bytes::ZERO, None, false),
         ];
-        assert_eq!(*told.lock().unwrap(), right);
+        assert_eq!(*reports.lock().unwrap(), right);
     }
 
     #[test]
     fn the_digest_interval_can_follow_the_rtt() {
-        let (mut batched, told) = listened(DigestInterval::Rtts(0.25));
+        let (mut batched, reports) = listened(DigestInterval::Rtts(0.25));
         batched.on_feedback(&ack(100)); // of 100 ms
         batched.on_feedback(&ack(101));
         assert_eq!(batched.next_timer(), at(125));
         batched.on_feedback(&ack(126));
-        assert_eq!(told.lock().unwrap()[1].1, MSS * 2);
+        assert_eq!(reports.lock().unwrap()[1].1, MSS * 2);
     }
 
     #[test]
     fn a_reduction_undone_in_the_same_digest_is_not_reported() {
-        let told_of = |events: &[(Option<Congestion>, bool)]| {
-            let (mut batched, told) = listened(DigestInterval::Period(Duration::from_millis(10)));
+        let reported = |events: &[(Option<Congestion>, bool)]| {
+            let (mut batched, reports) =
+                listened(DigestInterval::Period(Duration::from_millis(10)));
             batched.on_feedback(&ack(0));
             for (congestion, undo) in events {
                 batched.on_feedback(&Feedback {
@@ -292,14 +293,14 @@ mod tests {
                 });
             }
             batched.on_timer(at(10));
-            let told = told.lock().unwrap()[1];
-            (told.3, told.4)
+            let reports = reports.lock().unwrap()[1];
+            (reports.3, reports.4)
         };
         let loss = Some(Congestion::Loss);
-        assert_eq!(told_of(&[(loss, false), (None, true)]), (None, false));
-        assert_eq!(told_of(&[(None, true), (loss, false)]), (loss, true));
-        assert_eq!(told_of(&[(None, true), (None, false)]), (None, true));
-        assert_eq!(told_of(&[(loss, false), (None, false)]), (loss, false));
+        assert_eq!(reported(&[(loss, false), (None, true)]), (None, false));
+        assert_eq!(reported(&[(None, true), (loss, false)]), (loss, true));
+        assert_eq!(reported(&[(None, true), (None, false)]), (None, true));
+        assert_eq!(reported(&[(loss, false), (None, false)]), (loss, false));
     }
 
     #[test]

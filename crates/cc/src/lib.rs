@@ -11,8 +11,8 @@ mod batched;
 mod congestion_control;
 mod ecn;
 mod events;
-mod least_rtt;
 mod max_filter;
+mod min_rtt;
 mod random;
 mod registry;
 mod round;
@@ -31,8 +31,8 @@ pub use events::{
     Acked, Arrival, Congestion, Counters, Ecn, Feedback, Header, Lost, NetworkView, RateSample,
     Recovery, Rto, RttStats, Sent, Stamp, Tag,
 };
-pub use least_rtt::LeastRtt;
 pub use max_filter::MaxFilter;
+pub use min_rtt::MinRtt;
 pub use random::Stream;
 pub use registry::{
     BuildReceiver, Family, Kind, Loaded, Need, Param, Registry, Router, Scheme, SchemeError,

@@ -100,13 +100,13 @@ impl Guard {
 
     /// The policy that had the flow is gone, and another begins with it at such a window and
     /// ssthresh in packets. What the flow is Cubic's for stays.
-    pub fn begin_anew(&mut self, now_ns: u64, cwnd: u32, ssthresh: u32) {
+    pub fn replace_policy(&mut self, now_ns: u64, cwnd: u32, ssthresh: u32) {
         native::headway_native_guard_forget(self);
         native::headway_native_guard_open(self, now_ns, cwnd, ssthresh);
     }
 
     /// The policy that had the flow is gone, and nobody decides: it is judged no more until
-    /// [`Self::begin_anew`].
+    /// [`Self::replace_policy`].
     pub fn forget(&mut self) {
         native::headway_native_guard_forget(self);
     }

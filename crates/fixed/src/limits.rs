@@ -190,7 +190,7 @@ impl Limits {
     /// only while it controls the flow. So it may lose too much, or starve, five times as long, and
     /// its first three probations are equally long.
     #[must_use]
-    pub fn of_learners(self) -> Limits {
+    pub fn for_learners(self) -> Limits {
         Limits {
             epochs: self.epochs.saturating_mul(5),
             slow_epochs: self.slow_epochs.saturating_mul(5),
@@ -213,7 +213,7 @@ impl Limits {
 
     /// The same, and no answer is too late.
     #[must_use]
-    pub fn without_patience(self) -> Limits {
+    pub fn without_answer_limits(self) -> Limits {
         Limits {
             answer_us: u32::MAX,
             answer_most_us: u32::MAX,

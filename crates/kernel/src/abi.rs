@@ -287,7 +287,7 @@ impl Default for SettingValues {
             flows_of_user: u32::MAX,
             serves_loopback: 0,
             limits: Limits::default(),
-            learner_limits: Limits::default().of_learners(),
+            learner_limits: Limits::default().for_learners(),
         }
     }
 }

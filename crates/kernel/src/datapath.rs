@@ -26,7 +26,7 @@ use headway_cc::{
     PathModel, Probe, Rto, RttStats, Sent, Setup, Stamp, Tag, Time,
 };
 use headway_fixed::{Int8, Limits, RateAgent, Verdict};
-use headway_policy::{Action, AgentSpec, BaseController, BaseSpec, Guarding, Record, SpecError};
+use headway_policy::{Action, AgentSpec, BaseController, BaseSpec, FlowGuard, Record, SpecError};
 use zerocopy::transmute_ref;
 
 use crate::abi::{
@@ -48,7 +48,7 @@ pub struct Datapath {
     setup: Setup,
     spec: BaseSpec,
     base: BaseController,
-    guard: Guarding,
+    guard: FlowGuard,
     /// The Cubic that has the flow instead of a rate, or of BBR.
     cubic: Option<Box<cubic::Cubic>>,
     sock: TcpSock,
@@ -114,7 +114,7 @@ impl Datapath {
         let mut flow = Datapath {
             kernel: kernel.clone(),
             setup: *setup,
-            guard: Guarding::new(setup, settings.limits),
+            guard: FlowGuard::new(setup, settings.limits),
             cubic: None,
             spec,
             answers_marks: matches!(base, BaseController::Rate(_)),
@@ -249,7 +249,7 @@ impl Datapath {
             (None, BaseController::Base(scheme)) => scheme.ssthresh(),
             (None, BaseController::Rate(_) | BaseController::Tunable(_)) => Bytes::MAX,
         };
-        (self.guard).begin_anew(now, self.control().cwnd, ssthresh);
+        (self.guard).replace_policy(now, self.control().cwnd, ssthresh);
     }
 
     /// `enter()`
@@ -503,8 +503,8 @@ impl CongestionControl for Datapath {
             let record = self.latest;
             self.give_to_cubic(&record);
         }
-        let heard = self.guard.heard(feedback);
-        self.tell(|controller| controller.on_feedback(&heard));
+        let for_cubic = self.guard.feedback_for_cubic(feedback);
+        self.tell(|controller| controller.on_feedback(&for_cubic));
         let is_policys = is_served && self.is_steered && !self.in_fallback;
         if is_policys && self.answers_marks && feedback.congestion == Some(Congestion::Ecn) {
             self.answer_marks(now);

@@ -193,19 +193,19 @@ fn actions_survive_conversion_to_whole_numbers() {
 #[test]
 fn parameters_are_sent_in_the_headers_units() {
     assert!(bbr::TUNABLES.len() <= abi::PARAMETERS);
-    let told = |action| {
+    let encoded = |action| {
         let slot = ActionSlot::of(action, &bbr::TUNABLES);
         assert_eq!(slot.kind, abi::SET);
         (slot.which, slot.values)
     };
     let rounds = Action::Set("btlbw_window", 10.0);
     let seconds = Action::Set("rtprop_window", 2.5);
-    assert_eq!(told(rounds), (0b01, [10, 0, 0, 0]));
-    assert_eq!(told(seconds), (0b10, [0, 2_500_000_000, 0, 0]));
+    assert_eq!(encoded(rounds), (0b01, [10, 0, 0, 0]));
+    assert_eq!(encoded(seconds), (0b10, [0, 2_500_000_000, 0, 0]));
 
     let names = ["rtprop_window".to_owned(), "btlbw_window".to_owned()];
     let both = Action::Settings(&names, &[2.5, 10.0]);
-    assert_eq!(told(both), (0b11, [10, 2_500_000_000, 0, 0]));
+    assert_eq!(encoded(both), (0b11, [10, 2_500_000_000, 0, 0]));
     let slot = ActionSlot::of(both, &bbr::TUNABLES);
     assert_eq!(slot.actions(&bbr::TUNABLES), [rounds, seconds]);
 }

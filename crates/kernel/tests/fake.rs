@@ -412,8 +412,8 @@ fn acknowledgements_are_counted_across_a_timeout() {
         "{acks:?}"
     );
     let (last, _) = acks.last().expect("a report");
-    let told: u32 = acks.iter().map(|(_, acks)| acks).sum();
-    assert_eq!(u64::from(told), *last, "one a millisecond: {acks:?}");
+    let counted: u32 = acks.iter().map(|(_, acks)| acks).sum();
+    assert_eq!(u64::from(counted), *last, "one a millisecond: {acks:?}");
 }
 
 /// Its action, the one of that number, which was decided then and written a millisecond later.

@@ -169,7 +169,7 @@ impl Watched {
     }
 
     /// As a new flow would that has these networks, and has not learned with them.
-    fn begin_anew(&mut self, feedback: &Feedback<'_>) {
+    fn restart(&mut self, feedback: &Feedback<'_>) {
         self.earlier = self.actor().fell_back;
         self.restart = Duration::ZERO;
         self.setup.start = feedback.now;
@@ -194,7 +194,7 @@ impl CongestionControl for Watched {
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         if self.restart > Duration::ZERO && feedback.now >= self.setup.start + self.restart {
-            self.begin_anew(feedback);
+            self.restart(feedback);
         }
         self.within.on_feedback(feedback);
         let second = feedback.now.as_secs_f64() as usize;

@@ -18,7 +18,7 @@ use headway_cc::{
 };
 use headway_fixed::Verdict;
 use headway_policy::schemes::{RaxOverRecords, RaxSpec};
-use headway_policy::{Guarding, Limits, Record, RecordBuilder};
+use headway_policy::{FlowGuard, Limits, Record, RecordBuilder};
 use headway_scenario::Transport;
 use runs::{Error, mean, percent_lost, play_over, tens};
 
@@ -34,7 +34,7 @@ type Ended = Arc<Mutex<Vec<(f64, f64)>>>;
 #[derive(Debug)]
 struct Live {
     rax: RaxOverRecords,
-    guarding: Guarding,
+    guard: FlowGuard,
     reporter: RecordBuilder,
     mss: Bytes,
     cwnd: Bytes,
@@ -61,11 +61,11 @@ impl Probe for Values {
 impl Live {
     /// What find_action() and steer_cwnd() do at an acknowledgement.
     fn carry_out(&mut self, now: Time) {
-        let Some((answered, asked, window)) = self.answer.take_if(|(at, ..)| *at <= now) else {
+        let Some((answered, requested, window)) = self.answer.take_if(|(at, ..)| *at <= now) else {
             return;
         };
-        if self.guarding.answer(asked, answered, now) {
-            self.cwnd = self.guarding.cwnd((self.mss * u64::from(window)).as_f64());
+        if self.guard.answer(requested, answered, now) {
+            self.cwnd = self.guard.cwnd((self.mss * u64::from(window)).as_f64());
         }
     }
 
@@ -73,19 +73,19 @@ impl Live {
     fn report(&mut self, mut record: Record) {
         let now = record.now();
         self.is_recovering = record.has(Record::RECOVERING);
-        self.guarding.ask(now);
-        match self.guarding.judge(&record) {
+        self.guard.ask(now);
+        match self.guard.judge(&record) {
             Verdict::Trip => {
-                let start = self.guarding.restart(&record, &self.control());
-                self.guarding.stand_in(start);
+                let start = self.guard.restart(&record, &self.control());
+                self.guard.start_fallback(start);
             }
             Verdict::Resume => {
-                self.cwnd = self.guarding.stand_down().unwrap_or(self.cwnd);
+                self.cwnd = self.guard.end_fallback().unwrap_or(self.cwnd);
             }
             Verdict::Policy | Verdict::Fallback => {}
         }
         record.flags |= Record::STEERABLE | Record::ASKS;
-        if self.guarding.substitute().is_some() {
+        if self.guard.fallback_cubic().is_some() {
             record.flags |= Record::TRIPPED;
         }
         self.rax.on_record(&record);
@@ -111,7 +111,7 @@ impl Live {
     fn values(&self) -> Values {
         let mut values = Values::default();
         // The guard's trips, not Rax's own.
-        self.guarding.probe(&mut values);
+        self.guard.probe(&mut values);
         self.rax.probe(&mut values);
         values
     }
@@ -120,7 +120,7 @@ impl Live {
 impl CongestionControl for Live {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
         self.reporter.on_sent(sent);
-        match self.guarding.substitute_mut() {
+        match self.guard.fallback_cubic_mut() {
             Some(cubic) => cubic.on_sent(sent),
             None => Tag::NONE,
         }
@@ -129,16 +129,16 @@ impl CongestionControl for Live {
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         self.carry_out(feedback.now);
         self.srtt = feedback.rtt_stats.smoothed;
-        let heard = self.guarding.heard(feedback);
-        if let Some(cubic) = self.guarding.substitute_mut() {
-            cubic.on_feedback(&heard);
+        let for_cubic = self.guard.feedback_for_cubic(feedback);
+        if let Some(cubic) = self.guard.fallback_cubic_mut() {
+            cubic.on_feedback(&for_cubic);
         }
         let record = self.reporter.on_feedback(feedback, &self.control());
         self.report(record);
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
-        if let Some(cubic) = self.guarding.substitute_mut() {
+        if let Some(cubic) = self.guard.fallback_cubic_mut() {
             cubic.on_rto(rto);
         }
         // tcp_enter_loss()
@@ -148,7 +148,7 @@ impl CongestionControl for Live {
     }
 
     fn control(&self) -> Control {
-        if let Some(cubic) = self.guarding.substitute() {
+        if let Some(cubic) = self.guard.fallback_cubic() {
             return cubic.control();
         }
         let seconds = self.srtt.as_secs_f64();
@@ -161,7 +161,7 @@ impl CongestionControl for Live {
     }
 
     fn owns_recovery(&self) -> bool {
-        let cubic = self.guarding.substitute();
+        let cubic = self.guard.fallback_cubic();
         cubic.is_none_or(|cubic| cubic.owns_recovery())
     }
 }
@@ -197,7 +197,7 @@ fn run(
         let rax = RaxOverRecords::new(setup, &spec, None);
         Box::new(Live {
             rax: rax.expect("settings in range"),
-            guarding: Guarding::new(setup, Limits::default().of_learners()),
+            guard: FlowGuard::new(setup, Limits::default().for_learners()),
             reporter: RecordBuilder::new(setup.mss),
             mss: setup.mss,
             cwnd: setup.initial_cwnd,

@@ -7,7 +7,7 @@ use headway_cc::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, ActionSpec, Effect, Guarding, SpecError};
+use crate::{Action, ActionSpec, Effect, FlowGuard, SpecError};
 
 /// An action of one value with such an effect.
 macro_rules! of_effect {
@@ -287,7 +287,7 @@ impl BaseController {
         mss: Bytes,
         rtt: &RttStats,
         action: Action<'_>,
-        guard: Option<&mut Guarding>,
+        guard: Option<&mut FlowGuard>,
     ) {
         match (self, action) {
             // The base controller goes on as if there were nobody above it.
@@ -323,7 +323,7 @@ impl BaseController {
 const MOST_PACKETS: u64 = 100_000;
 
 /// A window of this number of bytes, kept from one packet to [`MOST_PACKETS`], or as a guard says.
-fn within_window(cwnd: f64, mss: Bytes, guard: Option<&mut Guarding>) -> Bytes {
+fn within_window(cwnd: f64, mss: Bytes, guard: Option<&mut FlowGuard>) -> Bytes {
     match guard {
         Some(guard) => guard.cwnd(cwnd),
         None => Bytes::from_f64(cwnd.clamp(mss.as_f64(), (mss * MOST_PACKETS).as_f64())),

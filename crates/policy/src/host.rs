@@ -7,7 +7,7 @@ use headway_cc::{
 };
 use headway_fixed::Limits;
 
-use crate::{Guarding, Record, RecordBuilder};
+use crate::{FlowGuard, Record, RecordBuilder};
 
 /// The records that a policy takes, the time that its decisions `D` take, and the guard between it
 /// and the base controller, which is `base` in each method.
@@ -18,12 +18,12 @@ pub struct Host<D> {
     /// As of the newest feedback.
     pub rtt: RttStats,
     /// If the flow is guarded.
-    pub guard: Option<Guarding>,
+    pub guard: Option<FlowGuard>,
     /// How long a decision takes to take effect.
     pub latency: Duration,
     reporter: RecordBuilder,
     /// Decisions on their way: when each comes, as of when it was decided, and what it is.
-    on_their_way: VecDeque<(Time, Time, D)>,
+    pending: VecDeque<(Time, Time, D)>,
 }
 
 impl<D: Copy> Host<D> {
@@ -35,23 +35,23 @@ impl<D: Copy> Host<D> {
             guard: None,
             latency,
             reporter: RecordBuilder::new(setup.mss),
-            on_their_way: VecDeque::new(),
+            pending: VecDeque::new(),
         }
     }
 
     /// Guards the flow from now on.
     pub fn guard(&mut self, limits: Limits) {
-        self.guard = Some(Guarding::new(&self.setup, limits));
+        self.guard = Some(FlowGuard::new(&self.setup, limits));
     }
 
     /// Who has the flow: the base controller, or the guard's Cubic.
     pub fn controller<'a>(&'a self, base: &'a dyn CongestionControl) -> &'a dyn CongestionControl {
-        self.substitute().unwrap_or(base)
+        self.fallback_cubic().unwrap_or(base)
     }
 
     /// The guard's Cubic, where that has the flow.
-    pub fn substitute(&self) -> Option<&dyn CongestionControl> {
-        self.guard.as_ref().and_then(Guarding::substitute)
+    pub fn fallback_cubic(&self) -> Option<&dyn CongestionControl> {
+        self.guard.as_ref().and_then(FlowGuard::fallback_cubic)
     }
 
     /// Tells the base controller, and the guard's Cubic if there is one.
@@ -61,7 +61,7 @@ impl<D: Copy> Host<D> {
         mut news: impl FnMut(&mut dyn CongestionControl),
     ) {
         news(base);
-        if let Some(cubic) = self.guard.as_mut().and_then(Guarding::substitute_mut) {
+        if let Some(cubic) = self.guard.as_mut().and_then(FlowGuard::fallback_cubic_mut) {
             news(cubic);
         }
     }
@@ -79,8 +79,8 @@ impl<D: Copy> Host<D> {
     pub fn on_feedback(&mut self, base: &mut dyn CongestionControl, feedback: &Feedback<'_>) {
         match &self.guard {
             Some(guard) => {
-                let heard = guard.heard(feedback);
-                self.tell(base, |controller| controller.on_feedback(&heard));
+                let for_cubic = guard.feedback_for_cubic(feedback);
+                self.tell(base, |controller| controller.on_feedback(&for_cubic));
             }
             None => base.on_feedback(feedback),
         }
@@ -100,16 +100,16 @@ impl<D: Copy> Host<D> {
     }
 
     /// A decision as of `asked` is made now, and comes after the latency.
-    pub fn send(&mut self, now: Time, asked: Time, decision: D) {
-        self.on_their_way
-            .push_back((now + self.latency, asked, decision));
+    pub fn send(&mut self, now: Time, requested: Time, decision: D) {
+        self.pending
+            .push_back((now + self.latency, requested, decision));
     }
 
     /// The next decision that has come by now: when, as of when it was decided, and what it is.
     pub fn arrived(&mut self, now: Time) -> Option<(Time, Time, D)> {
         let has_come = |(at, ..): &&(Time, Time, D)| *at <= now;
-        self.on_their_way.front().filter(has_come)?;
-        self.on_their_way.pop_front()
+        self.pending.front().filter(has_come)?;
+        self.pending.pop_front()
     }
 
     /// Named values of the guard, for recordings.

@@ -16,7 +16,7 @@ use crate::dqn::Step;
 use crate::host::Host;
 use crate::nn::Network;
 use crate::{
-    AgentSpec, Answer, BaseController, Decider, Guarding, Interval, NeededStats, Record, SpecError,
+    AgentSpec, Answer, BaseController, Decider, FlowGuard, Interval, NeededStats, Record, SpecError,
 };
 
 /// Decides.
@@ -107,7 +107,7 @@ pub struct Learned<P> {
     decider: Decider<P>,
     host: Host<f32>,
     /// Of the question that is open.
-    asked: Time,
+    requested: Time,
     awaits_answer: bool,
 }
 
@@ -129,7 +129,7 @@ impl<P: Policy> Learned<P> {
             base: BaseController::new(&spec.base, &spec.action, setup)?,
             decider: Decider::new(&spec, setup.start, policy)?,
             host: Host::new(setup, latency),
-            asked: setup.start,
+            requested: setup.start,
             awaits_answer: false,
             spec,
         })
@@ -165,8 +165,8 @@ impl<P: Policy> Learned<P> {
         self.decider.choose_interval(answer);
         let answer = answer.action;
         match self.host.latency.is_zero() {
-            true => self.carry_out(now, (self.asked, now), answer, Duration::ZERO),
-            false => self.host.send(now, self.asked, answer),
+            true => self.carry_out(now, (self.requested, now), answer, Duration::ZERO),
+            false => self.host.send(now, self.requested, answer),
         }
     }
 
@@ -179,12 +179,12 @@ impl<P: Policy> Learned<P> {
     fn carry_out(
         &mut self,
         now: Time,
-        (asked, answered): (Time, Time),
+        (requested, answered): (Time, Time),
         answer: f32,
         age: Duration,
     ) {
         let guard = self.host.guard.as_mut();
-        let is_allowed = guard.is_none_or(|guard| guard.answer(asked, answered, now));
+        let is_allowed = guard.is_none_or(|guard| guard.answer(requested, answered, now));
         // The base controller may have left congestion avoidance meanwhile.
         if is_allowed && self.base.may_act() {
             let action = self.spec.action.action(answer);
@@ -193,23 +193,23 @@ impl<P: Policy> Learned<P> {
             } = &mut self.host;
             (self.base).act(now, setup.mss, rtt, action, guard.as_mut());
             self.decider.on_action(age);
-        } else if asked == self.asked {
+        } else if requested == self.requested {
             self.decider.policy_mut().on_refused();
         }
     }
 
     /// Those answers that have come meanwhile.
     fn carry_out_due(&mut self, now: Time) {
-        while let Some((at, asked, answer)) = self.host.arrived(now) {
+        while let Some((at, requested, answer)) = self.host.arrived(now) {
             let age = now.since(at) + self.host.latency;
-            self.carry_out(now, (asked, at), answer, age);
+            self.carry_out(now, (requested, at), answer, age);
         }
     }
 
     /// As report() in flow.h: the record says whose the flow is once it was judged.
     fn take(&mut self, record: &Record) {
         self.judge(record);
-        let is_fine = |guard: &Guarding| guard.guard().is_fine();
+        let is_fine = |guard: &FlowGuard| guard.guard().is_fine();
         let mut record = *record;
         if !self.host.guard.as_ref().is_none_or(is_fine) {
             record.flags |= Record::TRIPPED;
@@ -229,11 +229,13 @@ impl<P: Policy> Learned<P> {
                 let start = guard.restart(record, &self.base.controller().control());
                 match &mut self.base {
                     BaseController::Base(scheme) => scheme.go_alone(start.0, start.1),
-                    BaseController::Rate(_) | BaseController::Tunable(_) => guard.stand_in(start),
+                    BaseController::Rate(_) | BaseController::Tunable(_) => {
+                        guard.start_fallback(start)
+                    }
                 }
             }
             Verdict::Resume => {
-                let left = guard.stand_down();
+                let left = guard.end_fallback();
                 (self.base).return_to_policy(&self.spec.base, left, &self.host.rtt);
             }
         }
@@ -246,7 +248,7 @@ impl<P: Policy> Learned<P> {
 
     /// What it takes the path for; the guard's Cubic has no model.
     fn model(&self) -> Option<PathModel> {
-        match self.host.substitute() {
+        match self.host.fallback_cubic() {
             Some(_) => None,
             None => self.base.model(),
         }
@@ -256,7 +258,7 @@ impl<P: Policy> Learned<P> {
         if !self.decider.is_due(now) || self.awaits_answer || !self.base.may_act() {
             return;
         }
-        self.asked = now;
+        self.requested = now;
         if let Some(guard) = &mut self.host.guard {
             guard.ask(now);
         }

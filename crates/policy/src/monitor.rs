@@ -1,6 +1,6 @@
 //! Folds records into intervals.
 
-use headway_cc::{Duration, LeastRtt, NetworkView, Time};
+use headway_cc::{Duration, MinRtt, NetworkView, Time};
 
 use crate::recent_rate::RecentRate;
 use crate::{Averages, Interval, Record, RttSummary};
@@ -38,7 +38,7 @@ pub struct Monitor {
     acks: u32,
     rtt: Samples,
     last_rtt_us: u32,
-    least_rtt: LeastRtt,
+    min_rtt: MinRtt,
     last_summary: RttSummary,
     delivery_rate: f64,
     max_delivery_rate: f64,
@@ -69,7 +69,7 @@ impl Monitor {
             acks: 0,
             rtt: Samples::default(),
             last_rtt_us: 0,
-            least_rtt: LeastRtt::default(),
+            min_rtt: MinRtt::default(),
             last_summary: RttSummary::default(),
             delivery_rate: 0.0,
             max_delivery_rate: 0.0,
@@ -93,7 +93,7 @@ impl Monitor {
             self.rtt.add(at, record.rtt_us, self.last_rtt_us);
             self.last_rtt_us = record.rtt_us;
             let rtt = Duration::from_micros(record.rtt_us.into());
-            self.least_rtt.add(record.now(), rtt);
+            self.min_rtt.add(record.now(), rtt);
         }
         if record.rate_interval_us > 0 {
             self.delivery_rate =
@@ -145,8 +145,8 @@ impl Monitor {
             delivered_ce: latest.delivered_ce.wrapping_sub(before.delivered_ce),
             lost: latest.lost.wrapping_sub(before.lost),
             rtt,
-            min_rtt_10s_us: (self.least_rtt.get().as_nanos() / 1000) as u32,
-            min_rtt_10s_age: self.least_rtt.age(),
+            min_rtt_10s_us: (self.min_rtt.get().as_nanos() / 1000) as u32,
+            min_rtt_10s_age: self.min_rtt.age(),
             latest: *latest,
             max_delivery_rate: self.max_delivery_rate,
             delivery_rate: self.delivery_rate,

@@ -17,14 +17,14 @@ static SCHEME: Scheme = Scheme::unlisted("agent", &[Need::RateSample, Need::Paci
 #[derive(Clone, Debug)]
 struct Scripted {
     answers: Vec<f32>,
-    asked: usize,
+    requests: usize,
     shown: Arc<Mutex<Vec<Vec<f32>>>>,
 }
 
 impl Policy for Scripted {
     fn decide(&mut self, observation: &[f32], _: &Interval) -> Option<Answer> {
-        let answer = self.answers[self.asked % self.answers.len()];
-        self.asked += 1;
+        let answer = self.answers[self.requests % self.answers.len()];
+        self.requests += 1;
         self.shown.lock().unwrap().push(observation.to_vec());
         Some(answer.into())
     }
@@ -52,7 +52,7 @@ fn run(spec: &str, answers: &[f32], latency_ms: u64, rest: &str) -> (Outcome, Ve
     let shown = Arc::default();
     let policy = Scripted {
         answers: answers.to_vec(),
-        asked: 0,
+        requests: 0,
         shown: Arc::clone(&shown),
     };
     let (spec, latency) = (Arc::new(spec), Duration::from_millis(latency_ms));
@@ -195,7 +195,7 @@ fn an_unreachable_network_controller_changes_nothing() {
     let shown: Arc<Mutex<Vec<Vec<f32>>>> = Arc::default();
     let policy = Scripted {
         answers: vec![1.0],
-        asked: 0,
+        requests: 0,
         shown: Arc::clone(&shown),
     };
     let setup = testing::setup();
@@ -312,7 +312,7 @@ fn an_answer_takes_effect_with_the_first_acknowledgement_after_it() {
     let spec = Arc::new(AgentSpec::read(spec).expect("a spec"));
     let policy = Scripted {
         answers: vec![2.0],
-        asked: 0,
+        requests: 0,
         shown: Arc::default(),
     };
     let setup = testing::setup();

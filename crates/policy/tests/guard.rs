@@ -109,7 +109,7 @@ type Windows = Arc<Mutex<Vec<(Time, f64, f64)>>>;
 /// The guard's Cubic in whole numbers, told what a Cubic of this project is told: windows in
 /// packets, both.
 #[derive(Debug)]
-struct Beside {
+struct CubicWithShadow {
     cubic: cubic::Cubic,
     guard: Guard,
     reporter: RecordBuilder,
@@ -117,9 +117,9 @@ struct Beside {
     windows: Windows,
 }
 
-impl Beside {
-    fn new(setup: &Setup, windows: &Windows) -> Beside {
-        Beside {
+impl CubicWithShadow {
+    fn new(setup: &Setup, windows: &Windows) -> CubicWithShadow {
+        CubicWithShadow {
             cubic: cubic::Cubic::new(setup, &Values::defaults(cubic::SCHEME.params)),
             guard: Guard::new(setup.start.as_nanos(), 10, 0),
             reporter: RecordBuilder::new(setup.mss),
@@ -136,7 +136,7 @@ impl Beside {
     }
 }
 
-impl CongestionControl for Beside {
+impl CongestionControl for CubicWithShadow {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
         self.reporter.on_sent(sent);
         self.cubic.on_sent(sent)
@@ -167,7 +167,7 @@ impl CongestionControl for Beside {
     }
 }
 
-static BESIDE: Scheme = Scheme::unlisted("beside", &[Need::RateSample, Need::Pacing]);
+static WITH_SHADOW: Scheme = Scheme::unlisted("beside", &[Need::RateSample, Need::Pacing]);
 
 /// From the first losses on, over a minute of the same acknowledgements: half of the time within a
 /// fifth, always within two fifths. They end slow start apart, and so have another plateau for a
@@ -176,8 +176,9 @@ static BESIDE: Scheme = Scheme::unlisted("beside", &[Need::RateSample, Need::Pac
 fn the_shadow_cubic_matches_cubic() {
     for scenario in ["pantheon-default", "low-bdp"] {
         let windows = Windows::default();
-        let told = Arc::clone(&windows);
-        let selection = BESIDE.built_by(move |setup| Box::new(Beside::new(setup, &told)));
+        let shared = Arc::clone(&windows);
+        let selection =
+            WITH_SHADOW.built_by(move |setup| Box::new(CubicWithShadow::new(setup, &shared)));
         let options = Options {
             duration: Duration::from_secs(60),
             warmup: Duration::ZERO,
@@ -211,16 +212,16 @@ fn the_shadow_cubic_matches_cubic() {
 /// What a policy was told: whether the flow was its own at each decision, and of how many answers
 /// that they were refused.
 #[derive(Debug, Default)]
-struct Told {
+struct Seen {
     tripped: Vec<bool>,
     refused: usize,
 }
 
 /// Chooses the same action always, and writes down what it is told.
 #[derive(Debug)]
-struct Listens(f32, Arc<Mutex<Told>>);
+struct Listener(f32, Arc<Mutex<Seen>>);
 
-impl Policy for Listens {
+impl Policy for Listener {
     fn decide(&mut self, _: &[f32], interval: &Interval) -> Option<Answer> {
         let is_tripped = interval.latest.has(Record::TRIPPED);
         self.1.lock().expect("no panic").tripped.push(is_tripped);
@@ -232,16 +233,16 @@ impl Policy for Listens {
     }
 }
 
-static LISTENS: Scheme = Scheme::unlisted("listens", &[Need::RateSample, Need::Pacing]);
+static LISTENER: Scheme = Scheme::unlisted("listens", &[Need::RateSample, Need::Pacing]);
 
 /// Runs one that chooses such an action of Owl's, whose answers take this long, for 20 seconds.
-fn told(action: f32, latency: Duration, is_guarded: bool) -> Told {
-    let all = Arc::new(Mutex::new(Told::default()));
-    let tells = Arc::clone(&all);
+fn seen(action: f32, latency: Duration, is_guarded: bool) -> Seen {
+    let all = Arc::new(Mutex::new(Seen::default()));
+    let shared = Arc::clone(&all);
     let owl = PolicySpec::read("owl").expect("a model of ours");
     let agent = Arc::new(owl.agent().cloned().expect("an agent"));
-    let selection = LISTENS.built_by(move |setup| {
-        let policy = Listens(action, Arc::clone(&tells));
+    let selection = LISTENER.built_by(move |setup| {
+        let policy = Listener(action, Arc::clone(&shared));
         let learned = Learned::new(Arc::clone(&agent), setup, policy, latency);
         let learned = learned.expect("a shipped agent");
         match is_guarded {
@@ -267,15 +268,15 @@ fn told(action: f32, latency: Duration, is_guarded: bool) -> Told {
 #[test]
 fn a_policy_learns_of_fallbacks_and_refused_answers() {
     let fast = Duration::from_micros(26);
-    let count = |told: &Told| told.tripped.iter().filter(|tripped| **tripped).count();
+    let count = |seen: &Seen| seen.tripped.iter().filter(|tripped| **tripped).count();
     // Always ten packets less.
-    let down = told(0.0, fast, true);
+    let down = seen(0.0, fast, true);
     let tripped = count(&down);
     assert!(tripped > 1000 && tripped < down.tripped.len(), "{tripped}");
     assert!(!down.tripped[0]);
     // The last one may still be on its way.
     assert!(down.refused + 1 >= tripped, "{} of {tripped}", down.refused);
-    let without = told(0.0, fast, false);
+    let without = seen(0.0, fast, false);
     assert_eq!(count(&without), 0);
     // Nothing else but a recovery that began meanwhile refuses an answer.
     assert!(without.refused < without.tripped.len() / 20, "{without:?}");

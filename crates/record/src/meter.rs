@@ -1,6 +1,6 @@
 //! What is counted of a flow while it runs.
 
-use headway_cc::{Bytes, Duration, LeastRtt, Time};
+use headway_cc::{Bytes, Duration, MinRtt, Time};
 
 use crate::LogHistogram;
 
@@ -22,7 +22,7 @@ pub struct FlowMeter {
     pub(crate) delay: LogHistogram,
     pub(crate) queue: LogHistogram,
     pub(crate) rtt: LogHistogram,
-    least_rtt: LeastRtt,
+    min_rtt: MinRtt,
     /// RTT samples over the least of the last 10 s, summed; those over the newest least are still
     /// to be divided.
     inflations: f64,
@@ -94,9 +94,9 @@ impl FlowMeter {
     /// The sender took an RTT sample.
     #[inline]
     pub fn on_rtt(&mut self, now: Time, rtt: Duration) {
-        let before = self.least_rtt.get();
-        self.least_rtt.add(now, rtt);
-        if self.least_rtt.get() != before {
+        let before = self.min_rtt.get();
+        self.min_rtt.add(now, rtt);
+        if self.min_rtt.get() != before {
             self.inflations += inflation(self.over_least, before);
             self.over_least = Duration::ZERO;
         }
@@ -108,7 +108,7 @@ impl FlowMeter {
 
     /// RTT samples over the least of the 10 s before each, summed.
     fn inflations(&self) -> f64 {
-        self.inflations + inflation(self.over_least, self.least_rtt.get())
+        self.inflations + inflation(self.over_least, self.min_rtt.get())
     }
 
     /// Mean of the RTT samples, each over the least of the 10 s before it; `None` without a sample.

@@ -122,7 +122,7 @@ impl Compound {
     /// Linux: two samples may both be of delayed acknowledgements.
     const MIN_SAMPLES: u32 = 3;
     /// An RTT is a divisor, never zero.
-    const LEAST_RTT: Duration = Duration::from_nanos(1);
+    const SMALLEST_RTT: Duration = Duration::from_nanos(1);
 
     /// A flow at its initial window, in slow start.
     pub fn new(setup: &Setup, values: &Values) -> Compound {
@@ -218,11 +218,11 @@ impl Compound {
 
     fn measure(&mut self, f: &Feedback<'_>) {
         if let Some(rtt) = f.rtt {
-            let rtt = rtt.max(Self::LEAST_RTT);
+            let rtt = rtt.max(Self::SMALLEST_RTT);
             self.base_rtt = self.base_rtt.min(rtt);
             self.min_rtt = self.min_rtt.min(rtt);
             self.samples += 1;
-            self.smoothed_rtt = f.rtt_stats.smoothed.max(Self::LEAST_RTT);
+            self.smoothed_rtt = f.rtt_stats.smoothed.max(Self::SMALLEST_RTT);
         }
     }
 }

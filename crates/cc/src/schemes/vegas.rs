@@ -78,7 +78,7 @@ impl Vegas {
     /// Linux and ns-3: two samples may both be of delayed acknowledgements.
     const MIN_SAMPLES: u32 = 3;
     /// Linux: an RTT is a divisor, never zero.
-    const LEAST_RTT: Duration = Duration::from_nanos(1);
+    const SMALLEST_RTT: Duration = Duration::from_nanos(1);
     /// Linux and ns-3.
     const MIN_CWND: f64 = 2.0;
 
@@ -156,7 +156,7 @@ impl Vegas {
 impl CongestionControl for Vegas {
     fn on_feedback(&mut self, f: &Feedback<'_>) {
         if let Some(rtt) = f.rtt {
-            let rtt = rtt.max(Self::LEAST_RTT);
+            let rtt = rtt.max(Self::SMALLEST_RTT);
             self.base_rtt = self.base_rtt.min(rtt);
             self.min_rtt = self.min_rtt.min(rtt);
             self.samples += 1;

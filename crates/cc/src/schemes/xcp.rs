@@ -139,7 +139,7 @@ mod tests {
     use crate::testing::{MSS, RTT, feedback, rto, setup};
     use crate::{Acked, Tag, Time};
 
-    fn told(xcp: &mut Xcp, feedback_bytes: &[f32], cwnd_limited: bool) {
+    fn acknowledge(xcp: &mut Xcp, feedback_bytes: &[f32], cwnd_limited: bool) {
         let acked = |&echo: &f32| Acked {
             number: 0,
             size: MSS,
@@ -161,18 +161,18 @@ mod tests {
     #[test]
     fn the_window_follows_the_routers_feedback() {
         let mut xcp = Xcp::new(&setup());
-        told(&mut xcp, &[600.0, 900.0, -300.0], true);
+        acknowledge(&mut xcp, &[600.0, 900.0, -300.0], true);
         assert_eq!(xcp.control().cwnd, Bytes::new(16_200));
-        told(&mut xcp, &[-1e9], true);
+        acknowledge(&mut xcp, &[-1e9], true);
         assert_eq!(xcp.control().cwnd, MSS);
         // Nothing that a header may hold takes it out of bounds.
-        told(
+        acknowledge(
             &mut xcp,
             &[f32::NAN, f32::NEG_INFINITY, f32::MAX, f32::MIN],
             true,
         );
         assert_eq!(xcp.control().cwnd, MSS);
-        told(&mut xcp, &[1500.0], false);
+        acknowledge(&mut xcp, &[1500.0], false);
         assert_eq!(xcp.control().cwnd, MSS, "it was not in use");
     }
 
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn without_an_xcp_router_the_window_grows_as_renos() {
         let mut xcp = Xcp::new(&setup());
-        told(&mut xcp, &[f32::INFINITY; 10], false);
+        acknowledge(&mut xcp, &[f32::INFINITY; 10], false);
         assert_eq!(xcp.control().cwnd, MSS * 10);
-        told(&mut xcp, &[f32::INFINITY; 10], true);
+        acknowledge(&mut xcp, &[f32::INFINITY; 10], true);
         let packets = xcp.cwnd / MSS.as_f64();
         assert!((packets - 10.96).abs() < 0.01, "{packets}");
     }
@@ -192,7 +192,7 @@ mod tests {
     fn headers_carry_window_and_rtt() {
         let mut xcp = Xcp::new(&setup());
         assert_eq!(xcp.stamp().header, Header([15_000.0, 0.0, f32::INFINITY]));
-        told(&mut xcp, &[0.0], true);
+        acknowledge(&mut xcp, &[0.0], true);
         let rtt_s = RTT.as_secs_f64() as f32;
         assert_eq!(xcp.stamp().header, Header([15_000.0, rtt_s, f32::INFINITY]));
     }
@@ -228,7 +228,7 @@ mod tests {
         xcp.on_rto(&rto(Time::ZERO, 1, 2));
         xcp.on_feedback(&undo());
         assert_eq!(xcp.control().cwnd, MSS * 10);
-        told(&mut xcp, &[-1500.0], true);
+        acknowledge(&mut xcp, &[-1500.0], true);
         xcp.on_feedback(&undo());
         assert_eq!(xcp.control().cwnd, MSS * 9);
     }

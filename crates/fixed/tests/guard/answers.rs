@@ -110,11 +110,11 @@ fn an_answer_after_its_record_ends_a_fallback() {
     assert_eq!(trip, Some((220, Reason::Stale)));
     let until = guard.until_ns();
     for _ in 0..2000 {
-        let asked = flow.now_ms * MS;
+        let requested = flow.now_ms * MS;
         flow.now_ms += 10;
         flow.delivered += 10;
         let now = flow.now_ms * MS;
-        guard.answer(&limits, asked, asked + 100_000, now + 5000);
+        guard.answer(&limits, requested, requested + 100_000, now + 5000);
         match guard.judge(&limits, &flow.record()) {
             Verdict::Fallback => assert!(now < until, "Cubic's at {} ms", flow.now_ms),
             Verdict::Resume => assert_eq!(now, until),

@@ -20,11 +20,11 @@ proptest! {
         let mut record = flow.record();
         let until = guard.until_ns();
         for (gap_us, took_us, jitter_us) in steps {
-            let asked = record[0];
-            guard.ask(asked);
+            let requested = record[0];
+            guard.ask(requested);
             record[0] += (took_us + gap_us) * 1000;
             record[3] += 1;
-            guard.answer(&limits, asked, asked + took_us * 1000, record[0] + jitter_us * 1000);
+            guard.answer(&limits, requested, requested + took_us * 1000, record[0] + jitter_us * 1000);
             let judged = guard.judge(&limits, &record);
             prop_assert!(judged != Verdict::Trip, "at {} ns", record[0]);
             prop_assert_eq!(judged == Verdict::Fallback, record[0] < until);

@@ -414,9 +414,9 @@ fn loss_packets_sets_the_smallest_epoch_judged_for_loss() {
 fn a_limit_out_of_its_range_is_refused() {
     for limits in [
         Limits::default(),
-        Limits::default().of_learners(),
-        Limits::default().without_epochs().of_learners(),
-        Limits::default().without_patience(),
+        Limits::default().for_learners(),
+        Limits::default().without_epochs().for_learners(),
+        Limits::default().without_answer_limits(),
     ] {
         limits.check().expect("what is used");
     }
@@ -480,7 +480,7 @@ fn arithmetic_does_not_wrap_at_the_ends_of_the_ranges() {
 /// two hours, more than the longest patience that an answer's time can have, 71 minutes.
 #[test]
 fn without_a_time_limit_no_answer_is_too_late() {
-    let limits = Limits::default().without_patience();
+    let limits = Limits::default().without_answer_limits();
     let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
     guard.ask(10 * MS);
     for _ in 0..70_000 {

@@ -45,7 +45,7 @@ fn probations_double_after_each_trip() {
 #[test]
 fn a_learners_probations_double_after_the_third() {
     let (mut guard, mut flow) = begun();
-    let limits = Limits::default().of_learners();
+    let limits = Limits::default().for_learners();
     let probations = [(); 9].map(|()| probation_of(&limits, &mut guard, &mut flow) / 1000);
     assert_eq!(probations, [10, 10, 10, 20, 40, 80, 160, 320, 320]);
 }

@@ -20,7 +20,7 @@ fn bad_epochs_do_not_count_against_the_next_policy() {
             flow.now_ms += 100_000;
             flow.delivered += 100_000;
             flow.lost += 50_000;
-            guard.begin_anew(flow.now_ms * MS, 100, 0);
+            guard.replace_policy(flow.now_ms * MS, 100, 0);
         }
         follow(&mut guard, &mut flow, 60, |_, f| lose(f)).map(|(_, reason)| reason)
     };
@@ -36,7 +36,7 @@ fn a_probation_continues_when_the_policy_is_replaced() {
     guard.ask(MS);
     follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
     let until = guard.until_ns();
-    guard.begin_anew(until - 100 * MS, 100, 0);
+    guard.replace_policy(until - 100 * MS, 100, 0);
     assert_eq!(
         (guard.reason(), guard.trips(), guard.until_ns()),
         (Reason::Stale, 1, until)
@@ -54,7 +54,7 @@ fn a_probation_continues_when_the_policy_is_replaced() {
 #[test]
 fn acquit_clears_a_learners_bad_epochs() {
     let (mut guard, mut flow) = begun();
-    let learners = Limits::default().of_learners();
+    let learners = Limits::default().for_learners();
     let lose = |_: &mut Guard, f: &mut Flow| {
         f.delivered += 7;
         f.lost += 3;

@@ -38,7 +38,7 @@ impl AgentOptions {
     /// For flows without a policy. What a tuner has set stays set, whether the agent is there or
     /// not: no answer is too late.
     pub fn without_policy(self) -> SettingValues {
-        let limits = Limits::default().without_patience();
+        let limits = Limits::default().without_answer_limits();
         SettingValues {
             report_interval_us: self.report_interval_us.unwrap_or(0),
             limits,

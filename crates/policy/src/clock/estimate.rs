@@ -1,6 +1,6 @@
 //! Estimates of the round-trip time that an interval is a multiple of.
 
-use headway_cc::{Duration, LeastRtt, Time};
+use headway_cc::{Duration, MinRtt, Time};
 use serde::{Deserialize, Serialize};
 
 /// How an interval's RTT is estimated (the interval study, Eq. 2 and 3).
@@ -30,7 +30,7 @@ pub(super) struct Estimate {
     last_mean_us: f64,
     ewma_us: f64,
     variation_us: f64,
-    least: LeastRtt,
+    least: MinRtt,
 }
 
 impl Estimate {

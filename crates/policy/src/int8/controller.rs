@@ -84,15 +84,15 @@ impl Int8Controller {
         match guard.judge(record) {
             Verdict::Policy => return,
             Verdict::Fallback => {}
-            Verdict::Trip => guard.stand_in(guard.restart(record, &self.base.control())),
+            Verdict::Trip => guard.start_fallback(guard.restart(record, &self.base.control())),
             Verdict::Resume => {
-                let left = guard.stand_down();
+                let left = guard.end_fallback();
                 if let Some(rate) = left.and_then(|cwnd| rate_of(cwnd, rtt)) {
                     self.base.set(rate);
                 }
             }
         }
-        let cubics = guard.substitute().map(|cubic| cubic.control().cwnd);
+        let cubics = guard.fallback_cubic().map(|cubic| cubic.control().cwnd);
         let rate = cubics.and_then(|cwnd| rate_of(cwnd, rtt));
         self.agent
             .set_rate(rate.unwrap_or(self.base.rate()).as_bps() / 8);

@@ -155,12 +155,12 @@ impl State {
     }
 
     /// On scales that suit a network.
-    fn observation(&self, least_rtt_ms: f32) -> [f32; FEATURES] {
+    fn observation(&self, min_rtt_ms: f32) -> [f32; FEATURES] {
         let [gaps, rtts, losses, windows] = self.averages;
         let mut all = [0.0; FEATURES];
         for n in 0..2 {
             all[n] = 0.5 * libm::logf(gaps[n] + 0.01);
-            all[2 + n] = (10.0 * (rtts[n] / least_rtt_ms - 1.0)).min(5.0);
+            all[2 + n] = (10.0 * (rtts[n] / min_rtt_ms - 1.0)).min(5.0);
             all[4 + n] = 10.0 * losses[n];
             all[6 + n] = 0.5 * libm::logf(windows[n]);
         }
@@ -185,7 +185,7 @@ pub struct Rax {
     /// What was sent before is no more of its business.
     begun: Time,
     rtt_ms: f32,
-    least_rtt_ms: f32,
+    min_rtt_ms: f32,
     /// Instead of a network that diverged.
     fallback: Option<(NewReno, Time)>,
     divergences: u64,
@@ -244,7 +244,7 @@ impl Rax {
             last_ack: None,
             begun: setup.start,
             rtt_ms: 0.0,
-            least_rtt_ms: f32::INFINITY,
+            min_rtt_ms: f32::INFINITY,
             fallback: None,
             divergences: 0,
         }
@@ -294,7 +294,7 @@ impl Rax {
     }
 
     /// As a flow that begins `now` with what this one has learned.
-    fn begin_anew(&mut self, now: Time) {
+    fn restart(&mut self, now: Time) {
         let spec = RaxSpec {
             restart: Duration::ZERO,
             ..self.spec.clone()
@@ -345,7 +345,7 @@ impl Rax {
         acts: bool,
     ) {
         self.rtt_ms = now.since(sent).as_millis_f64() as f32;
-        self.least_rtt_ms = self.least_rtt_ms.min(self.rtt_ms.max(1e-3));
+        self.min_rtt_ms = self.min_rtt_ms.min(self.rtt_ms.max(1e-3));
         self.answer(tag, &[packets, packets, gap_ms]);
         self.state.update([gap_ms, self.rtt_ms, 0.0, self.window]);
         if acts {
@@ -400,7 +400,7 @@ impl Rax {
             self.fallback = None;
             self.window = self.window.min(self.largest_window());
         }
-        let observation = self.state.observation(self.least_rtt_ms);
+        let observation = self.state.observation(self.min_rtt_ms);
         let units = [1.0, 1.0, self.state.averages[1][0].max(1e-3) / self.window];
         // A window that runs away is many times that, and has to be learned from before all of it
         // has been sent.
@@ -452,7 +452,7 @@ impl CongestionControl for Rax {
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         let restart = self.spec.restart;
         if restart > Duration::ZERO && feedback.now >= self.begun + restart {
-            self.begin_anew(feedback.now);
+            self.restart(feedback.now);
         }
         if let Some((newreno, _)) = &mut self.fallback {
             newreno.on_feedback(feedback);
@@ -517,7 +517,7 @@ mod tests {
     use super::*;
 
     /// What it goes on with after it diverged.
-    fn anew(mut rax: Rax) -> String {
+    fn after_divergence(mut rax: Rax) -> String {
         rax.start_over(Time::from_millis(1));
         rax.learned()
     }
@@ -534,9 +534,15 @@ mod tests {
             let resumed = Rax::resumed(&setup, &RaxSpec::default(), &other.learned());
             resumed.expect("it was just written")
         };
-        assert_eq!(anew(model.beginning(&setup, 4.0)), model.learned());
-        assert_eq!(anew(resumed().falling_back_on(&model)), model.learned());
-        let random = anew(resumed());
+        assert_eq!(
+            after_divergence(model.beginning(&setup, 4.0)),
+            model.learned()
+        );
+        assert_eq!(
+            after_divergence(resumed().falling_back_on(&model)),
+            model.learned()
+        );
+        let random = after_divergence(resumed());
         assert!(![model.learned(), other.learned()].contains(&random));
     }
 }

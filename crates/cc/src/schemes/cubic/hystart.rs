@@ -48,7 +48,7 @@ impl HyStart {
     }
 
     /// The same way from the beginning.
-    pub fn anew(&self) -> HyStart {
+    pub fn restarted(&self) -> HyStart {
         match self {
             HyStart::Off => HyStart::Off,
             HyStart::Classic(_) => HyStart::Classic(Classic::default()),

@@ -373,7 +373,7 @@ impl Base for Cubic {
     fn go_alone(&mut self, cwnd: Bytes, ssthresh: Bytes) {
         self.is_held = false;
         self.undo = None;
-        self.hystart = self.hystart.anew();
+        self.hystart = self.hystart.restarted();
         let w = &mut self.window;
         (w.w_max, w.cwnd_prior, w.epoch) = (0.0, 0.0, None);
         if self.phase() != Phase::Recovery {

@@ -29,7 +29,7 @@ struct Interval {
 }
 
 /// Fewer RTTs than these say nothing (PCC-Uspace, `kMinReliableRtt`).
-const LEAST_RTTS: u64 = 4;
+const MIN_RTT_SAMPLES: u64 = 4;
 
 /// Sums for a straight line through RTTs over the times at which their packets left, both in
 /// seconds and relative to the first of them, so that nothing is lost to rounding.
@@ -62,7 +62,7 @@ impl Regression {
     /// Mean, standard deviation, slope, and what the line leaves (root mean square); `None` of too
     /// few.
     fn line(&self) -> Option<(f64, f64, f64, f64)> {
-        if self.n < LEAST_RTTS as f64 {
+        if self.n < MIN_RTT_SAMPLES as f64 {
             return None;
         }
         let (_, first) = self.origin?;
@@ -221,7 +221,7 @@ impl Monitor {
         self.first += 1;
         let summary = trial.summary();
         let starved = trial.app_limited && summary.rate_mbps < Self::KEPT * trial.target_mbps;
-        let doubtful = trial.acked >= LEAST_RTTS && summary.rtt_mean_s.is_none();
+        let doubtful = trial.acked >= MIN_RTT_SAMPLES && summary.rtt_mean_s.is_none();
         Some((trial.sent > 0 && !starved && !doubtful).then_some(summary))
     }
 

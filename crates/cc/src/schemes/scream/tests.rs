@@ -309,7 +309,7 @@ fn a_drain_ends_with_its_queue() {
 #[test]
 fn reordered_packets_are_not_lost_at_once() {
     let mut late = LatePackets::default();
-    let mut told = |ms: u64, lost: &[u64], acked: u64| {
+    let mut detects = |ms: u64, lost: &[u64], acked: u64| {
         let lost: Vec<Lost> = lost.iter().map(|&number| missing(number)).collect();
         let acked = Acked {
             number: acked,
@@ -323,18 +323,18 @@ fn reordered_packets_are_not_lost_at_once() {
         late.detects_loss(&f, Duration::from_millis(100))
     };
     // Nothing is known of reordering: at once.
-    assert!(told(1000, &[1], 4));
-    assert!(!told(1007, &[], 1));
-    assert!(!told(1010, &[5], 8));
-    assert!(!told(1015, &[], 5));
-    assert!(!told(1020, &[9, 10], 13));
-    assert!(!told(1026, &[], 9));
-    assert!(told(1027, &[], 14));
-    assert!(!told(1028, &[], 15));
+    assert!(detects(1000, &[1], 4));
+    assert!(!detects(1007, &[], 1));
+    assert!(!detects(1010, &[5], 8));
+    assert!(!detects(1015, &[], 5));
+    assert!(!detects(1020, &[9, 10], 13));
+    assert!(!detects(1026, &[], 9));
+    assert!(detects(1027, &[], 14));
+    assert!(!detects(1028, &[], 15));
     // A packet later than a round trip teaches nothing: the window stays 7 ms.
-    assert!(!told(1200, &[], 10));
-    assert!(!told(1206, &[16], 20));
-    assert!(told(1213, &[], 21));
+    assert!(!detects(1200, &[], 10));
+    assert!(!detects(1206, &[16], 20));
+    assert!(detects(1213, &[], 21));
 }
 
 fn missing(number: u64) -> Lost {

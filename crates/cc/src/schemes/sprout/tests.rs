@@ -224,7 +224,7 @@ fn send(sprout: &mut Sprout, now: Time, number: u64) {
     });
 }
 
-fn told(sprout: &mut Sprout, now: Time, received_or_lost: u64, forecast: Forecast) {
+fn receive_report(sprout: &mut Sprout, now: Time, received_or_lost: u64, forecast: Forecast) {
     let mut receiver = Vec::new();
     receiver.extend(received_or_lost.to_le_bytes());
     receiver.extend(forecast.iter().flat_map(|c| c.to_le_bytes()));
@@ -241,11 +241,11 @@ fn told(sprout: &mut Sprout, now: Time, received_or_lost: u64, forecast: Forecas
 #[test]
 fn the_window_is_the_forecast_drain_of_100_ms() {
     let (mut sprout, ms) = (sender(), Time::from_millis);
-    told(&mut sprout, ms(0), 0, [0, 8, 16, 24, 32, 40, 48, 56]);
+    receive_report(&mut sprout, ms(0), 0, [0, 8, 16, 24, 32, 40, 48, 56]);
     for number in 0..40 {
         send(&mut sprout, ms(0), number);
     }
-    told(&mut sprout, ms(100), 10, [10, 20, 30, 40, 50, 60, 70, 80]);
+    receive_report(&mut sprout, ms(100), 10, [10, 20, 30, 40, 50, 60, 70, 80]);
     assert_eq!(sprout.room(), 20);
     assert_eq!(sprout.control().cwnd, MSS * 60);
     // Only the last of a flight announces silence.
@@ -272,13 +272,13 @@ fn the_window_is_the_forecast_drain_of_100_ms() {
 fn a_heartbeat_is_sent_after_silence() {
     let (mut sprout, ms) = (sender(), Time::from_millis);
     send(&mut sprout, ms(0), 0);
-    told(&mut sprout, ms(10), 0, [0; TICKS]);
+    receive_report(&mut sprout, ms(10), 0, [0; TICKS]);
     assert_eq!(sprout.control().cwnd, MSS);
     sprout.on_timer(ms(50));
     assert_eq!(sprout.control().cwnd, MSS * 2);
     send(&mut sprout, ms(50), 1);
     assert_eq!((sprout.queue, sprout.control().cwnd), (1, MSS * 2));
-    told(&mut sprout, ms(60), 1, [0, 1, 2, 3, 4, 5, 6, 7]);
+    receive_report(&mut sprout, ms(60), 1, [0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!((sprout.queue, sprout.room()), (0, 5));
 }
 
@@ -296,7 +296,7 @@ fn malformed_reports_do_not_panic() {
     }
     assert_eq!(Report::read(&[0; 39]), None);
     let falling = [9, 0, 9, 0, 9, 0, 9, 0];
-    told(&mut sprout, Time::from_millis(600), u64::MAX, falling);
+    receive_report(&mut sprout, Time::from_millis(600), u64::MAX, falling);
     sprout.on_timer(Time::from_millis(900));
     assert_eq!(sprout.room(), 0);
 }

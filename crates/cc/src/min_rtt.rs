@@ -8,7 +8,7 @@ use crate::{Duration, Time};
 /// ms: samples are kept by slots of this time, so that there are never more than a thousand
 /// candidates.
 #[derive(Clone, Debug, Default)]
-pub struct LeastRtt {
+pub struct MinRtt {
     /// Slot and sample: both rise.
     candidates: VecDeque<(u64, Duration)>,
     /// The newest sample's slot: which one, when it ends, and the least sample in it.
@@ -19,7 +19,7 @@ pub struct LeastRtt {
     least: Duration,
 }
 
-impl LeastRtt {
+impl MinRtt {
     const SLOT: Duration = Duration::from_millis(10);
     const SLOTS: u64 = 1000;
 
@@ -29,13 +29,13 @@ impl LeastRtt {
         if now < self.slot_ends && rtt >= self.slot_least {
             return; // most of them
         }
-        self.add_candidate(now.as_nanos() / LeastRtt::SLOT.as_nanos(), rtt);
+        self.add_candidate(now.as_nanos() / MinRtt::SLOT.as_nanos(), rtt);
     }
 
     /// The least sample of its slot so far.
     fn add_candidate(&mut self, slot: u64, rtt: Duration) {
         self.slot = slot;
-        self.slot_ends = Time::ZERO + LeastRtt::SLOT * (slot + 1);
+        self.slot_ends = Time::ZERO + MinRtt::SLOT * (slot + 1);
         self.slot_least = rtt;
         while (self.candidates.back()).is_some_and(|&(_, least)| least >= rtt) {
             self.candidates.pop_back();
@@ -43,7 +43,7 @@ impl LeastRtt {
         if (self.candidates.back()).is_none_or(|&(last, _)| last < slot) {
             self.candidates.push_back((slot, rtt));
         }
-        while (self.candidates.front()).is_some_and(|&(at, _)| slot - at >= LeastRtt::SLOTS) {
+        while (self.candidates.front()).is_some_and(|&(at, _)| slot - at >= MinRtt::SLOTS) {
             self.candidates.pop_front();
         }
         self.least = (self.candidates.front()).map_or(rtt, |&(_, least)| least);
@@ -57,7 +57,7 @@ impl LeastRtt {
     /// How long before the newest sample it was last seen, to 10 ms; zero before the first.
     pub fn age(&self) -> Duration {
         let slots = (self.candidates.front()).map_or(0, |&(at, _)| self.slot - at);
-        LeastRtt::SLOT * slots
+        MinRtt::SLOT * slots
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn agrees_with_a_search_through_the_window() {
         let mut random = Stream::new(1, "rtts");
-        let (mut least, mut all) = (LeastRtt::default(), Vec::new());
+        let (mut least, mut all) = (MinRtt::default(), Vec::new());
         let mut ms = 0;
         for _ in 0..20_000 {
             ms += random.below(8);

@@ -12,20 +12,20 @@ use crate::Record;
 
 /// A guard, and the Cubic that stands in where the flow is taken from a policy over something else.
 #[derive(Debug)]
-pub struct Guarding {
+pub struct FlowGuard {
     limits: Limits,
     guard: Guard,
     setup: Setup,
-    substitute: Option<Box<cubic::Cubic>>,
+    fallback_cubic: Option<Box<cubic::Cubic>>,
 }
 
-impl Guarding {
+impl FlowGuard {
     /// For one flow.
-    pub fn new(setup: &Setup, limits: Limits) -> Guarding {
+    pub fn new(setup: &Setup, limits: Limits) -> FlowGuard {
         let cwnd = (setup.initial_cwnd.get() / setup.mss.get().max(1)) as u32;
-        Guarding {
+        FlowGuard {
             guard: Guard::new(setup.start.as_nanos(), cwnd, 0),
-            substitute: None,
+            fallback_cubic: None,
             setup: *setup,
             limits,
         }
@@ -43,13 +43,13 @@ impl Guarding {
 
     /// Another policy begins with the flow, at such a window and such an ssthresh, which is
     /// `Bytes::MAX` where none is set.
-    pub fn begin_anew(&mut self, now: Time, cwnd: Bytes, ssthresh: Bytes) {
+    pub fn replace_policy(&mut self, now: Time, cwnd: Bytes, ssthresh: Bytes) {
         let packets = |bytes: Bytes| (bytes.get() / self.setup.mss.get().max(1)) as u32;
         let ssthresh = match ssthresh {
             Bytes::MAX => 0,
             known => packets(known),
         };
-        (self.guard).begin_anew(now.as_nanos(), packets(cwnd), ssthresh);
+        (self.guard).replace_policy(now.as_nanos(), packets(cwnd), ssthresh);
     }
 
     /// Nobody decides for the flow any more.
@@ -69,9 +69,9 @@ impl Guarding {
 
     /// What it was asked at `asked` it answered at `answered`, which is found now: may that be
     /// carried out?
-    pub fn answer(&mut self, asked: Time, answered: Time, now: Time) -> bool {
-        let [asked, answered, now] = [asked, answered, now].map(Time::as_nanos);
-        (self.guard).answer(&self.limits, asked, answered, now)
+    pub fn answer(&mut self, requested: Time, answered: Time, now: Time) -> bool {
+        let [requested, answered, now] = [requested, answered, now].map(Time::as_nanos);
+        (self.guard).answer(&self.limits, requested, answered, now)
     }
 
     /// The flow's state after the base controller has taken it, in the order of their times.
@@ -104,7 +104,7 @@ impl Guarding {
     }
 
     /// What Cubic hears of it: losses of what the policy sent lower its window no more.
-    pub fn heard<'a>(&self, feedback: &Feedback<'a>) -> Feedback<'a> {
+    pub fn feedback_for_cubic<'a>(&self, feedback: &Feedback<'a>) -> Feedback<'a> {
         let rtt_us = (feedback.rtt_stats.smoothed.as_nanos() / 1000) as u32;
         let is_spared = (self.guard).spares(&self.limits, feedback.now.as_nanos(), rtt_us);
         Feedback {
@@ -114,26 +114,26 @@ impl Guarding {
     }
 
     /// A Cubic of its own takes the flow.
-    pub fn stand_in(&mut self, (cwnd, ssthresh): (Bytes, Bytes)) {
+    pub fn start_fallback(&mut self, (cwnd, ssthresh): (Bytes, Bytes)) {
         let values = Values::defaults(cubic::SCHEME.params);
         let mut cubic = cubic::Cubic::new(&self.setup, &values);
         cubic.go_alone(cwnd, ssthresh);
-        self.substitute = Some(Box::new(cubic));
+        self.fallback_cubic = Some(Box::new(cubic));
     }
 
     /// It has the flow no more; gives the window that it leaves.
-    pub fn stand_down(&mut self) -> Option<Bytes> {
-        self.substitute.take().map(|cubic| cubic.control().cwnd)
+    pub fn end_fallback(&mut self) -> Option<Bytes> {
+        self.fallback_cubic.take().map(|cubic| cubic.control().cwnd)
     }
 
     /// The Cubic that has the flow.
-    pub fn substitute(&self) -> Option<&dyn CongestionControl> {
-        self.substitute.as_deref().map(|cubic| cubic as _)
+    pub fn fallback_cubic(&self) -> Option<&dyn CongestionControl> {
+        self.fallback_cubic.as_deref().map(|cubic| cubic as _)
     }
 
     /// The Cubic that has the flow.
-    pub fn substitute_mut(&mut self) -> Option<&mut dyn CongestionControl> {
-        self.substitute.as_deref_mut().map(|cubic| cubic as _)
+    pub fn fallback_cubic_mut(&mut self) -> Option<&mut dyn CongestionControl> {
+        self.fallback_cubic.as_deref_mut().map(|cubic| cubic as _)
     }
 
     /// Named values for recordings.

@@ -1,5 +1,5 @@
 //! What a network has learned in use, as a safetensors file: its tensors, named as in
-//! `weights.safetensors`, and what they are of.
+//! `weights.safetensors`, and where they come from.
 
 use safetensors::{Dtype, SafeTensors, serialize, tensor::TensorView};
 use serde::{Deserialize, Serialize};
@@ -10,28 +10,29 @@ use crate::nn::{NetError, NetSpec, Network};
 /// The only entry of the file's metadata: [`Origin`] as JSON.
 const ENTRY: &str = "headway";
 
-/// What a network has learned, and in how many gradient steps.
+/// A network that has learned in use, and its number of gradient steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Taught {
     pub network: Network,
     pub steps: u64,
 }
 
-/// What was learned, and of what.
+/// The file's metadata: which model and policy it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Origin {
-    /// [`Taught::FORMAT`]
+    /// The version of the file: [`Taught::FORMAT`].
     format: u32,
-    /// The id of the model that it began with.
+    /// The id of the model with which it began.
     model: String,
-    /// The policy, as `--policy` has it.
+    /// The policy, as `--policy` writes it.
     policy: String,
-    /// Gradient steps.
+    /// The number of gradient steps.
     steps: u64,
 }
 
-/// More gradient steps than any flow takes, and few enough that steps can be added to them.
+/// The largest accepted number of gradient steps: more than any flow takes, and small enough to add
+/// to.
 const MOST_STEPS: u64 = 1 << 53;
 
 impl Taught {
@@ -62,12 +63,12 @@ impl Taught {
         serialize(views, Some(metadata)).expect("each tensor has a name of its own")
     }
 
-    /// Reads what [`write`](Self::write) wrote for this `model` and `policy`, whose network is of
-    /// this `spec`.
+    /// Reads the file that [`write`](Self::write) made for this `model` and `policy`, whose network
+    /// has this `spec`.
     ///
     /// # Errors
-    /// One line: it is no such file, not whole, of another version, model or policy, or a number is
-    /// not finite.
+    /// One line: the file is incomplete or malformed, of another version, model or policy, or
+    /// contains a number that is not finite.
     pub fn read(
         bytes: &[u8],
         spec: &NetSpec,

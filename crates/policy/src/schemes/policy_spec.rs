@@ -1,4 +1,4 @@
-//! A learned scheme as an agent outside the transport serves it.
+//! A learned scheme for an agent outside the transport.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -12,7 +12,7 @@ use crate::dqn::Step;
 use crate::model::{Learner, Model, Taught, TrainingRange};
 use crate::{AgentSpec, Decider, Policy, Record};
 
-/// A learned scheme whose flows somebody else carries: which agent, and who decides for a flow.
+/// A learned scheme for flows of another transport: its agent, and who decides for a flow.
 #[derive(Clone, Debug)]
 pub struct PolicySpec {
     spec: String,
@@ -22,9 +22,9 @@ pub struct PolicySpec {
 
 #[derive(Clone, Debug)]
 enum Content {
-    /// A network that was trained before, and may go on learning.
+    /// A trained network, which may go on learning.
     Net(Arc<Model>, Option<Learning>),
-    /// Rax, from what a learner learned or from nothing.
+    /// Rax, from a learner's weights or from random ones.
     Rax(Option<Arc<Learner>>, RaxSpec),
 }
 
@@ -35,7 +35,7 @@ struct Learning {
     epsilon: f64,
 }
 
-/// What a flow has learned ([`FlowPolicy::learned`]), read once for many flows to go on from.
+/// What a flow has learned ([`FlowPolicy::learned`]), read once for many flows.
 #[derive(Clone, Debug)]
 pub struct Experience(Learned);
 
@@ -46,7 +46,7 @@ enum Learned {
 }
 
 impl Experience {
-    /// How many gradients that took.
+    /// The number of its gradient steps.
     pub fn updates(&self) -> u64 {
         match &self.0 {
             Learned::Net(learned) => learned.steps,
@@ -55,22 +55,22 @@ impl Experience {
     }
 }
 
-/// Who decides for a flow that somebody else carries.
+/// The policy of a flow of another transport.
 #[derive(Debug)]
 pub enum FlowPolicy {
-    /// A network, when its agent's clock says.
+    /// A network, which decides when its agent's clock says.
     Net(Box<Decider<Box<dyn Policy>>>),
-    /// A learner, at each record.
+    /// A learner, which decides at each record.
     Rax(Box<RaxOverRecords>),
 }
 
 impl PolicySpec {
     /// Reads a scheme as `headway bench --schemes` does: `owl`, `owl:online=true`,
-    /// `learned:model=DIR`, `rax:alpha=2`; without what only a simulated flow has.
+    /// `learned:model=DIR`, `rax:alpha=2`. It refuses parameters that only a simulated flow has.
     ///
     /// # Errors
-    /// [`SchemeError`]: no such learned scheme, no such model, or a parameter that the agent does
-    /// not have.
+    /// [`SchemeError`]: there is no such learned scheme or model, or the agent does not have a
+    /// parameter.
     pub fn read(spec: &str) -> Result<PolicySpec, SchemeError> {
         let selection = Registry::new(SCHEMES).select(spec)?;
         check(&selection)?;
@@ -92,17 +92,17 @@ impl PolicySpec {
         Ok(served(model.id(), Content::Net(model, learning)))
     }
 
-    /// As it was written.
+    /// The scheme as it was written.
     pub fn spec(&self) -> &str {
         &self.spec
     }
 
-    /// The model's name and what it holds, in short.
+    /// The model's id: its name and the hash of its contents.
     pub fn model_id(&self) -> &str {
         &self.model_id
     }
 
-    /// What it sees and does; `None` for Rax, which has a flow's window and takes each record.
+    /// The agent's spec; `None` for Rax, which sets a flow's window at each record.
     pub fn agent(&self) -> Option<&AgentSpec> {
         match &self.content {
             Content::Net(model, _) => Some(&model.card().agent),
@@ -110,7 +110,7 @@ impl PolicySpec {
         }
     }
 
-    /// The paths that its model was trained on, if its card says so.
+    /// The training range of its model, if the card has one.
     pub fn range(&self) -> Option<TrainingRange> {
         match &self.content {
             Content::Net(model, _) => model.card().training.range,
@@ -118,7 +118,7 @@ impl PolicySpec {
         }
     }
 
-    /// What decides, if that is in whole numbers and may be evaluated where the flow is.
+    /// The policy in whole numbers, if there is one, which can be evaluated in the kernel.
     pub fn int8(&self) -> Option<&Int8> {
         match &self.content {
             Content::Net(model, _) => model.int8(),
@@ -131,8 +131,8 @@ impl PolicySpec {
         !matches!(self.content, Content::Net(_, None))
     }
 
-    /// The same without learning: the network as it was trained before. `None` for Rax, which has
-    /// none that does not learn.
+    /// The same scheme without learning, with the network as it was trained. `None` for Rax, which
+    /// always learns.
     pub fn frozen(&self) -> Option<PolicySpec> {
         match &self.content {
             Content::Net(model, _) => Some(PolicySpec {
@@ -144,9 +144,8 @@ impl PolicySpec {
         }
     }
 
-    /// What a flow of this scheme has learned, as a file for another to go on from; `None` if it
-    /// does not learn, or what it has learned is of no use. A network is a safetensors file, Rax's
-    /// is text.
+    /// What a flow of this scheme has learned, as a file for other flows. `None` if it does not
+    /// learn, or if the result is not usable. A network gives a safetensors file, Rax gives text.
     pub fn learned(&self, flow: &FlowPolicy) -> Option<Vec<u8>> {
         match flow {
             FlowPolicy::Net(decider) => {
@@ -159,10 +158,11 @@ impl PolicySpec {
         }
     }
 
-    /// Reads what [`Self::learned`] of another flow gave.
+    /// Reads a file of [`Self::learned`].
     ///
     /// # Errors
-    /// [`SchemeError`], one line: it is not that of such a flow, or this scheme does not learn.
+    /// [`SchemeError`], one line: the file is not of a flow of this scheme, or this scheme does not
+    /// learn.
     pub fn experience(&self, learned: &[u8]) -> Result<Experience, SchemeError> {
         let wrong = |e: &dyn std::fmt::Display| SchemeError(e.to_string());
         let learned = match &self.content {
@@ -180,8 +180,8 @@ impl PolicySpec {
         Ok(Experience(learned))
     }
 
-    /// Who decides for a flow. One that learns goes on from `experience`, which is of a flow of
-    /// this scheme.
+    /// The policy of a flow. A learner continues with `experience`, which another flow of this
+    /// scheme learned.
     ///
     /// # Errors
     /// [`SchemeError`], one line: the experience is of another scheme.
@@ -239,8 +239,8 @@ impl FlowPolicy {
         }
     }
 
-    /// Lets another thread take gradient steps on a network, so that no answer waits for one. Rax's
-    /// are part of each answer.
+    /// Lets another thread take a network's gradient steps, so that no answer waits for one. Rax's
+    /// steps are part of each answer.
     pub fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
         match self {
             FlowPolicy::Net(decider) => decider.policy_mut().step_elsewhere(thread),
@@ -248,7 +248,8 @@ impl FlowPolicy {
         }
     }
 
-    /// Did it learn, and goes on for good with what it had learned? Rax starts again instead.
+    /// Has the policy stopped learning for good, and kept what it had learned? Rax starts again
+    /// instead.
     pub fn has_ended_learning(&self) -> bool {
         match self {
             FlowPolicy::Net(decider) => decider.policy().has_ended_learning(),
@@ -256,8 +257,8 @@ impl FlowPolicy {
         }
     }
 
-    /// How many gradients it has learned from, with those that it goes on from; 0 if it does not
-    /// learn.
+    /// The number of gradient steps, including those of the experience with which it began; 0 if it
+    /// does not learn.
     pub fn updates(&self) -> u64 {
         match self {
             FlowPolicy::Net(decider) => decider.policy().learned().map_or(0, |(_, steps)| steps),
@@ -274,7 +275,8 @@ impl FlowPolicy {
     }
 }
 
-/// That nothing is asked for which is simulated. `guard=on` may be said: it is.
+/// Checks that no parameter is only for simulated flows. `guard=on` is allowed, since it always
+/// holds.
 fn check(selection: &Selection) -> Result<(), SchemeError> {
     let spec = &selection.spec;
     let refused = |why: &str| Err(SchemeError(format!("scheme '{spec}': {why}")));

@@ -1,4 +1,5 @@
-//! The network against a plain reading of what `nets.h` says, in numbers that cannot overflow.
+//! Compares the network with a direct implementation of the formula in `nets.h`, in numbers that
+//! cannot overflow.
 
 use headway_fixed::vectors::Draw;
 use headway_fixed::{Mlp, MlpValues};
@@ -7,7 +8,7 @@ use headway_fixed::{Mlp, MlpValues};
 fn scaled(sum: i128, multiplier: u32, shift: u32) -> i128 {
     let product = sum * i128::from(multiplier % (1 << 24));
     let unit = 1i128 << (shift % 64);
-    // The half of 1 is none: that is a whole number already.
+    // With a unit of 1 nothing is rounded, since the product is a whole number.
     (2 * product + unit).div_euclid(2 * unit)
 }
 
@@ -53,7 +54,7 @@ fn the_network_matches_its_formula_bit_for_bit() {
             }
         }
     }
-    // The vectors meet both ends and what is between.
+    // The vectors contain both extremes and values between them.
     assert!(
         least.min(largest).min(between) > 100_000,
         "{least} {largest} {between}"

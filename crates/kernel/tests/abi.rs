@@ -1,4 +1,4 @@
-//! `bpf/abi.h` and `bpf/settings.h` as a C compiler lays them out, against the Rust types.
+//! Compares the C compiler's layout of `bpf/abi.h` and `bpf/settings.h` with the Rust types.
 
 use std::fmt::Write;
 use std::mem::{offset_of, size_of};
@@ -13,7 +13,7 @@ use headway_kernel::abi::{
 use headway_policy::{Action, Record};
 use zerocopy::IntoBytes;
 
-/// What C says, as a line for each: an expression, and its value in Rust.
+/// The lines of a C program: each prints an expression, which has this value in Rust.
 fn expressions() -> Vec<(String, u64)> {
     let mut all = Vec::new();
     macro_rules! layout {
@@ -23,7 +23,7 @@ fn expressions() -> Vec<(String, u64)> {
                 format!("offsetof(struct {}, {})", $c, stringify!($field)),
                 offset_of!($rust, $field) as u64,
             ));)+
-            // Every field is named above: together they fill the struct.
+            // The fields above fill the struct, so none is missing.
             let last = [$(offset_of!($rust, $field)),+];
             assert!(last.is_sorted(), "{}: in the order of the header", $c);
         };

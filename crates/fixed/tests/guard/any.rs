@@ -1,4 +1,4 @@
-//! Whatever the records, answers and limits.
+//! The guard with random records, answers and limits.
 
 use headway_fixed::vectors::Draw;
 use proptest::prelude::*;
@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use super::*;
 
 proptest! {
-    /// Answers that are prompt trip nothing, and end a probation at the first record after it,
-    /// however much later than its record's time each is looked for.
+    /// Prompt answers never trip, and end a probation at the first record after its end, however
+    /// long after its record's time each answer is read.
     #[test]
     fn the_verdict_does_not_depend_on_when_an_answer_is_read(
         steps in prop::collection::vec((1u64..20_000, 0u64..900, 0u64..2_000), 2000..4000),
     ) {
-        // Of nothing but stale answers.
+        // Only stale answers can trip here.
         let limits = Limits::default().without_epochs();
         let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
         guard.ask(MS);

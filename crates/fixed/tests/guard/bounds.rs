@@ -1,9 +1,9 @@
-//! Which windows and rates a policy may have.
+//! The windows and rates that a policy may set.
 
 use super::*;
 
-/// Two packets each four seconds are 1,500 bytes in two seconds: three times that, and not any
-/// rate.
+/// Two packets every four seconds are 1,500 bytes in two seconds. The rate is bounded by three
+/// times that.
 #[test]
 fn rates_below_one_packet_a_second_are_bounded_too() {
     let (mut guard, limits) = (Guard::new(0, 10, 0), Limits::default());
@@ -38,6 +38,6 @@ fn out_of_bounds_answers_are_clamped_and_trip_after_n() {
         f.delivered += 10;
         g.cwnd(&limits, 1 << 40);
     });
-    // The 32nd in a row.
+    // The limit is the 32nd answer in a row.
     assert_eq!(trip, Some((310, Reason::Wild)));
 }

@@ -77,8 +77,8 @@ impl Int8Controller {
         }
     }
 
-    /// The guard may take the flow from the policy, or give it back. The policy then goes on from
-    /// the current window.
+    /// The guard may take the flow from the policy, or give it back. In fallback the agent's rate
+    /// follows Cubic's window, so the policy goes on from there.
     fn judge(&mut self, record: &Record) {
         let Host { guard, rtt, .. } = &mut self.host;
         let Some(guard) = guard else { return };

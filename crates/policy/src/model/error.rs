@@ -10,7 +10,7 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    /// The longest quotation, in characters, from a model's file in an error.
+    /// The most characters of the file's name, and of the text, since a model can contain any text.
     const LONGEST: usize = 400;
 
     pub(super) fn new(file: &str, what: impl std::fmt::Display) -> ModelError {

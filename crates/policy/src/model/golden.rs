@@ -47,9 +47,9 @@ impl Array {
 }
 
 impl Golden {
-    /// The largest difference of an output, both absolute and as a share of the file's largest
-    /// output. The bound is relative to the largest output because a small output can come from
-    /// sums of large numbers in single precision.
+    /// The largest difference of an output, divided by the file's largest magnitude if that is above
+    /// 1. A small output can come from sums of large numbers in single precision, so the bound is
+    /// not relative to the output itself.
     pub const TOLERANCE: f32 = 1e-5;
 
     /// Reads a file of `numpy.savez(file, observations=..., outputs=...)`. It may hold `actions`

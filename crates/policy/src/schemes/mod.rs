@@ -92,7 +92,7 @@ const KINDS: [&str; 2] = ["int8-", "cellular-"];
 /// The shipped model `NAME-VERSION`, or the model of a folder, such as one that was trained with
 /// another seed.
 fn model_of(name: &str, text: &str) -> Result<Loaded, String> {
-    // `v1` alone means owl-v1, of both owl and owl-loss.
+    // For `owl`, owl-v1 is version `v1`; owl-loss-v1 leaves `loss-v1`, which is not a version.
     let version_of = |title: &'static str| {
         let version = title.strip_prefix(name)?.strip_prefix('-')?;
         let of_kind = KINDS.iter().find_map(|kind| version.strip_prefix(kind));

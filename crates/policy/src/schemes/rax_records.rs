@@ -89,7 +89,7 @@ impl RaxOverRecords {
             delivered -= 1;
             lost += 1;
             if acts {
-                // The kernel may have lowered its window already, from a smaller one.
+                // The kernel may have lowered its own window already, to less than this.
                 let left = self.rax.window() * Self::AFTER_MARKS;
                 self.rax.follow(left.min(record.cwnd as f32));
             }

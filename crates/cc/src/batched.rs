@@ -1,5 +1,4 @@
-//! Digests of several acknowledgements instead of each, as a host gives them that speaks to its
-//! controller only now and then.
+//! Digests of several acknowledgements, for hosts that call their controller only at intervals.
 
 use std::any::Any;
 use std::fmt;
@@ -10,20 +9,20 @@ use crate::{
     Tag, Time,
 };
 
-/// How far apart digests are.
+/// The interval between digests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DigestInterval {
-    /// So long.
+    /// A fixed time.
     Period(Duration),
     /// A number of smoothed RTTs.
     Rtts(f64),
 }
 
 impl DigestInterval {
-    /// As a parameter of a `batched-` scheme.
+    /// The key of the parameter in a `batched-` scheme.
     pub(crate) const KEY: &str = "interval";
 
-    /// What may be written.
+    /// What the parameter may be.
     pub(crate) const WHAT: &str = "a time from 100us to 10s, such as 10ms, or round trips from 0.01rtt to 100rtt, such as 0.25rtt";
 
     /// Reads `0.25rtt` or `10ms`.
@@ -40,7 +39,7 @@ impl DigestInterval {
             .then_some(DigestInterval::Period(period))
     }
 
-    /// What digests cannot tell of.
+    /// Do digests lack what this need asks for?
     pub(crate) fn lacks(need: Need) -> bool {
         matches!(
             need,
@@ -58,21 +57,21 @@ impl fmt::Display for DigestInterval {
     }
 }
 
-/// Gives the controller within a digest of acknowledgements and losses at intervals, as a kernel
-/// would that is read at intervals: sums of bytes, the newest of everything else, no packets. A
-/// digest comes as soon as there is something to tell, and an interval after the last. Sends,
-/// timeouts and idleness are reported at once.
+/// Gives the inner controller digests of acknowledgements and losses, as a kernel that is read at
+/// intervals would: sums of bytes, the newest of everything else, and no packets. A digest comes as
+/// soon as there is something to report, but at least an interval after the last. Sends, timeouts
+/// and idleness are reported at once.
 #[derive(Debug)]
 pub struct Batched {
     within: Box<dyn CongestionControl>,
     interval: DigestInterval,
     digest: Option<Feedback<'static>>,
-    /// No digest before.
+    /// The earliest time of the next digest.
     next: Time,
 }
 
 impl Batched {
-    /// Around `within`.
+    /// Wraps the controller `within`.
     pub fn new(within: Box<dyn CongestionControl>, interval: DigestInterval) -> Batched {
         Batched {
             within,
@@ -146,7 +145,7 @@ impl CongestionControl for Batched {
         self.within.stamp()
     }
 
-    /// The transport would spread a reduction that has not been made yet.
+    /// The transport would otherwise spread a reduction that has not been made yet.
     fn owns_recovery(&self) -> bool {
         true
     }
@@ -160,7 +159,7 @@ impl CongestionControl for Batched {
     }
 }
 
-/// The digest that tells of `before` and of `f`.
+/// The digest that covers `before` and `f`.
 fn joined(before: Option<Feedback<'static>>, f: &Feedback<'_>) -> Feedback<'static> {
     let mut digest = Feedback {
         now: f.now,
@@ -189,7 +188,7 @@ fn joined(before: Option<Feedback<'static>>, f: &Feedback<'_>) -> Feedback<'stat
         digest.rtt = f.rtt.or(before.rtt);
         digest.rate = f.rate.or(before.rate);
         digest.prior_in_flight = before.prior_in_flight;
-        // What takes back the digest's own reduction leaves nothing of either.
+        // An undo of a reduction in the same digest cancels both.
         let is_undone = f.undo && before.congestion.is_some();
         digest.undo = before.undo || (f.undo && !is_undone);
         if !is_undone {
@@ -210,7 +209,7 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    /// When, bytes acknowledged and lost, congestion, undo.
+    /// The time, bytes acknowledged and lost, congestion, undo.
     type Report = (Time, Bytes, Bytes, Option<Congestion>, bool);
 
     /// Keeps the feedback that it receives.
@@ -346,7 +345,7 @@ mod tests {
         }
     }
 
-    /// Digests that are shorter than a packet's time tell as much as acknowledgements do.
+    /// Digests over less than a packet's time lose nothing compared with acknowledgements.
     #[test]
     fn short_digests_keep_utilisation_and_long_ones_lower_it() {
         let utilisation = |spec: &str| {

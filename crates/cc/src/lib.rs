@@ -1,8 +1,8 @@
 //! Congestion controllers, each written once and hosted in every world.
 //!
-//! A controller implements [`CongestionControl`]: it is told what was sent, acknowledged and
-//! lost, and answers with a [`Control`] (window, pacing rate). It is handed the time and never
-//! asks for it, draws randomness only from a [`Stream`], and knows nothing of its host.
+//! A controller implements [`CongestionControl`]. Its host reports what was sent, acknowledged and
+//! lost, and the controller answers with a [`Control`] (window, pacing rate). It gets the time from
+//! its host, draws random numbers only from a [`Stream`], and knows nothing of its host.
 //!
 //! One algorithm is one module, listed once in [`schemes`]; see `docs/add-a-controller.md`.
 

@@ -1,4 +1,4 @@
-//! The guide shows the code that is compiled and tested.
+//! Checks that the guide shows the code that is compiled and tested.
 
 #[test]
 fn the_guide_quotes_the_toy_controller() {

@@ -1,4 +1,5 @@
-//! Every scheme, with every choice of its parameters, survives any sane life of a flow.
+//! Every scheme, with every choice of its parameters, survives any consistent sequence of a flow's
+//! events.
 
 use headway_cc::testing::{MSS, drive, setup};
 use headway_cc::{Kind, Registry, Selection, schemes};
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 #[allow(dead_code)]
 mod toy;
 
-/// Defaults, then each written value of each parameter that offers words or a range.
+/// The defaults, then each value of each parameter that offers words or a range.
 fn specs(registry: &Registry) -> Vec<Selection> {
     let mut specs = Vec::new();
     for scheme in registry.iter() {
@@ -66,7 +67,7 @@ proptest! {
     }
 }
 
-/// The model can fail: controllers that break their promises are caught.
+/// Controllers that break invariants, to show that the model finds them.
 mod broken {
     use super::*;
     use headway_cc::{

@@ -1,6 +1,7 @@
-//! One scheme of several models: what was trained with several seeds, and is measured as one.
+//! One scheme with several models: trainings with several seeds that are measured together.
 
-/// A spec for each model of a spec that names `model` several times; itself alone otherwise.
+/// The specs of the members. A spec that names `model` several times has one member for each, any
+/// other spec only itself.
 ///
 /// `learned:model=a:model=b:interval=1ms` is `learned:model=a:interval=1ms` and
 /// `learned:model=b:interval=1ms`.
@@ -37,7 +38,7 @@ mod tests {
                 "learned:latency=1ms:interval=2ms:model=b"
             ]
         );
-        // A scheme is no parameter, whatever its name.
+        // The first word is a scheme and not a parameter, whatever its name.
         assert_eq!(members("model=a:model=b"), ["model=a:model=b"]);
     }
 }

@@ -1,6 +1,6 @@
-//! Verus (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015): every 5 ms it decides which
-//! delay it wants, by whether delays rise or fall, reads the window that goes with it off a learned
-//! profile, and sends the difference. Windows are packets, delays milliseconds.
+//! Verus (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015): every 5 ms it sets a target
+//! delay by whether delays rise or fall, finds the window for that delay in a learned profile, and
+//! sends the difference. Windows are in packets, delays in milliseconds.
 
 mod profile;
 mod spline;
@@ -77,33 +77,34 @@ pub const SCHEME: Scheme = Scheme {
     router: None,
 };
 
-/// What slow start, an epoch and a loss leave behind.
+/// The state that a restart clears: slow start, epochs and losses.
 #[derive(Debug)]
 struct Life {
     slow_start: bool,
-    /// What is missing, and when it will be taken for lost: number, window.
+    /// The missing packets: when each will be taken for lost, its number, and its window.
     missing: VecDeque<(Time, u64, usize)>,
-    /// From a loss until a packet comes back that left under the smaller window.
+    /// Does a loss phase last? It lasts from a loss until a packet returns that was sent under the
+    /// smaller window.
     loss_phase: bool,
-    /// Slow start ended because of delay: until the loss phase is over nothing is made of r.
+    /// Did slow start end because of delay? Then r is ignored until the loss phase is over.
     left_for_delay: bool,
     /// W: the window.
     window: f64,
-    /// W_i: packets under way, by its own count.
+    /// W_i: the packets on the way, by Verus's own count.
     under_way: u64,
-    /// Packets from this number on belong to it.
+    /// The number of the first packet of this state.
     began_with: u64,
-    /// Those from this one on are counted: the flight before was given up.
+    /// The number of the first packet that counts. The flight before it was given up.
     counted_from: u64,
     /// D_min, the minimum delay.
     d_min: f64,
-    /// D_max of the epoch that runs: the most delay of its acknowledgements.
+    /// D_max of the current epoch: the largest delay of its acknowledgements.
     d_epoch: Option<f64>,
     /// D_max,i, smoothed.
     d_max: Option<f64>,
     /// D_est: the target delay.
     d_est: f64,
-    /// The mean round trip.
+    /// The mean RTT.
     rtt: Option<f64>,
     last_delay: f64,
     last_ack: Time,
@@ -120,7 +121,7 @@ pub struct Verus {
     delta1: f64,
     delta2: f64,
     life: Life,
-    /// S: what may leave now.
+    /// S: the number of packets that may be sent now.
     budget: u64,
     in_flight: Bytes,
     next_number: u64,
@@ -128,7 +129,7 @@ pub struct Verus {
 }
 
 impl Life {
-    /// Nothing is known; packets from `number` on count.
+    /// An empty state, in which packets from `number` on count.
     fn new(number: u64) -> Life {
         Life {
             slow_start: true,
@@ -166,20 +167,21 @@ fn to_send(next: f64, under_way: u64, rtt_ms: f64) -> u64 {
 
 impl Verus {
     const EPOCH: Duration = Duration::from_millis(5);
-    /// `verus.hpp`: from the gap on.
+    /// `verus.hpp`: the time from a gap until the packet counts as lost.
     const MISSING: Duration = Duration::from_millis(150);
     const FIT_EVERY: Duration = Duration::from_secs(1);
     /// The weight of the old D_max.
     const KEEP_MAX: f64 = 0.2;
     const KEEP_RTT: f64 = 0.875;
-    /// The window after a loss, of that under which the lost packet left.
+    /// The factor of the window after a loss, applied to the lost packet's window.
     const DECREASE: f64 = 0.7;
     const SLOW_START_DELAY_MS: f64 = 500.0;
-    /// Slow start goes on after a loss at a window up to this.
+    /// The largest window at which slow start goes on after a loss.
     const SLOW_START_WINDOW: f64 = 20.0;
-    /// What slow start has seen of windows up to this is always kept.
+    /// The windows up to this one whose delays of slow start are always kept.
     const KEPT_WINDOWS: usize = 100;
-    /// With hardly anything under way and still too much delay, D_min was too low by so much.
+    /// The step by which D_min is raised if hardly anything is on the way and the delay is still
+    /// too large.
     const D_MIN_STEP_MS: f64 = 10.0;
     const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -198,13 +200,13 @@ impl Verus {
         }
     }
 
-    /// Starts again: the profile is of no use.
+    /// Starts again, because the profile is not usable.
     fn restart(&mut self) {
         self.life = Life::new(self.next_number);
         self.budget = 1;
     }
 
-    /// §5.1: slow start is over; from now on epochs rule.
+    /// §5.1: slow start is over, and epochs begin.
     fn leave_slow_start(&mut self, now: Time) {
         self.life.slow_start = false;
         self.life.next_epoch = now + Self::EPOCH;
@@ -251,7 +253,7 @@ impl Verus {
         v.d_min = v.d_min.min(delay.max(1e-3));
         v.last_ack = now;
         if v.loss_phase {
-            // §5.3: as in congestion avoidance; the profile is left alone.
+            // §5.3: the window grows as in congestion avoidance, and the profile stays the same.
             v.window += 1.0 / v.window;
             v.d_est = v.d_est.min(v.profile.delay_ms(v.window).unwrap_or(v.d_est));
         } else {
@@ -263,7 +265,7 @@ impl Verus {
         }
     }
 
-    /// §5.3: a packet that is missing may yet come.
+    /// §5.3: a missing packet may still come.
     fn on_missing(&mut self, now: Time, packet: &Lost) {
         let v = &mut self.life;
         if packet.number >= v.counted_from {
@@ -273,7 +275,7 @@ impl Verus {
         }
     }
 
-    /// §5.3: it did not come. The first of a loss phase makes the window smaller.
+    /// §5.3: the packet did not come. The first loss of a loss phase reduces the window.
     fn on_lost(&mut self, now: Time, lost_window: usize) {
         let v = &mut self.life;
         v.under_way = v.under_way.saturating_sub(1);
@@ -290,7 +292,7 @@ impl Verus {
         }
     }
 
-    /// §5.3: nothing was heard for long. Everything under way is given up.
+    /// §5.3: nothing was acknowledged for long. Everything on the way is given up.
     fn time_out(&mut self, now: Time) {
         if self.life.rtt.is_none() {
             return self.restart();
@@ -305,14 +307,14 @@ impl Verus {
         self.give_up_flight();
     }
 
-    /// What is under way counts no more, whether it arrives or not.
+    /// What is on the way no longer counts, whether it arrives or not.
     fn give_up_flight(&mut self) {
         let v = &mut self.life;
         (v.under_way, v.counted_from) = (0, self.next_number);
         v.missing.clear();
     }
 
-    /// `verus_server.cpp`: five round trips, from 150 ms to a second.
+    /// `verus_server.cpp`: the timeout is five round trips, from 150 ms to a second.
     fn timeout(&self) -> Duration {
         match self.life.rtt {
             None => Self::FIRST_TIMEOUT,
@@ -322,10 +324,10 @@ impl Verus {
         }
     }
 
-    /// §4.3: the delay to aim at, and §4.4: what to send for it.
+    /// §4.3: sets the target delay. §4.4: computes what to send for it.
     fn on_epoch(&mut self, now: Time) {
         let v = &mut self.life;
-        // However late the timer comes, epochs are counted from the end of slow start.
+        // However late the timer is, epochs are counted from the end of slow start.
         let late = now.since(v.next_epoch).as_nanos() / Self::EPOCH.as_nanos();
         v.next_epoch += Self::EPOCH * (late + 1);
         let silence = now.since(v.last_ack).as_millis_f64();
@@ -426,7 +428,7 @@ impl CongestionControl for Verus {
         Control::window(cwnd.max(self.mss))
     }
 
-    /// It has an answer of its own to loss.
+    /// It handles loss itself.
     fn owns_recovery(&self) -> bool {
         true
     }

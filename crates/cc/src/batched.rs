@@ -331,7 +331,10 @@ mod tests {
                 "batched-sprout:interval=1ms",
                 "needs receiver, which digests do not give",
             ),
-            ("batched-batched-cubic:interval=1ms", "digests of digests"),
+            (
+                "batched-batched-cubic:interval=1ms",
+                "is given twice; write it once",
+            ),
             (
                 "batched-cubic:interval=1ms:interval=2ms",
                 "'interval' is given twice",

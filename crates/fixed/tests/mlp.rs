@@ -8,7 +8,7 @@ use headway_fixed::{Mlp, MlpValues};
 fn scaled(sum: i128, multiplier: u32, shift: u32) -> i128 {
     let product = sum * i128::from(multiplier % (1 << 24));
     let unit = 1i128 << (shift % 64);
-    // With a unit of 1 nothing is rounded, since the product is a whole number.
+    // With a unit of 1 nothing is rounded, since the scaled sum is a whole number.
     (2 * product + unit).div_euclid(2 * unit)
 }
 

@@ -35,7 +35,7 @@ fn bad_specs_are_refused() {
         ),
         (
             json!({"kind": "mlp", "layers": [3, 1], "activations": ["tanh"], "recurrent_layers": 1}),
-            "an mlp has no recurrent_layers",
+            "recurrent_layers is set, but an mlp has none",
         ),
         (
             json!({"kind": "gru", "layers": [3, 4], "recurrent_layers": 2}),

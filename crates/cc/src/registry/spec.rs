@@ -91,7 +91,7 @@ impl Registry {
         const KEY: &str = DigestInterval::KEY;
         let refused = |why: String| Err(SchemeError(format!("scheme '{spec}': {why}")));
         if rest.starts_with(Registry::BATCHED) {
-            return refused("there are no digests of digests".to_owned());
+            return refused("'batched-' is given twice; write it once".to_owned());
         }
         let is_interval = |part: &&str| part.split('=').next() == Some(KEY);
         let (intervals, others): (Vec<&str>, Vec<&str>) = rest.split(':').partition(is_interval);

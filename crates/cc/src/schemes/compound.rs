@@ -351,8 +351,8 @@ mod tests {
         }
     }
 
-    /// 256 packets at an RTT of 128 ms have 56 in the queue, and `dwnd` shrinks by zeta for each. 25
-    /// packets are fewer than gamma.
+    /// 256 packets at an RTT of 128 ms have 56 in the queue, and `dwnd` shrinks by zeta for each.
+    /// 25 packets are fewer than gamma.
     #[test]
     fn dwnd_shrinks_when_packets_queue() {
         for (dwnd, rtt_ms, after) in [(156.0, 128.0, 100.0), (50.0, 128.0, 0.0)] {

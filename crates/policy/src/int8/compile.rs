@@ -88,7 +88,7 @@ fn scale(used: &FeatureUse) -> Result<(i32, u32), SpecError> {
     {
         true => Ok((offset.round() as i32, whole(steps))),
         false => Err(SpecError(format!(
-            "int8: feature '{}': scale must be above 0, and clip as wide as what is met, for 256 steps between its limits",
+            "int8: feature '{}': scale must be above 0, and clip about as wide as the values that occur, because an input has 256 steps between its limits",
             used.name
         ))),
     }

@@ -47,9 +47,9 @@ impl Array {
 }
 
 impl Golden {
-    /// The largest difference of an output, divided by the file's largest magnitude if that is above
-    /// 1. A small output can come from sums of large numbers in single precision, so the bound is
-    /// not relative to the output itself.
+    /// The largest difference of an output, divided by the file's largest magnitude (at least one).
+    /// A small output can come from sums of large numbers in single precision, so the bound is not
+    /// relative to the output itself.
     pub const TOLERANCE: f32 = 1e-5;
 
     /// Reads a file of `numpy.savez(file, observations=..., outputs=...)`. It may hold `actions`
@@ -106,7 +106,7 @@ impl Golden {
         for (row, observation) in self.observations.rows().enumerate() {
             let Some(answer) = policy.answer(observation) else {
                 return Err(format!(
-                    "row {row}: the observation, or what the network makes of it, is not finite"
+                    "row {row}: the observation, or an output of the network, is not finite"
                 ));
             };
             let pairs = [
@@ -202,10 +202,10 @@ fn npy(bytes: &[u8]) -> Result<(Vec<usize>, &[u8]), String> {
             .map(|(_, value)| value)
     };
     if !value("descr").is_some_and(|v| v.starts_with("'<f4'")) {
-        return Err("not of type float32".to_owned());
+        return Err("the type must be float32".to_owned());
     }
     if !value("fortran_order").is_some_and(|v| v.starts_with("False")) {
-        return Err("not in C order".to_owned());
+        return Err("the array must be in C order".to_owned());
     }
     let shape = value("shape")
         .and_then(|v| v.strip_prefix('(')?.split_once(')'))

@@ -169,7 +169,11 @@ impl NetSpec {
         }
         let transitions = self.layers.len() - 1;
         match (self.kind, self.recurrent_layers) {
-            (NetKind::Mlp, Some(_)) => return fail("an mlp has no recurrent_layers".to_owned()),
+            (NetKind::Mlp, Some(_)) => {
+                return fail(
+                    "recurrent_layers is set, but an mlp has none; leave it out".to_owned(),
+                );
+            }
             (_, Some(n)) if !(1..=transitions).contains(&n) => {
                 return fail(format!(
                     "recurrent_layers is {n}, must be 1 to {transitions}, the number of layers"

@@ -70,7 +70,7 @@ impl<const N: usize> Checkpoint<N> {
             .ok_or_else(|| refuse(&format!("its first line must begin with \"{FORMAT}\"")))?;
         let body = body.strip_suffix('\n').unwrap_or(body);
         if sha256(body.as_bytes()) != sum {
-            return Err(refuse("not whole, or changed; copy it again"));
+            return Err(refuse("incomplete or changed; copy it again"));
         }
         let body: Body = serde_json::from_str(body).map_err(|e| refuse(&e.to_string()))?;
         body.spec.check()?;
@@ -90,12 +90,16 @@ impl<const N: usize> Checkpoint<N> {
         let fits = |(ours, saved): (&Optimizer, &Optimizer)| ours.fits(saved);
         let optimizers = weights.optimizers.iter().zip(&body.optimizers);
         if body.optimizers.len() != specs.len() || !optimizers.clone().all(fits) {
-            return Err(refuse("the optimisers are not those of its networks"));
+            return Err(refuse(
+                "the optimisers do not fit its networks; copy it again",
+            ));
         }
         let units = specs.iter().map(|spec| spec.layers[1]);
         let lengths = body.memories.iter().map(Vec::len);
         if !lengths.eq(units) || !body.memories.iter().flatten().all(|x| x.is_finite()) {
-            return Err(refuse("the memories are not those of its networks"));
+            return Err(refuse(
+                "the memories do not fit its networks; copy it again",
+            ));
         }
         weights.optimizers = body.optimizers;
         (weights.moments, weights.updates) = (body.moments, body.updates);

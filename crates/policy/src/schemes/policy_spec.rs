@@ -85,7 +85,11 @@ impl PolicySpec {
             let id = learner.as_ref().map_or("rax".to_owned(), |l| l.id());
             return Ok(served(id, Content::Rax(learner, rax)));
         }
-        let missing = || SchemeError(format!("'{spec}' runs no model"));
+        let missing = || {
+            SchemeError(format!(
+                "'{spec}' has no learned model; name a learned scheme, such as owl"
+            ))
+        };
         let model = values.loaded::<Model>(param("model").ok_or_else(missing)?);
         let model = interval::with_clock(scheme, &values, &model).map_or(model, Arc::new);
         let learning = learning(&values, param);
@@ -175,7 +179,11 @@ impl PolicySpec {
                 let read = Taught::read(learned, &model.card().net, self.model_id(), self.spec());
                 Learned::Net(Box::new(read.map_err(|e| wrong(&e))?))
             }
-            Content::Net(_, None) => return Err(wrong(&"it does not learn")),
+            Content::Net(_, None) => {
+                return Err(wrong(
+                    &"this policy does not learn, so it has no saved state",
+                ));
+            }
         };
         Ok(Experience(learned))
     }
@@ -191,7 +199,7 @@ impl PolicySpec {
         experience: Option<&Experience>,
     ) -> Result<FlowPolicy, SchemeError> {
         let wrong = |e: &dyn std::fmt::Display| SchemeError(e.to_string());
-        let other = || SchemeError("what was learned is another scheme's".to_owned());
+        let other = || SchemeError("the saved state is of another scheme".to_owned());
         match &self.content {
             Content::Rax(learner, spec) => {
                 let rax = match (experience, learner) {

@@ -44,7 +44,7 @@ fn incomplete_or_foreign_learners_are_refused_in_one_line() {
     let fitting = card.replace(&hash, &sha256(half));
     assert_eq!(
         refused(fitting.as_bytes(), half),
-        "here/learner.txt: learner's checkpoint: not whole, or changed; copy it again"
+        "here/learner.txt: learner's checkpoint: incomplete or changed; copy it again"
     );
     let other = card.replace("scheme = \"rax\"", "scheme = \"cubic\"");
     assert_eq!(

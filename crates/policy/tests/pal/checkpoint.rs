@@ -76,7 +76,7 @@ fn incomplete_checkpoints_are_refused_in_one_line() {
     assert_ne!(changed, text);
     assert_eq!(
         refused(&changed, 2),
-        "learner's checkpoint: not whole, or changed; copy it again"
+        "learner's checkpoint: incomplete or changed; copy it again"
     );
     assert_eq!(
         refused(&text, 3),

@@ -161,7 +161,7 @@ fn log_likelihood(means: &[f64; BINS], log_means: &[f64; BINS], bin: usize, coun
     }
 }
 
-/// The dot product in eight lanes, so that the processor can add them at once, always in the same
+/// The sum of a[i] * b[i] in eight lanes, so that the processor can add them at once, always in the same
 /// order.
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0; 8];

@@ -1,6 +1,6 @@
 //! Times a decision of Owl's network (60-512-256-7): alone, with a gradient step of 32 transitions,
-//! and where another thread takes the steps. Prints microseconds as JSON: the mean of the fastest
-//! of many rounds, and of the longest decision the median over rounds.
+//! and while another thread takes the steps. Prints microseconds as JSON: the mean of the fastest
+//! of many rounds, and the median over rounds of the longest decision.
 //!
 //! `cargo run --release -p headway-policy --example learning`
 
@@ -27,8 +27,8 @@ fn network() -> Result<Network, Box<dyn std::error::Error>> {
     Ok(network)
 }
 
-/// The time of a decision in microseconds, where every this many learn: on average, and the
-/// longest.
+/// The time of a decision in microseconds, on average and the longest, if every `every`-th one
+/// learns.
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn decision_us(every: u64, elsewhere: bool) -> Result<[f64; 2], Box<dyn std::error::Error>> {
     let spec = DqnSpec {

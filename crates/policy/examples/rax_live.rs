@@ -1,11 +1,11 @@
-//! Rax as it runs over a kernel's flows, in simulated time: Linux's transport (two packets an
-//! acknowledgement, losses found in bursts), pacing while they are repaired, an agent that answers
-//! late, whole windows, the guard and its Cubic.
+//! Runs Rax in simulated time as it runs over a kernel's flows: Linux's transport (two packets an
+//! acknowledgement, losses found in bursts), pacing during recovery, an agent that answers late,
+//! whole windows, the guard and its Cubic.
 //!
 //! `cargo run --release -p headway-policy --example rax_live -- SCENARIO FIRST-LAST SECONDS [SPEC [EVERY]]`
 //!
-//! As the example `rax`, but that trips of the guard are counted; the last line sums all seeds up.
-//! UNPACED in the environment leaves the pacing out.
+//! It prints the same as the example `rax`, and also counts trips of the guard. The last line sums
+//! all seeds up. UNPACED in the environment turns pacing off.
 
 #[path = "rax/runs.rs"]
 mod runs;
@@ -22,12 +22,12 @@ use headway_policy::{FlowGuard, Limits, Record, RecordBuilder};
 use headway_scenario::Transport;
 use runs::{Error, mean, percent_lost, play_over, tens};
 
-/// It needs nothing of single packets: so acknowledgements are delayed.
+/// The scheme needs nothing of single packets, so acknowledgements are delayed.
 static LIVE: Scheme = Scheme::unlisted("rax-live", &[Need::RateSample, Need::Pacing]);
-/// From an acknowledgement to the answer in its slot.
+/// The time from an acknowledgement until the answer is in its slot.
 const LATENCY: Duration = Duration::from_micros(50);
 
-/// Of each flow that ended: trips, divergences.
+/// The trips and divergences of each flow that ended.
 type Ended = Arc<Mutex<Vec<(f64, f64)>>>;
 
 /// A flow of `headway_window` with its agent.
@@ -38,11 +38,11 @@ struct Live {
     reporter: RecordBuilder,
     mss: Bytes,
     cwnd: Bytes,
-    /// Is it paced while losses are repaired, as pace_policy() does?
+    /// Is the flow paced during recovery, as by pace_policy()?
     is_paced: bool,
     is_recovering: bool,
     srtt: Duration,
-    /// When the answer is there, what it was asked when, and the window.
+    /// The next answer: when it arrives, the time of its request, and the window.
     answer: Option<(Time, Time, u32)>,
     every: Duration,
     next: Time,
@@ -59,7 +59,7 @@ impl Probe for Values {
 }
 
 impl Live {
-    /// What find_action() and steer_cwnd() do at an acknowledgement.
+    /// Carries an answer out, as find_action() and steer_cwnd() do at an acknowledgement.
     fn carry_out(&mut self, now: Time) {
         let Some((answered, requested, window)) = self.answer.take_if(|(at, ..)| *at <= now) else {
             return;
@@ -69,7 +69,7 @@ impl Live {
         }
     }
 
-    /// What report() does, and the agent's answer.
+    /// Reports as report() does, and computes the agent's answer.
     fn report(&mut self, mut record: Record) {
         let now = record.now();
         self.is_recovering = record.has(Record::RECOVERING);
@@ -110,7 +110,7 @@ impl Live {
 
     fn values(&self) -> Values {
         let mut values = Values::default();
-        // The guard's trips, not Rax's own.
+        // The guard's trips count, and not Rax's own.
         self.guard.probe(&mut values);
         self.rax.probe(&mut values);
         values
@@ -141,7 +141,7 @@ impl CongestionControl for Live {
         if let Some(cubic) = self.guard.fallback_cubic_mut() {
             cubic.on_rto(rto);
         }
-        // tcp_enter_loss()
+        // As tcp_enter_loss() does.
         self.cwnd = self.mss;
         let record = self.reporter.on_rto(rto, &self.control());
         self.report(record);
@@ -182,8 +182,8 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Throughput and percentage lost over the last third, and from when on every ten seconds have 95%
-/// of the link.
+/// Throughput and lost percentage over the last third, and the time from which on every ten seconds
+/// use 95% of the link.
 fn run(
     scenario: &str,
     seed: u64,

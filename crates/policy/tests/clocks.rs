@@ -1,4 +1,4 @@
-//! When a policy decides, against the interval study's equations and Linux's jiffies.
+//! Checks when a policy decides, against the interval study's equations and Linux's jiffies.
 
 use headway_cc::{Duration, Time};
 use headway_policy::{Clock, ClockSpec, Record, RttEstimator};
@@ -20,7 +20,7 @@ fn ack(ms: f64, rtt_us: u32) -> Record {
     }
 }
 
-/// Interval lengths after RTTs of 100, 200 and 150 ms, an interval for each, in milliseconds.
+/// The lengths of intervals, in milliseconds, after RTTs of 100, 200 and 150 ms, one RTT for each.
 fn lengths(n: f64, estimator: RttEstimator) -> Vec<f64> {
     let mut clock = Clock::new(&ClockSpec::Rtt { n, estimator }, Time::ZERO);
     let mut now = 1000.0;
@@ -47,18 +47,18 @@ fn are(lengths: &[f64], right: &[f64]) {
 fn rtt_clocks_use_the_interval_studys_estimators() {
     are(&lengths(1.0, RttEstimator::Latest), &[100.0, 200.0, 150.0]);
     are(&lengths(0.5, RttEstimator::Mean), &[50.0, 100.0, 75.0]);
-    // 7/8 * 100 + 200/8, then 7/8 of that + 150/8.
+    // The values are 7/8 * 100 + 200/8, then 7/8 of that + 150/8.
     let ewma = [100.0, 112.5, 117.1875];
     are(&lengths(1.0, RttEstimator::Ewma), &ewma);
     are(&lengths(3.0, RttEstimator::Ewma), &ewma.map(|ms| 3.0 * ms));
-    // Variation: 50, 3/4 * 50 + |100 - 200|/4 = 62.5, 3/4 * 62.5 + |112.5 - 150|/4 = 56.25.
+    // The variation is 50, 3/4 * 50 + |100 - 200|/4 = 62.5, 3/4 * 62.5 + |112.5 - 150|/4 = 56.25.
     let jk = [300.0, 112.5 + 250.0, 117.1875 + 225.0];
     are(&lengths(1.0, RttEstimator::JacobsonKarels), &jk);
     are(
         &lengths(0.75, RttEstimator::JacobsonKarels),
         &jk.map(|ms| 0.75 * ms),
     );
-    // Eq. 3 to the letter: 4 x 112.5 + |112.5 - 200|, 4 x 117.1875 + |117.1875 - 150|.
+    // Eq. 3 as printed: 4 x 112.5 + |112.5 - 200|, 4 x 117.1875 + |117.1875 - 150|.
     let printed = [400.0, 450.0 + 87.5, 468.75 + 32.8125];
     are(
         &lengths(0.5, RttEstimator::JacobsonKarelsPrinted),
@@ -70,7 +70,7 @@ fn rtt_clocks_use_the_interval_studys_estimators() {
     );
 }
 
-/// A quarter to four times, by the logarithm: -1 is 1/4, 0 is 1, 1 is 4.
+/// The scale from a quarter to four times is logarithmic: -1 is 1/4, 0 is 1, 1 is 4.
 #[test]
 fn a_policy_chooses_its_interval() {
     let spec = ClockSpec::Chosen {
@@ -101,7 +101,7 @@ fn a_policy_chooses_its_interval() {
         assert!((length - ms).abs() < 1e-5, "{answer}: {length}");
         now += 1000.0;
     }
-    // Nobody chooses the intervals of another clock.
+    // Other clocks have intervals that no policy chooses.
     let mut clock = Clock::new(&period(20.0, false), Time::ZERO);
     clock.choose(Some(1.0));
     assert_eq!(clock.due(), at(20.0));
@@ -150,14 +150,14 @@ fn an_rtt_clock_waits_for_a_sample_and_for_acknowledgements() {
         clock.is_due(at(700.0), true),
         "the first news after it does"
     );
-    // An RTT of a microsecond would have it decide for ever.
+    // With an RTT of a microsecond it would decide without end.
     clock.on_record(&ack(700.0, 1));
     clock.restart(at(700.0));
     assert_eq!(clock.next_timer(true), at(700.1));
 }
 
-/// HZ = 250: a tick each 4 ms, the same for all flows; a decision at the first acknowledgement
-/// after each.
+/// At HZ = 250 a tick comes every 4 ms, the same for all flows. Each flow decides at the first
+/// acknowledgement after it.
 #[test]
 fn jiffies_end_at_the_hosts_ticks() {
     let decisions = |start: f64| -> Vec<f64> {
@@ -188,12 +188,12 @@ fn every_ack_clock_decides_at_each_acknowledgement() {
     assert_eq!(clock.next_timer(true), Time::NEVER);
 }
 
-/// 20 ms from 5 ms on: the clock's next tick, and the flow's own.
+/// Periods of 20 ms for a flow that begins at 5 ms end at the clock's next tick, or 20 ms later.
 #[test]
 fn a_shared_period_ends_at_the_same_ticks_for_all_flows() {
     assert_eq!(Clock::new(&period(20.0, true), at(5.0)).due(), at(20.0));
     assert_eq!(Clock::new(&period(20.0, false), at(5.0)).due(), at(25.0));
-    // One that begins at a tick has a whole period.
+    // A flow that begins at a tick has a whole period.
     let mut clock = Clock::new(&period(20.0, true), at(40.0));
     assert_eq!(clock.due(), at(60.0));
     clock.restart(at(95.0));
@@ -212,7 +212,7 @@ fn a_period_keeps_its_grid_however_late_a_decision_was() {
     assert_eq!(clock.next_timer(false), at(45.0));
     clock.restart(at(51.0));
     assert_eq!(clock.next_timer(false), at(65.0));
-    // Slow start until 1 s: one decision, not one for each that was missed.
+    // Slow start lasts until 1 s. Then one decision follows, and not one for each that was missed.
     clock.restart(at(1000.0));
     assert_eq!(clock.next_timer(false), at(1005.0));
 }

@@ -1,4 +1,4 @@
-//! What the monitor makes of records, against numbers worked by hand and by numpy.
+//! Compares the monitor's intervals with numbers worked by hand and by numpy.
 
 use headway_cc::{Bytes, Control, Duration, NetworkView, Rate, RateSample, Recovery, Time};
 use headway_cc::{Counters, Feedback, Sent, testing};
@@ -10,7 +10,7 @@ fn at(ms: f64) -> Time {
     Time::ZERO + Duration::from_secs_f64(ms * 1e-3)
 }
 
-/// An acknowledgement at this many milliseconds, of a flow with 1500-byte packets.
+/// An acknowledgement at this many milliseconds in a flow with 1500-byte packets.
 fn ack(ms: f64) -> Record {
     Record {
         now_ns: at(ms).as_nanos(),
@@ -33,7 +33,7 @@ fn is(name: &str, interval: &Interval, right: f64) {
     );
 }
 
-/// Two intervals of 100 ms: 8 and 4 packets arrive, 2 are lost in the second.
+/// There are two intervals of 100 ms. 8 and 4 packets arrive, and 2 are lost in the second.
 #[test]
 fn two_intervals_match_hand_computed_values() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
@@ -144,7 +144,7 @@ fn two_intervals_match_hand_computed_values() {
         ("throughput_share", 0.5),
         ("loss_rate_share", 0.25), // 20 a second over 80 a second
         ("recovering", 1.0),
-        // Two lost: 1 - (7/8)^2; then four that arrived: times (7/8)^4.
+        // Two losses give 1 - (7/8)^2; then four arrivals multiply by (7/8)^4.
         ("loss_ewma8", 15.0 / 64.0 * 2401.0 / 4096.0),
         ("ack_gap_ewma8_ms", 42.5),
     ] {
@@ -152,8 +152,8 @@ fn two_intervals_match_hand_computed_values() {
     }
 }
 
-/// A clock that decides at every acknowledgement: one packet a millisecond, and ten at once after
-/// 30 ms.
+/// The clock decides at every acknowledgement: one packet comes each millisecond, and ten at once
+/// after 30 ms.
 #[test]
 fn a_burst_does_not_set_the_largest_throughput() {
     let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
@@ -180,13 +180,13 @@ fn a_burst_does_not_set_the_largest_throughput() {
     is("throughput_share", &burst[9], 1000.0);
     is("max_throughput_mbps", &burst[9], 12.0);
     let after: Vec<Interval> = (31..=41).map(|ms| decide(f64::from(ms))).collect();
-    // 10 + 10 + 10 packets in the 20 ms that the burst fell into.
+    // 10 + 10 + 10 packets came in the 20 ms that contain the burst.
     is("max_throughput_mbps", &after[9], 18.0);
     is("throughput_share", &after[10], 2.0 / 3.0);
     is("loss_rate_share", &after[10], 2.0 / 3.0);
 }
 
-/// `np.polyfit(t, rtt, 1)[0]`, `np.mean` (numpy 2).
+/// The numbers are those of `np.polyfit(t, rtt, 1)[0]` and `np.mean` (numpy 2).
 #[test]
 fn the_rtt_slope_matches_numpy() {
     let times = [3.1, 7.4, 8.0, 12.9, 17.35, 21.0, 29.6];
@@ -237,11 +237,12 @@ fn an_interval_without_records_keeps_the_last_values() {
     ] {
         is(name, &silent, right);
     }
-    // An interval of no length has no rates, rather than infinite ones.
+    // An interval of no length has rates of zero, not infinite ones.
     is("throughput_mbps", &monitor.close(at(20.0)), 0.0);
 }
 
-/// Owl §IV-A: RTTmin is that of the last 10 s, the flow's least that of all its life.
+/// Owl §IV-A: RTTmin is the minimum of the last 10 s, and the flow's minimum RTT that of its whole
+/// life.
 #[test]
 fn the_ten_second_minimum_rtt_expires() {
     let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
@@ -267,12 +268,12 @@ fn the_ten_second_minimum_rtt_expires() {
         is("min_rtt_10s_age_s", &interval, age_s);
     }
     is("min_rtt_ms", &seconds(31.0, 90), 20.0);
-    // Silence keeps what was known.
+    // Without records the last value stays.
     is("min_rtt_10s_ms", &monitor.close(at(60e3)), 90.0);
 }
 
-/// Latency inflation as the text of the interval study has it (section 3.1): an interval's mean RTT
-/// over that of the one before.
+/// The text of the interval study defines latency inflation as an interval's mean RTT over that of
+/// the interval before (section 3.1).
 #[test]
 fn rtt_inflation_is_a_ratio_of_means() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
@@ -298,8 +299,8 @@ fn rtt_inflation_is_a_ratio_of_means() {
     }
 }
 
-/// The mean moves by 1 - exp(-dt / (0.7 RTTmin)) to what an interval brought; the peak is the
-/// largest of ten intervals.
+/// The mean moves by 1 - exp(-dt / (0.7 RTTmin)) towards an interval's throughput. The peak is the
+/// maximum of ten intervals.
 #[test]
 fn the_recent_rate_adapts_within_a_round_trip_and_its_peak_stays() {
     let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
@@ -315,8 +316,8 @@ fn the_recent_rate_adapts_within_a_round_trip_and_its_peak_stays() {
         });
         monitor.close(at(ms))
     };
-    // 1000 packets a second of 1500 bytes are 12 Mbit/s; 10 ms of 14 ms leave exp(-5/7) of what
-    // was.
+    // 1000 packets a second of 1500 bytes are 12 Mbit/s; 10 ms of 14 ms leave exp(-5/7) of the old
+    // mean.
     let kept = libm::exp(-5.0 / 7.0);
     let first = 12.0 * (1.0 - kept);
     let second = 12.0 + kept * (first - 12.0);
@@ -331,7 +332,7 @@ fn the_recent_rate_adapts_within_a_round_trip_and_its_peak_stays() {
     );
     let interval = step(20.0, 10);
     is("recent_throughput_mbps", &interval, second);
-    // Nothing comes any more: nine intervals of 10 ms remember the best, and a long one counts as
+    // Nothing arrives any more: nine intervals of 10 ms keep the maximum, and a long one counts as
     // another.
     for tenth in 3..=10 {
         is(
@@ -384,7 +385,7 @@ fn network_reports_age() {
     is("pnc_packets", &interval, 12.0);
     is("pna", &interval, 0.4);
     is("network_known", &interval, 0.5);
-    // A controller that is lost is one that was never there.
+    // A controller that has failed counts as none.
     is("network_known", &monitor.close(at(10570.0)), 0.5);
     let interval = monitor.close(at(10571.0));
     is("network_known", &interval, 0.0);
@@ -405,7 +406,7 @@ fn sent(now: Time, retransmission: bool) -> Sent {
     }
 }
 
-/// A flow of which nothing ever arrives: at each timeout what was in flight is lost.
+/// Nothing of the flow ever arrives. At each timeout what was in flight is lost.
 #[test]
 fn an_interval_of_losses_only() {
     let mut reporter = RecordBuilder::new(MSS);
@@ -442,8 +443,8 @@ fn an_interval_of_losses_only() {
     is("retransmitted_packets", &interval, 1.0);
 }
 
-/// In the kernel `tp->lost` never falls; nor here, though the transport takes back what arrives
-/// after all.
+/// In the kernel `tp->lost` never falls. It does not here either, though the transport takes late
+/// arrivals back.
 #[test]
 fn a_loss_stays_counted_if_the_packet_arrives_late() {
     let mut reporter = RecordBuilder::new(MSS);
@@ -461,8 +462,7 @@ fn a_loss_stays_counted_if_the_packet_arrives_late() {
     assert_eq!(reporter.on_feedback(&lost(1, 1), &control).lost, 4);
 }
 
-/// `tcp_rate_gen()`: one that the application limited takes the place of another only if it is
-/// larger.
+/// `tcp_rate_gen()`: a sample that the application limited replaces another only if it is larger.
 #[test]
 fn a_rate_that_the_application_limited_counts_if_it_is_larger() {
     let mut reporter = RecordBuilder::new(MSS);

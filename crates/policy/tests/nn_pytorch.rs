@@ -1,4 +1,4 @@
-//! Networks and optimisers beside PyTorch's, as scripts/nn_fixtures.py wrote them down.
+//! Compares networks and optimisers with PyTorch's, from the file of scripts/nn_fixtures.py.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn fixtures() -> Fixtures {
     serde_json::from_str(include_str!("fixtures/nn.json")).expect("the file is as written")
 }
 
-/// The largest difference, in parts of the largest number beside 1.
+/// The largest difference, relative to the largest number (at least 1).
 fn off(ours: &[f32], theirs: &[f32]) -> f32 {
     assert_eq!(ours.len(), theirs.len());
     assert!(ours.iter().all(|v| v.is_finite()));
@@ -48,7 +48,7 @@ fn off(ours: &[f32], theirs: &[f32]) -> f32 {
     difference.fold(0.0, f32::max) / largest
 }
 
-/// The steps of a network, as the script makes them: outputs, gradient, gradient of the inputs.
+/// The steps of a network, with the script's numbers: outputs, gradient, gradient of the inputs.
 fn run(network: &Network, steps: usize) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
     let (inputs, outputs) = (network.spec().inputs(), network.spec().outputs());
     let (mut state, mut trace) = (network.state(), network.trace());
@@ -154,7 +154,7 @@ fn optimizers_match_pytorchs() {
         let mut optimizer = Optimizer::new(steps.spec, 8).expect("settings in range");
         for step in 0..10 {
             optimizer.step(&mut parameters, &numbers(100 + step, 8, 1.0));
-            // As if each step were another process's.
+            // Each step runs as if in another process.
             let saved = serde_json::to_string(&optimizer).expect("JSON");
             optimizer = serde_json::from_str(&saved).expect("what was saved");
         }

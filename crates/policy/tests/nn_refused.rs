@@ -1,4 +1,4 @@
-//! What is no network is refused in one line.
+//! Invalid networks are refused in one line.
 
 use crate::numbers;
 use headway_policy::nn::{NetError, NetSpec, Network, Optimizer, OptimizerSpec};
@@ -11,7 +11,7 @@ fn refusal(spec: Value) -> String {
     }
 }
 
-/// A network of six inputs behind such a mask.
+/// A network of six inputs with such a mask.
 fn masked(mask: Value) -> Value {
     json!({"kind": "mlp", "layers": [6, 1], "activations": ["tanh"], "mask": mask})
 }

@@ -1,4 +1,4 @@
-//! What specs say, and what they refuse: one line that says what would be right.
+//! What specs contain and what they refuse. Each error is one line that says what would be right.
 
 use headway_cc::{Bytes, Duration, RttStats, Setup, Time};
 use headway_policy::{
@@ -27,7 +27,7 @@ kind = "settings"
 parameters = ["rtprop_window", "btlbw_window"]
 choices = [[10.0, 10.0], [2.0, 10.0], [2.0, 4.0]]
 "#;
-/// Owl's Action-1 (section VII-F), as mvfst-rl has it.
+/// Owl's Action-1 (section VII-F) in mvfst-rl's form.
 const STEPS: &str = r#"
 clock = { kind = "every-ack" }
 action = { kind = "steps", choices = ["+0", "-10", "+10", "*2", "/2"] }
@@ -44,8 +44,9 @@ fn aurora() -> AgentSpec {
     read(AURORA).expect("a spec")
 }
 
-/// The hash is in every model's card: the same in every build, for ever (`VERSION` counts up if it
-/// has to change). The number is Python's: hashlib.sha256 of "1\n" and the JSON.
+/// Every model's card contains the hash, so it must be the same in every build, for ever (`VERSION`
+/// counts up if it has to change). The number is Python's: hashlib.sha256 of "1
+/// " and the JSON.
 #[test]
 fn the_hash_is_stable_and_differs_between_specs() {
     let hash = aurora().hash();
@@ -164,7 +165,7 @@ fn bad_specs_are_refused_in_one_line() {
         let spec = over(&format!(r#"kind = "scheme", name = "cubic"{more}"#));
         read(&spec).expect("a spec").hash()
     };
-    // A card written before there was `grows` keeps its hash.
+    // A card from before `grows` existed keeps its hash.
     assert_eq!(hash(""), hash(", grows = true"));
     assert_ne!(hash(""), hash(", grows = false"));
     read(&over(r#"kind = "scheme", name = "cubic:hystart=classic""#)).expect("Linux's slow start");
@@ -260,7 +261,7 @@ fn windows_are_scaled_by_orcas_rule_and_stepped_by_owls() {
     assert_eq!(owl.choose(&[0.0, 2.0, 1.0, 2.0, 0.0, 0.0, 0.0]), 1.0);
 }
 
-/// By hand, from a first window of 10 packets; the answers are the indices of the steps.
+/// By hand, from a first window of 10 packets. The answers are the indices of the steps.
 #[test]
 fn one_set_of_steps_can_add_and_multiply() {
     let spec = read(STEPS).expect("a spec");
@@ -285,7 +286,7 @@ fn one_set_of_steps_can_add_and_multiply() {
         let cwnd = base.controller().control().cwnd;
         assert_eq!(cwnd.as_f64() / mss.as_f64(), packets, "answer {answer}");
     }
-    // As a card keeps it: the steps as they were written.
+    // A card keeps the steps as they were written.
     let json = serde_json::to_value(&spec).expect("JSON");
     let kept = serde_json::json!(["+0", "-10", "+10", "*2", "/2"]);
     assert_eq!(json["action"]["choices"], kept);
@@ -339,7 +340,7 @@ fn an_observation_holds_the_last_intervals_oldest_first() {
     assert_eq!(push(3), [5.0, ln(12.0), 1.0, ln(4.0)]);
     assert_eq!(push(1000), [1.0, ln(4.0), 20.0, ln(1001.0)], "clipped");
     assert_eq!(spec.len(), 4);
-    // Other flows' rows come after the own, and stay empty where a flow decides for itself.
+    // Other flows' rows come after the flow's own, and stay empty if a flow decides for itself.
     let table = ObservationSpec { rows: 3, ..spec };
     assert_eq!(table.len(), 12);
     let mut observation = Observation::new(&table).expect("a spec");
@@ -354,7 +355,7 @@ fn an_observation_holds_the_last_intervals_oldest_first() {
     assert_eq!(others, [0.0; 8]);
 }
 
-/// What the papers' learners see can be had.
+/// The observations of the papers' learners can be expressed.
 #[test]
 fn the_papers_states_can_be_expressed() {
     let owl = "time_ms cwnd_packets rtt_latest_ms rtt_change_ms mss_bytes delivered_total_packets lost_total_packets \

@@ -1,4 +1,4 @@
-//! Learners' folders: what is loaded and what is refused.
+//! Learners' folders: which are loaded and which are refused.
 
 use std::fs;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ fn incomplete_or_foreign_learners_are_refused_in_one_line() {
             "{error}"
         );
     }
-    // A learner that is not whole, with a card that says it is.
+    // The learner is incomplete, although its card fits.
     let half = &files.learner[..files.learner.len() / 2];
     let hash = sha256(files.learner);
     let fitting = card.replace(&hash, &sha256(half));

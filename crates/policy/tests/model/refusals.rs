@@ -1,12 +1,12 @@
-//! Everything that can be wrong with a model, each in one line that names the file and what would
-//! be right.
+//! Everything that can be wrong with a model. Each error is one line that names the file and what
+//! would be right.
 
 use headway_policy::AgentSpec;
 use headway_policy::model::{Model, WEIGHTS};
 
 use crate::folder::{Folder, npy, npz, tiny};
 
-/// Loads it, and returns what is said.
+/// Loads the folder, and returns the error.
 fn refused(folder: Folder) -> String {
     let error = folder.load().expect_err("refused").to_string();
     assert!(!error.contains('\n') && error.len() < 500, "{error}");
@@ -20,7 +20,7 @@ fn says(folder: Folder, parts: &[&str]) {
     }
 }
 
-/// The same agent with another history, under its own hash.
+/// The same agent with another history, with a matching hash.
 fn with_history(history: usize) -> Folder {
     let folder = Folder::tiny();
     let mut agent: AgentSpec = folder.load().expect("a model").card().agent.clone();
@@ -230,7 +230,7 @@ fn missing_extra_or_mistyped_tensors_are_refused() {
             "did you mean 'layers.0.bias'?",
         ],
     );
-    // The network of the card has a layer more than the file.
+    // The card's network has one more layer than the file.
     let deeper = Folder::tiny().card("    1,\n", "    1,\n    1,\n");
     says(
         deeper.card(

@@ -75,7 +75,7 @@ fn aurora_uses_its_newest_model_by_default() {
     );
 }
 
-/// The folder of another training is as good as a version; that of another agent is refused.
+/// The folder of another training is accepted like a version, and that of another agent is refused.
 #[test]
 fn a_scheme_runs_another_training_of_its_model() {
     let folder = |title: &str| format!("{}/../../models/{title}", env!("CARGO_MANIFEST_DIR"));
@@ -89,7 +89,7 @@ fn a_scheme_runs_another_training_of_its_model() {
     assert!(error.to_string().contains(&what), "{error}");
 }
 
-/// `interval` replaces the clock, so the training of another interval is one of its models.
+/// `interval` replaces the clock, so a training of another interval is one of its models.
 #[test]
 fn interval_runs_a_training_of_any_fixed_interval() {
     let model = |title: &str| {
@@ -107,7 +107,7 @@ fn interval_runs_a_training_of_any_fixed_interval() {
     assert!(!model("owl-v1").is_like_at_any_clock(&ours));
 }
 
-/// What is left of owl-loss-v1 is no version of owl.
+/// The rest of the name `owl-loss-v1` is not a version of owl.
 #[test]
 fn owl_and_owl_loss_have_separate_models() {
     let select = |spec: &str| registry().select(spec);
@@ -117,13 +117,13 @@ fn owl_and_owl_loss_have_separate_models() {
         assert!(id.starts_with(title), "{spec}: {id}");
     }
     assert!(select("owl:model=loss-v1").is_err());
-    // An agent in user space takes its time, in the simulator too.
+    // An agent in user space has a latency, in the simulator too.
     let canonical = select("owl:latency=26us").expect("a scheme").canonical();
     assert_eq!(select("owl").expect("a scheme").canonical(), canonical);
 }
 
-/// Nothing known, everything known, and a controller that is lost after 4 s: a link of its own is
-/// used, and no queue stands.
+/// Nothing is known, everything is known, and a controller fails after 4 s: the flow uses a link of
+/// its own, without a standing queue.
 #[test]
 fn owl_runs_with_any_known_share_and_without_a_network_controller() {
     let run = |switches: &str| {
@@ -159,7 +159,7 @@ fn owl_runs_with_any_known_share_and_without_a_network_controller() {
     }
 }
 
-/// One model, whatever the interval: K of the interval study is what it is unless told.
+/// All intervals share one model. The default is the interval study's K.
 #[test]
 fn all_intervals_share_one_model() {
     let select = |spec: &str| registry().select(spec).expect("a scheme");
@@ -183,7 +183,7 @@ fn all_intervals_share_one_model() {
     }
 }
 
-/// The interval is what was asked for, wherever the flow is carried: 100 ms, twice the estimate of
+/// Decisions come at the requested interval, in any world: 100 ms, which is twice the estimate of
 /// samples of 50 ms.
 #[test]
 fn decisions_come_at_the_requested_interval() {
@@ -212,7 +212,7 @@ fn decisions_come_at_the_requested_interval() {
     }
 }
 
-/// Learning in use goes on with the weights of Eq. 7 that the model was trained with, unless told.
+/// Learning in use takes the weights of Eq. 7 of the model's training by default.
 #[test]
 fn owls_online_utility_matches_its_training() {
     for name in ["owl", "owl-loss"] {

@@ -1,4 +1,4 @@
-//! What was learned is kept bit for bit, and nothing else is taken for it.
+//! What was learned is kept bit for bit, and malformed checkpoints are refused.
 
 use headway_cc::Stream;
 use headway_policy::nn::OptimizerSpec;
@@ -20,7 +20,7 @@ fn adam() -> PalSpec {
     }
 }
 
-/// Acts and learns; the actions.
+/// Acts and learns, and returns the actions.
 fn run(agent: &mut Agent<Plain, 1>, weights: &mut Weights<1>) -> Vec<f32> {
     let mut act = |step| {
         let seen = observation(step, 0.0);

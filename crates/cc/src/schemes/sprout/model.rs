@@ -161,8 +161,8 @@ fn log_likelihood(means: &[f64; BINS], log_means: &[f64; BINS], bin: usize, coun
     }
 }
 
-/// The sum of a[i] * b[i] in eight lanes, so that the processor can add them at once, always in the same
-/// order.
+/// The sum of a[i] * b[i] in eight lanes, so that the processor can add them at once, always in the
+/// same order.
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0; 8];
     let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));

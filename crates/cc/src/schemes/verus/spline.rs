@@ -138,8 +138,8 @@ impl Row {
         }
     }
 
-    /// Multiplies this row, transposed, by another, and adds the result to the diagonal and the part
-    /// below it.
+    /// Multiplies this row, transposed, by another, and adds the result to the diagonal and the
+    /// part below it.
     fn add_square(&self, other: &Row, factor: f64, matrix: &mut [[f64; BAND + 1]]) {
         for (i, a) in self.weights.iter().enumerate() {
             for (j, b) in other.weights.iter().enumerate() {

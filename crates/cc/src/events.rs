@@ -183,7 +183,7 @@ pub enum Recovery {
     Cwr,
     /// A loss was found, and some packets of its flight are not accounted for.
     Recovery,
-    /// The same after a timeout.
+    /// The same as `Recovery`, but after a timeout.
     Loss,
 }
 

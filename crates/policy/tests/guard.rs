@@ -1,5 +1,5 @@
-//! The guard over simulated flows: good policies keep theirs, bad ones lose them, and then Cubic
-//! has its usual throughput.
+//! The guard over simulated flows: good policies keep their flows, bad ones lose them, and Cubic
+//! then has its usual throughput.
 
 #[path = "../examples/guarded/runs.rs"]
 mod runs;

@@ -135,10 +135,10 @@ impl ActionSpec {
         };
         match self {
             _ if answer.is_nan() => false,
-            ActionSpec::Discrete { choices, .. } => is_least_or_most(choices, answer),
+            ActionSpec::Discrete { choices, .. } => is_smallest_or_largest(choices, answer),
             ActionSpec::Steps { choices } => {
                 let changes: Vec<f64> = choices.iter().map(step).collect();
-                is_least_or_most(&changes, answer)
+                is_smallest_or_largest(&changes, answer)
             }
             ActionSpec::Continuous { limit, .. } => f64::from(answer).abs() >= *limit,
             ActionSpec::Settings { .. } => false,
@@ -191,7 +191,7 @@ impl ActionSpec {
 }
 
 /// Is the chosen value the smallest or the largest of the choices?
-fn is_least_or_most(choices: &[f64], answer: f32) -> bool {
+fn is_smallest_or_largest(choices: &[f64], answer: f32) -> bool {
     let chosen = choices[index(answer, choices.len())];
     let is_below = |other: &f64| *other < chosen;
     let is_above = |other: &f64| *other > chosen;

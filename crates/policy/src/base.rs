@@ -322,14 +322,14 @@ impl BaseController {
 /// The largest window, in packets, that an action can set. It is more than 10 Gbit/s need at 100
 /// ms, and memory can hold it. It is a constant and not part of a spec, because only a policy that
 /// has failed gets here.
-const MOST_PACKETS: u64 = 100_000;
+const MAX_PACKETS: u64 = 100_000;
 
-/// A window of this many bytes, bounded to one packet to [`MOST_PACKETS`], or by the guard's
+/// A window of this many bytes, bounded to one packet to [`MAX_PACKETS`], or by the guard's
 /// limits.
 fn within_window(cwnd: f64, mss: Bytes, guard: Option<&mut FlowGuard>) -> Bytes {
     match guard {
         Some(guard) => guard.cwnd(cwnd),
-        None => Bytes::from_f64(cwnd.clamp(mss.as_f64(), (mss * MOST_PACKETS).as_f64())),
+        None => Bytes::from_f64(cwnd.clamp(mss.as_f64(), (mss * MAX_PACKETS).as_f64())),
     }
 }
 

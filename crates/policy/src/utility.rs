@@ -68,7 +68,7 @@ impl Shaping {
 
 impl Utility {
     /// The largest loss rate that counts, so that the utility stays finite.
-    const MOST_LOSS: f64 = 0.999;
+    const MAX_LOSS: f64 = 0.999;
 
     /// The utility of an interval. If rates count relative to the largest throughput, it is `None`
     /// in the first 20 ms of a flow, in which that is not known.
@@ -84,7 +84,7 @@ impl Utility {
         }
         let scale = shaping.scale / libm::pow(best, shaping.exponent);
         let rate = interval.mbps(interval.per_second(interval.delivered)) * scale;
-        let arrived = 1.0 - interval.loss().min(Utility::MOST_LOSS);
+        let arrived = 1.0 - interval.loss().min(Utility::MAX_LOSS);
         let inflation = match interval.min_rtt_10s_us {
             0 => 1.0,
             least => (interval.rtt.mean_us / f64::from(least)).max(1.0),

@@ -63,7 +63,7 @@ pub struct Host {
 
 impl Host {
     /// The number of packets taken for lost that are remembered.
-    const MOST_LATE: usize = 256;
+    const MAX_LATE: usize = 256;
 
     /// A host at time zero that sends packets of `mss`.
     pub fn new(cc: Box<dyn CongestionControl>, mss: Bytes) -> Host {
@@ -394,7 +394,7 @@ impl Host {
             lost_before: packet.lost,
         };
         self.late.insert(number, packet);
-        if self.late.len() > Self::MOST_LATE {
+        if self.late.len() > Self::MAX_LATE {
             self.late.pop_first();
         }
         Some(lost)

@@ -114,7 +114,7 @@ pub struct Clock {
 
 impl Clock {
     /// The shortest interval. A shorter one would hold too little information, and cost much.
-    const LEAST: Duration = Duration::from_micros(100);
+    const MIN_INTERVAL: Duration = Duration::from_micros(100);
 
     /// The clock of a flow that begins at `start`.
     pub fn new(spec: &ClockSpec, start: Time) -> Clock {
@@ -225,6 +225,6 @@ impl Clock {
 
     /// The length of an interval for this estimate of the RTT.
     fn length(&self, estimate: Duration) -> Duration {
-        estimate.mul_f64(self.n).max(Clock::LEAST)
+        estimate.mul_f64(self.n).max(Clock::MIN_INTERVAL)
     }
 }

@@ -65,7 +65,7 @@ impl Learner {
 
     /// Continues with a network that another flow learned in this many steps, if its size is the
     /// same and it is finite.
-    pub fn go_on_from(&mut self, learned: &Network, steps: u64) {
+    pub fn continue_from(&mut self, learned: &Network, steps: u64) {
         let parameters = learned.parameters();
         let is_its = parameters.len() == self.network.parameters().len();
         if is_its && parameters.iter().all(|x| x.is_finite()) {

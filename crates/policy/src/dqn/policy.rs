@@ -101,9 +101,9 @@ impl DqnPolicy {
 
     /// Continues with a network that another flow learned in this many gradient steps, if its size
     /// is the same.
-    pub fn go_on_from(&mut self, network: &Network, steps: u64) {
+    pub fn continue_from(&mut self, network: &Network, steps: u64) {
         if let Training::Here(trainer, _) = &mut self.training {
-            trainer.go_on_from(network, steps);
+            trainer.continue_from(network, steps);
             let learner = trainer.learner();
             let parameters = learner.network().parameters();
             self.network.parameters_mut().copy_from_slice(parameters);

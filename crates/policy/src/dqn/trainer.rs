@@ -38,8 +38,8 @@ impl Trainer {
 
     /// Continues with a network that another flow learned in this many gradient steps, if its size
     /// is the same.
-    pub fn go_on_from(&mut self, network: &Network, steps: u64) {
-        self.learner.go_on_from(network, steps);
+    pub fn continue_from(&mut self, network: &Network, steps: u64) {
+        self.learner.continue_from(network, steps);
     }
 
     /// Stores a transition.

@@ -11,12 +11,12 @@ pub struct ModelError {
 
 impl ModelError {
     /// The most characters of the file's name, and of the text, since a model can contain any text.
-    const LONGEST: usize = 400;
+    const MAX_CHARS: usize = 400;
 
     pub(super) fn new(file: &str, what: impl std::fmt::Display) -> ModelError {
         let plain = |text: &str| -> String {
             let words = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-            words.take(ModelError::LONGEST).collect()
+            words.take(ModelError::MAX_CHARS).collect()
         };
         ModelError {
             file: plain(file),

@@ -142,12 +142,12 @@ impl Learner {
 
     /// A flow that begins with these weights, and returns to them whenever it diverges.
     pub fn flow(&self, setup: &Setup, alpha: f32) -> Rax {
-        self.rax.beginning(setup, alpha)
+        self.rax.begin_flow(setup, alpha)
     }
 
     /// A flow that begins with what another flow has learned, and with these weights after it
     /// diverges.
-    pub(crate) fn going_on(&self, setup: &Setup, spec: &RaxSpec, learned: &RaxCheckpoint) -> Rax {
-        Rax::going_on(setup, spec, learned).falling_back_on(&self.rax)
+    pub(crate) fn continuing(&self, setup: &Setup, spec: &RaxSpec, learned: &RaxCheckpoint) -> Rax {
+        Rax::continuing(setup, spec, learned).with_origin(&self.rax)
     }
 }

@@ -10,8 +10,8 @@ mod golden;
 mod learner;
 mod policy;
 mod range;
+mod saved_network;
 mod shipped;
-mod taught;
 mod weights;
 
 use std::fs::File;
@@ -29,8 +29,8 @@ pub use golden::Golden;
 pub use learner::{LEARNER, Learner, LearnerCard, LearnerFiles};
 pub use policy::NetworkPolicy;
 pub use range::TrainingRange;
+pub(crate) use saved_network::SavedNetwork;
 pub use shipped::{Shipped, ShippedLearner, shipped, shipped_learners};
-pub(crate) use taught::Taught;
 
 use crate::dqn::DqnPolicy;
 use crate::int8::Int8Controller;

@@ -9,7 +9,7 @@ use headway_fixed::Int8;
 use super::rax_records::RaxOverRecords;
 use super::{Rax, RaxCheckpoint, RaxSpec, SCHEMES, interval, rax_pretrained};
 use crate::dqn::Step;
-use crate::model::{Learner, Model, Taught, TrainingRange};
+use crate::model::{Learner, Model, SavedNetwork, TrainingRange};
 use crate::{AgentSpec, Decider, Policy, Record};
 
 /// A learned scheme for flows of another transport: its agent, and who decides for a flow.
@@ -41,7 +41,7 @@ pub struct Experience(Learned);
 
 #[derive(Clone, Debug)]
 enum Learned {
-    Net(Box<Taught>),
+    Net(Box<SavedNetwork>),
     Rax(Box<RaxCheckpoint>),
 }
 
@@ -155,7 +155,7 @@ impl PolicySpec {
             FlowPolicy::Net(decider) => {
                 let (network, steps) = decider.policy().learned()?;
                 let is_sound = network.parameters().iter().all(|x| x.is_finite());
-                let write = || Taught::write(network, steps, self.model_id(), self.spec());
+                let write = || SavedNetwork::write(network, steps, self.model_id(), self.spec());
                 is_sound.then(write)
             }
             FlowPolicy::Rax(rax) => rax.learned().map(String::into_bytes),
@@ -176,7 +176,8 @@ impl PolicySpec {
                 Learned::Rax(Box::new(read))
             }
             Content::Net(model, Some(_)) => {
-                let read = Taught::read(learned, &model.card().net, self.model_id(), self.spec());
+                let read =
+                    SavedNetwork::read(learned, &model.card().net, self.model_id(), self.spec());
                 Learned::Net(Box::new(read.map_err(|e| wrong(&e))?))
             }
             Content::Net(_, None) => {
@@ -204,10 +205,10 @@ impl PolicySpec {
             Content::Rax(learner, spec) => {
                 let rax = match (experience, learner) {
                     (Some(Experience(Learned::Rax(learned))), Some(learner)) => {
-                        learner.going_on(setup, spec, learned)
+                        learner.continuing(setup, spec, learned)
                     }
                     (Some(Experience(Learned::Rax(learned))), None) => {
-                        Rax::going_on(setup, spec, learned)
+                        Rax::continuing(setup, spec, learned)
                     }
                     (Some(_), _) => return Err(other()),
                     (None, Some(learner)) => learner.flow(setup, spec.alpha),
@@ -223,7 +224,7 @@ impl PolicySpec {
                         let mut policy = policy.map_err(|e| wrong(&e))?;
                         match experience {
                             Some(Experience(Learned::Net(learned))) => {
-                                policy.go_on_from(&learned.network, learned.steps);
+                                policy.continue_from(&learned.network, learned.steps);
                             }
                             Some(_) => return Err(other()),
                             None => {}

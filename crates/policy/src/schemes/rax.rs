@@ -104,7 +104,7 @@ const GAINS: [f32; 2] = [1.0 / 8.0, 1.0 / 256.0];
 const RUNAWAY: f32 = 32.0;
 /// The smallest number of packets that a path is assumed to return in a round trip. A flow that
 /// begins has not measured it yet.
-const LEAST_ROUND: f32 = 10.0;
+const MIN_ROUND: f32 = 10.0;
 /// How long NewReno runs after the weights diverged or the window ran away.
 const FALLBACK: Duration = Duration::from_secs(10);
 
@@ -151,7 +151,7 @@ impl State {
 
     /// The packets that the path returns in a round trip, as far as they have been measured.
     fn path_holds(&self) -> f32 {
-        self.packets_per_rtt().max(LEAST_ROUND)
+        self.packets_per_rtt().max(MIN_ROUND)
     }
 
     /// The observation, on scales that suit a network.
@@ -207,7 +207,7 @@ impl Rax {
     /// # Errors
     /// [`NetError`], one line: the checkpoint is malformed, or not one of this scheme.
     pub fn resumed(setup: &Setup, spec: &RaxSpec, learned: &str) -> Result<Rax, NetError> {
-        Ok(Rax::going_on(setup, spec, &Rax::read_learned(learned)?))
+        Ok(Rax::continuing(setup, spec, &Rax::read_learned(learned)?))
     }
 
     /// Reads another flow's weights once, for many flows.
@@ -219,7 +219,7 @@ impl Rax {
     }
 
     /// A flow that continues with these weights.
-    pub(crate) fn going_on(setup: &Setup, spec: &RaxSpec, learned: &RaxCheckpoint) -> Rax {
+    pub(crate) fn continuing(setup: &Setup, spec: &RaxSpec, learned: &RaxCheckpoint) -> Rax {
         let spec = RaxSpec {
             pal: learned.weights.spec().clone(),
             ..spec.clone()
@@ -251,7 +251,7 @@ impl Rax {
     }
 
     /// A flow that begins with this one's weights, and returns to them whenever it diverges.
-    pub(crate) fn beginning(&self, setup: &Setup, alpha: f32) -> Rax {
+    pub(crate) fn begin_flow(&self, setup: &Setup, alpha: f32) -> Rax {
         let spec = RaxSpec {
             alpha,
             ..self.spec.clone()
@@ -265,7 +265,7 @@ impl Rax {
     }
 
     /// The same flow, which returns to the weights of `other` when it diverges.
-    pub(crate) fn falling_back_on(mut self, other: &Rax) -> Rax {
+    pub(crate) fn with_origin(mut self, other: &Rax) -> Rax {
         self.origin = Some(Arc::new(other.checkpoint()));
         self
     }
@@ -368,12 +368,12 @@ impl Rax {
     }
 
     /// The fate of a packet is unknown.
-    pub(super) fn lost_sight_of(&mut self, tag: Tag) {
+    pub(super) fn forget_packet(&mut self, tag: Tag) {
         self.answer(tag, &[0.0; REWARDS]);
     }
 
     /// Another controller has set the window, in packets.
-    pub(super) fn follow(&mut self, window: f32) {
+    pub(super) fn set_window(&mut self, window: f32) {
         self.window = window.max(1.0);
     }
 
@@ -383,7 +383,7 @@ impl Rax {
     }
 
     /// Has it diverged so recently that NewReno controls the flow?
-    pub(super) fn stands_by(&self, now: Time) -> bool {
+    pub(super) fn is_falling_back(&self, now: Time) -> bool {
         (self.fallback.as_ref()).is_some_and(|(_, until)| now < *until)
     }
 
@@ -413,10 +413,10 @@ impl Rax {
             Ok(action) => {
                 self.window = (self.window + self.spec.pal.action_scale * action).max(1.0);
                 if self.window > self.largest_window() {
-                    self.start_over(now);
+                    self.fall_back(now);
                 }
             }
-            Err(_) => self.start_over(now),
+            Err(_) => self.fall_back(now),
         }
     }
 
@@ -426,7 +426,7 @@ impl Rax {
 
     /// Runs NewReno for a time, starting with at most what the path holds. Then Rax starts again
     /// with a model's weights, or random ones.
-    fn start_over(&mut self, now: Time) {
+    fn fall_back(&mut self, now: Time) {
         self.divergences += 1;
         self.window = self.window.min(self.state.path_holds());
         let mut newreno = NewReno::new(&self.setup, EcnUse::Off);
@@ -519,7 +519,7 @@ mod tests {
 
     /// The weights that a flow has after it diverged.
     fn after_divergence(mut rax: Rax) -> String {
-        rax.start_over(Time::from_millis(1));
+        rax.fall_back(Time::from_millis(1));
         rax.learned()
     }
 
@@ -536,11 +536,11 @@ mod tests {
             resumed.expect("it was just written")
         };
         assert_eq!(
-            after_divergence(model.beginning(&setup, 4.0)),
+            after_divergence(model.begin_flow(&setup, 4.0)),
             model.learned()
         );
         assert_eq!(
-            after_divergence(resumed().falling_back_on(&model)),
+            after_divergence(resumed().with_origin(&model)),
             model.learned()
         );
         let random = after_divergence(resumed());

@@ -10,7 +10,7 @@ use crate::nn::NetError;
 
 /// The smallest number of gradients, about one a round trip, after which weights are passed on.
 /// Fewer teach next to nothing.
-const LEAST_UPDATES: u64 = 200;
+const MIN_UPDATES: u64 = 200;
 
 /// A flow that learns from its records (Rax, §3.2). A record counts packets and does not name them.
 /// They are assumed to be answered in the order in which they were sent, so that a loss counts for
@@ -29,17 +29,17 @@ impl RaxOverRecords {
     /// The most packets between two records, which is more than any window of Rax has. If more
     /// came, records were lost, and the excess is ignored. So this also bounds the work for a
     /// record.
-    const MOST: usize = 1 << 12;
+    const MAX_PACKETS: usize = 1 << 12;
     /// The smallest window, in packets. A receiver acknowledges two packets at once, and a third
     /// only 40 ms later. From two packets on one more therefore brings nothing, and a flow that
     /// begins lower learns to stay there. BBR's minimum window is four for the same reason.
-    const LEAST_WINDOW: f32 = 4.0;
+    const MIN_WINDOW: f32 = 4.0;
     /// The share of the window that a mark leaves, as Cubic's after a loss (RFC 9438, 4.6).
     const AFTER_MARKS: f32 = 0.7;
     /// How many received and how many lost packets of one record cause actions. Receivers
     /// acknowledge two at once; if a host puts more together, no time passes between them in which
     /// an action could take effect.
-    const MOST_ACTS: usize = 4;
+    const MAX_ACTS: usize = 4;
 
     /// A flow with random weights, or with those of another flow ([`learned`](Self::learned)).
     ///
@@ -73,13 +73,13 @@ impl RaxOverRecords {
         let (now, acts) = (record.now(), !record.has(Record::TRIPPED));
         // The last record's action let out the packets since then.
         for _ in 0..since(record.sent, self.last.sent)
-            .min(Self::MOST - self.flying.len().min(Self::MOST))
+            .min(Self::MAX_PACKETS - self.flying.len().min(Self::MAX_PACKETS))
         {
             let tag = if acts { self.rax.sent(1.0) } else { Tag::NONE };
             self.flying.push_back(tag);
         }
         if !acts {
-            self.rax.follow(record.cwnd as f32);
+            self.rax.set_window(record.cwnd as f32);
         }
         let before = self.rax.window();
         let mut lost = since(record.lost, self.last.lost);
@@ -91,12 +91,12 @@ impl RaxOverRecords {
             if acts {
                 // The kernel may have lowered its own window already, to less than this.
                 let left = self.rax.window() * Self::AFTER_MARKS;
-                self.rax.follow(left.min(record.cwnd as f32));
+                self.rax.set_window(left.min(record.cwnd as f32));
             }
         }
         for n in 0..lost.min(self.flying.len()) {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
-            self.rax.lost(now, tag, 1.0, acts && n < Self::MOST_ACTS);
+            self.rax.lost(now, tag, 1.0, acts && n < Self::MAX_ACTS);
         }
         let rtt_us = if record.rtt_us > 0 {
             record.rtt_us
@@ -109,14 +109,14 @@ impl RaxOverRecords {
             let gap_ms = self.rax.gap_ms(now, sent) / arrived as f32;
             for n in 0..arrived {
                 let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
-                let acts = acts && n < Self::MOST_ACTS;
+                let acts = acts && n < Self::MAX_ACTS;
                 self.rax.acked(now, tag, 1.0, sent, gap_ms, acts);
             }
         }
-        self.agree(record.in_flight as usize);
+        self.match_in_flight(record.in_flight as usize);
         if acts {
-            self.validate(record.in_flight as usize + lost + delivered, before);
-            self.rax.follow(self.rax.window().max(Self::LEAST_WINDOW));
+            self.bound_unfilled_window(record.in_flight as usize + lost + delivered, before);
+            self.rax.set_window(self.rax.window().max(Self::MIN_WINDOW));
         }
         self.last = *record;
     }
@@ -137,35 +137,35 @@ impl RaxOverRecords {
 
     /// Takes the number of packets in flight from the host. It counts a SYN as delivered, and may
     /// send a packet twice without a loss.
-    fn agree(&mut self, in_flight: usize) {
+    fn match_in_flight(&mut self, in_flight: usize) {
         while self.flying.len() > in_flight {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
-            self.rax.lost_sight_of(tag);
+            self.rax.forget_packet(tag);
         }
-        while self.flying.len() < in_flight.min(Self::MOST) {
+        while self.flying.len() < in_flight.min(Self::MAX_PACKETS) {
             self.flying.push_front(Tag::NONE);
         }
     }
 
     /// Bounds a window that is not filled, because there is no data or the receiver has no room. An
     /// action that changes nothing teaches nothing (RFC 7661).
-    fn validate(&mut self, filled: usize, before: f32) {
+    fn bound_unfilled_window(&mut self, filled: usize, before: f32) {
         let filled = filled as f32;
         let most = (filled + (filled / 8.0).max(10.0)).max(before);
         if self.rax.window() > most {
-            self.rax.follow(most);
+            self.rax.set_window(most);
         }
     }
 
     /// The window in whole packets, at least 1; `None` after it diverged, while it wants none.
     pub fn cwnd(&self, now: Time) -> Option<u32> {
-        (!self.rax.stands_by(now)).then(|| self.rax.window().round() as u32)
+        (!self.rax.is_falling_back(now)).then(|| self.rax.window().round() as u32)
     }
 
     /// The weights so far, for another flow; `None` while they are worth next to nothing, such as
     /// after it diverged and restarted with random weights.
     pub fn learned(&self) -> Option<String> {
-        (self.updates() >= LEAST_UPDATES).then(|| self.rax.learned())
+        (self.updates() >= MIN_UPDATES).then(|| self.rax.learned())
     }
 
     /// The number of gradients behind its weights, including those of earlier flows. After it

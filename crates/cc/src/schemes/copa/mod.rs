@@ -145,7 +145,7 @@ impl Rtts {
     /// The window of RTTmin.
     const LONG: Duration = Duration::from_secs(10);
     /// The smallest RTT. A host with a coarse clock may measure zero.
-    const LEAST: Duration = Duration::from_micros(1);
+    const MIN_RTT: Duration = Duration::from_micros(1);
 
     fn new() -> Rtts {
         Rtts {
@@ -159,7 +159,7 @@ impl Rtts {
     }
 
     fn update(&mut self, f: &Feedback<'_>, rtt: Duration) {
-        let (rtt, smoothed) = (rtt.max(Self::LEAST), f.rtt_stats.smoothed);
+        let (rtt, smoothed) = (rtt.max(Self::MIN_RTT), f.rtt_stats.smoothed);
         self.min = self.long.update(f.now, Self::LONG, rtt);
         self.standing = self.half_round.update(f.now, smoothed / 2, rtt);
         self.max = self.four_rounds.update(f.now, smoothed * 4, rtt);

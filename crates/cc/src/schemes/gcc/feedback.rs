@@ -8,9 +8,9 @@ use crate::{Arrival, Bytes, Duration, Receiver, Sent, Time};
 
 /// How far behind a reported packet others are remembered: 15 bits, as in the report
 /// (`RemoteEstimatorProxy::kMaxNumberOfPackets`).
-const FARTHEST_BEHIND: usize = 1 << 15;
+const MAX_BEHIND: usize = 1 << 15;
 /// The most packets that are remembered without a report.
-const MOST_PACKETS: usize = 1 << 20;
+const MAX_PACKETS: usize = 1 << 20;
 /// The unit of times in reports, 250 us (§3.1).
 const TICK: Duration = Duration::from_micros(250);
 /// The header: `begin`, and the number and time from which those of arrivals are counted, with
@@ -146,7 +146,7 @@ impl History {
             self.entries.clear();
             self.first = sent.number;
         }
-        if self.entries.len() >= MOST_PACKETS {
+        if self.entries.len() >= MAX_PACKETS {
             self.entries.pop_front();
             self.first += 1;
         }
@@ -198,7 +198,7 @@ impl History {
                 report.lost += 1;
             }
         }
-        let old = end.saturating_sub(FARTHEST_BEHIND);
+        let old = end.saturating_sub(MAX_BEHIND);
         self.entries.drain(..old);
         self.first += old as u64;
     }

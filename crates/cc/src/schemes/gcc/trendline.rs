@@ -10,7 +10,7 @@ const WINDOW: usize = 20;
 const SMOOTHING: f64 = 0.9;
 const GAIN: f64 = 4.0;
 /// The largest number of groups by which the slope is weighted.
-const MOST_DELTAS: u32 = 60;
+const MAX_DELTAS: u32 = 60;
 const OVERUSE_TIME_MS: f64 = 10.0;
 
 /// The result of the detector (draft §5.4).
@@ -135,7 +135,7 @@ impl Trendline {
             self.usage = Usage::Normal;
             return;
         }
-        self.trend = f64::from(self.deltas.min(MOST_DELTAS)) * slope * GAIN;
+        self.trend = f64::from(self.deltas.min(MAX_DELTAS)) * slope * GAIN;
         if self.trend > self.threshold.value {
             // Before the first sample above the threshold, half of the time counts as above it.
             let time = self.over_time.map_or(send_delta / 2.0, |t| t + send_delta);

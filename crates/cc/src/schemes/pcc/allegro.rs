@@ -2,7 +2,7 @@
 //! The rate goes where four trials agree that utility is higher, faster and faster until it is not.
 
 use super::starting::Starting;
-use super::{NEEDS, Pace, Pcc, RateControl, Summary, Verdict, deviations, sane};
+use super::{NEEDS, Pace, Pcc, RateControl, Summary, Verdict, deviations, bounded_rate};
 use crate::{Family, Kind, Param, Probe, Scheme, Setup, Stream, Values};
 
 const ALPHA: Param = Param {
@@ -137,7 +137,7 @@ impl Allegro {
             // The trials did not agree: try the same rate with a larger difference.
             return self.decide((epsilon + EPSILON).min(MAX_EPSILON));
         };
-        self.rate = sane(self.rate * (1.0 + epsilon * direction));
+        self.rate = bounded_rate(self.rate * (1.0 + epsilon * direction));
         self.state = State::Adjusting {
             direction,
             n: 0.0,
@@ -186,7 +186,7 @@ impl RateControl for Allegro {
                 }
                 *under_way += 1;
                 *n += 1.0;
-                *tip = sane(*tip * (1.0 + *n * EPSILON * *direction).max(0.5));
+                *tip = bounded_rate(*tip * (1.0 + *n * EPSILON * *direction).max(0.5));
                 Some(*tip)
             }
         }
@@ -198,7 +198,7 @@ impl RateControl for Allegro {
         match &mut self.state {
             State::Starting(starting) => {
                 let verdict = starting.on_result(u);
-                self.rate = sane(starting.rate);
+                self.rate = bounded_rate(starting.rate);
                 if verdict == Verdict::Wait {
                     self.decide(EPSILON);
                 }
@@ -284,7 +284,7 @@ mod tests {
                 let Some(rate) = allegro.next_trial() else {
                     panic!("nothing to try: {allegro:?}");
                 };
-                let rate = sane(rate);
+                let rate = bounded_rate(rate);
                 allegro.on_result(&Summary {
                     target_mbps: rate,
                     rate_mbps: rate,

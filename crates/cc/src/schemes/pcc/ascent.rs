@@ -3,7 +3,7 @@
 //! change of the rate.
 
 use super::starting::Starting;
-use super::{MIN_RATE, RateControl, Summary, Verdict, sane};
+use super::{MIN_RATE, RateControl, Summary, Verdict, bounded_rate};
 use crate::{Duration, Probe, Setup, Stream, Time};
 
 /// Trials are at r (1 + epsilon) and r (1 - epsilon) (§4.1).
@@ -91,7 +91,7 @@ impl Ascent {
     }
 
     pub(super) fn start(&mut self, rate: f64) {
-        self.rate = sane(rate);
+        self.rate = bounded_rate(rate);
         self.state = State::Starting(Starting::new(self.rate));
         self.turn(0.0);
     }
@@ -142,7 +142,7 @@ impl Ascent {
         match &mut self.state {
             State::Starting(starting) => {
                 let verdict = starting.on_result(utility);
-                self.rate = sane(starting.rate);
+                self.rate = bounded_rate(starting.rate);
                 if verdict == Verdict::Wait {
                     self.probe_pairs();
                 }
@@ -171,7 +171,7 @@ impl Ascent {
 
     /// Halves the rate at once, and probes again (Vivace's emergency stop).
     pub(super) fn halve(&mut self) -> Verdict {
-        self.rate = sane(self.rate / 2.0);
+        self.rate = bounded_rate(self.rate / 2.0);
         self.turn(0.0);
         self.go_on();
         Verdict::Move
@@ -204,7 +204,7 @@ impl Ascent {
         }
         self.tau += 1.0;
         let change = self.bounded(amplifier(self.tau) * THETA * gradient.abs());
-        self.rate = sane(self.rate + self.direction * change);
+        self.rate = bounded_rate(self.rate + self.direction * change);
         self.go_on();
     }
 
@@ -246,11 +246,11 @@ impl Ascent {
 }
 
 /// How a member computes a trial's utility.
-pub(super) trait Worth: std::fmt::Debug + Send {
+pub(super) trait TrialUtility: std::fmt::Debug + Send {
     /// The trial's utility. `None` if it is so bad that the rate is halved at once.
     fn utility(&mut self, trial: &Summary, starting: bool) -> Option<f64>;
     /// Is this RTT reliable?
-    fn trusts(&mut self, _now: Time, _rtt: Duration, _smoothed: Duration) -> bool {
+    fn is_reliable(&mut self, _now: Time, _rtt: Duration, _smoothed: Duration) -> bool {
         true
     }
     /// Reports named values.
@@ -264,7 +264,7 @@ pub(super) struct Climb<W> {
     pub(super) worth: W,
 }
 
-impl<W: Worth> RateControl for Climb<W> {
+impl<W: TrialUtility> RateControl for Climb<W> {
     fn rate(&self) -> f64 {
         self.ascent.rate()
     }
@@ -288,8 +288,8 @@ impl<W: Worth> RateControl for Climb<W> {
         self.ascent.abandon();
     }
 
-    fn trusts(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
-        self.worth.trusts(now, rtt, smoothed)
+    fn is_reliable(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
+        self.worth.is_reliable(now, rtt, smoothed)
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

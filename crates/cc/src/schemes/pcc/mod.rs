@@ -65,7 +65,7 @@ trait RateControl: Debug + Send {
     /// Drops all trials so far.
     fn abandon(&mut self);
     /// Is this RTT, of an acknowledgement at `now`, reliable?
-    fn trusts(&mut self, _now: Time, _rtt: Duration, _smoothed: Duration) -> bool {
+    fn is_reliable(&mut self, _now: Time, _rtt: Duration, _smoothed: Duration) -> bool {
         true
     }
     /// Reports named values.
@@ -115,17 +115,17 @@ const MIN_RATE: f64 = 0.1;
 const MAX_RATE: f64 = 1e5;
 /// The assumed RTT until there is a sample (PCC-Uspace, `kInitialRtt`).
 const INITIAL_RTT: Duration = Duration::from_millis(100);
-/// The longest trial. A longer one would last `INSTEAD`.
-const LONGEST: Duration = Duration::from_secs(1);
-/// The length that replaces one above `LONGEST` (PCC-Uspace, branch NSDI-2018, `start_monitor`). A
-/// standing queue of seconds should not make trials as long.
-const INSTEAD: Duration = Duration::from_millis(300);
+/// The longest trial. A longer one would last `CAPPED_TRIAL`.
+const MAX_TRIAL: Duration = Duration::from_secs(1);
+/// The length that replaces one above `MAX_TRIAL` (PCC-Uspace, branch NSDI-2018, `start_monitor`).
+/// A standing queue of seconds should not make trials as long.
+const CAPPED_TRIAL: Duration = Duration::from_millis(300);
 /// The packets that may be in flight, in round trips of the rate (PCC-Uspace,
 /// `bytes_in_flight_gain`).
 const IN_FLIGHT_GAIN: f64 = 2.5;
 
 /// The rate, within the bounds for trials.
-fn sane(rate: f64) -> f64 {
+fn bounded_rate(rate: f64) -> f64 {
     rate.clamp(MIN_RATE, MAX_RATE)
 }
 
@@ -139,7 +139,7 @@ impl<C: RateControl> Pcc<C> {
             initial_cwnd: setup.initial_cwnd,
             monitor: Monitor::new(),
             duration: Duration::ZERO,
-            rate: sane(Rate::from_bytes_per(setup.initial_cwnd, INITIAL_RTT).as_mbps()),
+            rate: bounded_rate(Rate::from_bytes_per(setup.initial_cwnd, INITIAL_RTT).as_mbps()),
             ready: false,
             smoothed_rtt: Duration::ZERO,
         }
@@ -161,10 +161,10 @@ impl<C: RateControl> Pcc<C> {
                 let (low, high) = self.pace.rtts;
                 let rtts = self.random.range(low, high);
                 self.duration = self.smoothed_rtt.mul_f64(rtts);
-                if self.duration > LONGEST {
-                    self.duration = INSTEAD;
+                if self.duration > MAX_TRIAL {
+                    self.duration = CAPPED_TRIAL;
                 }
-                self.rate = sane(rate);
+                self.rate = bounded_rate(rate);
                 self.monitor.begin(self.rate, now);
             }
             None => self.wait(),
@@ -173,11 +173,11 @@ impl<C: RateControl> Pcc<C> {
 
     /// Goes back to the rate between trials.
     fn wait(&mut self) {
-        self.rate = sane(self.control.rate());
+        self.rate = bounded_rate(self.control.rate());
     }
 
     /// Starts the trials again.
-    fn again(&mut self) {
+    fn restart_trials(&mut self) {
         self.monitor.forget();
         self.ready = !self.smoothed_rtt.is_zero();
         self.wait();
@@ -193,7 +193,7 @@ impl<C: RateControl> Pcc<C> {
                 }
             };
             match verdict {
-                Verdict::Move => self.again(),
+                Verdict::Move => self.restart_trials(),
                 // Between trials there may be more to try now.
                 Verdict::Wait => self.ready = !self.smoothed_rtt.is_zero(),
             }
@@ -212,7 +212,7 @@ impl<C: RateControl> CongestionControl for Pcc<C> {
             && !rtt.is_zero()
         {
             if self.smoothed_rtt.is_zero() {
-                let rate = sane(Rate::from_bytes_per(self.initial_cwnd, rtt).as_mbps());
+                let rate = bounded_rate(Rate::from_bytes_per(self.initial_cwnd, rtt).as_mbps());
                 self.control.start(rate);
                 self.ready = true;
                 self.rate = rate;
@@ -221,7 +221,7 @@ impl<C: RateControl> CongestionControl for Pcc<C> {
         }
         for packet in f.acked {
             let rtt = f.now.since(packet.sent);
-            let trusted = self.control.trusts(f.now, rtt, self.smoothed_rtt);
+            let trusted = self.control.is_reliable(f.now, rtt, self.smoothed_rtt);
             self.monitor.on_acked(packet, trusted.then_some(rtt));
         }
         for packet in f.lost {
@@ -239,7 +239,7 @@ impl<C: RateControl> CongestionControl for Pcc<C> {
 
     fn on_idle(&mut self, _: Time, _: Duration) {
         self.control.abandon();
-        self.again();
+        self.restart_trials();
     }
 
     fn control(&self) -> Control {

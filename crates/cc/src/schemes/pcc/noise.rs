@@ -27,7 +27,7 @@ impl Bursts {
     /// Is the RTT of an acknowledgement at `now` reliable? After a burst it is once one is below
     /// the smoothed RTT, or after a round trip, when what was held up has arrived. Without the
     /// second rule, RTTs without jitter would never be reliable again.
-    pub(super) fn trusts(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
+    pub(super) fn is_reliable(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
         let Some(latest) = self.latest.replace(now) else {
             return true;
         };
@@ -98,7 +98,7 @@ impl Trends {
     /// Competition is a fluctuation this many standard deviations above the usual one (G2).
     const FLUCTUATION: f64 = 4.0;
     /// The smallest standard deviation that is not noise (PCC-Uspace: 1 ms).
-    const LEAST_DEVIATION_S: f64 = 1e-3;
+    const MIN_DEVIATION_S: f64 = 1e-3;
     /// The share of fluctuating trials above which fluctuation has become usual (PCC-Uspace).
     const RESET: f64 = 0.95;
 
@@ -161,7 +161,7 @@ impl Trends {
             return false;
         };
         let high = usual.mean + Self::FLUCTUATION * usual.deviation;
-        if deviation <= high || deviation <= Self::LEAST_DEVIATION_S {
+        if deviation <= high || deviation <= Self::MIN_DEVIATION_S {
             usual.add(deviation, (deviation - usual.mean).abs());
             return false;
         }
@@ -199,18 +199,18 @@ mod tests {
         let mut now = Time::ZERO;
         for _ in 0..20 {
             now += MS;
-            assert!(bursts.trusts(now, smoothed, smoothed));
+            assert!(bursts.is_reliable(now, smoothed, smoothed));
         }
         // After 100 ms of silence everything that was held up arrives at once.
         now += MS * 100;
-        assert!(!bursts.trusts(now, MS * 140, smoothed));
+        assert!(!bursts.is_reliable(now, MS * 140, smoothed));
         for i in 0..5 {
-            assert!(!bursts.trusts(now, MS * (139 - i), smoothed));
+            assert!(!bursts.is_reliable(now, MS * (139 - i), smoothed));
         }
         now += MS;
-        assert!(!bursts.trusts(now, MS * 41, smoothed));
+        assert!(!bursts.is_reliable(now, MS * 41, smoothed));
         now += MS;
-        assert!(bursts.trusts(now, MS * 39, smoothed));
+        assert!(bursts.is_reliable(now, MS * 39, smoothed));
     }
 
     /// On a link without noise every RTT equals the smoothed one, to the nanosecond.
@@ -220,7 +220,7 @@ mod tests {
         let smoothed = MS * 40;
         let arrivals = (0..20).chain([120]).chain(121..170);
         let trusted: Vec<bool> = arrivals
-            .map(|ms| bursts.trusts(Time::ZERO + MS * ms, smoothed, smoothed))
+            .map(|ms| bursts.is_reliable(Time::ZERO + MS * ms, smoothed, smoothed))
             .collect();
         let (before, since) = trusted.split_at(20);
         let doubtful = since.iter().position(|&trusted| trusted);

@@ -2,7 +2,7 @@
 //! or as a scavenger (proteus-s). The scavenger takes what other flows leave, and reads a
 //! fluctuating RTT as competition.
 
-use super::ascent::{Ascent, Climb, Worth};
+use super::ascent::{Ascent, Climb, TrialUtility};
 use super::noise::{Bursts, Trends};
 use super::vivace::{self, LATENCY};
 use super::{NEEDS, Pace, Pcc, Summary, deviations};
@@ -95,7 +95,7 @@ struct Proteus {
     rtt_deviation_s: f64,
 }
 
-impl Worth for Proteus {
+impl TrialUtility for Proteus {
     fn utility(&mut self, trial: &Summary, starting: bool) -> Option<f64> {
         let mut signal = self.trends.signal(trial);
         if starting {
@@ -116,8 +116,8 @@ impl Worth for Proteus {
         ))
     }
 
-    fn trusts(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
-        self.bursts.trusts(now, rtt, smoothed)
+    fn is_reliable(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
+        self.bursts.is_reliable(now, rtt, smoothed)
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

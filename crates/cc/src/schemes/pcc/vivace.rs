@@ -1,6 +1,6 @@
 //! PCC Vivace (Dong et al., NSDI 2018): gradient ascent on x^t - b x d(RTT)/dT - c x L.
 
-use super::ascent::{Ascent, Climb, Worth};
+use super::ascent::{Ascent, Climb, TrialUtility};
 use super::{NEEDS, Pace, Pcc, Summary, deviations};
 use crate::{Family, Kind, Param, Probe, Scheme, Setup, Values};
 
@@ -93,7 +93,7 @@ struct Vivace {
     rtt_gradient: f64,
 }
 
-impl Worth for Vivace {
+impl TrialUtility for Vivace {
     /// §4.3: gradients close to zero are noise.
     fn utility(&mut self, trial: &Summary, starting: bool) -> Option<f64> {
         self.rtt_gradient = trial.rtt_gradient;

@@ -110,7 +110,7 @@ impl Sprout {
     const HEARTBEAT_SIZE: Bytes = Bytes::new(90);
     /// The most heartbeats that are remembered, more than a minute of silence. Older ones count as
     /// packets.
-    const MOST_HEARTBEATS: usize = 1500;
+    const MAX_HEARTBEATS: usize = 1500;
 
     /// A flow with the initial window to send.
     pub fn new(setup: &Setup) -> Sprout {
@@ -175,7 +175,7 @@ impl CongestionControl for Sprout {
         if self.room() > 0 {
             self.queue += 1;
         } else {
-            if self.heartbeats.len() == Self::MOST_HEARTBEATS {
+            if self.heartbeats.len() == Self::MAX_HEARTBEATS {
                 self.heartbeats.pop_front();
             }
             self.heartbeats.push_back(sent.number);

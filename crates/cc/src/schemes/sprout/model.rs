@@ -177,7 +177,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// The belief before anything is known, in which all rates are equally likely (§3.2.1).
-pub fn ignorance() -> Belief {
+pub fn uniform_belief() -> Belief {
     [1.0 / BINS as f32; BINS]
 }
 
@@ -204,6 +204,6 @@ fn normalised(belief: Belief) -> Belief {
     if sum > 0.0 {
         belief.map(|p| if p > NEGLIGIBLE * sum { p / sum } else { 0.0 })
     } else {
-        ignorance()
+        uniform_belief()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::forecast::{Forecast, Forecaster, TICKS};
-use super::model::{Belief, TICK, ignorance};
+use super::model::{Belief, TICK, uniform_belief};
 use crate::{Arrival, Duration, Receiver, Setup, Time};
 
 /// The receiver's report after every tick.
@@ -69,7 +69,7 @@ impl Inference {
             forecaster,
             risk: (1.0 - confidence) as f32,
             mss: setup.mss.as_f64(),
-            belief: ignorance(),
+            belief: uniform_belief(),
             tick: Time::NEVER,
             arrived: 0.0,
             empty_ticks: 0,

@@ -1,5 +1,5 @@
 use super::forecast::{Forecast, Forecaster};
-use super::model::{BINS, Belief, Model, escape_probability, ignorance, step_deviation};
+use super::model::{BINS, Belief, Model, escape_probability, uniform_belief, step_deviation};
 use super::receiver::{Inference, Report};
 use super::*;
 use crate::testing::{Link, MSS, feedback, select, setup};
@@ -72,7 +72,7 @@ fn arrivals_update_the_rates_by_poisson_likelihood() {
 #[test]
 fn the_model_follows_a_rate_and_an_outage() {
     let model = Model::new(1000.0, 200.0);
-    let mut belief = ignorance();
+    let mut belief = uniform_belief();
     for _ in 0..50 {
         belief = model.observe(&model.evolve(&belief), 8);
     }
@@ -114,7 +114,7 @@ fn forecasts_are_the_fifth_percentiles_of_arrivals() {
     let wandering = Forecaster::shared(1000.0, 200.0);
     let less = wandering.forecast(&certain(bin), 0.05, &[0; TICKS]);
     assert_eq!((less[0], less[7]), (4, 50));
-    assert!(wandering.forecast(&ignorance(), 0.05, &[0; TICKS])[7] < 16);
+    assert!(wandering.forecast(&uniform_belief(), 0.05, &[0; TICKS])[7] < 16);
 }
 
 fn inference() -> Inference {

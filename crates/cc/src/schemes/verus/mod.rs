@@ -79,7 +79,7 @@ pub const SCHEME: Scheme = Scheme {
 
 /// The state that a restart clears: slow start, epochs and losses.
 #[derive(Debug)]
-struct Life {
+struct FlowState {
     slow_start: bool,
     /// The missing packets: when each will be taken for lost, its number, and its window.
     missing: VecDeque<(Time, u64, usize)>,
@@ -120,7 +120,7 @@ pub struct Verus {
     r: f64,
     delta1: f64,
     delta2: f64,
-    life: Life,
+    state: FlowState,
     /// S: the number of packets that may be sent now.
     budget: u64,
     in_flight: Bytes,
@@ -128,10 +128,10 @@ pub struct Verus {
     timeout: Time,
 }
 
-impl Life {
+impl FlowState {
     /// An empty state, in which packets from `number` on count.
-    fn new(number: u64) -> Life {
-        Life {
+    fn new(number: u64) -> FlowState {
+        FlowState {
             slow_start: true,
             missing: VecDeque::new(),
             loss_phase: false,
@@ -192,7 +192,7 @@ impl Verus {
             r,
             delta1,
             delta2,
-            life: Life::new(0),
+            state: FlowState::new(0),
             budget: 1,
             in_flight: Bytes::ZERO,
             next_number: 0,
@@ -202,20 +202,20 @@ impl Verus {
 
     /// Starts again, because the profile is not usable.
     fn restart(&mut self) {
-        self.life = Life::new(self.next_number);
+        self.state = FlowState::new(self.next_number);
         self.budget = 1;
     }
 
     /// §5.1: slow start is over, and epochs begin.
     fn leave_slow_start(&mut self, now: Time) {
-        self.life.slow_start = false;
-        self.life.next_epoch = now + Self::EPOCH;
+        self.state.slow_start = false;
+        self.state.next_epoch = now + Self::EPOCH;
         self.fit(now);
     }
 
     fn fit(&mut self, now: Time) {
-        self.life.next_fit = now + Self::FIT_EVERY;
-        if !self.life.profile.fit() {
+        self.state.next_fit = now + Self::FIT_EVERY;
+        if !self.state.profile.fit() {
             self.restart();
         }
     }
@@ -223,7 +223,7 @@ impl Verus {
     fn on_acked(&mut self, now: Time, packet: &Acked) {
         let window = packet.tag.0 as f64;
         let delay = now.since(packet.sent).as_millis_f64();
-        let v = &mut self.life;
+        let v = &mut self.state;
         if packet.number < v.began_with {
             return;
         }
@@ -234,7 +234,7 @@ impl Verus {
             (v.loss_phase, v.left_for_delay) = (true, true);
             self.leave_slow_start(now);
         }
-        let v = &mut self.life;
+        let v = &mut self.state;
         if v.loss_phase && window <= v.window {
             v.d_epoch = None;
             (v.loss_phase, v.left_for_delay) = (false, false);
@@ -267,7 +267,7 @@ impl Verus {
 
     /// §5.3: a missing packet may still come.
     fn on_missing(&mut self, now: Time, packet: &Lost) {
-        let v = &mut self.life;
+        let v = &mut self.state;
         if packet.number >= v.counted_from {
             let due = now + Self::MISSING;
             v.missing
@@ -277,7 +277,7 @@ impl Verus {
 
     /// §5.3: the packet did not come. The first loss of a loss phase reduces the window.
     fn on_lost(&mut self, now: Time, lost_window: usize) {
-        let v = &mut self.life;
+        let v = &mut self.state;
         v.under_way = v.under_way.saturating_sub(1);
         if v.loss_phase {
             return;
@@ -294,14 +294,14 @@ impl Verus {
 
     /// §5.3: nothing was acknowledged for long. Everything on the way is given up.
     fn time_out(&mut self, now: Time) {
-        if self.life.rtt.is_none() {
+        if self.state.rtt.is_none() {
             return self.restart();
         }
-        if self.life.slow_start {
+        if self.state.slow_start {
             self.leave_slow_start(now);
             return;
         }
-        let v = &mut self.life;
+        let v = &mut self.state;
         v.loss_phase = true;
         v.d_est = v.d_min;
         self.give_up_flight();
@@ -309,24 +309,24 @@ impl Verus {
 
     /// What is on the way no longer counts, whether it arrives or not.
     fn give_up_flight(&mut self) {
-        let v = &mut self.life;
+        let v = &mut self.state;
         (v.under_way, v.counted_from) = (0, self.next_number);
         v.missing.clear();
     }
 
     /// `verus_server.cpp`: the timeout is five round trips, from 150 ms to a second.
     fn timeout(&self) -> Duration {
-        match self.life.rtt {
+        match self.state.rtt {
             None => Self::FIRST_TIMEOUT,
             Some(_) => {
-                Duration::from_secs_f64((5.0 * self.life.last_delay).clamp(150.0, 1000.0) / 1e3)
+                Duration::from_secs_f64((5.0 * self.state.last_delay).clamp(150.0, 1000.0) / 1e3)
             }
         }
     }
 
     /// §4.3: sets the target delay. §4.4: computes what to send for it.
     fn on_epoch(&mut self, now: Time) {
-        let v = &mut self.life;
+        let v = &mut self.state;
         // However late the timer is, epochs are counted from the end of slow start.
         let late = now.since(v.next_epoch).as_nanos() / Self::EPOCH.as_nanos();
         v.next_epoch += Self::EPOCH * (late + 1);
@@ -369,11 +369,11 @@ impl CongestionControl for Verus {
         self.next_number = sent.number + 1;
         self.in_flight = sent.in_flight;
         self.budget = self.budget.saturating_sub(1);
-        self.life.under_way += 1;
+        self.state.under_way += 1;
         if self.timeout == Time::NEVER {
             self.timeout = sent.now + self.timeout();
         }
-        Tag(self.life.window as u64)
+        Tag(self.state.window as u64)
     }
 
     fn on_feedback(&mut self, f: &Feedback<'_>) {
@@ -396,7 +396,7 @@ impl CongestionControl for Verus {
     }
 
     fn next_timer(&self) -> Time {
-        let v = &self.life;
+        let v = &self.state;
         let missing = v.missing.front().map_or(Time::NEVER, |m| m.0);
         self.timeout.min(v.next_epoch).min(v.next_fit).min(missing)
     }
@@ -404,21 +404,21 @@ impl CongestionControl for Verus {
     fn on_timer(&mut self, now: Time) {
         if self.timeout <= now {
             self.timeout = Time::NEVER;
-            if self.life.under_way > 0 {
+            if self.state.under_way > 0 {
                 self.time_out(now);
                 self.timeout = now + self.timeout();
             }
         }
-        while let Some(&(due, _, window)) = self.life.missing.front()
+        while let Some(&(due, _, window)) = self.state.missing.front()
             && due <= now
         {
-            self.life.missing.pop_front();
+            self.state.missing.pop_front();
             self.on_lost(now, window);
         }
-        if self.life.next_fit <= now {
+        if self.state.next_fit <= now {
             self.fit(now);
         }
-        if self.life.next_epoch <= now {
+        if self.state.next_epoch <= now {
             self.on_epoch(now);
         }
     }
@@ -434,7 +434,7 @@ impl CongestionControl for Verus {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        let v = &self.life;
+        let v = &self.state;
         probe.value("window_packets", v.window);
         probe.value("d_est_ms", v.d_est);
         probe.value("d_max_ms", v.d_max.unwrap_or(0.0));

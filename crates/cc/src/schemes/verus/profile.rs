@@ -27,7 +27,7 @@ impl Default for Profile {
 #[derive(Debug)]
 struct Curve {
     spline: Spline,
-    /// For each window, the maximum of the curve from [`Profile::LEAST_WINDOW`] up to it.
+    /// For each window, the maximum of the curve from [`Profile::MIN_WINDOW`] up to it.
     highest: Vec<f64>,
 }
 
@@ -35,13 +35,13 @@ impl Profile {
     /// `verus.hpp`: the bound of windows.
     pub const WINDOWS: usize = 40_000;
     /// The smallest window, at which the search begins.
-    const LEAST_WINDOW: usize = 2;
+    const MIN_WINDOW: usize = 2;
     /// The weight of the old average.
     const KEEP: f64 = 0.875;
     /// `verus_server.cpp`: one node for at most 15 packets of window, but at least five nodes; and
     /// the penalty.
     const PACKETS_A_NODE: usize = 15;
-    const LEAST_NODES: usize = 5;
+    const MIN_NODES: usize = 5;
     const RHO: f64 = 2.0;
 
     /// Adds a packet that was sent under `window` and took `delay_ms`.
@@ -65,9 +65,9 @@ impl Profile {
     }
 
     /// The number of nodes of a curve up to the window `largest`, at least
-    /// [`Profile::LEAST_NODES`].
+    /// [`Profile::MIN_NODES`].
     pub fn nodes(&mut self, largest: usize) -> usize {
-        self.packets_a_node = self.packets_a_node.min(largest / Self::LEAST_NODES);
+        self.packets_a_node = self.packets_a_node.min(largest / Self::MIN_NODES);
         largest / self.packets_a_node
     }
 
@@ -79,7 +79,7 @@ impl Profile {
             .map(|(window, delay)| (f64::from(window), *delay))
             .collect();
         let largest = points.last().map_or(0, |p| p.0 as usize);
-        if largest < Self::LEAST_NODES {
+        if largest < Self::MIN_NODES {
             return false;
         }
         let nodes = self.nodes(largest);
@@ -87,7 +87,7 @@ impl Profile {
             return false;
         };
         let mut most = f64::NEG_INFINITY;
-        let highest = (Self::LEAST_WINDOW..=largest)
+        let highest = (Self::MIN_WINDOW..=largest)
             .map(|window| {
                 most = most.max(spline.at(window as f64));
                 most
@@ -115,10 +115,10 @@ impl Profile {
         let curve = self.curve.as_ref()?;
         let below = curve.highest.partition_point(|most| *most <= delay_ms);
         if below < curve.highest.len() {
-            return Some(Self::LEAST_WINDOW + below - 1);
+            return Some(Self::MIN_WINDOW + below - 1);
         }
         // Beyond the measured windows the curve is straight.
-        let last = (Self::LEAST_WINDOW + below - 1) as f64;
+        let last = (Self::MIN_WINDOW + below - 1) as f64;
         let (end, next) = (curve.spline.at(last), curve.spline.at(last + 1.0));
         let further = (delay_ms - end) / (next - end);
         let window = last + further;

@@ -67,14 +67,14 @@ fn lose(v: &mut Verus, now: Time, number: u64, window: u64) {
 fn steady(now: Time, base: f64, slope: f64) -> Verus {
     let mut v = verus();
     for window in 1..=200u32 {
-        v.life
+        v.state
             .profile
             .note(window as usize, base + slope * f64::from(window));
     }
-    (v.life.d_min, v.life.d_est, v.life.rtt) = (base, base, Some(base));
-    (v.life.last_delay, v.life.last_ack) = (base, now);
+    (v.state.d_min, v.state.d_est, v.state.rtt) = (base, base, Some(base));
+    (v.state.last_delay, v.state.last_ack) = (base, now);
     v.leave_slow_start(now);
-    assert!(!v.life.slow_start);
+    assert!(!v.state.slow_start);
     v
 }
 
@@ -97,10 +97,10 @@ fn an_epoch_sends_its_share_of_the_window() {
 fn the_target_delay_follows_the_measured_delay() {
     let wanted_after = |d_max: f64, d_epoch: f64| {
         let mut v = steady(ms(0), 50.0, 1.0);
-        (v.life.d_est, v.life.d_max, v.life.d_epoch) = (100.0, Some(d_max), Some(d_epoch));
-        v.life.under_way = 40;
+        (v.state.d_est, v.state.d_max, v.state.d_epoch) = (100.0, Some(d_max), Some(d_epoch));
+        v.state.under_way = 40;
         v.on_epoch(ms(5));
-        (v.life.d_est, v.life.window, v.life.d_max.unwrap())
+        (v.state.d_est, v.state.window, v.state.d_max.unwrap())
     };
     // The profile is 50 ms plus 1 ms a packet, so 52 packets belong to 102 ms.
     let (d_est, window, d_max) = wanted_after(100.0, 90.0);
@@ -116,10 +116,10 @@ fn the_target_delay_follows_the_measured_delay() {
 fn at_the_minimum_delay_it_waits_or_assumes_a_longer_path() {
     let at_least = |under_way: u64| {
         let mut v = steady(ms(0), 50.0, 1.0);
-        (v.life.d_est, v.life.d_max, v.life.d_epoch) = (50.0, Some(400.0), Some(400.0));
-        v.life.under_way = under_way;
+        (v.state.d_est, v.state.d_max, v.state.d_epoch) = (50.0, Some(400.0), Some(400.0));
+        v.state.under_way = under_way;
         v.on_epoch(ms(5));
-        (v.budget, v.life.d_min)
+        (v.budget, v.state.d_min)
     };
     assert_eq!(at_least(40), (0, 50.0));
     assert_eq!(at_least(1), (1, 60.0));
@@ -133,25 +133,25 @@ fn a_loss_shrinks_the_window_once() {
     for _ in 0..10 {
         send(&mut v, ms(0));
     }
-    v.life.window = 100.0;
-    v.life.next_epoch = Time::NEVER;
+    v.state.window = 100.0;
+    v.state.next_epoch = Time::NEVER;
     lose(&mut v, ms(60), 3, 100);
-    assert_eq!(v.life.window, 100.0);
+    assert_eq!(v.state.window, 100.0);
     assert_eq!(v.next_timer(), ms(210));
     lose(&mut v, ms(70), 4, 100);
     v.on_timer(ms(210));
-    assert_eq!((v.life.window, v.life.loss_phase), (70.0, true));
-    assert!((v.life.d_est - 120.0).abs() < 0.5, "{}", v.life.d_est);
+    assert_eq!((v.state.window, v.state.loss_phase), (70.0, true));
+    assert!((v.state.d_est - 120.0).abs() < 0.5, "{}", v.state.d_est);
     v.on_timer(ms(220));
-    assert_eq!((v.life.window, v.life.under_way), (70.0, 8));
+    assert_eq!((v.state.window, v.state.under_way), (70.0, 8));
     // An acknowledgement adds 1/W, and the profile does not change.
-    let before = v.life.profile.delay_ms(100.0);
+    let before = v.state.profile.delay_ms(100.0);
     ack(&mut v, ms(221), 5, ms(0), 100);
-    assert!((v.life.window - (70.0 + 1.0 / 70.0)).abs() < 1e-12);
+    assert!((v.state.window - (70.0 + 1.0 / 70.0)).abs() < 1e-12);
     v.fit(ms(222));
-    assert_eq!(v.life.profile.delay_ms(100.0), before);
+    assert_eq!(v.state.profile.delay_ms(100.0), before);
     ack(&mut v, ms(223), 6, ms(100), 70);
-    assert!(!v.life.loss_phase);
+    assert!(!v.state.loss_phase);
 }
 
 /// A packet that arrives late was not lost.
@@ -163,9 +163,9 @@ fn a_late_packet_is_not_taken_for_lost() {
     }
     lose(&mut v, ms(60), 3, 100);
     ack(&mut v, ms(100), 3, ms(0), 100);
-    v.life.next_epoch = Time::NEVER;
+    v.state.next_epoch = Time::NEVER;
     v.on_timer(ms(210));
-    assert!(!v.life.loss_phase);
+    assert!(!v.state.loss_phase);
 }
 
 /// SIGCOMM 2015 §5.1: each acknowledgement adds a packet, until a delay exceeds half a second.
@@ -185,12 +185,12 @@ fn slow_start_doubles_and_ends_when_delay_rises() {
         }
         now += 100;
     }
-    assert_eq!((v.life.window, v.life.under_way), (64.0, 0));
+    assert_eq!((v.state.window, v.state.under_way), (64.0, 0));
     send(&mut v, ms(now));
     ack(&mut v, ms(now + 501), sent, ms(now), 64);
-    assert!(!v.life.slow_start);
-    assert!(v.life.window <= 0.7 * 64.0 + 1.0, "{}", v.life.window);
-    assert_eq!(v.life.next_epoch, ms(now + 506));
+    assert!(!v.state.slow_start);
+    assert!(v.state.window <= 0.7 * 64.0 + 1.0, "{}", v.state.window);
+    assert_eq!(v.state.next_epoch, ms(now + 506));
 }
 
 /// `verus_server.cpp`: after five round trips without an acknowledgement, at least 150 ms,
@@ -198,18 +198,18 @@ fn slow_start_doubles_and_ends_when_delay_rises() {
 #[test]
 fn silence_marks_all_in_flight_as_lost() {
     let mut v = steady(ms(0), 20.0, 1.0);
-    (v.life.next_epoch, v.life.next_fit) = (Time::NEVER, Time::NEVER);
-    v.life.d_est = 90.0;
+    (v.state.next_epoch, v.state.next_fit) = (Time::NEVER, Time::NEVER);
+    v.state.d_est = 90.0;
     send(&mut v, ms(0));
     assert_eq!(v.next_timer(), ms(150));
     v.on_timer(ms(150));
     assert_eq!(
-        (v.life.d_est, v.life.under_way, v.life.loss_phase),
+        (v.state.d_est, v.state.under_way, v.state.loss_phase),
         (20.0, 0, true)
     );
     // Packets of it that arrive later do not count.
     ack(&mut v, ms(160), 0, ms(0), 1);
-    assert_eq!((v.life.under_way, v.life.last_ack), (0, ms(0)));
+    assert_eq!((v.state.under_way, v.state.last_ack), (0, ms(0)));
 }
 
 /// A straight line has no bend to penalise, so the spline equals the line, also beyond its ends.
@@ -330,16 +330,16 @@ fn a_curve_that_began_small_keeps_its_finer_nodes() {
 #[test]
 fn a_packet_that_was_given_up_ends_the_loss_phase() {
     let mut v = steady(ms(0), 50.0, 1.0);
-    (v.life.next_epoch, v.life.next_fit) = (Time::NEVER, Time::NEVER);
-    v.life.window = 40.0;
+    (v.state.next_epoch, v.state.next_fit) = (Time::NEVER, Time::NEVER);
+    v.state.window = 40.0;
     send(&mut v, ms(0));
     v.time_out(ms(400));
-    assert!(v.life.loss_phase);
+    assert!(v.state.loss_phase);
     ack(&mut v, ms(410), 0, ms(0), 41);
-    assert!(v.life.loss_phase);
+    assert!(v.state.loss_phase);
     ack(&mut v, ms(410), 0, ms(0), 40);
-    assert!(!v.life.loss_phase);
-    assert_eq!((v.life.under_way, v.life.d_epoch), (0, None));
+    assert!(!v.state.loss_phase);
+    assert_eq!((v.state.under_way, v.state.d_epoch), (0, None));
 }
 
 /// A late timer does not delay later epochs.
@@ -348,6 +348,6 @@ fn epochs_do_not_drift() {
     let mut v = steady(ms(0), 50.0, 1.0);
     for (late, next) in [(5, 10), (12, 15), (33, 35)] {
         v.on_timer(ms(late));
-        assert_eq!(v.life.next_epoch, ms(next));
+        assert_eq!(v.state.next_epoch, ms(next));
     }
 }

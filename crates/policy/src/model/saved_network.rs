@@ -12,7 +12,7 @@ const ENTRY: &str = "headway";
 
 /// A network that has learned in use, and its number of gradient steps.
 #[derive(Clone, Debug)]
-pub(crate) struct Taught {
+pub(crate) struct SavedNetwork {
     pub network: Network,
     pub steps: u64,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Taught {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Origin {
-    /// The version of the file: [`Taught::FORMAT`].
+    /// The version of the file: [`SavedNetwork::FORMAT`].
     format: u32,
     /// The id of the model with which it began.
     model: String,
@@ -33,16 +33,16 @@ struct Origin {
 
 /// The largest accepted number of gradient steps: more than any flow takes, and small enough to add
 /// to.
-const MOST_STEPS: u64 = 1 << 53;
+const MAX_STEPS: u64 = 1 << 53;
 
-impl Taught {
+impl SavedNetwork {
     /// The version of the file that this code reads and writes.
     const FORMAT: u32 = 1;
 
     /// The file of a network that has learned as this `policy` of this `model`.
     pub fn write(network: &Network, steps: u64, model: &str, policy: &str) -> Vec<u8> {
         let origin = Origin {
-            format: Taught::FORMAT,
+            format: SavedNetwork::FORMAT,
             model: model.to_owned(),
             policy: policy.to_owned(),
             steps,
@@ -74,7 +74,7 @@ impl Taught {
         spec: &NetSpec,
         model: &str,
         policy: &str,
-    ) -> Result<Taught, NetError> {
+    ) -> Result<SavedNetwork, NetError> {
         let refuse = |what: String| NetError(format!("saved network: {what}"));
         let broken = |e| refuse(format!("not a complete safetensors file ({e:?})"));
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(broken)?;
@@ -83,15 +83,15 @@ impl Taught {
         let entry = entry.ok_or_else(|| refuse(format!("its metadata has no entry {ENTRY:?}")))?;
         let version = serde_json::from_str::<serde_json::Value>(entry);
         let version = version.map_err(|e| refuse(e.to_string()))?["format"].clone();
-        if version != Taught::FORMAT {
-            let right = Taught::FORMAT;
+        if version != SavedNetwork::FORMAT {
+            let right = SavedNetwork::FORMAT;
             return Err(refuse(format!("its format is {version}, must be {right}")));
         }
         let origin: Origin = serde_json::from_str(entry).map_err(|e| refuse(e.to_string()))?;
-        if origin.steps > MOST_STEPS {
+        if origin.steps > MAX_STEPS {
             let steps = origin.steps;
             return Err(refuse(format!(
-                "its gradient steps are {steps}, must be at most {MOST_STEPS}"
+                "its gradient steps are {steps}, must be at most {MAX_STEPS}"
             )));
         }
         for (what, found, right) in [
@@ -109,7 +109,7 @@ impl Taught {
             Ok(floats(data))
         };
         let network = Network::new(spec, &mut source)?;
-        Ok(Taught {
+        Ok(SavedNetwork {
             network,
             steps: origin.steps,
         })

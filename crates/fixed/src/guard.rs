@@ -159,7 +159,7 @@ impl Guard {
         native::headway_native_guard_restart(self, limits, record)
     }
 
-    /// Did Cubic take over so recently that losses are of packets that the policy sent?
+    /// Has Cubic the flow so newly that losses are of what the policy sent?
     pub fn spares(&self, limits: &Limits, now_ns: u64, srtt_us: u32) -> bool {
         native::headway_native_guard_spares(self, limits, now_ns, srtt_us) != 0
     }

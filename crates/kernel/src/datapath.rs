@@ -12,13 +12,12 @@
 //!   no `cong_avoid` are reported with the next one, and look for an answer then.
 //! - `headway_window`'s window is not paced in recovery, only after an idle period. With that
 //!   pacing one of 16 takeovers in recovery had 0.81 of Cubic's throughput here, and without it
-//!   each had 0.92 or more. The cause was not found. No live flow has shown it.
-//! - The rate that only follows that window while nothing is paced (200%) is missing. It sizes TSO
-//!   packets and queues of the host, which a simulated flow does not have.
-//! - Cubic and BBR are those of the crate cc. The transport does PRR, so a flow that Cubic takes
-//!   during recovery has none until the next recovery. An undo gives such a flow nothing back
-//!   (`undo_most`).
-//! - A full queue of this host, which also enters `TCP_CA_CWR`, is not simulated.
+//!   each had 0.92 or more. The cause was not found; no live flow has shown it.
+//! - The rate that only follows that window while nothing is paced (200%) is not there: it sizes
+//!   TSO packets and queues of the host, of which a simulated flow has none.
+//! - Cubic and BBR are those of crates/cc. PRR is the transport's: a flow that Cubic takes during
+//!   recovery has none until the next. An undo gives such a flow nothing back (`undo_most`).
+//! - A full queue of this host, which enters `TCP_CA_CWR` too, is not simulated.
 //! - It has no loopback, and no socket that took another controller before.
 
 use headway_cc::schemes::cubic;

@@ -292,8 +292,8 @@ impl FakeKernel {
         self.state().ring.push(report.as_bytes())
     }
 
-    /// Counts a verdict, and sends it for a flow with a slot. The guard takes the flow for
-    /// `reason`, or gives it back (0), and has taken it `trips` times.
+    /// The guard takes a flow for a reason, or gives it back for none (0), and has taken it so
+    /// often. One without a slot is only counted.
     pub fn judged(&self, place: Option<FlowSlot>, now: Time, reason: u32, trips: u32) {
         let mut state = self.state();
         match reason {

@@ -51,7 +51,7 @@ impl Ring {
         Some(message)
     }
 
-    /// The number of dropped messages.
+    /// How many were dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -193,13 +193,13 @@ impl FakeKernel {
         self.state().settings.is_awake = is_awake.into();
     }
 
-    /// Has a request woken the agent, which has not [noticed](Self::hear_wake) yet?
+    /// Has a request woken the agent, which has not [noticed it](Self::clear_wake) yet?
     pub fn is_woken(&self) -> bool {
         self.state().is_woken
     }
 
     /// The agent has noticed the wake-up.
-    pub fn hear_wake(&self) {
+    pub fn clear_wake(&self) {
         self.state().is_woken = false;
     }
 

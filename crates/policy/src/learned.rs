@@ -36,7 +36,7 @@ pub trait Policy: Debug + Send + 'static {
     }
 
     /// Lets another thread take the policy's gradient steps, if there are any.
-    fn step_elsewhere(&mut self, _: &SyncSender<Step>) {}
+    fn step_on_thread(&mut self, _: &SyncSender<Step>) {}
 
     /// Has the policy stopped learning for good, and kept what it had learned? It does so after a
     /// loss that is not finite, or when the learning thread has ended.
@@ -67,8 +67,8 @@ impl Policy for Box<dyn Policy> {
         (**self).learned()
     }
 
-    fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
-        (**self).step_elsewhere(thread);
+    fn step_on_thread(&mut self, thread: &SyncSender<Step>) {
+        (**self).step_on_thread(thread);
     }
 
     fn has_ended_learning(&self) -> bool {

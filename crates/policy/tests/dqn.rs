@@ -315,7 +315,7 @@ fn a_step_on_another_thread_takes_effect_once_done() {
     };
     let (thread, steps) = sync_channel::<Step>(1);
     let (mut waits, mut other) = (policy(), policy());
-    waits.step_elsewhere(&thread);
+    waits.step_on_thread(&thread);
     let begin = waits.network().parameters().to_vec();
     // No thread takes the step.
     assert_eq!([(); 10].map(|()| answer(&mut waits)), [0; 10]);
@@ -359,7 +359,7 @@ fn a_loss_from_another_thread_that_is_not_finite_ends_the_learning() {
     };
     let mut policy = learning(network(&net(&[1, 8, 3]), 0), spec, 0.0);
     let (thread, steps) = sync_channel::<Step>(1);
-    policy.step_elsewhere(&thread);
+    policy.step_on_thread(&thread);
     let mut bad = second(100, 0, 40.0, 40);
     bad.rtt.mean_us = f64::INFINITY;
     for _ in 0..2 {
@@ -405,7 +405,7 @@ fn decisions_go_on_if_the_other_thread_has_ended() {
     let (thread, steps) = sync_channel(1);
     let mut policies = [0, 1].map(|n| {
         let mut policy = learning(network(&net(&[1, 8, 3]), n), spec.clone(), 0.0);
-        policy.step_elsewhere(&thread);
+        policy.step_on_thread(&thread);
         policy
     });
     for policy in &mut policies {

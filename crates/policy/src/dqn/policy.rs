@@ -26,7 +26,7 @@ pub struct DqnPolicy {
     steps: u64,
     training: Training,
     /// The thread that takes gradient steps. Without one, steps are taken at once.
-    elsewhere: Option<SyncSender<Step>>,
+    step_thread: Option<SyncSender<Step>>,
     utility: Utility,
     epsilon: f64,
     random: Stream,
@@ -72,7 +72,7 @@ impl DqnPolicy {
             spec,
             steps: 0,
             training: Training::Here(Box::new(trainer), None),
-            elsewhere: None,
+            step_thread: None,
             utility,
             epsilon,
             random: setup.stream("dqn"),
@@ -180,7 +180,7 @@ impl DqnPolicy {
         else {
             return;
         };
-        match &self.elsewhere {
+        match &self.step_thread {
             Some(thread) => {
                 let spare = spare.unwrap_or_else(|| self.network.clone());
                 self.training = match UnderWay::send(thread, trainer, spare) {
@@ -246,8 +246,8 @@ impl Policy for DqnPolicy {
         Some((&self.network, self.steps))
     }
 
-    fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
-        self.elsewhere = Some(thread.clone());
+    fn step_on_thread(&mut self, thread: &SyncSender<Step>) {
+        self.step_thread = Some(thread.clone());
     }
 
     fn has_ended_learning(&self) -> bool {
@@ -259,7 +259,7 @@ impl Policy for DqnPolicy {
         probe.value("learning", f64::from(u8::from(self.is_learning())));
         probe.value("updates", self.steps as f64);
         probe.value("td_loss", f64::from(self.loss));
-        if self.elsewhere.is_some() {
+        if self.step_thread.is_some() {
             probe.value("skipped_updates", self.skipped_steps as f64);
             probe.value("dropped_transitions", self.dropped_transitions as f64);
         }

@@ -250,9 +250,9 @@ impl FlowPolicy {
 
     /// Lets another thread take a network's gradient steps, so that no answer waits for one. Rax's
     /// steps are part of each answer.
-    pub fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
+    pub fn step_on_thread(&mut self, thread: &SyncSender<Step>) {
         match self {
-            FlowPolicy::Net(decider) => decider.policy_mut().step_elsewhere(thread),
+            FlowPolicy::Net(decider) => decider.policy_mut().step_on_thread(thread),
             FlowPolicy::Rax(_) => {}
         }
     }

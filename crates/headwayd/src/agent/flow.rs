@@ -246,7 +246,7 @@ impl Flow {
     }
 
     /// Lets that thread take its policy's gradient steps.
-    pub fn step_on_thread(&mut self, thread: Option<&SyncSender<Step>>) {
+    pub fn step_elsewhere(&mut self, thread: Option<&SyncSender<Step>>) {
         if let (Driver::Policy(_, carried), Some(thread)) = (&mut self.driver, thread) {
             carried.step_on_thread(thread);
         }

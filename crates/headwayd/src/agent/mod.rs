@@ -203,7 +203,7 @@ impl<K: Kernel> Agent<K> {
         if let Some(verdict) = known.judged() {
             flow.on_verdict(verdict);
         }
-        flow.step_on_thread(self.gradients.as_ref());
+        flow.step_elsewhere(self.gradients.as_ref());
         flow.class = class;
         flow.started_from = started_from;
         flow.is_refused = is_refused;

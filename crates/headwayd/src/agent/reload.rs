@@ -78,7 +78,7 @@ impl<K: Kernel> Agent<K> {
                 if let Some(driver) = driver {
                     flow.take_policy(driver);
                     flow.started_from = started_from;
-                    flow.step_on_thread(self.gradients.as_ref());
+                    flow.step_elsewhere(self.gradients.as_ref());
                 }
             });
         }

@@ -26,7 +26,7 @@ impl MinRtt {
     #[inline]
     pub fn add(&mut self, now: Time, rtt: Duration) {
         if now < self.slot_ends && rtt >= self.slot_least {
-            return; // most of them
+            return; // most samples
         }
         self.add_candidate(now.as_nanos() / MinRtt::SLOT.as_nanos(), rtt);
     }

@@ -33,20 +33,20 @@ impl Draw {
     /// do not.
     pub fn net(&mut self) -> Mlp {
         let mut net = Mlp::new_zeroed();
-        let wild = self.below(4) == 0;
+        let is_random = self.below(4) == 0;
         let mut weights = |row: &mut [i8]| row.iter_mut().for_each(|w| *w = self.bits() as i8);
         net.weights1.iter_mut().for_each(|row| weights(row));
         net.weights2.iter_mut().for_each(|row| weights(row));
         weights(&mut net.weights3);
         let biases = (net.biases1.iter_mut()).chain(&mut net.biases2);
         for bias in biases.chain([&mut net.bias3]) {
-            *bias = match wild {
+            *bias = match is_random {
                 true => self.bits() as i32,
                 false => self.below(65536) as i32 - 32768,
             };
         }
         for (multiplier, shift) in net.multipliers.iter_mut().zip(&mut net.shifts) {
-            (*multiplier, *shift) = match wild {
+            (*multiplier, *shift) = match is_random {
                 true => (self.bits() as u32, self.bits() as u32),
                 false => (
                     1 << 23 | self.below(1 << 23) as u32,

@@ -112,7 +112,7 @@ fn the_neutral_action_changes_nothing() {
         for rest in [LINK, LOSSY, LINUX] {
             let alone = plain(scheme, rest);
             let (owl, shown) = run(&over(scheme, EVERY_ACK, OWL, "rtt_ms"), &[1.0], 0, rest);
-            assert!(shown.len() > 1000, "it was asked {} times", shown.len());
+            assert!(shown.len() > 1000, "it decided {} times", shown.len());
             same(owl, &alone);
             let (steps, _) = run(&over(scheme, EVERY_ACK, STEPS, "rtt_ms"), &[0.0], 0, rest);
             same(steps, &alone);
@@ -141,7 +141,7 @@ fn a_held_window_is_moved_by_losses_alone() {
     let windows = |base: &str| {
         let spec = over("cubic", EVERY_ACK, OWL, "cwnd_packets").replace("\"cubic\"", base);
         let (_, shown) = run(&spec, &[1.0], 0, LOSSY);
-        assert!(shown.len() > 500, "it was asked {} times", shown.len());
+        assert!(shown.len() > 500, "it decided {} times", shown.len());
         shown.iter().map(|o| o[0]).collect::<Vec<f32>>()
     };
     let rises = |windows: &[f32]| windows.windows(2).filter(|w| w[1] > w[0]).count();

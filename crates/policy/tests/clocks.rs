@@ -80,7 +80,7 @@ fn a_policy_chooses_its_interval() {
     };
     let mut clock = Clock::new(&spec, Time::ZERO);
     clock.on_record(&ack(1000.0, 80_000));
-    assert_eq!(clock.due(), at(1080.0), "nobody has chosen yet");
+    assert_eq!(clock.due(), at(1080.0), "no interval has been chosen yet");
     let mut now = 2000.0;
     for (answer, ms) in [
         (-1.0, 20.0),
@@ -135,7 +135,7 @@ fn an_rtt_clock_waits_for_a_sample_and_for_acknowledgements() {
     };
     let mut clock = Clock::new(&spec, Time::ZERO);
     assert_eq!(clock.next_timer(false), Time::NEVER);
-    assert!(!clock.is_due(at(5000.0), false), "nothing was heard");
+    assert!(!clock.is_due(at(5000.0), false), "no acknowledgement came");
     clock.on_record(&ack(40.0, 40_000));
     assert!(!clock.is_due(at(119.9), true));
     assert_eq!(clock.next_timer(true), at(120.0));
@@ -206,7 +206,7 @@ fn a_period_keeps_its_grid_however_late_a_decision_was() {
     assert!(clock.next_timer(false) == at(25.0) && !clock.is_due(at(24.9), true));
     assert!(
         clock.is_due(at(25.0), false),
-        "whether anything was heard or not"
+        "with or without an acknowledgement"
     );
     clock.restart(at(25.0));
     assert_eq!(clock.next_timer(false), at(45.0));

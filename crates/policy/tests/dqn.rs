@@ -321,20 +321,20 @@ fn a_step_on_another_thread_takes_effect_once_done() {
     assert_eq!([(); 10].map(|()| answer(&mut waits)), [0; 10]);
     assert_eq!(waits.network().parameters(), begin);
     assert_eq!([(); 2].map(|()| answer(&mut other)), [0, 1]);
-    let step = steps.try_recv().expect("one is asked for");
+    let step = steps.try_recv().expect("a step was sent");
     assert!(steps.try_recv().is_err(), "one at a time");
     take(step);
     assert_eq!(answer(&mut waits), 1);
     assert_ne!(other.network().parameters(), begin);
     assert_eq!(waits.network().parameters(), other.network().parameters());
     // What followed eight decisions waited for the trainer.
-    let step = steps.try_recv().expect("the next is asked for");
+    let step = steps.try_recv().expect("the next step was sent");
     assert_eq!(step.transitions(), 1 + 8 + 1);
     // More than 256 transitions are dropped and counted.
     (0..300).for_each(|_| _ = answer(&mut waits));
     take(step);
     answer(&mut waits);
-    let step = steps.try_recv().expect("the next is asked for");
+    let step = steps.try_recv().expect("the next step was sent");
     assert_eq!(step.transitions(), 10 + 256 + 1);
     let probed = probed(&waits);
     assert_eq!(probed["dropped_transitions"], f64::from(300 - 256));

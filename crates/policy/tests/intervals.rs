@@ -232,7 +232,7 @@ fn an_interval_without_records_keeps_the_last_values() {
         ("send_ratio", 1.0),
         ("loss", 0.0),
         ("cwnd_packets", 9.0),
-        ("rtt_min_ms", 0.0), // of no sample
+        ("rtt_min_ms", 0.0), // without samples
         ("rtt_max_ms", 0.0),
     ] {
         is(name, &silent, right);
@@ -258,9 +258,9 @@ fn the_ten_second_minimum_rtt_expires() {
         (1.0, 20, 20.0, 1.0, 0.0),
         (5.0, 50, 20.0, 2.5, 4.0),
         (10.9, 80, 20.0, 4.0, 9.9),
-        (11.1, 80, 50.0, 1.6, 6.1), // that of 1 s is gone
+        (11.1, 80, 50.0, 1.6, 6.1), // the one of 1 s has expired
         (14.0, 60, 50.0, 1.2, 9.0),
-        (30.0, 90, 90.0, 1.0, 0.0), // alone
+        (30.0, 90, 90.0, 1.0, 0.0), // the only sample
     ] {
         let interval = seconds(s, rtt_ms);
         is("min_rtt_10s_ms", &interval, least);
@@ -281,7 +281,7 @@ fn rtt_inflation_is_a_ratio_of_means() {
         (100.0, [40, 60], 1.0),  // the first grows from nothing
         (200.0, [90, 60], 1.5),  // 75 over 50 ms
         (300.0, [30, 30], 0.4),  // 30 over 75
-        (400.0, [0, 0], 1.0),    // silence is as before
+        (400.0, [0, 0], 1.0),    // no samples: as before
         (500.0, [60, 120], 3.0), // 90 over 30
     ] {
         for (sample, rtt_ms) in rtts

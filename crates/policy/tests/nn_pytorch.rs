@@ -140,7 +140,7 @@ fn gradients_match_finite_differences_of_the_loss() {
             let off = (slope - f64::from(gradient[i])).abs();
             assert!(
                 off < 2e-3,
-                "{name}, parameter {i}: {slope} beside {}",
+                "{name}, parameter {i}: {slope} against {}",
                 gradient[i]
             );
         }

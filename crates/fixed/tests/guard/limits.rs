@@ -83,7 +83,7 @@ fn tripped(limits: &Limits) -> (Guard, Flow) {
 }
 
 const SITUATIONS: &[Situation] = &[
-    ("any rate is asked for", |l| {
+    ("a policy asks for any rate", |l| {
         Guard::new(0, 10, 0).rate(l, 1 << 50).to_string()
     }),
     ("any rate after 1000 packets/s", |l| rate_after(l, 0)),
@@ -215,7 +215,7 @@ type Change = (&'static str, u64, &'static [(&'static str, &'static str)]);
 /// situations stay the same.
 #[rustfmt::skip]
 const CHANGES: &[Change] = &[
-    ("max_rate", 12_500_000_001, &[("any rate is asked for", "12500000001")]),
+    ("max_rate", 12_500_000_001, &[("a policy asks for any rate", "12500000001")]),
     ("rate_gain", 4, &[("any rate after 1000 packets/s", "4000"), ("any rate 15 s later", "4000")]),
     ("min_cwnd", 3, &[("a window below the least", "3")]),
     ("max_cwnd", 99_999, &[("a window above the largest", "99999")]),

@@ -29,7 +29,7 @@ pub fn net(card: &Card, bytes: &[u8]) -> Result<Net, String> {
         .find(|name| !names().any(|n| n == *name))
     {
         return Err(format!(
-            "tensor {extra:?} is none of the network's in card.toml; {}",
+            "tensor {extra:?} is not in the network of card.toml; {}",
             suggest(extra, names())
         ));
     }

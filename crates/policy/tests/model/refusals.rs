@@ -226,7 +226,7 @@ fn missing_extra_or_mistyped_tensors_are_refused() {
     says(
         header("layers.1.bias", "layers.7.bias"),
         &[
-            "tensor \"layers.7.bias\" is none of the network's",
+            "tensor \"layers.7.bias\" is not in the network",
             "did you mean 'layers.0.bias'?",
         ],
     );

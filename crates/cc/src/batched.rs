@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_sum_up() {
+    fn digests_add_up_acknowledgements() {
         let (mut batched, reports) = listened(DigestInterval::Period(Duration::from_millis(10)));
         batched.on_feedback(&ack(5));
         for ms in [6, 7] {

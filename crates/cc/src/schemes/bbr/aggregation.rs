@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_are_allowed_for_ten_rounds() {
+    fn bursts_raise_the_allowance_for_ten_rounds() {
         let (btlbw, cwnd) = (Rate::from_mbps(12.0), MSS * 200);
         let mut a = Aggregation::new(MSS);
         let mut now = Time::ZERO;

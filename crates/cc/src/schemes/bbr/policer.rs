@@ -284,7 +284,7 @@ mod tests {
     /// The rate is used for 48 rounds of ProbeBW, whatever is lost and however little there is to
     /// send. Then detection starts again.
     #[test]
-    fn the_rate_is_used_for_48_rounds_of_probe_bw() {
+    fn a_policers_rate_is_used_for_48_rounds_of_probe_bw() {
         let mut flow = Flow::policed();
         let rest = flow.round_with(0, 0, |seen| seen.round_start = false);
         assert_eq!(rest, Some(12.0), "within a round");

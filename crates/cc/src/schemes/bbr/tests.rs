@@ -140,7 +140,7 @@ fn probe_rtt_comes_every_ten_seconds() {
 
 /// A tuner sets both windows.
 #[test]
-fn windows_are_parameters() {
+fn both_filter_windows_can_be_tuned() {
     let spec = "bbr:rtprop_window=2s";
     let (entries, _) = probe_rtt(&mut Link::new(&select(spec), MBPS_12, MS * 120, 240), 20);
     assert!((7..=9).contains(&entries.len()), "{entries:?}");

@@ -118,7 +118,7 @@ fn an_idle_application_does_not_change_the_rate() {
 /// Nothing is acknowledged for a time. At most 2.5 round trips of the rate are in flight, and the
 /// flow recovers.
 #[test]
-fn an_outage_is_survived() {
+fn a_flow_recovers_from_an_outage() {
     for scheme in SCHEMES {
         let mut host = Host::new(select(scheme).build(&setup()), MSS);
         for _ in 0..10 {

@@ -121,13 +121,13 @@ fn limited(loses: impl Fn(u64) -> bool) -> Vec<f64> {
 
 /// "Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss".
 #[test]
-fn startup_goes_on_while_the_application_limits() {
+fn startup_continues_while_application_limited() {
     assert_eq!(limited(|_| false), [f64::from(State::Startup as u8)]);
 }
 
 /// "Exiting STARTUP on Loss When Application-Limited".
 #[test]
-fn losses_end_startup_although_the_application_limits() {
+fn losses_end_startup_of_an_application_limited_flow() {
     let states = limited(|n| n > 300 && n % 4 == 0);
     // Drain has nothing to drain.
     let first = [State::Startup, State::ProbeBwDown].map(|s| f64::from(s as u8));
@@ -173,7 +173,7 @@ fn probe_rtt_comes_every_five_seconds() {
 
 /// "Skipping PROBE_RTT Due to Application-Limited Sending".
 #[test]
-fn idleness_replaces_probe_rtt() {
+fn an_idle_period_replaces_probe_rtt() {
     let mut link = link(240);
     until(&mut link, State::ProbeBwCruise);
     link.host.app_limited = true;
@@ -188,7 +188,7 @@ fn idleness_replaces_probe_rtt() {
 
 /// "Entering and Exiting PROBE_RTT During STARTUP": Startup goes on afterwards.
 #[test]
-fn probe_rtt_within_startup_returns_to_it() {
+fn probe_rtt_during_startup_returns_to_startup() {
     let mut bbr = in_state(State::Startup);
     bbr.c.now = Time::from_millis(6_000);
     bbr.update_min_rtt(Some(RTT + MS));
@@ -262,7 +262,7 @@ fn a_bdp_below_a_packet_keeps_the_pipe_full() {
 
 /// "Increasing Bandwidth 10x": one or two probes find it, each of which doubles its step.
 #[test]
-fn ten_times_the_bandwidth_is_found() {
+fn a_tenfold_bandwidth_is_found() {
     let mut link = Link::new(&select("bbr3"), Rate::from_mbps(10.0), MS * 40, 1000);
     link.run(Duration::from_secs(10));
     link.rate = Rate::from_mbps(100.0);
@@ -279,7 +279,7 @@ fn ten_times_the_bandwidth_is_found() {
 /// "Decreasing Bandwidth 10x": the short-term bound follows within rounds, max_bw within two
 /// cycles.
 #[test]
-fn a_tenth_of_the_bandwidth_is_accepted() {
+fn a_tenth_of_the_bandwidth_lowers_the_estimate() {
     let mut link = Link::new(&select("bbr3"), Rate::from_mbps(100.0), MS * 40, 300);
     link.run(Duration::from_secs(10));
     assert!((reading(&link, "bw_mbps") / 100.0 - 1.0).abs() < 0.02);

@@ -81,7 +81,7 @@ fn down_ends_with_headroom_and_without_a_queue() {
 /// §5.3.3.8.3: a probe comes after 2 to 3 s, or after as many rounds as packets fit the path, at
 /// most 63.
 #[test]
-fn probes_come_by_the_clock_or_as_reno_would() {
+fn probes_come_after_a_time_or_when_reno_would_lose() {
     let time = |ms: u64, rounds: u64, mbps: f64| {
         let mut bbr = in_state(State::ProbeBwCruise);
         bbr.start_probe_bw_down();

@@ -138,9 +138,9 @@ fn probe_rtt_comes_every_ten_seconds() {
     assert!((5 * 200..5 * 700).contains(&lasted), "{lasted} ms");
 }
 
-/// A tuner sets both windows.
+/// Both windows are parameters, which a tuner changes.
 #[test]
-fn both_filter_windows_can_be_tuned() {
+fn both_filter_windows_are_parameters() {
     let spec = "bbr:rtprop_window=2s";
     let (entries, _) = probe_rtt(&mut Link::new(&select(spec), MBPS_12, MS * 120, 240), 20);
     assert!((7..=9).contains(&entries.len()), "{entries:?}");

@@ -262,7 +262,7 @@ fn restart_from_idle_paces_at_the_estimate() {
 
 /// The packet's tag says whether it was application-limited, for judging its loss.
 #[test]
-fn packets_are_marked() {
+fn packet_tags_say_whether_they_are_application_limited() {
     let mut bbr = bbr3();
     let mut tag = |app_limited| {
         bbr.on_sent(&Sent {

@@ -131,8 +131,8 @@ impl Aimd {
         self.changed = Some(now);
     }
 
-    /// The slope in bits a second per second: one packet in twice an RTT plus 100 ms. The packet is
-    /// one of a frame at 30 Hz in packets of 1200 bytes.
+    /// The slope in bits a second per second: one packet in twice the sum of RTT and 100 ms. The
+    /// packet is one of a frame at 30 Hz in packets of 1200 bytes.
     pub(super) fn near_capacity_slope(&self) -> f64 {
         let frame_bits = self.rate / 30.0;
         let packets = libm::ceil(frame_bits / (8.0 * 1200.0)).max(1.0);

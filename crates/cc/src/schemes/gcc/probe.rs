@@ -17,7 +17,7 @@ const MIN_PACKETS: u32 = 5;
 const MIN_DURATION: Duration = Duration::from_millis(15);
 const CLUSTER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The train of a packet, and the smallest number of its bytes.
+/// The train of a packet, and the smallest size of the train in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Train {
     pub(super) id: u32,

@@ -76,7 +76,7 @@ impl SavedNetwork {
         policy: &str,
     ) -> Result<SavedNetwork, NetError> {
         let refuse = |what: String| NetError(format!("saved network: {what}"));
-        let broken = |e| refuse(format!("not a complete safetensors file ({e:?})"));
+        let broken = |e| refuse(format!("not a whole safetensors file ({e:?})"));
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(broken)?;
         let file = SafeTensors::deserialize(bytes).map_err(broken)?;
         let entry = metadata.metadata().as_ref().and_then(|all| all.get(ENTRY));

@@ -146,7 +146,7 @@ pub enum Progress {
 
 impl UnderWay {
     /// The most transitions that are kept while a step is in progress; later ones are dropped.
-    pub const MOST_WAITING: usize = 256;
+    pub const MAX_WAITING: usize = 256;
 
     /// Sends a step to another thread.
     ///
@@ -181,7 +181,7 @@ impl UnderWay {
 
     /// Stores a transition until the trainer is back. Was there room?
     pub fn push(&mut self, transition: Transition<'_>) -> bool {
-        let has_room = self.waiting.len() < UnderWay::MOST_WAITING;
+        let has_room = self.waiting.len() < UnderWay::MAX_WAITING;
         if has_room {
             let Transition {
                 state,

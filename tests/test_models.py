@@ -179,7 +179,7 @@ def test_a_folder_is_written_once_and_the_same_each_time(tmp_path):
     [
         ({}, {}, [[0.7]], "golden.npz: row 0: outputs 0.7 in the file"),
         ({}, {"layers.1.bias": np.array([np.nan])}, None, "layers.1.bias: number 0 is NaN"),
-        ({}, {"layers.2.bias": np.array([1.0])}, None, '"layers.2.bias" is none of the network'),
+        ({}, {"layers.2.bias": np.array([1.0])}, None, '"layers.2.bias" is not in the network'),
         ({"name": "Tiny"}, {}, None, 'name is "Tiny"'),
     ],
 )

@@ -1,13 +1,13 @@
-//! The delay of a path without a queue, as RFC 6817 has it.
+//! The delay of a path without a queue, as RFC 6817 estimates it.
 
 use crate::Time;
 
-/// `base_delays`: the least one-way delay of each of the last minutes, in nanoseconds. The clocks
-/// of the two ends may be any time apart, so that it may be negative.
+/// `base_delays`: the minimum one-way delay of each of the last minutes, in nanoseconds. It may be
+/// negative, since the two clocks need not agree.
 #[derive(Debug)]
 pub(crate) struct BaseDelay {
     minima: Vec<i64>,
-    /// The minute of the newest, which is the last.
+    /// The minute of the last entry.
     minute: Option<u64>,
 }
 
@@ -39,12 +39,12 @@ impl BaseDelay {
         self.minima.last_mut().expect("a minute at least")
     }
 
-    /// The minimum delay of all the minutes; `i64::MAX` before the first sample.
+    /// The minimum of all minutes; `i64::MAX` before the first sample.
     pub fn min(&self) -> i64 {
         self.minima.iter().copied().min().unwrap_or(i64::MAX)
     }
 
-    /// Starts again.
+    /// Clears the history.
     pub fn forget(&mut self) {
         self.minima.fill(i64::MAX);
     }

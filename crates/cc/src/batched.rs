@@ -1,5 +1,4 @@
-//! Digests of several acknowledgements instead of each, as a host gives them that speaks to its
-//! controller only now and then.
+//! Digests of several acknowledgements, for hosts that call their controller only at intervals.
 
 use std::any::Any;
 use std::fmt;
@@ -10,20 +9,20 @@ use crate::{
     Tag, Time,
 };
 
-/// How far apart digests are.
+/// The interval between digests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DigestInterval {
-    /// So long.
+    /// A fixed time.
     Period(Duration),
     /// A number of smoothed RTTs.
     Rtts(f64),
 }
 
 impl DigestInterval {
-    /// As a parameter of a `batched-` scheme.
+    /// The key of the parameter in a `batched-` scheme.
     pub(crate) const KEY: &str = "interval";
 
-    /// What may be written.
+    /// What the parameter may be.
     pub(crate) const WHAT: &str = "a time from 100us to 10s, such as 10ms, or round trips from 0.01rtt to 100rtt, such as 0.25rtt";
 
     /// Reads `0.25rtt` or `10ms`.
@@ -40,7 +39,7 @@ impl DigestInterval {
             .then_some(DigestInterval::Period(period))
     }
 
-    /// What digests cannot tell of.
+    /// Do digests lack what this need asks for?
     pub(crate) fn lacks(need: Need) -> bool {
         matches!(
             need,
@@ -58,21 +57,21 @@ impl fmt::Display for DigestInterval {
     }
 }
 
-/// Gives the controller within a digest of acknowledgements and losses at intervals, as a kernel
-/// would that is read at intervals: sums of bytes, the newest of everything else, no packets. A
-/// digest comes as soon as there is something to tell, and an interval after the last. Sends,
-/// timeouts and idleness are told at once.
+/// Gives the inner controller digests of acknowledgements and losses, as a kernel that is read at
+/// intervals would: sums of bytes, the newest of everything else, and no packets. A digest comes as
+/// soon as there is something to report, but at least an interval after the last. Sends, timeouts
+/// and idleness are reported at once.
 #[derive(Debug)]
 pub struct Batched {
     within: Box<dyn CongestionControl>,
     interval: DigestInterval,
     digest: Option<Feedback<'static>>,
-    /// No digest before.
+    /// The earliest time of the next digest.
     next: Time,
 }
 
 impl Batched {
-    /// Around `within`.
+    /// Wraps the controller `within`.
     pub fn new(within: Box<dyn CongestionControl>, interval: DigestInterval) -> Batched {
         Batched {
             within,
@@ -146,7 +145,7 @@ impl CongestionControl for Batched {
         self.within.stamp()
     }
 
-    /// The transport would spread a reduction that has not been made yet.
+    /// The transport would otherwise spread a reduction that has not been made yet.
     fn owns_recovery(&self) -> bool {
         true
     }
@@ -160,7 +159,7 @@ impl CongestionControl for Batched {
     }
 }
 
-/// The digest that tells of `before` and of `f`.
+/// The digest that covers `before` and `f`.
 fn joined(before: Option<Feedback<'static>>, f: &Feedback<'_>) -> Feedback<'static> {
     let mut digest = Feedback {
         now: f.now,
@@ -189,7 +188,7 @@ fn joined(before: Option<Feedback<'static>>, f: &Feedback<'_>) -> Feedback<'stat
         digest.rtt = f.rtt.or(before.rtt);
         digest.rate = f.rate.or(before.rate);
         digest.prior_in_flight = before.prior_in_flight;
-        // What takes back the digest's own reduction leaves nothing of either.
+        // An undo of a reduction in the same digest cancels both.
         let is_undone = f.undo && before.congestion.is_some();
         digest.undo = before.undo || (f.undo && !is_undone);
         if !is_undone {
@@ -210,18 +209,18 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    /// When, bytes acknowledged and lost, congestion, undo.
-    type Told = (Time, Bytes, Bytes, Option<Congestion>, bool);
+    /// The time, bytes acknowledged and lost, congestion, undo.
+    type Report = (Time, Bytes, Bytes, Option<Congestion>, bool);
 
-    /// Keeps what it is told.
+    /// Keeps the feedback that it receives.
     #[derive(Debug)]
-    struct Listener(Arc<Mutex<Vec<Told>>>);
+    struct Listener(Arc<Mutex<Vec<Report>>>);
 
     impl CongestionControl for Listener {
         fn on_feedback(&mut self, f: &Feedback<'_>) {
             assert!(f.acked.is_empty() && f.lost.is_empty());
-            let told = (f.now, f.acked_bytes, f.lost_bytes, f.congestion, f.undo);
-            self.0.lock().unwrap().push(told);
+            let reports = (f.now, f.acked_bytes, f.lost_bytes, f.congestion, f.undo);
+            self.0.lock().unwrap().push(reports);
         }
         fn on_rto(&mut self, _: &Rto<'_>) {}
         fn control(&self) -> Control {
@@ -229,10 +228,10 @@ mod tests {
         }
     }
 
-    fn listened(interval: DigestInterval) -> (Batched, Arc<Mutex<Vec<Told>>>) {
-        let told = Arc::default();
-        let listener = Listener(Arc::clone(&told));
-        (Batched::new(Box::new(listener), interval), told)
+    fn listened(interval: DigestInterval) -> (Batched, Arc<Mutex<Vec<Report>>>) {
+        let reports = Arc::default();
+        let listener = Listener(Arc::clone(&reports));
+        (Batched::new(Box::new(listener), interval), reports)
     }
 
     fn ack(ms: u64) -> Feedback<'static> {
@@ -243,8 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn digests_sum_up() {
-        let (mut batched, told) = listened(DigestInterval::Period(Duration::from_millis(10)));
+    fn digests_add_up_acknowledgements() {
+        let (mut batched, reports) = listened(DigestInterval::Period(Duration::from_millis(10)));
         batched.on_feedback(&ack(5));
         for ms in [6, 7] {
             batched.on_feedback(&ack(ms));
@@ -266,23 +265,24 @@ mod tests {
             (at(40), MSS, Bytes::ZERO, None, false),
             (at(42), MSS, Bytes::ZERO, None, false),
         ];
-        assert_eq!(*told.lock().unwrap(), right);
+        assert_eq!(*reports.lock().unwrap(), right);
     }
 
     #[test]
-    fn an_interval_may_follow_the_rtt() {
-        let (mut batched, told) = listened(DigestInterval::Rtts(0.25));
+    fn the_digest_interval_can_follow_the_rtt() {
+        let (mut batched, reports) = listened(DigestInterval::Rtts(0.25));
         batched.on_feedback(&ack(100)); // of 100 ms
         batched.on_feedback(&ack(101));
         assert_eq!(batched.next_timer(), at(125));
         batched.on_feedback(&ack(126));
-        assert_eq!(told.lock().unwrap()[1].1, MSS * 2);
+        assert_eq!(reports.lock().unwrap()[1].1, MSS * 2);
     }
 
     #[test]
-    fn what_is_undone_in_the_same_digest_never_was() {
-        let told_of = |events: &[(Option<Congestion>, bool)]| {
-            let (mut batched, told) = listened(DigestInterval::Period(Duration::from_millis(10)));
+    fn a_reduction_undone_in_the_same_digest_is_not_reported() {
+        let reported = |events: &[(Option<Congestion>, bool)]| {
+            let (mut batched, reports) =
+                listened(DigestInterval::Period(Duration::from_millis(10)));
             batched.on_feedback(&ack(0));
             for (congestion, undo) in events {
                 batched.on_feedback(&Feedback {
@@ -292,18 +292,18 @@ mod tests {
                 });
             }
             batched.on_timer(at(10));
-            let told = told.lock().unwrap()[1];
-            (told.3, told.4)
+            let reports = reports.lock().unwrap()[1];
+            (reports.3, reports.4)
         };
         let loss = Some(Congestion::Loss);
-        assert_eq!(told_of(&[(loss, false), (None, true)]), (None, false));
-        assert_eq!(told_of(&[(None, true), (loss, false)]), (loss, true));
-        assert_eq!(told_of(&[(None, true), (None, false)]), (None, true));
-        assert_eq!(told_of(&[(loss, false), (None, false)]), (loss, false));
+        assert_eq!(reported(&[(loss, false), (None, true)]), (None, false));
+        assert_eq!(reported(&[(None, true), (loss, false)]), (loss, true));
+        assert_eq!(reported(&[(None, true), (None, false)]), (None, true));
+        assert_eq!(reported(&[(loss, false), (None, false)]), (loss, false));
     }
 
     #[test]
-    fn it_is_written_as_a_prefix() {
+    fn a_digest_interval_is_written_as_a_prefix() {
         let selection = select("batched-cubic:interval=10ms:beta=0.8");
         assert_eq!(selection.spec, "batched-cubic:interval=10ms:beta=0.8");
         let canonical = selection.canonical();
@@ -331,7 +331,10 @@ mod tests {
                 "batched-sprout:interval=1ms",
                 "needs receiver, which digests do not give",
             ),
-            ("batched-batched-cubic:interval=1ms", "digests of digests"),
+            (
+                "batched-batched-cubic:interval=1ms",
+                "is given twice; write it once",
+            ),
             (
                 "batched-cubic:interval=1ms:interval=2ms",
                 "'interval' is given twice",
@@ -345,9 +348,9 @@ mod tests {
         }
     }
 
-    /// Digests that are shorter than a packet's time tell as much as acknowledgements do.
+    /// Digests over less than a packet's time lose nothing compared with acknowledgements.
     #[test]
-    fn short_digests_cost_nothing_and_long_ones_some() {
+    fn short_digests_keep_utilisation_and_long_ones_lower_it() {
         let utilisation = |spec: &str| {
             let (rate, rtt) = (Rate::from_mbps(12.0), Duration::from_millis(40));
             let mut link = Link::new(&select(spec), rate, rtt, 40);
@@ -360,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_of_the_controller_within_go_on() {
+    fn timers_of_the_wrapped_controller_still_fire() {
         let mut host = Host::new(select("batched-bbr:interval=0.25rtt").build(&setup()), MSS);
         let number = host.send();
         host.wait_until(at(50));

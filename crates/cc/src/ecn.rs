@@ -1,4 +1,4 @@
-//! How a loss-based scheme uses ECN, where its user wants it.
+//! How a loss-based scheme uses ECN, if its user turns it on.
 
 use crate::{Congestion, Ecn, Kind, Param, Stamp, Values};
 
@@ -15,14 +15,14 @@ pub enum EcnUse {
     /// Packets are not ECN-capable.
     #[default]
     Off,
-    /// A mark is a loss without the repair (RFC 3168 §5).
+    /// A mark counts as a loss without the repair (RFC 3168 §5).
     Classic,
-    /// A mark comes from a short queue and asks for less (RFC 8511 §3.1).
+    /// A mark comes from a short queue, and reduces the window less than a loss (RFC 8511 §3.1).
     Abe,
 }
 
 impl EcnUse {
-    /// As the values of a scheme with the parameter [`ECN`] say.
+    /// The use that the values of a scheme with the parameter [`ECN`] choose.
     pub fn of(values: &Values) -> EcnUse {
         match values.choice(&ECN) {
             "on" => EcnUse::Classic,
@@ -31,7 +31,7 @@ impl EcnUse {
         }
     }
 
-    /// What the flow's packets carry: ECT(0), RFC 3168 §5.
+    /// The stamp of the flow's packets: ECT(0), RFC 3168 §5.
     pub fn stamp(self) -> Stamp {
         let ecn = match self {
             EcnUse::Off => Ecn::NotEct,
@@ -43,7 +43,7 @@ impl EcnUse {
         }
     }
 
-    /// Is `sign` answered by less than a loss would be?
+    /// Does `sign` reduce the window less than a loss would?
     pub fn spares(self, sign: Congestion) -> bool {
         self == EcnUse::Abe && sign == Congestion::Ecn
     }

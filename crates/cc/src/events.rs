@@ -1,28 +1,28 @@
-//! What a host tells a controller: plain data, borrowed for the length of a call.
+//! The events that a host reports to a controller: plain data, borrowed during a call.
 
 use crate::{Bytes, Duration, Rate, Time};
 
-/// A note that a controller ties to a packet when it leaves and gets back with its fate
-/// (a monitor interval, a decision's number).
+/// A note of the controller on a packet, which comes back with its acknowledgement or loss, such as
+/// the number of a monitor interval or a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Tag(pub u64);
 
 impl Tag {
-    /// Nothing noted.
+    /// The tag without a note.
     pub const NONE: Tag = Tag(0);
 }
 
 /// The ECN field of a packet (RFC 3168, RFC 9331).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Ecn {
-    /// Not ECN-capable: a marking queue drops it.
+    /// The packet is not ECN-capable; a marking queue drops it.
     #[default]
     NotEct,
-    /// ECN-capable; ABC's brake.
+    /// The packet is ECN-capable; ABC's brake.
     Ect0,
-    /// ECN-capable, low-latency service; ABC's accelerate.
+    /// The packet is ECN-capable and asks for low latency; ABC's accelerate.
     Ect1,
-    /// Congestion experienced.
+    /// A router has experienced congestion.
     Ce,
 }
 
@@ -37,7 +37,7 @@ impl Ecn {
         }
     }
 
-    /// What the last two bits of a traffic class say.
+    /// The ECN field in the last two bits of a traffic class.
     pub const fn of_bits(traffic_class: u8) -> Ecn {
         match traffic_class & 0b11 {
             0b00 => Ecn::NotEct,
@@ -48,13 +48,13 @@ impl Ecn {
     }
 }
 
-/// A header field that routers may rewrite; the receiver echoes the last of its numbers (XCP's
-/// feedback). A scheme with a half at the receiver may also tell it something here (Sprout's
-/// silence to come).
+/// A header field that routers may rewrite. The receiver echoes the last of its numbers (XCP's
+/// feedback). A scheme with a half at the receiver may also send it something here, such as
+/// Sprout's announced silence.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Header(pub [f32; 3]);
 
-/// What the next packet carries for the routers on its way.
+/// What a packet carries for routers.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Stamp {
     /// The ECN codepoint.
@@ -63,88 +63,89 @@ pub struct Stamp {
     pub header: Header,
 }
 
-/// A packet leaves the sender.
+/// A packet that was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// When.
+    /// The time of sending.
     pub now: Time,
-    /// Its number: one more than the last, retransmission or not.
+    /// The packet's number. Every packet has the next number, also a retransmission.
     pub number: u64,
     /// Its size on the wire.
     pub size: Bytes,
-    /// Bytes in flight, this packet among them.
+    /// The bytes in flight, including this packet.
     pub in_flight: Bytes,
-    /// Does it repeat data that was lost?
+    /// Whether it repeats data that was lost.
     pub retransmission: bool,
-    /// Was there nothing more to send at some time during the flight that it joins?
+    /// Whether the application had nothing more to send at some time during the flight that the
+    /// packet joins.
     pub app_limited: bool,
 }
 
-/// A packet that arrived.
+/// A packet that was acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
-    /// Its number.
+    /// The packet's number.
     pub number: u64,
-    /// Its size on the wire.
+    /// The packet's size on the wire.
     pub size: Bytes,
-    /// When it left.
+    /// The time of sending.
     pub sent: Time,
-    /// When it arrived, by the receiver's clock; unknown where one acknowledgement speaks for
-    /// several.
+    /// The time of arrival on the receiver's clock. It is unknown if one acknowledgement covers
+    /// several packets.
     pub received: Option<Time>,
     /// The controller's note.
     pub tag: Tag,
-    /// The ECN field as it arrived; known where `received` is.
+    /// The ECN field on arrival; known if `received` is.
     pub ecn: Ecn,
-    /// The last number of the header field as it arrived; known where `received` is.
+    /// The last number of the header field on arrival; known if `received` is.
     pub echo: f32,
 }
 
 /// A packet that is taken for lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost {
-    /// Its number.
+    /// The packet's number.
     pub number: u64,
-    /// Its size on the wire.
+    /// The packet's size on the wire.
     pub size: Bytes,
-    /// When it left.
+    /// The time of sending.
     pub sent: Time,
     /// The controller's note.
     pub tag: Tag,
-    /// Bytes in flight when it had left, itself among them.
+    /// The bytes in flight after the packet was sent, including it.
     pub tx_in_flight: Bytes,
-    /// Bytes lost in all before it left.
+    /// All bytes that were lost before the packet was sent.
     pub lost_before: Bytes,
 }
 
-/// Round-trip statistics of a flow (RFC 6298 gains).
+/// A flow's RTT statistics, with the gains of RFC 6298.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RttStats {
     /// The newest sample.
     pub latest: Duration,
     /// The smoothed RTT, gain 1/8.
     pub smoothed: Duration,
-    /// The mean deviation, gain 1/4.
+    /// The mean deviation of the RTT, gain 1/4.
     pub variation: Duration,
-    /// The least sample of the flow.
+    /// The minimum RTT of the flow.
     pub min: Duration,
 }
 
-/// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation-02), taken over the
-/// flight of the newest packet that was just acknowledged.
+/// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation-02) over the flight of the
+/// newest packet that was just acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateSample {
     /// Bytes delivered over `interval`.
     pub delivered: Bytes,
     /// The longer of the sending and the acknowledging interval.
     pub interval: Duration,
-    /// Bytes delivered in all when the packet left.
+    /// All bytes that were delivered when the packet was sent.
     pub prior_delivered: Bytes,
-    /// Was there nothing more to send at some time during the flight?
+    /// Whether the application had nothing more to send at some time during the flight.
     pub app_limited: bool,
-    /// Bytes in flight when the packet had left, itself among them.
+    /// The bytes in flight after the packet was sent, including it.
     pub tx_in_flight: Bytes,
-    /// Bytes lost between the packet's leaving and its acknowledgement.
+    /// The bytes lost between the packet's sending and its acknowledgement.
     pub lost: Bytes,
 }
 
@@ -159,34 +160,35 @@ impl RateSample {
 /// Sums since the flow began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
-    /// Bytes sent, retransmissions among them.
+    /// Bytes sent, including retransmissions.
     pub sent: Bytes,
     /// Bytes acknowledged.
     pub delivered: Bytes,
-    /// Bytes taken for lost (less those that arrived after all).
+    /// Bytes taken for lost, without those that arrived later.
     pub lost: Bytes,
     /// Bytes acknowledged with a CE mark.
     pub ce: Bytes,
 }
 
-/// Where the transport's loss recovery stands.
+/// The state of the transport's loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Recovery {
-    /// Nothing to repair.
+    /// There is nothing to repair.
     #[default]
     Open,
-    /// Packets have arrived beyond a gap, which may be loss or reordering: not a time to grow, for
-    /// nothing in order was acknowledged (RFC 5681 §3.1).
+    /// Packets have arrived above a gap, which may be loss or reordering. The window should not
+    /// grow now, because nothing was acknowledged in order (RFC 5681 §3.1).
     Disorder,
-    /// A CE mark was answered less than a round trip ago.
+    /// The window was reduced for a CE mark less than a round trip ago.
     Cwr,
-    /// A loss was seen and the packets of its flight are not all accounted for.
+    /// A loss was found, and some packets of its flight are not accounted for.
     Recovery,
-    /// As `Recovery`, begun by a timeout.
+    /// The same as `Recovery`, but after a timeout.
     Loss,
 }
 
-/// The first sign of congestion in a flight: the moment to reduce. At most once a round trip.
+/// The first sign of congestion in a flight, which is the time to reduce. It comes at most once a
+/// round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
     /// A packet was lost.
@@ -195,95 +197,95 @@ pub enum Congestion {
     Ecn,
 }
 
-/// One to many acknowledgements and losses at one moment.
+/// One or more acknowledgements and losses at one time.
 ///
-/// Per-packet hosts give it for every acknowledgement that arrives. A host that can only give
-/// digests (the kernel at intervals) leaves `acked` and `lost` empty and fills the rest; a
-/// scheme that needs packets says so ([`Need::PerPacket`](crate::Need::PerPacket)).
+/// Hosts with packets report every acknowledgement. A host with digests only (the kernel at
+/// intervals) leaves `acked` and `lost` empty and fills the rest. A scheme that needs packets
+/// declares [`Need::PerPacket`](crate::Need::PerPacket).
 #[derive(Debug)]
 pub struct Feedback<'a> {
     /// When the feedback arrived.
     pub now: Time,
-    /// Packets newly acknowledged, by number.
+    /// The packets that are newly acknowledged, by number.
     pub acked: &'a [Acked],
-    /// Packets newly taken for lost, by number.
+    /// The packets that are newly taken for lost, by number.
     pub lost: &'a [Lost],
-    /// Bytes newly acknowledged.
+    /// The bytes that are newly acknowledged.
     pub acked_bytes: Bytes,
-    /// Bytes newly lost.
+    /// The bytes that are newly lost.
     pub lost_bytes: Bytes,
-    /// The RTT of the newest packet acknowledged, if it is a new sample.
+    /// The RTT of the newest acknowledged packet, if it is a new sample.
     pub rtt: Option<Duration>,
-    /// Round-trip statistics, `rtt` included.
+    /// The RTT statistics, including `rtt`.
     pub rtt_stats: RttStats,
     /// The delivery-rate sample, if one could be taken.
     pub rate: Option<RateSample>,
-    /// Sums since the flow began, this feedback included.
+    /// The sums since the flow began, including this feedback.
     pub counters: Counters,
     /// Bytes in flight after this feedback.
     pub in_flight: Bytes,
-    /// Bytes in flight before it.
+    /// Bytes in flight before this feedback.
     pub prior_in_flight: Bytes,
     /// The largest packet number acknowledged so far.
     pub largest_acked: u64,
-    /// The number that the next packet sent will have.
+    /// The number of the next packet to be sent.
     pub next_number: u64,
-    /// Did the window, rather than the application or pacing, hold the sender back?
+    /// Whether the window limited the sender, and not the application or pacing.
     pub cwnd_limited: bool,
-    /// Was there nothing more to send at some time during the last flight?
+    /// Whether the application had nothing more to send at some time during the last flight.
     pub app_limited: bool,
-    /// Loss recovery after this feedback.
+    /// The state of loss recovery after this feedback.
     pub recovery: Recovery,
     /// Set when this feedback is the first sign of congestion in its flight.
     pub congestion: Option<Congestion>,
-    /// Everything that the last reduction was for has arrived after all: undo it.
+    /// Whether all packets behind the last reduction have arrived, so that it should be undone.
     pub undo: bool,
-    /// What the receiver's half of the scheme has to say, in order; often nothing.
+    /// The messages of the receiver's half of the scheme, in order; often empty.
     pub message: &'a [u8],
 }
 
 /// The retransmission timer ran out.
 #[derive(Debug)]
 pub struct Rto<'a> {
-    /// When.
+    /// The time of the timeout.
     pub now: Time,
-    /// What was in flight and is now taken for lost.
+    /// The packets that were in flight, and are now taken for lost.
     pub lost: &'a [Lost],
-    /// Bytes that were in flight.
+    /// The bytes that were in flight.
     pub prior_in_flight: Bytes,
-    /// Timeouts in a row, this one included: 1 is the first for this data.
+    /// The number of timeouts in a row, including this one: 1 is the first for this data.
     pub consecutive: u32,
-    /// The number that the next packet sent will have.
+    /// The number of the next packet to be sent.
     pub next_number: u64,
 }
 
-/// What a path's switches tell of it (Owl §IV, Eq. 4 and 5).
+/// The report of a path's switches (Owl §IV, Eq. 4 and 5).
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct NetworkView {
     /// Partial network congestion: the largest |packets in - packets out| a second of the known
     /// switches.
     pub pnc: f64,
-    /// Partial network availability: the least free share of a known link, 0 to 1.
+    /// Partial network availability: the smallest free share of a known link, 0 to 1.
     pub pna: f64,
     /// The share of the path's switches that are known, 0 to 1.
     pub known: f64,
-    /// How old the counters are.
+    /// The age of the counters.
     pub age: Duration,
 }
 
-/// A data packet arrives at the receiver.
+/// A data packet that arrived at the receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// When, by the receiver's clock.
+    /// The time of arrival on the receiver's clock.
     pub now: Time,
-    /// Its number.
+    /// The packet's number.
     pub number: u64,
-    /// Its size on the wire.
+    /// The packet's size on the wire.
     pub size: Bytes,
-    /// When it left, by the sender's clock.
+    /// The time of sending on the sender's clock.
     pub sent: Time,
-    /// The ECN field as it arrived.
+    /// The ECN field on arrival.
     pub ecn: Ecn,
-    /// The header field as it arrived.
+    /// The header field on arrival.
     pub header: Header,
 }

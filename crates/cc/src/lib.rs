@@ -1,8 +1,8 @@
 //! Congestion controllers, each written once and hosted in every world.
 //!
-//! A controller implements [`CongestionControl`]: it is told what was sent, acknowledged and
-//! lost, and answers with a [`Control`] (window, pacing rate). It is handed the time and never
-//! asks for it, draws randomness only from a [`Stream`], and knows nothing of its host.
+//! A controller implements [`CongestionControl`]. Its host reports what was sent, acknowledged and
+//! lost, and the controller answers with a [`Control`] (window, pacing rate). It gets the time from
+//! its host, draws random numbers only from a [`Stream`], and knows nothing of its host.
 //!
 //! One algorithm is one module, listed once in [`schemes`]; see `docs/add-a-controller.md`.
 
@@ -11,8 +11,8 @@ mod batched;
 mod congestion_control;
 mod ecn;
 mod events;
-mod least_rtt;
 mod max_filter;
+mod min_rtt;
 mod random;
 mod registry;
 mod round;
@@ -31,8 +31,8 @@ pub use events::{
     Acked, Arrival, Congestion, Counters, Ecn, Feedback, Header, Lost, NetworkView, RateSample,
     Recovery, Rto, RttStats, Sent, Stamp, Tag,
 };
-pub use least_rtt::LeastRtt;
 pub use max_filter::MaxFilter;
+pub use min_rtt::MinRtt;
 pub use random::Stream;
 pub use registry::{
     BuildReceiver, Family, Kind, Loaded, Need, Param, Registry, Router, Scheme, SchemeError,

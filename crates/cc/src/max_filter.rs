@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// The exact maximum of the samples of the last `window` rounds, or whatever else is counted. Keeps
-/// a falling sequence of the samples that may yet become the maximum, one a round at most.
+/// The exact maximum of the samples of the last `window` rounds, or of another count. It keeps a
+/// falling sequence of the samples that can still become the maximum, at most one a round.
 #[derive(Clone, Debug)]
 pub struct MaxFilter<T> {
     window: u64,
@@ -12,7 +12,7 @@ pub struct MaxFilter<T> {
 }
 
 impl<T: Copy + PartialOrd + Default> MaxFilter<T> {
-    /// A filter over `window` rounds, the current one among them.
+    /// A filter over `window` rounds, including the current one.
     pub fn new(window: u64) -> MaxFilter<T> {
         MaxFilter {
             window,
@@ -20,12 +20,12 @@ impl<T: Copy + PartialOrd + Default> MaxFilter<T> {
         }
     }
 
-    /// Looks back `window` rounds from the next sample on.
+    /// Changes the window to `window` rounds, from the next sample on.
     pub fn set_window(&mut self, window: u64) {
         self.window = window;
     }
 
-    /// Folds a sample of `round`; rounds never fall.
+    /// Adds a sample of `round`. Rounds never decrease.
     pub fn update(&mut self, round: u64, sample: T) {
         while self
             .candidates

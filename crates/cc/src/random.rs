@@ -3,15 +3,15 @@
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// A stream of random numbers that belongs to one component of one run, so that the draws of
-/// one component never shift those of another.
+/// A stream of random numbers for one component of one run. The draws of one component never change
+/// those of another.
 #[derive(Clone, Debug)]
 pub struct Stream(Pcg64Mcg);
 
 impl Stream {
     /// The stream of the component `name` in the run `seed`.
     pub fn new(seed: u64, name: &str) -> Stream {
-        // FNV-1a over the name, then PCG's own seed expansion.
+        // The seed is FNV-1a over the name; PCG expands it.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
         });
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_those_of_the_distributions() {
+    fn mean_and_variance_match_the_distributions() {
         let mut s = Stream::new(7, "moments");
         let n = 200_000;
         let mean = |s: &mut Stream, f: fn(&mut Stream) -> f64| {

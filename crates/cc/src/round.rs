@@ -1,8 +1,8 @@
-//! Round trips counted in packets rather than in time.
+//! Round trips that are counted in packets, not in time.
 
 use crate::Feedback;
 
-/// Counts round trips: one ends when a packet that was sent after it began is acknowledged
+/// Counts round trips. One ends when a packet that was sent after its beginning is acknowledged
 /// (RFC 9406 §4.2's `windowEnd`; BBR's "packet-timed" rounds).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundCounter {
@@ -11,7 +11,7 @@ pub struct RoundCounter {
 }
 
 impl RoundCounter {
-    /// Folds one feedback; true if a new round begins with it.
+    /// Takes one feedback. Returns true if it begins a new round.
     #[inline]
     pub fn on_feedback(&mut self, f: &Feedback<'_>) -> bool {
         if f.acked_bytes.get() == 0 || f.largest_acked < self.window_end {
@@ -22,7 +22,7 @@ impl RoundCounter {
         true
     }
 
-    /// How many rounds have begun.
+    /// The number of rounds that have begun.
     pub const fn count(&self) -> u64 {
         self.count
     }

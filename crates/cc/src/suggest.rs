@@ -1,6 +1,6 @@
-//! What a mistyped word was perhaps meant to be.
+//! Suggestions for a mistyped word.
 
-/// "did you mean 'x'?" if a known word is near; otherwise what there is.
+/// "did you mean 'x'?" if a known word is similar; otherwise a list of the known words.
 pub fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     let nearest = known

@@ -1,6 +1,6 @@
-//! Time, sizes and rates as types, so that seconds never meet milliseconds unnoticed.
+//! Time, sizes and rates as types, so that seconds are never mistaken for milliseconds.
 //!
-//! All are integers: sums are exact, order is total, and every machine gets the same bits.
+//! All are integers: sums are exact, the order is total, and every machine gets the same bits.
 
 use std::fmt;
 use std::iter::Sum;
@@ -10,11 +10,11 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
-/// A length of time in nanoseconds, never negative.
+/// A duration in nanoseconds, never negative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(u64);
 
-/// A number of bytes, as they cross the wire (headers included).
+/// A number of bytes on the wire, including headers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(u64);
 
@@ -27,7 +27,7 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 impl Time {
     /// The start of the run.
     pub const ZERO: Time = Time(0);
-    /// Later than every event: "never".
+    /// A time after every event.
     pub const NEVER: Time = Time(u64::MAX);
 
     /// An instant `nanos` nanoseconds after the start.
@@ -57,7 +57,7 @@ impl Time {
     pub const fn since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
-    /// This instant less `d`, not before the start.
+    /// This instant minus `d`, but not before the start.
     #[inline]
     pub const fn saturating_sub(self, d: Duration) -> Time {
         Time(self.0.saturating_sub(d.0))
@@ -65,9 +65,9 @@ impl Time {
 }
 
 impl Duration {
-    /// No time at all.
+    /// A duration of zero.
     pub const ZERO: Duration = Duration(0);
-    /// Longer than any run.
+    /// A duration longer than any run.
     pub const MAX: Duration = Duration(u64::MAX);
 
     /// `nanos` nanoseconds.
@@ -92,27 +92,27 @@ impl Duration {
     pub fn from_secs_f64(secs: f64) -> Duration {
         Duration((secs * NANOS_PER_SEC as f64 + 0.5) as u64)
     }
-    /// In nanoseconds.
+    /// The duration in nanoseconds.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// In milliseconds.
+    /// The duration in milliseconds.
     #[inline]
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// In seconds.
+    /// The duration in seconds.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
-    /// Is it no time at all?
+    /// Is the duration zero?
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
-    /// The difference, zero if `other` is longer.
+    /// The difference; zero if `other` is longer.
     #[inline]
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
@@ -122,7 +122,7 @@ impl Duration {
     pub const fn abs_diff(self, other: Duration) -> Duration {
         Duration(self.0.abs_diff(other.0))
     }
-    /// Times `factor` (finite, not negative), rounded.
+    /// The duration times `factor` (finite, not negative), rounded.
     #[inline]
     pub fn mul_f64(self, factor: f64) -> Duration {
         Duration((self.0 as f64 * factor + 0.5) as u64)
@@ -130,7 +130,7 @@ impl Duration {
 }
 
 impl Bytes {
-    /// Nothing.
+    /// No bytes.
     pub const ZERO: Bytes = Bytes(0);
     /// No limit.
     pub const MAX: Bytes = Bytes(u64::MAX);
@@ -140,32 +140,32 @@ impl Bytes {
     pub const fn new(n: u64) -> Bytes {
         Bytes(n)
     }
-    /// As a number.
+    /// The number of bytes.
     #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// As a float, for arithmetic with fractions.
+    /// The number of bytes as a float, for arithmetic with fractions.
     #[inline]
     pub const fn as_f64(self) -> f64 {
         self.0 as f64
     }
-    /// Rounded to the nearest byte; negative and NaN become zero.
+    /// `n` bytes, rounded to the nearest byte; negative and NaN become zero.
     #[inline]
     pub fn from_f64(n: f64) -> Bytes {
         Bytes((n + 0.5) as u64)
     }
-    /// The difference, zero if `other` is larger.
+    /// The difference; zero if `other` is larger.
     #[inline]
     pub const fn saturating_sub(self, other: Bytes) -> Bytes {
         Bytes(self.0.saturating_sub(other.0))
     }
-    /// The sum, stopping at [`Bytes::MAX`].
+    /// The sum, at most [`Bytes::MAX`].
     #[inline]
     pub const fn saturating_add(self, other: Bytes) -> Bytes {
         Bytes(self.0.saturating_add(other.0))
     }
-    /// Times `factor` (finite, not negative), rounded.
+    /// The number of bytes times `factor` (finite, not negative), rounded.
     #[inline]
     pub fn mul_f64(self, factor: f64) -> Bytes {
         Bytes::from_f64(self.0 as f64 * factor)
@@ -173,7 +173,7 @@ impl Bytes {
 }
 
 impl Rate {
-    /// Nothing moves.
+    /// A rate of zero.
     pub const ZERO: Rate = Rate(0);
     /// No limit.
     pub const MAX: Rate = Rate(u64::MAX);
@@ -199,21 +199,21 @@ impl Rate {
         }
         Rate::from_bps_f64(bytes.0 as f64 * (8.0 * NANOS_PER_SEC as f64) / interval.0 as f64)
     }
-    /// In bits a second.
+    /// The rate in bits a second.
     #[inline]
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// In megabits (10^6 bits) a second.
+    /// The rate in megabits (10^6 bits) a second.
     pub fn as_mbps(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// In bytes a second.
+    /// The rate in bytes a second.
     #[inline]
     pub fn as_bytes_per_sec(self) -> f64 {
         self.0 as f64 / 8.0
     }
-    /// How long `bytes` take at this rate, rounded up; [`Duration::MAX`] at rate zero.
+    /// The time for `bytes` at this rate, rounded up; [`Duration::MAX`] at rate zero.
     #[inline]
     pub fn time_to_send(self, bytes: Bytes) -> Duration {
         if self.0 == 0 {
@@ -227,7 +227,7 @@ impl Rate {
             }
         }
     }
-    /// How many bytes move in `d`, rounded down.
+    /// The bytes that this rate moves in `d`, rounded down.
     #[inline]
     pub fn bytes_in(self, d: Duration) -> Bytes {
         match self.0.checked_mul(d.0) {
@@ -238,17 +238,17 @@ impl Rate {
             }
         }
     }
-    /// Times `gain` (finite, not negative), rounded.
+    /// The rate times `gain` (finite, not negative), rounded.
     #[inline]
     pub fn mul_f64(self, gain: f64) -> Rate {
         Rate::from_bps_f64(self.0 as f64 * gain)
     }
 }
 
-/// The amount, or the nearest one if it is too large or below zero.
+/// The amount, or the nearest valid one if it is too large or below zero.
 ///
-/// That is our own fault, so it panics where `is_checked`. Elsewhere a wrapped window would be 2^64
-/// bytes.
+/// Such an amount is an error of the program, so it panics if `is_checked`. Otherwise a wrapped
+/// window would be 2^64 bytes.
 #[inline]
 fn held(exact: Option<u64>, nearest: u64, is_checked: bool) -> u64 {
     assert!(exact.is_some() || !is_checked, "beyond the unit's range");
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_a_unit_is_the_nearest_amount_and_panics_where_it_is_checked() {
+    fn out_of_range_amounts_saturate_and_panic_in_debug_builds() {
         assert_eq!(held(2u64.checked_sub(1), 0, true), 1);
         assert_eq!(held(1u64.checked_sub(2), 0, false), 0);
         assert_eq!(held(u64::MAX.checked_add(1), u64::MAX, false), u64::MAX);

@@ -1,7 +1,7 @@
-//! The guide shows the code that is compiled and tested.
+//! Checks that the guide shows the code that is compiled and tested.
 
 #[test]
-fn guide_quotes_the_toy() {
+fn the_guide_quotes_the_toy_controller() {
     let guide = include_str!("../../../docs/add-a-controller.md");
     let toy = include_str!("../examples/toy.rs");
     assert!(

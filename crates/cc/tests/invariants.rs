@@ -1,4 +1,5 @@
-//! Every scheme, with every choice of its parameters, survives any sane life of a flow.
+//! Every scheme, with every choice of its parameters, survives any consistent sequence of a flow's
+//! events.
 
 use headway_cc::testing::{MSS, drive, setup};
 use headway_cc::{Kind, Registry, Selection, schemes};
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 #[allow(dead_code)]
 mod toy;
 
-/// Defaults, then each written value of each parameter that offers words or a range.
+/// The defaults, then each value of each parameter that offers words or a range.
 fn specs(registry: &Registry) -> Vec<Selection> {
     let mut specs = Vec::new();
     for scheme in registry.iter() {
@@ -56,7 +57,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_scheme_keeps_its_promises(script in prop::collection::vec(any::<u8>(), 0..1200)) {
+    fn every_scheme_keeps_its_invariants(script in prop::collection::vec(any::<u8>(), 0..1200)) {
         for selection in specs(&registry()) {
             let (sender, half) = (selection.build(&setup()), selection.build_receiver(&setup()));
             let lead = std::panic::AssertUnwindSafe(|| drive(sender, half, &script));
@@ -66,7 +67,7 @@ proptest! {
     }
 }
 
-/// The model can fail: controllers that break their promises are caught.
+/// Controllers that break invariants, to show that the model finds them.
 mod broken {
     use super::*;
     use headway_cc::{
@@ -98,7 +99,7 @@ mod broken {
     }
 
     #[test]
-    fn are_caught() {
+    fn broken_controllers_are_caught() {
         let (window, never) = (Control::window(MSS * 2), Time::NEVER);
         let time_out = [9, 0];
         assert!(!caught(window, never, &time_out));
@@ -134,7 +135,7 @@ mod broken {
     }
 
     #[test]
-    fn receivers_are_caught() {
+    fn broken_receivers_are_caught() {
         let is_caught = |says, timer| {
             let broken = Broken {
                 control: Control::window(MSS * 2),

@@ -19,8 +19,7 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// From a window in packets on; in slow start below `ssthresh`, also in packets, which 0 stands
-    /// for none.
+    /// A Cubic with this window and ssthresh in packets. An ssthresh of 0 means that none is set.
     pub fn new(cwnd: u32, ssthresh: u32) -> Cubic {
         let mut cubic = Cubic::new_zeroed();
         native::headway_native_cubic_open(&mut cubic, cwnd, ssthresh);
@@ -37,8 +36,8 @@ impl Cubic {
         native::headway_native_cubic_lose(self, now_ns, rtt_ns);
     }
 
-    /// The retransmission timer ran out; while losses are being repaired that lowers ssthresh no
-    /// more.
+    /// The retransmission timer ran out. While losses are being repaired this does not lower
+    /// ssthresh again.
     pub fn time_out(&mut self, now_ns: u64, is_recovering: bool) {
         native::headway_native_cubic_time_out(self, now_ns, is_recovering.into());
     }
@@ -48,7 +47,7 @@ impl Cubic {
         native::headway_native_cubic_leave_slow_start(self);
     }
 
-    /// In packets; `None` before the first.
+    /// The ssthresh in packets; `None` before the first reduction.
     pub fn ssthresh(&self) -> Option<f64> {
         (self.ssthresh > 0).then_some(self.ssthresh as f64 / 256.0)
     }

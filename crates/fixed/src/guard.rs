@@ -4,25 +4,25 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::{Cubic, Limits, RecordBytes, native};
 
-/// `enum headway_reason`: why a flow was taken from its policy.
+/// `enum headway_reason`: why the guard took a flow from its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It was not.
+    /// The guard did not take the flow.
     Fine,
-    /// No answer, or one that came too late.
+    /// An answer did not come, or came too late.
     Stale,
-    /// It loses too much.
+    /// The policy loses too many packets.
     Lossy,
-    /// Its queue is too long.
+    /// The policy's queue is too long.
     Slow,
-    /// Cubic would do much better.
+    /// Cubic's utility would be much higher.
     Poor,
-    /// It keeps wanting windows or rates that may not be.
+    /// The policy keeps asking for windows or rates that are not allowed.
     Wild,
 }
 
 impl Reason {
-    /// Every reason, at the index that the header gives it.
+    /// All reasons, in the order of their numbers in the header.
     pub const ALL: [Reason; 6] = [
         Reason::Fine,
         Reason::Stale,
@@ -32,12 +32,12 @@ impl Reason {
         Reason::Wild,
     ];
 
-    /// The reason of that number; `None` if there is none.
+    /// The reason with that number, or `None`.
     pub fn of(number: u32) -> Option<Reason> {
         Reason::ALL.get(number as usize).copied()
     }
 
-    /// In one word; nothing for [`Reason::Fine`].
+    /// The reason in one word; empty for [`Reason::Fine`].
     pub fn name(self) -> &'static str {
         match self {
             Reason::Fine => "",
@@ -50,7 +50,7 @@ impl Reason {
     }
 }
 
-/// What a path has carried.
+/// What was measured of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carried {
     /// The peak delivery rate, in packets per second, times 256.
@@ -59,7 +59,7 @@ pub struct Carried {
     pub least_us: u32,
     /// The longest smoothed RTT, in microseconds.
     pub longest_us: u32,
-    /// Packets were lost or marked.
+    /// Whether packets were lost or marked.
     pub has_lost: bool,
 }
 
@@ -76,10 +76,10 @@ pub enum Verdict {
     Resume,
 }
 
-/// The size of `struct headway_guard`: tests/layout.rs.
+/// The size of `struct headway_guard`, which tests/layout.rs checks.
 const WORDS: usize = 29;
 
-/// `struct headway_guard`: a flow's state. Only C knows what is in it.
+/// `struct headway_guard`: a flow's state. Only the C code reads its contents.
 #[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Guard {
@@ -87,42 +87,42 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Of [`Self::restart`]: nobody knows what the path carries.
+    /// The result of [`Self::restart`] if the path's capacity is not known.
     pub const NO_SSTHRESH: u32 = 0x7fff_ffff;
 
-    /// A flow begins, or has sent before, with a window and an ssthresh in packets, which 0 stands
-    /// for none.
+    /// The guard of a flow that begins, or that has sent before. Window and ssthresh are in
+    /// packets; an ssthresh of 0 means that none is set.
     pub fn new(now_ns: u64, cwnd: u32, ssthresh: u32) -> Guard {
         let mut guard = Guard::new_zeroed();
         native::headway_native_guard_open(&mut guard, now_ns, cwnd, ssthresh);
         guard
     }
 
-    /// The policy that had the flow is gone, and another begins with it at such a window and
-    /// ssthresh in packets. What the flow is Cubic's for stays.
-    pub fn begin_anew(&mut self, now_ns: u64, cwnd: u32, ssthresh: u32) {
+    /// Another policy takes over the flow, with this window and ssthresh in packets. A probation in
+    /// progress continues.
+    pub fn replace_policy(&mut self, now_ns: u64, cwnd: u32, ssthresh: u32) {
         native::headway_native_guard_forget(self);
         native::headway_native_guard_open(self, now_ns, cwnd, ssthresh);
     }
 
-    /// The policy that had the flow is gone, and nobody decides: it is judged no more until
-    /// [`Self::begin_anew`].
+    /// The policy is gone, and no other decides. The flow is not judged until
+    /// [`Self::replace_policy`].
     pub fn forget(&mut self) {
         native::headway_native_guard_forget(self);
     }
 
-    /// Forgets what was counted against the policy: a policy of another kind has the flow.
+    /// Clears what was counted against the policy, because a policy of another kind takes over.
     pub fn acquit(&mut self) {
         native::headway_native_guard_acquit(self);
     }
 
-    /// An answer is waited for from now on, if none is yet.
+    /// A request was sent. The time until its answer counts from the oldest open request.
     pub fn ask(&mut self, now_ns: u64) {
         native::headway_native_guard_ask(self, now_ns);
     }
 
-    /// An answer is found that was given at `answered_ns` to what was seen at `decided_ns`: may it
-    /// be carried out?
+    /// An answer to the state of time `decided_ns` was given at `answered_ns`, and is found now.
+    /// May it be carried out?
     pub fn answer(
         &mut self,
         limits: &Limits,
@@ -133,8 +133,8 @@ impl Guard {
         native::headway_native_guard_answer(self, limits, decided_ns, answered_ns, now_ns) != 0
     }
 
-    /// The flow's state at an acknowledgement or a timeout, after the base controller, in the order
-    /// of their times.
+    /// Judges the flow's state at an acknowledgement or a timeout, after the base controller has
+    /// taken it. Records come in the order of their times.
     pub fn judge(&mut self, limits: &Limits, record: &RecordBytes) -> Verdict {
         match native::headway_native_guard_judge(self, limits, record) {
             0 => Verdict::Policy,
@@ -144,17 +144,17 @@ impl Guard {
         }
     }
 
-    /// The window in packets that a policy may have that wants this one.
+    /// The window in packets for a policy that wants `wanted`.
     pub fn cwnd(&mut self, limits: &Limits, wanted: i64) -> u32 {
         native::headway_native_guard_cwnd(self, limits, wanted)
     }
 
-    /// The rate in bytes a second that a policy may have that wants this one.
+    /// The rate in bytes a second for a policy that wants `wanted`.
     pub fn rate(&mut self, limits: &Limits, wanted: u64) -> u64 {
         native::headway_native_guard_rate(self, limits, wanted)
     }
 
-    /// Where Cubic takes over: the ssthresh in packets, near what the path carries.
+    /// The ssthresh in packets with which Cubic takes over: near what the path carries.
     pub fn restart(&self, limits: &Limits, record: &RecordBytes) -> u32 {
         native::headway_native_guard_restart(self, limits, record)
     }
@@ -164,28 +164,28 @@ impl Guard {
         native::headway_native_guard_ignores_loss(self, limits, now_ns, srtt_us) != 0
     }
 
-    /// Why it is Cubic's; [`Reason::Fine`] while it is the policy's.
+    /// Why the flow is in fallback; [`Reason::Fine`] while the policy controls it.
     pub fn reason(&self) -> Reason {
         Reason::of(native::headway_native_guard_reason(self)).unwrap_or(Reason::Fine)
     }
 
-    /// Has it nothing against the flow's policy?
+    /// Does the policy control the flow?
     pub fn is_fine(&self) -> bool {
         self.reason() == Reason::Fine
     }
 
-    /// How often it was taken from the policy.
+    /// The number of trips.
     pub fn trips(&self) -> u32 {
         native::headway_native_guard_trips(self)
     }
 
-    /// When the newest probation ends, in nanoseconds; 0 before the first.
+    /// The end of the newest probation, in nanoseconds; 0 before the first.
     pub fn until_ns(&self) -> u64 {
         native::headway_native_guard_until_ns(self)
     }
 
-    /// The utility of the Cubic that it compares with, in 1/65536, on a path that carries this:
-    /// what that Cubic's window brings, at most the peak.
+    /// The utility of the shadow Cubic, in 1/65536, on such a path. Its rate is what its window
+    /// brings, at most the peak.
     pub fn cubic_utility(&self, limits: &Limits, path: &Carried) -> i64 {
         native::headway_native_guard_cubic_utility(
             self,
@@ -197,7 +197,7 @@ impl Guard {
         )
     }
 
-    /// The Cubic that it compares with.
+    /// The shadow Cubic.
     pub fn cubic(&self) -> Cubic {
         let mut cubic = Cubic::new_zeroed();
         native::headway_native_guard_cubic(self, &mut cubic);

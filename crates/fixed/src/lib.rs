@@ -1,5 +1,5 @@
-//! What runs inside BPF and outside it too: the helper-free C headers of `crates/kernel/bpf`,
-//! compiled natively.
+//! The helper-free C headers of `crates/kernel/bpf`, compiled natively: they run inside BPF and
+//! outside it.
 //!
 //! Both sides compute the same bits, so what was measured in simulated time holds for the kernel's
 //! flows.

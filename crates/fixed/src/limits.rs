@@ -1,4 +1,4 @@
-//! What the guard allows (`limits.h`).
+//! The guard's limits (`limits.h`).
 
 use std::ops::RangeInclusive;
 
@@ -6,27 +6,27 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::native;
 
-/// The most that a count of epochs or answers in a row may be asked to reach. Such a count is at
-/// most 65535 in C, so a limit above that is never reached.
+/// A limit on a count of epochs or answers in a row that is never reached: such a count is at most
+/// 65535 in C.
 const NEVER: u32 = u32::MAX;
 
-/// A limit beyond its range.
+/// A limit that is out of its range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the guard's limit {name} is {value}, must be {} to {}", .range.start(), .range.end())]
 pub struct LimitError {
     /// The limit's name.
     pub name: &'static str,
-    /// What it is.
+    /// The value that was given.
     pub value: u64,
-    /// What it may be.
+    /// The allowed values.
     pub range: RangeInclusive<u64>,
 }
 
-/// Each limit once: what it is for, its default, and the least and the most that it may be.
+/// Lists each limit once: its description, its default, and its smallest and largest value.
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr, $least:expr => $most:expr;)+) => {
-        /// `struct headway_limits`: what the guard allows. docs/guard.md has the defaults that a
-        /// user may want to know.
+        /// `struct headway_limits`: the guard's limits. docs/guard.md explains the defaults that
+        /// matter to users.
         #[repr(C)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
         pub struct Limits {
@@ -34,8 +34,8 @@ macro_rules! limits {
         }
 
         impl Limits {
-            /// The name of each limit, and what it may be. Within these ranges no arithmetic of the
-            /// guard wraps.
+            /// The name and the range of each limit. Within these ranges the guard's arithmetic
+            /// does not wrap.
             pub const RANGES: &[(&str, RangeInclusive<u64>)] =
                 &[$((stringify!($name), $least as u64..=$most as u64),)+];
 
@@ -44,8 +44,8 @@ macro_rules! limits {
                 vec![$(u64::from(self.$name),)+]
             }
 
-            /// The same, with another value of the limit of that name; `None` if there is none, or
-            /// the value does not fit.
+            /// The same limits, with another value of the limit of that name. `None` if there is no
+            /// such limit, or the value does not fit its type.
             #[must_use]
             pub fn with(mut self, name: &str, value: u64) -> Option<Limits> {
                 match name {
@@ -89,11 +89,11 @@ limits! {
     /// The policy returns only if its newest answer is at most this many times `answer_most_us`
     /// old.
     return_patiences: u32 = 2, 1 => 1000;
-    /// The least length of an epoch.
+    /// The shortest epoch.
     epoch_us: u32 = 200_000, 1 => u32::MAX;
-    /// The least length of an epoch in minimum RTTs.
+    /// The shortest epoch, in minimum RTTs.
     epoch_min_rtts: u32 = 2, 0 => 1000;
-    /// The least length of an epoch in smoothed RTTs.
+    /// The shortest epoch, in smoothed RTTs.
     epoch_srtts: u32 = 1, 0 => 1000;
     /// An RTT shows a queue if it is above the minimum RTT by this share, in 1/256, and `queue_us`.
     queue_share: u32 = 256 / 8, 0 => u32::MAX;
@@ -158,15 +158,15 @@ limits! {
     spared_rtts: u32 = 2, 0 => 1000;
     /// Cubic takes over with at least this ssthresh, in packets.
     least_ssthresh: u32 = 4, 2 => 1_000_000;
-    /// Zero.
+    /// Unused; always zero.
     unused: u32 = 0, 0 => 0;
 }
 
 impl Limits {
-    /// Whether each limit is in its range: who sets limits asks first.
+    /// Checks that each limit is in its range. Call it before limits are set.
     ///
     /// # Errors
-    /// [`LimitError`], of the first that is not.
+    /// [`LimitError`] of the first limit that is not.
     pub fn check(&self) -> Result<(), LimitError> {
         let wrong = |name, value, range| Err(LimitError { name, value, range });
         for ((name, range), value) in Limits::RANGES.iter().zip(self.values()) {
@@ -181,16 +181,16 @@ impl Limits {
     }
 
     /// The utility of a rate, in packets per second times 256, at an RTT: log2(rate) - weight *
-    /// log2(rtt / least), in 1/65536.
+    /// log2(RTT / minimum RTT), in 1/65536.
     pub fn utility(&self, rate: u64, rtt_us: u32, least_us: u32) -> i64 {
         native::headway_native_utility(self, rate, rtt_us.into(), least_us.into())
     }
 
-    /// The same where a policy learns in use. It tries wrong actions at first, and learns from them
-    /// only while it controls the flow. So it may lose too much, or starve, five times as long, and
-    /// its first three probations are equally long.
+    /// The limits for policies that learn in use. A learner tries wrong actions at first, and
+    /// learns from them only while it controls the flow. So it may lose too much, or starve, five
+    /// times as long, and its first three probations are equally long.
     #[must_use]
-    pub fn of_learners(self) -> Limits {
+    pub fn for_learners(self) -> Limits {
         Limits {
             epochs: self.epochs.saturating_mul(5),
             slow_epochs: self.slow_epochs.saturating_mul(5),
@@ -200,7 +200,7 @@ impl Limits {
         }
     }
 
-    /// The same, and no bad epoch takes the flow from its policy.
+    /// The limits without those on bad epochs.
     #[must_use]
     pub fn without_epochs(self) -> Limits {
         Limits {
@@ -211,9 +211,9 @@ impl Limits {
         }
     }
 
-    /// The same, and no answer is too late.
+    /// The limits without those on the time of an answer.
     #[must_use]
-    pub fn without_patience(self) -> Limits {
+    pub fn without_answer_limits(self) -> Limits {
         Limits {
             answer_us: u32::MAX,
             answer_most_us: u32::MAX,
@@ -227,9 +227,9 @@ impl Limits {
 mod tests {
     use super::*;
 
-    /// At the minimum RTT a utility is the logarithm of its rate.
+    /// At the minimum RTT the utility is the logarithm of the rate.
     #[test]
-    fn logarithms_are_those_of_floating_point() {
+    fn logarithms_match_floating_point() {
         let log2 = |x| Limits::default().utility(x, 1, 1);
         assert_eq!(log2(0), 0);
         let powers = (0..64).map(|n| 1u64 << n);

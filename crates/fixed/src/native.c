@@ -124,7 +124,7 @@ __s64 headway_native_utility(const struct headway_limits *l, __u64 rate, __u64 r
 	return headway_utility(l, rate, rtt_us, least_us);
 }
 
-/* By what the path has carried, also in a longer time than the guard looks back. */
+/* It uses what the path has carried, also over a longer time than the guard looks back. */
 __s64 headway_native_guard_cubic_utility(const struct headway_guard *g,
 					 const struct headway_limits *l, __u64 peak, __u32 least_us,
 					 __u32 longest_us, __s32 has_lost)

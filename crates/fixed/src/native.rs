@@ -3,8 +3,8 @@
 
 use crate::{Cubic, Guard, Int8, Limits, Mlp, MlpValues, RateAgent, RecordBytes};
 
-// SAFETY: the types are laid out as the headers say (tests/layout.rs), references are valid for as
-// long as a call, and the functions keep within what they point to, whatever it holds.
+// SAFETY: the types have the headers' layout (tests/layout.rs), references are valid during a call,
+// and the functions stay within what they point to, whatever it holds.
 unsafe extern "C" {
     pub safe fn headway_native_mlp_run(net: &Mlp, values: &mut MlpValues) -> i64;
     pub safe fn headway_native_rate_agent_open(agent: &mut RateAgent, net: &Int8, now_ns: u64);

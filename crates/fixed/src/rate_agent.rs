@@ -1,46 +1,48 @@
-//! A learned controller of a sending rate, whole, in whole numbers (`rate_agent.h`).
+//! A complete learned controller of a sending rate, in whole numbers (`rate_agent.h`).
 
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::{INPUTS, Mlp, MlpValues, native};
 
-/// How many features it sees of an interval: RTT slope, RTT ratio, send ratio, loss, delivered
+/// The number of features of an interval: RTT slope, RTT ratio, send ratio, loss, delivered
 /// packets.
 pub const FEATURES: usize = 5;
-/// How many intervals it sees, the oldest first.
+/// The number of intervals that the network sees, the oldest first.
 pub const HISTORY: usize = INPUTS / FEATURES;
 
-/// A record as `struct headway_record` of `abi.h` lays it out.
+/// A record with the layout of `struct headway_record` in `abi.h`.
 pub type RecordBytes = [u64; 12];
 
-/// `struct headway_int8`: a policy, as it stands in a map of the kernel's.
+/// `struct headway_int8`: a policy, as the kernel's map holds it.
 #[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Int8 {
-    /// Odd while it is being written, 0 where there is none.
+    /// The policy's generation. It is odd while the policy is being written, and 0 if there is
+    /// none.
     pub generation: u32,
     /// The time between its decisions in mean RTTs, in 1/65536; the lowest 20 bits count.
     pub interval: u32,
-    /// Where the rate begins, in bytes a second, as the next two; at most 2^40.
+    /// The rate at the start, in bytes a second like the next two; at most 2^40.
     pub initial_rate: u64,
-    /// The least rate.
+    /// The lowest rate.
     pub min_rate: u64,
-    /// The largest rate.
+    /// The highest rate.
     pub max_rate: u64,
-    /// Of an output on either side, in 1/65536; the lowest 20 bits count.
+    /// The bound of an output in both directions, in 1/65536; the lowest 20 bits count.
     pub limit: u32,
-    /// The rate is multiplied by 1 + delta * output, or divided; in 1/65536; the lowest 16 bits
-    /// count.
+    /// The step, in 1/65536: the rate is multiplied or divided by 1 + delta * output. The lowest 16
+    /// bits count.
     pub delta: u32,
-    /// A feature x becomes `(x - offset) * steps / 2^32`, rounded, clipped to 0 to 255.
+    /// The offset of each feature: a feature x becomes `(x - offset) * steps / 2^32`, rounded,
+    /// clipped to 0 to 255.
     pub offsets: [i32; FEATURES],
-    /// The lowest 30 bits count.
+    /// The factor of each feature, as above; the lowest 30 bits count.
     pub steps: [u32; FEATURES],
-    /// The input of each feature for an interval before the first.
+    /// The input of each feature for intervals before the first.
     pub blank: [u8; FEATURES],
-    /// Zero.
+    /// Unused; always zero.
     pub unused: [u8; 3],
-    /// What decides.
+    /// The network.
     pub net: Mlp,
 }
 
@@ -81,30 +83,31 @@ impl Default for Int8 {
 }
 
 impl RateAgent {
-    /// A flow begins.
+    /// The agent of a flow that begins.
     pub fn new(policy: &Int8, now_ns: u64) -> RateAgent {
         let mut agent = RateAgent::new_zeroed();
         native::headway_native_rate_agent_open(&mut agent, policy, now_ns);
         agent
     }
 
-    /// The flow's state at an acknowledgement or a timeout, in the order of their times. The pacing
-    /// rate in bytes a second that holds from now on; 0 where there has been no policy yet.
+    /// Takes the flow's state at an acknowledgement or a timeout. Records come in the order of
+    /// their times. Returns the pacing rate in bytes a second, or 0 if there has been no policy
+    /// yet.
     pub fn record(&mut self, policy: &Int8, record: &RecordBytes) -> u64 {
         native::headway_native_rate_agent_record(self, policy, record)
     }
 
-    /// When the next decision is to be made: it is made with the first record from then on.
+    /// The time of the next decision. The first record from then on makes it.
     pub fn due_ns(&self) -> u64 {
         self.due_ns
     }
 
-    /// How often it has decided; wraps.
+    /// The number of decisions, which wraps.
     pub fn decisions(&self) -> u32 {
         self.decisions
     }
 
-    /// Somebody else has set the rate: the next decision goes on from there.
+    /// Another controller has set the rate. The next decision goes on from there.
     pub fn set_rate(&mut self, rate: u64) {
         self.rate = rate;
     }
@@ -114,7 +117,7 @@ impl RateAgent {
         self.rate
     }
 
-    /// What the network was shown last, [`HISTORY`] times [`FEATURES`], the oldest interval first.
+    /// The last inputs of the network: [`HISTORY`] times [`FEATURES`], the oldest interval first.
     pub fn inputs(&self) -> &[u8; INPUTS] {
         &self.values.inputs
     }

@@ -1,5 +1,5 @@
-//! Inputs for comparing what BPF computes with what this crate does, bit for bit. The same seed
-//! gives the same.
+//! Random inputs for comparing BPF programs with this crate, bit for bit. The same seed gives the
+//! same inputs.
 
 use zerocopy::FromZeros;
 
@@ -10,12 +10,12 @@ use crate::{FEATURES, Int8, Mlp, MlpValues, RecordBytes};
 pub struct Draw(u64);
 
 impl Draw {
-    /// From a seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Draw {
         Draw(seed)
     }
 
-    /// The next of 64 bits.
+    /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -24,29 +24,29 @@ impl Draw {
         z ^ (z >> 31)
     }
 
-    /// Below `end`, which is above 0.
+    /// A number below `end`, which is above 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.bits() % end
     }
 
-    /// Any bytes, or sensible ones: now this and now that, so that both what saturates and what
-    /// does not is met.
+    /// A network of random bytes or of sensible numbers, so that some networks saturate and others
+    /// do not.
     pub fn net(&mut self) -> Mlp {
         let mut net = Mlp::new_zeroed();
-        let wild = self.below(4) == 0;
+        let is_random = self.below(4) == 0;
         let mut weights = |row: &mut [i8]| row.iter_mut().for_each(|w| *w = self.bits() as i8);
         net.weights1.iter_mut().for_each(|row| weights(row));
         net.weights2.iter_mut().for_each(|row| weights(row));
         weights(&mut net.weights3);
         let biases = (net.biases1.iter_mut()).chain(&mut net.biases2);
         for bias in biases.chain([&mut net.bias3]) {
-            *bias = match wild {
+            *bias = match is_random {
                 true => self.bits() as i32,
                 false => self.below(65536) as i32 - 32768,
             };
         }
         for (multiplier, shift) in net.multipliers.iter_mut().zip(&mut net.shifts) {
-            (*multiplier, *shift) = match wild {
+            (*multiplier, *shift) = match is_random {
                 true => (self.bits() as u32, self.bits() as u32),
                 false => (
                     1 << 23 | self.below(1 << 23) as u32,
@@ -57,14 +57,14 @@ impl Draw {
         net
     }
 
-    /// Any inputs.
+    /// Random inputs.
     pub fn values(&mut self) -> MlpValues {
         let mut values = MlpValues::new_zeroed();
         (values.inputs.iter_mut()).for_each(|input| *input = self.bits() as u8);
         values
     }
 
-    /// A policy of Aurora's clock, rates and features with such a network.
+    /// A policy with Aurora's clock, rates and features, and such a network.
     pub fn policy(&mut self) -> Int8 {
         let mut policy = Int8::new_zeroed();
         policy.generation = 2;
@@ -83,8 +83,8 @@ impl Draw {
         policy
     }
 
-    /// A flow's next record after `last`: at times one with any numbers in it, else of a flow that
-    /// goes on.
+    /// The record after `last`: sometimes one with random numbers, else one that continues the
+    /// flow.
     pub fn record(&mut self, last: &RecordBytes) -> RecordBytes {
         let mut record = *last;
         if self.below(64) == 0 {
@@ -95,8 +95,8 @@ impl Draw {
         let low = |word: u64, more: u64| u64::from((word as u32).wrapping_add(more as u32));
         let high = |word: u64, more: u64| low(word >> 32, more) << 32;
         let acks = self.below(20);
-        // abi.h: now_ns; pacing_rate; sent, retransmitted; delivered, delivered_ce; lost,
-        // in_flight; cwnd, mss; rtt_us, srtt_us; rttvar_us, min_rtt_us; rate_delivered,
+        // The fields of abi.h: now_ns; pacing_rate; sent, retransmitted; delivered, delivered_ce;
+        // lost, in_flight; cwnd, mss; rtt_us, srtt_us; rttvar_us, min_rtt_us; rate_delivered,
         // rate_interval_us; acks, flags; btlbw; rtprop_us and gains.
         record[0] = last[0].wrapping_add(self.below(5_000_000));
         record[2] = low(last[2], acks + self.below(3)) | high(last[2], 0);

@@ -1,4 +1,4 @@
-//! The integration tests of this crate, in one program: each links once.
+//! The integration tests of this crate, in one program, so that linking happens once.
 
 mod guard;
 mod layout;

@@ -1,4 +1,4 @@
-//! The headers' types as a C compiler lays them out, against the Rust ones.
+//! Compares the C compiler's layout of the headers' types with Rust's.
 
 use std::fmt::Write;
 use std::mem::{offset_of, size_of};
@@ -8,7 +8,7 @@ use std::process::Command;
 use headway_fixed::{Cubic, Guard, Int8, Limits, Mlp, MlpValues, RateAgent, Reason, RecordBytes};
 use headway_fixed::{FEATURES, HIDDEN1, HIDDEN2, HISTORY, INPUTS};
 
-/// What C says, and what it is in Rust.
+/// C expressions, each with its value in Rust.
 fn expressions() -> Vec<(String, usize)> {
     let mut all = Vec::new();
     macro_rules! layout {
@@ -67,7 +67,7 @@ fn expressions() -> Vec<(String, usize)> {
 }
 
 #[test]
-fn the_c_compiler_lays_it_out_as_rust_does() {
+fn c_and_rust_layouts_agree() {
     let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/bpf");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (source, program) = (folder.join("layout.c"), folder.join("layout"));
@@ -96,6 +96,6 @@ fn the_c_compiler_lays_it_out_as_rust_does() {
     for (c, (expression, rust)) in said.iter().zip(expressions()) {
         assert_eq!(*c, rust, "{expression}: C says {c}, Rust {rust}");
     }
-    // What a flow may take of the kernel's memory.
+    // The most that a flow may take of the kernel's memory.
     assert!(size_of::<RateAgent>() < 512);
 }

@@ -1,4 +1,5 @@
-//! The network against a plain reading of what `nets.h` says, in numbers that cannot overflow.
+//! Compares the network with a direct implementation of the formula in `nets.h`, in numbers that
+//! cannot overflow.
 
 use headway_fixed::vectors::Draw;
 use headway_fixed::{Mlp, MlpValues};
@@ -7,7 +8,7 @@ use headway_fixed::{Mlp, MlpValues};
 fn scaled(sum: i128, multiplier: u32, shift: u32) -> i128 {
     let product = sum * i128::from(multiplier % (1 << 24));
     let unit = 1i128 << (shift % 64);
-    // The half of 1 is none: that is a whole number already.
+    // With a unit of 1 nothing is rounded, since the scaled sum is a whole number.
     (2 * product + unit).div_euclid(2 * unit)
 }
 
@@ -34,7 +35,7 @@ fn reference(net: &Mlp, inputs: &[u8]) -> (Vec<u8>, Vec<u8>, i128) {
 }
 
 #[test]
-fn the_network_is_what_its_header_says_bit_for_bit() {
+fn the_network_matches_its_formula_bit_for_bit() {
     let mut draw = Draw::new(1);
     let (mut least, mut largest, mut between) = (0u32, 0u32, 0u32);
     for _ in 0..20_000 {
@@ -53,7 +54,7 @@ fn the_network_is_what_its_header_says_bit_for_bit() {
             }
         }
     }
-    // The vectors meet both ends and what is between.
+    // The vectors contain both extremes and values between them.
     assert!(
         least.min(largest).min(between) > 100_000,
         "{least} {largest} {between}"
@@ -61,7 +62,7 @@ fn the_network_is_what_its_header_says_bit_for_bit() {
 }
 
 #[test]
-fn what_is_largest_does_not_overflow() {
+fn the_largest_values_do_not_overflow() {
     for (weight, bias) in [(i8::MIN, i32::MIN), (i8::MAX, i32::MAX)] {
         for shift in 0..64 {
             let net = Mlp {

@@ -1,5 +1,4 @@
-//! The agent of a rate: by hand, with any records, and with a compiler that watches what it may not
-//! do.
+//! The rate agent: by hand, with random records, and under a compiler's sanitizers.
 
 use headway_fixed::vectors::Draw;
 use headway_fixed::{FEATURES, HISTORY, INPUTS, Int8, RateAgent, RecordBytes};
@@ -8,8 +7,8 @@ use zerocopy::IntoBytes;
 
 const MS: u64 = 1_000_000;
 
-/// A policy whose output is `bias` in 1/65536 whatever it sees; its inputs are the features in 1/16
-/// above `-8`.
+/// A policy whose output is always `bias` in 1/65536. Its inputs are the features in 1/16 above
+/// `-8`.
 fn constant(bias: i32) -> Int8 {
     let mut policy = Draw::new(1).policy();
     policy.net = Default::default();
@@ -45,7 +44,7 @@ fn record(
 }
 
 #[test]
-fn it_decides_every_half_mean_rtt_and_scales_the_rate_as_aurora_does() {
+fn the_agent_decides_every_half_mean_rtt_and_scales_the_rate_as_aurora() {
     for (action, factor) in [
         (2.0, 1.2),
         (-2.0, 1.0 / 1.2),
@@ -56,8 +55,8 @@ fn it_decides_every_half_mean_rtt_and_scales_the_rate_as_aurora_does() {
         let policy = constant((action * 65536.0) as i32);
         let mut agent = RateAgent::new(&policy, 0);
         assert_eq!(agent.rate(), 250_000);
-        // The first sample, of 40 ms: an interval ends 20 ms later, then 25 after the mean of 40
-        // and 60.
+        // The first sample is 40 ms, so an interval ends 20 ms later; the next ends 25 ms later,
+        // since the mean of 40 and 60 is 50.
         let mut rate = 250_000.0;
         for (at, rtt, decisions) in [
             (40, 40, 0),
@@ -79,10 +78,10 @@ fn it_decides_every_half_mean_rtt_and_scales_the_rate_as_aurora_does() {
     }
 }
 
-/// A policy that is replaced after a second: the new one sees what one would that had just begun
-/// there, at that rate.
+/// A policy is replaced after a second. The new one sees what it would see in a flow that had just
+/// begun with that rate.
 #[test]
-fn another_policy_begins_its_history_anew() {
+fn a_new_policy_starts_with_an_empty_history() {
     let old = constant(6554);
     let new = Int8 {
         generation: old.generation + 2,
@@ -98,14 +97,14 @@ fn another_policy_begins_its_history_anew() {
     assert!(decided > 40);
     assert!(agent.inputs().iter().all(|input| *input != 7));
     let rate = agent.rate();
-    // Half written it is no policy: the old one's history stands, and nothing is decided.
+    // A half-written policy counts as none: the old one's history stays, and no decision is made.
     let half = Int8 {
         generation: old.generation + 1,
         ..new.clone()
     };
     assert_eq!(agent.record(&half, &at(1000)), rate);
     assert_eq!(agent.decisions(), decided);
-    // The next record begins it again: its 1010 packets are of other flows.
+    // The next record starts the new policy; the 1010 packets so far do not count.
     assert_eq!(agent.record(&new, &at(1010)), rate);
     assert_eq!(agent.inputs(), &[7; INPUTS]);
     let mut fresh = RateAgent::new(&new, 1010 * MS);
@@ -131,10 +130,10 @@ fn another_policy_begins_its_history_anew() {
     assert!(fresh.decisions() > 40);
 }
 
-/// It takes a flow over at a timeout, which has no RTT sample: nothing is known of the path that it
-/// could decide by.
+/// The agent takes a flow over at a timeout, which has no RTT sample. Nothing is known of the path
+/// yet.
 #[test]
-fn another_policy_waits_for_its_first_sample() {
+fn a_new_policy_waits_for_its_first_sample() {
     let old = constant(6554);
     let new = Int8 {
         generation: old.generation + 2,
@@ -149,7 +148,7 @@ fn another_policy_waits_for_its_first_sample() {
         agent.record(&new, &record(ms * MS, [ms, 1000, 0], 0, 40_000));
     }
     assert_eq!((agent.decisions(), agent.rate()), (decided, rate));
-    // From that on half a mean RTT is over in 20 ms.
+    // From here, half a mean RTT is over after 20 ms.
     agent.record(&new, &record(2510 * MS, [2510, 1000, 0], 40_000, 40_000));
     assert_eq!(agent.decisions(), decided);
     agent.record(&new, &record(2530 * MS, [2530, 1010, 0], 40_000, 40_000));
@@ -157,10 +156,11 @@ fn another_policy_waits_for_its_first_sample() {
 }
 
 #[test]
-fn it_sees_the_last_intervals() {
+fn the_agent_sees_the_last_intervals() {
     let policy = constant(0);
     let mut agent = RateAgent::new(&policy, 0);
-    // RTTs rise by 10 ms in 20 ms; 30 sent, 15 delivered and 5 lost; the minimum RTT is 20 ms.
+    // RTTs rise by 10 ms in 20 ms; 30 packets are sent, 15 delivered and 5 lost; the minimum RTT is
+    // 20 ms.
     agent.record(&policy, &record(100 * MS, [10, 5, 0], 40_000, 20_000));
     agent.record(&policy, &record(110 * MS, [20, 10, 0], 45_000, 20_000));
     agent.record(&policy, &record(120 * MS, [30, 15, 5], 50_000, 20_000));
@@ -170,8 +170,8 @@ fn it_sees_the_last_intervals() {
     let (before, newest) = agent.inputs().split_at((HISTORY - 1) * FEATURES);
     assert_eq!((agent.decisions(), newest), (1, &inputs[..]));
     assert!(before.iter().all(|input| *input == 0));
-    // An interval without a sample: no slope, the mean of before. Nothing delivered: a send ratio
-    // of 1.
+    // An interval without a sample has no slope and keeps the last mean. With nothing delivered the
+    // send ratio is 1.
     agent.record(&policy, &record(200 * MS, [31, 15, 5], 0, 20_000));
     let features = [0.0, features[1], 1.0, 0.0, 0.0];
     let (before, newest) = agent.inputs().split_at((HISTORY - 1) * FEATURES);
@@ -182,10 +182,10 @@ fn it_sees_the_last_intervals() {
     assert_eq!(&before[(HISTORY - 2) * FEATURES..], &inputs[..]);
 }
 
-/// A timer would have gone off 20 ms after the first sample, and again 20 ms later: of that
-/// interval nothing was heard.
+/// A timer would have fired 20 ms after the first sample, and again 20 ms later. Nothing was
+/// acknowledged in that second interval.
 #[test]
-fn a_timer_that_is_not_there_is_made_up_for_of_the_records_before() {
+fn overdue_decisions_use_only_the_records_before_them() {
     let policy = constant(65536);
     let mut agent = RateAgent::new(&policy, 0);
     agent.record(&policy, &record(100 * MS, [8, 4, 0], 40_000, 40_000));
@@ -209,7 +209,7 @@ fn a_timer_that_is_not_there_is_made_up_for_of_the_records_before() {
 }
 
 #[test]
-fn while_a_policy_is_written_nothing_is_decided() {
+fn no_decision_is_made_while_a_policy_is_being_written() {
     let mut policy = constant(65536);
     let mut agent = RateAgent::new(&policy, 0);
     let mut ms = 0;
@@ -223,7 +223,7 @@ fn while_a_policy_is_written_nothing_is_decided() {
         let has_decided = agent.decisions() != before;
         assert_eq!(has_decided, decides, "generation {generation}");
     }
-    // Without any policy there is no rate.
+    // Without a policy there is no rate.
     let none = Int8::default();
     assert_eq!(
         RateAgent::new(&none, 0).record(&none, &record(MS, [1, 1, 0], 1000, 1000)),
@@ -231,7 +231,7 @@ fn while_a_policy_is_written_nothing_is_decided() {
     );
 }
 
-/// The bytes of a policy: any, or those of one that makes sense with some changed.
+/// Policies of random bytes, or sensible ones with some bytes changed.
 fn policies() -> impl Strategy<Value = Int8> {
     let changes = prop::collection::vec((0..size_of::<Int8>(), any::<u8>()), 0..20);
     (any::<u64>(), any::<bool>(), changes).prop_map(|(seed, wild, changes)| {
@@ -250,7 +250,7 @@ fn policies() -> impl Strategy<Value = Int8> {
 
 proptest! {
     #[test]
-    fn any_records_give_a_rate_within_bounds_and_the_same_again(policy in policies(), seed in any::<u64>()) {
+    fn rates_are_bounded_and_deterministic_for_any_records(policy in policies(), seed in any::<u64>()) {
         let run = || {
             let mut draw = Draw::new(seed);
             let mut last = [0; 12];
@@ -269,7 +269,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_undefined_whatever_the_policy_and_the_records() {
+fn no_undefined_behaviour_for_any_policy_and_records() {
     if let Some(decisions) = crate::sanitized::run("rate_agent") {
         assert!(decisions > 10_000, "{decisions} decisions");
     }

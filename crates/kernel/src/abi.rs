@@ -7,9 +7,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `HEADWAY_MAGIC`
 pub const MAGIC: u32 = 0x5957_4448;
-/// `HEADWAY_VERSION`. It stands for the meaning of all maps that programs and agents share,
-/// [`SettingValues`] and [`Known`] among them: an agent goes on with pinned programs of this
-/// version.
+/// `HEADWAY_VERSION`. It covers the meaning of all maps that programs and agents share, including
+/// [`SettingValues`] and [`Known`]. An agent uses pinned programs of this version.
 pub const VERSION: u16 = 10;
 
 /// `HEADWAY_FLOWS`
@@ -59,13 +58,13 @@ pub struct Header {
     pub magic: u32,
     /// [`VERSION`]
     pub version: u16,
-    /// [`OPEN`], [`REPORT`], [`CLOSE`], [`VERDICT`]
+    /// One of [`OPEN`], [`REPORT`], [`CLOSE`], [`VERDICT`].
     pub kind: u16,
     /// The flow's number.
     pub flow: u32,
-    /// Where its actions are looked for: no other flow has it at the same time.
+    /// The slot for the flow's actions. No other flow has it at the same time.
     pub slot: u16,
-    /// Of the whole message in bytes.
+    /// The size of the whole message in bytes.
     pub size: u16,
 }
 
@@ -73,23 +72,23 @@ pub struct Header {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Open {
-    /// What every message begins with.
+    /// The header.
     pub header: Header,
-    /// When it begins, on the host's monotonic clock.
+    /// When the flow began, on the host's monotonic clock.
     pub start_ns: u64,
-    /// IPv6, or IPv4 mapped into it.
+    /// The local address: IPv6, or IPv4 mapped into it.
     pub local_address: [u8; 16],
-    /// IPv6, or IPv4 mapped into it.
+    /// The remote address: IPv6, or IPv4 mapped into it.
     pub remote_address: [u8; 16],
-    /// In host byte order.
+    /// The local port, in host byte order.
     pub local_port: u16,
-    /// In host byte order.
+    /// The remote port, in host byte order.
     pub remote_port: u16,
     /// The size of a full packet on the wire in bytes.
     pub mss: u32,
-    /// The window that it begins with, in packets.
+    /// The flow's initial window in packets.
     pub initial_cwnd: u32,
-    /// The number of the user whose socket it is.
+    /// The id of the user who owns the socket.
     pub user: u32,
 }
 
@@ -97,7 +96,7 @@ pub struct Open {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Report {
-    /// What every message begins with.
+    /// The header.
     pub header: Header,
     /// The flow's state.
     pub record: Record,
@@ -107,28 +106,28 @@ pub struct Report {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct VerdictMessage {
-    /// What every message begins with.
+    /// The header.
     pub header: Header,
-    /// When.
+    /// The time of the verdict.
     pub now_ns: u64,
-    /// Why the guard took the flow; 0 where it gives it back.
+    /// Why the guard took the flow; 0 if it gives the flow back.
     pub reason: u32,
-    /// How often it took this flow so far.
+    /// The number of trips of this flow so far.
     pub trips: u32,
 }
 
-/// What an agent leaves to the next of the flow that a slot has. No program reads it.
+/// What an agent leaves to its successor about the flow of a slot. No program reads it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Known {
-    /// How it began; of flow 0 where there is none.
+    /// The flow's first message; its flow is 0 if there is none.
     pub open: Open,
-    /// What the guard judged last, if it is of the same flow.
+    /// The guard's last verdict, if it is of the same flow.
     pub verdict: VerdictMessage,
 }
 
 impl Known {
-    /// A flow that has just begun.
+    /// The entry of a flow that has just begun.
     pub fn of(open: Open) -> Known {
         Known {
             open,
@@ -136,7 +135,7 @@ impl Known {
         }
     }
 
-    /// What the guard judged of it last, if it did.
+    /// The guard's last verdict on the flow, if there was one.
     pub fn judged(&self) -> Option<&VerdictMessage> {
         (self.verdict.header.flow == self.open.header.flow).then_some(&self.verdict)
     }
@@ -160,48 +159,48 @@ impl Known {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct ActionSlot {
-    /// The time of the record that it answers, or when a clock decided.
+    /// The time of the record that this answers, or of a clock's decision.
     pub decided_ns: u64,
-    /// When it was written.
+    /// The time at which it was written.
     pub answered_ns: u64,
-    /// From then on it is not applied.
+    /// The time from which on it is not applied.
     pub expires_ns: u64,
-    /// The first record from then on wants an answer, and wakes the agent if it sleeps.
+    /// The time from which on the first record sends a request, and wakes the agent if it sleeps.
     pub due_ns: u64,
-    /// What its kind says: of [`SET`] a value for each parameter, else one.
+    /// The values of the action: one for each parameter for [`SET`], else a single one.
     pub values: [i64; PARAMETERS],
-    /// [`ADD_CWND`] and so on.
+    /// The kind, such as [`ADD_CWND`].
     pub kind: u16,
-    /// [`LEARNER`] or 0.
+    /// The flags: [`LEARNER`] or 0.
     pub flags: u16,
-    /// Of [`SET`]: bit i is on where parameter i is to be set.
+    /// The parameters to set, for [`SET`]: bit i stands for parameter i.
     pub which: u32,
-    /// Even; larger than the last.
+    /// A number that grows with each action; it is even.
     pub sequence: u32,
-    /// Whose it is: slots are used again.
+    /// The flow's number, because slots are used again.
     pub flow: u32,
 }
 
 /// A message that the agent does not understand.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AbiError {
-    /// Not a message of Headway's.
+    /// It is not a message of Headway.
     #[error("the message does not begin with Headway's magic number, but with {0:#010x}")]
     Magic(u32),
-    /// Of another version.
+    /// It has another version.
     #[error(
         "the BPF programs speak version {0} of the ABI and this agent version {VERSION}; load the programs that came with it"
     )]
     Version(u16),
-    /// Too short, too long, or not what its kind is.
+    /// It is too short or too long, or does not fit its kind.
     #[error("a message of kind {kind} has {bytes} bytes, which is not its size")]
     Size {
-        /// What it says it is.
+        /// The kind that it states.
         kind: u16,
-        /// How many there are.
+        /// The number of its bytes.
         bytes: usize,
     },
-    /// A kind that there is not.
+    /// Its kind does not exist.
     #[error("there is no message of kind {0}")]
     Kind(u16),
 }
@@ -209,13 +208,13 @@ pub enum AbiError {
 /// A message from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Message {
-    /// A flow begins.
+    /// A flow began.
     Open(Open),
     /// A flow's state.
     Report(Report),
-    /// A flow ends, with its last state.
+    /// A flow ended, with its last state.
     Close(Report),
-    /// The guard takes a flow, or gives it back.
+    /// The guard took a flow, or gave it back.
     Verdict(VerdictMessage),
 }
 
@@ -225,20 +224,20 @@ pub enum Message {
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 pub struct CounterValues {
-    /// Flows that were given a slot so far.
+    /// The number of flows that have had a slot.
     pub flows: u64,
-    /// Times that a flow found no free slot. It looks once a second, and the base controller has it
-    /// meanwhile.
+    /// How often a flow found no free slot. It looks once a second, and the base controller has the
+    /// flow meanwhile.
     pub slots_full: u64,
-    /// The same, where its user's flows had as many as one user's may.
+    /// How often a flow found no slot because its user's flows had as many as one user may have.
     pub user_full: u64,
-    /// Messages that found no room.
+    /// The number of messages that were dropped because the ring was full.
     pub ring_dropped: u64,
-    /// Times that the guard gave a flow back.
+    /// How often the guard gave a flow back.
     pub returns: u64,
-    /// Times that a question found the agent asleep, and woke it.
+    /// How often a request woke the sleeping agent.
     pub wakes: u64,
-    /// Times that it took one, by its reason.
+    /// How often the guard took a flow, by its reason.
     pub trips: [u64; 8],
 }
 
@@ -246,30 +245,31 @@ pub struct CounterValues {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct SettingValues {
-    /// Of a steered rate: where it begins, in bytes a second on the wire.
+    /// The initial rate of a steered rate, in bytes a second on the wire.
     pub initial_rate: u64,
-    /// The least.
+    /// The lowest rate.
     pub min_rate: u64,
-    /// The most.
+    /// The highest rate.
     pub max_rate: u64,
-    /// On the programs' clock. From then on no flow takes a slot: an agent that runs moves it on.
+    /// The time, on the programs' clock, from which on no flow takes a slot. A running agent moves
+    /// it on.
     pub served_until_ns: u64,
-    /// The least time between two records of a flow, unless it asks; 0: one record for each
-    /// acknowledgement.
+    /// The shortest time between two records of a flow, except for requests. With 0 each
+    /// acknowledgement sends a record.
     pub report_interval_us: u32,
     /// Does Cubic's window grow by itself where the policy may act?
     pub grows: u32,
-    /// Cubic decides, and the agent is asked what it would have done.
+    /// Shadow mode: Cubic decides, and the agent is asked what it would have done.
     pub is_shadow: u32,
-    /// The agent reads messages now, or very soon: nobody needs to wake it.
+    /// The agent reads messages now, or very soon, so a request need not wake it.
     pub is_awake: u32,
-    /// The number of slots that the flows of one user may have; those of root may have all.
+    /// The largest number of slots for the flows of one user. Root's flows may have all.
     pub flows_of_user: u32,
     /// Are flows from an address to itself served too?
     pub serves_loopback: u32,
-    /// What the guard allows.
+    /// The guard's limits.
     pub limits: Limits,
-    /// The same of flows whose policies learn in use: [`LEARNER`].
+    /// The guard's limits for flows whose policies learn in use: [`LEARNER`].
     pub learner_limits: Limits,
 }
 
@@ -287,13 +287,13 @@ impl Default for SettingValues {
             flows_of_user: u32::MAX,
             serves_loopback: 0,
             limits: Limits::default(),
-            learner_limits: Limits::default().of_learners(),
+            learner_limits: Limits::default().for_learners(),
         }
     }
 }
 
 impl SettingValues {
-    /// Whether a program may have them: the guard's limits are in their ranges.
+    /// Checks that the guard's limits are in their ranges.
     ///
     /// # Errors
     /// [`LimitError`]
@@ -302,7 +302,7 @@ impl SettingValues {
         self.learner_limits.check()
     }
 
-    /// For flows of such an agent.
+    /// The settings for flows of such an agent.
     pub fn of(agent: &AgentSpec) -> SettingValues {
         let bytes_a_second = |mbps: f64| (mbps * 1e6 / 8.0) as u64;
         match agent.base {
@@ -325,7 +325,7 @@ impl SettingValues {
 }
 
 impl Message {
-    /// What it begins with.
+    /// The message's header.
     pub fn header(&self) -> &Header {
         match self {
             Message::Open(open) => &open.header,
@@ -334,7 +334,7 @@ impl Message {
         }
     }
 
-    /// Reads one.
+    /// Reads a message.
     ///
     /// # Errors
     /// [`AbiError`]
@@ -370,7 +370,7 @@ impl Message {
 }
 
 impl Header {
-    /// Of a message of `T`.
+    /// The header of a message of type `T`.
     pub fn of<T>(kind: u16, flow: u32, slot: u16) -> Header {
         Header {
             magic: MAGIC,
@@ -384,7 +384,7 @@ impl Header {
 }
 
 impl ActionSlot {
-    /// What the kernel is told of an action; `tunables` are the parameters of the base controller.
+    /// The kernel's form of an action. `tunables` are the parameters of the base controller.
     pub fn of(action: Action<'_>, tunables: &[Param]) -> ActionSlot {
         match action {
             Action::Nothing => ActionSlot::default(),
@@ -399,12 +399,12 @@ impl ActionSlot {
         }
     }
 
-    /// What the kernel is told of a window in packets.
+    /// The kernel's form of a window in packets.
     pub fn of_cwnd(packets: u32) -> ActionSlot {
         ActionSlot::one(SET_CWND, packets.into())
     }
 
-    /// That nobody decides: the flow is Cubic's until another action comes.
+    /// The action that leaves the flow to Cubic until another action comes.
     pub fn leave() -> ActionSlot {
         ActionSlot::one(LEAVE, 0.0)
     }
@@ -427,7 +427,7 @@ impl ActionSlot {
             ..ActionSlot::default()
         };
         for (name, value) in settings {
-            // Specs are checked: each name is there.
+            // The name exists, because specs are checked.
             if let Some(i) = tunables.iter().position(|p| p.name == name) {
                 slot.values[i] = (value * units(&tunables[i].kind)).round_ties_even() as i64;
                 slot.which |= 1 << i;
@@ -436,7 +436,7 @@ impl ActionSlot {
         slot
     }
 
-    /// What the program does for it, to a controller with such parameters.
+    /// The actions of the program for a controller with such parameters.
     pub fn actions(&self, tunables: &'static [Param]) -> Vec<Action<'static>> {
         let value = self.values[0] as f64;
         match self.kind {
@@ -455,12 +455,13 @@ impl ActionSlot {
 /// Factors and plain numbers are in units of 1/65536.
 const FIXED: f64 = 65536.0;
 
-/// How many of the kernel's units make one of such a parameter: a second has a billion nanoseconds.
+/// How many of the kernel's units make one unit of such a parameter. For example, a second has a
+/// billion nanoseconds.
 fn units(kind: &Kind) -> f64 {
     match kind {
         Kind::Number { .. } => FIXED,
         Kind::Time { .. } => 1e9,
-        // A rate is in bit/s here.
+        // The simulator has a rate in bit/s, the kernel in bytes a second.
         Kind::Rate { .. } => 1.0 / 8.0,
         Kind::Count { .. } | Kind::Choice(_) | Kind::Switch | Kind::Loaded { .. } => 1.0,
     }

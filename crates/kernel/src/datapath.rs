@@ -1,15 +1,15 @@
-//! A flow of the fake kernel: the base controller, with the program that reports of it, takes
-//! actions, and has the guard between both. What it does at an acknowledgement stands in
-//! `bpf/flow.h` and `bpf/actions.h`.
+//! A flow of the fake kernel: the base controller, with the program that reports about it and takes
+//! actions, and the guard between both. At an acknowledgement it does what `bpf/flow.h` and
+//! `bpf/actions.h` do.
 //!
-//! It differs from the programs in these:
+//! It differs from the programs as follows:
 //!
 //! - A record never has `RWND_LIMITED`: no receiver's window limits a simulated flow. So a window
 //!   that is not filled is one without data.
 //! - Losses that wait for room do not fill a window, as `lost_out > retrans_out` does in
-//!   `steer_cwnd()`: a transport tells of all that is in flight at once.
+//!   `steer_cwnd()`: a transport reports all that is in flight at once.
 //! - Each acknowledgement finds an answer before it is reported. In `headway_owl` those that reach
-//!   no `cong_avoid` are reported with the one after, and look for an answer then.
+//!   no `cong_avoid` are reported with the next one, and look for an answer then.
 //! - `headway_window`'s window is not paced in recovery, only after an idle period. With that
 //!   pacing one of 16 takeovers in recovery had 0.81 of Cubic's throughput here, and without it
 //!   each had 0.92 or more. The cause was not found; no live flow has shown it.
@@ -28,7 +28,7 @@ use headway_cc::{
     PathModel, Probe, Rto, RttStats, Sent, Setup, Stamp, Tag, Time,
 };
 use headway_fixed::{Int8, Limits, RateAgent, Verdict};
-use headway_policy::{Action, AgentSpec, BaseController, BaseSpec, Guarding, Record, SpecError};
+use headway_policy::{Action, AgentSpec, BaseController, BaseSpec, FlowGuard, Record, SpecError};
 use zerocopy::transmute_ref;
 
 use crate::abi::{
@@ -39,31 +39,31 @@ use crate::tcp_sock::TCP_CA_CWR;
 use crate::window::{Window, kernels_cubic};
 use crate::{FakeKernel, TcpSock};
 
-/// A record has the time at which its acknowledgement arrived, and the program looks for an answer
-/// so much later.
+/// The time from an acknowledgement's arrival, which the record has, until the program looks for an
+/// answer.
 const PROCESSING: Duration = Duration::from_micros(5);
 
-/// A flow of the fake kernel. Any host of congestion controllers runs it; the agent is elsewhere.
+/// A flow of the fake kernel. Any host of congestion controllers can run it. The agent is separate.
 #[derive(Debug)]
 pub struct Datapath {
     kernel: FakeKernel,
     setup: Setup,
     spec: BaseSpec,
     base: BaseController,
-    guard: Guarding,
-    /// The Cubic that has the flow instead of a rate, or of BBR.
+    guard: FlowGuard,
+    /// The Cubic of a fallback from a rate or from BBR.
     cubic: Option<Box<cubic::Cubic>>,
     sock: TcpSock,
     rtt: RttStats,
     latest: Record,
     place: Option<FlowSlot>,
-    /// Of the last action that was found.
+    /// The sequence number of the last action that was found.
     sequence: u32,
-    /// Of the policy that the program evaluates itself.
+    /// The state of the policy that the program evaluates itself.
     rate_agent: Option<RateAgent>,
-    /// The policy has it, and not Cubic.
+    /// Does the policy control the flow, and not Cubic?
     is_steered: bool,
-    // As `struct flow` of flow.h has them.
+    // The fields below are those of `struct flow` in flow.h.
     acks: u32,
     due: Time,
     reported: Time,
@@ -75,18 +75,18 @@ pub struct Datapath {
     in_fallback: bool,
     is_left: bool,
     is_learners: bool,
-    /// The guard has begun with it.
+    /// Has the guard begun to judge the flow?
     is_judged: bool,
-    /// Its policy answers ECN marks, and not Cubic: a window that is the policy's in every state,
-    /// and a rate.
+    /// Does the policy react to ECN marks, and not Cubic? It does for a rate, and for a window that
+    /// is the policy's in every state.
     answers_marks: bool,
-    /// The newest that it answered.
+    /// The time of the newest mark to which it reacted.
     marked: Time,
 }
 
 impl Datapath {
-    /// A flow that begins, with the controller that `spec` steers: of `headway_owl`, `headway_rate`
-    /// or `headway_bbr`.
+    /// A new flow of `headway_owl`, `headway_rate` or `headway_bbr`, with the controller that
+    /// `spec` steers.
     ///
     /// # Errors
     /// [`SpecError`] if there is no such controller.
@@ -99,7 +99,7 @@ impl Datapath {
         Ok(Datapath::over(kernel, spec.base.clone(), base, setup))
     }
 
-    /// A flow of `headway_window` that begins: its window is the policy's in every state.
+    /// A new flow of `headway_window`, whose window is the policy's in every state.
     pub fn of_window(kernel: &FakeKernel, setup: &Setup) -> Datapath {
         let spec = BaseSpec::Scheme {
             name: "cubic".to_owned(),
@@ -116,7 +116,7 @@ impl Datapath {
         let mut flow = Datapath {
             kernel: kernel.clone(),
             setup: *setup,
-            guard: Guarding::new(setup, settings.limits),
+            guard: FlowGuard::new(setup, settings.limits),
             cubic: None,
             spec,
             answers_marks: matches!(base, BaseController::Rate(_)),
@@ -142,19 +142,20 @@ impl Datapath {
             is_learners: false,
             is_judged: false,
         };
-        // BBR is BBR before anybody serves it; all else is Cubic's until then.
+        // Before an agent serves the flow, BBR runs if it is the base controller, and Cubic
+        // otherwise.
         if flow.in_fallback || !matches!(flow.base, BaseController::Tunable(_)) {
             flow.go_alone((setup.initial_cwnd, Bytes::MAX));
         }
         flow
     }
 
-    /// The flow's number; `None` while it has no slot.
+    /// The flow's number; `None` without a slot.
     pub fn flow(&self) -> Option<u32> {
         self.place.map(|place| place.number)
     }
 
-    /// What the controller takes the path for.
+    /// The controller's model of the path.
     pub fn model(&self) -> Option<PathModel> {
         match self.cubic {
             Some(_) => None,
@@ -162,12 +163,12 @@ impl Datapath {
         }
     }
 
-    /// The guard, which says whose the flow is, and why.
+    /// The guard, which says who controls the flow, and why.
     pub fn guard(&self) -> &headway_fixed::Guard {
         self.guard.guard()
     }
 
-    /// Cubic has the flow from there on.
+    /// Cubic takes over with this window and ssthresh.
     fn go_alone(&mut self, start: (Bytes, Bytes)) {
         self.is_steered = false;
         match &mut self.base {
@@ -193,7 +194,7 @@ impl Datapath {
         self.go_alone(start);
     }
 
-    /// `answer_marks()`: seven tenths are left of the policy's window, or of its rate.
+    /// `answer_marks()`: leaves seven tenths of the policy's window, or of its rate.
     fn answer_marks(&mut self, now: Time) {
         let least = self.limits(&self.kernel.settings()).min_cwnd;
         match &mut self.base {
@@ -211,8 +212,7 @@ impl Datapath {
         self.marked = now;
     }
 
-    /// A policy has the flow from now on. A rate that has sent nothing yet begins where it is set
-    /// to.
+    /// A policy takes over. A rate that has sent nothing yet starts at its setting.
     fn give_to_policy(&mut self) {
         let cubic = self.cubic.take().filter(|_| !self.is_new);
         let left = cubic.map(|cubic| cubic.control().cwnd);
@@ -220,7 +220,7 @@ impl Datapath {
         self.is_steered = true;
     }
 
-    /// Who has the flow: the base controller, or the Cubic in its place.
+    /// The controller of the flow: the base controller, or the Cubic of a fallback.
     fn controller(&self) -> &dyn CongestionControl {
         match &self.cubic {
             Some(cubic) => cubic.as_ref(),
@@ -228,7 +228,7 @@ impl Datapath {
         }
     }
 
-    /// Tells the base controller, and the Cubic in its place if there is one.
+    /// Calls the base controller, and the Cubic of a fallback if there is one.
     fn tell(&mut self, mut news: impl FnMut(&mut dyn CongestionControl)) {
         news(self.base.controller_mut());
         if let Some(cubic) = &mut self.cubic {
@@ -236,7 +236,7 @@ impl Datapath {
         }
     }
 
-    /// The policy that is evaluated here, if this program has one.
+    /// The policy that the program evaluates itself, if there is one.
     fn own_policy(&self) -> Option<Int8> {
         match self.base {
             BaseController::Rate(_) => self.kernel.own_policy(),
@@ -251,7 +251,7 @@ impl Datapath {
             (None, BaseController::Base(scheme)) => scheme.ssthresh(),
             (None, BaseController::Rate(_) | BaseController::Tunable(_)) => Bytes::MAX,
         };
-        (self.guard).begin_anew(now, self.control().cwnd, ssthresh);
+        (self.guard).replace_policy(now, self.control().cwnd, ssthresh);
     }
 
     /// `enter()`
@@ -321,7 +321,7 @@ impl Datapath {
         if slot.kind == SET_CWND {
             let packets = self.control().cwnd.get() / self.setup.mss.get();
             let grows = slot.values[0] as f64 - packets as f64;
-            // What was decided before a mark does not raise the window that it has left.
+            // A decision from before a mark does not raise the window that the mark has left.
             if grows > 0.0 && slot.decided_ns < self.marked.as_nanos() {
                 return;
             }
@@ -354,10 +354,11 @@ impl Datapath {
         }
     }
 
-    /// `report()`, and what each program does with what that returns.
+    /// `report()`, and what each program does with its result.
     fn report(&mut self, now: Time, acks: u32, own_policy: Option<&Int8>) {
         let settings = self.kernel.settings();
-        // That one leaves no flow to Cubic. The agent's before it may have, and is not asked again.
+        // The program's own policy leaves no flow to Cubic. The agent's earlier policy may have,
+        // and is not asked again.
         self.is_left &= own_policy.is_none();
         let is_steerable = own_policy.is_none() && self.base.may_act();
         self.acks += acks;
@@ -388,7 +389,7 @@ impl Datapath {
         self.is_new = false;
     }
 
-    /// Whose the flow is: `verdict_of()`.
+    /// `verdict_of()`: who controls the flow.
     fn judge(&mut self, record: &Record, settings: &SettingValues) {
         let is_left = self.is_left || settings.is_shadow != 0;
         let is_unjudged = is_left || (self.in_fallback && self.guard().is_fine());
@@ -429,7 +430,7 @@ impl Datapath {
         Verdict::Resume
     }
 
-    /// To the agent, unless it is to wait for more acknowledgements.
+    /// Sends a record to the agent, unless it has to wait for more acknowledgements.
     fn say(&mut self, place: FlowSlot, record: &mut Record, asks: bool, settings: &SettingValues) {
         let now = record.now();
         let interval = Duration::from_micros(settings.report_interval_us.into());
@@ -449,15 +450,16 @@ impl Datapath {
             self.is_open = self.kernel.open(place, &self.setup);
         }
         if !self.kernel.report(place, *record) {
-            // The next acknowledgement asks again; the guard counts from this one.
+            // The record was dropped, so the next acknowledgement asks again. The guard counts from
+            // this one.
             self.is_asked = false;
         } else if asks {
             self.kernel.wake();
         }
     }
 
-    /// The policy that is evaluated here takes a record, and may change the rate: `decide()` of
-    /// headway_rate.
+    /// `decide()` of headway_rate: the program's own policy takes a record, and may change the
+    /// rate.
     fn decide(&mut self, record: &Record, policy: &Int8) {
         let now_ns = record.now_ns;
         let begins = self.is_new || self.rate_agent.is_none();
@@ -491,7 +493,7 @@ impl CongestionControl for Datapath {
         tag
     }
 
-    /// The action that is there is applied, then the flow's state reported: an answer to that comes
+    /// Applies a waiting action first, then reports the flow's state. An answer to that comes
     /// later.
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         let now = feedback.now;
@@ -499,17 +501,17 @@ impl CongestionControl for Datapath {
         self.sock.on_feedback(feedback, self.setup.mss);
         let own_policy = self.own_policy();
         let is_served = self.is_served(now, own_policy.is_some());
-        // A shadow's flow keeps the window that it has.
+        // In shadow mode the flow keeps its window.
         let has_policy = is_served && self.kernel.settings().is_shadow == 0;
         if has_policy && !self.in_fallback && !self.is_steered {
             self.give_to_policy();
         } else if !is_served && self.is_steered && matches!(self.base, BaseController::Rate(_)) {
-            // Its own policy is gone.
+            // The program's own policy is gone.
             let record = self.latest;
             self.give_to_cubic(&record);
         }
-        let heard = self.guard.heard(feedback);
-        self.tell(|controller| controller.on_feedback(&heard));
+        let for_cubic = self.guard.feedback_for_cubic(feedback);
+        self.tell(|controller| controller.on_feedback(&for_cubic));
         let is_policys = is_served && self.is_steered && !self.in_fallback;
         if is_policys && self.answers_marks && feedback.congestion == Some(Congestion::Ecn) {
             self.answer_marks(now);

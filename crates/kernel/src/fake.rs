@@ -14,7 +14,7 @@ use crate::abi::{
 };
 use crate::{AbiError, Ring, TcpSock};
 
-/// A stand-in for the kernel's side, shared by its flows and the agent.
+/// A stand-in for the kernel's side. Its flows and the agent share it.
 #[derive(Clone, Debug)]
 pub struct FakeKernel(Arc<Mutex<State>>);
 
@@ -23,42 +23,42 @@ struct State {
     now: Time,
     ring: Ring,
     flows: u32,
-    /// Those that no flow has, the next to be taken first.
+    /// The free slots, the next one to use first.
     free_slots: VecDeque<u16>,
     slots: Vec<ActionSlot>,
-    /// What an agent leaves to the next.
+    /// What an agent leaves to its successor.
     known: Vec<Known>,
     settings: SettingValues,
     own_policy: Int8,
     counters: CounterValues,
     is_woken: bool,
-    /// Where flows go that open from now on.
+    /// The remote address of flows that open from now on.
     remote: [u8; 16],
-    /// Whose flows they are that take a slot from now on.
+    /// The user of flows that take a slot from now on.
     user: u32,
-    /// Who has each slot.
+    /// The user of each slot.
     users: Vec<Option<u32>>,
 }
 
-/// A flow that has a slot: what its messages are headed by.
+/// The number and the slot of a flow, which its messages contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowSlot {
     /// The flow's number.
     pub number: u32,
-    /// Where its actions are.
+    /// The slot for its actions.
     pub slot: u16,
 }
 
 impl FakeKernel {
-    /// As many slots as headwayd asks for unless it is told otherwise.
+    /// The default number of slots of headwayd.
     pub const SLOTS: u16 = 4096;
 
-    /// With a ring of this size.
+    /// A kernel with a ring of this size.
     pub fn new(ring_bytes: usize) -> FakeKernel {
         FakeKernel::with_slots(ring_bytes, FakeKernel::SLOTS)
     }
 
-    /// With a ring of this size, for `slots` flows at once.
+    /// A kernel with a ring of this size, and slots for this many flows.
     pub fn with_slots(ring_bytes: usize, slots: u16) -> FakeKernel {
         FakeKernel(Arc::new(Mutex::new(State {
             now: Time::ZERO,
@@ -81,12 +81,12 @@ impl FakeKernel {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time by the clock that both ends have.
+    /// The time on the clock that both sides use.
     pub fn now(&self) -> Time {
         self.state().now
     }
 
-    /// It is that time now.
+    /// Sets the time.
     pub fn set_now(&self, now: Time) {
         self.state().now = now;
     }
@@ -103,8 +103,8 @@ impl FakeKernel {
         self.state().ring.dropped()
     }
 
-    /// Writes an action into a slot; its sequence is given here. A slot that there is not takes
-    /// nothing.
+    /// Writes an action into a slot, with the next sequence number. A slot that does not exist
+    /// ignores it.
     pub fn write_slot(&self, slot: u16, action: &ActionSlot) {
         if let Some(place) = self.state().slots.get_mut(usize::from(slot)) {
             *place = ActionSlot {
@@ -114,10 +114,10 @@ impl FakeKernel {
         }
     }
 
-    /// Writes a slot's bytes as they are, also half of an action.
+    /// Writes a slot's bytes as they are, also an incomplete action.
     ///
     /// # Errors
-    /// [`AbiError::Size`] if that is not an action.
+    /// [`AbiError::Size`] if the size is not an action's.
     pub fn write_bytes(&self, slot: u16, bytes: &[u8]) -> Result<(), AbiError> {
         let wrong = |_| AbiError::Size {
             kind: 0,
@@ -130,7 +130,7 @@ impl FakeKernel {
         Ok(())
     }
 
-    /// Keeps what a message says of its flow for the agent after this one.
+    /// Keeps what a message says of its flow for the agent's successor.
     pub fn remember(&self, message: &Message) {
         let slot = usize::from(message.header().slot);
         if let Some(known) = self.state().known.get_mut(slot) {
@@ -138,14 +138,14 @@ impl FakeKernel {
         }
     }
 
-    /// What the agent before this one has left.
+    /// What the agent's predecessor has left.
     pub fn known(&self) -> Vec<Known> {
         let state = self.state();
         let all = state.known.iter().copied();
         all.filter(|known| known.open.header.flow != 0).collect()
     }
 
-    /// What is counted so far.
+    /// The counters so far.
     pub fn counters(&self) -> CounterValues {
         let state = self.state();
         CounterValues {
@@ -154,11 +154,11 @@ impl FakeKernel {
         }
     }
 
-    /// Sets what holds for all flows, also for those that there are. Without a policy of its own
-    /// the agent decides.
+    /// Sets what holds for all flows, including existing ones. Without `own_policy` the agent
+    /// decides.
     ///
     /// # Errors
-    /// [`LimitError`]: one of the guard's limits is beyond its range, and nothing is set.
+    /// [`LimitError`]: one of the guard's limits is out of its range, and nothing is set.
     pub fn configure(
         &self,
         settings: SettingValues,
@@ -178,55 +178,55 @@ impl FakeKernel {
         Ok(())
     }
 
-    /// An agent serves flows until then, unless it says so again. At first nobody does.
+    /// An agent serves flows until this time, unless it sets another. At first no agent does.
     pub fn set_served_until(&self, until: Time) {
         self.state().settings.served_until_ns = TcpSock::now_ns(until);
     }
 
-    /// Until when an agent serves flows.
+    /// The time until which an agent serves flows.
     pub fn served_until(&self) -> Time {
         Time::from_nanos(self.state().settings.served_until_ns)
     }
 
-    /// Says whether messages are being read: if not, a question wakes the agent.
+    /// Sets whether messages are being read. If not, a request wakes the agent.
     pub fn set_awake(&self, is_awake: bool) {
         self.state().settings.is_awake = is_awake.into();
     }
 
-    /// Has a question woken the agent that nobody has [heard](Self::hear_wake) yet?
+    /// Has a request woken the agent, which has not [noticed it](Self::clear_wake) yet?
     pub fn is_woken(&self) -> bool {
         self.state().is_woken
     }
 
-    /// The agent is on its way.
-    pub fn hear_wake(&self) {
+    /// The agent has noticed the wake-up.
+    pub fn clear_wake(&self) {
         self.state().is_woken = false;
     }
 
     // The flows' end.
 
-    /// What holds for all flows.
+    /// The settings for all flows.
     pub fn settings(&self) -> SettingValues {
         self.state().settings
     }
 
-    /// The policy that decides in the agent's place, if there is one.
+    /// The policy that decides instead of the agent, if there is one.
     pub fn own_policy(&self) -> Option<Int8> {
         let state = self.state();
         (state.own_policy.generation != 0).then(|| state.own_policy.clone())
     }
 
-    /// Flows that take a slot from now on go to this IPv6 address.
+    /// Sets the remote IPv6 address of flows that take a slot from now on.
     pub fn set_remote(&self, address: [u8; 16]) {
         self.state().remote = address;
     }
 
-    /// Flows that take a slot from now on are of this user; 0 is root.
+    /// Sets the user of flows that take a slot from now on; 0 is root.
     pub fn set_user(&self, user: u32) {
         self.state().user = user;
     }
 
-    /// A flow looks for a slot; none where others have all, or its user has too many.
+    /// Gives a slot to a flow; `None` if no slot is free, or if the user has too many.
     pub fn take_slot(&self) -> Option<FlowSlot> {
         let mut state = self.state();
         let user = state.user;
@@ -248,9 +248,10 @@ impl FakeKernel {
         })
     }
 
-    /// A flow that has ended leaves its slot to another.
+    /// Frees the slot of a flow that has ended.
     ///
-    /// If nobody had it: two flows would have it from now on.
+    /// # Panics
+    /// If the slot is free already: two flows would get it.
     pub fn free_slot(&self, slot: u16) {
         let mut state = self.state();
         let is_free = state.free_slots.contains(&slot);
@@ -259,7 +260,7 @@ impl FakeKernel {
         state.free_slots.push_back(slot);
     }
 
-    /// A flow begins. Was there room to say so?
+    /// Sends a flow's first message. Was there room for it?
     pub fn open(&self, place: FlowSlot, setup: &Setup) -> bool {
         let mut state = self.state();
         let open = Open {
@@ -274,12 +275,12 @@ impl FakeKernel {
         state.ring.push(open.as_bytes())
     }
 
-    /// A flow's state. Was there room for it?
+    /// Sends a flow's state. Was there room for it?
     pub fn report(&self, place: FlowSlot, record: Record) -> bool {
         self.push(REPORT, place, record)
     }
 
-    /// A flow ends.
+    /// Sends a flow's last message.
     pub fn close(&self, place: FlowSlot, record: Record) {
         self.push(CLOSE, place, record);
         self.free_slot(place.slot);
@@ -319,7 +320,7 @@ impl FakeKernel {
         state.ring.push(verdict.as_bytes());
     }
 
-    /// A question was sent: an agent that sleeps is woken.
+    /// A request was sent. It wakes a sleeping agent.
     pub fn wake(&self) {
         let mut state = self.state();
         if state.settings.is_awake == 0 {
@@ -328,17 +329,17 @@ impl FakeKernel {
         }
     }
 
-    /// The action of a slot, if it is whole, and new since `sequence`.
+    /// The action of a slot, if it is complete, and newer than `sequence`.
     pub fn action(&self, slot: u16, sequence: u32) -> Option<ActionSlot> {
         let action = *self.state().slots.get(usize::from(slot))?;
         let is_whole = action.sequence.is_multiple_of(2);
         (is_whole && action.sequence != sequence).then_some(action)
     }
 
-    /// Replays a script: the fields of a socket at each moment, with the acknowledgements it stands
-    /// for.
+    /// Replays a script: a socket's fields at each moment, with the number of acknowledgements.
     ///
-    /// If there is no slot left.
+    /// # Panics
+    /// If no slot is free.
     pub fn replay(&self, mss: Bytes, script: &[(u64, TcpSock, u32)]) -> u32 {
         let place = self.take_slot().expect("a slot");
         self.open(place, &Setup::new(mss, 0));

@@ -1,9 +1,9 @@
-//! A ring buffer as BPF has it: a message that does not fit is dropped, and counted.
+//! A ring buffer like BPF's: it drops and counts messages that do not fit.
 
 use std::collections::VecDeque;
 
-/// Messages on their way to the agent. As in `BPF_MAP_TYPE_RINGBUF` each takes 8 bytes beyond its
-/// own, in steps of 8; one that does not fit is dropped.
+/// Messages to the agent. As in `BPF_MAP_TYPE_RINGBUF`, each takes 8 bytes more than its own,
+/// rounded up to 8 bytes, and a message that does not fit is dropped.
 #[derive(Debug)]
 pub struct Ring {
     capacity: usize,
@@ -13,7 +13,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Of this capacity in bytes.
+    /// A ring of this capacity in bytes.
     pub fn new(capacity: usize) -> Ring {
         Ring {
             capacity,
@@ -27,7 +27,7 @@ impl Ring {
         (8 + bytes).next_multiple_of(8)
     }
 
-    /// Puts a message in, or drops it. Was there room?
+    /// Adds a message, or drops it. Was there room?
     pub fn push(&mut self, message: &[u8]) -> bool {
         let has_room = self.has_room(message.len());
         if has_room {
@@ -54,7 +54,7 @@ impl Ring {
         self.used + Ring::room_of(bytes) <= self.capacity
     }
 
-    /// Takes the oldest.
+    /// Takes the oldest message.
     pub fn pop(&mut self) -> Option<Box<[u8]>> {
         let message = self.messages.pop_front()?;
         self.used -= Ring::room_of(message.len());

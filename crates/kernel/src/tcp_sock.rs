@@ -1,15 +1,15 @@
-//! A socket's fields as the kernel has them, and the record that the BPF program makes of them.
+//! A socket's fields as the kernel has them, and the BPF program's record of them.
 
 use headway_cc::{Bytes, Control, Feedback, RateSample, Recovery, Time};
 use headway_policy::Record;
 
-/// From `TCP_CA_CWR` on the window is reduced.
+/// From `TCP_CA_CWR` on the kernel reduces the window.
 pub(crate) const TCP_CA_CWR: u8 = 2;
-/// `TCP_CA_Recovery` and beyond are repairs.
+/// From `TCP_CA_Recovery` on the kernel repairs losses.
 const TCP_CA_RECOVERY: u8 = 3;
 const TCP_CA_LOSS: u8 = 4;
 
-/// What the BPF program reads of a socket, in the kernel's own units, and what it keeps beside it.
+/// What the BPF program reads of a socket, in the kernel's units, and what it stores for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs, reason = "the kernel's names")]
 pub struct TcpSock {
@@ -25,28 +25,28 @@ pub struct TcpSock {
     pub lost: u32,
     pub rate_delivered: u32,
     pub rate_interval_us: u32,
-    /// Payload: headers come on top.
+    /// The largest payload of a packet, without headers.
     pub mss_cache: u32,
     pub tcp_header_len: u16,
-    /// Bytes a second; all ones without pacing.
+    /// The pacing rate in bytes a second; all ones without pacing.
     pub sk_pacing_rate: u64,
     pub app_limited: u32,
     pub is_cwnd_limited: bool,
     pub icsk_ca_state: u8,
-    /// `ack_sample->rtt_us`: negative for none.
+    /// `ack_sample->rtt_us`: negative without a sample.
     pub rtt_us: i32,
-    /// Kept by the program: the smoothed RTT times 8, as in the kernel.
+    /// The smoothed RTT times 8, as in the kernel. The program stores it.
     pub srtt_us: u32,
-    /// Kept by the program: the mean deviation times 4, as in the kernel.
+    /// The mean deviation of the RTT times 4, as in the kernel. The program stores it.
     pub mdev_us: u32,
-    /// Kept by the program: the least sample, zero for none.
+    /// The minimum RTT, zero without a sample. The program stores it.
     pub min_rtt_us: u32,
 }
 
 impl TcpSock {
     /// No pacing: the kernel's `~0UL`.
     pub const UNPACED: u64 = u64::MAX;
-    /// IPv4's header.
+    /// The size of IPv4's header.
     const IP_HEADER: u32 = 20;
 
     /// A socket that sends packets of `mss` on the wire.
@@ -61,8 +61,8 @@ impl TcpSock {
         }
     }
 
-    /// What the program keeps of an RTT sample (RFC 6298 in whole numbers, as `tcp_rtt_estimator()`
-    /// writes them).
+    /// Adds an RTT sample to the program's statistics (RFC 6298 in whole numbers, as
+    /// `tcp_rtt_estimator()` does).
     pub fn sample_rtt(&mut self, rtt_us: i32) {
         self.rtt_us = rtt_us;
         let Ok(sample @ 1..) = u32::try_from(rtt_us) else {
@@ -84,7 +84,7 @@ impl TcpSock {
         (self.packets_out + self.retrans_out).saturating_sub(self.sacked_out + self.lost_out)
     }
 
-    /// The record that the program writes; `acks` is zero at a timeout.
+    /// The program's record. `acks` is zero at a timeout.
     pub fn record(&self, now_ns: u64, acks: u32) -> Record {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
         Record {
@@ -108,7 +108,7 @@ impl TcpSock {
             rate_delivered: self.rate_delivered,
             rate_interval_us: self.rate_interval_us,
             acks,
-            // A program over BBR adds BBR's estimates of the path.
+            // Only a program over BBR fills in BBR's model of the path.
             btlbw: 0,
             rtprop_us: 0,
             pacing_gain: 0,
@@ -119,7 +119,7 @@ impl TcpSock {
         }
     }
 
-    /// A packet leaves.
+    /// A packet was sent.
     pub fn on_sent(&mut self, retransmission: bool) {
         match retransmission {
             true => self.retrans_out += 1,
@@ -129,14 +129,14 @@ impl TcpSock {
         self.total_retrans = self.total_retrans.wrapping_add(u32::from(retransmission));
     }
 
-    /// What an acknowledgement makes of the fields, as a transport tells of it. The kernel stamps
+    /// Updates the fields at an acknowledgement from a transport's feedback. The kernel has times
     /// in whole microseconds.
     pub fn on_feedback(&mut self, feedback: &Feedback<'_>, mss: Bytes) {
         let packets = |bytes: Bytes| (bytes.get() / mss.get()) as u32;
         self.delivered = self.delivered.wrapping_add(packets(feedback.acked_bytes));
         self.delivered_ce = packets(feedback.counters.ce);
         self.lost = self.lost.wrapping_add(packets(feedback.lost_bytes));
-        // A transport tells of all that is in flight at once.
+        // A transport reports all that is in flight at once.
         self.packets_out = packets(feedback.in_flight);
         (self.sacked_out, self.lost_out, self.retrans_out) = (0, 0, 0);
         self.app_limited = u32::from(feedback.app_limited);
@@ -167,7 +167,7 @@ impl TcpSock {
         }
     }
 
-    /// The retransmission timer runs out: what is in flight is marked lost.
+    /// The retransmission timer ran out. All packets in flight are marked as lost.
     pub fn on_rto(&mut self) {
         self.lost = self.lost.wrapping_add(self.in_flight());
         (self.packets_out, self.retrans_out, self.app_limited) = (0, 0, 0);
@@ -175,7 +175,7 @@ impl TcpSock {
         (self.is_cwnd_limited, self.icsk_ca_state, self.rtt_us) = (false, TCP_CA_LOSS, -1);
     }
 
-    /// What the base controller allows.
+    /// Sets what the base controller allows.
     pub fn allow(&mut self, control: &Control, mss: Bytes) {
         let cwnd = control.cwnd.get() / mss.get();
         self.snd_cwnd = u32::try_from(cwnd).unwrap_or(u32::MAX);
@@ -184,7 +184,7 @@ impl TcpSock {
             .map_or(TcpSock::UNPACED, |rate| rate.as_bps() / 8);
     }
 
-    /// The time as the program's clock has it.
+    /// The time on the program's clock.
     pub fn now_ns(now: Time) -> u64 {
         now.as_nanos()
     }

@@ -1,4 +1,4 @@
-//! A window that its policy has in every state, as `headway_window` has it.
+//! A window that belongs to the policy in every state, as in `headway_window`.
 
 use headway_cc::schemes::cubic;
 use headway_cc::{
@@ -6,25 +6,26 @@ use headway_cc::{
     Sent, Setup, Tag, Time,
 };
 
-/// Cubic with Linux's own HyStart, as the programs have it for a base controller.
+/// Cubic with Linux's HyStart, which the programs use as their base controller.
 pub fn kernels_cubic(setup: &Setup) -> cubic::Cubic {
     let selection = Registry::new(&[cubic::SCHEME]).select("cubic:hystart=classic");
     cubic::Cubic::new(setup, &selection.expect("it has that parameter").values)
 }
 
-/// Steered in every state; where nobody steers it, Cubic has the flow.
+/// A window that a policy steers in every state. Without a policy Cubic controls the flow.
 #[derive(Debug)]
 pub struct Window {
     cubic: cubic::Cubic,
-    /// The policy's, while it has the flow.
+    /// The policy's window, while it controls the flow.
     cwnd: Option<Bytes>,
-    /// As for a round trip after an idle period: no acknowledgements clock it out.
+    /// Is the window paced, as for a round trip after an idle period? Then no acknowledgements
+    /// clock it out.
     is_paced: bool,
     paced_until: Time,
     srtt: Duration,
 }
 
-/// Of the policy's window a round trip, where it is paced.
+/// The share of the policy's window that pacing sends in a round trip.
 const PACED_PERCENT: u64 = 120;
 
 impl Window {
@@ -38,7 +39,7 @@ impl Window {
         }
     }
 
-    /// A socket has one window: what a loss leaves of it is a part of the policy's.
+    /// A socket has one window, so a loss leaves a part of the policy's window.
     fn follow(&mut self, now: Time) {
         if let Some(cwnd) = self.cwnd {
             self.cubic.set_cwnd(now, Duration::ZERO, cwnd);
@@ -56,7 +57,7 @@ impl CongestionControl for Window {
             self.follow(feedback.now);
         }
         self.cubic.on_feedback(feedback);
-        // pace_policy()
+        // As pace_policy() does.
         self.srtt = feedback.rtt_stats.smoothed;
         self.is_paced = feedback.now < self.paced_until;
     }
@@ -70,7 +71,7 @@ impl CongestionControl for Window {
 
     fn on_idle(&mut self, now: Time, idle: Duration) {
         self.cubic.on_idle(now, idle);
-        // resume()
+        // As resume() does.
         (self.is_paced, self.paced_until) = (true, now + self.srtt);
     }
 
@@ -95,7 +96,7 @@ impl CongestionControl for Window {
 }
 
 impl Base for Window {
-    /// An action is always carried out.
+    /// An action is carried out in every state.
     fn phase(&self) -> Phase {
         Phase::CongestionAvoidance
     }
@@ -115,8 +116,8 @@ impl Base for Window {
     fn go_alone(&mut self, cwnd: Bytes, ssthresh: Bytes) {
         self.cwnd = None;
         self.cubic.go_alone(cwnd, ssthresh);
-        // In recovery what a loss left of the policy's window, however large, stays: it is lowered
-        // (give_to_cubic()).
+        // In recovery the kernel keeps the part of the policy's window that a loss left, however
+        // large. So it is lowered here, as give_to_cubic() does.
         if self.cubic.control().cwnd > ssthresh {
             self.cubic.set_cwnd(Time::ZERO, Duration::ZERO, ssthresh);
         }

@@ -1,4 +1,4 @@
-//! `bpf/abi.h` and `bpf/settings.h` as a C compiler lays them out, against the Rust types.
+//! Compares the C compiler's layout of `bpf/abi.h` and `bpf/settings.h` with the Rust types.
 
 use std::fmt::Write;
 use std::mem::{offset_of, size_of};
@@ -13,7 +13,7 @@ use headway_kernel::abi::{
 use headway_policy::{Action, Record};
 use zerocopy::IntoBytes;
 
-/// What C says, as a line for each: an expression, and its value in Rust.
+/// The lines of a C program: each prints an expression, which has this value in Rust.
 fn expressions() -> Vec<(String, u64)> {
     let mut all = Vec::new();
     macro_rules! layout {
@@ -23,7 +23,7 @@ fn expressions() -> Vec<(String, u64)> {
                 format!("offsetof(struct {}, {})", $c, stringify!($field)),
                 offset_of!($rust, $field) as u64,
             ));)+
-            // Every field is named above: together they fill the struct.
+            // The fields above fill the struct, so none is missing.
             let last = [$(offset_of!($rust, $field)),+];
             assert!(last.is_sorted(), "{}: in the order of the header", $c);
         };
@@ -78,7 +78,7 @@ fn expressions() -> Vec<(String, u64)> {
 }
 
 #[test]
-fn the_c_compiler_lays_it_out_as_rust_does() {
+fn c_and_rust_layouts_agree() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (source, program) = (folder.join("abi.c"), folder.join("abi"));
@@ -128,7 +128,7 @@ fn report() -> Report {
 }
 
 #[test]
-fn what_is_no_message_is_refused_in_one_line() {
+fn malformed_messages_are_refused_in_one_line() {
     assert_eq!(
         Message::read(report().as_bytes()),
         Ok(Message::Report(report()))
@@ -167,7 +167,7 @@ fn what_is_no_message_is_refused_in_one_line() {
 
 /// Factors are in steps of 1/65536, windows in whole packets, times in nanoseconds.
 #[test]
-fn actions_survive_the_kernels_whole_numbers() {
+fn actions_survive_conversion_to_whole_numbers() {
     for action in [
         Action::AddCwnd(-10.0),
         Action::AddCwnd(3.0),
@@ -191,21 +191,21 @@ fn actions_survive_the_kernels_whole_numbers() {
 
 /// BBR's parameters are btlbw_window, a count of rounds, and rtprop_window, a time.
 #[test]
-fn parameters_are_told_in_the_units_of_the_header() {
+fn parameters_are_sent_in_the_headers_units() {
     assert!(bbr::TUNABLES.len() <= abi::PARAMETERS);
-    let told = |action| {
+    let encoded = |action| {
         let slot = ActionSlot::of(action, &bbr::TUNABLES);
         assert_eq!(slot.kind, abi::SET);
         (slot.which, slot.values)
     };
     let rounds = Action::Set("btlbw_window", 10.0);
     let seconds = Action::Set("rtprop_window", 2.5);
-    assert_eq!(told(rounds), (0b01, [10, 0, 0, 0]));
-    assert_eq!(told(seconds), (0b10, [0, 2_500_000_000, 0, 0]));
+    assert_eq!(encoded(rounds), (0b01, [10, 0, 0, 0]));
+    assert_eq!(encoded(seconds), (0b10, [0, 2_500_000_000, 0, 0]));
 
     let names = ["rtprop_window".to_owned(), "btlbw_window".to_owned()];
     let both = Action::Settings(&names, &[2.5, 10.0]);
-    assert_eq!(told(both), (0b11, [10, 2_500_000_000, 0, 0]));
+    assert_eq!(encoded(both), (0b11, [10, 2_500_000_000, 0, 0]));
     let slot = ActionSlot::of(both, &bbr::TUNABLES);
     assert_eq!(slot.actions(&bbr::TUNABLES), [rounds, seconds]);
 }

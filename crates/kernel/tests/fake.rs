@@ -1,4 +1,4 @@
-//! The fake kernel: scripted sockets, a ring that is full, actions that expire.
+//! The fake kernel: scripted sockets, a full ring, actions that expire.
 
 use headway_cc::testing::{MSS, feedback, rto, setup};
 use headway_cc::{Congestion, CongestionControl, Duration, Feedback, Recovery, Time};
@@ -16,7 +16,7 @@ fn at(ms: u64) -> Time {
 
 /// Fields in the kernel's units, as `struct tcp_sock` holds them.
 #[test]
-fn a_script_is_read_in_the_kernels_units() {
+fn records_are_in_the_kernels_units() {
     let kernel = FakeKernel::new(1 << 16);
     let sock = TcpSock {
         snd_cwnd: 20,
@@ -68,7 +68,7 @@ fn a_script_is_read_in_the_kernels_units() {
         rate_interval_us: 40_500,
         acks: 2,
         flags: Record::APP_LIMITED | Record::CWND_LIMITED | Record::RECOVERING,
-        // Of BBR alone, which this socket has not.
+        // Only BBR has a model of the path, and this socket has no BBR.
         ..Record::default()
     };
     assert_eq!(report.record, right);
@@ -85,9 +85,10 @@ fn a_script_is_read_in_the_kernels_units() {
     );
 }
 
-/// Samples of 100, 200 and 150 ms: RFC 6298 by hand, as in `tests/clocks.rs` of crates/policy.
+/// Samples of 100, 200 and 150 ms. The values follow RFC 6298 by hand, as in `tests/clocks.rs` of
+/// crates/policy.
 #[test]
-fn rtt_statistics_are_rfc_6298s_in_whole_numbers() {
+fn rtt_statistics_follow_rfc_6298_in_whole_numbers() {
     let mut sock = TcpSock::new(MSS);
     let mut after = |rtt_us| {
         sock.sample_rtt(rtt_us);
@@ -126,14 +127,14 @@ fn owl() -> AgentSpec {
     AgentSpec::read(table).expect("a spec")
 }
 
-/// A kernel with an agent, whatever the time is.
-fn served(slots: u16) -> FakeKernel {
+/// A kernel with an agent at all times.
+fn kernel_with_agent(slots: u16) -> FakeKernel {
     let kernel = FakeKernel::with_slots(1 << 16, slots);
     kernel.set_served_until(Time::NEVER);
     kernel
 }
 
-/// A flow of NewReno's that has lost a packet: out of slow start, and in recovery.
+/// A NewReno flow that has lost a packet: it is past slow start, and in recovery.
 fn flow(kernel: &FakeKernel) -> Datapath {
     let mut flow = Datapath::new(kernel, &owl(), &setup()).expect("NewReno");
     flow.on_feedback(&feedback(at(1)));
@@ -151,8 +152,8 @@ fn loss(now: Time) -> Feedback<'static> {
     }
 }
 
-/// An acknowledgement comes, with this action in the flow's slot. By how many packets the window is
-/// larger then.
+/// An acknowledgement comes with this action in the flow's slot. Returns by how many packets the
+/// window has grown.
 fn after(kernel: &FakeKernel, flow: &mut Datapath, ms: u64, action: Option<ActionSlot>) -> u64 {
     if let Some(action) = action {
         kernel.write_bytes(0, action.as_bytes()).expect("a slot");
@@ -163,8 +164,8 @@ fn after(kernel: &FakeKernel, flow: &mut Datapath, ms: u64, action: Option<Actio
 }
 
 #[test]
-fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
-    let kernel = served(FakeKernel::SLOTS);
+fn an_action_is_applied_once_if_complete_and_in_time() {
+    let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let action = |sequence, expires| ActionSlot {
         sequence,
         expires_ns: at(expires).as_nanos(),
@@ -181,7 +182,7 @@ fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
     );
     assert!(kernel.write_bytes(1, &[0; 39]).is_err());
 
-    let kernel = served(FakeKernel::SLOTS);
+    let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let mut flow = flow(&kernel);
     let mut after = |ms, action| after(&kernel, &mut flow, ms, action);
     assert_eq!(after(3, None), 0, "none is there");
@@ -197,11 +198,11 @@ fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
     assert_eq!(after(9, Some(another)), 0, "another flow's");
 }
 
-/// RFC 7661: it is not known whether the path could carry more.
+/// RFC 7661: an unfilled window does not show whether the path could carry more.
 #[test]
-fn a_window_that_is_not_filled_does_not_grow_and_may_shrink() {
+fn an_unfilled_window_may_shrink_but_not_grow() {
     for (packets, is_filled, by) in [(10.0, true, 10), (10.0, false, 0), (-3.0, false, -3)] {
-        let kernel = served(FakeKernel::SLOTS);
+        let kernel = kernel_with_agent(FakeKernel::SLOTS);
         let mut flow = flow(&kernel);
         after(&kernel, &mut flow, 3, None);
         let action = ActionSlot {
@@ -221,7 +222,7 @@ fn a_window_that_is_not_filled_does_not_grow_and_may_shrink() {
     }
 }
 
-/// Which messages there are, by their kinds and the slots of their flows.
+/// The messages in the ring, by their kinds and the slots of their flows.
 fn messages(kernel: &FakeKernel) -> Vec<(u16, u16)> {
     let read = std::iter::from_fn(|| kernel.next_message());
     read.map(|bytes| match Message::read(&bytes).expect("a message") {
@@ -234,8 +235,8 @@ fn messages(kernel: &FakeKernel) -> Vec<(u16, u16)> {
 }
 
 #[test]
-fn a_flow_has_a_slot_from_its_first_acknowledgement_on() {
-    let kernel = served(FakeKernel::SLOTS);
+fn a_flow_takes_a_slot_at_its_first_acknowledgement() {
+    let kernel = kernel_with_agent(FakeKernel::SLOTS);
     drop(Datapath::new(&kernel, &owl(), &setup()).expect("NewReno"));
     assert_eq!(messages(&kernel), []);
     drop(flow(&kernel));
@@ -245,10 +246,10 @@ fn a_flow_has_a_slot_from_its_first_acknowledgement_on() {
     );
 }
 
-/// The window is not one to begin with.
+/// A window during a reduction is not one to begin with.
 #[test]
 fn a_flow_takes_no_slot_during_a_reduction() {
-    let kernel = served(FakeKernel::SLOTS);
+    let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let mut flow = Datapath::new(&kernel, &owl(), &setup()).expect("NewReno");
     for (ms, recovery) in [
         (1, Recovery::Recovery),
@@ -269,10 +270,10 @@ fn a_flow_takes_no_slot_during_a_reduction() {
     assert_eq!(flow.flow(), Some(1));
 }
 
-/// Its controller has it, and nothing is counted. The first acknowledgement that finds an agent
-/// takes a slot.
+/// The base controller keeps the flow, and nothing is counted. The first acknowledgement that finds
+/// an agent takes a slot.
 #[test]
-fn a_flow_takes_no_slot_while_nobody_serves() {
+fn a_flow_takes_no_slot_without_an_agent() {
     let kernel = FakeKernel::new(1 << 16);
     let mut flow = flow(&kernel);
     kernel.set_served_until(at(1000));
@@ -286,10 +287,10 @@ fn a_flow_takes_no_slot_while_nobody_serves() {
     assert_eq!(messages(&kernel), [(OPEN, 0), (REPORT, 0)]);
 }
 
-/// It needs no further record to wake the agent.
+/// No further record is needed to wake the agent.
 #[test]
-fn a_question_that_fills_the_ring_wakes_the_agent() {
-    // OPEN, with 8 bytes before it, and three reports.
+fn a_request_that_fills_the_ring_wakes_the_agent() {
+    // The ring has room for OPEN, with 8 bytes before it, and three reports.
     let kernel = FakeKernel::new(80 + 3 * 120);
     kernel.set_served_until(Time::NEVER);
     let mut flow = flow(&kernel);
@@ -302,8 +303,8 @@ fn a_question_that_fills_the_ring_wakes_the_agent() {
 }
 
 #[test]
-fn who_finds_no_slot_looks_again_each_second() {
-    let kernel = served(1);
+fn a_flow_without_a_slot_tries_again_each_second() {
+    let kernel = kernel_with_agent(1);
     let first = flow(&kernel);
     let mut second = flow(&kernel);
     messages(&kernel);
@@ -318,10 +319,10 @@ fn who_finds_no_slot_looks_again_each_second() {
     assert_eq!((counters.flows, counters.slots_full), (2, 1));
 }
 
-/// Of four slots a user may have two, and root all that are left.
+/// A user may have two of four slots, and root all that are left.
 #[test]
-fn one_user_leaves_slots_to_others() {
-    let kernel = served(4);
+fn one_user_cannot_take_all_slots() {
+    let kernel = kernel_with_agent(4);
     let settings = SettingValues {
         flows_of_user: 2,
         ..SettingValues::default()
@@ -346,23 +347,23 @@ fn one_user_leaves_slots_to_others() {
             }
         });
     assert_eq!(users.collect::<Vec<_>>(), [1000, 1000, 1001, 0]);
-    // One of them ends: another of the same user takes its place.
+    // One of the flows ends, and another of the same user takes its place.
     flows.remove(0);
     assert_eq!(flow_of(1000).flow(), Some(5));
 }
 
 #[test]
 #[should_panic(expected = "slot 0 is freed twice")]
-fn a_slot_that_is_freed_twice_is_found() {
-    let kernel = served(FakeKernel::SLOTS);
+fn freeing_a_slot_twice_panics() {
+    let kernel = kernel_with_agent(FakeKernel::SLOTS);
     drop(flow(&kernel));
     kernel.free_slot(0);
 }
 
-/// Of 100 ms: two acknowledgements have to find the answer overdue.
+/// The limit is 100 ms, and two acknowledgements have to find the answer overdue.
 #[test]
-fn the_guard_takes_a_flow_that_nobody_answers() {
-    let kernel = served(FakeKernel::SLOTS);
+fn the_guard_trips_without_answers() {
+    let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let mut flow = flow(&kernel);
     after(&kernel, &mut flow, 3, None);
     let mut in_fallback = |ms| {
@@ -381,11 +382,11 @@ fn the_guard_takes_a_flow_that_nobody_answers() {
     );
 }
 
-/// Between two reports acknowledgements add up. A timeout is told at once, and stands for none of
+/// Between two reports acknowledgements add up. A timeout is reported at once, and covers none of
 /// them.
 #[test]
-fn each_acknowledgement_is_counted_also_where_a_timeout_comes_between() {
-    let kernel = served(FakeKernel::SLOTS);
+fn acknowledgements_are_counted_across_a_timeout() {
+    let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let settings = SettingValues {
         report_interval_us: 50_000,
         ..kernel.settings()
@@ -412,12 +413,13 @@ fn each_acknowledgement_is_counted_also_where_a_timeout_comes_between() {
         "{acks:?}"
     );
     let (last, _) = acks.last().expect("a report");
-    let told: u32 = acks.iter().map(|(_, acks)| acks).sum();
-    assert_eq!(u64::from(told), *last, "one a millisecond: {acks:?}");
+    let counted: u32 = acks.iter().map(|(_, acks)| acks).sum();
+    assert_eq!(u64::from(counted), *last, "one a millisecond: {acks:?}");
 }
 
-/// Its action, the one of that number, which was decided then and written a millisecond later.
-fn tell(kernel: &FakeKernel, number: u32, decided: u64, action: ActionSlot) {
+/// Writes an action for the flow with that number. It was decided at `decided`, and written a
+/// millisecond later.
+fn write_action(kernel: &FakeKernel, number: u32, decided: u64, action: ActionSlot) {
     let action = ActionSlot {
         decided_ns: at(decided).as_nanos(),
         answered_ns: at(decided + 1).as_nanos(),
@@ -443,34 +445,35 @@ fn packets(flow: &Datapath) -> u64 {
     flow.control().cwnd.get() / MSS.get()
 }
 
-/// Seven tenths (RFC 9438, 4.6), and what was decided before raises it no more.
+/// A mark leaves seven tenths (RFC 9438, 4.6). A decision from before the mark does not raise the
+/// window again.
 #[test]
 fn a_mark_lowers_a_policys_window() {
-    let kernel = served(FakeKernel::SLOTS);
+    let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let mut flow = Datapath::of_window(&kernel, &setup());
     flow.on_feedback(&feedback(at(1)));
-    tell(&kernel, 1, 1, ActionSlot::of_cwnd(100));
+    write_action(&kernel, 1, 1, ActionSlot::of_cwnd(100));
     flow.on_feedback(&feedback(at(3)));
     assert_eq!(packets(&flow), 100);
-    tell(&kernel, 2, 4, ActionSlot::of_cwnd(120));
+    write_action(&kernel, 2, 4, ActionSlot::of_cwnd(120));
     flow.on_feedback(&mark(at(6)));
     assert_eq!(packets(&flow), 70, "decided before the mark");
     for (number, decided, wanted, then) in [(3, 5, 120, 70), (4, 5, 60, 60), (5, 6, 90, 90)] {
-        tell(&kernel, number, decided, ActionSlot::of_cwnd(wanted));
+        write_action(&kernel, number, decided, ActionSlot::of_cwnd(wanted));
         flow.on_feedback(&Feedback {
             recovery: Recovery::Cwr,
             ..feedback(at(5 + u64::from(number)))
         });
         assert_eq!(packets(&flow), then, "decided at {decided} ms");
     }
-    // As small as the guard lets a window be.
-    tell(&kernel, 6, 10, ActionSlot::of_cwnd(2));
+    // This is the smallest window that the guard allows.
+    write_action(&kernel, 6, 10, ActionSlot::of_cwnd(2));
     flow.on_feedback(&feedback(at(20)));
     flow.on_feedback(&mark(at(30)));
     assert_eq!(packets(&flow), 2);
 }
 
-/// The kernel's own network in whole numbers, and a flow of its rate.
+/// The kernel's own network in whole numbers, and a flow of `headway_rate`.
 fn rate(kernel: &FakeKernel) -> (PolicySpec, Datapath) {
     let settings = SettingValues {
         initial_rate: 1_000_000,
@@ -491,7 +494,7 @@ fn mbps(flow: &Datapath) -> Option<f64> {
 
 #[test]
 fn a_mark_lowers_a_policys_rate() {
-    let kernel = served(FakeKernel::SLOTS);
+    let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let (_, mut flow) = rate(&kernel);
     flow.on_feedback(&feedback(at(1)));
     let before = mbps(&flow).expect("a rate");
@@ -500,21 +503,21 @@ fn a_mark_lowers_a_policys_rate() {
     assert!((after - before * 0.7).abs() < 1e-6, "{before}, {after}");
 }
 
-/// A rate's window is twice what is in flight, which nothing paces under Cubic.
+/// The window of a rate is twice what is in flight. Under Cubic nothing paces it.
 #[test]
-fn cubic_takes_a_paced_flow_with_what_is_in_flight() {
+fn cubic_starts_a_paced_flow_with_the_packets_in_flight() {
     for (flying, recovery, then) in [
         (20, Recovery::Open, Some(20)),
         (3, Recovery::Open, Some(10)),
-        // What the reduction makes of it is the kernel's.
+        // In recovery the kernel's own reduction decides.
         (3, Recovery::Recovery, None),
     ] {
-        let kernel = served(FakeKernel::SLOTS);
+        let kernel = kernel_with_agent(FakeKernel::SLOTS);
         let (_, mut flow) = rate(&kernel);
         flow.on_feedback(&feedback(at(1)));
         let before = packets(&flow);
         assert!(before > 20, "{before}");
-        tell(&kernel, 1, 1, ActionSlot::leave());
+        write_action(&kernel, 1, 1, ActionSlot::leave());
         flow.on_feedback(&Feedback {
             in_flight: MSS * flying,
             recovery,
@@ -528,13 +531,13 @@ fn cubic_takes_a_paced_flow_with_what_is_in_flight() {
     }
 }
 
-/// Whom the agent left to Cubic it is not asked about again.
+/// A flow that the agent has left to Cubic sends no more requests.
 #[test]
-fn a_policy_in_the_kernel_takes_a_flow_that_the_agent_left() {
-    let kernel = served(FakeKernel::SLOTS);
+fn the_kernels_policy_takes_a_flow_the_agent_released() {
+    let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let (policy, mut flow) = rate(&kernel);
     flow.on_feedback(&feedback(at(1)));
-    tell(&kernel, 1, 1, ActionSlot::leave());
+    write_action(&kernel, 1, 1, ActionSlot::leave());
     flow.on_feedback(&feedback(at(3)));
     assert_eq!(mbps(&flow), None, "it is Cubic's");
     (kernel.configure(kernel.settings(), policy.int8())).expect("limits in their ranges");
@@ -542,10 +545,10 @@ fn a_policy_in_the_kernel_takes_a_flow_that_the_agent_left() {
     assert!(mbps(&flow).is_some(), "it is the policy's");
 }
 
-/// At 1.2 windows a round trip: no acknowledgements clock it out.
+/// The window is paced at 1.2 windows a round trip, since no acknowledgements clock it out.
 #[test]
-fn a_policys_window_is_paced_after_idle() {
-    let kernel = served(FakeKernel::SLOTS);
+fn a_policys_window_is_paced_after_idle_time() {
+    let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let mut flow = Datapath::of_window(&kernel, &setup());
     let paced = Some(10.0 * 1500.0 * 8.0 * 1.2 / 0.1 * 1e-6);
     flow.on_feedback(&feedback(at(1)));

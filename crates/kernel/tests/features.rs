@@ -1,6 +1,5 @@
-//! One run seen through `Feedback` and through the fake kernel's bytes: every feature is the same
-//! within the rounding that the table of features states. That is the proof behind
-//! `docs/features.md`.
+//! Compares a run's `Feedback` with the fake kernel's bytes: every feature is equal within the
+//! rounding that the table of features states. `docs/features.md` relies on it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,13 +19,12 @@ use headway_sim::{Options, Simulation};
 
 const ALL: NeededStats = NeededStats { averages: true };
 
-/// What was found of a feature: how often it was compared, its extremes, and by how much it was
-/// off.
+/// The comparisons of one feature: their number, its extremes, and the largest difference.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     least: f64,
     largest: f64,
-    /// The largest difference, as a share of what is allowed.
+    /// The largest difference, as a share of the allowed one.
     worst: f64,
 }
 type Finds = Arc<Mutex<BTreeMap<&'static str, Found>>>;
@@ -36,8 +34,8 @@ static SCHEME: Scheme = Scheme::unlisted(
     &[Need::RateSample, Need::Pacing, Need::PerSend, Need::EcnEcho],
 );
 
-/// Nobody answers here, and the flow is its controller's all the same.
-fn nobody_is_missed() -> SettingValues {
+/// Settings for a run without answers, in which the base controller keeps the flow.
+fn settings_without_answers() -> SettingValues {
     let limits = Limits {
         answer_us: u32::MAX,
         answer_most_us: u32::MAX,
@@ -49,7 +47,7 @@ fn nobody_is_missed() -> SettingValues {
     }
 }
 
-/// Hosts the fake kernel's flow and listens to both ends.
+/// Hosts the fake kernel's flow, and records what both ends report.
 #[derive(Debug)]
 struct Tap {
     kernel: FakeKernel,
@@ -67,7 +65,7 @@ impl Tap {
         let kernel = FakeKernel::new(1 << 20);
         kernel.set_served_until(Time::NEVER);
         kernel
-            .configure(nobody_is_missed(), None)
+            .configure(settings_without_answers(), None)
             .expect("limits in their ranges");
         Tap {
             datapath: Datapath::new(&kernel, spec, setup).expect("a controller"),
@@ -100,7 +98,7 @@ impl Tap {
         let mut finds = self.finds.lock().unwrap();
         for feature in FEATURES {
             let (a, b) = ((feature.value)(ours), (feature.value)(theirs));
-            // A line through few points says little.
+            // The slope through few points is not exact.
             if feature.name == "rtt_slope" && ours.rtt.samples < 8 {
                 continue;
             }
@@ -159,7 +157,7 @@ impl CongestionControl for Tap {
         self.datapath.control()
     }
 
-    /// So that there are marks.
+    /// Packets are ECN-capable, so that there are marks.
     fn stamp(&self) -> Stamp {
         Stamp {
             ecn: Ecn::Ect0,
@@ -197,7 +195,7 @@ fn watch(base: &str, interval_ms: u64, network: &str, finds: &Finds) {
 }
 
 #[test]
-fn every_feature_is_the_kernels_within_its_rounding() {
+fn every_feature_matches_the_kernels_within_rounding() {
     let finds = Finds::default();
     let link = |rest: &str| {
         format!("bottleneck = {{ rate = \"17.3Mbps\", delay = \"13.7ms\", {rest} }}\n")
@@ -242,7 +240,7 @@ fn every_feature_is_the_kernels_within_its_rounding() {
     let finds = finds.lock().unwrap();
     for feature in FEATURES {
         let found = finds[feature.name];
-        // What comes of the agent itself is not in the kernel's bytes; packets have one size here.
+        // Values of the agent itself are not in the kernel's bytes, and packets have one size here.
         let is_constant =
             [Source::Agent, Source::Network, Source::Mss].contains(&feature.sources[0]);
         assert!(

@@ -1,4 +1,4 @@
-//! The committed BPF objects are those of the committed sources.
+//! Checks that the committed BPF objects belong to the committed sources.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ fn bpf() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf")
 }
 
-/// What of `part` of the folder ends so, by its path in the folder.
+/// The files of `part` of the folder with this ending, as paths within the folder.
 fn files(folder: &Path, part: &str, end: &str) -> Vec<String> {
     let names = std::fs::read_dir(folder.join(part)).expect("a folder");
     let names = names.map(|entry| entry.expect("an entry").file_name());
@@ -18,14 +18,14 @@ fn files(folder: &Path, part: &str, end: &str) -> Vec<String> {
     paths
 }
 
-/// Everything that is compiled: the programs, and what a test of headwayd runs beside them.
+/// All objects: the programs, and the BPF programs of a test of headwayd.
 fn objects(folder: &Path) -> Vec<String> {
     let parts = ["objects/", "tests/"];
     parts.map(|part| files(folder, part, ".bpf.o")).concat()
 }
 
 #[test]
-fn the_objects_are_as_new_as_their_sources() {
+fn the_objects_match_their_sources_digests() {
     let done = Command::new("sha256sum")
         .args(["--check", "--quiet", "objects/SOURCES.sha256"])
         .current_dir(bpf())
@@ -51,9 +51,9 @@ fn the_objects_are_as_new_as_their_sources() {
     assert_eq!(kept.lines().count(), sources.len());
 }
 
-/// With the compiler that made them they come out the same, byte for byte.
+/// The compiler that made the objects makes the same bytes again.
 #[test]
-fn the_objects_come_out_the_same() {
+fn rebuilding_gives_the_same_objects() {
     let compiler = Command::new("clang-19").arg("--version").output();
     let is_there = compiler.is_ok_and(|done| done.status.success());
     if !is_there

@@ -1,11 +1,10 @@
-//! What the guard does of policies that are good and bad: a line of JSON for each run
+//! Runs good and bad policies under the guard, and prints a line of JSON for each run
 //! (docs/guard.md).
 //!
-//! `guarded SCENARIO,... NAME,... FIRST-LAST`: names are of schemes (`owl`, guarded), or of what is
-//! put instead of a scheme's policy: `owl/noise`, `owl/up`, `owl/down`, `owl/frozen`, `owl/slow`;
-//! `FIRST-LAST` are seeds. Each run is also done without the guard and with plain Cubic: a line has
-//! what each of the three had in the same seconds. scripts/guard_tables.py makes tables of the
-//! lines.
+//! `guarded SCENARIO,... NAME,... FIRST-LAST`: names are of schemes (`owl`, guarded), or of bad
+//! policies in a scheme's place: `owl/noise`, `owl/up`, `owl/down`, `owl/frozen`, `owl/slow`;
+//! `FIRST-LAST` are seeds. Each run is repeated without the guard and with plain Cubic, and a line
+//! compares the same seconds of all three. scripts/guard_tables.py makes tables of the lines.
 //!
 //! `guarded judge`: the time that a judgement takes.
 
@@ -19,10 +18,10 @@ use runs::{Error, Seen, run};
 use serde_json::{Value, json};
 
 const SECONDS: u64 = 60;
-/// After a trip this much is compared, twice.
+/// The time after a trip that is compared, twice.
 const AFTER: Duration = Duration::from_secs(5);
 
-/// A run with the guard beside one without and one of plain Cubic.
+/// Compares a run with the guard, one without, and one of plain Cubic.
 fn compare(scenario: &str, name: &str, seed: u64) -> Result<Value, Error> {
     let mut guarded = run(scenario, name, true, seed, SECONDS)?;
     let others = [
@@ -61,8 +60,8 @@ fn compare(scenario: &str, name: &str, seed: u64) -> Result<Value, Error> {
     }))
 }
 
-/// Prints the nanoseconds that a judgement takes, of five times a million records: the median and
-/// the least.
+/// Prints the nanoseconds of a judgement, from five times a million records: the median and the
+/// minimum.
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn time_judge() {
     let mut draw = Draw::new(1);

@@ -1,9 +1,9 @@
-//! Times one answer of a network, on one core: prints nanoseconds as JSON,
+//! Times one answer of a network, on one core. Prints nanoseconds as JSON,
 //! `{network: {instruction set: median}}`.
 //!
 //! `cargo run --release -p headway-policy --example inference -- NET.json...`: each file has
-//! `name`, `net` (as in a model's card), `tensors` (name to numbers, row by row) and `input`; the
-//! outputs come back too, to be compared.
+//! `name`, `net` (as in a model's card), `tensors` (name to numbers, row by row) and `input`. The
+//! outputs are printed too, for comparison.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -21,7 +21,7 @@ struct Case {
     input: Vec<f32>,
 }
 
-/// The median time of one answer, over rounds of many.
+/// The median time of one answer, over rounds of many answers.
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn median_ns(network: &Network, input: &[f32]) -> f64 {
     let (mut state, mut output) = (network.state(), vec![0.0; network.spec().outputs()]);

@@ -1,6 +1,6 @@
 //! Times a decision of Owl's network (60-512-256-7): alone, with a gradient step of 32 transitions,
-//! and where another thread takes the steps. Prints microseconds as JSON: the mean of the fastest
-//! of many rounds, and of the longest decision the median over rounds.
+//! and while another thread takes the steps. Prints microseconds as JSON: the mean of the fastest
+//! of many rounds, and the median over rounds of the longest decision.
 //!
 //! `cargo run --release -p headway-policy --example learning`
 
@@ -27,10 +27,10 @@ fn network() -> Result<Network, Box<dyn std::error::Error>> {
     Ok(network)
 }
 
-/// The time of a decision in microseconds, where every this many learn: on average, and the
-/// longest.
+/// The time of a decision in microseconds, on average and the longest, if every `every`-th one
+/// learns.
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
-fn decision_us(every: u64, elsewhere: bool) -> Result<[f64; 2], Box<dyn std::error::Error>> {
+fn decision_us(every: u64, on_thread: bool) -> Result<[f64; 2], Box<dyn std::error::Error>> {
     let spec = DqnSpec {
         warmup: 1,
         every,
@@ -43,7 +43,7 @@ fn decision_us(every: u64, elsewhere: bool) -> Result<[f64; 2], Box<dyn std::err
     };
     let setup = Setup::new(Bytes::new(1500), 1);
     let mut policy = DqnPolicy::new(network()?, spec, utility, 0.01, &setup)?;
-    if elsewhere {
+    if on_thread {
         let (thread, steps) = sync_channel::<Step>(1);
         std::thread::spawn(move || {
             for mut step in steps {
@@ -51,7 +51,7 @@ fn decision_us(every: u64, elsewhere: bool) -> Result<[f64; 2], Box<dyn std::err
                 step.give_back();
             }
         });
-        policy.step_elsewhere(&thread);
+        policy.step_on_thread(&thread);
     }
     let mut random = Stream::new(2, "observations");
     let mut observation = || {
@@ -80,7 +80,7 @@ fn decision_us(every: u64, elsewhere: bool) -> Result<[f64; 2], Box<dyn std::err
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let every = DqnSpec::default().every;
     let [frozen, each, usual] = [u64::MAX, 1, every].map(|every| decision_us(every, false));
-    let elsewhere = decision_us(every, true)?;
+    let on_thread = decision_us(every, true)?;
     println!(
         "{}",
         json!({
@@ -89,7 +89,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "frozen": frozen?,
             "a step each": each?,
             "usual": usual?,
-            "steps on another thread": elsewhere,
+            "steps on another thread": on_thread,
         })
     );
     Ok(())

@@ -1,7 +1,7 @@
 //! Times a step of Rax's learner on one core: acting alone (no feedback comes, so nothing is
 //! learned), and acting while every action is learned from. Prints microseconds a step as JSON, of
-//! the fastest of many rounds, and the longest step of a round of 10,000, the median of the
-//! rounds': on a machine that others use that is theirs too.
+//! the fastest of many rounds. It also prints the median over rounds of the longest step in a round
+//! of 10,000, which includes interruptions by other programs.
 //!
 //! `cargo run --release -p headway-policy --example partial_actions`
 
@@ -12,7 +12,7 @@ use headway_policy::pal::{Agent, PalSpec, Task, Weights};
 use serde_json::json;
 
 const FEATURES: usize = 8;
-/// Packets in a round: Rax's link.
+/// The packets in a round, as on Rax's link.
 const WINDOW: f32 = 100.0;
 
 /// Rax's rewards.
@@ -29,7 +29,7 @@ impl Task<3> for Throughput {
     }
 }
 
-/// Microseconds a step, and those of a round's longest.
+/// Microseconds a step, and of each round's longest step.
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn step_us(is_learning: bool) -> Result<(f64, f64), Box<dyn std::error::Error>> {
     let mut random = Stream::new(1, "benchmark");

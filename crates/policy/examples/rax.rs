@@ -1,10 +1,11 @@
-//! What Rax learns, seed by seed: throughput and loss every 10 s, over all and over the last half.
+//! Shows what Rax learns with each seed: throughput and loss every 10 s, over all and over the last
+//! half.
 //!
 //! `cargo run --release -p headway-policy --example rax -- SCENARIO FIRST-LAST SECONDS [SPEC [RUNS [EVERY]]]`
 //!
-//! SPEC is a `RaxSpec` as JSON (what is left out is the default), or `scheme=cubic` for another
-//! scheme. Of several RUNS in a row each flow goes on from what the first flow of the run before
-//! has learned. EVERY this many seconds a line tells what goes on inside.
+//! SPEC is a `RaxSpec` as JSON (missing keys have defaults), or `scheme=cubic` for another scheme.
+//! With several RUNS in a row each flow continues with what the first flow of the run before has
+//! learned. A line every EVERY seconds shows the learner's state.
 
 #[path = "rax/runs.rs"]
 mod runs;
@@ -19,10 +20,10 @@ use headway_cc::{
 use headway_policy::schemes::{Rax, RaxSpec};
 use runs::{Error, TUNED, mean, percent_lost, play, registry, tens};
 
-/// What was learned, how often a network diverged, how many actions were given up.
+/// What was learned, how often a network diverged, and how many actions were dropped.
 type Kept = Arc<Mutex<Vec<(String, f64, f64)>>>;
 
-/// Says what a controller does, and keeps what it learned.
+/// Prints a controller's state, and keeps what it learned.
 #[derive(Debug)]
 struct Watched {
     within: Rax,
@@ -90,8 +91,8 @@ impl Drop for Watched {
     }
 }
 
-/// Which flows run: of another scheme, or of Rax with these settings, from what was learned or from
-/// random weights.
+/// The flows to run: of another scheme, or of Rax with these settings, from learned or random
+/// weights.
 struct Chosen {
     spec: String,
     learned: Option<String>,

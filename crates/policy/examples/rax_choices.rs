@@ -1,11 +1,11 @@
-//! What Rax's settings change, one at a time: the tables of docs/decisions/0040-rax.md.
+//! Shows what each of Rax's settings changes: the tables of docs/decisions/0040-rax.md.
 //!
 //! `cargo run --release -p headway-policy --example rax_choices -- SECONDS SEEDS [OPTION VALUE]...`
 //!
-//! Each change runs on this many SEEDS, 1001 and up, which no published figure uses, for this many
-//! SECONDS (at least 4). A row of the table is printed as soon as its runs are over. A line of each
-//! run goes to standard error, with what its flows came to. All cores are used; the table is the
-//! same however many there are.
+//! Each change runs on this many SEEDS, from 1001 on, which no published figure uses, for this many
+//! SECONDS (at least 4). A row of the table is printed as soon as its runs are over. A line for
+//! each run goes to standard error, with the results of its flows. The example uses all cores; the
+//! table does not depend on their number.
 //!
 //! | option | value | default |
 //! |---|---|---|
@@ -15,8 +15,8 @@
 //! | `--alpha` | the weight of losses where a change gives none | 4 |
 //! | `--resumed` | `all` or `networks` | not at all |
 //!
-//! Resumed flows begin again in the middle of a run: with all that they have learned, as with
-//! `restart=`, or without what their optimisers know and their recurrent units remember.
+//! Resumed flows restart in the middle of a run: with all that they have learned, as with
+//! `restart=`, or without their optimisers' state and their recurrent units' memory.
 
 #[path = "rax/runs.rs"]
 mod runs;
@@ -36,7 +36,7 @@ use headway_sim::Outcome;
 use runs::{Error, TUNED, mean, percent_lost, play};
 use serde_json::Value;
 
-/// What is changed, and a `RaxSpec` as JSON, of which what is left out is the default.
+/// The changes: a name, and a `RaxSpec` as JSON, whose missing keys have defaults.
 const CHANGES: [(&str, &str); 27] = [
     ("default", "{}"),
     ("alpha 1", r#"{"alpha": 1}"#),
@@ -107,15 +107,15 @@ const CHANGES: [(&str, &str); 27] = [
     ),
 ];
 
-/// What a flow's actor was like over one second or more: its window in packets, and the mean and
-/// standard deviation of its actions.
+/// A flow's actor over one second or more: its window in packets, and the mean and standard
+/// deviation of its actions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Actor {
     second: usize,
     window: f64,
     mean: f64,
     deviation: f64,
-    /// How often it fell back until then.
+    /// The number of fallbacks so far.
     fell_back: f64,
 }
 
@@ -131,29 +131,29 @@ impl Probe for Actor {
     }
 }
 
-/// How a flow begins again in the middle of a run.
+/// How a flow restarts in the middle of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resumed {
-    /// It does not.
+    /// The flow does not restart.
     No,
-    /// With all that it has learned.
+    /// The flow restarts with all that it has learned.
     All,
-    /// With the weights of its networks alone.
+    /// The flow restarts with the weights of its networks alone.
     Networks,
 }
 
-/// The actors of each flow, by the order in which they begin.
+/// The actors of each flow, in the order in which flows begin.
 type Kept = Arc<Mutex<Vec<Vec<Actor>>>>;
 
-/// A flow whose actor is looked at every second.
+/// A flow whose actor is recorded every second.
 #[derive(Debug)]
 struct Watched {
     within: Rax,
     setup: Setup,
     spec: RaxSpec,
-    /// When it goes on with its networks alone, if it does.
+    /// When it restarts with its networks alone, if it does.
     restart: Duration,
-    /// How often it had fallen back before that.
+    /// The number of fallbacks before that.
     earlier: f64,
     flow: usize,
     seconds: usize,
@@ -168,8 +168,8 @@ impl Watched {
         actor
     }
 
-    /// As a new flow would that has these networks, and has not learned with them.
-    fn begin_anew(&mut self, feedback: &Feedback<'_>) {
+    /// Restarts as a new flow with these networks and no other learned state.
+    fn restart(&mut self, feedback: &Feedback<'_>) {
         self.earlier = self.actor().fell_back;
         self.restart = Duration::ZERO;
         self.setup.start = feedback.now;
@@ -194,7 +194,7 @@ impl CongestionControl for Watched {
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         if self.restart > Duration::ZERO && feedback.now >= self.setup.start + self.restart {
-            self.begin_anew(feedback);
+            self.restart(feedback);
         }
         self.within.on_feedback(feedback);
         let second = feedback.now.as_secs_f64() as usize;
@@ -248,24 +248,24 @@ fn selection(spec: &RaxSpec, resumed: Resumed, seconds: u64, kept: &Kept) -> Sel
     })
 }
 
-/// What one run came to: of all senders together, over the last half (of the flows that begin in
-/// its middle, where they do) where nothing else is said.
+/// The results of one run. If nothing else is said, they are of all senders together over the last
+/// half, and only of flows that begin in the middle if there are any.
 struct Found {
     mbps: f64,
     lost_percent: f64,
     jain: f64,
-    /// Over the whole run.
+    /// The throughput over the whole run.
     all_mbps: f64,
-    /// How many flows fell back to NewReno.
+    /// The number of flows that fell back to NewReno.
     fell_back: usize,
-    /// Of each flow over the last half: its rate, its window, its actor.
+    /// Each flow over the last half: its rate, its window, its actor.
     flows: String,
 }
 
 impl Found {
     fn of(outcome: &Outcome, actors: &[Vec<Actor>], resumed: bool) -> Found {
         let (pooled, flows) = (&outcome.series[0].series, &outcome.series[1..]);
-        // One flow has no series besides the one of all.
+        // With one flow there is only the series of all flows.
         let flows = if flows.is_empty() {
             &outcome.series
         } else {
@@ -325,7 +325,8 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     mean(&values[(values.len() - 1) / 2..=middle])
 }
 
-/// Shut out: so uneven are two senders of which one has nearly all.
+/// The unfairness from which one of two senders counts as shut out, since the other has nearly
+/// everything.
 const SHUT_OUT: f64 = 0.6;
 
 /// The cells of one change on one scenario; `None` until all its runs are over.
@@ -349,7 +350,7 @@ fn cells(runs: &[Option<Found>]) -> Option<String> {
     ))
 }
 
-/// What to run.
+/// The runs to do.
 struct Chosen {
     seconds: u64,
     seeds: u64,
@@ -415,7 +416,7 @@ impl Chosen {
     }
 }
 
-/// The settings of a change, which are in range.
+/// Reads the settings of a change, and checks them.
 fn read(
     &(name, spec): &(&'static str, &str),
     alpha: Option<f32>,
@@ -438,7 +439,7 @@ fn main() -> Result<(), Error> {
         "| change | scenario | Mbit/s | worst | loss | all | Jain | worst | below {SHUT_OUT} | flows that fell back | runs |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
-    // A row is a change on a scenario; row by row, in each seed by seed.
+    // Each row is a change on a scenario. The runs are in the order of rows, then seeds.
     let seeds = chosen.seeds as usize;
     let row = |row: usize| {
         let scenarios = chosen.scenarios.len();

@@ -1,11 +1,11 @@
-//! Rax as it runs over a kernel's flows, in simulated time: Linux's transport (two packets an
-//! acknowledgement, losses found in bursts), pacing while they are repaired, an agent that answers
-//! late, whole windows, the guard and its Cubic.
+//! Runs Rax in simulated time as it runs over a kernel's flows: Linux's transport (two packets an
+//! acknowledgement, losses found in bursts), pacing during recovery, an agent that answers late,
+//! whole windows, the guard and its Cubic.
 //!
 //! `cargo run --release -p headway-policy --example rax_live -- SCENARIO FIRST-LAST SECONDS [SPEC [EVERY]]`
 //!
-//! As the example `rax`, but that trips of the guard are counted; the last line sums all seeds up.
-//! UNPACED in the environment leaves the pacing out.
+//! It prints the same as the example `rax`, and also counts trips of the guard. The last line sums
+//! all seeds up. UNPACED in the environment turns pacing off.
 
 #[path = "rax/runs.rs"]
 mod runs;
@@ -18,31 +18,31 @@ use headway_cc::{
 };
 use headway_fixed::Verdict;
 use headway_policy::schemes::{RaxOverRecords, RaxSpec};
-use headway_policy::{Guarding, Limits, Record, RecordBuilder};
+use headway_policy::{FlowGuard, Limits, Record, RecordBuilder};
 use headway_scenario::Transport;
 use runs::{Error, mean, percent_lost, play_over, tens};
 
-/// It needs nothing of single packets: so acknowledgements are delayed.
+/// The scheme needs nothing of single packets, so acknowledgements are delayed.
 static LIVE: Scheme = Scheme::unlisted("rax-live", &[Need::RateSample, Need::Pacing]);
-/// From an acknowledgement to the answer in its slot.
+/// The time from an acknowledgement until the answer is in its slot.
 const LATENCY: Duration = Duration::from_micros(50);
 
-/// Of each flow that ended: trips, divergences.
+/// The trips and divergences of each flow that ended.
 type Ended = Arc<Mutex<Vec<(f64, f64)>>>;
 
 /// A flow of `headway_window` with its agent.
 #[derive(Debug)]
 struct Live {
     rax: RaxOverRecords,
-    guarding: Guarding,
+    guard: FlowGuard,
     reporter: RecordBuilder,
     mss: Bytes,
     cwnd: Bytes,
-    /// Is it paced while losses are repaired, as pace_policy() does?
+    /// Is the flow paced during recovery, as by pace_policy()?
     is_paced: bool,
     is_recovering: bool,
     srtt: Duration,
-    /// When the answer is there, what it was asked when, and the window.
+    /// The next answer: when it arrives, the time of its request, and the window.
     answer: Option<(Time, Time, u32)>,
     every: Duration,
     next: Time,
@@ -59,33 +59,33 @@ impl Probe for Values {
 }
 
 impl Live {
-    /// What find_action() and steer_cwnd() do at an acknowledgement.
+    /// Carries an answer out, as find_action() and steer_cwnd() do at an acknowledgement.
     fn carry_out(&mut self, now: Time) {
-        let Some((answered, asked, window)) = self.answer.take_if(|(at, ..)| *at <= now) else {
+        let Some((answered, requested, window)) = self.answer.take_if(|(at, ..)| *at <= now) else {
             return;
         };
-        if self.guarding.answer(asked, answered, now) {
-            self.cwnd = self.guarding.cwnd((self.mss * u64::from(window)).as_f64());
+        if self.guard.answer(requested, answered, now) {
+            self.cwnd = self.guard.cwnd((self.mss * u64::from(window)).as_f64());
         }
     }
 
-    /// What report() does, and the agent's answer.
+    /// Reports as report() does, and computes the agent's answer.
     fn report(&mut self, mut record: Record) {
         let now = record.now();
         self.is_recovering = record.has(Record::RECOVERING);
-        self.guarding.ask(now);
-        match self.guarding.judge(&record) {
+        self.guard.ask(now);
+        match self.guard.judge(&record) {
             Verdict::Trip => {
-                let start = self.guarding.restart(&record, &self.control());
-                self.guarding.stand_in(start);
+                let start = self.guard.restart(&record, &self.control());
+                self.guard.start_fallback(start);
             }
             Verdict::Resume => {
-                self.cwnd = self.guarding.stand_down().unwrap_or(self.cwnd);
+                self.cwnd = self.guard.end_fallback().unwrap_or(self.cwnd);
             }
             Verdict::Policy | Verdict::Fallback => {}
         }
         record.flags |= Record::STEERABLE | Record::ASKS;
-        if self.guarding.substitute().is_some() {
+        if self.guard.fallback_cubic().is_some() {
             record.flags |= Record::TRIPPED;
         }
         self.rax.on_record(&record);
@@ -110,8 +110,8 @@ impl Live {
 
     fn values(&self) -> Values {
         let mut values = Values::default();
-        // The guard's trips, not Rax's own.
-        self.guarding.probe(&mut values);
+        // The guard's trips count, and not Rax's own.
+        self.guard.probe(&mut values);
         self.rax.probe(&mut values);
         values
     }
@@ -120,7 +120,7 @@ impl Live {
 impl CongestionControl for Live {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
         self.reporter.on_sent(sent);
-        match self.guarding.substitute_mut() {
+        match self.guard.fallback_cubic_mut() {
             Some(cubic) => cubic.on_sent(sent),
             None => Tag::NONE,
         }
@@ -129,26 +129,26 @@ impl CongestionControl for Live {
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         self.carry_out(feedback.now);
         self.srtt = feedback.rtt_stats.smoothed;
-        let heard = self.guarding.heard(feedback);
-        if let Some(cubic) = self.guarding.substitute_mut() {
-            cubic.on_feedback(&heard);
+        let for_cubic = self.guard.feedback_for_cubic(feedback);
+        if let Some(cubic) = self.guard.fallback_cubic_mut() {
+            cubic.on_feedback(&for_cubic);
         }
         let record = self.reporter.on_feedback(feedback, &self.control());
         self.report(record);
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
-        if let Some(cubic) = self.guarding.substitute_mut() {
+        if let Some(cubic) = self.guard.fallback_cubic_mut() {
             cubic.on_rto(rto);
         }
-        // tcp_enter_loss()
+        // As tcp_enter_loss() does.
         self.cwnd = self.mss;
         let record = self.reporter.on_rto(rto, &self.control());
         self.report(record);
     }
 
     fn control(&self) -> Control {
-        if let Some(cubic) = self.guarding.substitute() {
+        if let Some(cubic) = self.guard.fallback_cubic() {
             return cubic.control();
         }
         let seconds = self.srtt.as_secs_f64();
@@ -161,7 +161,7 @@ impl CongestionControl for Live {
     }
 
     fn owns_recovery(&self) -> bool {
-        let cubic = self.guarding.substitute();
+        let cubic = self.guard.fallback_cubic();
         cubic.is_none_or(|cubic| cubic.owns_recovery())
     }
 }
@@ -182,8 +182,8 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Throughput and percentage lost over the last third, and from when on every ten seconds have 95%
-/// of the link.
+/// Throughput and lost percentage over the last third, and the time from which on every ten seconds
+/// use 95% of the link.
 fn run(
     scenario: &str,
     seed: u64,
@@ -197,7 +197,7 @@ fn run(
         let rax = RaxOverRecords::new(setup, &spec, None);
         Box::new(Live {
             rax: rax.expect("settings in range"),
-            guarding: Guarding::new(setup, Limits::default().of_learners()),
+            guard: FlowGuard::new(setup, Limits::default().for_learners()),
             reporter: RecordBuilder::new(setup.mss),
             mss: setup.mss,
             cwnd: setup.initial_cwnd,

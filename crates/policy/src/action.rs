@@ -15,25 +15,25 @@ pub enum ActionSpec {
         /// The values.
         choices: Vec<f64>,
     },
-    /// One of several steps of the window, which may add and multiply in one set (mvfst-rl); the
-    /// answer is its index.
+    /// One of several steps of the window, which may add and multiply in one set (mvfst-rl). The
+    /// answer is the step's index.
     Steps {
-        /// The steps, as they are read: `"+10"`, `"-10"`, `"*2"`, `"/2"`.
+        /// The steps, in the form in which specs write them: `"+10"`, `"-10"`, `"*2"`, `"/2"`.
         choices: Vec<Step>,
     },
     /// One value, kept within `limit` on both sides of zero.
     Continuous {
         /// What the value does.
         effect: Effect,
-        /// The largest value, either way.
+        /// The largest value in either direction.
         limit: f64,
     },
-    /// One of several settings of parameters of the base controller (the BBR tuner); the answer is
-    /// its index.
+    /// One of several settings of the base controller's parameters (the BBR tuner). The answer is
+    /// the setting's index.
     Settings {
         /// The parameters' names.
         parameters: Vec<String>,
-        /// The settings: a value for each parameter, a time in seconds.
+        /// Each setting has one value for each parameter. A time is in seconds.
         choices: Vec<Vec<f64>>,
     },
 }
@@ -42,28 +42,28 @@ pub enum ActionSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "does", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
-    /// Adds this number of packets to the window, rounded to whole ones as the kernel's are (Owl,
+    /// Adds this number of packets to the window, rounded to whole packets as in the kernel (Owl,
     /// Rax).
     AddCwnd,
-    /// Multiplies the window by `base` to the power of the value (Orca: 4).
+    /// Multiplies the window by `base` to the power of the value. Orca's base is 4.
     ScaleCwnd {
-        /// Above 1.
+        /// The base, above 1.
         base: f64,
     },
-    /// Multiplies the sending rate by 1 + `delta` x value if that is above zero, else divides it by
-    /// 1 - `delta` x value (Aurora §4.1).
+    /// Multiplies the sending rate by 1 + `delta` x value if the value is above zero, else divides
+    /// it by 1 - `delta` x value (Aurora §4.1).
     ScaleRate {
-        /// Above 0.
+        /// The step's size, above 0.
         delta: f64,
     },
-    /// Sets a parameter of the base controller, a time in seconds.
+    /// Sets a parameter of the base controller. A time is in seconds.
     Set {
-        /// Its name.
+        /// The parameter's name.
         parameter: String,
     },
 }
 
-/// What is to be done to the base controller.
+/// What the base controller should do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action<'a> {
     /// Leave everything as it is.
@@ -84,7 +84,7 @@ impl ActionSpec {
     /// The answer that does nothing, whatever the action.
     pub const NEUTRAL: f32 = f32::NAN;
 
-    /// How many numbers a network that decides puts out: one a choice, or one.
+    /// How many outputs the network has: one for each choice, or a single value.
     pub fn outputs(&self) -> usize {
         match self {
             ActionSpec::Discrete { choices, .. } => choices.len(),
@@ -94,8 +94,8 @@ impl ActionSpec {
         }
     }
 
-    /// The answer that a network's outputs stand for: the index of the largest (the first of
-    /// equals), or the value.
+    /// Turns a network's outputs into an answer: the index of the largest output (the first if
+    /// several are equal), or the value.
     pub fn choose(&self, outputs: &[f32]) -> f32 {
         match self {
             ActionSpec::Continuous { .. } => outputs[0],
@@ -103,8 +103,8 @@ impl ActionSpec {
         }
     }
 
-    /// What an answer does. [`NEUTRAL`](Self::NEUTRAL), like any other that is not a number, does
-    /// nothing.
+    /// What an answer does. An answer that is not a number, such as [`NEUTRAL`](Self::NEUTRAL),
+    /// does nothing.
     pub fn action(&self, answer: f32) -> Action<'_> {
         if answer.is_nan() {
             return Action::Nothing;
@@ -124,8 +124,9 @@ impl ActionSpec {
         }
     }
 
-    /// Does an answer do the most that any can, up or down? Never one of several settings, which
-    /// have no order. Steps are compared by what they do to a window of 1000 packets.
+    /// Is the answer the largest change in either direction? It never is for settings of
+    /// parameters, which have no order. Steps are compared by what they do to a window of 1000
+    /// packets.
     pub fn is_at_bound(&self, answer: f32) -> bool {
         let step = |step: &Step| match step.action() {
             Action::ScaleCwnd(factor) => (factor - 1.0) * 1000.0,
@@ -134,17 +135,17 @@ impl ActionSpec {
         };
         match self {
             _ if answer.is_nan() => false,
-            ActionSpec::Discrete { choices, .. } => is_least_or_most(choices, answer),
+            ActionSpec::Discrete { choices, .. } => is_smallest_or_largest(choices, answer),
             ActionSpec::Steps { choices } => {
                 let changes: Vec<f64> = choices.iter().map(step).collect();
-                is_least_or_most(&changes, answer)
+                is_smallest_or_largest(&changes, answer)
             }
             ActionSpec::Continuous { limit, .. } => f64::from(answer).abs() >= *limit,
             ActionSpec::Settings { .. } => false,
         }
     }
 
-    /// That it can be carried out.
+    /// Checks that the action can be carried out.
     ///
     /// # Errors
     /// [`SpecError`] if a number is out of range.
@@ -189,15 +190,15 @@ impl ActionSpec {
     }
 }
 
-/// Is the chosen value the least or the most of the choices?
-fn is_least_or_most(choices: &[f64], answer: f32) -> bool {
+/// Is the chosen value the smallest or the largest of the choices?
+fn is_smallest_or_largest(choices: &[f64], answer: f32) -> bool {
     let chosen = choices[index(answer, choices.len())];
     let is_below = |other: &f64| *other < chosen;
     let is_above = |other: &f64| *other > chosen;
     !(choices.iter().any(is_below) && choices.iter().any(is_above))
 }
 
-/// The index of the largest, the first of equals.
+/// The index of the largest value; the first if several are equal.
 pub(crate) fn largest(values: &[f32]) -> usize {
     let better = |best: usize, i: usize| if values[i] > values[best] { i } else { best };
     (1..values.len()).fold(0, better)
@@ -257,13 +258,13 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_change_either_way_is_at_a_bound() {
+    fn the_largest_change_in_either_direction_is_at_a_bound() {
         let window = ActionSpec::Discrete {
             effect: Effect::AddCwnd,
             choices: vec![0.0, 10.0, -10.0, 3.0],
         };
         let at_bound = [0.0, 1.0, 2.0, 3.0, 99.0].map(|answer| window.is_at_bound(answer));
-        // The last is read as the last of the choices.
+        // An index beyond the choices counts as the last choice.
         assert_eq!(at_bound, [false, true, true, false, false]);
         let rate = ActionSpec::Continuous {
             effect: Effect::ScaleRate { delta: 0.05 },
@@ -272,7 +273,7 @@ mod tests {
         let at_bound = [-7.0, -5.0, -4.9, 0.0, 4.9, 5.0].map(|answer| rate.is_at_bound(answer));
         assert_eq!(at_bound, [true, true, false, false, false, true]);
         assert!(!window.is_at_bound(ActionSpec::NEUTRAL) && !rate.is_at_bound(ActionSpec::NEUTRAL));
-        // In any order, as those of the ablations of Owl.
+        // Steps may stand in any order, as in the ablations of Owl.
         let steps = ["+0", "-10", "+10", "*2", "/2"].map(|text| text.parse().expect("a step"));
         let steps = ActionSpec::Steps {
             choices: steps.to_vec(),

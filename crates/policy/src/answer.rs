@@ -1,27 +1,26 @@
-//! What a policy says at a decision.
+//! What a policy answers at a decision.
 
 use crate::ActionSpec;
 
-/// What a policy says at a decision.
+/// What a policy answers at a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
-    /// What is to be done, as [`ActionSpec`] reads it.
+    /// The action's value, as [`ActionSpec`] reads it.
     pub action: f32,
-    /// How long the interval that begins is to last, as
-    /// [`ClockSpec::Chosen`](crate::ClockSpec::Chosen) reads it; none where the clock does not ask
-    /// for it, or it is to be as long as the last.
+    /// The length of the interval that begins, as [`ClockSpec::Chosen`](crate::ClockSpec::Chosen)
+    /// reads it. `None` keeps the last length, and is right for all other clocks.
     pub interval: Option<f32>,
 }
 
 impl Answer {
-    /// Does nothing, whatever the action, and leaves the interval as long as it was.
+    /// The answer that does nothing, whatever the action, and keeps the interval's length.
     pub const NEUTRAL: Answer = Answer {
         action: ActionSpec::NEUTRAL,
         interval: None,
     };
 }
 
-/// Of a policy whose intervals are its clock's.
+/// An answer that leaves the length of intervals to the clock.
 impl From<f32> for Answer {
     fn from(action: f32) -> Answer {
         Answer {

@@ -1,16 +1,16 @@
-//! Averages over the whole flow, folded at every acknowledgement: Remy's and Rax's.
+//! Averages over the whole flow that every acknowledgement updates, as Remy and Rax have them.
 
 use crate::Record;
 
 /// Exponentially weighted averages of the flow so far, each with the gains 1/8 and 1/256 (Rax §3.2,
-/// after Remy). Each begins with its first sample, that of losses with 0.
+/// after Remy). Each average begins with its first sample, and that of losses with 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Averages {
     /// Time between acknowledgements, in microseconds.
     pub ack_gap_us: Average,
     /// RTT samples, in microseconds.
     pub rtt_us: Average,
-    /// 1 for a packet that was lost, 0 for one that arrived.
+    /// Losses: 1 for a packet that was lost, 0 for one that arrived.
     pub loss: Average,
     /// The congestion window in packets.
     pub cwnd: Average,
@@ -19,21 +19,22 @@ pub struct Averages {
 /// A quantity averaged with two gains.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Average {
-    /// Gain 1/8.
+    /// The average with gain 1/8.
     pub fast: f64,
-    /// Gain 1/256.
+    /// The average with gain 1/256.
     pub slow: f64,
     has_begun: bool,
 }
 
 impl Averages {
-    /// The record that follows `before`.
+    /// Adds `record`, the one after `before`.
     pub(crate) fn add(&mut self, record: &Record, before: &Record) {
         let (lost, delivered) = (
             record.lost.wrapping_sub(before.lost),
             record.delivered.wrapping_sub(before.delivered),
         );
-        // A packet is known to be lost by those that left after it and arrived.
+        // A packet is known to be lost only once later packets have arrived, so losses are added
+        // first.
         self.loss.has_begun = true;
         self.loss.add_many(1.0, lost);
         self.loss.add_many(0.0, delivered);
@@ -60,7 +61,7 @@ impl Average {
         self.slow += (sample - self.slow) / 256.0;
     }
 
-    /// The same sample this many times.
+    /// Adds the same sample this many times.
     fn add_many(&mut self, sample: f64, times: u32) {
         match times {
             0 => {}

@@ -7,9 +7,9 @@ use headway_cc::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, ActionSpec, Effect, Guarding, SpecError};
+use crate::{Action, ActionSpec, Effect, FlowGuard, SpecError};
 
-/// An action of one value with such an effect.
+/// Matches an action of one value with this effect.
 macro_rules! of_effect {
     ($effect:pat) => {
         ActionSpec::Discrete {
@@ -25,24 +25,25 @@ macro_rules! of_effect {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum BaseSpec {
-    /// A sending rate (Aurora).
+    /// A sending rate, as Aurora has.
     Rate {
-        /// Where it begins, in Mbit/s.
+        /// The rate at the start, in Mbit/s.
         initial_mbps: f64,
-        /// The least, in Mbit/s.
+        /// The lowest rate, in Mbit/s.
         min_mbps: f64,
-        /// The most, in Mbit/s.
+        /// The highest rate, in Mbit/s.
         max_mbps: f64,
     },
-    /// Another controller. One whose window is steered (Owl over Cubic) is left to itself outside
-    /// congestion avoidance; one whose parameters are set (the BBR tuner) may be set at any time.
+    /// Another controller. If its window is steered (Owl over Cubic), the policy acts only in
+    /// congestion avoidance. If its parameters are set (the BBR tuner), the policy may act at any
+    /// time.
     Scheme {
-        /// `newreno` or `cubic` to steer a window, with parameters as in `cubic:hystart=classic`;
-        /// `bbr` to set parameters.
+        /// The controller's name: `newreno` or `cubic` to steer a window, with parameters as in
+        /// `cubic:hystart=classic`; `bbr` to set parameters.
         name: String,
-        /// Does its window grow by itself in congestion avoidance, where it may be steered? If not,
-        /// only the policy moves it there (Owl §IV-A and §VI); slow start, losses and timeouts are
-        /// the controller's in any case.
+        /// Does the window also grow by itself in congestion avoidance? If not, only the policy
+        /// moves it there (Owl §IV-A and §VI). Slow start, losses and timeouts always belong to the
+        /// controller.
         #[serde(default = "yes", skip_serializing_if = "is_yes")]
         grows: bool,
     },
@@ -57,7 +58,7 @@ fn is_yes(flag: &bool) -> bool {
 }
 
 impl BaseSpec {
-    /// That it can be had, and that `action` means something to it.
+    /// Checks that the base controller exists and that `action` fits it.
     ///
     /// # Errors
     /// [`SpecError`]
@@ -120,10 +121,10 @@ impl BaseSpec {
 
 type BuildTunable = fn(&Setup) -> Box<dyn Tunable>;
 
-/// What has a window to steer.
+/// Controllers whose window can be steered.
 static STEERED: [Scheme; 2] = [cubic::SCHEME, newreno::SCHEME];
 
-/// Reads `name` or `name:key=value`, as anywhere.
+/// Reads `name` or `name:key=value`, as in every other place.
 fn steered(spec: &str) -> Result<Selection, SpecError> {
     let name = spec.split(':').next().unwrap_or_default();
     if STEERED.iter().all(|scheme| scheme.name != name) {
@@ -144,7 +145,8 @@ fn build_steered(spec: &str, setup: &Setup) -> Result<Box<dyn Base>, SpecError> 
     })
 }
 
-/// What may be set of the controller of that name, and how to build it.
+/// The parameters of the controller with that name that a policy may set, and how to build the
+/// controller.
 fn tunable_named(name: &str) -> Result<(&'static [Param], BuildTunable), SpecError> {
     match name {
         "bbr" => Ok((&bbr::TUNABLES, |setup| {
@@ -178,7 +180,7 @@ fn check_parameter(
     }
 }
 
-/// What a learned controller steers, at work.
+/// A flow's base controller.
 #[derive(Debug)]
 pub enum BaseController {
     /// A sending rate.
@@ -190,7 +192,7 @@ pub enum BaseController {
 }
 
 impl BaseController {
-    /// For one flow, as `action` will steer it.
+    /// Builds the base controller of one flow, which actions of `action` will steer.
     ///
     /// # Errors
     /// [`SpecError`] if there is no such controller.
@@ -249,7 +251,7 @@ impl BaseController {
         }
     }
 
-    /// What the controller takes the path for, if its parameters are set.
+    /// The controller's model of the path, if its parameters are set.
     pub fn model(&self) -> Option<PathModel> {
         match self {
             BaseController::Tunable(scheme) => Some(scheme.model()),
@@ -257,8 +259,8 @@ impl BaseController {
         }
     }
 
-    /// A guard gives the flow back to its policy: a window as it is, a rate from the window that
-    /// Cubic left.
+    /// The guard gives the flow back to its policy. A window stays as it is. A rate starts from the
+    /// window that Cubic left.
     pub fn return_to_policy(&mut self, spec: &BaseSpec, left: Option<Bytes>, rtt: &RttStats) {
         match (self, spec) {
             (BaseController::Base(scheme), BaseSpec::Scheme { grows: false, .. }) => scheme.hold(),
@@ -271,7 +273,7 @@ impl BaseController {
         }
     }
 
-    /// May a policy act now?
+    /// May the policy act now?
     pub fn may_act(&self) -> bool {
         match self {
             BaseController::Rate(_) | BaseController::Tunable(_) => true,
@@ -279,18 +281,18 @@ impl BaseController {
         }
     }
 
-    /// Carries an action out, within the bounds of a guard; one that means nothing here is ignored
-    /// (specs are checked).
+    /// Carries an action out, within the guard's bounds. An action that does not fit the base
+    /// controller is ignored; [`AgentSpec::check`](crate::AgentSpec::check) refuses such specs.
     pub fn act(
         &mut self,
         now: Time,
         mss: Bytes,
         rtt: &RttStats,
         action: Action<'_>,
-        guard: Option<&mut Guarding>,
+        guard: Option<&mut FlowGuard>,
     ) {
         match (self, action) {
-            // The base controller goes on as if there were nobody above it.
+            // The base controller goes on as if it had no policy.
             (_, Action::AddCwnd(0.0) | Action::ScaleCwnd(1.0)) => {}
             (BaseController::Rate(control), Action::ScaleRate(factor)) => {
                 let wanted = control.within(control.rate.mul_f64(factor));
@@ -317,16 +319,17 @@ impl BaseController {
     }
 }
 
-/// The most packets that an action makes a window: more than 10 Gbit/s for 100 ms, and less than
-/// memory holds. A constant and no field of a spec: a policy that comes here has lost its way, and
-/// where it stops is no choice of its training.
-const MOST_PACKETS: u64 = 100_000;
+/// The largest window, in packets, that an action can set. It is more than 10 Gbit/s need at 100
+/// ms, and memory can hold it. It is a constant and not part of a spec, because only a policy that
+/// has failed gets here.
+const MAX_PACKETS: u64 = 100_000;
 
-/// A window of this number of bytes, kept from one packet to [`MOST_PACKETS`], or as a guard says.
-fn within_window(cwnd: f64, mss: Bytes, guard: Option<&mut Guarding>) -> Bytes {
+/// A window of this many bytes, bounded to one packet to [`MAX_PACKETS`], or by the guard's
+/// limits.
+fn within_window(cwnd: f64, mss: Bytes, guard: Option<&mut FlowGuard>) -> Bytes {
     match guard {
         Some(guard) => guard.cwnd(cwnd),
-        None => Bytes::from_f64(cwnd.clamp(mss.as_f64(), (mss * MOST_PACKETS).as_f64())),
+        None => Bytes::from_f64(cwnd.clamp(mss.as_f64(), (mss * MAX_PACKETS).as_f64())),
     }
 }
 
@@ -336,7 +339,7 @@ fn tune(scheme: &mut dyn Tunable, parameter: &str, value: f64) {
     }
 }
 
-/// A sending rate, with a window that only bounds what an outage can pile up.
+/// A sending rate. Its window only bounds what can pile up during an outage.
 #[derive(Debug)]
 pub struct RateControl {
     rate: Rate,
@@ -347,7 +350,7 @@ pub struct RateControl {
 }
 
 impl RateControl {
-    /// That begins at a rate, and takes any.
+    /// Starts at `initial`, and allows any rate.
     pub fn new(mss: Bytes, initial: Rate) -> RateControl {
         RateControl {
             rate: initial,
@@ -358,17 +361,17 @@ impl RateControl {
         }
     }
 
-    /// What it sends at.
+    /// The sending rate.
     pub fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// Sends at that rate from now on, within its limits.
+    /// Sets the sending rate, within its limits.
     pub fn set(&mut self, rate: Rate) {
         self.rate = self.within(rate);
     }
 
-    /// The nearest rate within its limits.
+    /// The nearest rate within the limits.
     fn within(&self, rate: Rate) -> Rate {
         rate.clamp(self.min, self.max)
     }
@@ -394,7 +397,7 @@ impl CongestionControl for RateControl {
     }
 }
 
-/// What a window brings.
+/// The rate at which a window of this size sends.
 pub(crate) fn rate_of(cwnd: Bytes, rtt: &RttStats) -> Option<Rate> {
     let seconds = rtt.smoothed.as_secs_f64();
     (seconds > 0.0).then(|| Rate::from_bps_f64(cwnd.as_f64() * 8.0 / seconds))
@@ -412,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_makes_a_window_that_memory_cannot_hold() {
+    fn no_answer_exceeds_the_largest_window() {
         let mss = Bytes::new(1500);
         let setup = Setup::new(mss, 1);
         let action = ActionSpec::Continuous {
@@ -435,9 +438,9 @@ mod tests {
         }
     }
 
-    /// Owl's: the window that Cubic would have, but for its growth in congestion avoidance.
+    /// Owl's base controller has Cubic's window without its growth in congestion avoidance.
     #[test]
-    fn a_window_that_does_not_grow_is_held_there_and_cubics_everywhere_else() {
+    fn a_held_window_is_constant_in_avoidance_and_cubics_otherwise() {
         let action = ActionSpec::Continuous {
             effect: Effect::AddCwnd,
             limit: 10.0,
@@ -460,7 +463,7 @@ mod tests {
             prior_in_flight: MSS * in_flight,
             ..acked(ms)
         };
-        // Slow start, from 10 to 100 packets, and the first loss: the same.
+        // Slow start from 10 to 100 packets, and the first loss: the windows are equal.
         for ms in 0..90 {
             held.controller_mut().on_feedback(&acked(ms));
             plain.on_feedback(&acked(ms));
@@ -470,7 +473,8 @@ mod tests {
         held.controller_mut().on_feedback(&loss(100, 100));
         plain.on_feedback(&loss(100, 100));
         assert_eq!((packets(held.controller()), packets(&plain)), (70.0, 70.0));
-        // Congestion avoidance: ten seconds and 10,000 acknowledgements leave the window as it is.
+        // In congestion avoidance the window stays the same for ten seconds and 10,000
+        // acknowledgements.
         for ms in 200..10_200 {
             held.controller_mut().on_feedback(&acked(ms));
             plain.on_feedback(&acked(ms));
@@ -478,8 +482,8 @@ mod tests {
             assert!(held.may_act());
         }
         assert!(packets(&plain) > 150.0, "{}", packets(&plain));
-        // RFC 9438 §4.6: 0.7 of what was in flight; §4.8: after a timeout slow start leads there
-        // again.
+        // RFC 9438 §4.6: a loss leaves 0.7 of what was in flight. §4.8: after a timeout slow start
+        // leads back to that window.
         held.controller_mut().on_feedback(&loss(10_200, 70));
         assert!((packets(held.controller()) - 49.0).abs() < 1e-9);
         held.controller_mut().on_rto(&rto(at(10_300), 49, 1));
@@ -490,8 +494,8 @@ mod tests {
         assert!((packets(held.controller()) - 0.7 * 49.0).abs() < 1.0);
     }
 
-    /// Acknowledgements 1 ms apart span half of the minimum RTT: Linux's HyStart ends slow start
-    /// there, RFC 9406 does not.
+    /// Acknowledgements 1 ms apart span half of the minimum RTT. Linux's HyStart ends slow start
+    /// there, and RFC 9406's HyStart++ does not.
     #[test]
     fn parameters_reach_the_base_controller() {
         let action = ActionSpec::Continuous {
@@ -507,7 +511,7 @@ mod tests {
             for ms in 0..90 {
                 let acked = Feedback {
                     acked_bytes: MSS,
-                    // A second round from 20 packets on.
+                    // From 20 packets on a second round begins.
                     largest_acked: u64::from(ms >= 20),
                     next_number: if ms < 20 { 1 } else { 2 },
                     ..feedback(at(ms))

@@ -1,11 +1,11 @@
-//! When a policy decides, and what it sees then: of a flow of any host.
+//! Connects a policy with what it sees of one flow and with its clock, in any world.
 
 use headway_cc::{Duration, NetworkView, Time};
 
 use crate::{AgentSpec, Answer, Clock, Interval, Monitor, Observation, Policy, Record, SpecError};
 
-/// A policy at work for one flow, of which it is told in [`Record`]s: in simulated time, over real
-/// packets and in the agent of the kernel's flows alike.
+/// A policy that decides for one flow, which [`Record`]s describe. Simulated time, real packets and
+/// the kernel's agent all use it.
 #[derive(Debug)]
 pub struct Decider<P> {
     policy: P,
@@ -16,7 +16,7 @@ pub struct Decider<P> {
 }
 
 impl<P: Policy> Decider<P> {
-    /// For a flow that begins at `start`.
+    /// The decider of a flow that begins at `start`.
     ///
     /// # Errors
     /// [`SpecError`] if the observation cannot be computed.
@@ -33,14 +33,14 @@ impl<P: Policy> Decider<P> {
         })
     }
 
-    /// The host tells of the flow.
+    /// Takes the flow's state at an acknowledgement or a timeout.
     #[inline]
     pub fn on_record(&mut self, record: &Record) {
         self.monitor.on_record(record);
         self.clock.on_record(record);
     }
 
-    /// News from inside the network.
+    /// Takes a report of the network's switches.
     pub fn on_network(&mut self, now: Time, view: &NetworkView) {
         self.monitor.on_network(now, view);
     }
@@ -55,18 +55,18 @@ impl<P: Policy> Decider<P> {
         self.clock.is_due(now, self.monitor.has_news())
     }
 
-    /// When the host's timer is to see whether it [is](Self::is_due); never where only an
-    /// acknowledgement can tell.
+    /// When the host's timer should check whether a decision [is due](Self::is_due); never if only
+    /// an acknowledgement can cause one.
     pub fn next_timer(&self) -> Time {
         self.clock.next_timer(self.monitor.has_news())
     }
 
-    /// From when on a record may make it due.
+    /// The earliest time at which a record can make a decision due.
     pub fn due(&self) -> Time {
         self.clock.due()
     }
 
-    /// Ends the interval and decides. `None` if the answer will come from outside.
+    /// Ends the interval and decides. Returns `None` if the answer will come from outside.
     pub fn decide(&mut self, now: Time) -> Option<Answer> {
         self.conclude(now);
         self.clock.restart(now);
@@ -75,12 +75,12 @@ impl<P: Policy> Decider<P> {
         Some(answer)
     }
 
-    /// An answer says how long the interval that began with its question is to last.
+    /// Sets the length of the interval that began with the answered request.
     pub fn choose_interval(&mut self, answer: Answer) {
         self.clock.choose(answer.interval);
     }
 
-    /// Ends the interval, and shows it; nothing is decided.
+    /// Ends the interval and computes its observation, without a decision.
     pub fn conclude(&mut self, now: Time) {
         self.interval = self.monitor.close(now);
         self.observation.push(&self.interval);
@@ -91,17 +91,17 @@ impl<P: Policy> Decider<P> {
         self.observation.values()
     }
 
-    /// The interval that ended with that.
+    /// The interval that ended with the last observation.
     pub fn interval(&self) -> &Interval {
         &self.interval
     }
 
-    /// Who decides.
+    /// The policy.
     pub fn policy(&self) -> &P {
         &self.policy
     }
 
-    /// Who decides.
+    /// The policy.
     pub fn policy_mut(&mut self) -> &mut P {
         &mut self.policy
     }

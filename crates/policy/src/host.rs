@@ -1,4 +1,4 @@
-//! What hosts a policy in simulated time and over real packets, the same whatever decides.
+//! Hosts any kind of policy in simulated time and over real packets.
 
 use std::collections::VecDeque;
 
@@ -7,27 +7,28 @@ use headway_cc::{
 };
 use headway_fixed::Limits;
 
-use crate::{Guarding, Record, RecordBuilder};
+use crate::{FlowGuard, Record, RecordBuilder};
 
-/// The records that a policy takes, the time that its decisions `D` take, and the guard between it
-/// and the base controller, which is `base` in each method.
+/// Builds a policy's records, delays its decisions `D`, and applies the guard between it and the
+/// base controller, which is `base` in each method.
 #[derive(Debug)]
 pub struct Host<D> {
-    /// The flow.
+    /// The flow's setup.
     pub setup: Setup,
-    /// As of the newest feedback.
+    /// The RTT statistics of the newest feedback.
     pub rtt: RttStats,
-    /// If the flow is guarded.
-    pub guard: Option<Guarding>,
-    /// How long a decision takes to take effect.
+    /// The guard, if the flow has one.
+    pub guard: Option<FlowGuard>,
+    /// The time from a decision until it takes effect.
     pub latency: Duration,
     reporter: RecordBuilder,
-    /// Decisions on their way: when each comes, as of when it was decided, and what it is.
-    on_their_way: VecDeque<(Time, Time, D)>,
+    /// Decisions that have not taken effect: when each arrives, the time of its request, and the
+    /// decision.
+    pending: VecDeque<(Time, Time, D)>,
 }
 
 impl<D: Copy> Host<D> {
-    /// For one flow without a guard.
+    /// The host of one flow without a guard.
     pub fn new(setup: &Setup, latency: Duration) -> Host<D> {
         Host {
             setup: *setup,
@@ -35,38 +36,38 @@ impl<D: Copy> Host<D> {
             guard: None,
             latency,
             reporter: RecordBuilder::new(setup.mss),
-            on_their_way: VecDeque::new(),
+            pending: VecDeque::new(),
         }
     }
 
     /// Guards the flow from now on.
     pub fn guard(&mut self, limits: Limits) {
-        self.guard = Some(Guarding::new(&self.setup, limits));
+        self.guard = Some(FlowGuard::new(&self.setup, limits));
     }
 
-    /// Who has the flow: the base controller, or the guard's Cubic.
+    /// The controller of the flow: the base controller, or Cubic in fallback.
     pub fn controller<'a>(&'a self, base: &'a dyn CongestionControl) -> &'a dyn CongestionControl {
-        self.substitute().unwrap_or(base)
+        self.fallback_cubic().unwrap_or(base)
     }
 
-    /// The guard's Cubic, where that has the flow.
-    pub fn substitute(&self) -> Option<&dyn CongestionControl> {
-        self.guard.as_ref().and_then(Guarding::substitute)
+    /// The guard's Cubic, in fallback.
+    pub fn fallback_cubic(&self) -> Option<&dyn CongestionControl> {
+        self.guard.as_ref().and_then(FlowGuard::fallback_cubic)
     }
 
-    /// Tells the base controller, and the guard's Cubic if there is one.
+    /// Calls the base controller, and the guard's Cubic in fallback.
     pub fn tell(
         &mut self,
         base: &mut dyn CongestionControl,
         mut news: impl FnMut(&mut dyn CongestionControl),
     ) {
         news(base);
-        if let Some(cubic) = self.guard.as_mut().and_then(Guarding::substitute_mut) {
+        if let Some(cubic) = self.guard.as_mut().and_then(FlowGuard::fallback_cubic_mut) {
             news(cubic);
         }
     }
 
-    /// A packet leaves.
+    /// A packet was sent.
     pub fn on_sent(&mut self, base: &mut dyn CongestionControl, sent: &Sent) -> Tag {
         self.reporter.on_sent(sent);
         let mut tag = Tag::NONE;
@@ -74,20 +75,20 @@ impl<D: Copy> Host<D> {
         tag
     }
 
-    /// Acknowledgements. The policy's record of them is that of [`record`](Self::record), after
-    /// decisions that have come were carried out.
+    /// Passes acknowledgements on. The policy's record of them comes from [`record`](Self::record),
+    /// once decisions that have arrived are carried out.
     pub fn on_feedback(&mut self, base: &mut dyn CongestionControl, feedback: &Feedback<'_>) {
         match &self.guard {
             Some(guard) => {
-                let heard = guard.heard(feedback);
-                self.tell(base, |controller| controller.on_feedback(&heard));
+                let for_cubic = guard.feedback_for_cubic(feedback);
+                self.tell(base, |controller| controller.on_feedback(&for_cubic));
             }
             None => base.on_feedback(feedback),
         }
         self.rtt = feedback.rtt_stats;
     }
 
-    /// The record of acknowledgements, after which who has the flow allows `control`.
+    /// The record of acknowledgements after which the flow's controller allows `control`.
     pub fn record(&mut self, feedback: &Feedback<'_>, control: &Control) -> Record {
         self.reporter.on_feedback(feedback, control)
     }
@@ -99,17 +100,19 @@ impl<D: Copy> Host<D> {
         self.reporter.on_rto(rto, &control)
     }
 
-    /// A decision as of `asked` is made now, and comes after the latency.
-    pub fn send(&mut self, now: Time, asked: Time, decision: D) {
-        self.on_their_way
-            .push_back((now + self.latency, asked, decision));
+    /// Sends a decision, made now for a request of the time `requested`. It arrives after the
+    /// latency.
+    pub fn send(&mut self, now: Time, requested: Time, decision: D) {
+        self.pending
+            .push_back((now + self.latency, requested, decision));
     }
 
-    /// The next decision that has come by now: when, as of when it was decided, and what it is.
+    /// The next decision that has arrived by now: when it arrived, the time of its request, and the
+    /// decision.
     pub fn arrived(&mut self, now: Time) -> Option<(Time, Time, D)> {
         let has_come = |(at, ..): &&(Time, Time, D)| *at <= now;
-        self.on_their_way.front().filter(has_come)?;
-        self.on_their_way.pop_front()
+        self.pending.front().filter(has_come)?;
+        self.pending.pop_front()
     }
 
     /// Named values of the guard, for recordings.

@@ -1,10 +1,10 @@
-//! What was seen between two decisions.
+//! What a policy's host measured between two decisions.
 
 use headway_cc::{Duration, NetworkView, Time};
 
 use crate::{Averages, Record};
 
-/// What was seen between two decisions. Counts are of packets in this interval.
+/// What a host measured between two decisions. Counts are of packets in this interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     /// When it ended.
@@ -30,7 +30,7 @@ pub struct Interval {
     /// The minimum RTT sample of the 10 s that end with the newest one, in microseconds; zero
     /// before the first.
     pub min_rtt_10s_us: u32,
-    /// How long before the newest sample that one was last seen, to 10 ms.
+    /// How much older the last sample with that minimum is than the newest sample, to 10 ms.
     pub min_rtt_10s_age: Duration,
     /// The flow's state at the last record.
     pub latest: Record,
@@ -38,47 +38,47 @@ pub struct Interval {
     pub max_delivery_rate: f64,
     /// The delivery rate of the newest sample, in packets a second.
     pub delivery_rate: f64,
-    /// The largest throughput of the flow so far, in packets a second, each over one interval or as
-    /// many as make [`Monitor::THROUGHPUT_SPAN`](crate::Monitor::THROUGHPUT_SPAN); zero before the
-    /// first such.
+    /// The largest throughput of the flow so far, in packets a second; zero before the first. Each
+    /// value covers one interval, or as many as last
+    /// [`Monitor::THROUGHPUT_SPAN`](crate::Monitor::THROUGHPUT_SPAN).
     pub max_throughput: f64,
     /// Throughput over about a round trip (a time constant of 0.7 minimum RTTs of the last 10 s),
     /// in packets a second.
     pub recent_throughput: f64,
-    /// The largest of it in the last 100 ms, of which an interval counts for 10 at most.
+    /// The largest recent throughput in the last 100 ms. An interval counts for 10 ms at most.
     pub peak_throughput: f64,
-    /// Averages over the flow; zero unless the observation has one of them.
+    /// Averages over the flow; zero unless the observation contains one of them.
     pub averages: Averages,
-    /// News from inside the network, and how old it is now.
+    /// The newest report of the network's switches, with its current age.
     pub network: NetworkView,
-    /// How old the last action was when it took effect.
+    /// The age of the last action when it took effect.
     pub action_age: Duration,
 }
 
-/// The RTT samples of an interval, in microseconds. Without any, those of the last interval that
-/// had some, and no slope.
+/// The RTT samples of an interval, in microseconds. An interval without samples has the last one's
+/// values, and no slope.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RttSummary {
-    /// How many in this interval.
+    /// The number of samples in this interval.
     pub samples: u32,
     /// Their mean.
     pub mean_us: f64,
-    /// The least.
+    /// The smallest sample.
     pub min_us: u32,
-    /// The largest.
+    /// The largest sample.
     pub max_us: u32,
-    /// The newest.
+    /// The newest sample.
     pub latest_us: u32,
-    /// The newest less the one before it, whichever interval that fell into.
+    /// The newest sample minus the one before it, which may be of an earlier interval.
     pub change_us: f64,
-    /// The mean over the mean of the last interval that had samples, 1 in the first.
+    /// The mean divided by the mean of the last interval with samples; 1 in the first.
     pub growth: f64,
     /// The least-squares slope over time, in seconds a second.
     pub slope: f64,
 }
 
 impl Interval {
-    /// Packets a second of something that was counted; zero in an interval of no length.
+    /// A count as packets a second; zero in an interval of no length.
     pub fn per_second(&self, packets: u32) -> f64 {
         match self.length.is_zero() {
             true => 0.0,
@@ -86,12 +86,12 @@ impl Interval {
         }
     }
 
-    /// Packets a second as Mbit/s on the wire.
+    /// Converts packets a second to Mbit/s on the wire.
     pub fn mbps(&self, packets_per_second: f64) -> f64 {
         packets_per_second * f64::from(self.latest.mss) * 8e-6
     }
 
-    /// The share of packets that were lost, of those whose fate became known.
+    /// The share of lost packets among those whose fate became known.
     pub fn loss(&self) -> f64 {
         match self.lost + self.delivered {
             0 => 0.0,

@@ -1,4 +1,4 @@
-//! A learned controller: monitor, clock, policy, and what they steer.
+//! A learned controller: monitor, clock, policy and base controller.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -16,35 +16,35 @@ use crate::dqn::Step;
 use crate::host::Host;
 use crate::nn::Network;
 use crate::{
-    AgentSpec, Answer, BaseController, Decider, Guarding, Interval, NeededStats, Record, SpecError,
+    AgentSpec, Answer, BaseController, Decider, FlowGuard, Interval, NeededStats, Record, SpecError,
 };
 
-/// Decides.
+/// A policy: it decides.
 pub trait Policy: Debug + Send + 'static {
-    /// The answer to an observation; `None` if it will come from outside ([`Learned::act`]).
-    /// `interval` is what was seen since the last decision, for a policy that learns.
+    /// Answers an observation; `None` if the answer will come from outside ([`Learned::act`]). A
+    /// policy that learns uses `interval`, which covers the time since the last decision.
     fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<Answer>;
 
-    /// Its newest answer was not carried out: the guard refused it, or the base controller was not
-    /// in congestion avoidance by then. What follows is not that answer's doing.
+    /// Its newest answer was not carried out: the guard refused it, or the base controller was no
+    /// longer in congestion avoidance. That answer does not cause what follows.
     fn on_refused(&mut self) {}
 
-    /// What it has learned, if it goes on learning: its network, and how many gradient steps that
-    /// took. Another of its kind can go on from it.
+    /// The network of a policy that learns, and its number of gradient steps. Another flow can
+    /// continue with it.
     fn learned(&self) -> Option<(&Network, u64)> {
         None
     }
 
-    /// Lets another thread take its gradient steps, if it takes any.
-    fn step_elsewhere(&mut self, _: &SyncSender<Step>) {}
+    /// Lets another thread take the policy's gradient steps, if there are any.
+    fn step_on_thread(&mut self, _: &SyncSender<Step>) {}
 
-    /// Did it learn, and goes on for good with what it had learned? So it is after a loss that is
-    /// not finite, or when the thread that learns has ended.
+    /// Has the policy stopped learning for good, and kept what it had learned? It does so after a
+    /// loss that is not finite, or when the learning thread has ended.
     fn has_ended_learning(&self) -> bool {
         false
     }
 
-    /// What its host reads of an interval beyond the observation, such as an environment's
+    /// What its host reads of an interval besides the observation, such as an environment's
     /// measurements.
     fn needed_stats(&self) -> NeededStats {
         NeededStats::default()
@@ -67,8 +67,8 @@ impl Policy for Box<dyn Policy> {
         (**self).learned()
     }
 
-    fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
-        (**self).step_elsewhere(thread);
+    fn step_on_thread(&mut self, thread: &SyncSender<Step>) {
+        (**self).step_on_thread(thread);
     }
 
     fn has_ended_learning(&self) -> bool {
@@ -84,7 +84,7 @@ impl Policy for Box<dyn Policy> {
     }
 }
 
-/// Decides nothing itself: the answer comes from outside, as in training.
+/// A policy whose answers come from outside, as in training.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct External;
 
@@ -93,7 +93,7 @@ impl Policy for External {
         None
     }
 
-    /// Rewards may be of any feature.
+    /// A reward may use any feature.
     fn needed_stats(&self) -> NeededStats {
         NeededStats { averages: true }
     }
@@ -106,15 +106,15 @@ pub struct Learned<P> {
     base: BaseController,
     decider: Decider<P>,
     host: Host<f32>,
-    /// Of the question that is open.
-    asked: Time,
+    /// The time of the newest request.
+    requested: Time,
     awaits_answer: bool,
 }
 
 impl<P: Policy> Learned<P> {
-    /// For one flow. Inference and messages take time: an answer comes `latency` after the
-    /// observation, and takes effect with the first acknowledgement from then on, as in a kernel
-    /// (Owl, Fig. 2). Without latency it does so at once.
+    /// The controller of one flow. Inference and messages take time: an answer arrives `latency`
+    /// after the observation, and takes effect with the next acknowledgement, as in a kernel (Owl,
+    /// Fig. 2). Without latency it takes effect at once.
     ///
     /// # Errors
     /// [`SpecError`] if the spec cannot be carried out.
@@ -129,20 +129,20 @@ impl<P: Policy> Learned<P> {
             base: BaseController::new(&spec.base, &spec.action, setup)?,
             decider: Decider::new(&spec, setup.start, policy)?,
             host: Host::new(setup, latency),
-            asked: setup.start,
+            requested: setup.start,
             awaits_answer: false,
             spec,
         })
     }
 
-    /// With the kernel's guard between the policy and the base controller (`docs/guard.md`).
+    /// Adds the kernel's guard between the policy and the base controller (`docs/guard.md`).
     #[must_use]
     pub fn guarded(mut self, limits: Limits) -> Learned<P> {
         self.host.guard(limits);
         self
     }
 
-    /// What the policy was last shown.
+    /// The last observation of the policy.
     pub fn observation(&self) -> &[f32] {
         self.decider.observation()
     }
@@ -152,26 +152,25 @@ impl<P: Policy> Learned<P> {
         self.decider.interval()
     }
 
-    /// Has it asked, and had no answer yet?
+    /// Does a request wait for its answer?
     pub fn awaits_answer(&self) -> bool {
         self.awaits_answer
     }
 
-    /// The answer comes. The host has to read [`control`](CongestionControl::control) again, and
-    /// the next timer. What it says of the interval holds at once, whatever the latency of the
-    /// rest.
+    /// Takes an answer. The host has to read [`control`](CongestionControl::control) and the next
+    /// timer again. The answer's interval takes effect at once, whatever the latency of its action.
     pub fn act(&mut self, now: Time, answer: Answer) {
         self.awaits_answer = false;
         self.decider.choose_interval(answer);
         let answer = answer.action;
         match self.host.latency.is_zero() {
-            true => self.carry_out(now, (self.asked, now), answer, Duration::ZERO),
-            false => self.host.send(now, self.asked, answer),
+            true => self.carry_out(now, (self.requested, now), answer, Duration::ZERO),
+            false => self.host.send(now, self.requested, answer),
         }
     }
 
-    /// The run ends: so does the interval under way, and the last observation shows it. Nothing is
-    /// decided any more.
+    /// The run ends, and with it the current interval, which the last observation shows. No more
+    /// decisions follow.
     pub fn conclude(&mut self, now: Time) {
         self.decider.conclude(now);
     }
@@ -179,12 +178,12 @@ impl<P: Policy> Learned<P> {
     fn carry_out(
         &mut self,
         now: Time,
-        (asked, answered): (Time, Time),
+        (requested, answered): (Time, Time),
         answer: f32,
         age: Duration,
     ) {
         let guard = self.host.guard.as_mut();
-        let is_allowed = guard.is_none_or(|guard| guard.answer(asked, answered, now));
+        let is_allowed = guard.is_none_or(|guard| guard.answer(requested, answered, now));
         // The base controller may have left congestion avoidance meanwhile.
         if is_allowed && self.base.may_act() {
             let action = self.spec.action.action(answer);
@@ -193,23 +192,24 @@ impl<P: Policy> Learned<P> {
             } = &mut self.host;
             (self.base).act(now, setup.mss, rtt, action, guard.as_mut());
             self.decider.on_action(age);
-        } else if asked == self.asked {
+        } else if requested == self.requested {
             self.decider.policy_mut().on_refused();
         }
     }
 
-    /// Those answers that have come meanwhile.
+    /// Carries out the answers that have arrived.
     fn carry_out_due(&mut self, now: Time) {
-        while let Some((at, asked, answer)) = self.host.arrived(now) {
+        while let Some((at, requested, answer)) = self.host.arrived(now) {
             let age = now.since(at) + self.host.latency;
-            self.carry_out(now, (asked, at), answer, age);
+            self.carry_out(now, (requested, at), answer, age);
         }
     }
 
-    /// As report() in flow.h: the record says whose the flow is once it was judged.
+    /// As report() in flow.h does: the guard judges first, so the record says who controls the
+    /// flow.
     fn take(&mut self, record: &Record) {
         self.judge(record);
-        let is_fine = |guard: &Guarding| guard.guard().is_fine();
+        let is_fine = |guard: &FlowGuard| guard.guard().is_fine();
         let mut record = *record;
         if !self.host.guard.as_ref().is_none_or(is_fine) {
             record.flags |= Record::TRIPPED;
@@ -229,24 +229,26 @@ impl<P: Policy> Learned<P> {
                 let start = guard.restart(record, &self.base.controller().control());
                 match &mut self.base {
                     BaseController::Base(scheme) => scheme.go_alone(start.0, start.1),
-                    BaseController::Rate(_) | BaseController::Tunable(_) => guard.stand_in(start),
+                    BaseController::Rate(_) | BaseController::Tunable(_) => {
+                        guard.start_fallback(start)
+                    }
                 }
             }
             Verdict::Resume => {
-                let left = guard.stand_down();
+                let left = guard.end_fallback();
                 (self.base).return_to_policy(&self.spec.base, left, &self.host.rtt);
             }
         }
     }
 
-    /// Who has the flow: the base controller, or the guard's Cubic.
+    /// The controller of the flow: the base controller, or the guard's Cubic.
     fn controller(&self) -> &dyn CongestionControl {
         self.host.controller(self.base.controller())
     }
 
-    /// What it takes the path for; the guard's Cubic has no model.
+    /// The controller's model of the path; the guard's Cubic has none.
     fn model(&self) -> Option<PathModel> {
-        match self.host.substitute() {
+        match self.host.fallback_cubic() {
             Some(_) => None,
             None => self.base.model(),
         }
@@ -256,7 +258,7 @@ impl<P: Policy> Learned<P> {
         if !self.decider.is_due(now) || self.awaits_answer || !self.base.may_act() {
             return;
         }
-        self.asked = now;
+        self.requested = now;
         if let Some(guard) = &mut self.host.guard {
             guard.ask(now);
         }

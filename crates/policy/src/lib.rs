@@ -1,12 +1,12 @@
 //! Learned controllers: what they observe, when they decide, what their actions do, and the
 //! networks that decide.
 //!
-//! A [`Learned`] controller is a `CongestionControl` like any other. It turns what its host tells
-//! it into [`Record`]s, the very records that the kernel gives; its [`Monitor`] folds them into an
-//! [`Interval`], from which the [`Feature`]s of its [`AgentSpec`] are computed; its [`Clock`] says
-//! when a [`Policy`] decides; and the action steers the [base controller](BaseController): a
-//! sending rate, or another controller. The same code runs in training ([`External`]), in the
-//! simulator, over real packets and in the kernel's agent.
+//! A [`Learned`] controller is a `CongestionControl` like any other. It turns feedback into
+//! [`Record`]s, which have the kernel's format. Its [`Monitor`] sums them up in an [`Interval`],
+//! from which the [`Feature`]s of its [`AgentSpec`] are computed. Its [`Clock`] says when a
+//! [`Policy`] decides. The action steers the [base controller](BaseController), which is a sending
+//! rate or another controller. The same code runs in training ([`External`]), in the simulator,
+//! over real packets and in the kernel's agent.
 
 mod action;
 mod answer;
@@ -16,7 +16,7 @@ mod clock;
 mod decider;
 pub mod dqn;
 mod feature;
-mod guarding;
+mod flow_guard;
 mod host;
 pub mod int8;
 mod interval;
@@ -41,7 +41,7 @@ pub use base::{BaseController, BaseSpec, RateControl};
 pub use clock::{Clock, ClockSpec, RttEstimator};
 pub use decider::Decider;
 pub use feature::{FEATURES, Feature, Rounding, Source};
-pub use guarding::Guarding;
+pub use flow_guard::FlowGuard;
 pub use headway_fixed::Limits;
 pub use interval::{Interval, RttSummary};
 pub use learned::{External, Learned, Policy};

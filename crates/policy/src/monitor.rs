@@ -1,14 +1,14 @@
-//! Folds records into intervals.
+//! Sums records up in intervals.
 
-use headway_cc::{Duration, LeastRtt, NetworkView, Time};
+use headway_cc::{Duration, MinRtt, NetworkView, Time};
 
 use crate::recent_rate::RecentRate;
 use crate::{Averages, Interval, Record, RttSummary};
 
-/// Counters older than ten of Owl's readings count as none: their reader is lost.
+/// Counters that are older than ten of Owl's readings count as missing: their reader has failed.
 const STALE_AFTER: Duration = Duration::from_secs(10);
 
-/// What is folded at every acknowledgement only if an observation asks for it.
+/// Statistics that each acknowledgement updates, if an observation needs them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NeededStats {
     /// [`Averages`] over the flow.
@@ -16,7 +16,7 @@ pub struct NeededStats {
 }
 
 impl NeededStats {
-    /// What either asks for.
+    /// The statistics that either of the two needs.
     #[must_use]
     pub fn and(self, other: NeededStats) -> NeededStats {
         NeededStats {
@@ -25,26 +25,26 @@ impl NeededStats {
     }
 }
 
-/// Folds a flow's [`Record`]s into the [`Interval`] between two decisions.
+/// Sums a flow's [`Record`]s up in the [`Interval`] between two decisions.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     start: Time,
     folds: NeededStats,
     begun: Time,
-    /// The record with which the last interval ended.
+    /// The last record of the last interval.
     before: Record,
     latest: Record,
     has_news: bool,
     acks: u32,
     rtt: Samples,
     last_rtt_us: u32,
-    least_rtt: LeastRtt,
+    min_rtt: MinRtt,
     last_summary: RttSummary,
     delivery_rate: f64,
     max_delivery_rate: f64,
     max_throughput: f64,
     recent: RecentRate,
-    /// Where the span begins over which the next throughput is taken, and what had been delivered.
+    /// Where the span of the next throughput begins, and what had been delivered then.
     span: (Time, u32),
     averages: Averages,
     network: NetworkView,
@@ -53,11 +53,11 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// The shortest time over which a largest throughput is taken: Orca's interval. With a faster
-    /// clock a burst of acknowledgements would be the largest for good.
+    /// The shortest time over which the largest throughput is measured; it is Orca's interval. With
+    /// a faster clock a burst of acknowledgements would set the largest throughput for good.
     pub const THROUGHPUT_SPAN: Duration = Duration::from_millis(20);
 
-    /// For a flow that begins at `start`.
+    /// The monitor of a flow that begins at `start`.
     pub fn new(start: Time, folds: NeededStats) -> Monitor {
         Monitor {
             start,
@@ -69,7 +69,7 @@ impl Monitor {
             acks: 0,
             rtt: Samples::default(),
             last_rtt_us: 0,
-            least_rtt: LeastRtt::default(),
+            min_rtt: MinRtt::default(),
             last_summary: RttSummary::default(),
             delivery_rate: 0.0,
             max_delivery_rate: 0.0,
@@ -83,7 +83,8 @@ impl Monitor {
         }
     }
 
-    /// Takes what the host says at an acknowledgement or a timeout. Records never go back in time.
+    /// Takes the flow's state at an acknowledgement or a timeout. Records come in the order of
+    /// their times.
     #[inline]
     pub fn on_record(&mut self, record: &Record) {
         self.has_news = true;
@@ -93,7 +94,7 @@ impl Monitor {
             self.rtt.add(at, record.rtt_us, self.last_rtt_us);
             self.last_rtt_us = record.rtt_us;
             let rtt = Duration::from_micros(record.rtt_us.into());
-            self.least_rtt.add(record.now(), rtt);
+            self.min_rtt.add(record.now(), rtt);
         }
         if record.rate_interval_us > 0 {
             self.delivery_rate =
@@ -106,7 +107,7 @@ impl Monitor {
         self.latest = *record;
     }
 
-    /// Takes news from inside the network.
+    /// Takes a report of the network's switches.
     pub fn on_network(&mut self, now: Time, view: &NetworkView) {
         self.network = *view;
         self.network_at = now;
@@ -117,7 +118,7 @@ impl Monitor {
         self.action_age = age;
     }
 
-    /// Has anything been heard in the interval under way?
+    /// Did a record come in the current interval?
     pub fn has_news(&self) -> bool {
         self.has_news
     }
@@ -145,8 +146,8 @@ impl Monitor {
             delivered_ce: latest.delivered_ce.wrapping_sub(before.delivered_ce),
             lost: latest.lost.wrapping_sub(before.lost),
             rtt,
-            min_rtt_10s_us: (self.least_rtt.get().as_nanos() / 1000) as u32,
-            min_rtt_10s_age: self.least_rtt.age(),
+            min_rtt_10s_us: (self.min_rtt.get().as_nanos() / 1000) as u32,
+            min_rtt_10s_age: self.min_rtt.age(),
             latest: *latest,
             max_delivery_rate: self.max_delivery_rate,
             delivery_rate: self.delivery_rate,
@@ -217,7 +218,7 @@ impl Samples {
         self.sum_at_us += at * us;
     }
 
-    /// `last` is that of the last interval that had samples.
+    /// `last` is the summary of the last interval with samples.
     fn summary(&self, last: &RttSummary) -> RttSummary {
         if self.count == 0 {
             return RttSummary {
@@ -243,7 +244,7 @@ impl Samples {
                 true => mean_us / last.mean_us,
                 false => 1.0,
             },
-            // Samples of one moment have no slope.
+            // Samples of a single moment have no slope.
             slope: match spread > 1e-12 * n {
                 true => rise / spread * 1e-6,
                 false => 0.0,

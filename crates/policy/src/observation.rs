@@ -1,42 +1,42 @@
-//! What a policy is shown: features, normalised, of the last intervals.
+//! A policy's observation: normalised features of the last intervals.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Feature, Interval, NeededStats, SpecError};
 
-/// What a policy is shown at a decision: the `features` of the last `history` intervals, the oldest
-/// first. Before there have been so many, zeros stand for those that are missing. Of several
-/// `rows`, one for a flow each, a flow that decides for itself has the first, and zeros stand for
-/// the others ("BBR tuner" §IV-A).
+/// A policy's observation at a decision: the `features` of the last `history` intervals, the oldest
+/// first. Zeros stand for intervals before the flow's first. With several `rows`, one for each
+/// flow, a flow that decides for itself uses the first row, and the others are zero ("BBR tuner"
+/// §IV-A).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObservationSpec {
-    /// How many intervals, at least 1.
+    /// The number of intervals, at least 1.
     pub history: usize,
-    /// How many flows there is room for, at least 1.
+    /// The number of flows, at least 1.
     #[serde(default = "one_row", skip_serializing_if = "is_one")]
     pub rows: usize,
-    /// The features of each, in this order.
+    /// The features of each interval, in this order.
     pub features: Vec<FeatureUse>,
 }
 
-/// A feature and how it is normalised: `clamp((x - offset) * scale, clip)`, with ln(1 + x) instead
-/// of x if `log`.
+/// A feature and its normalisation: `clamp((x - offset) * scale, clip)`, with ln(1 + x) instead of
+/// x if `log`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeatureUse {
-    /// Its name in [`FEATURES`](crate::FEATURES).
+    /// The feature's name in [`FEATURES`](crate::FEATURES).
     pub name: String,
-    /// Is its logarithm taken first?
+    /// Is ln(1 + x) taken first?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub log: bool,
-    /// Taken off.
+    /// The number that is subtracted.
     #[serde(default)]
     pub offset: f64,
-    /// Then multiplied by this.
+    /// The factor after that.
     #[serde(default = "one")]
     pub scale: f64,
-    /// Then kept between these two.
+    /// The bounds of the result.
     #[serde(default = "wide")]
     pub clip: [f64; 2],
 }
@@ -58,7 +58,7 @@ fn wide() -> [f64; 2] {
 }
 
 impl FeatureUse {
-    /// As it is, within a million.
+    /// A feature without normalisation, bounded to a million.
     pub fn plain(name: &str) -> FeatureUse {
         FeatureUse {
             name: name.to_owned(),
@@ -79,22 +79,22 @@ impl FeatureUse {
 }
 
 impl ObservationSpec {
-    /// How many numbers an observation has.
+    /// The number of values of an observation.
     pub fn len(&self) -> usize {
         self.rows * self.width()
     }
 
-    /// How many of them a flow has.
+    /// The number of values of one flow.
     fn width(&self) -> usize {
         self.history * self.features.len()
     }
 
-    /// Never: [`check`](Self::check) refuses it.
+    /// Always false: [`check`](Self::check) refuses an empty observation.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What its features need folded at every acknowledgement.
+    /// The statistics that its features need at every acknowledgement.
     pub fn needed_stats(&self) -> NeededStats {
         let features = self.features.iter().filter_map(|f| Feature::find(&f.name));
         features.fold(NeededStats::default(), |all, feature| {
@@ -102,11 +102,12 @@ impl ObservationSpec {
         })
     }
 
-    /// That it can be computed. At most a thousand intervals of every feature.
+    /// Checks that the observation can be computed. It may have at most a thousand intervals of
+    /// every feature.
     ///
     /// # Errors
-    /// [`SpecError`]: an unknown feature, numbers that are not finite, limits the wrong way round,
-    /// none at all.
+    /// [`SpecError`]: a feature is unknown, a number is not finite, bounds are in the wrong order,
+    /// or there is no feature.
     pub fn check(&self) -> Result<(), SpecError> {
         if self.features.is_empty() || !(1..=1000).contains(&self.history) {
             return Err(SpecError(
@@ -141,17 +142,17 @@ impl ObservationSpec {
     }
 }
 
-/// An observation as it grows from interval to interval.
+/// The current observation, to which each interval is added.
 #[derive(Clone, Debug)]
 pub struct Observation {
     features: Vec<(&'static Feature, FeatureUse)>,
     values: Vec<f32>,
-    /// This many of them are this flow's, before all others.
+    /// The number of values of this flow, which come first.
     own: usize,
 }
 
 impl Observation {
-    /// Of a flow that has just begun.
+    /// The observation of a flow that has just begun.
     ///
     /// # Errors
     /// [`SpecError`] if the spec cannot be computed.
@@ -165,7 +166,7 @@ impl Observation {
         })
     }
 
-    /// The newest interval comes in, the oldest falls out.
+    /// Adds the newest interval, and drops the oldest.
     pub fn push(&mut self, interval: &Interval) {
         let width = self.features.len();
         let own = &mut self.values[..self.own];
@@ -176,7 +177,7 @@ impl Observation {
         }
     }
 
-    /// What the policy sees.
+    /// The values that the policy sees.
     pub fn values(&self) -> &[f32] {
         &self.values
     }

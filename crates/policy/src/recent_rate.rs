@@ -1,27 +1,27 @@
-//! What has been delivered lately: how much, and how much at best.
+//! The recent throughput, and its recent maximum.
 
 use headway_cc::{Duration, MaxFilter};
 
-/// Throughput over the time that an answer takes to show, and the largest recent one. A cellular
-/// link's rate changes within a round trip: a mean over one is late, a burst of acknowledgements is
-/// no rate, and the rate of a moment ago is what a link that pauses goes back to.
+/// The throughput over the time in which an answer takes effect, and its recent maximum. A cellular
+/// link's rate changes within a round trip, so a mean over one is late. A burst of acknowledgements
+/// does not show the rate. A link that pauses returns to the rate that it had just before.
 #[derive(Clone, Debug)]
 pub(crate) struct RecentRate {
-    /// Packets a second.
+    /// The mean, in packets a second.
     mean: f64,
-    /// By milliseconds of `remembered_ms`.
+    /// The maximum, by milliseconds of `remembered_ms`.
     peak: MaxFilter<f64>,
-    /// The time that has passed, long intervals cut short.
+    /// The time that has passed, with long intervals cut short.
     remembered_ms: f64,
 }
 
 impl RecentRate {
-    /// Time constant of the mean, in minimum RTTs of the last 10 s.
+    /// The time constant of the mean, in minimum RTTs of the last 10 s.
     const ROUND_TRIPS: f64 = 0.7;
-    /// How long the largest is remembered, in milliseconds.
+    /// How long the maximum is remembered, in milliseconds.
     const MEMORY_MS: u64 = 100;
-    /// What an interval counts for at most, in milliseconds: a link that pauses goes on as it did
-    /// before.
+    /// The most that an interval counts for, in milliseconds. A link that pauses continues at its
+    /// old rate.
     const LONGEST_MS: f64 = 10.0;
 
     pub fn new() -> RecentRate {
@@ -32,7 +32,7 @@ impl RecentRate {
         }
     }
 
-    /// Packets a second over an interval.
+    /// Adds an interval with `rate` packets a second.
     pub fn add(&mut self, length: Duration, rate: f64, min_rtt_us: u32) {
         let constant = RecentRate::ROUND_TRIPS * 1e-6 * f64::from(min_rtt_us);
         let kept = match constant > 0.0 {
@@ -44,12 +44,12 @@ impl RecentRate {
         self.peak.update(self.remembered_ms as u64, self.mean);
     }
 
-    /// Packets a second.
+    /// The mean, in packets a second.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// The largest mean of the last 100 ms, to 1 ms, of which an interval counts for 10 at most.
+    /// The largest mean of the last 100 ms, to 1 ms. An interval counts for 10 ms at most.
     pub fn peak(&self) -> f64 {
         self.peak.max()
     }

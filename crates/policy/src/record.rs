@@ -1,68 +1,67 @@
-//! What a host says of a flow at an acknowledgement, in the kernel's own terms.
+//! A flow's state at an acknowledgement, in the kernel's terms.
 
 use headway_cc::{PathModel, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A flow's state at an acknowledgement, a digest of several, or a timeout, laid out as in
-/// `crates/kernel/bpf/abi.h`.
+/// A flow's state at an acknowledgement, a digest of several, or a timeout, with the layout of
+/// `kernel/bpf/abi.h`.
 ///
-/// It is all that a learned controller's [`Monitor`](crate::Monitor) ever sees, in every world:
-/// what the kernel cannot say is not here, so no feature can need it. Counts are of packets since
-/// the flow began and wrap.
+/// A learned controller's [`Monitor`](crate::Monitor) sees nothing else, in any world. The kernel
+/// can supply all of it, and therefore every feature. Counts are of packets since the flow began,
+/// and they wrap.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Record {
-    /// When, on the host's monotonic clock.
+    /// The time on the host's monotonic clock.
     pub now_ns: u64,
     /// The pacing rate in bytes a second; zero without pacing.
     pub pacing_rate: u64,
-    /// Sent, retransmissions among them.
+    /// Packets sent, including retransmissions.
     pub sent: u32,
-    /// Sent again.
+    /// Packets sent again.
     pub retransmitted: u32,
-    /// Acknowledged.
+    /// Packets acknowledged.
     pub delivered: u32,
-    /// Acknowledged with a CE mark.
+    /// Packets acknowledged with a CE mark.
     pub delivered_ce: u32,
-    /// Taken for lost; one that arrives after all stays counted, as in the kernel.
+    /// Packets taken for lost. A packet that arrives later stays counted, as in the kernel.
     pub lost: u32,
-    /// Not yet acknowledged nor taken for lost.
+    /// Packets neither acknowledged nor taken for lost.
     pub in_flight: u32,
     /// The congestion window in packets.
     pub cwnd: u32,
     /// The size of a full packet on the wire in bytes.
     pub mss: u32,
-    /// The sample that this acknowledgement gave; zero for none.
+    /// The RTT sample of this acknowledgement; zero for none.
     pub rtt_us: u32,
-    /// Smoothed, gain 1/8.
+    /// The smoothed RTT, gain 1/8.
     pub srtt_us: u32,
-    /// Mean deviation, gain 1/4.
+    /// The mean deviation of the RTT, gain 1/4.
     pub rttvar_us: u32,
-    /// The least sample of the flow.
+    /// The minimum RTT of the flow.
     pub min_rtt_us: u32,
-    /// The newest delivery-rate sample that counts: this many packets ...
+    /// The newest delivery-rate sample that counts: this many packets in `rate_interval_us`.
     pub rate_delivered: u32,
-    /// ... in this time; zero before the first. One that the application limited counts only
-    /// if it is larger.
+    /// The time of that sample; zero before the first. A sample that the application limited counts
+    /// only if it is larger.
     pub rate_interval_us: u32,
-    /// How many acknowledgements this stands for; zero at a timeout.
+    /// The number of acknowledgements that this record covers; zero at a timeout.
     pub acks: u32,
-    /// [`Record::APP_LIMITED`] and so on.
+    /// The flags, such as [`Record::APP_LIMITED`].
     pub flags: u32,
-    /// The bottleneck's bandwidth as the controller estimates it, in bytes a second; zero where it
-    /// has no model of the path ([`PathModel`]).
+    /// The controller's estimate of the bottleneck's bandwidth, in bytes a second; zero without a
+    /// model of the path ([`PathModel`]).
     pub btlbw: u64,
-    /// The round trip's propagation time as the controller estimates it; zero where it has no
-    /// model.
+    /// The controller's estimate of the base RTT; zero without a model.
     pub rtprop_us: u32,
-    /// By which it multiplies `btlbw` for its pacing rate, times 256.
+    /// The factor of `btlbw` for the pacing rate, times 256.
     pub pacing_gain: u16,
-    /// By which it multiplies the BDP for its window, times 256.
+    /// The factor of the BDP for the window, times 256.
     pub cwnd_gain: u16,
 }
 
 impl Record {
-    /// The same with its counters less those of an earlier one.
+    /// This record with its counters minus those of an earlier one.
     pub fn since(&self, before: &Record) -> Record {
         Record {
             sent: self.sent.wrapping_sub(before.sent),
@@ -74,7 +73,7 @@ impl Record {
         }
     }
 
-    /// The same with what its controller takes the path for, if it has a model of it.
+    /// This record with its controller's model of the path, if there is one.
     #[must_use]
     pub fn with_model(self, model: Option<PathModel>) -> Record {
         let gain = |gain: f64| (gain * 256.0).clamp(0.0, f64::from(u16::MAX)) as u16;
@@ -87,23 +86,23 @@ impl Record {
         })
     }
 
-    /// The application gave too little to send.
+    /// The application supplied too little data.
     pub const APP_LIMITED: u32 = 1;
     /// The window held the sender back.
     pub const CWND_LIMITED: u32 = 1 << 1;
     /// Losses are being repaired.
     pub const RECOVERING: u32 = 1 << 2;
-    /// An action would be carried out now, as far as the base controller goes. For the agent: no
-    /// feature.
+    /// An action would be carried out now, as far as the base controller is concerned. It is for
+    /// the agent, and not a feature.
     pub const STEERABLE: u32 = 1 << 3;
-    /// The guard has the flow. For the agent: no feature.
+    /// The flow is in fallback. It is for the agent, and not a feature.
     pub const TRIPPED: u32 = 1 << 4;
-    /// An answer is waited for. For the agent: no feature.
+    /// The flow waits for an answer. It is for the agent, and not a feature.
     pub const ASKS: u32 = 1 << 5;
-    /// The receiver has room for no more. For the guard: no feature.
+    /// The receiver has no more room. It is for the guard, and not a feature.
     pub const RWND_LIMITED: u32 = 1 << 6;
 
-    /// When.
+    /// The time of the record.
     pub fn now(&self) -> Time {
         Time::from_nanos(self.now_ns)
     }

@@ -1,11 +1,11 @@
-//! Turns what a transport tells a controller into the records that the kernel would give.
+//! Turns a transport's feedback into the records that the kernel would give.
 
 use headway_cc::{Bytes, Control, Duration, Feedback, RateSample, Recovery, Rto, Sent, Time};
 
 use crate::Record;
 
-/// Turns what a simulated or user-space transport tells into [`Record`]s. Packets are full ones: of
-/// data that does not fill its last packet, that packet is not counted.
+/// Turns the feedback of a simulated or user-space transport into [`Record`]s. Only full packets
+/// count: a last packet that the data does not fill is left out.
 #[derive(Clone, Debug)]
 pub struct RecordBuilder {
     mss: u64,
@@ -13,7 +13,7 @@ pub struct RecordBuilder {
 }
 
 impl RecordBuilder {
-    /// For a flow of packets of `mss`.
+    /// The builder of a flow with packets of `mss`.
     pub fn new(mss: Bytes) -> RecordBuilder {
         RecordBuilder {
             mss: mss.get().max(1),
@@ -24,7 +24,7 @@ impl RecordBuilder {
         }
     }
 
-    /// A packet leaves.
+    /// A packet was sent.
     #[inline]
     pub fn on_sent(&mut self, sent: &Sent) {
         let repeats = u32::from(sent.retransmission);
@@ -32,7 +32,7 @@ impl RecordBuilder {
         self.latest.retransmitted = self.latest.retransmitted.wrapping_add(repeats);
     }
 
-    /// Acknowledgements, and what `control` allows after them.
+    /// The record of acknowledgements after which the controller allows `control`.
     #[inline]
     pub fn on_feedback(&mut self, feedback: &Feedback<'_>, control: &Control) -> Record {
         let packets = |bytes: Bytes| (bytes.get() / self.mss) as u32;
@@ -44,7 +44,7 @@ impl RecordBuilder {
             delivered_ce: packets(feedback.counters.ce),
             lost: (self.latest.lost).wrapping_add(packets(feedback.lost_bytes)),
             in_flight: packets(feedback.in_flight),
-            // A sample of no length would say that there is none.
+            // Zero would mean that there is no sample.
             rtt_us: feedback.rtt.map_or(0, |rtt| micros(rtt).max(1)),
             srtt_us: micros(feedback.rtt_stats.smoothed),
             rttvar_us: micros(feedback.rtt_stats.variation),
@@ -81,8 +81,8 @@ impl RecordBuilder {
         self.latest
     }
 
-    /// `tcp_rate_gen()`: the newest sample that the network limited, or one that the application
-    /// did if it is larger.
+    /// As `tcp_rate_gen()` does: the newest sample that the network limited, or one that the
+    /// application limited if it is larger.
     fn rate(&self, sample: Option<RateSample>) -> (u32, u32) {
         let before = (self.latest.rate_delivered, self.latest.rate_interval_us);
         let Some(sample) = sample else { return before };

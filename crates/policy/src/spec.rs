@@ -10,23 +10,23 @@ use crate::{ActionSpec, Answer, BaseSpec, ClockSpec, FEATURES, ObservationSpec};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSpec {
-    /// When it decides.
+    /// When the policy decides.
     pub clock: ClockSpec,
-    /// What it sees.
+    /// What the policy sees.
     pub observation: ObservationSpec,
-    /// What its answer does.
+    /// What the policy's answer does.
     pub action: ActionSpec,
-    /// What it steers.
+    /// What the policy steers.
     #[serde(rename = "beneath")]
     pub base: BaseSpec,
 }
 
 impl AgentSpec {
-    /// Counts up whenever a feature or an action comes to mean something else, so that no model is
-    /// misread.
+    /// The version of the format. It counts up whenever the meaning of a feature or an action
+    /// changes, so that no model is misread.
     pub const VERSION: u32 = 1;
 
-    /// That each part can be carried out, and that they fit together.
+    /// Checks that each part can be carried out, and that they fit together.
     ///
     /// # Errors
     /// [`SpecError`], one line.
@@ -43,18 +43,18 @@ impl AgentSpec {
         self.base.check(&self.action)
     }
 
-    /// How many numbers an answer has: two if the policy chooses its intervals.
+    /// The number of values of an answer: two if the policy chooses its intervals, else one.
     pub fn answers(&self) -> usize {
         1 + usize::from(self.clock.is_chosen())
     }
 
-    /// How many numbers a network that decides puts out: those of the action, then the interval if
-    /// it is chosen.
+    /// The number of outputs of a network: those of the action, then the interval if the policy
+    /// chooses it.
     pub fn outputs(&self) -> usize {
         self.action.outputs() + usize::from(self.clock.is_chosen())
     }
 
-    /// The answer that a network's outputs stand for.
+    /// Turns a network's outputs into an answer.
     pub fn choose(&self, outputs: &[f32]) -> Answer {
         match (self.clock.is_chosen(), outputs) {
             (true, [action @ .., interval]) => Answer {
@@ -65,35 +65,36 @@ impl AgentSpec {
         }
     }
 
-    /// Reads a spec, as a table of TOML or JSON holds it, and [`check`](Self::check)s it.
+    /// Reads a spec from a table of TOML or JSON, and [`check`](Self::check)s it.
     ///
     /// # Errors
-    /// [`SpecError`], one line: also for an unknown key, with the nearest known.
+    /// [`SpecError`], one line. For an unknown key it names the nearest known one.
     pub fn read<'de, D: Deserializer<'de>>(table: D) -> Result<AgentSpec, SpecError> {
         let spec = AgentSpec::deserialize(table).map_err(|e| SpecError::malformed(&e))?;
         spec.check()?;
         Ok(spec)
     }
 
-    /// Two specs with the same hash see and do the same: SHA-256 of the version and the spec as
-    /// JSON, in hex.
+    /// The SHA-256, in hex, of the version and the spec as JSON. Two specs with the same hash see
+    /// and do the same.
     pub fn hash(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
         sha256(format!("{}\n{text}", AgentSpec::VERSION).as_bytes())
     }
 }
 
-/// A spec that cannot be carried out. One line for the user.
+/// A spec that cannot be carried out. The error is one line for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(pub String);
 
 impl SpecError {
-    /// What serde says, in one line, with the nearest known word for one that it does not know.
+    /// The error of serde in one line. For an unknown word it names the nearest known one.
     fn malformed(error: &impl std::fmt::Display) -> SpecError {
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default();
-        // Of JSON that nobody wrote: what is from a TOML file is handed on as such.
+        // The JSON is internal, so its position means nothing to the user; TOML files are converted
+        // to it.
         let line = line.split(" at line 1 column ").next().unwrap_or_default();
         let (what, known) = line.split_once(", expected ").unwrap_or((line, ""));
         let quoted = |text: &str| -> Vec<String> {

@@ -7,22 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Action, SpecError};
 
-/// A step of the window, written as it is read: `+10` and `-10` whole packets, `*2` and `/2` times.
+/// A step of the window in its written form: `+10` and `-10` are whole packets, `*2` and `/2` are
+/// factors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Step {
-    /// So many packets more.
+    /// Adds this many packets.
     Plus(u32),
-    /// So many packets less.
+    /// Takes this many packets away.
     Minus(u32),
-    /// So many times as large; above 0.
+    /// Multiplies by this number, above 0.
     Times(f64),
-    /// So many times as small; above 0.
+    /// Divides by this number, above 0.
     Over(f64),
 }
 
 impl Step {
-    /// What it does to the base controller.
+    /// The action of this step on the base controller.
     pub fn action(self) -> Action<'static> {
         match self {
             Step::Plus(packets) => Action::AddCwnd(f64::from(packets)),
@@ -54,7 +55,7 @@ impl FromStr for Step {
             ))
         };
         let number = text.get(1..).unwrap_or_default();
-        // No second sign, and neither infinity nor anything else that is spelt.
+        // A second sign, infinity and other words are refused.
         if !number.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(wrong());
         }
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_what_is_done() {
+    fn steps_are_parsed_and_applied_as_written() {
         for (text, action) in [
             ("+0", Action::AddCwnd(0.0)),
             ("+10", Action::AddCwnd(10.0)),

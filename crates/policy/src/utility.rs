@@ -1,4 +1,4 @@
-//! Owl's utility: what an agent that goes on learning is rewarded with.
+//! Owl's utility, the reward of an agent that goes on learning.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,31 +6,31 @@ use crate::Interval;
 
 /// Owl's utility (Eq. 7): `x - delta x / (1 - p) - beta ln(RTT / RTTmin)`.
 ///
-/// x is what was delivered, in Mbit/s on the wire; p the share lost of the packets whose fate
-/// became known; RTT the interval's mean, RTTmin the least sample of the last 10 s. The reward
-/// `owl` of `headway.envs` is the same.
+/// x is the delivered data in Mbit/s on the wire. p is the share of lost packets among those whose
+/// fate became known. RTT is the interval's mean, and RTTmin the minimum of the last 10 s. The
+/// reward `owl` of `headway.envs` is the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Utility {
-    /// Weight of the loss; 0.5 in §VII.
+    /// The weight of the loss; 0.5 in §VII.
     pub delta: f64,
-    /// Weight of the delay; 0.5 in §VII, 0 for Owl-Loss.
+    /// The weight of the delay; 0.5 in §VII, 0 for Owl-Loss.
     pub beta: f64,
-    /// How it was shaped in training.
+    /// How the training shaped the rate.
     pub shaping: Shaping,
 }
 
-/// How the rate counts in training; as in Eq. 7 unless told. A simulation knows what the slowest
-/// link carries; in use the largest throughput of an interval of the flow stands for it. Nor is a
-/// fair share known in use: the gain of a flow trained with the reward's `fair` stops nowhere
-/// there.
+/// How the rate counts in training; the default is Eq. 7. A simulation knows the slowest link's
+/// rate. In use the flow's largest throughput of an interval takes its place. A fair share is not
+/// known in use either, so a flow that was trained with the reward's `fair` has nothing there that
+/// stops its growth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shaping {
-    /// Rates are multiplied by this ...
+    /// Rates are multiplied by `scale` over the slowest link's rate to the power `exponent`.
     pub scale: f64,
-    /// ... over the slowest link's rate to this power, 0 to 1.
+    /// The exponent, 0 to 1; see `scale`.
     pub exponent: f64,
-    /// How much of what the link could have carried at no loss is taken away, 0 to 1.
+    /// The share, 0 to 1, that is subtracted of what the link could have carried without loss.
     pub regret: f64,
 }
 
@@ -45,7 +45,7 @@ impl Default for Shaping {
 }
 
 impl Shaping {
-    /// That it can be computed.
+    /// Checks that the utility can be computed.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Shaping {
             scale,
@@ -67,11 +67,11 @@ impl Shaping {
 }
 
 impl Utility {
-    /// A larger loss counts as this, so that the utility stays finite.
-    const MOST_LOSS: f64 = 0.999;
+    /// The largest loss rate that counts, so that the utility stays finite.
+    const MAX_LOSS: f64 = 0.999;
 
-    /// The utility of an interval; `None` in the first 20 ms of a flow where it counts in shares of
-    /// the largest throughput, which is not known before.
+    /// The utility of an interval. If rates count relative to the largest throughput, it is `None`
+    /// in the first 20 ms of a flow, in which that is not known.
     pub fn of(&self, interval: &Interval) -> Option<f64> {
         let Utility {
             delta,
@@ -84,7 +84,7 @@ impl Utility {
         }
         let scale = shaping.scale / libm::pow(best, shaping.exponent);
         let rate = interval.mbps(interval.per_second(interval.delivered)) * scale;
-        let arrived = 1.0 - interval.loss().min(Utility::MOST_LOSS);
+        let arrived = 1.0 - interval.loss().min(Utility::MAX_LOSS);
         let inflation = match interval.min_rtt_10s_us {
             0 => 1.0,
             least => (interval.rtt.mean_us / f64::from(least)).max(1.0),

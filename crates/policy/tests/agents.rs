@@ -1,4 +1,4 @@
-//! Learned controllers at work in the simulator.
+//! Learned controllers in the simulator.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,18 +13,18 @@ use headway_sim::{Options, Outcome, Simulation};
 
 static SCHEME: Scheme = Scheme::unlisted("agent", &[Need::RateSample, Need::Pacing, Need::PerSend]);
 
-/// Answers in turn, and keeps what it was shown.
+/// Gives its answers in turn, and keeps its observations.
 #[derive(Clone, Debug)]
 struct Scripted {
     answers: Vec<f32>,
-    asked: usize,
+    requests: usize,
     shown: Arc<Mutex<Vec<Vec<f32>>>>,
 }
 
 impl Policy for Scripted {
     fn decide(&mut self, observation: &[f32], _: &Interval) -> Option<Answer> {
-        let answer = self.answers[self.asked % self.answers.len()];
-        self.asked += 1;
+        let answer = self.answers[self.requests % self.answers.len()];
+        self.requests += 1;
         self.shown.lock().unwrap().push(observation.to_vec());
         Some(answer.into())
     }
@@ -45,14 +45,14 @@ fn simulate(selection: &Selection, rest: &str) -> Outcome {
     simulation.expect("a run").finish().expect("a run")
 }
 
-/// Runs an agent with these answers; gives the outcome and what it was shown.
+/// Runs an agent with these answers. Returns the outcome and the observations.
 fn run(spec: &str, answers: &[f32], latency_ms: u64, rest: &str) -> (Outcome, Vec<Vec<f32>>) {
     let table: toml::Table = spec.parse().expect("TOML");
     let spec = AgentSpec::read(table).expect("a spec");
     let shown = Arc::default();
     let policy = Scripted {
         answers: answers.to_vec(),
-        asked: 0,
+        requests: 0,
         shown: Arc::clone(&shown),
     };
     let (spec, latency) = (Arc::new(spec), Duration::from_millis(latency_ms));
@@ -74,7 +74,7 @@ fn plain(scheme: &str, rest: &str) -> Outcome {
     )
 }
 
-/// The same but for the names.
+/// Compares two outcomes, except for the names.
 #[track_caller]
 fn same(mut a: Outcome, b: &Outcome) {
     for (ours, theirs) in a.rows.iter_mut().zip(&b.rows) {
@@ -95,7 +95,7 @@ fn over(scheme: &str, clock: &str, action: &str, feature: &str) -> String {
          observation = {{ history = 1, features = [{{ name = \"{feature}\" }}] }}\n"
     )
 }
-/// What the known switches tell, as the features of an observation.
+/// The known switches' reports, as features of an observation.
 const NETWORK: &str =
     "pnc_packets\" }, { name = \"pna\" }, { name = \"network_known\" }, { name = \"network_age_ms";
 const EVERY_ACK: &str = "{ kind = \"every-ack\" }";
@@ -105,14 +105,14 @@ const STEPS: &str = "{ kind = \"steps\", choices = [\"+0\", \"-10\", \"+10\", \"
 const ORCA: &str =
     "{ kind = \"continuous\", limit = 1, effect = { does = \"scale-cwnd\", base = 4 } }";
 
-/// An agent that never does anything leaves the base controller to itself, to the bit.
+/// A policy that never acts does not change the base controller, to the bit.
 #[test]
 fn the_neutral_action_changes_nothing() {
     for scheme in ["cubic", "newreno"] {
         for rest in [LINK, LOSSY, LINUX] {
             let alone = plain(scheme, rest);
             let (owl, shown) = run(&over(scheme, EVERY_ACK, OWL, "rtt_ms"), &[1.0], 0, rest);
-            assert!(shown.len() > 1000, "it was asked {} times", shown.len());
+            assert!(shown.len() > 1000, "it decided {} times", shown.len());
             same(owl, &alone);
             let (steps, _) = run(&over(scheme, EVERY_ACK, STEPS, "rtt_ms"), &[0.0], 0, rest);
             same(steps, &alone);
@@ -123,7 +123,7 @@ fn the_neutral_action_changes_nothing() {
                 rest,
             );
             same(orca, &alone);
-            // The check can fail.
+            // The comparison can fail.
             let (other, _) = run(
                 &over(scheme, EVERY_ACK, OWL, "rtt_ms"),
                 &[1.0, 2.0],
@@ -135,14 +135,13 @@ fn the_neutral_action_changes_nothing() {
     }
 }
 
-/// Where Cubic's own growth is left out, an agent that never does anything sees a window that only
-/// losses move.
+/// Without Cubic's own growth, a policy that never acts sees a window that only losses move.
 #[test]
 fn a_held_window_is_moved_by_losses_alone() {
     let windows = |base: &str| {
         let spec = over("cubic", EVERY_ACK, OWL, "cwnd_packets").replace("\"cubic\"", base);
         let (_, shown) = run(&spec, &[1.0], 0, LOSSY);
-        assert!(shown.len() > 500, "it was asked {} times", shown.len());
+        assert!(shown.len() > 500, "it decided {} times", shown.len());
         shown.iter().map(|o| o[0]).collect::<Vec<f32>>()
     };
     let rises = |windows: &[f32]| windows.windows(2).filter(|w| w[1] > w[0]).count();
@@ -152,10 +151,10 @@ fn a_held_window_is_moved_by_losses_alone() {
     assert!(rises(&windows("\"cubic\"")) > 100);
 }
 
-/// Owl's in-network features on a path of five switches: before the first counters and where no
-/// switch is known all are zero; between two readings they stay, and their age grows.
+/// Owl's in-network features on a path of five switches. Before the first counters, and if no
+/// switch is known, all are zero. Between two readings they stay, and their age grows.
 #[test]
-fn it_sees_what_is_known_and_how_old_that_is() {
+fn a_policy_sees_network_reports_and_their_age() {
     let shown = |known: u32| {
         let path = format!(
             "flow = [{{ from = \"sender\", to = \"receiver\" }}]\n\
@@ -185,23 +184,22 @@ fn it_sees_what_is_known_and_how_old_that_is() {
     }
 }
 
-/// The controller of the network is gone: what it said last stays for 10 s, and is then as if it
-/// had never been said.
+/// The network's controller has failed. Its last report stays for 10 s, and then counts as none.
 #[test]
-fn a_lost_controller_is_none() {
+fn an_unreachable_network_controller_changes_nothing() {
     let spec = over("cubic", EVERY_ACK, OWL, NETWORK);
     let table: toml::Table = spec.parse().expect("TOML");
     let spec = Arc::new(AgentSpec::read(table).expect("a spec"));
     let shown: Arc<Mutex<Vec<Vec<f32>>>> = Arc::default();
     let policy = Scripted {
         answers: vec![1.0],
-        asked: 0,
+        requests: 0,
         shown: Arc::clone(&shown),
     };
     let setup = testing::setup();
     let mut owl = Learned::new(spec, &setup, policy, Duration::ZERO).expect("a spec");
     let at = |seconds: u64| Time::ZERO + Duration::from_secs(seconds);
-    // A mark ends slow start, so that it is asked.
+    // A mark ends slow start, so that the policy decides.
     owl.on_feedback(&Feedback {
         congestion: Some(Congestion::Ecn),
         prior_in_flight: testing::MSS * 10,
@@ -227,7 +225,7 @@ fn a_lost_controller_is_none() {
     }
 }
 
-/// BBR under a tuner that sets its own defaults is BBR; with short windows it is not.
+/// BBR under a tuner that sets BBR's defaults equals BBR. With short windows it does not.
 #[test]
 fn a_tuner_that_sets_the_defaults_changes_nothing() {
     let tuner = |choices: &str| {
@@ -241,7 +239,7 @@ fn a_tuner_that_sets_the_defaults_changes_nothing() {
     let (tuned, shown) = run(&tuner("[[10, 10], [2, 10]]"), &[0.0], 0, LINK);
     assert_eq!(shown.len(), 20, "every 500 ms");
     same(tuned, &alone);
-    // RTprop's window of 2 s: ProbeRTT comes five times as often, as with the parameter.
+    // With an RTprop window of 2 s ProbeRTT comes five times as often, as with the parameter.
     let (short, _) = run(&tuner("[[10, 10], [2, 10]]"), &[1.0], 0, LINK);
     assert!(short.rows[0].metrics != alone.rows[0].metrics);
     let probes = |outcome: &Outcome| {
@@ -255,21 +253,21 @@ fn a_tuner_that_sets_the_defaults_changes_nothing() {
     assert!(probes(&short) >= 3, "{}", probes(&short));
 }
 
-/// Nothing is decided in slow start or while losses are repaired.
+/// The policy does not decide in slow start or during recovery.
 #[test]
-fn over_another_controller_it_acts_in_congestion_avoidance_only() {
+fn a_policy_over_a_controller_acts_only_in_congestion_avoidance() {
     let spec = over("newreno", EVERY_ACK, OWL, "recovering");
     let (_, shown) = run(&spec, &[1.0], 0, LOSSY);
     assert!(shown.len() > 1000 && shown.iter().all(|o| o[0] == 0.0));
-    // A window that never leaves slow start is never asked about.
+    // In a window that never leaves slow start the policy never decides.
     let wide = "bottleneck = { rate = \"1Gbps\", delay = \"400ms\", queue = \"100000pkt\" }\n";
     let (_, shown) = run(&spec, &[1.0], 0, wide);
     assert!(shown.is_empty(), "{}", shown.len());
 }
 
-/// An answer takes effect later, and its age is a feature; answers that overlap all come in.
+/// An answer takes effect later, and its age is a feature. Answers that overlap all take effect.
 #[test]
-fn latency_delays_every_answer_and_loses_none() {
+fn latency_delays_answers_without_losing_any() {
     let rate = |feature: &str| {
         format!(
             "clock = {{ kind = \"period\", ms = 10 }}\n\
@@ -278,7 +276,7 @@ fn latency_delays_every_answer_and_loses_none() {
              observation = {{ history = 1, features = [{{ name = \"{feature}\" }}] }}\n"
         )
     };
-    // The first answer multiplies by 1.1, the others by 1: with 35 ms of latency it shows at 45 ms.
+    // The first answer multiplies by 1.1, the others by 1. With 35 ms of latency it shows at 45 ms.
     let mut answers = vec![0.0; 1000];
     answers[0] = 1.0;
     let paced = |latency| {
@@ -294,16 +292,16 @@ fn latency_delays_every_answer_and_loses_none() {
     assert!((3..=5).contains(&(late - at_once)), "{at_once} {late}");
     let (_, ages) = run(&rate("action_age_ms"), &answers, 35, LINK);
     assert_eq!(ages[0][0], 0.0);
-    // It takes effect with an acknowledgement, of which there is one every 12 ms.
+    // The answer takes effect with an acknowledgement, which comes every 12 ms.
     let last = ages.last().expect("many")[0];
     assert!((35.0..47.0).contains(&last), "{last}");
-    // Every answer doubles the rate: from 1 to 10 Mbit/s takes four of them, though each comes
-    // after the next was asked.
+    // Every answer doubles the rate. From 1 to 10 Mbit/s it takes four of them, though each comes
+    // after the next request.
     let (_, rates) = run(&rate("pacing_rate_mbps"), &[10.0], 35, LINK);
     assert!(rates[20][0] > 9.9, "{rates:?}");
 }
 
-/// As in a kernel: an answer that comes while the link pauses waits for the next acknowledgement.
+/// As in a kernel, an answer that comes while the link pauses waits for the next acknowledgement.
 #[test]
 fn an_answer_takes_effect_with_the_first_acknowledgement_after_it() {
     let spec: toml::Table = over("newreno", "{ kind = \"jiffies\", hz = 250 }", OWL, "rtt_ms")
@@ -312,7 +310,7 @@ fn an_answer_takes_effect_with_the_first_acknowledgement_after_it() {
     let spec = Arc::new(AgentSpec::read(spec).expect("a spec"));
     let policy = Scripted {
         answers: vec![2.0],
-        asked: 0,
+        requests: 0,
         shown: Arc::default(),
     };
     let setup = testing::setup();
@@ -321,7 +319,7 @@ fn an_answer_takes_effect_with_the_first_acknowledgement_after_it() {
         Learned::new(spec, &setup, policy, latency).expect("a spec that can be carried out");
     let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
     let packets = |agent: &Learned<Scripted>| agent.control().cwnd.get() / testing::MSS.get();
-    // A loss ends slow start: half of the ten packets are left.
+    // A loss ends slow start and leaves half of the ten packets.
     agent.on_feedback(&Feedback {
         acked_bytes: testing::MSS,
         congestion: Some(Congestion::Loss),
@@ -342,9 +340,9 @@ fn an_answer_takes_effect_with_the_first_acknowledgement_after_it() {
     );
 }
 
-/// Nothing ever arrives: it is asked at each timeout, and sees that all is lost.
+/// Nothing ever arrives. The policy decides at each timeout, and sees that all is lost.
 #[test]
-fn it_hears_of_time_outs() {
+fn a_policy_sees_timeouts() {
     let spec = "clock = { kind = \"rtt\", n = 1, estimator = \"latest\" }\n\
          action = { kind = \"continuous\", limit = 10, effect = { does = \"scale-rate\", delta = 0.1 } }\n\
          beneath = { kind = \"rate\", initial_mbps = 1.0, min_mbps = 0.001, max_mbps = 10.0 }\n\

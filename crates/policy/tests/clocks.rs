@@ -1,4 +1,4 @@
-//! When a policy decides, against the interval study's equations and Linux's jiffies.
+//! Checks when a policy decides, against the interval study's equations and Linux's jiffies.
 
 use headway_cc::{Duration, Time};
 use headway_policy::{Clock, ClockSpec, Record, RttEstimator};
@@ -20,7 +20,7 @@ fn ack(ms: f64, rtt_us: u32) -> Record {
     }
 }
 
-/// Interval lengths after RTTs of 100, 200 and 150 ms, an interval for each, in milliseconds.
+/// The lengths of intervals, in milliseconds, after RTTs of 100, 200 and 150 ms, one RTT for each.
 fn lengths(n: f64, estimator: RttEstimator) -> Vec<f64> {
     let mut clock = Clock::new(&ClockSpec::Rtt { n, estimator }, Time::ZERO);
     let mut now = 1000.0;
@@ -44,21 +44,21 @@ fn are(lengths: &[f64], right: &[f64]) {
 
 /// interval.txt, Eq. 2 to 4, with alpha 1/8 and beta 3/4, from RFC 6298's first values.
 #[test]
-fn the_interval_studys_estimators() {
+fn rtt_clocks_use_the_interval_studys_estimators() {
     are(&lengths(1.0, RttEstimator::Latest), &[100.0, 200.0, 150.0]);
     are(&lengths(0.5, RttEstimator::Mean), &[50.0, 100.0, 75.0]);
-    // 7/8 * 100 + 200/8, then 7/8 of that + 150/8.
+    // The values are 7/8 * 100 + 200/8, then 7/8 of that + 150/8.
     let ewma = [100.0, 112.5, 117.1875];
     are(&lengths(1.0, RttEstimator::Ewma), &ewma);
     are(&lengths(3.0, RttEstimator::Ewma), &ewma.map(|ms| 3.0 * ms));
-    // Variation: 50, 3/4 * 50 + |100 - 200|/4 = 62.5, 3/4 * 62.5 + |112.5 - 150|/4 = 56.25.
+    // The variation is 50, 3/4 * 50 + |100 - 200|/4 = 62.5, 3/4 * 62.5 + |112.5 - 150|/4 = 56.25.
     let jk = [300.0, 112.5 + 250.0, 117.1875 + 225.0];
     are(&lengths(1.0, RttEstimator::JacobsonKarels), &jk);
     are(
         &lengths(0.75, RttEstimator::JacobsonKarels),
         &jk.map(|ms| 0.75 * ms),
     );
-    // Eq. 3 to the letter: 4 x 112.5 + |112.5 - 200|, 4 x 117.1875 + |117.1875 - 150|.
+    // Eq. 3 as printed: 4 x 112.5 + |112.5 - 200|, 4 x 117.1875 + |117.1875 - 150|.
     let printed = [400.0, 450.0 + 87.5, 468.75 + 32.8125];
     are(
         &lengths(0.5, RttEstimator::JacobsonKarelsPrinted),
@@ -70,7 +70,7 @@ fn the_interval_studys_estimators() {
     );
 }
 
-/// A quarter to four times, by the logarithm: -1 is 1/4, 0 is 1, 1 is 4.
+/// The scale from a quarter to four times is logarithmic: -1 is 1/4, 0 is 1, 1 is 4.
 #[test]
 fn a_policy_chooses_its_interval() {
     let spec = ClockSpec::Chosen {
@@ -80,7 +80,7 @@ fn a_policy_chooses_its_interval() {
     };
     let mut clock = Clock::new(&spec, Time::ZERO);
     clock.on_record(&ack(1000.0, 80_000));
-    assert_eq!(clock.due(), at(1080.0), "nobody has chosen yet");
+    assert_eq!(clock.due(), at(1080.0), "no interval has been chosen yet");
     let mut now = 2000.0;
     for (answer, ms) in [
         (-1.0, 20.0),
@@ -101,14 +101,14 @@ fn a_policy_chooses_its_interval() {
         assert!((length - ms).abs() < 1e-5, "{answer}: {length}");
         now += 1000.0;
     }
-    // Nobody chooses the intervals of another clock.
+    // Other clocks have intervals that no policy chooses.
     let mut clock = Clock::new(&period(20.0, false), Time::ZERO);
     clock.choose(Some(1.0));
     assert_eq!(clock.due(), at(20.0));
 }
 
 #[test]
-fn the_least_rtt_is_forgotten_after_ten_seconds() {
+fn the_minimum_rtt_is_forgotten_after_ten_seconds() {
     let spec = ClockSpec::Rtt {
         n: 1.0,
         estimator: RttEstimator::MinFiltered,
@@ -128,14 +128,14 @@ fn the_least_rtt_is_forgotten_after_ten_seconds() {
 }
 
 #[test]
-fn an_rtt_clock_waits_for_its_first_sample_and_for_news() {
+fn an_rtt_clock_waits_for_a_sample_and_for_acknowledgements() {
     let spec = ClockSpec::Rtt {
         n: 2.0,
         estimator: RttEstimator::Latest,
     };
     let mut clock = Clock::new(&spec, Time::ZERO);
     assert_eq!(clock.next_timer(false), Time::NEVER);
-    assert!(!clock.is_due(at(5000.0), false), "nothing was heard");
+    assert!(!clock.is_due(at(5000.0), false), "no acknowledgement came");
     clock.on_record(&ack(40.0, 40_000));
     assert!(!clock.is_due(at(119.9), true));
     assert_eq!(clock.next_timer(true), at(120.0));
@@ -150,16 +150,16 @@ fn an_rtt_clock_waits_for_its_first_sample_and_for_news() {
         clock.is_due(at(700.0), true),
         "the first news after it does"
     );
-    // An RTT of a microsecond would have it decide for ever.
+    // With an RTT of a microsecond it would decide without end.
     clock.on_record(&ack(700.0, 1));
     clock.restart(at(700.0));
     assert_eq!(clock.next_timer(true), at(700.1));
 }
 
-/// HZ = 250: a tick each 4 ms, the same for all flows; a decision at the first acknowledgement
-/// after each.
+/// At HZ = 250 a tick comes every 4 ms, the same for all flows. Each flow decides at the first
+/// acknowledgement after it.
 #[test]
-fn jiffies_are_the_hosts() {
+fn jiffies_end_at_the_hosts_ticks() {
     let decisions = |start: f64| -> Vec<f64> {
         let mut clock = Clock::new(&ClockSpec::Jiffies { hz: 250.0 }, at(start));
         let acks = [5.0, 7.9, 8.0, 8.5, 11.99, 12.5, 30.0, 31.0, 32.0];
@@ -178,7 +178,7 @@ fn jiffies_are_the_hosts() {
 }
 
 #[test]
-fn every_acknowledgement_is_one_decision() {
+fn every_ack_clock_decides_at_each_acknowledgement() {
     let mut clock = Clock::new(&ClockSpec::EveryAck, Time::ZERO);
     for ms in [1.0, 1.0, 2.0] {
         assert!(clock.is_due(at(ms), true));
@@ -188,12 +188,12 @@ fn every_acknowledgement_is_one_decision() {
     assert_eq!(clock.next_timer(true), Time::NEVER);
 }
 
-/// 20 ms from 5 ms on: the clock's next tick, and the flow's own.
+/// Periods of 20 ms for a flow that begins at 5 ms end at the clock's next tick, or 20 ms later.
 #[test]
 fn a_shared_period_ends_at_the_same_ticks_for_all_flows() {
     assert_eq!(Clock::new(&period(20.0, true), at(5.0)).due(), at(20.0));
     assert_eq!(Clock::new(&period(20.0, false), at(5.0)).due(), at(25.0));
-    // One that begins at a tick has a whole period.
+    // A flow that begins at a tick has a whole period.
     let mut clock = Clock::new(&period(20.0, true), at(40.0));
     assert_eq!(clock.due(), at(60.0));
     clock.restart(at(95.0));
@@ -206,13 +206,13 @@ fn a_period_keeps_its_grid_however_late_a_decision_was() {
     assert!(clock.next_timer(false) == at(25.0) && !clock.is_due(at(24.9), true));
     assert!(
         clock.is_due(at(25.0), false),
-        "whether anything was heard or not"
+        "with or without an acknowledgement"
     );
     clock.restart(at(25.0));
     assert_eq!(clock.next_timer(false), at(45.0));
     clock.restart(at(51.0));
     assert_eq!(clock.next_timer(false), at(65.0));
-    // Slow start until 1 s: one decision, not one for each that was missed.
+    // Slow start lasts until 1 s. Then one decision follows, and not one for each that was missed.
     clock.restart(at(1000.0));
     assert_eq!(clock.next_timer(false), at(1005.0));
 }

@@ -1,4 +1,4 @@
-//! Learning in use: against PyTorch's step, against values worked by hand, and in the simulator.
+//! Learning in use, against PyTorch's step, against values worked by hand, and in the simulator.
 
 use crate::numbers::{network, numbers};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn net(layers: &[usize]) -> NetSpec {
     serde_json::from_value(spec).expect("a network")
 }
 
-/// What scripts/nn_fixtures.py wrote down of gradient steps with PyTorch.
+/// The gradient steps that scripts/nn_fixtures.py computed with PyTorch.
 #[derive(Deserialize)]
 struct Steps {
     net: NetSpec,
@@ -29,10 +29,10 @@ struct Steps {
     parameters: Vec<f32>,
 }
 
-/// Two steps on the same batch, with a target network that is copied in between: losses and
+/// Two steps on the same batch, with a copy into the target network between them: losses and
 /// parameters.
 #[test]
-fn a_step_is_pytorchs() {
+fn a_gradient_step_matches_pytorch() {
     let fixtures: serde_json::Value =
         serde_json::from_str(include_str!("fixtures/nn.json")).expect("the file is as written");
     let all = fixtures["dqn"].as_object().expect("several");
@@ -84,9 +84,9 @@ fn a_step_is_pytorchs() {
     }
 }
 
-/// Two states: action 0 stays, action 1 goes to the other. Staying in the second pays 1, leaving
-/// the first 0.2. With gamma 0.5: V(2) = 1 / (1 - 0.5) = 2, so Q(2, stay) = 2 and Q(1, go) = 0.2 +
-/// 0.5 x 2 = 1.2 = V(1); Q(1, stay) = 0.5 x 1.2 = 0.6 and Q(2, go) = 0.5 x 1.2 = 0.6.
+/// There are two states: action 0 stays, action 1 goes to the other. Staying in the second pays 1,
+/// leaving the first 0.2. With gamma 0.5: V(2) = 1 / (1 - 0.5) = 2, so Q(2, stay) = 2 and Q(1, go)
+/// = 0.2 + 0.5 x 2 = 1.2 = V(1); Q(1, stay) = 0.5 x 1.2 = 0.6 and Q(2, go) = 0.5 x 1.2 = 0.6.
 #[test]
 fn a_chain_of_two_states_is_learned() {
     const VALUES: [[f32; 2]; 2] = [[0.6, 1.2], [2.0, 0.6]];
@@ -156,7 +156,7 @@ fn second(delivered: u32, lost: u32, rtt_ms: f64, least_ms: u32) -> Interval {
 
 /// Eq. 7 by hand; tests/test_rewards.py has the same numbers for the reward `owl`.
 #[test]
-fn the_utility_is_eq_7() {
+fn the_utility_follows_eq_7() {
     let half = Utility {
         delta: 0.5,
         beta: 0.5,
@@ -166,7 +166,7 @@ fn the_utility_is_eq_7() {
     let ln_2 = std::f64::consts::LN_2;
     for (utility, interval, right) in [
         (half, second(1200, 0, 40.0, 40), 6.0),
-        // 12 - 6 / 0.9 - 0.5 ln 2
+        // The value is 12 - 6 / 0.9 - 0.5 ln 2.
         (
             half,
             second(1200, 133, 80.0, 40),
@@ -174,11 +174,11 @@ fn the_utility_is_eq_7() {
         ),
         (loss_only, second(1200, 0, 80.0, 40), 6.0),
         (half, second(0, 0, 160.0, 40), -ln_2),
-        // All is lost: 0 Mbit/s, whatever is divided by.
+        // All is lost: the rate is 0 Mbit/s, so the divisor does not matter.
         (half, second(0, 50, 0.0, 0), 0.0),
-        // Half is lost: nothing is left at delta 0.5.
+        // Half is lost: the utility is 0 at delta 0.5.
         (half, second(600, 600, 40.0, 40), 0.0),
-        // More than half: less than nothing.
+        // More than half is lost: the utility is negative.
         (half, second(300, 900, 40.0, 40), 3.0 - 0.5 * 3.0 * 4.0),
     ] {
         let ours = utility.of(&interval).expect("a unit");
@@ -186,9 +186,9 @@ fn the_utility_is_eq_7() {
     }
 }
 
-/// As the reward `owl` is shaped in training; 4 Mbit/s is the most that the flow ever got.
+/// The reward `owl` is shaped as in training. 4 Mbit/s is the flow's largest throughput.
 #[test]
-fn the_rate_counts_as_in_training() {
+fn the_rate_is_shaped_as_in_training() {
     let utility = Utility {
         delta: 0.4,
         beta: 0.5,
@@ -206,7 +206,7 @@ fn the_rate_counts_as_in_training() {
     let right = 1.5 - 1.2 - 0.5 * std::f64::consts::LN_2 - 3.6;
     let ours = utility.of(&interval).expect("a unit");
     assert!((ours - right).abs() < 1e-9);
-    // In the first 20 ms nobody knows the largest throughput.
+    // In the first 20 ms the largest throughput is not known.
     let early = Interval {
         max_throughput: 0.0,
         ..interval
@@ -230,10 +230,10 @@ fn learning(network: Network, spec: DqnSpec, epsilon: f64) -> DqnPolicy {
     DqnPolicy::new(network, spec, utility, epsilon, &setup()).expect("settings in range")
 }
 
-/// The rate decides what the reward is, and one action leads to the higher: it comes to be
-/// preferred.
+/// The reward depends on the rate, and one action leads to the higher rate. The policy comes to
+/// prefer it.
 #[test]
-fn it_comes_to_prefer_what_pays() {
+fn the_learner_comes_to_prefer_rewarded_actions() {
     let spec = DqnSpec {
         gamma: 0.0,
         learning_rate: 0.01,
@@ -246,13 +246,13 @@ fn it_comes_to_prefer_what_pays() {
     let mut interval = Interval::default();
     for _ in 0..2000 {
         let answer = policy.decide(&[1.0], &interval).expect("an answer").action;
-        // Eq. 7 of 1, 2 or 4 Mbit/s without loss or queue: half of it.
+        // Eq. 7 of 1, 2 or 4 Mbit/s without loss or queue is half of the rate.
         interval = second(100 << (answer as u32), 0, 40.0, 40);
         answers.push(answer);
     }
     let best = |of: &[f32]| of.iter().filter(|a| **a == 2.0).count();
     assert!(best(&answers[..50]) < 45, "{}", best(&answers[..50]));
-    // 0.8 + 0.2 / 3 of them.
+    // A share of 0.8 + 0.2 / 3 is expected.
     assert!(best(&answers[1500..]) > 400, "{}", best(&answers[1500..]));
     let values = values_of(policy.network(), &[1.0]);
     for (value, right) in values.iter().zip([0.5, 1.0, 2.0]) {
@@ -261,7 +261,7 @@ fn it_comes_to_prefer_what_pays() {
 }
 
 #[test]
-fn without_chance_and_before_the_warm_up_it_is_the_network() {
+fn without_exploration_and_before_warm_up_it_answers_as_the_network() {
     let network = network(&net(&[4, 8, 3]), 3);
     let action = ActionSpec::Discrete {
         effect: headway_policy::Effect::AddCwnd,
@@ -277,7 +277,7 @@ fn without_chance_and_before_the_warm_up_it_is_the_network() {
 }
 
 #[test]
-fn the_same_seed_learns_the_same_to_the_bit() {
+fn the_same_seed_learns_bit_identically() {
     let run = |epsilon| {
         let spec = DqnSpec {
             warmup: 20,
@@ -296,10 +296,10 @@ fn the_same_seed_learns_the_same_to_the_bit() {
     assert_ne!(run(0.1), run(0.5));
 }
 
-/// Without random actions and with one transition, a step that another thread takes late is the
-/// step that the policy would have taken at once.
+/// Without random actions and with one transition, a late step on another thread equals the step
+/// that the policy would have taken at once.
 #[test]
-fn a_step_on_another_thread_delays_no_answer_and_counts_once_it_is_done() {
+fn a_step_on_another_thread_takes_effect_once_done() {
     let spec = DqnSpec {
         warmup: 1,
         every: 1,
@@ -315,39 +315,39 @@ fn a_step_on_another_thread_delays_no_answer_and_counts_once_it_is_done() {
     };
     let (thread, steps) = sync_channel::<Step>(1);
     let (mut waits, mut other) = (policy(), policy());
-    waits.step_elsewhere(&thread);
+    waits.step_on_thread(&thread);
     let begin = waits.network().parameters().to_vec();
-    // Nobody takes the step.
+    // No thread takes the step.
     assert_eq!([(); 10].map(|()| answer(&mut waits)), [0; 10]);
     assert_eq!(waits.network().parameters(), begin);
     assert_eq!([(); 2].map(|()| answer(&mut other)), [0, 1]);
-    let step = steps.try_recv().expect("one is asked for");
+    let step = steps.try_recv().expect("a step was sent");
     assert!(steps.try_recv().is_err(), "one at a time");
     take(step);
     assert_eq!(answer(&mut waits), 1);
     assert_ne!(other.network().parameters(), begin);
     assert_eq!(waits.network().parameters(), other.network().parameters());
     // What followed eight decisions waited for the trainer.
-    let step = steps.try_recv().expect("the next is asked for");
+    let step = steps.try_recv().expect("the next step was sent");
     assert_eq!(step.transitions(), 1 + 8 + 1);
-    // Beyond 256 it keeps no more, and counts them.
+    // More than 256 transitions are dropped and counted.
     (0..300).for_each(|_| _ = answer(&mut waits));
     take(step);
     answer(&mut waits);
-    let step = steps.try_recv().expect("the next is asked for");
+    let step = steps.try_recv().expect("the next step was sent");
     assert_eq!(step.transitions(), 10 + 256 + 1);
     let probed = probed(&waits);
     assert_eq!(probed["dropped_transitions"], f64::from(300 - 256));
     assert_eq!(probed["skipped_updates"], f64::from(8 + 300));
 }
 
-/// As the other thread does.
+/// Takes a step as the other thread does.
 fn take(mut step: Step) {
     step.take();
     step.give_back();
 }
 
-/// What the other thread computes may be of no use, too.
+/// The other thread's result may be unusable, too.
 #[test]
 fn a_loss_from_another_thread_that_is_not_finite_ends_the_learning() {
     let spec = DqnSpec {
@@ -359,7 +359,7 @@ fn a_loss_from_another_thread_that_is_not_finite_ends_the_learning() {
     };
     let mut policy = learning(network(&net(&[1, 8, 3]), 0), spec, 0.0);
     let (thread, steps) = sync_channel::<Step>(1);
-    policy.step_elsewhere(&thread);
+    policy.step_on_thread(&thread);
     let mut bad = second(100, 0, 40.0, 40);
     bad.rtt.mean_us = f64::INFINITY;
     for _ in 0..2 {
@@ -376,7 +376,7 @@ fn a_loss_from_another_thread_that_is_not_finite_ends_the_learning() {
     );
 }
 
-/// Its named values.
+/// The policy's named values.
 fn probed(policy: &DqnPolicy) -> BTreeMap<&'static str, f64> {
     #[derive(Default)]
     struct Values(BTreeMap<&'static str, f64>);
@@ -391,7 +391,7 @@ fn probed(policy: &DqnPolicy) -> BTreeMap<&'static str, f64> {
 }
 
 #[test]
-fn without_the_other_thread_it_decides_on() {
+fn decisions_go_on_if_the_other_thread_has_ended() {
     let spec = DqnSpec {
         warmup: 1,
         every: 1,
@@ -401,11 +401,11 @@ fn without_the_other_thread_it_decides_on() {
         let answer = policy.decide(&[1.0], &second(100, 0, 40.0, 40));
         answer.expect("it answers on").action
     };
-    // The thread is busy with others' steps, and then takes this one's.
+    // The thread is busy with other flows' steps first, and then takes this one's.
     let (thread, steps) = sync_channel(1);
     let mut policies = [0, 1].map(|n| {
         let mut policy = learning(network(&net(&[1, 8, 3]), n), spec.clone(), 0.0);
-        policy.step_elsewhere(&thread);
+        policy.step_on_thread(&thread);
         policy
     });
     for policy in &mut policies {
@@ -423,7 +423,7 @@ fn without_the_other_thread_it_decides_on() {
         decide(policy);
         assert!(policy.steps() > 0);
     }
-    // It ends with a step in hand.
+    // The thread ends with a step in hand.
     drop(steps);
     for policy in &mut policies {
         (0..3).for_each(|_| _ = decide(policy));
@@ -431,8 +431,8 @@ fn without_the_other_thread_it_decides_on() {
     }
 }
 
-/// Learning ends, and what was learned until then goes on deciding; nothing that is not finite ever
-/// acts.
+/// Learning ends, and the network as learned until then goes on deciding. No action is ever not
+/// finite.
 #[test]
 fn numbers_that_are_not_finite_end_the_learning() {
     let spec = DqnSpec {
@@ -456,7 +456,7 @@ fn numbers_that_are_not_finite_end_the_learning() {
     assert!(policy.is_learning());
     let before = policy.network().parameters().to_vec();
     let steps = policy.steps();
-    // An RTT that cannot be.
+    // An impossible RTT.
     let bad = Interval {
         rtt: RttSummary {
             mean_us: f64::INFINITY,
@@ -512,10 +512,9 @@ fn settings_out_of_range_are_refused() {
     assert!(error.to_string().contains("must be an mlp"), "{error}");
 }
 
-/// What follows an answer while the guard has the flow is Cubic's doing, and so is what follows the
-/// last such answer.
+/// In fallback Cubic causes what follows an answer, and also what follows the last such answer.
 #[test]
-fn what_was_not_carried_out_teaches_nothing() {
+fn a_decision_that_was_not_carried_out_is_not_learned_from() {
     let spec = DqnSpec {
         warmup: 1,
         every: 1,
@@ -535,9 +534,9 @@ fn what_was_not_carried_out_teaches_nothing() {
     assert_eq!(steps([false, false, true, false, false]), [0, 1, 1, 1, 2]);
 }
 
-/// An answer that came too late, or while losses were repaired, changed nothing.
+/// An answer that came too late, or during recovery, changed nothing.
 #[test]
-fn a_refused_answer_teaches_nothing() {
+fn a_refused_answer_is_not_learned_from() {
     let spec = DqnSpec {
         warmup: 1,
         every: 1,

@@ -1,5 +1,5 @@
-//! The guard over simulated flows: good policies keep theirs, bad ones lose them, and Cubic does as
-//! Cubic would.
+//! The guard over simulated flows: good policies keep their flows, bad ones lose them, and Cubic
+//! then has its usual throughput.
 
 #[path = "../examples/guarded/runs.rs"]
 mod runs;
@@ -19,7 +19,7 @@ use headway_sim::{Options, Simulation};
 use runs::{registry, run};
 use zerocopy::transmute_ref;
 
-/// Rates that are not 0.9 of Cubic's fail.
+/// The share of Cubic's throughput that is required.
 const WANTED: f64 = 0.9;
 
 #[test]
@@ -28,7 +28,7 @@ fn good_policies_keep_their_flows() {
         ("pantheon-default", "owl"),
         ("low-bdp", "owl-loss"),
         ("low-bdp", "aurora"),
-        // Losses come at an RTT of 100 ms where 3 would do: it tripped here once.
+        // Losses come at an RTT of 100 ms where 3 would do. The guard tripped here once.
         ("owl-geni:count=4", "owl"),
         ("pantheon-default", "aurora:model=int8-v1"),
     ] {
@@ -41,9 +41,9 @@ fn good_policies_keep_their_flows() {
     }
 }
 
-/// Each is caught within this many seconds, for such a reason, and has Cubic's throughput in the
-/// five that follow. An agent that answers has the flow back ten seconds after the trip, and is
-/// caught again. One that does not answer never has it back.
+/// Each bad policy trips within this many seconds, for one of these reasons, and the flow has
+/// Cubic's throughput in the five seconds that follow. If the agent answers, it has the flow back
+/// ten seconds after the trip, and trips again. If it does not answer, it never has the flow back.
 #[test]
 fn bad_policies_lose_their_flows_and_cubic_does_well() {
     for (scenario, name, within, reasons) in [
@@ -103,13 +103,13 @@ fn bad_policies_lose_their_flows_and_cubic_does_well() {
     }
 }
 
-/// When, and both windows in packets.
+/// The time, and both windows in packets.
 type Windows = Arc<Mutex<Vec<(Time, f64, f64)>>>;
 
-/// The guard's Cubic in whole numbers, told what a Cubic of this project is told: windows in
-/// packets, both.
+/// The guard's Cubic in whole numbers, with the same input as Headway's Cubic. Both windows are in
+/// packets.
 #[derive(Debug)]
-struct Beside {
+struct CubicWithShadow {
     cubic: cubic::Cubic,
     guard: Guard,
     reporter: RecordBuilder,
@@ -117,9 +117,9 @@ struct Beside {
     windows: Windows,
 }
 
-impl Beside {
-    fn new(setup: &Setup, windows: &Windows) -> Beside {
-        Beside {
+impl CubicWithShadow {
+    fn new(setup: &Setup, windows: &Windows) -> CubicWithShadow {
+        CubicWithShadow {
             cubic: cubic::Cubic::new(setup, &Values::defaults(cubic::SCHEME.params)),
             guard: Guard::new(setup.start.as_nanos(), 10, 0),
             reporter: RecordBuilder::new(setup.mss),
@@ -136,7 +136,7 @@ impl Beside {
     }
 }
 
-impl CongestionControl for Beside {
+impl CongestionControl for CubicWithShadow {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
         self.reporter.on_sent(sent);
         self.cubic.on_sent(sent)
@@ -167,17 +167,18 @@ impl CongestionControl for Beside {
     }
 }
 
-static BESIDE: Scheme = Scheme::unlisted("beside", &[Need::RateSample, Need::Pacing]);
+static WITH_SHADOW: Scheme = Scheme::unlisted("beside", &[Need::RateSample, Need::Pacing]);
 
-/// From the first losses on, over a minute of the same acknowledgements: half of the time within a
-/// fifth, always within two fifths. They end slow start apart, and so have another plateau for a
-/// while.
+/// From the first losses on, over a minute of the same acknowledgements, the windows are half of
+/// the time within a fifth of each other, and always within two fifths. They end slow start at
+/// different times, and so have different plateaus for a while.
 #[test]
-fn the_guards_cubic_is_a_cubic() {
+fn the_shadow_cubic_matches_cubic() {
     for scenario in ["pantheon-default", "low-bdp"] {
         let windows = Windows::default();
-        let told = Arc::clone(&windows);
-        let selection = BESIDE.built_by(move |setup| Box::new(Beside::new(setup, &told)));
+        let shared = Arc::clone(&windows);
+        let selection =
+            WITH_SHADOW.built_by(move |setup| Box::new(CubicWithShadow::new(setup, &shared)));
         let options = Options {
             duration: Duration::from_secs(60),
             warmup: Duration::ZERO,
@@ -208,19 +209,19 @@ fn the_guards_cubic_is_a_cubic() {
     }
 }
 
-/// What a policy was told: whether the flow was its own at each decision, and of how many answers
-/// that they were refused.
+/// What a policy saw: whether the flow was in fallback at each decision, and how many of its
+/// answers were refused.
 #[derive(Debug, Default)]
-struct Told {
+struct Seen {
     tripped: Vec<bool>,
     refused: usize,
 }
 
-/// Chooses the same action always, and writes down what it is told.
+/// A policy that always chooses the same action, and records what it sees.
 #[derive(Debug)]
-struct Listens(f32, Arc<Mutex<Told>>);
+struct Listener(f32, Arc<Mutex<Seen>>);
 
-impl Policy for Listens {
+impl Policy for Listener {
     fn decide(&mut self, _: &[f32], interval: &Interval) -> Option<Answer> {
         let is_tripped = interval.latest.has(Record::TRIPPED);
         self.1.lock().expect("no panic").tripped.push(is_tripped);
@@ -232,16 +233,16 @@ impl Policy for Listens {
     }
 }
 
-static LISTENS: Scheme = Scheme::unlisted("listens", &[Need::RateSample, Need::Pacing]);
+static LISTENER: Scheme = Scheme::unlisted("listens", &[Need::RateSample, Need::Pacing]);
 
-/// Runs one that chooses such an action of Owl's, whose answers take this long, for 20 seconds.
-fn told(action: f32, latency: Duration, is_guarded: bool) -> Told {
-    let all = Arc::new(Mutex::new(Told::default()));
-    let tells = Arc::clone(&all);
+/// Runs a policy that always chooses this action of Owl's, with this latency, for 20 seconds.
+fn seen(action: f32, latency: Duration, is_guarded: bool) -> Seen {
+    let all = Arc::new(Mutex::new(Seen::default()));
+    let shared = Arc::clone(&all);
     let owl = PolicySpec::read("owl").expect("a model of ours");
     let agent = Arc::new(owl.agent().cloned().expect("an agent"));
-    let selection = LISTENS.built_by(move |setup| {
-        let policy = Listens(action, Arc::clone(&tells));
+    let selection = LISTENER.built_by(move |setup| {
+        let policy = Listener(action, Arc::clone(&shared));
         let learned = Learned::new(Arc::clone(&agent), setup, policy, latency);
         let learned = learned.expect("a shipped agent");
         match is_guarded {
@@ -262,21 +263,21 @@ fn told(action: f32, latency: Duration, is_guarded: bool) -> Told {
     std::mem::take(&mut *all.lock().expect("no panic"))
 }
 
-/// A learner in simulated time has to know what it is told in the kernel: while the guard has the
-/// flow, what follows is Cubic's doing.
+/// A learner in simulated time has to see what it sees in the kernel: in fallback Cubic causes what
+/// follows.
 #[test]
-fn a_policy_is_told_that_the_guard_has_the_flow_and_that_an_answer_was_refused() {
+fn a_policy_learns_of_fallbacks_and_refused_answers() {
     let fast = Duration::from_micros(26);
-    let count = |told: &Told| told.tripped.iter().filter(|tripped| **tripped).count();
-    // Always ten packets less.
-    let down = told(0.0, fast, true);
+    let count = |seen: &Seen| seen.tripped.iter().filter(|tripped| **tripped).count();
+    // This action always takes ten packets away.
+    let down = seen(0.0, fast, true);
     let tripped = count(&down);
     assert!(tripped > 1000 && tripped < down.tripped.len(), "{tripped}");
     assert!(!down.tripped[0]);
-    // The last one may still be on its way.
+    // The last answer may not have arrived yet.
     assert!(down.refused + 1 >= tripped, "{} of {tripped}", down.refused);
-    let without = told(0.0, fast, false);
+    let without = seen(0.0, fast, false);
     assert_eq!(count(&without), 0);
-    // Nothing else but a recovery that began meanwhile refuses an answer.
+    // Only a recovery that began meanwhile refuses an answer.
     assert!(without.refused < without.tripped.len() / 20, "{without:?}");
 }

@@ -1,5 +1,5 @@
-//! The kernel's agent in whole numbers beside this crate's in floating point: told the same records
-//! both decide at the same times and see the same, to a step of an input.
+//! Compares the kernel's agent in whole numbers with this crate's in floating point: from the same
+//! records both decide at the same times and see the same, to a step of an input.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,8 +20,8 @@ use zerocopy::transmute_ref;
 
 static SCHEME: Scheme = Scheme::unlisted("tap", &[Need::RateSample, Need::Pacing]);
 
-/// Aurora's agent, of six intervals. Loss and packets have their whole range, so that every step is
-/// met.
+/// Aurora's agent with six intervals. Loss and packets have their whole range, so that every step
+/// occurs.
 const AGENT: &str = r#"
 clock = { kind = "rtt", n = 0.5, estimator = "mean" }
 action = { kind = "continuous", limit = 4, effect = { does = "scale-rate", delta = 0.1 } }
@@ -42,9 +42,9 @@ fn agent() -> AgentSpec {
     AgentSpec::read(table).expect("a spec")
 }
 
-/// What the kernel's program cannot do is refused in one line that says what it can.
+/// What the kernel's program cannot do is refused in one line that says what it can do.
 #[test]
-fn an_agent_that_the_kernels_program_is_not_is_refused() {
+fn agents_the_kernel_program_cannot_run_are_refused() {
     assert!(compile(&agent(), Mlp::default()).is_ok());
     for (old, new, says) in [
         ("\"mean\"", "\"ewma\"", "clock must be kind rtt"),
@@ -81,8 +81,8 @@ fn an_agent_that_the_kernels_program_is_not_is_refused() {
     }
 }
 
-/// What was found of a feature: how many steps of an input it was off at most, and the inputs that
-/// it came to.
+/// The comparison of a feature: the largest difference in steps of an input, and the inputs that
+/// occurred.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     worst: f64,
@@ -92,7 +92,7 @@ struct Found {
 
 type Finds = Arc<Mutex<([Found; FEATURES], usize)>>;
 
-/// Sends at the rate that the kernel's agent says, and has what it sees checked.
+/// Sends at the rate of the kernel's agent, and checks what the agent sees.
 #[derive(Debug)]
 struct Tap {
     policy: Int8,
@@ -129,7 +129,7 @@ impl Tap {
         let rate = self.ours.record(&self.policy, transmute_ref!(record));
         self.base.set(Rate::from_bps(rate * 8));
         let mut decisions = 0;
-        // A timer of the host would have come first.
+        // A timer of the host would have fired first.
         let (timer, now) = (self.clock.next_timer(self.monitor.has_news()), record.now());
         if timer < now {
             decisions += 1;
@@ -142,7 +142,8 @@ impl Tap {
             self.monitor_closes(now);
         }
         assert_eq!(self.ours.decisions() - before, decisions, "at {now:?}");
-        // To the microsecond: whole numbers have the mean RTT in 1/256 us.
+        // The times are equal to the microsecond, since whole numbers have the mean RTT in 1/256
+        // us.
         let apart = (self.ours.due_ns()).abs_diff(self.clock.due().as_nanos());
         assert!(
             apart < 1000 || self.clock.due() <= now,
@@ -209,7 +210,7 @@ fn watch(seed: u64, network: &str, finds: &Finds) {
     let text = format!("schema = 1\nname = \"int8\"\nseconds = 20\n{network}");
     let scenario = Scenario::parse(&text, "int8").expect("a scenario");
     let registry = Registry::new(schemes::SCHEMES);
-    // Bursts and outages, as a cell has them.
+    // The rates have bursts and outages, as a cellular link has.
     let rates: Vec<f64> = (0..200)
         .map(|i| f64::from((i * 37) % 11) * f64::from(i % 13).min(3.0))
         .collect();
@@ -226,7 +227,7 @@ fn watch(seed: u64, network: &str, finds: &Finds) {
 }
 
 #[test]
-fn what_the_kernels_agent_sees_is_what_the_monitor_sees() {
+fn the_kernels_agent_sees_the_same_as_the_monitor() {
     let nothing = Found {
         worst: 0.0,
         least: u8::MAX,

@@ -1,4 +1,4 @@
-//! What the monitor makes of records, against numbers worked by hand and by numpy.
+//! Compares the monitor's intervals with numbers worked by hand and by numpy.
 
 use headway_cc::{Bytes, Control, Duration, NetworkView, Rate, RateSample, Recovery, Time};
 use headway_cc::{Counters, Feedback, Sent, testing};
@@ -10,7 +10,7 @@ fn at(ms: f64) -> Time {
     Time::ZERO + Duration::from_secs_f64(ms * 1e-3)
 }
 
-/// An acknowledgement at this many milliseconds, of a flow with 1500-byte packets.
+/// An acknowledgement at this many milliseconds in a flow with 1500-byte packets.
 fn ack(ms: f64) -> Record {
     Record {
         now_ns: at(ms).as_nanos(),
@@ -33,9 +33,9 @@ fn is(name: &str, interval: &Interval, right: f64) {
     );
 }
 
-/// Two intervals of 100 ms: 8 and 4 packets arrive, 2 are lost in the second.
+/// There are two intervals of 100 ms. 8 and 4 packets arrive, and 2 are lost in the second.
 #[test]
-fn two_intervals_by_hand() {
+fn two_intervals_match_hand_computed_values() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
     monitor.on_record(&Record {
         sent: 10,
@@ -144,7 +144,7 @@ fn two_intervals_by_hand() {
         ("throughput_share", 0.5),
         ("loss_rate_share", 0.25), // 20 a second over 80 a second
         ("recovering", 1.0),
-        // Two lost: 1 - (7/8)^2; then four that arrived: times (7/8)^4.
+        // Two losses give 1 - (7/8)^2; then four arrivals multiply by (7/8)^4.
         ("loss_ewma8", 15.0 / 64.0 * 2401.0 / 4096.0),
         ("ack_gap_ewma8_ms", 42.5),
     ] {
@@ -152,10 +152,10 @@ fn two_intervals_by_hand() {
     }
 }
 
-/// A clock that decides at every acknowledgement: one packet a millisecond, and ten at once after
-/// 30 ms.
+/// The clock decides at every acknowledgement: one packet comes each millisecond, and ten at once
+/// after 30 ms.
 #[test]
-fn a_burst_is_not_the_largest_throughput_for_good() {
+fn a_burst_does_not_set_the_largest_throughput() {
     let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     let mut delivered = 0;
     let mut decide = |ms: f64| {
@@ -180,15 +180,15 @@ fn a_burst_is_not_the_largest_throughput_for_good() {
     is("throughput_share", &burst[9], 1000.0);
     is("max_throughput_mbps", &burst[9], 12.0);
     let after: Vec<Interval> = (31..=41).map(|ms| decide(f64::from(ms))).collect();
-    // 10 + 10 + 10 packets in the 20 ms that the burst fell into.
+    // 10 + 10 + 10 packets came in the 20 ms that contain the burst.
     is("max_throughput_mbps", &after[9], 18.0);
     is("throughput_share", &after[10], 2.0 / 3.0);
     is("loss_rate_share", &after[10], 2.0 / 3.0);
 }
 
-/// `np.polyfit(t, rtt, 1)[0]`, `np.mean` (numpy 2).
+/// The numbers are those of `np.polyfit(t, rtt, 1)[0]` and `np.mean` (numpy 2).
 #[test]
-fn the_slope_is_numpys() {
+fn the_rtt_slope_matches_numpy() {
     let times = [3.1, 7.4, 8.0, 12.9, 17.35, 21.0, 29.6];
     let rtts = [40_123, 40_871, 40_755, 41_990, 42_666, 43_217, 45_001];
     let mut monitor = Monitor::new(Time::ZERO, ALL);
@@ -210,7 +210,7 @@ const SLOPE: f64 = 0.18460301137824417;
 const MEAN_US: f64 = 42089.0;
 
 #[test]
-fn an_interval_without_news_keeps_what_was_known() {
+fn an_interval_without_records_keeps_the_last_values() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
     assert!(!monitor.has_news());
     monitor.on_record(&Record {
@@ -232,18 +232,19 @@ fn an_interval_without_news_keeps_what_was_known() {
         ("send_ratio", 1.0),
         ("loss", 0.0),
         ("cwnd_packets", 9.0),
-        ("rtt_min_ms", 0.0), // of no sample
+        ("rtt_min_ms", 0.0), // without samples
         ("rtt_max_ms", 0.0),
     ] {
         is(name, &silent, right);
     }
-    // An interval of no length has no rates, rather than infinite ones.
+    // An interval of no length has rates of zero, not infinite ones.
     is("throughput_mbps", &monitor.close(at(20.0)), 0.0);
 }
 
-/// Owl §IV-A: RTTmin is that of the last 10 s, the flow's least that of all its life.
+/// Owl §IV-A: RTTmin is the minimum of the last 10 s, and the flow's minimum RTT that of its whole
+/// life.
 #[test]
-fn the_least_rtt_of_ten_seconds_is_forgotten_after_them() {
+fn the_ten_second_minimum_rtt_expires() {
     let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     let mut seconds = |s: f64, rtt_ms: u32| {
         monitor.on_record(&Record {
@@ -257,9 +258,9 @@ fn the_least_rtt_of_ten_seconds_is_forgotten_after_them() {
         (1.0, 20, 20.0, 1.0, 0.0),
         (5.0, 50, 20.0, 2.5, 4.0),
         (10.9, 80, 20.0, 4.0, 9.9),
-        (11.1, 80, 50.0, 1.6, 6.1), // that of 1 s is gone
+        (11.1, 80, 50.0, 1.6, 6.1), // the one of 1 s has expired
         (14.0, 60, 50.0, 1.2, 9.0),
-        (30.0, 90, 90.0, 1.0, 0.0), // alone
+        (30.0, 90, 90.0, 1.0, 0.0), // the only sample
     ] {
         let interval = seconds(s, rtt_ms);
         is("min_rtt_10s_ms", &interval, least);
@@ -267,20 +268,20 @@ fn the_least_rtt_of_ten_seconds_is_forgotten_after_them() {
         is("min_rtt_10s_age_s", &interval, age_s);
     }
     is("min_rtt_ms", &seconds(31.0, 90), 20.0);
-    // Silence keeps what was known.
+    // Without records the last value stays.
     is("min_rtt_10s_ms", &monitor.close(at(60e3)), 90.0);
 }
 
-/// Latency inflation as the text of the interval study has it (section 3.1): an interval's mean RTT
-/// over that of the one before.
+/// The text of the interval study defines latency inflation as an interval's mean RTT over that of
+/// the interval before (section 3.1).
 #[test]
-fn inflation_is_a_ratio_of_means() {
+fn rtt_inflation_is_a_ratio_of_means() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
     for (ms, rtts, growth) in [
         (100.0, [40, 60], 1.0),  // the first grows from nothing
         (200.0, [90, 60], 1.5),  // 75 over 50 ms
         (300.0, [30, 30], 0.4),  // 30 over 75
-        (400.0, [0, 0], 1.0),    // silence is as before
+        (400.0, [0, 0], 1.0),    // no samples: as before
         (500.0, [60, 120], 3.0), // 90 over 30
     ] {
         for (sample, rtt_ms) in rtts
@@ -298,10 +299,10 @@ fn inflation_is_a_ratio_of_means() {
     }
 }
 
-/// The mean moves by 1 - exp(-dt / (0.7 RTTmin)) to what an interval brought; the peak is the
-/// largest of ten intervals.
+/// The mean moves by 1 - exp(-dt / (0.7 RTTmin)) towards an interval's throughput. The peak is the
+/// maximum of ten intervals.
 #[test]
-fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
+fn the_recent_rate_adapts_within_a_round_trip_and_its_peak_stays() {
     let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     let mut delivered = 0;
     let mut step = |ms: f64, packets: u32| {
@@ -315,8 +316,8 @@ fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
         });
         monitor.close(at(ms))
     };
-    // 1000 packets a second of 1500 bytes are 12 Mbit/s; 10 ms of 14 ms leave exp(-5/7) of what
-    // was.
+    // 1000 packets a second of 1500 bytes are 12 Mbit/s; 10 ms of 14 ms leave exp(-5/7) of the old
+    // mean.
     let kept = libm::exp(-5.0 / 7.0);
     let first = 12.0 * (1.0 - kept);
     let second = 12.0 + kept * (first - 12.0);
@@ -331,7 +332,7 @@ fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
     );
     let interval = step(20.0, 10);
     is("recent_throughput_mbps", &interval, second);
-    // Nothing comes any more: nine intervals of 10 ms remember the best, and a long one counts as
+    // Nothing arrives any more: nine intervals of 10 ms keep the maximum, and a long one counts as
     // another.
     for tenth in 3..=10 {
         is(
@@ -345,7 +346,7 @@ fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
 }
 
 #[test]
-fn counters_wrap() {
+fn wrapping_counters_are_handled() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
     let near = u32::MAX - 2;
     monitor.on_record(&Record {
@@ -369,7 +370,7 @@ fn counters_wrap() {
 }
 
 #[test]
-fn the_networks_news_age() {
+fn network_reports_age() {
     let mut monitor = Monitor::new(Time::ZERO, NeededStats::default());
     is("network_age_ms", &monitor.close(at(500.0)), 0.0);
     let view = NetworkView {
@@ -384,7 +385,7 @@ fn the_networks_news_age() {
     is("pnc_packets", &interval, 12.0);
     is("pna", &interval, 0.4);
     is("network_known", &interval, 0.5);
-    // A controller that is lost is one that was never there.
+    // A controller that has failed counts as none.
     is("network_known", &monitor.close(at(10570.0)), 0.5);
     let interval = monitor.close(at(10571.0));
     is("network_known", &interval, 0.0);
@@ -405,9 +406,9 @@ fn sent(now: Time, retransmission: bool) -> Sent {
     }
 }
 
-/// A flow of which nothing ever arrives: at each timeout what was in flight is lost.
+/// Nothing of the flow ever arrives. At each timeout what was in flight is lost.
 #[test]
-fn nothing_but_loss() {
+fn an_interval_of_losses_only() {
     let mut reporter = RecordBuilder::new(MSS);
     let mut monitor = Monitor::new(Time::ZERO, ALL);
     let control = Control::paced(MSS * 10, Rate::from_mbps(12.0));
@@ -442,10 +443,10 @@ fn nothing_but_loss() {
     is("retransmitted_packets", &interval, 1.0);
 }
 
-/// In the kernel `tp->lost` never falls; nor here, though the transport takes back what arrives
-/// after all.
+/// In the kernel `tp->lost` never falls. It does not here either, though the transport takes late
+/// arrivals back.
 #[test]
-fn a_loss_stays_counted_though_the_packet_arrives_after_all() {
+fn a_loss_stays_counted_if_the_packet_arrives_late() {
     let mut reporter = RecordBuilder::new(MSS);
     let control = Control::window(MSS * 10);
     let lost = |lost: u64, in_all: u64| Feedback {
@@ -461,8 +462,7 @@ fn a_loss_stays_counted_though_the_packet_arrives_after_all() {
     assert_eq!(reporter.on_feedback(&lost(1, 1), &control).lost, 4);
 }
 
-/// `tcp_rate_gen()`: one that the application limited takes the place of another only if it is
-/// larger.
+/// `tcp_rate_gen()`: a sample that the application limited replaces another only if it is larger.
 #[test]
 fn a_rate_that_the_application_limited_counts_if_it_is_larger() {
     let mut reporter = RecordBuilder::new(MSS);
@@ -491,7 +491,7 @@ fn a_rate_that_the_application_limited_counts_if_it_is_larger() {
 }
 
 #[test]
-fn flags_and_states_are_the_hosts() {
+fn flags_and_states_come_from_the_host() {
     let mut reporter = RecordBuilder::new(MSS);
     let control = Control::window(Bytes::MAX);
     let mut flags = |recovery, app_limited| {

@@ -1,4 +1,4 @@
-//! An answer allocates nothing; nor does learning, once its buffers have grown.
+//! Neither an answer nor learning allocates memory, once buffers have grown.
 
 mod numbers;
 

@@ -1,4 +1,4 @@
-//! The same bits on every instruction set, and those of the plainest loop.
+//! Every instruction set gives the same bits, and so does a plain loop.
 
 use crate::numbers::{network, numbers, of};
 use headway_policy::nn::{
@@ -14,7 +14,7 @@ const ACTIVATIONS: [Activation; 5] = [
     Activation::Sigmoid,
 ];
 
-/// A network of some kind, with widths that fill registers and widths that do not.
+/// A random network, with widths that fill registers and widths that do not.
 fn some_spec(seed: u64) -> NetSpec {
     let draws: Vec<usize> = (numbers(seed, 12, 1.0).iter())
         .map(|v| ((v + 1.0) * 500.0) as usize)
@@ -54,7 +54,7 @@ fn some_spec(seed: u64) -> NetSpec {
     }
 }
 
-/// Outputs of four steps and the gradients of their weighted sum, as bits.
+/// The outputs of four steps and the gradients of their weighted sum, as bits.
 fn bits(network: &Network, seed: u64) -> Vec<u32> {
     let (inputs, outputs) = (network.spec().inputs(), network.spec().outputs());
     let (mut state, mut trace) = (network.state(), network.trace());
@@ -99,7 +99,7 @@ fn every_instruction_set_gives_the_same_bits() {
 }
 
 #[test]
-fn an_mlp_is_the_plainest_loop_bit_for_bit() {
+fn an_mlp_matches_a_plain_loop_bit_for_bit() {
     for seed in (0..600).filter(|seed| some_spec(*seed).kind == NetKind::Mlp) {
         let spec = some_spec(seed);
         let network = network(&spec, seed);
@@ -146,8 +146,8 @@ fn an_mlp_is_the_plainest_loop_bit_for_bit() {
 }
 
 #[test]
-fn tanh_and_sigmoid_are_right_within_what_they_promise() {
-    // Every 4099th number that there is, and both infinities.
+fn tanh_and_sigmoid_are_within_their_stated_error() {
+    // Every 4099th float, and both infinities.
     let all = (0..=u32::MAX / 4099).map(|n| f32::from_bits(n * 4099));
     let (mut tanh_off, mut relative_off, mut sigmoid_off) = (0.0_f64, 0.0_f64, 0.0_f64);
     for x in all
@@ -157,7 +157,7 @@ fn tanh_and_sigmoid_are_right_within_what_they_promise() {
         let exact = libm::tanh(f64::from(x));
         let off = (f64::from(tanh(x)) - exact).abs();
         tanh_off = tanh_off.max(off);
-        // Below this the numbers themselves are too coarse.
+        // Below this the floats themselves are too coarse.
         if x.abs() > f32::MIN_POSITIVE {
             relative_off = relative_off.max(off / exact.abs());
         }

@@ -1,4 +1,4 @@
-//! Networks and optimisers beside PyTorch's, as scripts/nn_fixtures.py wrote them down.
+//! Compares networks and optimisers with PyTorch's, from the file of scripts/nn_fixtures.py.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn fixtures() -> Fixtures {
     serde_json::from_str(include_str!("fixtures/nn.json")).expect("the file is as written")
 }
 
-/// The largest difference, in parts of the largest number beside 1.
+/// The largest difference, relative to the largest number (at least 1).
 fn off(ours: &[f32], theirs: &[f32]) -> f32 {
     assert_eq!(ours.len(), theirs.len());
     assert!(ours.iter().all(|v| v.is_finite()));
@@ -48,7 +48,7 @@ fn off(ours: &[f32], theirs: &[f32]) -> f32 {
     difference.fold(0.0, f32::max) / largest
 }
 
-/// The steps of a network, as the script makes them: outputs, gradient, gradient of the inputs.
+/// The steps of a network, with the script's numbers: outputs, gradient, gradient of the inputs.
 fn run(network: &Network, steps: usize) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
     let (inputs, outputs) = (network.spec().inputs(), network.spec().outputs());
     let (mut state, mut trace) = (network.state(), network.trace());
@@ -69,7 +69,7 @@ fn run(network: &Network, steps: usize) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
 }
 
 #[test]
-fn outputs_are_pytorchs_within_1e_5() {
+fn outputs_match_pytorch_within_1e_5() {
     let Fixtures { steps, nets, .. } = fixtures();
     for (name, net) in &nets {
         let network = network(&net.spec, 0);
@@ -94,7 +94,7 @@ fn outputs_are_pytorchs_within_1e_5() {
 }
 
 #[test]
-fn gradients_through_time_are_autograds() {
+fn gradients_through_time_match_autograd() {
     let Fixtures { steps, nets, .. } = fixtures();
     for (name, net) in &nets {
         let (Some(expected), Some(dx_expected)) = (&net.gradient, &net.input_gradients) else {
@@ -113,7 +113,7 @@ fn gradients_through_time_are_autograds() {
 }
 
 #[test]
-fn gradients_are_the_slopes_of_the_loss() {
+fn gradients_match_finite_differences_of_the_loss() {
     for (name, net) in fixtures()
         .nets
         .iter()
@@ -140,7 +140,7 @@ fn gradients_are_the_slopes_of_the_loss() {
             let off = (slope - f64::from(gradient[i])).abs();
             assert!(
                 off < 2e-3,
-                "{name}, parameter {i}: {slope} beside {}",
+                "{name}, parameter {i}: {slope} against {}",
                 gradient[i]
             );
         }
@@ -148,13 +148,13 @@ fn gradients_are_the_slopes_of_the_loss() {
 }
 
 #[test]
-fn optimizers_go_where_pytorchs_go() {
+fn optimizers_match_pytorchs() {
     for (name, steps) in fixtures().optimizers {
         let mut parameters = numbers(3, 8, 1.0);
         let mut optimizer = Optimizer::new(steps.spec, 8).expect("settings in range");
         for step in 0..10 {
             optimizer.step(&mut parameters, &numbers(100 + step, 8, 1.0));
-            // As if each step were another process's.
+            // Each step runs as if in another process.
             let saved = serde_json::to_string(&optimizer).expect("JSON");
             optimizer = serde_json::from_str(&saved).expect("what was saved");
         }

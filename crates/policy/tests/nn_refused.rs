@@ -1,4 +1,4 @@
-//! What is no network is refused in one line.
+//! Invalid networks are refused in one line.
 
 use crate::numbers;
 use headway_policy::nn::{NetError, NetSpec, Network, Optimizer, OptimizerSpec};
@@ -11,13 +11,13 @@ fn refusal(spec: Value) -> String {
     }
 }
 
-/// A network of six inputs behind such a mask.
+/// A network of six inputs with such a mask.
 fn masked(mask: Value) -> Value {
     json!({"kind": "mlp", "layers": [6, 1], "activations": ["tanh"], "mask": mask})
 }
 
 #[test]
-fn bad_specs() {
+fn bad_specs_are_refused() {
     let most = "layers must be two or more numbers from 1 to 8192: inputs, units, outputs";
     for (spec, expected) in [
         (json!({"kind": "mlp", "layers": [3]}), most),
@@ -35,7 +35,7 @@ fn bad_specs() {
         ),
         (
             json!({"kind": "mlp", "layers": [3, 1], "activations": ["tanh"], "recurrent_layers": 1}),
-            "an mlp has no recurrent_layers",
+            "recurrent_layers is set, but an mlp has none",
         ),
         (
             json!({"kind": "gru", "layers": [3, 4], "recurrent_layers": 2}),
@@ -101,7 +101,7 @@ fn bad_specs() {
 }
 
 #[test]
-fn bad_optimizers() {
+fn bad_optimizers_are_refused() {
     for (spec, expected) in [
         (
             json!({"kind": "sgd", "lr": 0.0}),
@@ -141,7 +141,7 @@ fn bad_optimizers() {
 }
 
 #[test]
-fn bad_tensors() {
+fn bad_tensors_are_refused() {
     let spec: NetSpec = serde_json::from_value(
         json!({"kind": "gru", "layers": [3, 4, 2], "activations": ["tanh"]}),
     )
@@ -178,7 +178,7 @@ fn bad_tensors() {
 }
 
 #[test]
-fn tensors_come_back_as_they_went_in() {
+fn tensors_round_trip_unchanged() {
     let spec: NetSpec = serde_json::from_value(json!(
         {"kind": "lstm", "layers": [3, 4, 4, 5, 2], "activations": ["tanh", "relu"], "recurrent_layers": 2}
     ))

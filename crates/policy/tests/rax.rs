@@ -73,7 +73,7 @@ impl Drop for Kept {
     }
 }
 
-/// What came of a flow, in each second, and its last values.
+/// The results of a flow in each second, and its last values.
 struct Run {
     mbps: Vec<f64>,
     loss: Vec<f64>,
@@ -82,7 +82,7 @@ struct Run {
 
 type Build = dyn Fn(&Setup) -> Box<dyn CongestionControl> + Send + Sync;
 
-/// Mbit/s and share lost in each second.
+/// Mbit/s and the lost share in each second.
 fn play(seed: u64, seconds: u64, build: Arc<Build>) -> (Vec<f64>, Vec<f64>) {
     let selection = KEPT.built_by(move |setup| build(setup));
     let options = Options {
@@ -127,7 +127,7 @@ fn run(seed: u64, seconds: u64, spec: RaxSpec, learned: Option<String>) -> Run {
     }
 }
 
-/// Rax that hears of packets only what a kernel's records say.
+/// Rax that sees packets only through a kernel's records.
 #[derive(Debug)]
 struct OverRecords {
     rax: RaxOverRecords,
@@ -170,7 +170,7 @@ fn mean(values: &[f64]) -> f64 {
 /// The paper: "a stable, close-to-optimum solution within the order of minutes". Resumed, "flows
 /// seem to simply resume where they ended" (§4.3).
 #[test]
-fn it_learns_from_random_weights_and_goes_on_from_what_it_learned() {
+fn rax_learns_from_random_weights_and_resumes_from_a_checkpoint() {
     let first = run(1001, 120, RaxSpec::default(), None);
     let (mbps, loss) = (mean(&first.mbps[90..]), mean(&first.loss[90..]));
     assert!(mbps > 0.95 * 20.0 && loss < 0.01, "{mbps} {loss}");
@@ -187,10 +187,10 @@ fn it_learns_from_random_weights_and_goes_on_from_what_it_learned() {
     assert!(mbps > 0.9 * 20.0 && loss < 0.02, "{mbps} {loss}");
 }
 
-/// Weights that are taken for diverged at once: NewReno for 10 s, a new start, and so on; the flow
-/// is carried all the same.
+/// Weights count as diverged at once. NewReno runs for 10 s, then Rax starts again, and so on. The
+/// flow is carried all the same.
 #[test]
-fn a_network_that_diverges_gives_way_to_newreno_for_a_while() {
+fn newreno_takes_over_for_a_time_after_divergence() {
     let spec = RaxSpec {
         pal: PalSpec {
             largest_norm: 0.1,
@@ -205,20 +205,20 @@ fn a_network_that_diverges_gives_way_to_newreno_for_a_while() {
     assert!(mbps > 0.5 * 20.0, "{mbps}");
 }
 
-/// With one gradient a window, however large, these ran away before the actor had learned that they
-/// were too large.
+/// With one gradient a window, however large it was, these flows ran away before the actor had
+/// learned that their windows were too large.
 #[test]
-fn a_large_window_is_learned_from_before_it_runs_away() {
+fn a_large_window_is_learned_from_before_it_is_a_runaway() {
     for seed in [1005, 1011, 1020, 1029] {
         let run = run(seed, 30, RaxSpec::default(), None);
         assert_eq!(run.values.of("divergences"), 0.0, "seed {seed}");
     }
 }
 
-/// §4.3: "flows seem to simply resume where they ended". A window of 1, then the link, without a
-/// spike of loss.
+/// §4.3: "flows seem to simply resume where they ended". The window starts at 1 and fills the link,
+/// without a spike of loss.
 #[test]
-fn a_flow_that_begins_anew_has_what_it_learned() {
+fn a_restarted_flow_keeps_its_weights() {
     let spec = RaxSpec {
         restart: Duration::from_secs(60),
         ..RaxSpec::default()
@@ -231,9 +231,9 @@ fn a_flow_that_begins_anew_has_what_it_learned() {
     assert!(loss < 0.5 * once, "{loss} {once}");
 }
 
-/// As in a kernel: windows are whole packets, and records count packets without naming them.
+/// As in a kernel, windows are whole packets, and records count packets without naming them.
 #[test]
-fn over_records_it_learns_as_over_packets() {
+fn rax_over_records_learns_as_over_packets() {
     for seed in [1001, 1002] {
         let build = |setup: &Setup| {
             let rax = RaxOverRecords::new(setup, &RaxSpec::default(), None);
@@ -253,8 +253,8 @@ fn over_records_it_learns_as_over_packets() {
     }
 }
 
-/// A flow with random weights, and its first record: an RTT of 50 ms, and `in_flight` packets in
-/// flight.
+/// A flow with random weights after its first record, which has an RTT of 50 ms and `in_flight`
+/// packets in flight.
 fn over_records(spec: &RaxSpec, in_flight: u32) -> (RaxOverRecords, Record) {
     let setup = Setup::new(Bytes::new(1500), 1);
     let rax = RaxOverRecords::new(&setup, spec, None).expect("settings in range");
@@ -270,9 +270,9 @@ fn over_records(spec: &RaxSpec, in_flight: u32) -> (RaxOverRecords, Record) {
     (rax, record)
 }
 
-/// A flow of 50 packets in flight after this many records, with marks and losses at these: the
-/// window, and what it says of itself. The 50 records from the 300th and the 900th on have these
-/// flags.
+/// A flow of 50 packets in flight after this many records, with marks and losses at these. Returns
+/// the window, and the flow's named values. The 50 records from the 300th and the 900th on have
+/// these flags.
 fn with_marks(
     records: u32,
     marks: &[u32],
@@ -298,10 +298,10 @@ fn with_marks(
     (rax.cwnd(record.now()), probed.values)
 }
 
-/// A round trip's first mark counts as a loss, and the others that the receiver repeats as nothing.
-/// The flow is Cubic's while they come, so that no window depends on them at once.
+/// A round trip's first mark counts as a loss. Others, which the receiver repeats, do not count.
+/// The flow is in fallback meanwhile, so that no window depends on them at once.
 #[test]
-fn over_records_it_learns_from_a_mark_as_from_a_loss() {
+fn rax_over_records_learns_from_a_mark_as_from_a_loss() {
     let after = |marks: &[u32], losses: &[u32]| with_marks(2000, marks, losses, Record::TRIPPED);
     let repeated: Vec<u32> = (300..350).chain(900..950).collect();
     let once = after(&[300, 900], &[]);
@@ -310,9 +310,10 @@ fn over_records_it_learns_from_a_mark_as_from_a_loss() {
     assert_ne!(after(&[], &[]), once);
 }
 
-/// RFC 3168, 6.1.2: once a round trip. What it learns from a loss lowers no window at once.
+/// RFC 3168, 6.1.2: a mark lowers the window once a round trip. What the flow learns from a loss
+/// lowers no window at once.
 #[test]
-fn over_records_a_mark_lowers_the_window_to_seven_tenths() {
+fn rax_over_records_lowers_the_window_to_70_percent_on_a_mark() {
     let window = |records, marks: &[u32], losses: &[u32]| {
         let (window, _) = with_marks(records, marks, losses, 0);
         f64::from(window.expect("it has the flow"))
@@ -329,10 +330,10 @@ fn over_records_a_mark_lowers_the_window_to_seven_tenths() {
     );
 }
 
-/// What begins with random weights again is nothing for other flows to go on from, until it has
-/// learned something.
+/// After it restarts with random weights, a flow has nothing for other flows until it has learned
+/// something.
 #[test]
-fn what_has_diverged_is_not_handed_on() {
+fn diverged_weights_are_not_passed_on() {
     let after = |spec: &RaxSpec, millis: u32| {
         let (mut rax, mut record) = over_records(spec, 50);
         for n in 0..millis {
@@ -363,10 +364,10 @@ fn what_has_diverged_is_not_handed_on() {
     );
 }
 
-/// The window was somebody else's when the first packets arrived, so that the flow has not acted
-/// yet when it has the window: what goes out then belongs to no action.
+/// Another controller had the window when the first packets arrived. The flow has not acted yet
+/// when it gets the window, so packets that are sent then belong to no action.
 #[test]
-fn a_flow_that_others_steered_first_has_packets_of_no_action() {
+fn packets_sent_before_rax_took_over_belong_to_no_action() {
     let (mut rax, mut record) = over_records(&RaxSpec::default(), 10);
     for n in 0..20 {
         record.now_ns += 1_000_000;
@@ -377,9 +378,9 @@ fn a_flow_that_others_steered_first_has_packets_of_no_action() {
     assert!(rax.cwnd(record.now()).is_some());
 }
 
-/// A burst of losses leaves no time between its packets that an action could count in.
+/// In a burst of losses no time passes between packets in which an action could take effect.
 #[test]
-fn four_losses_of_a_record_act_however_many_it_reports() {
+fn at_most_four_losses_of_a_record_cause_actions() {
     let window_after = |lost: u32| {
         let (mut rax, mut record) = over_records(&RaxSpec::default(), 50);
         for n in 1..=100 {

@@ -1,4 +1,4 @@
-//! What specs say, and what they refuse: one line that says what would be right.
+//! What specs contain and what they refuse. Each error is one line that says what would be right.
 
 use headway_cc::{Bytes, Duration, RttStats, Setup, Time};
 use headway_policy::{
@@ -27,7 +27,7 @@ kind = "settings"
 parameters = ["rtprop_window", "btlbw_window"]
 choices = [[10.0, 10.0], [2.0, 10.0], [2.0, 4.0]]
 "#;
-/// Owl's Action-1 (section VII-F), as mvfst-rl has it.
+/// Owl's Action-1 (section VII-F) in mvfst-rl's form.
 const STEPS: &str = r#"
 clock = { kind = "every-ack" }
 action = { kind = "steps", choices = ["+0", "-10", "+10", "*2", "/2"] }
@@ -44,10 +44,11 @@ fn aurora() -> AgentSpec {
     read(AURORA).expect("a spec")
 }
 
-/// The hash is in every model's card: the same in every build, for ever (`VERSION` counts up if it
-/// has to change). The number is Python's: hashlib.sha256 of "1\n" and the JSON.
+/// Every model's card contains the hash, so it must be the same in every build, for ever (`VERSION`
+/// counts up if it has to change). The number is Python's: hashlib.sha256 of "1
+/// " and the JSON.
 #[test]
-fn the_hash_is_stable_and_tells_specs_apart() {
+fn the_hash_is_stable_and_differs_between_specs() {
     let hash = aurora().hash();
     assert_eq!(
         hash,
@@ -72,7 +73,7 @@ fn the_hash_is_stable_and_tells_specs_apart() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line() {
+fn bad_specs_are_refused_in_one_line() {
     let wrong = |text: &str, from: &str, to: &str, hint: &str| {
         assert!(text.contains(from), "{from}");
         let error = read(&text.replace(from, to)).expect_err(to);
@@ -164,7 +165,7 @@ fn what_is_wrong_is_said_in_one_line() {
         let spec = over(&format!(r#"kind = "scheme", name = "cubic"{more}"#));
         read(&spec).expect("a spec").hash()
     };
-    // A card written before there was `grows` keeps its hash.
+    // A card from before `grows` existed keeps its hash.
     assert_eq!(hash(""), hash(", grows = true"));
     assert_ne!(hash(""), hash(", grows = false"));
     read(&over(r#"kind = "scheme", name = "cubic:hystart=classic""#)).expect("Linux's slow start");
@@ -221,7 +222,7 @@ fn setup() -> Setup {
 
 /// Aurora §4.1: x = x (1 + 0.025 a) for a above 0, else x / (1 - 0.025 a).
 #[test]
-fn auroras_rule() {
+fn rates_are_scaled_by_auroras_rule() {
     let spec = aurora();
     let mut base = BaseController::new(&spec.base, &spec.action, &setup()).expect("a rate");
     let mut rate = |answer: f32| {
@@ -245,7 +246,7 @@ fn auroras_rule() {
 }
 
 #[test]
-fn orcas_and_owls_rules() {
+fn windows_are_scaled_by_orcas_rule_and_stepped_by_owls() {
     let of = |effect| ActionSpec::Continuous { effect, limit: 1.0 };
     let orca = of(Effect::ScaleCwnd { base: 4.0 });
     assert_eq!(orca.action(0.5), Action::ScaleCwnd(2.0));
@@ -260,9 +261,9 @@ fn orcas_and_owls_rules() {
     assert_eq!(owl.choose(&[0.0, 2.0, 1.0, 2.0, 0.0, 0.0, 0.0]), 1.0);
 }
 
-/// By hand, from a first window of 10 packets; the answers are the indices of the steps.
+/// By hand, from a first window of 10 packets. The answers are the indices of the steps.
 #[test]
-fn steps_add_and_multiply_in_one_set() {
+fn one_set_of_steps_can_add_and_multiply() {
     let spec = read(STEPS).expect("a spec");
     assert_eq!(spec.action.outputs(), 5);
     assert_eq!(spec.action.choose(&[0.0, 1.0, 0.0, 3.0, 3.0]), 3.0);
@@ -285,7 +286,7 @@ fn steps_add_and_multiply_in_one_set() {
         let cwnd = base.controller().control().cwnd;
         assert_eq!(cwnd.as_f64() / mss.as_f64(), packets, "answer {answer}");
     }
-    // As a card keeps it: the steps as they were written.
+    // A card keeps the steps as they were written.
     let json = serde_json::to_value(&spec).expect("JSON");
     let kept = serde_json::json!(["+0", "-10", "+10", "*2", "/2"]);
     assert_eq!(json["action"]["choices"], kept);
@@ -308,7 +309,7 @@ fn the_tuner_sets_both_windows_at_once() {
 }
 
 #[test]
-fn an_observation_is_the_last_intervals_the_oldest_first() {
+fn an_observation_holds_the_last_intervals_oldest_first() {
     let used = |name: &str| FeatureUse::plain(name);
     let spec = ObservationSpec {
         rows: 1,
@@ -339,7 +340,7 @@ fn an_observation_is_the_last_intervals_the_oldest_first() {
     assert_eq!(push(3), [5.0, ln(12.0), 1.0, ln(4.0)]);
     assert_eq!(push(1000), [1.0, ln(4.0), 20.0, ln(1001.0)], "clipped");
     assert_eq!(spec.len(), 4);
-    // Other flows' rows come after the own, and stay empty where a flow decides for itself.
+    // Other flows' rows come after the flow's own, and stay empty if a flow decides for itself.
     let table = ObservationSpec { rows: 3, ..spec };
     assert_eq!(table.len(), 12);
     let mut observation = Observation::new(&table).expect("a spec");
@@ -354,9 +355,9 @@ fn an_observation_is_the_last_intervals_the_oldest_first() {
     assert_eq!(others, [0.0; 8]);
 }
 
-/// What the papers' learners see can be had.
+/// The observations of the papers' learners can be expressed.
 #[test]
-fn the_papers_states_can_be_had() {
+fn the_papers_states_can_be_expressed() {
     let owl = "time_ms cwnd_packets rtt_latest_ms rtt_change_ms mss_bytes delivered_total_packets lost_total_packets \
                in_flight_packets retransmitted_total_packets pnc_packets pna network_known";
     let rax = "ack_gap_ewma8_ms ack_gap_ewma256_ms rtt_ewma8_ms rtt_ewma256_ms loss_ewma8 loss_ewma256 \
@@ -372,7 +373,7 @@ fn the_papers_states_can_be_had() {
 }
 
 #[test]
-fn every_feature_of_an_empty_interval_is_a_number() {
+fn every_feature_of_an_empty_interval_is_finite() {
     for feature in FEATURES {
         let value = (feature.value)(&Interval::default());
         assert!(value.is_finite(), "{}: {value}", feature.name);

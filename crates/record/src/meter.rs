@@ -1,6 +1,6 @@
 //! The counters of a flow while it runs.
 
-use headway_cc::{Bytes, Duration, LeastRtt, Time};
+use headway_cc::{Bytes, Duration, MinRtt, Time};
 
 use crate::LogHistogram;
 
@@ -23,7 +23,7 @@ pub struct FlowMeter {
     pub(crate) delay: LogHistogram,
     pub(crate) queue: LogHistogram,
     pub(crate) rtt: LogHistogram,
-    least_rtt: LeastRtt,
+    min_rtt: MinRtt,
     /// The sum of RTT samples, each divided by the minimum of the last 10 s. Samples over the
     /// newest minimum are still to be divided.
     inflations: f64,
@@ -95,9 +95,9 @@ impl FlowMeter {
     /// The sender took an RTT sample.
     #[inline]
     pub fn on_rtt(&mut self, now: Time, rtt: Duration) {
-        let before = self.least_rtt.get();
-        self.least_rtt.add(now, rtt);
-        if self.least_rtt.get() != before {
+        let before = self.min_rtt.get();
+        self.min_rtt.add(now, rtt);
+        if self.min_rtt.get() != before {
             self.inflations += inflation(self.over_least, before);
             self.over_least = Duration::ZERO;
         }
@@ -109,7 +109,7 @@ impl FlowMeter {
 
     /// The sum of RTT samples, each divided by the minimum of the 10 s before it.
     fn inflations(&self) -> f64 {
-        self.inflations + inflation(self.over_least, self.least_rtt.get())
+        self.inflations + inflation(self.over_least, self.min_rtt.get())
     }
 
     /// The mean of the RTT samples, each divided by the minimum of the 10 s before it; `None`

@@ -1,6 +1,7 @@
-//! One scheme of several models: what was trained with several seeds, and is measured as one.
+//! One scheme with several models: trainings with several seeds that are measured together.
 
-/// A spec for each model of a spec that names `model` several times; itself alone otherwise.
+/// The specs of the members. A spec that names `model` several times has one member for each, any
+/// other spec only itself.
 ///
 /// `learned:model=a:model=b:interval=1ms` is `learned:model=a:interval=1ms` and
 /// `learned:model=b:interval=1ms`.
@@ -23,7 +24,7 @@ mod tests {
     use super::members;
 
     #[test]
-    fn each_model_is_a_spec_of_its_own() {
+    fn each_model_gives_another_spec() {
         assert_eq!(members("cubic:beta=0.7"), ["cubic:beta=0.7"]);
         assert_eq!(members("owl:model=v1"), ["owl:model=v1"]);
         assert_eq!(
@@ -37,7 +38,7 @@ mod tests {
                 "learned:latency=1ms:interval=2ms:model=b"
             ]
         );
-        // A scheme is no parameter, whatever its name.
+        // The first word is a scheme and not a parameter, whatever its name.
         assert_eq!(members("model=a:model=b"), ["model=a:model=b"]);
     }
 }

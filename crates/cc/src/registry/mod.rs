@@ -1,5 +1,5 @@
-//! The schemes that a host knows by name: what each needs, which parameters it takes, how to build
-//! it.
+//! The schemes that a host can run by name: what each needs, which parameters it takes, how to
+//! build it.
 
 mod members;
 mod param;
@@ -21,17 +21,17 @@ pub use self::{
     values::{Loaded, Values},
 };
 
-/// The schemes that a host knows by name.
+/// The schemes that a host can run by name.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     schemes: Vec<&'static Scheme>,
 }
 
 impl Registry {
-    /// The schemes of `list`.
+    /// A registry of the schemes of `list`.
     ///
     /// # Panics
-    /// If two have one name.
+    /// If two schemes have the same name.
     pub fn new(list: &'static [Scheme]) -> Registry {
         let mut registry = Registry::default();
         registry.add(list);
@@ -41,7 +41,7 @@ impl Registry {
     /// Adds the schemes of `list`.
     ///
     /// # Panics
-    /// If two have one name.
+    /// If two schemes have the same name.
     pub fn add(&mut self, list: &'static [Scheme]) {
         for scheme in list {
             assert!(
@@ -53,7 +53,7 @@ impl Registry {
         }
     }
 
-    /// Every scheme, in the order of registration.
+    /// All schemes, in the order of registration.
     pub fn iter(&self) -> impl Iterator<Item = &'static Scheme> + '_ {
         self.schemes.iter().copied()
     }
@@ -64,7 +64,7 @@ impl Registry {
     }
 }
 
-/// A scheme that cannot be had as it was asked for. The text is one line for the user.
+/// A scheme that does not exist in this form. The error is one line for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SchemeError(pub String);

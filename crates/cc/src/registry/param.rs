@@ -9,22 +9,22 @@ use crate::{Duration, Rate};
 /// A parameter that a scheme declares.
 #[derive(Debug)]
 pub struct Param {
-    /// As written in `scheme:name=value`. Of a scheme whose one parameter has an empty name the
-    /// value is all that follows the scheme's name: `scheme:value`.
+    /// The name, as in `scheme:name=value`. If a scheme's only parameter has an empty name, its
+    /// value is all text after the scheme: `scheme:value`.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// A description in one line.
     pub help: &'static str,
-    /// What may be written, and its default.
+    /// The allowed values, and the default.
     pub kind: Kind,
 }
 
 impl Param {
-    /// Has it to be written?
+    /// Must the user give a value?
     pub fn is_required(&self) -> bool {
         matches!(self.kind, Kind::Loaded { default: None, .. })
     }
 
-    /// What stands for one that was not written, or what is wrong.
+    /// The default value, or an error.
     pub(super) fn load_default(&self) -> Result<Value, String> {
         match self.kind {
             Kind::Loaded {
@@ -36,63 +36,63 @@ impl Param {
     }
 }
 
-/// What a parameter's value may be. Numbers carry their default and inclusive range.
+/// The allowed values of a parameter. Numbers have a default and an inclusive range.
 #[derive(Debug)]
 pub enum Kind {
     /// A plain number.
     Number {
-        /// Where nothing is written.
+        /// The default.
         default: f64,
-        /// The least allowed.
+        /// The smallest allowed value.
         min: f64,
-        /// The most allowed.
+        /// The largest allowed value.
         max: f64,
     },
     /// A whole number.
     Count {
-        /// Where nothing is written.
+        /// The default.
         default: u64,
-        /// The least allowed.
+        /// The smallest allowed value.
         min: u64,
-        /// The most allowed.
+        /// The largest allowed value.
         max: u64,
     },
     /// A time, written `20ms` or `10s`.
     Time {
-        /// Where nothing is written.
+        /// The default.
         default: Duration,
-        /// The least allowed.
+        /// The smallest allowed value.
         min: Duration,
-        /// The most allowed.
+        /// The largest allowed value.
         max: Duration,
     },
     /// A rate, written `12Mbps`.
     Rate {
-        /// Where nothing is written.
+        /// The default.
         default: Rate,
-        /// The least allowed.
+        /// The smallest allowed value.
         min: Rate,
-        /// The most allowed.
+        /// The largest allowed value.
         max: Rate,
     },
-    /// One of several words, the first by default.
+    /// One of several words; the first is the default.
     Choice(&'static [&'static str]),
-    /// `off` or `on`, off by default. A scheme without it and one with it off are the same.
+    /// `off` or `on`; `off` is the default. A scheme with it off is the same as one without it.
     Switch,
-    /// Something that is loaded from what is written, such as a model's folder.
+    /// Something that is loaded from the value's text, such as a model's folder.
     Loaded {
-        /// What may be written.
+        /// A description of the allowed text.
         what: &'static str,
-        /// Loaded where nothing is written; `None` where something has to be.
+        /// The default text; `None` if the user has to give one.
         default: Option<&'static str>,
-        /// Loads it; the error is one line.
+        /// Loads it. The error is one line.
         load: fn(&str) -> Result<Loaded, String>,
     },
 }
 
 impl Kind {
-    /// The nearest allowed value to a plain number: a time in seconds, a rate in bit/s. Words and
-    /// what is loaded stay as they are.
+    /// The nearest allowed value to a plain number: a time in seconds, a rate in bit/s. For words
+    /// and loaded values the number stays as it is.
     pub fn within(&self, value: f64) -> f64 {
         match *self {
             Kind::Number { min, max, .. } => value.clamp(min, max),
@@ -103,7 +103,7 @@ impl Kind {
         }
     }
 
-    /// The value that `text` stands for, or what is wrong with it.
+    /// Reads `text`. The error is one line.
     pub(super) fn read(&self, text: &str) -> Result<Value, String> {
         if let Kind::Loaded { load, .. } = self {
             return load(text)

@@ -1,6 +1,6 @@
-//! Numbers with units as they are written for parameters: `20ms`, `12Mbps`.
+//! Numbers with units in the values of parameters: `20ms`, `12Mbps`.
 
-/// Splits `12.5Mbps` into 12.5 and `Mbps`; a word has the number NaN.
+/// Splits `12.5Mbps` into 12.5 and `Mbps`. A text without a number gives NaN.
 pub(crate) fn split_unit(text: &str) -> Option<(f64, &str)> {
     let end = text
         .char_indices()
@@ -16,7 +16,7 @@ pub(crate) fn split_unit(text: &str) -> Option<(f64, &str)> {
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// What a unit of time is in seconds.
+/// The length of a unit of time in seconds.
 pub(crate) fn seconds(unit: &str) -> Option<f64> {
     match unit {
         "s" => Some(1.0),
@@ -27,7 +27,7 @@ pub(crate) fn seconds(unit: &str) -> Option<f64> {
     }
 }
 
-/// What a unit of rates is in bit/s.
+/// The size of a unit of rates in bit/s.
 pub(super) fn bits_per_second(unit: &str) -> Option<f64> {
     match unit {
         "bps" => Some(1.0),

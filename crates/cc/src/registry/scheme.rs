@@ -1,46 +1,46 @@
-//! What a host knows of a scheme before it runs it.
+//! The description of a scheme, which a host reads before it runs it.
 
 use super::{Param, Setup, Values};
 use crate::{CongestionControl, Receiver};
 
-/// A scheme: a controller under its registry name, with the parameters it takes.
+/// A scheme: a controller with its registry name and its parameters.
 #[derive(Debug)]
 pub struct Scheme {
     /// The registry name.
     pub name: &'static str,
-    /// What kind of controller it is.
+    /// The kind of controller.
     pub family: Family,
-    /// One line for people.
+    /// A description in one line.
     pub summary: &'static str,
-    /// The document that it implements.
+    /// The document that the scheme implements.
     pub source: &'static str,
-    /// Where it departs from that document, and why: a sentence each.
+    /// Where it departs from that document and why, a sentence each.
     pub deviations: &'static [&'static str],
-    /// What its host must supply beyond acknowledgements and losses.
+    /// What the host must supply besides acknowledgements and losses.
     pub needs: &'static [Need],
-    /// The parameters it takes.
+    /// The parameters of the scheme.
     pub params: &'static [Param],
     /// Builds the sender's half.
     pub build: fn(&Setup, &Values) -> Box<dyn CongestionControl>,
-    /// Builds the receiver's half, for a scheme that has one.
+    /// Builds the receiver's half, if the scheme has one.
     pub receiver: Option<BuildReceiver>,
-    /// What the bottleneck has to be for it; most schemes take any queue.
+    /// The bottleneck that the scheme needs; most schemes work with any queue.
     pub router: Option<Router>,
 }
 
-/// A queue that tells senders what to do: half of the schemes that are [`Family::Explicit`].
+/// A queue that sends feedback to senders, the other half of [`Family::Explicit`] schemes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Router {
     /// ABC's accelerate and brake marks.
     Abc,
-    /// XCP's feedback, from the link's rate.
+    /// XCP's feedback, computed from the link's rate.
     Xcp,
-    /// XCP's feedback, from the rate at which the link has lately been able to send.
+    /// XCP's feedback, computed from the rate at which the link could recently send.
     XcpWindowed,
 }
 
 impl Router {
-    /// As scenarios and tables call it.
+    /// The name in scenarios and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Router::Abc => "abc",
@@ -56,24 +56,24 @@ pub type BuildReceiver = fn(&Setup, &Values) -> Box<dyn Receiver>;
 /// Kinds of controllers, as tables and colours group them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Does not react: a yardstick.
+    /// The controller does not react; it serves as a baseline.
     Fixed,
-    /// Reacts to loss.
+    /// The controller reacts to loss.
     Loss,
-    /// Reacts to delay.
+    /// The controller reacts to delay.
     Delay,
-    /// Keeps a model of the path.
+    /// The controller keeps a model of the path.
     Model,
-    /// Maximises a utility online.
+    /// The controller maximises a utility while it runs.
     Utility,
-    /// Is told by routers.
+    /// The controller follows routers' feedback.
     Explicit,
-    /// Was trained.
+    /// The controller was trained.
     Learned,
 }
 
 impl Family {
-    /// In small letters, for tables and JSON.
+    /// The name in small letters, for tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Family::Fixed => "fixed",
@@ -87,32 +87,32 @@ impl Family {
     }
 }
 
-/// What a scheme may need from its host beyond acknowledgements and losses.
+/// What a scheme may need from its host besides acknowledgements and losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Each packet's acknowledgement and loss, not digests.
+    /// Each packet's acknowledgement and loss, not only digests.
     PerPacket,
     /// Delivery-rate samples.
     RateSample,
     /// Pacing.
     Pacing,
-    /// What the controller allows is read again after every packet that leaves, not only after
-    /// feedback and timers: for those that decide in `on_sent`.
+    /// `control` is read after every packet that is sent, and not only after feedback and timers.
+    /// Controllers that decide in `on_sent` need it.
     PerSend,
-    /// Arrival times by the receiver's clock.
+    /// Arrival times on the receiver's clock.
     ReceiverTime,
-    /// A half of its own at the receiver.
+    /// A half of the scheme at the receiver.
     Receiver,
-    /// The ECN field of each packet echoed.
+    /// An echo of each packet's ECN field.
     EcnEcho,
     /// A header field that routers rewrite.
     Header,
-    /// News from inside the network.
+    /// Reports of the network's switches.
     NetworkView,
 }
 
 impl Need {
-    /// In small letters, for tables and JSON.
+    /// The name in small letters, for tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Need::PerPacket => "per-packet",
@@ -128,12 +128,12 @@ impl Need {
     }
 }
 
-/// A place where schemes run, and what it can supply.
+/// An environment in which schemes run, and what it can supply.
 #[derive(Clone, Copy, Debug)]
 pub struct World {
-    /// Its name: `sim`, `emu`, `kernel`.
+    /// The world's name: `sim`, `emu`, `kernel`.
     pub name: &'static str,
-    /// The needs that it meets.
+    /// The needs that the world meets.
     pub supplies: &'static [Need],
 }
 

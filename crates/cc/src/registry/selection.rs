@@ -4,16 +4,16 @@ use super::values::Value;
 use super::{Registry, Scheme, Setup, Values};
 use crate::{Batched, CongestionControl, DigestInterval, Receiver};
 
-/// A scheme with parameter values: what `cubic:hystart=none` stands for.
+/// A scheme with parameter values, such as `cubic:hystart=none`.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// As it was written; names the row in tables.
+    /// The text as the user wrote it. It names the row in tables.
     pub spec: String,
     /// The scheme.
     pub scheme: &'static Scheme,
-    /// Its parameters.
+    /// The values of its parameters.
     pub values: Values,
-    /// How far apart digests are, if it is to have digests.
+    /// The interval between digests, for a scheme that gets digests.
     pub digests: Option<DigestInterval>,
 }
 
@@ -32,7 +32,7 @@ impl Selection {
         self.scheme.receiver.map(|build| build(setup, &self.values))
     }
 
-    /// Names the trained model that it runs, if it runs one: the same for the same content.
+    /// The id of the trained model that the scheme runs, if any. The same content has the same id.
     pub fn model(&self) -> Option<&str> {
         self.values.0.iter().find_map(|(_, value)| match value {
             Value::Loaded(loaded) => Some(loaded.id.as_str()),
@@ -40,7 +40,7 @@ impl Selection {
         })
     }
 
-    /// The scheme with every parameter, in one spelling: `copa:delta=0.5`.
+    /// The scheme with all parameters, in a unique spelling: `copa:delta=0.5`.
     pub fn canonical(&self) -> String {
         let mut spec = self.scheme.name.to_owned();
         for (param, value) in &self.values.0 {

@@ -1,4 +1,4 @@
-//! Reads what a user writes: `name:key=value:key=value`.
+//! Reads a user's spec: `name:key=value:key=value`.
 
 use super::values::Value;
 use super::{Registry, SchemeError, Selection, Values};
@@ -9,11 +9,11 @@ impl Registry {
     /// `batched-cubic:interval=10ms`.
     pub const BATCHED: &str = "batched-";
 
-    /// Reads `name` or `name:key=value:key=value`, either with [`batched-`](Self::BATCHED) before
-    /// it.
+    /// Reads `name` or `name:key=value:key=value`, with or without [`batched-`](Self::BATCHED) in
+    /// front.
     ///
     /// # Errors
-    /// [`SchemeError`], whose text says what is wrong and what would be right.
+    /// [`SchemeError`], which says what is wrong and what would be right.
     pub fn select(&self, spec: &str) -> Result<Selection, SchemeError> {
         if let Some(rest) = spec.strip_prefix(Registry::BATCHED) {
             return self.select_batched(spec, rest);
@@ -91,11 +91,12 @@ impl Registry {
         const KEY: &str = DigestInterval::KEY;
         let refused = |why: String| Err(SchemeError(format!("scheme '{spec}': {why}")));
         if rest.starts_with(Registry::BATCHED) {
-            return refused("there are no digests of digests".to_owned());
+            return refused("'batched-' is given twice; write it once".to_owned());
         }
         let is_interval = |part: &&str| part.split('=').next() == Some(KEY);
         let (intervals, others): (Vec<&str>, Vec<&str>) = rest.split(':').partition(is_interval);
-        // Its value is all of the text after the name, and to load it may run a user's code.
+        // The value of such a scheme is all text after the name, and loading it may run a user's
+        // code. So it is refused before anything is loaded.
         if let Some(scheme) = others.first().and_then(|name| self.find(name))
             && scheme.params.iter().any(|param| param.name.is_empty())
         {
@@ -140,7 +141,7 @@ mod tests {
     use crate::{Kind, Loaded, Param, Scheme};
 
     #[test]
-    fn a_parameter_without_a_name_is_all_that_follows_the_scheme() {
+    fn an_unnamed_parameter_takes_all_text_after_the_scheme() {
         static FILES: [Scheme; 1] = [Scheme {
             name: "file",
             params: &[Param {

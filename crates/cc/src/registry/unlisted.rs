@@ -1,4 +1,4 @@
-//! Schemes that no registry lists, as environments and tests have.
+//! Schemes that no registry lists, for environments and tests.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::CongestionControl;
 /// Builds the controller of one flow.
 type Build = dyn Fn(&Setup) -> Box<dyn CongestionControl> + Send + Sync;
 
-/// A [`Build`] as a parameter holds it.
+/// A [`Build`] as the content of a parameter.
 struct Builder(Box<Build>);
 
 const BUILDER: Param = Param {
@@ -23,7 +23,7 @@ const BUILDER: Param = Param {
 };
 
 impl Scheme {
-    /// A scheme that cannot be had by its name, only from [`built_by`](Self::built_by).
+    /// A scheme without an entry in a registry. Only [`built_by`](Self::built_by) builds it.
     pub const fn unlisted(name: &'static str, needs: &'static [Need]) -> Scheme {
         Scheme {
             name,
@@ -39,7 +39,8 @@ impl Scheme {
         }
     }
 
-    /// This [unlisted](Self::unlisted) scheme with what builds the controller of each flow.
+    /// This [unlisted](Self::unlisted) scheme with a function that builds the controller of each
+    /// flow.
     pub fn built_by(
         &'static self,
         build: impl Fn(&Setup) -> Box<dyn CongestionControl> + Send + Sync + 'static,

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::{Kind, Param};
 use crate::{Duration, Rate};
 
-/// What a [`Kind::Loaded`] parameter stands for.
+/// The content of a [`Kind::Loaded`] parameter.
 #[derive(Clone)]
 pub struct Loaded {
-    /// Names it in a scheme's canonical spelling: the same for the same content.
+    /// The id in a scheme's canonical spelling. The same content has the same id.
     pub id: String,
-    /// The thing itself, which its scheme knows the type of.
+    /// The content, whose type its scheme knows.
     pub content: Arc<dyn Any + Send + Sync>,
 }
 
@@ -32,12 +32,12 @@ pub(super) enum Value {
     Choice(&'static str),
     Switch(bool),
     Loaded(Loaded),
-    /// A parameter without a default was not written.
+    /// The user gave no value for a parameter without a default.
     Missing,
 }
 
 impl fmt::Display for Value {
-    /// In plain numbers: seconds, and bit/s.
+    /// Times are written in seconds, rates in bit/s.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Number(number) => write!(f, "{number}"),
@@ -52,7 +52,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A scheme's parameters with their values: those written, defaults for the rest.
+/// The values of a scheme's parameters: those that the user wrote, and defaults for the rest.
 #[derive(Clone, Debug)]
 pub struct Values(pub(super) Vec<(&'static Param, Value)>);
 
@@ -127,10 +127,10 @@ impl Values {
         }
     }
 
-    /// What a [`Kind::Loaded`] parameter stands for.
+    /// The content of a [`Kind::Loaded`] parameter.
     ///
     /// # Panics
-    /// If it is of another type.
+    /// If it has another type.
     pub fn loaded<T: Any + Send + Sync>(&self, param: &Param) -> Arc<T> {
         match self.get(param) {
             Value::Loaded(loaded) => Arc::clone(&loaded.content)

@@ -1,9 +1,9 @@
-//! ABC: a router tells with each packet whether to go faster or to brake (Goyal et al., "ABC: A
-//! Simple Explicit Congestion Controller for Wireless Networks", NSDI 2020). Its other half is the
-//! router, `crates/net/src/queue/abc.rs`.
+//! ABC: a router marks each packet "accelerate" or "brake" (Goyal et al., "ABC: A Simple Explicit
+//! Congestion Controller for Wireless Networks", NSDI 2020). The other half is the router,
+//! `net/src/queue/abc.rs`.
 //!
-//! Beside the window that the marks steer there is one that a path without such a router gets:
-//! Cubic's. The smaller of the two counts (§5.1.1).
+//! Besides the window that the marks steer there is a second one for paths without such a router,
+//! which is Cubic's. The smaller of the two counts (§5.1.1).
 
 use crate::{
     Base, Bytes, Congestion, CongestionControl, Control, Duration, Ecn, Family, Feedback, Kind,
@@ -50,18 +50,18 @@ pub const SCHEME: Scheme = Scheme {
 pub struct Abc {
     mss: f64,
     additive: f64,
-    /// w_abc, in packets: follows the router.
+    /// w_abc, in packets: the window that follows the router.
     window: f64,
-    /// The window before the last loss where it is the only one, for [`Feedback::undo`].
+    /// The window before the last loss if there is no second window, for [`Feedback::undo`].
     undo: Option<f64>,
-    /// w_nonabc: follows losses and CE marks.
+    /// w_nonabc: the window that follows losses and CE marks.
     other: Option<Cubic>,
     accelerations: u64,
     brakes: u64,
 }
 
 impl Abc {
-    /// `tcp_abc.c` keeps a few packets in flight, or no mark could come back.
+    /// `tcp_abc.c` keeps a few packets in flight, because otherwise no mark could come back.
     const MIN_CWND: f64 = 2.0;
 
     /// A flow at its initial window.
@@ -79,14 +79,14 @@ impl Abc {
         }
     }
 
-    /// §3.1.2 and §3.2: an acceleration puts two packets on the way and a brake none, and either
-    /// lets the window grow by 1/w.
+    /// §3.1.2 and §3.2: "accelerate" sends two packets and "brake" none, and either lets the window
+    /// grow by 1/w.
     fn on_mark(&mut self, ecn: Ecn) {
         let step = match ecn {
             Ecn::Ect1 => 1.0,
             Ecn::Ect0 => -1.0,
-            // CE is for the other window; what carries nothing has had its mark removed or not
-            // told.
+            // A CE mark is for the other window. A packet that is not ECN-capable has lost its
+            // mark, or its receiver did not echo it.
             Ecn::Ce | Ecn::NotEct => return,
         };
         self.accelerations += u64::from(step > 0.0);
@@ -94,8 +94,8 @@ impl Abc {
         self.window = (self.window + step + self.additive / self.window).max(Self::MIN_CWND);
     }
 
-    /// §5.1.1: no window may grow beyond twice what is in flight, or the one that does not decide
-    /// would lose touch.
+    /// §5.1.1: neither window may grow beyond twice what is in flight. Otherwise the one that does
+    /// not limit would grow without bounds.
     fn cap(&mut self, now: Time, rtt: Duration, in_flight: Bytes) {
         let most = (2.0 * in_flight.as_f64() / self.mss).max(Self::MIN_CWND);
         self.window = self.window.min(most);
@@ -124,14 +124,14 @@ impl CongestionControl for Abc {
         }
         match &mut self.other {
             Some(other) => other.on_feedback(f),
-            // One window alone does as the first of `tcp_abc.c`'s: it halves.
+            // Without the second window a loss halves the first, as in `tcp_abc.c`.
             None if f.congestion == Some(Congestion::Loss) => {
                 self.undo = Some(self.window);
                 self.window = (self.window / 2.0).max(Self::MIN_CWND);
             }
             None => {}
         }
-        // While losses are repaired less is in flight than the windows allow.
+        // During loss repair less is in flight than the windows allow.
         if f.recovery == Recovery::Open {
             let in_flight = f.prior_in_flight.max(f.in_flight);
             self.cap(f.now, f.rtt_stats.smoothed, in_flight);
@@ -164,7 +164,7 @@ impl CongestionControl for Abc {
         }
     }
 
-    /// §5.1: every packet asks for an acceleration, which routers may turn into a brake.
+    /// §5.1: every packet is marked "accelerate", which routers may change to "brake".
     fn stamp(&self) -> Stamp {
         Stamp {
             ecn: Ecn::Ect1,
@@ -195,7 +195,7 @@ mod tests {
         abc
     }
 
-    /// Acknowledges a packet of each of these marks, with `in_flight` packets in flight.
+    /// Acknowledges a packet with each of these marks, while `in_flight` packets are in flight.
     fn marked(abc: &mut Abc, marks: &[Ecn], in_flight: u64) {
         let acked = |&ecn: &Ecn| Acked {
             number: 0,
@@ -221,7 +221,7 @@ mod tests {
 
     /// §3.1.2 with §3.2, by hand: w + 1 + 1/w and w - 1 + 1/w.
     #[test]
-    fn a_mark_is_a_packet() {
+    fn each_mark_changes_the_window_by_one_packet() {
         for (ecn, after) in [
             (Ecn::Ect1, 11.1),
             (Ecn::Ect0, 9.1),
@@ -234,10 +234,11 @@ mod tests {
         }
     }
 
-    /// §3.1: a window of accelerations doubles it; as many brakes leave the least; half and half
-    /// leave it with the packet of the additive increase, and without that as it was.
+    /// §3.1: a window of "accelerate" marks doubles it, and one of "brake" marks leaves the
+    /// minimum. Half and half adds only the packet of the additive increase, or nothing without
+    /// that.
     #[test]
-    fn a_round_trip_of_marks() {
+    fn a_round_trip_of_accelerate_or_brake_marks_scales_the_window() {
         let window = |marks: Vec<Ecn>, additive: f64| {
             let mut abc = abc(40.0);
             abc.additive = additive;
@@ -253,7 +254,7 @@ mod tests {
         assert!((window(half(), 1.0) - 41.0).abs() < 0.05);
     }
 
-    /// §5.1.1: the smaller window counts, and neither is over twice what is in flight.
+    /// §5.1.1: the smaller window counts, and neither exceeds twice what is in flight.
     #[test]
     fn the_smaller_of_two_windows_counts() {
         let mut abc = abc(100.0);
@@ -268,10 +269,10 @@ mod tests {
         assert!(other > MSS * 24);
     }
 
-    /// RFC 9438 §4.6: a loss, or a router that only knows CE, takes Cubic's window to 70%, and
+    /// RFC 9438 §4.6: a loss, or a CE mark of another router, reduces Cubic's window to 70%, and
     /// ABC's stays.
     #[test]
-    fn losses_and_ce_are_for_the_other_window() {
+    fn losses_and_ce_marks_lower_only_the_cubic_window() {
         for sign in [Congestion::Loss, Congestion::Ecn] {
             let mut abc = abc(10.0);
             abc.on_feedback(&Feedback {
@@ -286,9 +287,9 @@ mod tests {
         }
     }
 
-    /// A single window is halved by a loss, and has its size back if the packets were only late.
+    /// A loss halves a single window. It gets its size back if the packets were only late.
     #[test]
-    fn a_single_windows_reduction_for_nothing_is_taken_back() {
+    fn a_spurious_reduction_of_one_window_is_undone() {
         let mut abc = Abc::new(&setup(), &select("abc:dual=off").values);
         let flight = |recovery| Feedback {
             recovery,

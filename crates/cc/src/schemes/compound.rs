@@ -1,8 +1,8 @@
-//! Compound TCP: NewReno's window and beside it one that follows delay
-//! (draft-sridharan-tcpm-ctcp-02; Tan, Song, Zhang, Sridharan 2006).
+//! Compound TCP: NewReno's window plus one that follows delay (draft-sridharan-tcpm-ctcp-02; Tan,
+//! Song, Zhang, Sridharan 2006).
 //!
-//! What may be in flight is `win = cwnd + dwnd`. `cwnd` is NewReno's. `dwnd` grows steeply in large
-//! windows while few packets of the flow wait in the queue and makes room as more do.
+//! The window is `win = cwnd + dwnd`. `cwnd` is NewReno's. `dwnd` grows steeply in large windows
+//! while few packets of the flow wait in the queue, and shrinks when more do.
 
 use crate::{
     Bytes, CongestionControl, Control, Duration, EcnUse, Family, Feedback, Kind, Param, Probe,
@@ -82,7 +82,7 @@ pub const SCHEME: Scheme = Scheme {
 /// The state of one Compound flow.
 #[derive(Debug)]
 pub struct Compound {
-    /// Holds `cwnd`, and does what Compound leaves as it was.
+    /// NewReno, which holds `cwnd` and does what Compound does not change.
     reno: NewReno,
     /// The delay-based window in packets; zero in slow start.
     dwnd: f64,
@@ -95,8 +95,7 @@ pub struct Compound {
     gamma: f64,
     gamma_high: f64,
     tuning: bool,
-    /// Packets of `cwnd` alone that waited in the last round: what NewReno's share of the queue
-    /// was.
+    /// The packets of `cwnd` alone that waited in the last round, NewReno's share of the queue.
     diff_reno: Option<f64>,
     /// `dwnd` before the last reduction, for [`Feedback::undo`].
     undo: f64,
@@ -106,23 +105,24 @@ pub struct Compound {
     samples: u32,
     smoothed_rtt: Duration,
     rounds: RoundCounter,
-    /// `win` and `cwnd` in packets as this round began: what its acknowledgements speak of.
+    /// `win` and `cwnd` in packets at the beginning of this round, to which its acknowledgements
+    /// belong.
     win_before: f64,
     cwnd_before: f64,
-    /// False during loss recovery, whose round trips tell nothing.
+    /// False during loss recovery, whose round trips do not count.
     judging: bool,
 }
 
 impl Compound {
-    /// The draft's bounds of gamma, and what a sample of it is of the backlog.
+    /// The draft's bounds of gamma, and the share of the backlog that a sample is.
     const GAMMA_LOW: f64 = 5.0;
     const GAMMA_SHARE: f64 = 0.75;
     /// Linux: the weight of a sample.
     const LAMBDA: f64 = 0.5;
-    /// Linux: two samples may both be of delayed acknowledgements.
+    /// As in Linux, two samples may both be of delayed acknowledgements.
     const MIN_SAMPLES: u32 = 3;
-    /// An RTT is a divisor, never zero.
-    const LEAST_RTT: Duration = Duration::from_nanos(1);
+    /// An RTT is a divisor, so it must not be zero.
+    const SMALLEST_RTT: Duration = Duration::from_nanos(1);
 
     /// A flow at its initial window, in slow start.
     pub fn new(setup: &Setup, values: &Values) -> Compound {
@@ -159,7 +159,7 @@ impl Compound {
         self.cwnd() + self.dwnd
     }
 
-    /// `cwnd`'s share of what happens to `win`: all of it in slow start and in small windows.
+    /// The share of `cwnd` in a change of `win`: all of it in slow start and in small windows.
     fn share(&self, bytes: Bytes) -> Bytes {
         if self.dwnd == 0.0 {
             bytes
@@ -168,7 +168,8 @@ impl Compound {
         }
     }
 
-    /// NewReno's part: a packet for each `win` acknowledged, half of its share on congestion.
+    /// NewReno's part: it adds a packet for each `win` acknowledged, and takes half of its share on
+    /// congestion.
     fn lead_reno(&mut self, f: &Feedback<'_>) {
         self.reno.on_feedback(&Feedback {
             acked_bytes: self.share(f.acked_bytes),
@@ -177,7 +178,7 @@ impl Compound {
         });
     }
 
-    /// A round trip is over: `diff` packets of this flow waited in the queue.
+    /// A round trip is over, in which `diff` packets of this flow waited in the queue.
     fn judge(&mut self, f: &Feedback<'_>) {
         let waiting = 1.0 - self.base_rtt.as_secs_f64() / self.min_rtt.as_secs_f64();
         let diff = self.win_before * waiting;
@@ -185,13 +186,13 @@ impl Compound {
         if diff >= self.gamma {
             self.dwnd = (self.dwnd - self.zeta * diff).max(0.0);
         } else if f.cwnd_limited && self.win_before >= self.low_window {
-            // NewReno adds one packet of these.
+            // NewReno adds one packet of the increase, which is therefore subtracted.
             let step = self.alpha * libm::pow(self.win_before, self.k) - 1.0;
             self.dwnd += step.max(0.0);
         }
     }
 
-    /// A loss: `win (1 - beta)` is left, of which NewReno's half is `cwnd`.
+    /// A loss leaves `win (1 - beta)`, of which NewReno's half is `cwnd`.
     fn reduce(&mut self, f: &Feedback<'_>) {
         self.tune();
         self.undo = self.dwnd;
@@ -202,7 +203,7 @@ impl Compound {
         }
     }
 
-    /// Gamma is to stay below what NewReno alone would have in the queue when it overflows.
+    /// Keeps gamma below the queue that NewReno alone would have when it overflows.
     fn tune(&mut self) {
         if let Some(diff) = self.diff_reno.take().filter(|_| self.tuning) {
             let sample = Self::GAMMA_SHARE * diff;
@@ -218,11 +219,11 @@ impl Compound {
 
     fn measure(&mut self, f: &Feedback<'_>) {
         if let Some(rtt) = f.rtt {
-            let rtt = rtt.max(Self::LEAST_RTT);
+            let rtt = rtt.max(Self::SMALLEST_RTT);
             self.base_rtt = self.base_rtt.min(rtt);
             self.min_rtt = self.min_rtt.min(rtt);
             self.samples += 1;
-            self.smoothed_rtt = f.rtt_stats.smoothed.max(Self::LEAST_RTT);
+            self.smoothed_rtt = f.rtt_stats.smoothed.max(Self::SMALLEST_RTT);
         }
     }
 }
@@ -245,7 +246,7 @@ impl CongestionControl for Compound {
             self.rounds.restart(f.next_number);
             self.begin_round();
         } else if self.rounds.on_feedback(f) {
-            // The draft: in slow start there is no dwnd.
+            // As in the draft, slow start has no dwnd.
             if self.samples >= Self::MIN_SAMPLES && self.reno.cwnd >= self.reno.ssthresh {
                 self.judge(f);
             }
@@ -253,12 +254,12 @@ impl CongestionControl for Compound {
         }
     }
 
-    /// The draft: the path may be another now. All starts again, with the smoothed RTT for the
-    /// base.
+    /// As in the draft, the path may have changed. All starts again, with the smoothed RTT as the
+    /// base RTT.
     fn on_rto(&mut self, rto: &Rto<'_>) {
         self.judging = false;
         if rto.consecutive == 1 {
-            // NewReno's ssthresh is half of what was in flight, `dwnd` of it too.
+            // NewReno's ssthresh is half of what was in flight, including `dwnd`.
             self.reno.cwnd = Bytes::from_f64(self.win() * self.mss);
             self.base_rtt = self.smoothed_rtt;
             (self.gamma, self.diff_reno) = (self.gamma_high, None);
@@ -267,7 +268,7 @@ impl CongestionControl for Compound {
         self.reno.on_rto(rto);
     }
 
-    /// Linux: the base RTT stays, `dwnd` does not.
+    /// As in Linux, the base RTT stays and `dwnd` is dropped.
     fn on_idle(&mut self, now: Time, idle: Duration) {
         self.judging = false;
         (self.dwnd, self.undo) = (0.0, 0.0);
@@ -297,8 +298,8 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(100);
 
-    /// A flow with `cwnd` and `dwnd` packets in avoidance that has seen the base RTT and stands at
-    /// the beginning of a round.
+    /// A flow in congestion avoidance with `cwnd` and `dwnd` packets. It has seen the base RTT, and
+    /// is at the beginning of a round.
     fn compound(cwnd: u64, dwnd: f64) -> Compound {
         let mut c = Compound::new(&setup(), &select("compound").values);
         c.base_rtt = BASE;
@@ -308,7 +309,7 @@ mod tests {
         c
     }
 
-    /// A round of ten acknowledgements that are too few bytes to grow `cwnd`.
+    /// A round of ten acknowledgements with too few bytes to grow `cwnd`.
     fn round(c: &mut Compound, rtt_ms: f64) {
         for i in 1..=10 {
             c.on_feedback(&Feedback {
@@ -330,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Worked by hand: 256^0.75 = 64 and 625^0.75 = 125, of which an eighth less one is added.
+    /// By hand: 256^0.75 = 64 and 625^0.75 = 125. An eighth of that minus one is added.
     #[test]
     fn dwnd_grows_by_a_power_of_the_window() {
         for (cwnd, dwnd, after) in [(256, 0.0, 7.0), (200, 56.0, 63.0), (625, 0.0, 14.625)] {
@@ -340,9 +341,9 @@ mod tests {
         }
     }
 
-    /// Below the low window it does not grow; from 41 packets on the step is a whole packet.
+    /// Below the low window `dwnd` does not grow. From 41 packets on the step is a whole packet.
     #[test]
-    fn small_windows_are_newrenos() {
+    fn dwnd_does_not_grow_below_the_low_window() {
         for (cwnd, least, most) in [(37, 0.0, 0.0), (38, 0.9, 1.0), (41, 1.0, 1.1)] {
             let mut c = compound(cwnd, 0.0);
             round(&mut c, 100.0);
@@ -350,10 +351,10 @@ mod tests {
         }
     }
 
-    /// 200 packets of 256 at the base RTT leave 56 in the queue: zeta for each. 25 are fewer than
-    /// gamma.
+    /// 256 packets at an RTT of 128 ms have 56 in the queue, and `dwnd` shrinks by zeta for each.
+    /// 25 packets are fewer than gamma.
     #[test]
-    fn dwnd_makes_room_when_packets_wait() {
+    fn dwnd_shrinks_when_packets_queue() {
         for (dwnd, rtt_ms, after) in [(156.0, 128.0, 100.0), (50.0, 128.0, 0.0)] {
             let mut c = compound(256 - dwnd as u64, dwnd);
             round(&mut c, rtt_ms);
@@ -364,9 +365,9 @@ mod tests {
         assert!((c.dwnd - 107.0).abs() < 1e-6, "{}", c.dwnd);
     }
 
-    /// Two samples are of delayed acknowledgements, and in slow start there is no dwnd.
+    /// Two samples may be of delayed acknowledgements, and slow start has no dwnd.
     #[test]
-    fn some_rounds_are_not_judged() {
+    fn dwnd_ignores_slow_start_and_rounds_with_few_samples() {
         let mut c = compound(256, 0.0);
         c.samples = 0;
         c.on_feedback(&Feedback {
@@ -392,14 +393,14 @@ mod tests {
             ..feedback(Time::ZERO)
         });
         assert_eq!((c.cwnd(), c.dwnd), (100.0, 60.0));
-        // With more left dwnd takes what cwnd gives up.
+        // With a smaller beta dwnd gets what cwnd loses.
         let mut c = compound(100, 60.0);
         c.beta = 0.25;
         c.on_feedback(&loss(160));
         assert!((c.cwnd() - 50.0).abs() < 0.01 && (c.win() - 120.0).abs() < 0.01);
     }
 
-    /// A packet for `win`, not for `cwnd`, acknowledged packets.
+    /// `cwnd` grows by a packet when `win` packets are acknowledged, not `cwnd`.
     #[test]
     fn cwnd_grows_by_a_packet_a_round_trip() {
         let mut c = compound(100, 100.0);
@@ -414,8 +415,8 @@ mod tests {
         assert_eq!(c.cwnd(), 101.0);
     }
 
-    /// Three quarters of 8 packets of `cwnd` in the queue, and gamma's 30 before: 18. Five are the
-    /// least.
+    /// Three quarters of `cwnd`'s 8 packets in the queue, averaged with gamma's 30, are 18. The
+    /// minimum is five.
     #[test]
     fn gamma_follows_the_queue_at_a_loss() {
         let mut c = compound(100, 60.0);
@@ -435,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_begins_anew() {
+    fn a_timeout_resets_both_windows() {
         let mut c = compound(100, 60.0);
         c.gamma = 7.0;
         c.smoothed_rtt = BASE * 2;
@@ -444,10 +445,10 @@ mod tests {
         assert_eq!(c.reno.ssthresh, MSS * 80);
     }
 
-    /// algorithms.md §3: with less than 38 packets on the way Compound is NewReno, window for
+    /// algorithms.md §3: with less than 38 packets in flight Compound equals NewReno, window for
     /// window.
     #[test]
-    fn on_a_short_path_it_is_newreno() {
+    fn on_a_short_path_compound_equals_newreno() {
         let run = |scheme: &str, mbps: f64, buffer: u64| {
             let rate = Rate::from_mbps(mbps);
             let mut link = Link::new(&select(scheme), rate, BASE, buffer);

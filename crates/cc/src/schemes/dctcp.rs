@@ -1,8 +1,8 @@
-//! DCTCP: cuts the window by the share of packets that were marked (RFC 8257; Alizadeh et al.,
+//! DCTCP: reduces the window by the share of packets that were marked (RFC 8257; Alizadeh et al.,
 //! SIGCOMM 2010).
 //!
-//! The queue marks every packet that finds more than K before it; the sender learns from the
-//! fraction how far above K the queue was. All the rest is NewReno's.
+//! The queue marks every packet that finds more than K packets before it. The fraction of marks
+//! shows the sender how far above K the queue was. All the rest is NewReno's.
 
 use crate::{
     Base, Bytes, Congestion, CongestionControl, Control, Duration, Ecn, EcnUse, Family, Feedback,
@@ -47,15 +47,15 @@ pub const SCHEME: Scheme = Scheme {
 /// The state of one DCTCP flow.
 #[derive(Debug)]
 pub struct Dctcp {
-    /// Holds the window, grows it (RFC 8257 §3.4) and answers losses (§3.5).
+    /// NewReno, which holds the window, grows it (RFC 8257 §3.4) and reduces it on losses (§3.5).
     reno: NewReno,
     mss: Bytes,
     g: f64,
-    /// The share of bytes that are marked, smoothed.
+    /// The smoothed share of marked bytes.
     alpha: f64,
-    /// Windows of data: RFC 8257's `DCTCP.WindowEnd`.
+    /// Counts windows of data: RFC 8257's `DCTCP.WindowEnd`.
     windows: RoundCounter,
-    /// Bytes acknowledged and bytes marked when this window of data began.
+    /// The bytes that were acknowledged, and those marked, when this window of data began.
     delivered_before: Bytes,
     marked_before: Bytes,
 }
@@ -83,8 +83,8 @@ impl Dctcp {
         self.alpha = (1.0 - self.g) * self.alpha + self.g * m;
     }
 
-    /// RFC 8257 §3.3, step 9: cwnd (1 - alpha / 2), once a window of data, and avoidance from
-    /// there.
+    /// RFC 8257 §3.3, step 9: reduces cwnd to cwnd (1 - alpha / 2), once a window of data, and goes
+    /// on in congestion avoidance.
     fn reduce(&mut self, f: &Feedback<'_>) {
         let left = self.reno.cwnd.mul_f64(1.0 - self.alpha / 2.0);
         let left = left.max(self.mss * 2);
@@ -142,7 +142,8 @@ mod tests {
         dctcp
     }
 
-    /// A window of ten packets, of which the last `marked` are; each ends at a packet's number.
+    /// Acknowledges a window of ten packets, of which the last `marked` are marked. Each window
+    /// ends at a packet's number.
     fn window(dctcp: &mut Dctcp, marked: u64) {
         let (begin, ce) = (dctcp.delivered_before, dctcp.marked_before);
         for i in 1..=10 {
@@ -150,7 +151,7 @@ mod tests {
             dctcp.on_feedback(&Feedback {
                 acked_bytes: MSS,
                 largest_acked: number,
-                // The first window is the one that ends with packet 10.
+                // The first window ends with packet 10.
                 next_number: number + 10,
                 counters: Counters {
                     delivered: begin + MSS * i,
@@ -163,14 +164,14 @@ mod tests {
         }
     }
 
-    /// In the middle of a connection: a window of data begins with packet 1.
+    /// A flow in the middle of a connection, where a window of data begins with packet 1.
     fn steady() -> Dctcp {
         let mut dctcp = dctcp(10);
         dctcp.windows.restart(10);
         dctcp
     }
 
-    /// algorithms.md §14.5: five windows without marks, then one of nothing else.
+    /// algorithms.md §14.5: five windows without marks are followed by one with nothing but marks.
     #[test]
     fn alpha_follows_the_share_of_marked_bytes() {
         let mut dctcp = steady();
@@ -178,7 +179,7 @@ mod tests {
         assert!((dctcp.alpha - 0.7242).abs() < 5e-5, "{}", dctcp.alpha);
         window(&mut dctcp, 10);
         assert!((dctcp.alpha - 0.7414).abs() < 5e-5, "{}", dctcp.alpha);
-        // Worked by hand: 0.7414 * 15/16 + 0.3 / 16.
+        // By hand: 0.7414 * 15/16 + 0.3 / 16.
         window(&mut dctcp, 3);
         assert!((dctcp.alpha - 0.7138).abs() < 1e-4, "{}", dctcp.alpha);
     }
@@ -195,13 +196,14 @@ mod tests {
         }
     }
 
-    /// RFC 8257 §3.3: the window is cut by half of alpha; a halving where every packet was marked.
+    /// RFC 8257 §3.3: the window is reduced by half of alpha, and halved if every packet was
+    /// marked.
     #[test]
     fn a_mark_cuts_by_half_of_alpha() {
         for (alpha, after) in [(1.0, 50.0), (0.5, 75.0), (0.1, 95.0), (0.0, 100.0)] {
             let mut dctcp = dctcp(100);
             dctcp.alpha = alpha;
-            // What is in flight does not count here, unlike with a loss.
+            // What is in flight does not matter here, unlike for a loss.
             dctcp.on_feedback(&sign(Congestion::Ecn, 60));
             assert_eq!(dctcp.control().cwnd, MSS.mul_f64(after), "{alpha}");
             assert_eq!(dctcp.reno.ssthresh, dctcp.reno.cwnd, "slow start is over");
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(small.control().cwnd, MSS * 2, "RFC 5681 Eq. 4");
     }
 
-    /// RFC 8257 §3.5: a loss is a loss, whatever alpha says; so is a timeout.
+    /// RFC 8257 §3.5: a loss or a timeout reduces the window as in NewReno, whatever alpha is.
     #[test]
     fn a_loss_halves_what_was_in_flight() {
         let mut dctcp = dctcp(100);
@@ -222,9 +224,10 @@ mod tests {
         assert_eq!(dctcp.control().cwnd, MSS);
     }
 
-    /// RFC 8257 §3.4 and §3.5: with a queue that never marks DCTCP is NewReno, packet for packet.
+    /// RFC 8257 §3.4 and §3.5: with a queue that never marks, DCTCP equals NewReno, packet for
+    /// packet.
     #[test]
-    fn without_marks_it_is_newreno() {
+    fn without_marks_dctcp_equals_newreno() {
         let run = |scheme: &str| {
             let rtt = Duration::from_millis(120);
             let mut link = Link::new(&select(scheme), Rate::from_mbps(12.0), rtt, 60);
@@ -239,7 +242,7 @@ mod tests {
         assert!(reno.windows(2).any(|w| w[1] < w[0]), "nothing was lost");
     }
 
-    /// Every packet says that it can be marked (RFC 8257 §3.1).
+    /// Every packet is ECN-capable (RFC 8257 §3.1).
     #[test]
     fn packets_are_ecn_capable() {
         assert_eq!(dctcp(10).stamp().ecn, Ecn::Ect0);

@@ -1,4 +1,4 @@
-//! A constant rate: the yardstick for pacing, and a source of known load.
+//! A constant rate: a baseline for pacing, and a source of known load.
 
 use crate::{
     Bytes, CongestionControl, Control, Family, Feedback, Kind, Need, Param, Rate, Rto, Scheme,
@@ -36,7 +36,7 @@ pub struct FixedRate {
 }
 
 impl FixedRate {
-    /// A sender at `rate`.
+    /// A sender with the rate of parameter `rate`.
     pub fn new(_: &Setup, values: &Values) -> FixedRate {
         FixedRate {
             rate: values.rate(&RATE),

@@ -1,4 +1,4 @@
-//! A constant window: the yardstick for links and queues.
+//! A constant window: a baseline for links and queues.
 
 use crate::{
     Bytes, CongestionControl, Control, Family, Feedback, Kind, Param, Rto, Scheme, Setup, Values,
@@ -37,7 +37,7 @@ pub struct FixedWindow {
 }
 
 impl FixedWindow {
-    /// A window of `window` packets.
+    /// A sender with the window of parameter `window`.
     pub fn new(setup: &Setup, values: &Values) -> FixedWindow {
         FixedWindow {
             window: setup.mss * values.count(&WINDOW),
@@ -52,8 +52,8 @@ impl CongestionControl for FixedWindow {
         self.timed_out = false;
     }
 
-    /// RFC 5681 §3.1: one packet until something is acknowledged. The flight may only be late, in a
-    /// queue; sent again at once it would be there twice.
+    /// RFC 5681 §3.1: the window is one packet until something is acknowledged. The flight may only
+    /// be late, in a queue; if it were sent again at once, it would be there twice.
     fn on_rto(&mut self, _: &Rto<'_>) {
         self.timed_out = true;
     }
@@ -78,7 +78,7 @@ mod tests {
     use crate::testing::{MSS, feedback, rto, setup};
 
     #[test]
-    fn a_time_out_leaves_one_packet_until_something_arrives() {
+    fn after_a_timeout_the_window_is_one_packet_until_an_ack() {
         let mut fixed = FixedWindow::new(&setup(), &Values::defaults(SCHEME.params));
         assert_eq!(fixed.control().cwnd, MSS * 20);
         fixed.on_rto(&rto(Time::ZERO, 20, 1));

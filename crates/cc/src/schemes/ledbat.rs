@@ -1,9 +1,9 @@
 //! LEDBAT: a scavenger that keeps one target of queueing delay (RFC 6817).
 //!
-//! The receiver's arrival times give one-way delays, which the way back does not disturb and from
-//! which an offset between the clocks cancels. What is above the least of the last minutes is the
-//! queue: below the target the window grows by at most a packet a round trip, above it shrinks in
-//! proportion.
+//! The receiver's arrival times give one-way delays. They do not depend on the way back, and an
+//! offset between the clocks cancels out. What exceeds the minimum of the last minutes is the
+//! queueing delay. Below the target the window grows by at most a packet a round trip, and above it
+//! the window shrinks in proportion.
 
 use crate::base_delay::BaseDelay;
 use crate::{
@@ -88,7 +88,8 @@ pub const SCHEME: Scheme = Scheme {
     router: None,
 };
 
-/// The state of one LEDBAT flow. Windows are bytes, delays nanoseconds by two clocks, which differ.
+/// The state of one LEDBAT flow. Windows are in bytes. Delays are in nanoseconds on two clocks that
+/// differ.
 #[derive(Debug)]
 pub struct Ledbat {
     mss: f64,
@@ -96,14 +97,14 @@ pub struct Ledbat {
     gain: f64,
     allowed_increase: f64,
     cwnd: f64,
-    /// Below this the window doubles; zero without slow start.
+    /// The window doubles below this; zero without slow start.
     ssthresh: f64,
     slow_start: bool,
     /// The window before the last reduction, for [`Feedback::undo`].
     undo: Option<f64>,
     base_delay: BaseDelay,
     current_delays: CurrentDelays,
-    /// The queueing delay last seen.
+    /// The last queueing delay.
     queuing_delay: f64,
 }
 
@@ -111,7 +112,7 @@ impl Ledbat {
     /// RFC 6817 §2.4.2: `INIT_CWND` and `MIN_CWND` should both be two packets.
     const INIT_CWND: f64 = 2.0;
     const MIN_CWND: f64 = 2.0;
-    /// libutp leaves slow start with this share of the target in the queue.
+    /// As in libutp, slow start ends when this share of the target is in the queue.
     const SLOW_START_TARGET: f64 = 0.9;
 
     /// A flow at its initial window.
@@ -154,8 +155,8 @@ impl Ledbat {
         (self.target - self.queuing_delay) / self.target
     }
 
-    /// RFC 6817 §2.4.2: GAIN * off_target * bytes_newly_acked * MSS / cwnd, within what the flight
-    /// before this acknowledgement allows.
+    /// RFC 6817 §2.4.2: GAIN * off_target * bytes_newly_acked * MSS / cwnd, bounded by the flight
+    /// before this acknowledgement.
     fn adjust(&mut self, acked: f64, flight: f64) {
         if self.queuing_delay > Self::SLOW_START_TARGET * self.target {
             self.ssthresh = self.ssthresh.min(self.cwnd);
@@ -166,7 +167,8 @@ impl Ledbat {
             self.gain * self.off_target() * acked * self.mss / self.cwnd
         };
         let max_allowed_cwnd = flight + self.allowed_increase * self.mss;
-        // A window that was already beyond it stays: the flight is small after a loss, too.
+        // A window that was already above the bound stays, because the flight is also small after a
+        // loss.
         self.cwnd = (self.cwnd + change)
             .min(max_allowed_cwnd.max(self.cwnd))
             .max(Self::MIN_CWND * self.mss);
@@ -219,7 +221,7 @@ impl CongestionControl for Ledbat {
     }
 }
 
-/// `current_delays`: the newest samples and when they came.
+/// `current_delays`: the newest samples with their times.
 #[derive(Debug)]
 struct CurrentDelays {
     samples: Vec<(Time, i64)>,
@@ -245,7 +247,7 @@ impl CurrentDelays {
         self.next = (self.next + 1) % self.size;
     }
 
-    /// `FILTER`: the least. RFC 6817 §2.4.2: no sample is older than a round trip.
+    /// `FILTER`: the minimum. RFC 6817 §2.4.2: no sample is older than a round trip.
     fn filter(&self, now: Time, rtt: Duration) -> Option<i64> {
         let recent = self.samples.iter().filter(|s| now.since(s.0) <= rtt);
         recent.map(|s| s.1).min()
@@ -264,7 +266,7 @@ mod tests {
         ledbat
     }
 
-    /// A packet is acknowledged at `at_ms` that took `delay_ms` by clocks that are an hour apart.
+    /// A packet is acknowledged at `at_ms` that took `delay_ms`, on clocks that are an hour apart.
     fn arrive(ledbat: &mut Ledbat, at_ms: u64, delay_ms: u64) {
         let now = Time::from_millis(at_ms);
         let acked = [Acked {
@@ -289,9 +291,9 @@ mod tests {
         ledbat.cwnd / ledbat.mss
     }
 
-    /// algorithms.md §14.5: 50 ms of 100 ms are an off_target of 0.5; a packet acknowledged at a
-    /// window of a hundred grows it by 0.005. At the target it rests, at twice the target it
-    /// shrinks.
+    /// algorithms.md §14.5: 50 ms of 100 ms are an off_target of 0.5. A packet acknowledged at a
+    /// window of a hundred grows it by 0.005. The window is constant at the target, and shrinks at
+    /// twice the target.
     #[test]
     fn the_window_follows_the_distance_from_the_target() {
         for (queue_ms, change) in [
@@ -317,7 +319,8 @@ mod tests {
         }
     }
 
-    /// GAIN scales it; a window that is not in flight does not grow beyond ALLOWED_INCREASE.
+    /// GAIN scales the growth. A window that is not in flight does not grow beyond
+    /// ALLOWED_INCREASE.
     #[test]
     fn growth_is_bounded_by_gain_and_by_the_flight() {
         let mut slow = ledbat("ledbat:gain=0.25", 100.0);
@@ -338,7 +341,7 @@ mod tests {
         }
     }
 
-    /// The least of CURRENT_FILTER samples counts, of which none is older than a round trip.
+    /// The minimum of CURRENT_FILTER samples counts, and none is older than a round trip.
     #[test]
     fn a_single_late_packet_is_not_a_queue() {
         let mut ledbat = ledbat("ledbat", 100.0);
@@ -348,7 +351,7 @@ mod tests {
             (20, 120, 0.0),
             (30, 320, 0.0),
             (40, 320, 100.0),
-            // The RTT is 100 ms: of the four only the newest is left.
+            // The RTT is 100 ms, so only the newest of the four is left.
             (200, 220, 200.0),
         ] {
             arrive(&mut ledbat, at, delay_ms);
@@ -356,16 +359,17 @@ mod tests {
         }
     }
 
-    /// BASE_HISTORY minutes: a path that got longer is a queue until the old minutes are forgotten.
+    /// BASE_HISTORY minutes count: a path that got longer looks like a queue until the old minutes
+    /// are forgotten.
     #[test]
-    fn the_base_delay_is_that_of_the_last_minutes() {
+    fn the_base_delay_covers_the_last_minutes() {
         let mut ledbat = ledbat("ledbat:base_history=2:current_filter=1", 100.0);
         for (minute, delay_ms, queue_ms) in [
             (0, 20, 0.0),
             (1, 50, 30.0),
             (1, 60, 40.0),
             (2, 60, 10.0),
-            // Minutes without a sample have no place in the list.
+            // Minutes without a sample are not in the list.
             (9, 60, 0.0),
         ] {
             arrive(&mut ledbat, minute * 60_000 + delay_ms, delay_ms);
@@ -373,9 +377,10 @@ mod tests {
         }
     }
 
-    /// RFC 6817 §2.4.2: INIT_CWND, MIN_CWND, half on loss, one packet after a timeout.
+    /// RFC 6817 §2.4.2: INIT_CWND, MIN_CWND, half of the window on loss, one packet after a
+    /// timeout.
     #[test]
-    fn a_loss_halves_and_two_packets_are_the_least() {
+    fn a_loss_halves_the_window_to_two_packets_at_least() {
         let init = Ledbat::new(&setup(), &select("ledbat").values);
         assert_eq!(init.control().cwnd, MSS * 2);
         let loss = Feedback {
@@ -396,7 +401,7 @@ mod tests {
 
     /// The late packet is itself acknowledged, while half a window is in flight.
     #[test]
-    fn a_reduction_for_nothing_is_taken_back() {
+    fn a_spurious_reduction_is_undone() {
         let mut ledbat = ledbat("ledbat", 100.0);
         ledbat.reduce();
         ledbat.on_feedback(&Feedback {
@@ -408,7 +413,8 @@ mod tests {
         assert_eq!(packets(&ledbat), 100.0);
     }
 
-    /// libutp: a packet an acknowledged packet, until nine tenths of the target wait.
+    /// As in libutp, each acknowledged packet adds a packet until nine tenths of the target are in
+    /// the queue.
     #[test]
     fn slow_start_ends_before_the_target() {
         let mut ledbat = ledbat("ledbat:slow_start=on:current_filter=1", 10.0);

@@ -1,12 +1,12 @@
-//! The schemes: a module each, or a family of schemes to a folder. Adding one is a new file here
-//! and a line in this list.
+//! The schemes. Each is a module, or a folder for a family. To add one, add a file here and a line
+//! in this list.
 
 use crate::Scheme;
 
 macro_rules! schemes {
     ($($module:ident: $($scheme:ident),+;)*) => {
         $(pub mod $module;)*
-        /// Every scheme of this crate.
+        /// All schemes of this crate.
         pub static SCHEMES: &[Scheme] = &[$($($module::$scheme),+),*];
     };
 }

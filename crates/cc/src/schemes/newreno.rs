@@ -1,7 +1,7 @@
-//! NewReno: additive increase, halving on loss (RFC 5681, RFC 6582), with ECN if wanted (RFC 3168).
+//! NewReno: additive increase, halving on loss (RFC 5681, RFC 6582), with optional ECN (RFC 3168).
 //!
-//! The transport detects losses with SACK-grade information and announces one congestion event
-//! a flight, so the window inflation that RFC 6582 needs without SACK has no place here.
+//! The transport detects losses as with SACK, and reports one congestion event a flight. So the
+//! window inflation that RFC 6582 needs without SACK is left out.
 
 use crate::{
     Base, Bytes, Congestion, CongestionControl, Control, Duration, ECN, EcnUse, Family, Feedback,
@@ -34,17 +34,17 @@ pub struct NewReno {
     ecn: EcnUse,
     pub(super) cwnd: Bytes,
     pub(super) ssthresh: Bytes,
-    /// Bytes acknowledged in congestion avoidance that have not yet grown the window.
+    /// Bytes that were acknowledged in congestion avoidance and have not grown the window yet.
     acked: Bytes,
-    /// (cwnd, ssthresh) before the last reduction, for [`Feedback::undo`].
+    /// cwnd and ssthresh before the last reduction, for [`Feedback::undo`].
     undo: Option<(Bytes, Bytes)>,
     recovery: Recovery,
-    /// Is congestion avoidance somebody else's?
+    /// Does a policy steer congestion avoidance?
     is_held: bool,
 }
 
 impl NewReno {
-    /// What is left of the window on a mark that asks for less than a loss (RFC 8511 §3.1).
+    /// The factor of the window on a mark that reduces less than a loss (RFC 8511 §3.1).
     const BETA_ECN: f64 = 0.8;
 
     /// A flow at its initial window, in slow start.
@@ -62,8 +62,8 @@ impl NewReno {
         }
     }
 
-    /// RFC 5681 §3.1: at most one packet an acknowledged packet in slow start,
-    /// one packet a window in congestion avoidance.
+    /// RFC 5681 §3.1: grows by at most one packet an acknowledged packet in slow start, and by one
+    /// packet a window in congestion avoidance.
     fn grow(&mut self, mut acked: Bytes) {
         if self.cwnd < self.ssthresh {
             let step = acked.min(self.ssthresh.saturating_sub(self.cwnd));
@@ -80,8 +80,8 @@ impl NewReno {
         }
     }
 
-    /// RFC 5681 §3.1 (4): half of what was in flight, which may be less than was allowed;
-    /// two packets at least. RFC 3168 §6.1.2: the same for a mark.
+    /// RFC 5681 §3.1 (4): leaves half of what was in flight, which may be less than was allowed,
+    /// but at least two packets. RFC 3168 §6.1.2: a mark does the same.
     fn reduce(&mut self, flight: Bytes, sign: Congestion) {
         self.undo = Some((self.cwnd, self.ssthresh));
         let used = flight.min(self.cwnd);
@@ -112,7 +112,7 @@ impl CongestionControl for NewReno {
         }
     }
 
-    /// RFC 5681 §3.1: the first timeout for a packet sets ssthresh; later ones leave it alone.
+    /// RFC 5681 §3.1: the first timeout for a packet sets ssthresh, and later ones do not.
     fn on_rto(&mut self, rto: &Rto<'_>) {
         self.recovery = Recovery::Loss;
         if rto.consecutive == 1 {
@@ -121,7 +121,7 @@ impl CongestionControl for NewReno {
         self.cwnd = self.mss;
     }
 
-    /// RFC 5681 §4.1: after silence the restart window is the initial one.
+    /// RFC 5681 §4.1: after silence the window restarts from the initial one.
     fn on_idle(&mut self, _: Time, _: Duration) {
         self.cwnd = self.cwnd.min(self.initial_cwnd);
         self.acked = Bytes::ZERO;
@@ -153,7 +153,7 @@ impl Base for NewReno {
         self.ssthresh
     }
 
-    /// Congestion avoidance is not left: slow start would undo a choice to go down.
+    /// Congestion avoidance continues, since slow start would undo a reduction.
     fn set_cwnd(&mut self, _: Time, _: Duration, cwnd: Bytes) {
         let chosen = cwnd.max(self.mss);
         if self.cwnd >= self.ssthresh {
@@ -203,7 +203,7 @@ mod tests {
         reno.control().cwnd.as_f64() / MSS.as_f64()
     }
 
-    /// In congestion avoidance with a window of `cwnd` packets.
+    /// A flow in congestion avoidance with a window of `cwnd` packets.
     fn avoiding(cwnd: u64) -> NewReno {
         let mut reno = NewReno::new(&setup(), EcnUse::Off);
         (reno.cwnd, reno.ssthresh) = (MSS * cwnd, MSS * cwnd);
@@ -228,16 +228,17 @@ mod tests {
     fn slow_start_stops_at_ssthresh_within_one_feedback() {
         let mut reno = NewReno::new(&setup(), EcnUse::Off);
         reno.ssthresh = MSS * 12;
-        // Two packets to ssthresh; of the other fourteen twelve make a window's worth, two wait.
+        // Two packets reach ssthresh. Twelve of the other fourteen make a window's worth, and two
+        // are left over.
         reno.on_feedback(&acked(16));
         assert_eq!(packets(&reno), 13.0);
         reno.on_feedback(&acked(11));
         assert_eq!(packets(&reno), 14.0);
     }
 
-    /// RFC 5681 §3.1: growth is for what is acknowledged in order.
+    /// RFC 5681 §3.1: only packets that are acknowledged in order grow the window.
     #[test]
-    fn arrivals_beyond_a_gap_do_not_grow_the_window() {
+    fn packets_acknowledged_above_a_gap_do_not_grow_the_window() {
         let beyond = Feedback {
             recovery: Recovery::Disorder,
             ..acked(1)
@@ -250,7 +251,7 @@ mod tests {
         );
     }
 
-    /// RFC 5681 §3.1 (4) and §3.2: FlightSize counts, two packets are the least.
+    /// RFC 5681 §3.1 (4) and §3.2: FlightSize counts, and two packets are the minimum.
     #[test]
     fn loss_halves_what_was_in_flight() {
         for (cwnd, in_flight, after) in [
@@ -265,9 +266,9 @@ mod tests {
         }
     }
 
-    /// RFC 3168 §6.1.2 and RFC 8511 §3.1; packets say that they can be marked (RFC 3168 §5).
+    /// RFC 3168 §6.1.2 and RFC 8511 §3.1. Packets are ECN-capable (RFC 3168 §5).
     #[test]
-    fn a_mark_is_answered_as_a_loss_or_by_less() {
+    fn a_mark_lowers_the_window_like_a_loss_or_less() {
         for (spec, codepoint, after) in [
             ("newreno", Ecn::NotEct, 20.0),
             ("newreno:ecn=on", Ecn::Ect0, 20.0),
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_rests_in_recovery_and_without_use() {
+    fn the_window_does_not_grow_in_recovery_or_unused() {
         let mut reno = avoiding(20);
         reno.on_feedback(&Feedback {
             cwnd_limited: false,
@@ -303,9 +304,9 @@ mod tests {
         assert_eq!(packets(&reno), 20.0);
     }
 
-    /// RFC 5681 §3.1: one packet after a timeout; ssthresh is set by the first of a series.
+    /// RFC 5681 §3.1: a timeout leaves one packet. The first timeout of a series sets ssthresh.
     #[test]
-    fn time_out_restarts_from_one_packet() {
+    fn timeout_restarts_from_one_packet() {
         let mut reno = avoiding(100);
         reno.on_rto(&rto(Time::ZERO, 100, 1));
         reno.on_rto(&rto(Time::ZERO, 1, 2));
@@ -349,7 +350,7 @@ mod tests {
 
     /// The fluid model of additive increase and halving: 12 Mbit/s, 120 ms.
     #[test]
-    fn utilisation_is_that_of_the_sawtooth() {
+    fn utilisation_matches_the_sawtooth() {
         for (buffer, expected) in [(12, 0.821), (30, 0.894), (60, 0.965), (120, 1.0)] {
             let mut link = Link::new(
                 &select("newreno"),

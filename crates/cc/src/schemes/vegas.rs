@@ -1,10 +1,9 @@
 //! Vegas: keeps a few packets of its own in the bottleneck's queue (Brakmo and Peterson 1995).
 //!
-//! Brakmo's rule, with the round trips of Linux (`tcp_vegas.c`) and ns-3 (`tcp-vegas.cc`): the
-//! window is judged once a round trip by the minimum RTT of that round trip. Loss, timeouts and
-//! idleness are NewReno's, as there. What the three do differently is said at each rule; windows
-//! here are real numbers of packets, so that a difference of 4.76 is neither Linux's 4 nor
-//! ns-3's 5.
+//! It uses Brakmo's rule with the round trips of Linux (`tcp_vegas.c`) and ns-3 (`tcp-vegas.cc`):
+//! the window is judged once a round trip by the minimum RTT of that round trip. Loss, timeouts and
+//! idleness are NewReno's, as there. Where the three differ, a comment at the rule says so. Windows
+//! here are real numbers of packets, so a difference of 4.76 is neither Linux's 4 nor ns-3's 5.
 
 use crate::{
     CongestionControl, Control, Duration, EcnUse, Family, Feedback, Kind, Param, Probe, Recovery,
@@ -58,28 +57,28 @@ pub const SCHEME: Scheme = Scheme {
 /// The state of one Vegas flow.
 #[derive(Debug)]
 pub struct Vegas {
-    /// Holds the window, and does what Vegas leaves as it was.
+    /// NewReno, which holds the window and does what Vegas does not change.
     reno: NewReno,
     mss: f64,
     alpha: f64,
     beta: f64,
     gamma: f64,
-    /// The minimum RTT ever: the path without a queue.
+    /// The minimum RTT of the flow, an estimate of the path without a queue.
     base_rtt: Duration,
     rounds: RoundCounter,
     /// The minimum RTT of this round, and the number of samples.
     min_rtt: Duration,
     samples: u32,
-    /// False during loss recovery, whose round trips tell nothing.
+    /// False during loss recovery, whose round trips do not count.
     judging: bool,
 }
 
 impl Vegas {
-    /// Linux and ns-3: two samples may both be of delayed acknowledgements.
+    /// As in Linux and ns-3, two samples may both be of delayed acknowledgements.
     const MIN_SAMPLES: u32 = 3;
-    /// Linux: an RTT is a divisor, never zero.
-    const LEAST_RTT: Duration = Duration::from_nanos(1);
-    /// Linux and ns-3.
+    /// As in Linux, an RTT is a divisor and must not be zero.
+    const SMALLEST_RTT: Duration = Duration::from_nanos(1);
+    /// The minimum window, as in Linux and ns-3.
     const MIN_CWND: f64 = 2.0;
 
     /// A flow at its initial window, in slow start.
@@ -98,14 +97,14 @@ impl Vegas {
         }
     }
 
-    /// Packets of this flow in the queue: what the window holds beyond rate times base RTT.
-    /// Brakmo's and ns-3's `diff`; Linux's is larger by min/base, as it counts from the rate
-    /// expected.
+    /// The packets of this flow in the queue: what the window exceeds rate times base RTT by. This
+    /// is Brakmo's and ns-3's `diff`. Linux's is larger by min/base, since it counts from the
+    /// expected rate.
     fn queued(&self, cwnd: f64) -> f64 {
         cwnd - self.target(cwnd)
     }
 
-    /// The window that would carry the same rate without a queue.
+    /// The window that has the same rate without a queue.
     fn target(&self, cwnd: f64) -> f64 {
         cwnd * self.base_rtt.as_secs_f64() / self.min_rtt.as_secs_f64()
     }
@@ -116,11 +115,11 @@ impl Vegas {
         let queued = self.queued(cwnd);
         let slow_start = self.reno.cwnd < self.reno.ssthresh;
         let (next, ends_slow_start) = if slow_start && queued > self.gamma {
-            // Linux and ns-3, so that the queue drains at once; Brakmo lowers the window by an
-            // eighth.
+            // As in Linux and ns-3, so that the queue drains at once. Brakmo lowers the window by
+            // an eighth.
             (cwnd.min(self.target(cwnd) + 1.0), true)
         } else if slow_start {
-            // Linux and ns-3 double every round trip, Brakmo every other.
+            // Linux and ns-3 double the window every round trip, Brakmo every other one.
             return self.reno.on_feedback(f);
         } else if queued > self.beta {
             (cwnd - 1.0, true)
@@ -130,8 +129,8 @@ impl Vegas {
             (cwnd, false)
         };
         let next = next.max(Self::MIN_CWND);
-        // Linux and ns-3: neither a decrease nor an end of slow start leads back into it, even
-        // where the window stays as it was; and ssthresh keeps up with the window.
+        // As in Linux and ns-3: neither a decrease nor the end of slow start leads back into slow
+        // start, even if the window stays the same, and ssthresh follows the window.
         let bytes = |packets: f64| crate::Bytes::from_f64(packets * self.mss);
         let mut ssthresh = self.reno.ssthresh;
         if ends_slow_start {
@@ -145,8 +144,7 @@ impl Vegas {
         (self.min_rtt, self.samples) = (Duration::MAX, 0);
     }
 
-    /// What was measured before no longer speaks of the window as it is: wait for a whole round
-    /// trip.
+    /// Earlier measurements do not fit the current window, so it waits for a whole round trip.
     fn restart(&mut self, next_number: u64) {
         self.rounds.restart(next_number);
         self.begin_round();
@@ -156,7 +154,7 @@ impl Vegas {
 impl CongestionControl for Vegas {
     fn on_feedback(&mut self, f: &Feedback<'_>) {
         if let Some(rtt) = f.rtt {
-            let rtt = rtt.max(Self::LEAST_RTT);
+            let rtt = rtt.max(Self::SMALLEST_RTT);
             self.base_rtt = self.base_rtt.min(rtt);
             self.min_rtt = self.min_rtt.min(rtt);
             self.samples += 1;
@@ -186,7 +184,7 @@ impl CongestionControl for Vegas {
         self.reno.on_rto(rto);
     }
 
-    /// ns-3 and Brakmo keep the base RTT over a silence, Linux forgets it.
+    /// ns-3 and Brakmo keep the base RTT over a silence, Linux drops it.
     fn on_idle(&mut self, now: Time, idle: Duration) {
         self.judging = false;
         self.reno.on_idle(now, idle);
@@ -216,8 +214,8 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(120);
 
-    /// A flow with a window of `cwnd` packets, in congestion avoidance or in slow start, that has
-    /// seen the base RTT and stands at the beginning of a round.
+    /// A flow with a window of `cwnd` packets, in congestion avoidance or in slow start. It has
+    /// seen the base RTT, and is at the beginning of a round.
     fn vegas(cwnd: u64, slow_start: bool) -> Vegas {
         let mut vegas = Vegas::new(&setup(), &Values::defaults(SCHEME.params));
         vegas.base_rtt = BASE;
@@ -229,7 +227,7 @@ mod tests {
         vegas
     }
 
-    /// A round of `samples` acknowledgements with the given RTT, the last of which ends it.
+    /// A round of `samples` acknowledgements with this RTT. The last one ends it.
     fn round(vegas: &mut Vegas, samples: u64, rtt: Duration) {
         for i in 1..=samples {
             vegas.on_feedback(&Feedback {
@@ -246,7 +244,7 @@ mod tests {
         vegas.control().cwnd.as_f64() / MSS.as_f64()
     }
 
-    /// Worked by hand: 100 packets are 96, 95.2 and 98.4 at the base RTT.
+    /// By hand: 100 packets are 96, 95.2 and 98.4 at the base RTT.
     #[test]
     fn the_window_keeps_alpha_to_beta_packets_in_the_queue() {
         for (rtt_ms, after) in [(125, 100.0), (126, 99.0), (122, 101.0), (120, 101.0)] {
@@ -256,7 +254,7 @@ mod tests {
         }
     }
 
-    /// The minimum RTT of the round counts, not the last.
+    /// The minimum RTT of the round counts, and not the last.
     #[test]
     fn jitter_is_not_a_queue() {
         let mut vegas = vegas(100, false);
@@ -268,8 +266,8 @@ mod tests {
         assert_eq!(packets(&vegas), 101.0);
     }
 
-    /// 100 packets at 125 ms are a rate of 96 a base RTT: one more than that is left, and slow
-    /// start with it.
+    /// 100 packets at 125 ms are a rate of 96 a base RTT. One packet more than that is left, and
+    /// slow start ends.
     #[test]
     fn slow_start_ends_with_gamma_packets_in_the_queue() {
         let mut leaves = vegas(100, true);
@@ -282,9 +280,10 @@ mod tests {
         assert_eq!(packets(&stays), 110.0);
     }
 
-    /// Half a packet waits, less than the packet by which the window might exceed its target.
+    /// Half a packet waits, which is less than the packet by which the window may exceed its
+    /// target.
     #[test]
-    fn slow_start_ends_also_where_the_window_need_not_shrink() {
+    fn slow_start_also_ends_without_a_window_reduction() {
         for (gamma, stays) in [(0.0, false), (0.4, false), (0.6, true)] {
             let mut vegas = vegas(10, true);
             vegas.gamma = gamma;
@@ -295,8 +294,8 @@ mod tests {
         }
     }
 
-    /// Linux and ns-3: with two samples or fewer a round is not judged, however long its RTT; what
-    /// its last acknowledgement grows the window by is Reno's. The fourth packet completes a
+    /// As in Linux and ns-3, a round with two samples or fewer is not judged, however long its RTT.
+    /// Its last acknowledgement grows the window as Reno's does. The fourth packet completes a
     /// window.
     #[test]
     fn two_samples_are_not_enough() {
@@ -312,24 +311,24 @@ mod tests {
     }
 
     #[test]
-    fn two_packets_are_the_least() {
+    fn the_window_stays_at_two_packets_or_more() {
         let mut vegas = vegas(2, false);
         vegas.beta = 0.5;
         round(&mut vegas, 3, Duration::from_millis(400));
         assert_eq!(packets(&vegas), 2.0);
     }
 
-    /// A host whose clock is coarse measures no time at all.
+    /// A host with a coarse clock measures an RTT of zero.
     #[test]
-    fn an_rtt_of_zero_is_no_queue() {
+    fn an_rtt_of_zero_means_no_queue() {
         let mut vegas = vegas(10, false);
         round(&mut vegas, 3, Duration::ZERO);
         assert_eq!(packets(&vegas), 11.0);
     }
 
-    /// Loss is Reno's, and what was measured before it is not used after it.
+    /// A loss reduces the window as in Reno, and earlier measurements are not used after it.
     #[test]
-    fn loss_halves_and_the_next_round_trip_is_awaited() {
+    fn a_loss_halves_the_window_once_per_round_trip() {
         let mut vegas = vegas(100, false);
         vegas.on_feedback(&Feedback {
             congestion: Some(Congestion::Loss),
@@ -344,15 +343,15 @@ mod tests {
         assert_eq!(packets(&vegas), 1.0);
     }
 
-    /// algorithms.md §4: alone on 12 Mbit/s and 120 ms two to four packets wait, which is as many
+    /// algorithms.md §4: alone on 12 Mbit/s and 120 ms two to four packets wait, as many as
     /// milliseconds.
     #[test]
-    fn two_to_four_packets_wait() {
+    fn two_to_four_packets_stay_queued_on_a_link() {
         let mut link = Link::new(&select("vegas"), Rate::from_mbps(12.0), BASE, 240);
         link.run(Duration::from_secs(60));
         for _ in 0..1000 {
             link.run(Duration::from_millis(7));
-            // Without the packet in service, which is part of the base RTT.
+            // The packet in service does not count, since it is part of the base RTT.
             let waiting = link.queue() - 1.0;
             assert!((1.0..=4.0).contains(&waiting), "{waiting}");
         }

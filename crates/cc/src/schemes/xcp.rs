@@ -1,6 +1,6 @@
 //! XCP: routers say by how many bytes to change the window (Katabi, Handley and Rohrs, "Congestion
 //! Control for High Bandwidth-Delay Product Networks", SIGCOMM 2002, §3.3 and §3.4). The other
-//! half, and nearly all that there is to XCP, is the router: `crates/net/src/queue/xcp.rs`.
+//! half, which is most of XCP, is the router: `net/src/queue/xcp.rs`.
 
 use crate::{
     Bytes, Congestion, CongestionControl, Control, Duration, Ecn, Family, Feedback, Header, Need,
@@ -32,7 +32,7 @@ pub const SCHEME: Scheme = Scheme {
     router: Some(Router::Xcp),
 };
 
-/// The same sender, for routers that measure the link.
+/// Registry entry for routers that measure the link's rate; the sender is the same.
 pub const WINDOWED: Scheme = Scheme {
     name: "xcp-w",
     summary: "XCP for links of varying rate: the router measures what the link can send",
@@ -51,7 +51,7 @@ pub const WINDOWED: Scheme = Scheme {
 #[derive(Debug)]
 pub struct Xcp {
     mss: f64,
-    /// Bytes.
+    /// The window in bytes.
     cwnd: f64,
     rtt: Duration,
     /// The last feedback, in bytes.
@@ -73,7 +73,7 @@ impl Xcp {
     }
 
     /// §3.4: cwnd = max(cwnd + feedback, s). A flow with a small window on an idle link gets many
-    /// windows at once; nothing spreads them.
+    /// windows at once, and nothing spreads them.
     fn change(&mut self, feedback: f64) {
         self.feedback = feedback;
         self.cwnd = (self.cwnd + feedback).max(self.mss);
@@ -91,7 +91,7 @@ impl CongestionControl for Xcp {
         for packet in f.acked {
             let feedback = f64::from(packet.echo);
             let change = if feedback == f64::INFINITY {
-                // No router has answered: as TCP (ns-2's `wnd_option_` 1).
+                // No router has answered, so the window grows as TCP's (ns-2's `wnd_option_` 1).
                 self.mss * packet.size.as_f64() / self.cwnd
             } else {
                 feedback
@@ -100,7 +100,7 @@ impl CongestionControl for Xcp {
                 self.change(change);
             }
         }
-        // §3.4: losses are answered as TCP does.
+        // §3.4: losses reduce the window as in TCP.
         if f.congestion == Some(Congestion::Loss) {
             self.undo = Some(self.cwnd);
             self.cwnd = (self.cwnd / 2.0).max(2.0 * self.mss);
@@ -118,8 +118,8 @@ impl CongestionControl for Xcp {
         Control::window(Bytes::from_f64(self.cwnd))
     }
 
-    /// §3.2 and §3.3: cwnd and RTT, of which the first packets know none, and as much feedback as
-    /// can be had.
+    /// §3.2 and §3.3: cwnd, RTT and the requested feedback. The first packets have no RTT, and the
+    /// feedback is as large as possible.
     fn stamp(&self) -> Stamp {
         let rtt_s = self.rtt.as_secs_f64();
         Stamp {
@@ -139,7 +139,7 @@ mod tests {
     use crate::testing::{MSS, RTT, feedback, rto, setup};
     use crate::{Acked, Tag, Time};
 
-    fn told(xcp: &mut Xcp, feedback_bytes: &[f32], cwnd_limited: bool) {
+    fn acknowledge(xcp: &mut Xcp, feedback_bytes: &[f32], cwnd_limited: bool) {
         let acked = |&echo: &f32| Acked {
             number: 0,
             size: MSS,
@@ -157,49 +157,49 @@ mod tests {
         });
     }
 
-    /// §3.4: cwnd = max(cwnd + H_feedback, s), of each packet.
+    /// §3.4: cwnd = max(cwnd + H_feedback, s), for each packet.
     #[test]
-    fn the_window_does_as_it_is_told() {
+    fn the_window_follows_the_routers_feedback() {
         let mut xcp = Xcp::new(&setup());
-        told(&mut xcp, &[600.0, 900.0, -300.0], true);
+        acknowledge(&mut xcp, &[600.0, 900.0, -300.0], true);
         assert_eq!(xcp.control().cwnd, Bytes::new(16_200));
-        told(&mut xcp, &[-1e9], true);
+        acknowledge(&mut xcp, &[-1e9], true);
         assert_eq!(xcp.control().cwnd, MSS);
-        // Nothing that a header may hold takes it out of bounds.
-        told(
+        // No content of a header takes the window out of bounds.
+        acknowledge(
             &mut xcp,
             &[f32::NAN, f32::NEG_INFINITY, f32::MAX, f32::MIN],
             true,
         );
         assert_eq!(xcp.control().cwnd, MSS);
-        told(&mut xcp, &[1500.0], false);
+        acknowledge(&mut xcp, &[1500.0], false);
         assert_eq!(xcp.control().cwnd, MSS, "it was not in use");
     }
 
-    /// ns-2's `wnd_option_` 1: a packet a round trip, and no growth of a window that is not in use.
+    /// ns-2's `wnd_option_` 1: the window grows by a packet a round trip, and not if it is unused.
     #[test]
-    fn without_a_router_it_grows_as_reno() {
+    fn without_an_xcp_router_the_window_grows_as_renos() {
         let mut xcp = Xcp::new(&setup());
-        told(&mut xcp, &[f32::INFINITY; 10], false);
+        acknowledge(&mut xcp, &[f32::INFINITY; 10], false);
         assert_eq!(xcp.control().cwnd, MSS * 10);
-        told(&mut xcp, &[f32::INFINITY; 10], true);
+        acknowledge(&mut xcp, &[f32::INFINITY; 10], true);
         let packets = xcp.cwnd / MSS.as_f64();
         assert!((packets - 10.96).abs() < 0.01, "{packets}");
     }
 
-    /// §3.2: the first packets know no round trip; later ones say what the router reckons with.
+    /// §3.2: the first packets have no RTT. Later ones carry what the router needs.
     #[test]
-    fn headers_say_window_and_round_trip() {
+    fn headers_carry_window_and_rtt() {
         let mut xcp = Xcp::new(&setup());
         assert_eq!(xcp.stamp().header, Header([15_000.0, 0.0, f32::INFINITY]));
-        told(&mut xcp, &[0.0], true);
+        acknowledge(&mut xcp, &[0.0], true);
         let rtt_s = RTT.as_secs_f64() as f32;
         assert_eq!(xcp.stamp().header, Header([15_000.0, rtt_s, f32::INFINITY]));
     }
 
-    /// RFC 5681 §3.1, to which §3.4 points: half on loss, one packet after a timeout.
+    /// RFC 5681 §3.1, to which §3.4 refers: half of the window on loss, one packet after a timeout.
     #[test]
-    fn losses_are_tcps() {
+    fn losses_lower_the_window_as_tcps() {
         let mut xcp = Xcp::new(&setup());
         xcp.on_feedback(&Feedback {
             congestion: Some(Congestion::Loss),
@@ -210,9 +210,9 @@ mod tests {
         assert_eq!(xcp.control().cwnd, MSS);
     }
 
-    /// Packets that were only late, and spurious timeouts: the first of those in a row counts.
+    /// After spurious losses and timeouts, the state before the first in a row is restored.
     #[test]
-    fn a_reduction_for_nothing_is_taken_back_once() {
+    fn a_spurious_reduction_is_undone_only_once() {
         let undo = || Feedback {
             undo: true,
             ..feedback(Time::ZERO)
@@ -228,7 +228,7 @@ mod tests {
         xcp.on_rto(&rto(Time::ZERO, 1, 2));
         xcp.on_feedback(&undo());
         assert_eq!(xcp.control().cwnd, MSS * 10);
-        told(&mut xcp, &[-1500.0], true);
+        acknowledge(&mut xcp, &[-1500.0], true);
         xcp.on_feedback(&undo());
         assert_eq!(xcp.control().cwnd, MSS * 9);
     }

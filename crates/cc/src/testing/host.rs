@@ -1,5 +1,5 @@
-//! A host in miniature: numbers packets, samples rates and RTTs, tells a controller of all of
-//! it as a transport would, and checks after every call what every controller owes its host.
+//! A small host: it numbers packets, samples rates and RTTs, calls a controller as a transport
+//! would, and checks the invariants of controllers after every call.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,10 @@ use crate::{
     Time,
 };
 
-/// No controller has a reason to ask for more.
+/// The highest rate that a controller may ask for.
 const MAX_RATE: Rate = Rate::from_bps(1_000_000_000_000_000);
 
-/// What the host remembers of a packet in flight
-/// (draft-cheng-iccrg-delivery-rate-estimation-02, §3.2).
+/// The host's state of a packet in flight (draft-cheng-iccrg-delivery-rate-estimation-02, §3.2).
 #[derive(Debug)]
 struct Packet {
     sent: Time,
@@ -27,24 +26,25 @@ struct Packet {
     app_limited: bool,
 }
 
-/// A sender without a network: a test decides which packets arrive and when.
+/// A sender without a network. A test decides which packets arrive and when.
 #[derive(Debug)]
 pub struct Host {
     /// The controller under test.
     pub cc: Box<dyn CongestionControl>,
     /// Is there nothing more to send?
     pub app_limited: bool,
-    /// What the receiver's clock shows beyond the sender's; `None` where an acknowledgement does
-    /// not tell when its packets arrived.
+    /// How far the receiver's clock is ahead of the sender's. `None` if acknowledgements do not say
+    /// when packets arrived.
     pub clock_ahead: Option<Duration>,
-    /// What routers write into the last number of a packet's header; `None` if they leave it alone.
+    /// What routers write into the last number of a packet's header; `None` if they do not change
+    /// it.
     pub written: Option<f32>,
     half: Option<Box<dyn Receiver>>,
     messages: Vec<u8>,
     mss: Bytes,
     now: Time,
     flight: BTreeMap<u64, Packet>,
-    /// Taken for lost; they may arrive after all.
+    /// Packets that were taken for lost and may still arrive.
     late: BTreeMap<u64, Packet>,
     next_number: u64,
     largest_acked: u64,
@@ -54,16 +54,16 @@ pub struct Host {
     delivered_time: Time,
     last_heard: Time,
     recovery: Recovery,
-    /// Packets from this number on left after the last reduction.
+    /// The number of the first packet that was sent after the last reduction.
     recovery_point: u64,
-    /// Lost packets that were not sent again yet.
+    /// The number of lost packets that were not sent again yet.
     repairs: usize,
     timeouts: u32,
 }
 
 impl Host {
     /// The number of packets taken for lost that are remembered.
-    const MOST_LATE: usize = 256;
+    const MAX_LATE: usize = 256;
 
     /// A host at time zero that sends packets of `mss`.
     pub fn new(cc: Box<dyn CongestionControl>, mss: Bytes) -> Host {
@@ -94,7 +94,7 @@ impl Host {
         host
     }
 
-    /// The same with a half of the scheme at the receiver.
+    /// The host with a half of the scheme at the receiver.
     #[must_use]
     pub fn with_receiver(mut self, half: Option<Box<dyn Receiver>>) -> Host {
         self.half = half;
@@ -106,17 +106,17 @@ impl Host {
         self.now
     }
 
-    /// What was sent, delivered and lost so far.
+    /// The sums of bytes sent, delivered and lost so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// The numbers of the packets in flight, oldest first.
+    /// The numbers of the packets in flight, the oldest first.
     pub fn flight(&self) -> impl Iterator<Item = u64> + '_ {
         self.flight.keys().copied()
     }
 
-    /// The numbers of packets that were taken for lost and have not arrived, oldest first.
+    /// The numbers of packets that were taken for lost and have not arrived, the oldest first.
     pub fn late(&self) -> impl Iterator<Item = u64> + '_ {
         self.late.keys().copied()
     }
@@ -131,7 +131,7 @@ impl Host {
         self.in_flight() + self.mss <= self.cc.control().cwnd
     }
 
-    /// Sends a packet, allowed or not (probes are), and returns its number.
+    /// Sends a packet, even if the window does not allow it, as probes do. Returns its number.
     pub fn send(&mut self) -> u64 {
         if self.flight.is_empty() {
             (self.first_sent, self.delivered_time) = (self.now, self.now);
@@ -171,8 +171,8 @@ impl Host {
         number
     }
 
-    /// Tells of arrivals (of `ecn`-marked packets) and losses. Numbers that are neither in flight
-    /// nor late are passed over. `alter` may change the feedback before the controller sees it.
+    /// Reports arrivals (of packets marked `ecn`) and losses. Numbers that are neither in flight
+    /// nor late are ignored. `alter` may change the feedback before the controller sees it.
     pub fn feedback(
         &mut self,
         acked: &[u64],
@@ -258,7 +258,7 @@ impl Host {
         self.check();
     }
 
-    /// The next feedback brings `message` too, as if the receiver's half had sent it.
+    /// Adds `message` to the next feedback, as if the receiver's half had sent it.
     pub fn pretend_message(&mut self, message: &[u8]) {
         self.messages.extend_from_slice(message);
     }
@@ -281,10 +281,10 @@ impl Host {
         self.check();
     }
 
-    /// Lets time pass; the timers of the controller and of its receiver's half run in it.
+    /// Lets time pass, in which the timers of the controller and of its receiver's half run.
     ///
     /// # Panics
-    /// If a timer is due again at once: its host would never get on.
+    /// If a timer is due again at once, because time would then stop.
     pub fn wait_until(&mut self, then: Time) {
         loop {
             let due = self.cc.next_timer();
@@ -314,7 +314,7 @@ impl Host {
         self.now = self.now.max(then);
     }
 
-    /// A packet reaches the receiver's half of the scheme.
+    /// A packet arrives at the receiver's half of the scheme.
     fn arrive(&mut self, number: u64, packet: &Packet, ecn: Ecn) {
         let Some(half) = &mut self.half else { return };
         half.on_data(&Arrival {
@@ -329,7 +329,7 @@ impl Host {
     }
 
     /// # Panics
-    /// If what the receiver's half has to say does not fit into a packet.
+    /// If the message of the receiver's half does not fit into a packet.
     fn collect_message(&mut self) {
         let Some(half) = &mut self.half else { return };
         let before = self.messages.len();
@@ -341,7 +341,7 @@ impl Host {
         );
     }
 
-    /// A value that the controller reports under `name`.
+    /// The value that the controller reports under `name`.
     pub fn reading(&self, name: &str) -> Option<f64> {
         let mut readings = Readings::default();
         self.cc.probe(&mut readings);
@@ -394,7 +394,7 @@ impl Host {
             lost_before: packet.lost,
         };
         self.late.insert(number, packet);
-        if self.late.len() > Self::MOST_LATE {
+        if self.late.len() > Self::MAX_LATE {
             self.late.pop_first();
         }
         Some(lost)
@@ -454,7 +454,7 @@ impl Host {
     }
 }
 
-/// Everything that a controller reports through [`Probe`].
+/// All values that a controller reports through [`Probe`].
 #[derive(Debug, Default)]
 pub struct Readings(pub Vec<(&'static str, f64)>);
 

@@ -1,26 +1,27 @@
-//! One flow over one drop-tail bottleneck: enough network to see how a controller behaves.
+//! One flow over one drop-tail bottleneck, which is enough network to see how a controller behaves.
 
 use std::collections::VecDeque;
 
 use super::{Host, MSS};
 use crate::{Duration, Ecn, Rate, Selection, Setup, Time};
 
-/// A [`Host`] at a link. Losses are seen when a later packet is acknowledged: nothing is reordered.
+/// A [`Host`] at a link. A loss is found when a later packet is acknowledged, since nothing is
+/// reordered.
 #[derive(Debug)]
 pub struct Link {
     /// The sender.
     pub host: Host,
-    /// How fast the queue is served.
+    /// The rate at which the queue is served.
     pub rate: Rate,
-    /// Propagation there and back.
+    /// The propagation delay there and back.
     pub rtt: Duration,
-    /// Packets that the queue holds.
+    /// The number of packets that the queue holds.
     pub buffer: u64,
-    /// When the queue will have been served.
+    /// When the queue will be empty.
     free: Time,
-    /// Pacing's next departure.
+    /// The next departure by pacing.
     departure: Time,
-    /// (acknowledgement's arrival, number)
+    /// The arrival of each acknowledgement, and its number.
     acks: VecDeque<(Time, u64)>,
 }
 
@@ -38,12 +39,12 @@ impl Link {
         }
     }
 
-    /// Packets queued now, the one in service among them.
+    /// The packets in the queue, including the one in service.
     pub fn queue(&self) -> f64 {
         self.free.since(self.host.now()).as_secs_f64() / self.rate.time_to_send(MSS).as_secs_f64()
     }
 
-    /// Share of the link's capacity used over the next `span`.
+    /// The share of the link's capacity that is used over the next `span`.
     pub fn utilisation(&mut self, span: Duration) -> f64 {
         let before = self.host.counters().delivered;
         self.run(span);

@@ -1,5 +1,5 @@
-//! What the tests of controllers share: events to write by hand, a minimal host, a bottleneck
-//! link, and the one model that drives any controller from raw bytes (property tests, fuzzing).
+//! Shared code for tests of controllers: events, a small host, a bottleneck link, and the model
+//! that drives any controller from raw bytes (property tests, fuzzing).
 
 mod host;
 mod link;
@@ -35,8 +35,8 @@ pub fn select(spec: &str) -> Selection {
         .expect("a scheme of this crate")
 }
 
-/// A feedback in steady state in which nothing happens: window-limited, [`RTT`] everywhere.
-/// A test overrides what it is about: `Feedback { acked_bytes: MSS, ..feedback(now) }`.
+/// A feedback in steady state without events: window-limited, with [`RTT`] everywhere. A test
+/// overrides what it is about: `Feedback { acked_bytes: MSS, ..feedback(now) }`.
 pub fn feedback(now: Time) -> Feedback<'static> {
     Feedback {
         now,
@@ -66,7 +66,7 @@ pub fn feedback(now: Time) -> Feedback<'static> {
     }
 }
 
-/// The `consecutive`-th timeout in a row, with `packets` in flight.
+/// A timeout, the `consecutive`-th in a row, with `packets` in flight.
 pub fn rto(now: Time, packets: u64, consecutive: u32) -> Rto<'static> {
     Rto {
         now,

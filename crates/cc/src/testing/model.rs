@@ -1,14 +1,15 @@
-//! One model for every controller: bytes in, a causally sane life of a flow out.
+//! One model for all controllers, which turns bytes into a causally consistent sequence of a flow's
+//! events.
 
 use super::{Host, MSS};
 use crate::{CongestionControl, Duration, Ecn, NetworkView, Receiver, Time};
 
-/// More in flight would only slow the test down.
+/// The most packets in flight. More would only slow the test down.
 const MAX_FLIGHT: usize = 2048;
 
-/// Leads a flow of `cc`, and of its `half` at the receiver if it has one, through the events that
-/// `script` spells, two bytes each: what happens, and how much of it. Any bytes will do. A [`Host`]
-/// checks the invariants after every event.
+/// Runs a flow of `cc`, and of its `half` at the receiver if it has one, through the events of
+/// `script`. Each has two bytes: the kind and the amount. Any bytes are valid. A [`Host`] checks
+/// the invariants after every event.
 ///
 /// # Panics
 /// If the controller panics or breaks an invariant.
@@ -22,14 +23,14 @@ pub fn drive(cc: Box<dyn CongestionControl>, half: Option<Box<dyn Receiver>>, sc
 fn step(host: &mut Host, what: u8, much: u8) {
     let many = usize::from(much % 64) + 1;
     match what % 21 {
-        // Most of life: the window is sent, a little later some of it is acknowledged.
+        // The usual case: the window is sent, and some of it is acknowledged a little later.
         0..=2 => fill(host, usize::from(much) * 4),
         3..=5 => {
             pass(host, 10 + u32::from(much % 18));
             let acked = oldest(host, many);
             host.feedback(&acked, &[], Ecn::Ect0, |_| {});
         }
-        // Gaps in what is acknowledged are lost at once, or never spoken of.
+        // Gaps between acknowledgements are lost at once, or never reported.
         6 => {
             pass(host, 10);
             let some = oldest(host, many);
@@ -65,9 +66,9 @@ fn step(host: &mut Host, what: u8, much: u8) {
                 f.undo = f.congestion.is_none()
             });
         }
-        // From a nanosecond to a minute in which nothing is heard.
+        // Nothing is acknowledged for a nanosecond to a minute.
         12 => pass(host, u32::from(much % 37)),
-        // Arrivals in no time; samples that are useless or missing; digests without packets.
+        // Arrivals in no time, samples that are useless or missing, digests without packets.
         13 => {
             if much.is_multiple_of(2) {
                 pass(host, 10);
@@ -81,31 +82,31 @@ fn step(host: &mut Host, what: u8, much: u8) {
             });
         }
         14 => host.app_limited = !host.app_limited,
-        // Marks of routers: accelerate, brake.
+        // Routers mark packets: accelerate, brake.
         15 => {
             pass(host, 12);
             let acked = oldest(host, many);
             let ecn = if much >> 6 == 0 { Ecn::Ect0 } else { Ecn::Ect1 };
             host.feedback(&acked, &[], ecn, |_| {});
         }
-        // Routers write what they like into the headers from now on.
+        // Routers write anything into the headers from now on.
         16 => {
             const WRITTEN: [f32; 7] = [0.0, 1e-3, -1e-3, 1e9, -1e9, f32::NAN, f32::NEG_INFINITY];
             host.written = WRITTEN.get(usize::from(much % 8)).copied();
         }
-        // The receiver's clock jumps, or its times are no longer told.
+        // The receiver's clock jumps, or its times are no longer reported.
         17 => {
             let ahead = Duration::from_nanos(1 << (much % 45));
             host.clock_ahead = (much < 192).then_some(ahead);
         }
-        // A message that the receiver's half never sent.
+        // A message comes that the receiver's half did not send.
         18 => {
             let message: Vec<u8> = (0..many as u8).map(|i| much.wrapping_mul(i)).collect();
             let acked = oldest(host, usize::from(much % 3));
             host.pretend_message(&message);
             host.feedback(&acked, &[], Ecn::NotEct, |_| {});
         }
-        // What was taken for lost arrives after all, by itself or with what has just arrived.
+        // Packets that were taken for lost arrive, alone or with others.
         19 => {
             pass(host, 10);
             let mut acked: Vec<u64> = host.late().take(many).collect();
@@ -116,7 +117,7 @@ fn step(host: &mut Host, what: u8, much: u8) {
                 f.undo = much > 127 && f.congestion.is_none()
             });
         }
-        // A probe beyond the window; news from the network.
+        // A probe beyond the window, or a report of the network's switches.
         _ => {
             if host.flight().count() < MAX_FLIGHT {
                 host.send();
@@ -144,7 +145,7 @@ fn fill(host: &mut Host, most: usize) {
     }
 }
 
-/// 2^`log` nanoseconds, and two microseconds at least for a signal to travel.
+/// Waits 2^`log` nanoseconds, but at least two microseconds for a signal to travel.
 fn pass(host: &mut Host, log: u32) {
     let then: Time = host.now() + Duration::from_nanos(2_000 + (1 << log));
     host.wait_until(then);

@@ -1,4 +1,4 @@
-//! Whatever the records, answers and limits.
+//! The guard with random records, answers and limits.
 
 use headway_fixed::vectors::Draw;
 use proptest::prelude::*;
@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use super::*;
 
 proptest! {
-    /// Answers that are prompt trip nothing, and end a probation at the first record after it,
-    /// however much later than its record's time each is looked for.
+    /// Prompt answers never trip, and end a probation at the first record after its end, however
+    /// long after its record's time each answer is read.
     #[test]
-    fn it_does_not_matter_when_an_answer_is_looked_for(
+    fn the_verdict_does_not_depend_on_when_an_answer_is_read(
         steps in prop::collection::vec((1u64..20_000, 0u64..900, 0u64..2_000), 2000..4000),
     ) {
-        // Of nothing but stale answers.
+        // Only stale answers can trip here.
         let limits = Limits::default().without_epochs();
         let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
         guard.ask(MS);
@@ -20,11 +20,11 @@ proptest! {
         let mut record = flow.record();
         let until = guard.until_ns();
         for (gap_us, took_us, jitter_us) in steps {
-            let asked = record[0];
-            guard.ask(asked);
+            let requested = record[0];
+            guard.ask(requested);
             record[0] += (took_us + gap_us) * 1000;
             record[3] += 1;
-            guard.answer(&limits, asked, asked + took_us * 1000, record[0] + jitter_us * 1000);
+            guard.answer(&limits, requested, requested + took_us * 1000, record[0] + jitter_us * 1000);
             let judged = guard.judge(&limits, &record);
             prop_assert!(judged != Verdict::Trip, "at {} ns", record[0]);
             prop_assert_eq!(judged == Verdict::Fallback, record[0] < until);
@@ -32,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_comes_bounds_and_probations_hold(seed in any::<u64>()) {
+    fn bounds_and_probations_hold_for_any_input(seed in any::<u64>()) {
         let (limits, mut draw) = (Limits::default(), Draw::new(seed));
         let mut last: RecordBytes = [0; 12];
         let mut guard = Guard::new(0, 10, 0);
@@ -63,7 +63,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_undefined_whatever_the_limits_and_the_records() {
+fn no_undefined_behaviour_for_any_limits_and_records() {
     if let Some(trips) = crate::sanitized::run("guard") {
         assert!(trips > 10_000, "{trips} trips");
     }

@@ -1,11 +1,11 @@
-//! Which windows and rates a policy may have.
+//! The windows and rates that a policy may set.
 
 use super::*;
 
-/// Two packets each four seconds are 1,500 bytes in two seconds: three times that, and not any
-/// rate.
+/// Two packets every four seconds are 1,500 bytes in two seconds. The rate is bounded by three
+/// times that.
 #[test]
-fn a_rate_is_bounded_below_one_packet_a_second() {
+fn rates_below_one_packet_a_second_are_bounded_too() {
     let (mut guard, limits) = (Guard::new(0, 10, 0), Limits::default());
     for (at, delivered) in [(0, 0), (4000, 2), (8000, 4), (12_000, 6)] {
         let flow = Flow {
@@ -22,7 +22,7 @@ fn a_rate_is_bounded_below_one_packet_a_second() {
 }
 
 #[test]
-fn what_may_not_be_is_bounded_and_trips_if_it_is_wanted_again_and_again() {
+fn out_of_bounds_answers_are_clamped_and_trip_after_n() {
     let (mut guard, limits) = (Guard::new(0, 10, 0), Limits::default());
     for (wanted, given) in [
         (-5, 2),
@@ -38,6 +38,6 @@ fn what_may_not_be_is_bounded_and_trips_if_it_is_wanted_again_and_again() {
         f.delivered += 10;
         g.cwnd(&limits, 1 << 40);
     });
-    // The 32nd in a row.
+    // The limit is the 32nd answer in a row.
     assert_eq!(trip, Some((310, Reason::Wild)));
 }

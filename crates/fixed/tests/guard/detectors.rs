@@ -1,9 +1,9 @@
-//! What a policy does that takes the flow from it: `loss`, `delay`, `utility`.
+//! What makes the guard trip: `loss`, `delay`, `utility`.
 
 use super::*;
 
 #[test]
-fn nothing_that_is_well_trips() {
+fn healthy_flows_do_not_trip() {
     let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 10_000, |_, f| {
         f.delivered += 10;
@@ -11,9 +11,9 @@ fn nothing_that_is_well_trips() {
     assert_eq!((trip, guard.trips()), (None, 0));
 }
 
-/// Ten packets in 10 ms of which three are lost: five epochs of 200 ms.
+/// Three of ten packets in 10 ms are lost, for five epochs of 200 ms.
 #[test]
-fn losses_that_cubic_would_not_have_trip() {
+fn losses_above_cubics_trip() {
     let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 1000, |_, f| {
         f.delivered += 7;
@@ -24,9 +24,9 @@ fn losses_that_cubic_would_not_have_trip() {
     assert!((1000..=1300).contains(&at), "{at} ms");
 }
 
-/// An RTT of 500 ms where 100 would do, and twice the window that Cubic would have.
+/// The RTT is 500 ms where 100 ms would do, and the window twice Cubic's.
 #[test]
-fn a_queue_that_cubic_would_not_have_trips() {
+fn a_queue_longer_than_cubics_trips() {
     let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 1000, |_, f| {
         f.delivered += 1;
@@ -36,9 +36,10 @@ fn a_queue_that_cubic_would_not_have_trips() {
     assert_eq!(trip.expect("a trip").1, Reason::Slow);
 }
 
-/// The same queue where losses come at such an RTT, one in five seconds: Cubic's would be as long.
+/// The queue is the same, but one packet in five seconds is lost at this RTT. Cubic's queue would
+/// be as long.
 #[test]
-fn a_queue_that_cubic_would_have_too_trips_nothing() {
+fn a_queue_as_long_as_cubics_does_not_trip() {
     let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 3000, |_, f| {
         f.delivered += 1;
@@ -49,9 +50,9 @@ fn a_queue_that_cubic_would_have_too_trips_nothing() {
     assert_eq!(trip, None);
 }
 
-/// A second at ten packets in 10 ms, then one.
+/// The flow sends ten packets in 10 ms for a second, then one.
 #[test]
-fn a_policy_that_leaves_the_path_to_nobody_trips() {
+fn a_policy_that_leaves_a_free_path_unused_trips() {
     let mut guard = Guard::new(0, 10, 0);
     let mut flow = FLOW;
     let none = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
@@ -65,9 +66,9 @@ fn a_policy_that_leaves_the_path_to_nobody_trips() {
     assert!(at < 1000 + 1500, "{at} ms");
 }
 
-/// The same where the receiver takes no more: `HEADWAY_RWND_LIMITED`.
+/// The flow sends as little, because the receiver takes no more: `HEADWAY_RWND_LIMITED`.
 #[test]
-fn a_slow_receiver_is_no_fault_of_the_policy() {
+fn a_slow_receiver_does_not_trip() {
     let mut guard = Guard::new(0, 10, 0);
     let mut flow = FLOW;
     follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
@@ -79,9 +80,9 @@ fn a_slow_receiver_is_no_fault_of_the_policy() {
     assert_eq!(trip, None);
 }
 
-/// The same with two packets in flight and an RTT that others' queue makes: it is not the flow's.
+/// The flow has two packets in flight, and other flows' queue raises its RTT.
 #[test]
-fn a_policy_that_starves_beside_others_trips() {
+fn a_policy_starved_by_other_flows_trips() {
     let mut guard = Guard::new(0, 10, 0);
     let mut flow = FLOW;
     follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
@@ -95,7 +96,8 @@ fn a_policy_that_starves_beside_others_trips() {
     assert!(at < 1000 + 2000, "{at} ms");
 }
 
-/// So many packets a round trip from the beginning, of which the first may be lost.
+/// A flow that sends this many packets a round trip from the start. The first one is lost if
+/// `is_lost`.
 pub fn begins_with(limits: &Limits, packets: u64, is_lost: bool) -> Option<(u64, Reason)> {
     let mut flow = Flow {
         cwnd: packets + 1,
@@ -115,10 +117,10 @@ pub fn begins_with(limits: &Limits, packets: u64, is_lost: bool) -> Option<(u64,
     )
 }
 
-/// What the path carries was never seen: a quarter of an initial window it does, unless a loss or a
-/// queue says otherwise.
+/// The path's capacity was never measured. It is assumed to carry a quarter of an initial window,
+/// unless a loss or a queue shows otherwise.
 #[test]
-fn a_policy_that_starves_from_the_beginning_trips() {
+fn a_policy_starved_from_the_start_trips() {
     let usual = Limits::default();
     let (at, reason) = begins_with(&usual, 1, false).expect("a trip");
     assert_eq!(reason, Reason::Poor);
@@ -127,8 +129,8 @@ fn a_policy_that_starves_from_the_beginning_trips() {
     assert_eq!(begins_with(&usual, 1, true), None);
 }
 
-/// `rate` packets in 10 ms without a queue, after five seconds of ten with an RTT of `queue_ms`,
-/// where a packet is lost.
+/// A flow that sends `rate` packets in 10 ms without a queue, after five seconds of ten packets
+/// with an RTT of `queue_ms`, in which one packet is lost.
 pub fn gives_up(limits: &Limits, rate: u64, queue_ms: u64) -> Option<(u64, Reason)> {
     let mut guard = Guard::new(0, 10, 0);
     let mut flow = Flow {
@@ -147,15 +149,14 @@ pub fn gives_up(limits: &Limits, rate: u64, queue_ms: u64) -> Option<(u64, Reaso
     })
 }
 
-/// Utility's price: half of the rate for a quarter of the RTT. Averages go over 32 epochs of 200
-/// ms.
+/// Half of the rate is worth a quarter of the RTT. Averages cover 32 epochs of 200 ms.
 #[test]
-fn less_for_long_trips_where_too_little_delay_is_saved() {
+fn a_long_low_rate_trips_unless_it_saves_enough_delay() {
     let usual = Limits::default();
     let (at, reason) = gives_up(&usual, 6, 200).expect("a trip");
     assert_eq!(reason, Reason::Poor);
     assert!((9_000..25_000).contains(&at), "{at} ms");
-    // Nine tenths are enough, and six tenths for a quarter of the RTT a bargain.
+    // Nine tenths of the rate are enough, and so are six tenths at a quarter of the RTT.
     assert_eq!(gives_up(&usual, 9, 200), None);
     assert_eq!(gives_up(&usual, 6, 400), None);
 }

@@ -1,10 +1,10 @@
-//! Each limit: what it decides, that it decides nothing else, and its range.
+//! Each limit changes exactly its own decisions, and has a range.
 
 use super::detectors::{begins_with, gives_up};
 use super::probations::probation_of;
 use super::*;
 
-/// What the guard decides in a situation, in words.
+/// A situation, and the guard's decision in words.
 type Situation = (&'static str, fn(&Limits) -> String);
 
 fn said(trip: Option<(u64, Reason)>) -> String {
@@ -38,7 +38,7 @@ fn runs(limits: &Limits, flow: Flow, seconds: u32, delivered: u64, lost: u64) ->
     ))
 }
 
-/// A question at 100 ms that nobody answers.
+/// A request at 100 ms that is not answered.
 fn asks(limits: &Limits, rtt_ms: u64) -> String {
     let (mut guard, mut flow) = (Guard::new(0, 10, 0), flow(rtt_ms, rtt_ms, 100));
     let well = |_: &mut Guard, f: &mut Flow| f.delivered += 10;
@@ -47,7 +47,7 @@ fn asks(limits: &Limits, rtt_ms: u64) -> String {
     said(follow_by(limits, &mut guard, &mut flow, 200, well))
 }
 
-/// A second of ten packets in 10 ms, then what `change` says.
+/// A second with ten packets in 10 ms, then what `change` does.
 fn after_a_second(limits: &Limits, seconds: u32, change: fn(&mut Flow)) -> String {
     let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
     let well = |_: &mut Guard, f: &mut Flow| f.delivered += 10;
@@ -61,20 +61,20 @@ fn after_a_second(limits: &Limits, seconds: u32, change: fn(&mut Flow)) -> Strin
     ))
 }
 
-/// After a second of 1000 packets/s and `seconds` more of 100 packets/s: the largest rate of a
-/// policy, in packets/s.
+/// A policy's largest rate, in packets/s, after a second at 1000 packets/s and `seconds` more at
+/// 100 packets/s.
 fn rate_after(limits: &Limits, seconds: u32) -> String {
     let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
     follow_by(limits, &mut guard, &mut flow, 100, |_, f| f.delivered += 10);
     follow_by(limits, &mut guard, &mut flow, seconds * 100, |_, f| {
         f.delivered += 1;
-        // HEADWAY_APP_LIMITED
+        // The flag is HEADWAY_APP_LIMITED.
         f.flags = 1;
     });
     format!("{}", guard.rate(limits, 1 << 50) / 1500)
 }
 
-/// A flow that tripped for an answer that did not come.
+/// A flow that tripped because an answer did not come.
 fn tripped(limits: &Limits) -> (Guard, Flow) {
     let (mut guard, mut flow) = begun();
     guard.ask(flow.now_ms * MS);
@@ -83,7 +83,7 @@ fn tripped(limits: &Limits) -> (Guard, Flow) {
 }
 
 const SITUATIONS: &[Situation] = &[
-    ("any rate is asked for", |l| {
+    ("a policy asks for any rate", |l| {
         Guard::new(0, 10, 0).rate(l, 1 << 50).to_string()
     }),
     ("any rate after 1000 packets/s", |l| rate_after(l, 0)),
@@ -208,20 +208,19 @@ const SITUATIONS: &[Situation] = &[
     }),
 ];
 
-/// A limit, a value of it, and the situations that it changes, with what the guard decides there
-/// then.
+/// A limit, a value, and the situations that it changes, each with the guard's new decision.
 type Change = (&'static str, u64, &'static [(&'static str, &'static str)]);
 
-/// Each limit with a value of its own, and what each situation is then that changes; all others
-/// stay as they are.
+/// Each limit with another value, and the new decision in each situation that it changes. All other
+/// situations stay the same.
 #[rustfmt::skip]
 const CHANGES: &[Change] = &[
-    ("max_rate", 12_500_000_001, &[("any rate is asked for", "12500000001")]),
+    ("max_rate", 12_500_000_001, &[("a policy asks for any rate", "12500000001")]),
     ("rate_gain", 4, &[("any rate after 1000 packets/s", "4000"), ("any rate 15 s later", "4000")]),
     ("min_cwnd", 3, &[("a window below the least", "3")]),
     ("max_cwnd", 99_999, &[("a window above the largest", "99999")]),
     ("wild_answers", 33, &[("windows out of bounds again and again", "bounds at 330")]),
-    // The second acknowledgement after this time finds no answer.
+    // The second acknowledgement after this time trips.
     ("answer_us", 110_000, &[("no answer, RTT 20 ms", "stale at 230")]),
     ("answer_rtts", 3, &[("no answer, RTT 100 ms", "stale at 420")]),
     // Twice 390 ms are less than 800 ms.
@@ -236,7 +235,7 @@ const CHANGES: &[Change] = &[
         ("no answer, RTT 400 ms", "stale at 630"),
     ]),
     ("return_patiences", 1, &[("the end of a probation, 800 ms after an answer", "Fallback")]),
-    // Epochs begin at 10 ms. Five of them say `loss` and `utility`, ten `delay`.
+    // Epochs begin at 10 ms. Five bad epochs trip for `loss` and `utility`, ten for `delay`.
     ("epoch_us", 210_000, &[
         ("losses, RTT 20 ms", "loss at 1060"),
         ("a queue of 400 ms, losses at 100 ms", "delay at 5850"),
@@ -265,16 +264,17 @@ const CHANGES: &[Change] = &[
         ("two packets, and a queue of others", "utility at 3210"),
         ("six tenths of the rate", "utility at 14260"),
     ]),
-    // A queue stands above 112.94 ms, or 112.999: then the path is slow, and not the policy.
+    // A queue is an RTT above 112.94 ms, or 112.999. With a queue the path is slow, and not the
+    // policy.
     ("queue_share", 28, &[("a tenth of the rate, RTT 113 ms", "none")]),
     ("queue_us", 499, &[("a tenth of the rate, RTT 113 ms", "none")]),
     ("few_packets", 1, &[("two packets, and a queue of others", "none")]),
-    // Seven to 14 seconds.
+    // The peak is remembered for seven to 14 seconds.
     ("peak_ms", 7000, &[("any rate 15 s later", "300")]),
     ("mean_shift", 6, &[("six tenths of the rate", "utility at 17810")]),
-    // Less than a quarter of it.
+    // The flow has less than a quarter of it.
     ("initial_window", 13, &[("three packets a round trip since the beginning", "utility at 1010")]),
-    // 100 packets were held.
+    // The path held 100 packets.
     ("shadow_gain", 3, &[("the shadow Cubic after a second", "310")]),
     ("shadow_packets", 11, &[("the shadow Cubic after a second", "211")]),
     ("beyond", 65_536, &[
@@ -283,13 +283,13 @@ const CHANGES: &[Change] = &[
         ("losses, RTT 20 ms, queue of 480 ms", "none"),
     ]),
     ("ahead", 65_536, &[("a queue of 400 ms", "none"), ("a queue of 400 ms, losses at 100 ms", "none")]),
-    // 19660.8 are lost.
+    // 19660.8 in 65536 are lost.
     ("loss", 19_661, &[
         ("losses, RTT 20 ms", "none"),
         ("losses, RTT 150 ms", "none"),
         ("losses, RTT 20 ms, queue of 480 ms", "none"),
     ]),
-    // 200 in 200 ms.
+    // An epoch of 200 ms has 200 packets.
     ("loss_packets", 201, &[("losses, RTT 20 ms", "none")]),
     ("epochs", 6, &[
         ("losses, RTT 20 ms", "loss at 1210"),
@@ -307,9 +307,9 @@ const CHANGES: &[Change] = &[
         ("a queue of 400 ms", "delay at 5510"),
         ("a queue of 400 ms, losses at 100 ms", "delay at 6310"),
     ]),
-    // log2(0.6) is above log2(1/2): half of the RTT is worth half of the rate.
+    // log2(0.6) is above log2(1/2), so half of the RTT is worth half of the rate.
     ("weight", 65_536, &[("six tenths of the rate", "none")]),
-    // A tenth is more than a sixteenth.
+    // A tenth of the rate is above the new margin, which is a sixteenth.
     ("margin", 4 * 65_536, &[
         ("a tenth of the rate", "none"),
         ("a tenth of the rate, RTT 113 ms", "none"),
@@ -333,7 +333,7 @@ const CHANGES: &[Change] = &[
 ];
 
 #[test]
-fn each_limit_decides_where_it_should_and_nowhere_else() {
+fn each_limit_changes_only_its_own_cases() {
     let usual = Limits::default();
     let before: Vec<String> = SITUATIONS.iter().map(|(_, is)| is(&usual)).collect();
     let mut limits = CHANGES.iter().map(|(limit, ..)| *limit);
@@ -363,10 +363,10 @@ fn each_limit_decides_where_it_should_and_nowhere_else() {
     }
 }
 
-/// What the table's situations are without a change.
+/// The table's situations with the default limits.
 #[test]
 #[rustfmt::skip]
-fn the_usual_limits_decide_as_the_guide_says() {
+fn default_limits_decide_as_the_guide_says() {
     let usual = Limits::default();
     for (name, expected) in [
         ("windows out of bounds again and again", "bounds at 320"),
@@ -388,9 +388,9 @@ fn the_usual_limits_decide_as_the_guide_says() {
     }
 }
 
-/// A third of twelve packets an epoch is lost, with 5000 in flight.
+/// A third of an epoch's twelve packets is lost, with 5000 in flight.
 #[test]
-fn few_packets_are_lossy_only_where_the_limits_say_so() {
+fn loss_packets_sets_the_smallest_epoch_judged_for_loss() {
     let trip = |limits: &Limits| {
         let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
         let trip = follow_by(limits, &mut guard, &mut flow, 1000, |_, f| {
@@ -409,18 +409,18 @@ fn few_packets_are_lossy_only_where_the_limits_say_so() {
     assert_eq!(trip(&few.without_epochs()), None);
 }
 
-/// In each case the neighbour outside the range is refused, by the limit's name and in one line.
+/// For each limit the value just outside its range is refused, in one line with the limit's name.
 #[test]
 fn a_limit_out_of_its_range_is_refused() {
     for limits in [
         Limits::default(),
-        Limits::default().of_learners(),
-        Limits::default().without_epochs().of_learners(),
-        Limits::default().without_patience(),
+        Limits::default().for_learners(),
+        Limits::default().without_epochs().for_learners(),
+        Limits::default().without_answer_limits(),
     ] {
         limits.check().expect("what is used");
     }
-    // Both ends of one limit, with whatever the other allows of a window.
+    // Both ends of one limit, with the widest range of windows.
     let wide = Limits {
         min_cwnd: 1,
         max_cwnd: 1_000_000,
@@ -434,7 +434,7 @@ fn a_limit_out_of_its_range_is_refused() {
         }
         let outside = [least.checked_sub(1), most.checked_add(1)];
         for outside in outside.into_iter().flatten() {
-            // What a limit's type does not hold cannot be set at all.
+            // A value that does not fit the limit's type cannot be set at all.
             let Some(limits) = wide.with(name, outside) else {
                 assert!(outside > u32::MAX.into(), "{name}");
                 continue;
@@ -456,10 +456,10 @@ fn a_limit_out_of_its_range_is_refused() {
     assert_eq!(why, "the guard's limit min_cwnd is 11, must be 1 to 10");
 }
 
-/// In C an unsigned number that does not fit is no error, but clang has a sanitizer that ends the
+/// In C an unsigned number that wraps is not an error, but clang has a sanitizer that ends the
 /// program there.
 #[test]
-fn no_arithmetic_wraps_at_the_ends_of_the_ranges() {
+fn arithmetic_does_not_wrap_at_the_ends_of_the_ranges() {
     let row = |(name, range): &(&str, std::ops::RangeInclusive<u64>)| {
         format!(
             "\t{{ {}ull, {}ull }}, /* {name} */\n",
@@ -476,11 +476,11 @@ fn no_arithmetic_wraps_at_the_ends_of_the_ranges() {
     }
 }
 
-/// A flow without a policy waits for an answer as long as it takes: 65,535 records find none over
-/// two hours, more than the longest patience that an answer's time can have, 71 minutes.
+/// A flow without a policy waits for any time: 65,535 records find no answer in two hours. That is
+/// longer than the longest limit on an answer's time, 71 minutes.
 #[test]
-fn without_patience_no_answer_is_too_late() {
-    let limits = Limits::default().without_patience();
+fn without_a_time_limit_no_answer_is_too_late() {
+    let limits = Limits::default().without_answer_limits();
     let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
     guard.ask(10 * MS);
     for _ in 0..70_000 {

@@ -1,4 +1,4 @@
-//! The guard: each rule by hand, and with any records and answers.
+//! The guard: each rule by hand, and all rules with random records and answers.
 
 mod answers;
 mod any;
@@ -13,7 +13,7 @@ use headway_fixed::{Cubic, Guard, Limits, Reason, RecordBytes, Verdict};
 
 const MS: u64 = 1_000_000;
 
-/// A flow of 10 ms between records.
+/// A flow with a record every 10 ms.
 #[derive(Clone, Copy)]
 struct Flow {
     now_ms: u64,
@@ -40,7 +40,7 @@ const FLOW: Flow = Flow {
 };
 
 impl Flow {
-    /// `abi.h`: the window is in flight.
+    /// `abi.h`: the packets in flight equal the window.
     fn record(&self) -> RecordBytes {
         [
             self.now_ms * MS,
@@ -59,8 +59,8 @@ impl Flow {
     }
 }
 
-/// Goes on for this many records 10 ms apart, `change` before each; the time in ms and why it
-/// trips, if it does.
+/// Runs this many records 10 ms apart, with `change` before each. Returns the time in ms and the
+/// reason of a trip.
 fn follow(
     guard: &mut Guard,
     flow: &mut Flow,
@@ -87,7 +87,7 @@ fn follow_by(
     None
 }
 
-/// A guard and a flow whose time is not zero, at which a question would be none.
+/// A guard and a flow whose time is not zero, because a request at time zero would count as none.
 fn begun() -> (Guard, Flow) {
     (Guard::new(0, 10, 0), Flow { now_ms: 10, ..FLOW })
 }

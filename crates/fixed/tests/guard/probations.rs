@@ -1,9 +1,9 @@
-//! How long Cubic has a flow after a trip.
+//! The length of probations.
 
 use super::*;
 
-/// A question that nobody answers, and the probation that follows: how long it is, in ms. The flow
-/// has returned then.
+/// Sends a request without an answer, and returns the length in ms of the probation that follows.
+/// The flow has returned then.
 fn probation(guard: &mut Guard, flow: &mut Flow) -> u64 {
     probation_of(&Limits::default(), guard, flow)
 }
@@ -13,7 +13,7 @@ pub fn probation_of(limits: &Limits, guard: &mut Guard, flow: &mut Flow) -> u64 
     let stale = follow_by(limits, guard, flow, 100, |_, f| f.delivered += 10);
     let (at, _) = stale.expect("stale");
     let until = guard.until_ns() / MS;
-    // Asked on, it answers; not before the end it has the flow again.
+    // New requests are answered, but the flow does not return before the end.
     loop {
         flow.now_ms += 100;
         let now = flow.now_ms * MS;
@@ -29,9 +29,9 @@ pub fn probation_of(limits: &Limits, guard: &mut Guard, flow: &mut Flow) -> u64 
     }
 }
 
-/// Ten seconds, then twenty, forty, ... at most 320.
+/// The probations last ten seconds, then twenty, forty, and so on up to 320.
 #[test]
-fn probations_double() {
+fn probations_double_after_each_trip() {
     let (mut guard, mut flow) = begun();
     let probations = [(); 7].map(|()| probation(&mut guard, &mut flow));
     assert_eq!(
@@ -40,20 +40,19 @@ fn probations_double() {
     );
 }
 
-/// The first three are equally long. A policy that does not improve loses the flow for longer and
-/// longer all the same.
+/// The first three last equally long. A policy that does not improve then loses the flow for longer
+/// and longer.
 #[test]
 fn a_learners_probations_double_after_the_third() {
     let (mut guard, mut flow) = begun();
-    let limits = Limits::default().of_learners();
+    let limits = Limits::default().for_learners();
     let probations = [(); 9].map(|()| probation_of(&limits, &mut guard, &mut flow) / 1000);
     assert_eq!(probations, [10, 10, 10, 20, 40, 80, 160, 320, 320]);
 }
 
-/// Each ten minutes without a trip make the next probation half as long again, down to the
-/// shortest.
+/// Each ten minutes without a trip halve the next probation, down to the shortest.
 #[test]
-fn ten_good_minutes_pardon_a_trip() {
+fn ten_minutes_without_a_trip_forget_one() {
     let (mut guard, mut flow) = begun();
     let first = [(); 3].map(|()| probation(&mut guard, &mut flow));
     assert_eq!(first, [10_000, 20_000, 40_000]);
@@ -64,15 +63,15 @@ fn ten_good_minutes_pardon_a_trip() {
         assert_eq!(well, None);
         probation(&mut guard, &mut flow)
     };
-    // The third trip is pardoned; the one that follows is the third again.
+    // The third trip is forgotten, so the next trip counts as the third again.
     assert_eq!(after(11), 40_000);
     assert_eq!(after(9), 80_000);
     assert_eq!(after(45), 10_000);
 }
 
-/// At the longest probation, too: the trips beyond those that made it so long are not remembered.
+/// The same holds at the longest probation: trips beyond those that made it so long do not count.
 #[test]
-fn ten_good_minutes_halve_the_longest_probation() {
+fn ten_minutes_without_a_trip_halve_the_longest_probation() {
     let (mut guard, mut flow) = begun();
     let probations = [(); 8].map(|()| probation(&mut guard, &mut flow));
     assert_eq!(probations[6..], [320_000, 320_000]);

@@ -1,11 +1,11 @@
-//! Where Cubic takes over, and what a next policy takes over.
+//! Where Cubic takes over, and what the next policy inherits.
 
 use super::*;
 
-/// A policy that lost four epochs of five is replaced, with a question open: the next is asked
-/// nothing yet, and lost nothing.
+/// A policy that lost in four of five epochs is replaced while a request is open. The next policy
+/// has no request yet, and no losses.
 #[test]
-fn what_a_policy_did_is_not_held_against_the_next() {
+fn bad_epochs_do_not_count_against_the_next_policy() {
     let lose = |f: &mut Flow| {
         f.delivered += 7;
         f.lost += 3;
@@ -16,11 +16,11 @@ fn what_a_policy_did_is_not_held_against_the_next() {
         assert_eq!(trip, None);
         guard.ask(flow.now_ms * MS);
         if is_replaced {
-            // Minutes later, in which Cubic had it and lost packets.
+            // Minutes later; meanwhile Cubic controlled the flow and lost packets.
             flow.now_ms += 100_000;
             flow.delivered += 100_000;
             flow.lost += 50_000;
-            guard.begin_anew(flow.now_ms * MS, 100, 0);
+            guard.replace_policy(flow.now_ms * MS, 100, 0);
         }
         follow(&mut guard, &mut flow, 60, |_, f| lose(f)).map(|(_, reason)| reason)
     };
@@ -28,15 +28,14 @@ fn what_a_policy_did_is_not_held_against_the_next() {
     assert!(trips(false).is_some());
 }
 
-/// What it was taken for stays: only an answer of the next policy's ends the probation, and not
-/// before its time.
+/// The reason stays: only an answer of the next policy ends the probation, and not before its time.
 #[test]
-fn a_probation_outlives_its_policy() {
+fn a_probation_continues_when_the_policy_is_replaced() {
     let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
     guard.ask(MS);
     follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
     let until = guard.until_ns();
-    guard.begin_anew(until - 100 * MS, 100, 0);
+    guard.replace_policy(until - 100 * MS, 100, 0);
     assert_eq!(
         (guard.reason(), guard.trips(), guard.until_ns()),
         (Reason::Stale, 1, until)
@@ -49,12 +48,12 @@ fn a_probation_outlives_its_policy() {
     assert_eq!(guard.judge(&limits, &flow.record()), Verdict::Resume);
 }
 
-/// A learner may lose too much for 25 epochs, and a policy that takes its place after 20 of them
+/// A learner may lose too much for 25 epochs. A policy that replaces it after 20 of them may do so
 /// for 5 of its own.
 #[test]
-fn what_a_learner_did_is_not_counted_against_the_next_policy() {
+fn acquit_clears_a_learners_bad_epochs() {
     let (mut guard, mut flow) = begun();
-    let learners = Limits::default().of_learners();
+    let learners = Limits::default().for_learners();
     let lose = |_: &mut Guard, f: &mut Flow| {
         f.delivered += 7;
         f.lost += 3;
@@ -74,15 +73,15 @@ fn what_a_learner_did_is_not_counted_against_the_next_policy() {
     assert_eq!(trip.expect("a trip").1, Reason::Lossy);
 }
 
-/// `HEADWAY_LEAVE` has no reason, and a learner that diverges may have had any window: Cubic does
-/// not begin with that.
+/// `HEADWAY_LEAVE` has no reason, and a learner that diverges may have had any window. Cubic does
+/// not begin with that window.
 #[test]
-fn who_leaves_a_flow_hands_no_runaway_window_over() {
+fn fallback_does_not_keep_a_runaway_window() {
     let (mut guard, mut flow) = (Guard::new(0, 100, 0), FLOW);
-    // 100 packets a round trip of 100 ms.
+    // The flow carries 100 packets a round trip of 100 ms.
     let trip = follow(&mut guard, &mut flow, 300, |_, f| f.delivered += 10);
     assert_eq!(trip, None);
-    // Whatever its window was: the shadow Cubic is past slow start.
+    // The shadow Cubic is past slow start, so the policy's window does not matter.
     for cwnd in [100, 4000] {
         flow.cwnd = cwnd;
         let ssthresh = guard.restart(&Limits::default(), &flow.record());
@@ -90,9 +89,10 @@ fn who_leaves_a_flow_hands_no_runaway_window_over() {
     }
 }
 
-/// A flow that was Cubic's begins where Cubic had it. Whether that is past slow start decides.
+/// A flow that Cubic controlled continues with Cubic's window. It depends on whether that is past
+/// slow start.
 #[test]
-fn who_leaves_a_flow_past_slow_start_keeps_its_window() {
+fn fallback_after_slow_start_keeps_the_window() {
     let restart = |ssthresh, cwnd| {
         let (mut guard, flow) = (Guard::new(0, 100, ssthresh), Flow { cwnd, ..FLOW });
         guard.forget();

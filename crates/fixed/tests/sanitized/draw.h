@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers that are hard on arithmetic. */
+/* Random numbers, with many extreme ones. */
 #ifndef HEADWAY_DRAW_H
 #define HEADWAY_DRAW_H
 
@@ -18,7 +18,7 @@ static __u64 draw(void)
 	return state * 2685821657736338717ull;
 }
 
-/* Any bits, all, or none. */
+/* Random bits, all bits, or none. */
 static __u32 extreme(void)
 {
 	switch (draw() >> 32 & 3) {

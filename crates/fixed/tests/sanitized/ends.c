@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The guard with limits at the ends of their ranges, over records that a kernel can send. Where an
- * unsigned number wraps, clang's sanitizer ends the program. Says how often it tripped.
+ * unsigned number wraps, clang's sanitizer ends the program. It prints the number of trips.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static __u64 below(__u64 end)
 	return draw() % end;
 }
 
-/* Small, or anything up to the most. */
+/* A small number, or any number up to the largest. */
 static __u32 up_to(__u64 most)
 {
 	return below(2) ? below(most + 1) : below((most >> below(32)) + 1);
@@ -58,7 +58,7 @@ static void limits(struct headway_limits *l, int round)
 	for (unsigned long limit = 0; limit < LIMITS; limit++) {
 		__u64 value = usual[limit];
 
-		/* Now all at one end, now some. */
+		/* In some runs all limits are at one end, in others only some. */
 		if (round % 8 < 2)
 			value = ranges[limit][round % 8];
 		else if (!below(round % 8))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guard under sanitizers, with limits, records and answers of any bytes. It says how often it
- * tripped.
+ * The guard under sanitizers, with limits, records and answers of any bytes. It prints the
+ * number of trips.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@ static void check(int holds, const char *what)
 	exit(1);
 }
 
-/* Limits that are usual, or any. */
-static struct headway_limits limits(int are_wild)
+/* The default limits, or random ones. */
+static struct headway_limits limits(int are_random)
 {
 	struct headway_limits l = {
 		.max_rate = 12500000000ull,
@@ -64,11 +64,11 @@ static struct headway_limits limits(int are_wild)
 		.least_ssthresh = 4,
 	};
 
-	if (are_wild) {
+	if (are_random) {
 		fill(&l, sizeof(l));
 		l.max_cwnd = l.max_cwnd > 2 ? l.max_cwnd : 2;
 		l.min_cwnd = l.min_cwnd < l.max_cwnd ? l.min_cwnd : l.max_cwnd;
-		/* Below what stands for none, and for a path of 2^32 packets. */
+		/* Below the value for no ssthresh, also for a path of 2^32 packets. */
 		l.least_ssthresh &= 15;
 	}
 	return l;
@@ -91,7 +91,7 @@ int main(void)
 			__u64 now_ns = record.now_ns, before = guard.trips;
 			int verdict;
 
-			/* Now anything, now what goes on from the last. */
+			/* Some records are random, others continue the last one. */
 			if (draw() >> 32 & 3) {
 				record.delivered += draw() >> 58;
 				record.lost += (draw() >> 32 & 7) == 0;

@@ -1,11 +1,13 @@
-//! Programs of C with the same headers, under sanitizers: overflows and shifts too far end them.
+//! C programs with the same headers, which sanitizers end at overflows and at shifts that are too
+//! far.
 //!
 //! A machine without the compiler or its sanitizers skips them with a line.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The number that the program of that name says; `None` where this C compiler has no sanitizers.
+/// Runs the program of that name and returns the number that it prints; `None` if this C compiler
+/// has no sanitizers.
 pub fn run(name: &str) -> Option<u64> {
     let sanitizers = [
         "-fsanitize=undefined,signed-integer-overflow,shift,bounds,address",
@@ -14,7 +16,7 @@ pub fn run(name: &str) -> Option<u64> {
     built_by("cc", &sanitizers, name)
 }
 
-/// The same by clang, which ends a program also where unsigned numbers wrap.
+/// Runs the program by clang, with a sanitizer that also ends it where unsigned numbers wrap.
 pub fn run_without_wraps(name: &str) -> Option<u64> {
     let sanitizers = [
         "-fsanitize=undefined,unsigned-integer-overflow",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent under sanitizers, with policies and records of any bytes; says how often it decided. */
+/*
+ * The agent under sanitizers, with policies and records of any bytes. It prints the number of
+ * decisions.
+ */
 #include <stdio.h>
 
 #include "draw.h"
@@ -24,14 +27,14 @@ int main(void)
 			__u64 now_ns = record.now_ns;
 
 			fill(&record, sizeof(record));
-			/* Now and then back in time, or far ahead. */
+			/* Some records are back in time, or far ahead. */
 			if (draw() >> 32 & 15)
 				record.now_ns = now_ns + (draw() >> (20 + (draw() >> 32 & 43)));
 			headway_rate_agent_record(&agent, &policy, &record);
 		}
 		decisions += agent.decisions;
 	}
-	/* So many samples of the largest in one interval that sums would be the largest. */
+	/* So many of the largest samples in one interval that sums reach their maximum. */
 	for (int slope = -1; slope <= 1; slope += 2) {
 		struct headway_int8 policy = { .generation = 2, .interval = 0xfffff };
 		struct headway_rate_agent agent = { .mean_us = 0 };

@@ -249,7 +249,7 @@ impl Flow {
     /// Lets this thread take its policy's gradient steps.
     pub fn step_elsewhere(&mut self, thread: Option<&SyncSender<Step>>) {
         if let (Driver::Policy(_, carried), Some(thread)) = (&mut self.driver, thread) {
-            carried.step_elsewhere(thread);
+            carried.step_on_thread(thread);
         }
     }
 

@@ -39,7 +39,7 @@ impl AgentOptions {
     /// Settings for flows without a policy. The guard has no time limit here, so what a tuner has
     /// set stays set while no agent runs.
     pub fn without_policy(self) -> SettingValues {
-        let limits = Limits::default().without_patience();
+        let limits = Limits::default().without_answer_limits();
         SettingValues {
             report_interval_us: self.report_interval_us.unwrap_or(0),
             limits,

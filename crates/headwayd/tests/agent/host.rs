@@ -293,7 +293,7 @@ impl World {
             let now = self.simulation.now();
             if !self.simulation.held().is_empty() {
                 self.next = self.next.min(now + self.fault.late(now).max(WAKES_IN));
-                self.kernel.hear_wake();
+                self.kernel.clear_wake();
                 self.simulation.release();
             } else if now >= looks {
                 self.look(now);

@@ -43,7 +43,7 @@ impl Asked {
     fn answered() -> Asked {
         let asked = Asked::new();
         asked.acknowledge(at(2));
-        asked.kernel.hear_wake();
+        asked.kernel.clear_wake();
         asked.turn(|_| {});
         asked
     }
@@ -177,7 +177,7 @@ fn served_regularly(policy: &str, every: Duration, rtt: Duration) -> (u64, u64) 
             kernel.wake();
         }
         if kernel.is_woken() {
-            kernel.hear_wake();
+            kernel.clear_wake();
             turns = turns.min(now + Duration::from_micros(30));
         }
     }

@@ -1,5 +1,4 @@
-//! Simulations of policies under the guard, good ones and bad ones: for the example and for
-//! tests/guard.rs.
+//! Simulations of good and bad policies under the guard, for the example and for tests/guard.rs.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,15 +16,15 @@ static WATCHED: Scheme = Scheme::unlisted(
     "watched",
     &[Need::RateSample, Need::Pacing, Need::PerPacket],
 );
-/// Whatever goes wrong.
+/// Any error.
 pub type Error = Box<dyn std::error::Error>;
 
-/// What a run's flows did.
+/// The results of a run's flows.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Of each trip: `flow`, `at` in seconds, `reason`, `why`.
+    /// The trips, each with `flow`, `at` in seconds, `reason`, `why`.
     pub trips: Vec<Value>,
-    /// Of each return to the policy: `flow`, `at`.
+    /// The returns to the policy, each with `flow`, `at`.
     pub returns: Vec<Value>,
     /// Per flow, every 10 ms: bytes delivered, and the smoothed RTT.
     pub samples: Vec<Vec<(Time, u64, Duration)>>,
@@ -45,7 +44,7 @@ impl Seen {
     }
 }
 
-/// Writes down what becomes of a controller.
+/// Records the trips and returns of a controller.
 #[derive(Debug)]
 struct Watched {
     within: Box<dyn CongestionControl>,
@@ -159,16 +158,16 @@ impl CongestionControl for Watched {
     }
 }
 
-/// A policy that nobody should run.
+/// A bad policy.
 #[derive(Debug)]
 enum Bad {
-    /// Any answer, each as likely.
+    /// A random answer; all are equally likely.
     Noise(Stream),
-    /// Always the one that goes down furthest, or up.
+    /// Always the answer that lowers the window or rate most, or raises it most.
     Always(bool),
 }
 
-/// Gives a bad answer to each question.
+/// Gives a bad answer to each request.
 #[derive(Debug)]
 struct BadPolicy {
     bad: Bad,
@@ -194,14 +193,14 @@ impl Policy for BadPolicy {
     }
 }
 
-/// Every scheme.
+/// All schemes.
 pub fn registry() -> Registry {
     let mut registry = Registry::new(schemes::SCHEMES);
     registry.add(headway_policy::schemes::SCHEMES);
     registry
 }
 
-/// A scheme, or `owl/noise` for a bad policy in its place, with the guard or without.
+/// A scheme, or `owl/noise` for a bad policy in its place, with or without the guard.
 fn selection(name: &str, is_guarded: bool, seen: Arc<Mutex<Seen>>) -> Result<Selection, Error> {
     let Some((scheme, bad)) = name.split_once('/') else {
         let guard = if is_guarded { ":guard=on" } else { "" };

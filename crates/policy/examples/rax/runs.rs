@@ -1,22 +1,22 @@
-//! Runs of Rax with settings of one's own, and the numbers that tell how they went.
+//! Runs of Rax with settings of your own, and statistics of the runs.
 #![allow(dead_code, reason = "no example needs all of it")]
 
 use headway_cc::{Duration, Need, Registry, Scheme, Selection, schemes};
 use headway_scenario::{Scenario, TraceSpec, TraceStore, Transport};
 use headway_sim::{Options, Outcome, Simulation};
 
-/// Whatever goes wrong.
+/// Any error.
 pub type Error = Box<dyn std::error::Error>;
 
-/// Rax as no scheme has it: what builds its flows says how.
+/// Rax with other settings than a scheme has. The function that builds its flows sets them.
 pub static TUNED: Scheme = Scheme::unlisted("rax-tuned", &[Need::PerPacket]);
 
-/// The schemes there are.
+/// All schemes.
 pub fn registry() -> Registry {
     Registry::new(schemes::SCHEMES)
 }
 
-/// A run over the scenario's own transport, with series of a second.
+/// Runs over the scenario's own transport, with a value each second.
 pub fn play(
     scenario: &str,
     seed: u64,
@@ -26,7 +26,7 @@ pub fn play(
     play_over(None, scenario, seed, seconds, selection)
 }
 
-/// The same over another.
+/// Runs over another transport.
 pub fn play_over(
     transport: Option<Transport>,
     scenario: &str,
@@ -48,17 +48,17 @@ pub fn play_over(
     Ok(simulation.finish()?)
 }
 
-/// The mean; 0 of nothing.
+/// The mean; 0 without values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// What was lost of what was sent, in %; 0 of nothing.
+/// The share of sent data that was lost, in %; 0 if nothing was sent.
 pub fn percent_lost(lost: &[f64], sent: &[f64]) -> f64 {
     100.0 * mean(lost) / mean(sent).max(1e-9)
 }
 
-/// Of ten seconds each, what `of` makes of them.
+/// Applies `of` to each ten seconds.
 pub fn tens(seconds: usize, of: impl Fn(std::ops::Range<usize>) -> f64) -> String {
     let each = (0..seconds).step_by(10);
     let texts = each.map(|k| format!("{:.1}", of(k..(k + 10).min(seconds))));

@@ -22,38 +22,38 @@ pub enum ClockSpec {
         /// Ticks a second.
         hz: f64,
     },
-    /// At a fixed number of milliseconds of the flow, whether anything was heard or not (Orca, the
-    /// BBR tuner).
+    /// Every fixed number of milliseconds, also if nothing was acknowledged since the last decision
+    /// (Orca, the BBR tuner).
     Period {
-        /// How long.
+        /// The period, in milliseconds.
         ms: f64,
-        /// Do they end at ticks of a clock that all flows share, as the reports of a host do (the
-        /// BBR tuner's T2)? Else each flow's begin with it.
+        /// Do all flows decide at the same ticks, as the reports of a host come (the BBR tuner's
+        /// T2)? If not, each flow's periods start with the flow.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         shared: bool,
     },
     /// Every `n` times an estimate of the RTT (Aurora, the interval study).
     Rtt {
-        /// How many times.
+        /// The multiple.
         n: f64,
-        /// Which estimate.
+        /// The estimate of the RTT.
         estimator: RttEstimator,
     },
-    /// At a multiple of an estimate of the RTT as the policy's last answer says (the interval
-    /// study's future work): an interval of -1 is the `least`, one of 1 the `most`, and what lies
-    /// between is spaced by its logarithm.
+    /// At a multiple of an estimate of the RTT that the policy's last answer chose (the interval
+    /// study's future work). An answer of -1 means `least`, 1 means `most`, and the scale between
+    /// them is logarithmic.
     Chosen {
-        /// Which estimate.
+        /// The estimate of the RTT.
         estimator: RttEstimator,
-        /// How many times at least.
+        /// The smallest multiple.
         least: f64,
-        /// How many times at most.
+        /// The largest multiple.
         most: f64,
     },
 }
 
 impl ClockSpec {
-    /// That it can be kept.
+    /// Checks that the clock can run.
     ///
     /// # Errors
     /// [`SpecError`] if a number is out of range.
@@ -85,7 +85,7 @@ impl ClockSpec {
         matches!(self, ClockSpec::Chosen { .. })
     }
 
-    /// Which estimate of the RTT it needs, if any.
+    /// The estimate of the RTT that the clock needs, if any.
     fn estimator(&self) -> Option<RttEstimator> {
         match *self {
             ClockSpec::Rtt { estimator, .. } | ClockSpec::Chosen { estimator, .. } => {
@@ -95,7 +95,7 @@ impl ClockSpec {
         }
     }
 
-    /// Does every flow decide at the same times, whatever it hears?
+    /// Does every flow decide at the same times, whatever is acknowledged?
     pub fn is_fixed(&self) -> bool {
         matches!(self, ClockSpec::Period { .. })
     }
@@ -106,17 +106,17 @@ impl ClockSpec {
 pub struct Clock {
     spec: ClockSpec,
     due: Time,
-    /// When the interval under way began, and how many estimates of the RTT it is to last.
+    /// When the current interval began, and its length in estimates of the RTT.
     begun: Time,
     n: f64,
     estimate: Estimate,
 }
 
 impl Clock {
-    /// Shorter intervals than this say nothing, and cost much.
-    const LEAST: Duration = Duration::from_micros(100);
+    /// The shortest interval. A shorter one would hold too little information, and cost much.
+    const MIN_INTERVAL: Duration = Duration::from_micros(100);
 
-    /// For a flow that begins at `start`.
+    /// The clock of a flow that begins at `start`.
     pub fn new(spec: &ClockSpec, start: Time) -> Clock {
         let due = match *spec {
             ClockSpec::EveryAck | ClockSpec::Rtt { .. } | ClockSpec::Chosen { .. } => start,
@@ -136,7 +136,7 @@ impl Clock {
             begun: start,
             n: match *spec {
                 ClockSpec::Rtt { n, .. } => n,
-                // Until it is told: what an answer of 0 says.
+                // Until the policy chooses, intervals are as long as for an answer of 0.
                 ClockSpec::Chosen { least, most, .. } => (least * most).sqrt(),
                 _ => 1.0,
             },
@@ -144,7 +144,7 @@ impl Clock {
         }
     }
 
-    /// An acknowledgement tells of an RTT.
+    /// An acknowledgement gave an RTT sample.
     #[inline]
     pub fn on_record(&mut self, record: &Record) {
         if record.rtt_us > 0
@@ -159,18 +159,18 @@ impl Clock {
         }
     }
 
-    /// Is it time to decide? `has_news` says whether anything was heard since the last decision:
-    /// only a fixed period ends without.
+    /// Is it time to decide? `has_news` says whether an acknowledgement or timeout came since the
+    /// last decision. Only a fixed period ends without one.
     pub fn is_due(&self, now: Time, has_news: bool) -> bool {
         now >= self.due && (has_news || self.spec.is_fixed())
     }
 
-    /// From when on it is time to decide.
+    /// The earliest time of the next decision.
     pub fn due(&self) -> Time {
         self.due
     }
 
-    /// When the host's timer is to call; never where only an acknowledgement can.
+    /// When the host's timer should fire; never if only an acknowledgement can cause a decision.
     pub fn next_timer(&self, has_news: bool) -> Time {
         match self.spec {
             ClockSpec::Period { .. } => self.due,
@@ -183,7 +183,7 @@ impl Clock {
         }
     }
 
-    /// A decision was due at `now`: when is the next?
+    /// A decision was due at `now`. Computes when the next one is.
     pub fn restart(&mut self, now: Time) {
         self.due = match self.spec {
             ClockSpec::EveryAck => now,
@@ -193,7 +193,7 @@ impl Clock {
                     ((now.as_nanos() as f64 / jiffy).floor() * jiffy + jiffy).ceil() as u64,
                 )
             }
-            // A late decision does not shift those to come.
+            // A late decision does not shift the later ones.
             ClockSpec::Period { ms, .. } => {
                 let period = Duration::from_secs_f64(ms * 1e-3);
                 let missed = now.since(self.due).as_nanos() / period.as_nanos();
@@ -207,8 +207,8 @@ impl Clock {
         self.begun = now;
     }
 
-    /// A policy answers how long the interval that has just begun is to last: from -1 to 1, as
-    /// [`ClockSpec::Chosen`] has it. None, or one that is no number, leaves it as long as the last.
+    /// Sets the length of the interval that has just begun from a policy's answer: from -1 to 1, as
+    /// [`ClockSpec::Chosen`] says. `None`, or a value that is not a number, keeps the last length.
     pub fn choose(&mut self, interval: Option<f32>) {
         if let ClockSpec::Chosen {
             estimator,
@@ -223,8 +223,8 @@ impl Clock {
         }
     }
 
-    /// Of an interval, by an estimate of the RTT.
+    /// The length of an interval for this estimate of the RTT.
     fn length(&self, estimate: Duration) -> Duration {
-        estimate.mul_f64(self.n).max(Clock::LEAST)
+        estimate.mul_f64(self.n).max(Clock::MIN_INTERVAL)
     }
 }

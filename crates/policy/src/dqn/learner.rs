@@ -4,8 +4,8 @@ use super::{DqnSpec, TdLoss, Transition};
 use crate::action::largest;
 use crate::nn::{NetError, NetKind, Network, Optimizer, OptimizerSpec, State, Trace, clip_norm};
 
-/// A network of Q-values that learns: `Q(s, a)` moves towards `r + gamma max_b Q'(s', b)` (Owl, Eq.
-/// 2 and 3), where Q' is the target network, a copy of Q from a while ago.
+/// A network of Q-values that learns. `Q(s, a)` moves towards `r + gamma max_b Q'(s', b)` (Owl, Eq.
+/// 2 and 3), where Q' is the target network, an older copy of Q.
 #[derive(Clone, Debug)]
 pub struct Learner {
     spec: DqnSpec,
@@ -13,9 +13,9 @@ pub struct Learner {
     target: Network,
     optimizer: Optimizer,
     steps: u64,
-    /// Gradient steps behind what it went on from.
+    /// Gradient steps of the network with which it began.
     inherited: u64,
-    // Room to work in.
+    // Work space.
     state: State,
     trace: Trace,
     gradient: Vec<f32>,
@@ -24,7 +24,7 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// Goes on from a network's parameters.
+    /// Begins with a network's parameters.
     ///
     /// # Errors
     /// [`NetError`], one line: a setting is out of range, or the network is recurrent.
@@ -63,9 +63,9 @@ impl Learner {
         &self.network
     }
 
-    /// Goes on from what another has learned in this many steps, if it is of this network's size
-    /// and finite.
-    pub fn go_on_from(&mut self, learned: &Network, steps: u64) {
+    /// Continues with a network that another flow learned in this many steps, if its size is the
+    /// same and it is finite.
+    pub fn continue_from(&mut self, learned: &Network, steps: u64) {
         let parameters = learned.parameters();
         let is_its = parameters.len() == self.network.parameters().len();
         if is_its && parameters.iter().all(|x| x.is_finite()) {
@@ -75,23 +75,24 @@ impl Learner {
         }
     }
 
-    /// The network that targets come from.
+    /// The target network.
     pub fn target(&self) -> &Network {
         &self.target
     }
 
-    /// How it learns.
+    /// The settings of the learning.
     pub fn spec(&self) -> &DqnSpec {
         &self.spec
     }
 
-    /// How many gradient steps it has taken, and those that it goes on from.
+    /// The number of gradient steps, including those of the network with which it began.
     pub fn steps(&self) -> u64 {
         self.inherited.saturating_add(self.steps)
     }
 
-    /// One gradient step on the mean loss of some transitions; returns that. `None`, with nothing
-    /// changed, if the loss or its gradient is not finite or there is no transition.
+    /// Takes one gradient step on the mean loss of some transitions, and returns that loss. Returns
+    /// `None`, with nothing changed, if there is no transition or if the loss or its gradient is
+    /// not finite.
     pub fn learn<'a>(&mut self, batch: impl Iterator<Item = Transition<'a>>) -> Option<f32> {
         self.gradient.fill(0.0);
         let (mut loss, mut count) = (0.0, 0);
@@ -119,7 +120,7 @@ impl Learner {
         Some(loss)
     }
 
-    /// Adds the gradient of one transition's loss; returns the loss.
+    /// Adds the gradient of one transition's loss, and returns the loss.
     fn add_gradient(&mut self, transition: Transition<'_>) -> f32 {
         let target = self.target_of(transition);
         self.trace.clear();
@@ -135,7 +136,7 @@ impl Learner {
             TdLoss::Huber if error.abs() <= 1.0 => (0.5 * error * error, error),
             TdLoss::Huber => (error.abs() - 0.5, error.signum()),
         };
-        // Only the value of the action that was taken is wrong.
+        // Only the chosen action's value has an error.
         self.values.fill(0.0);
         self.values[transition.action] = slope;
         self.network
@@ -143,7 +144,7 @@ impl Learner {
         loss
     }
 
-    /// Eq. 3; what follows never ends, so there is always a next value.
+    /// Eq. 3. A flow's decisions have no last one, so there is always a next value.
     fn target_of(&mut self, transition: Transition<'_>) -> f32 {
         let Transition { reward, next, .. } = transition;
         let values = &mut self.next_values;

@@ -1,12 +1,12 @@
 //! Deep Q-learning in use (Owl, Algorithm 1, lines 11 and 12): an agent that goes on learning from
-//! what it decides.
+//! its own decisions.
 //!
-//! A [`DqnPolicy`] answers with the action of the largest Q-value, now and then with a random one;
-//! keeps what followed in a [`Replay`] memory; and lets its [`Learner`] take gradient steps on
-//! batches of that, towards targets of a second network that follows the first from time to time
-//! (Mnih et al. 2015). All within [`crate::nn`]: the same seed gives the same bits. A gradient step
-//! takes a hundred times as long as a decision, so that another thread may take it ([`Step`]): the
-//! policy decides with the parameters before it until it is done.
+//! A [`DqnPolicy`] answers with the action of the largest Q-value, and sometimes with a random one.
+//! It keeps what followed in a [`Replay`] memory. Its [`Learner`] takes gradient steps on batches
+//! of these transitions, towards targets of a second network that is copied from the first now and
+//! then (Mnih et al. 2015). All computation is within [`crate::nn`], so the same seed gives the
+//! same bits. A gradient step takes a hundred times as long as a decision, so another thread can
+//! take it ([`Step`]). Until it is done, the policy decides with the old parameters.
 
 mod learner;
 mod policy;

@@ -11,52 +11,52 @@ use crate::action::largest;
 use crate::nn::{NetError, Network, State};
 use crate::{Answer, Interval, Policy, Record, Utility};
 
-/// Decides by the largest Q-value, at random otherwise, and learns from what follows (Owl,
-/// Algorithm 1).
+/// Answers with the action of the largest Q-value or a random one, and learns from what follows
+/// (Owl, Algorithm 1).
 ///
-/// An observation or Q-values that are not finite give the [neutral answer](Answer::NEUTRAL),
-/// counted as `refused_decisions`. A loss that is not finite ends the learning (`learning` is 0
-/// then), and the network stays as it was before.
+/// If an observation or a Q-value is not finite, it gives the [neutral answer](Answer::NEUTRAL) and
+/// counts it in `refused_decisions`. A loss that is not finite ends the learning (`learning` is
+/// then 0), and the network keeps its last parameters.
 #[derive(Debug)]
 pub struct DqnPolicy {
     spec: DqnSpec,
-    /// Decides, with the parameters of the newest gradient step that is done.
+    /// The network that decides. It has the parameters of the newest finished gradient step.
     network: Network,
-    /// Gradient steps behind it, with those that it went on from.
+    /// The number of gradient steps, including those of the network with which it began.
     steps: u64,
     training: Training,
-    /// Which thread takes gradient steps; without one they are taken at once.
-    elsewhere: Option<SyncSender<Step>>,
+    /// The thread that takes gradient steps. Without one, steps are taken at once.
+    step_thread: Option<SyncSender<Step>>,
     utility: Utility,
     epsilon: f64,
     random: Stream,
-    /// The last observation, and the action it was answered with; none after a neutral answer, and
-    /// after one that was not carried out.
+    /// The last observation and its action. There is none after a neutral answer or one that was
+    /// not carried out.
     before: Vec<f32>,
     action: Option<usize>,
     decisions: u64,
     refused: u64,
     loss: f32,
-    /// Gradient steps that were due while one was under way, and transitions that found no room
-    /// then: the other thread is too slow.
+    /// Gradient steps that were due while another was in progress, and transitions that were
+    /// dropped then. If they grow, the other thread is too slow.
     skipped_steps: u64,
     dropped_transitions: u64,
-    // Room to work in.
+    // Work space.
     state: State,
     values: Vec<f32>,
 }
 
-/// Where what learns is.
+/// Where the trainer is.
 #[derive(Debug)]
 enum Training {
-    /// Here, with room for the parameters of a step that another thread takes.
+    /// With the policy, together with space for the parameters of a step on another thread.
     Here(Box<Trainer>, Option<Network>),
     Elsewhere(UnderWay),
     Ended,
 }
 
 impl DqnPolicy {
-    /// For a flow that has just begun. `epsilon` is the share of random actions.
+    /// The policy of a flow that has just begun. `epsilon` is the share of random actions.
     ///
     /// # Errors
     /// [`NetError`], one line, as [`Learner::new`](super::Learner::new).
@@ -72,7 +72,7 @@ impl DqnPolicy {
             spec,
             steps: 0,
             training: Training::Here(Box::new(trainer), None),
-            elsewhere: None,
+            step_thread: None,
             utility,
             epsilon,
             random: setup.stream("dqn"),
@@ -94,16 +94,16 @@ impl DqnPolicy {
         &self.network
     }
 
-    /// How many gradient steps are behind it, with those that it went on from.
+    /// The number of gradient steps, including those of the network with which it began.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Goes on from what another has learned in this many gradient steps, if it is of the same
-    /// size.
-    pub fn go_on_from(&mut self, network: &Network, steps: u64) {
+    /// Continues with a network that another flow learned in this many gradient steps, if its size
+    /// is the same.
+    pub fn continue_from(&mut self, network: &Network, steps: u64) {
         if let Training::Here(trainer, _) = &mut self.training {
-            trainer.go_on_from(network, steps);
+            trainer.continue_from(network, steps);
             let learner = trainer.learner();
             let parameters = learner.network().parameters();
             self.network.parameters_mut().copy_from_slice(parameters);
@@ -116,7 +116,7 @@ impl DqnPolicy {
         !matches!(self.training, Training::Ended)
     }
 
-    /// Takes the parameters of a gradient step that another thread has taken.
+    /// Takes the parameters of a gradient step that another thread has finished.
     fn take_back(&mut self) {
         let Training::Elsewhere(step) = &mut self.training else {
             return;
@@ -144,7 +144,7 @@ impl DqnPolicy {
         }
     }
 
-    /// Keeps what followed the last decision, and learns if it is time.
+    /// Stores what followed the last decision, and learns if a step is due.
     fn learn(&mut self, observation: &[f32], interval: &Interval) {
         let Some(action) = self.action else { return };
         let Some(reward) = self.utility.of(interval) else {
@@ -174,13 +174,13 @@ impl DqnPolicy {
         }
     }
 
-    /// A gradient step, or the beginning of one.
+    /// Takes a gradient step, or sends one to another thread.
     fn step(&mut self) {
         let Training::Here(mut trainer, spare) = replace(&mut self.training, Training::Ended)
         else {
             return;
         };
-        match &self.elsewhere {
+        match &self.step_thread {
             Some(thread) => {
                 let spare = spare.unwrap_or_else(|| self.network.clone());
                 self.training = match UnderWay::send(thread, trainer, spare) {
@@ -220,7 +220,7 @@ impl Policy for DqnPolicy {
             observation.len() == self.before.len() && observation.iter().all(|x| x.is_finite());
         self.decisions += 1;
         self.take_back();
-        // While the guard has the flow, what follows is Cubic's doing.
+        // In fallback Cubic, not the policy, causes what follows.
         let is_carried_out = !interval.latest.has(Record::TRIPPED);
         if is_sound && is_carried_out {
             self.learn(observation, interval);
@@ -246,8 +246,8 @@ impl Policy for DqnPolicy {
         Some((&self.network, self.steps))
     }
 
-    fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
-        self.elsewhere = Some(thread.clone());
+    fn step_on_thread(&mut self, thread: &SyncSender<Step>) {
+        self.step_thread = Some(thread.clone());
     }
 
     fn has_ended_learning(&self) -> bool {
@@ -259,7 +259,7 @@ impl Policy for DqnPolicy {
         probe.value("learning", f64::from(u8::from(self.is_learning())));
         probe.value("updates", self.steps as f64);
         probe.value("td_loss", f64::from(self.loss));
-        if self.elsewhere.is_some() {
+        if self.step_thread.is_some() {
             probe.value("skipped_updates", self.skipped_steps as f64);
             probe.value("dropped_transitions", self.dropped_transitions as f64);
         }

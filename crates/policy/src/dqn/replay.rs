@@ -1,36 +1,36 @@
-//! What followed which decision.
+//! A memory of decisions and what followed each.
 
 use headway_cc::Stream;
 
-/// A decision and what came of it.
+/// A decision and what followed it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transition<'a> {
-    /// What was observed.
+    /// The observation at the decision.
     pub state: &'a [f32],
-    /// The index of the action that was chosen.
+    /// The index of the chosen action.
     pub action: usize,
     /// The reward of the interval that followed.
     pub reward: f32,
-    /// What was observed at its end.
+    /// The observation at that interval's end.
     pub next: &'a [f32],
 }
 
-/// The last transitions, a fixed number at most.
+/// The last transitions, up to a fixed number.
 #[derive(Clone, Debug)]
 pub struct Replay {
     width: usize,
     capacity: usize,
-    /// State and next state of each, one after the other.
+    /// The state and the next state of each transition, in turn.
     states: Vec<f32>,
     actions: Vec<usize>,
     rewards: Vec<f32>,
-    /// Where the next one goes once it is full.
+    /// Where the next transition goes once the memory is full.
     oldest: usize,
 }
 
 impl Replay {
-    /// A memory of this number of transitions, whose observations have this number of values. Room
-    /// is taken as it fills.
+    /// A memory for this many transitions with observations of this many values. Space is allocated
+    /// as it fills.
     pub fn new(capacity: usize, width: usize) -> Replay {
         Replay {
             width,
@@ -42,17 +42,17 @@ impl Replay {
         }
     }
 
-    /// How many there are.
+    /// The number of transitions.
     pub fn len(&self) -> usize {
         self.actions.len()
     }
 
-    /// Is there none?
+    /// Is the memory empty?
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty()
     }
 
-    /// Keeps one more; the oldest goes if there is no room.
+    /// Stores a transition; if the memory is full, it replaces the oldest.
     ///
     /// # Panics
     /// If an observation has another size.
@@ -81,7 +81,7 @@ impl Replay {
         self.oldest = (self.oldest + 1) % self.capacity;
     }
 
-    /// The one at `index`, below [`len`](Self::len).
+    /// The transition at `index`, which is below [`len`](Self::len).
     pub fn get(&self, index: usize) -> Transition<'_> {
         let row = &self.states[index * 2 * self.width..][..2 * self.width];
         let (state, next) = row.split_at(self.width);
@@ -93,7 +93,7 @@ impl Replay {
         }
     }
 
-    /// The indices of this number of them at random, with repetition; none if there is none.
+    /// Random indices of this many transitions, with repetition; none if the memory is empty.
     pub fn draw(&self, count: usize, random: &mut Stream) -> impl Iterator<Item = usize> {
         let count = if self.is_empty() { 0 } else { count };
         (0..count).map(|_| random.below(self.len() as u64) as usize)
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_go_first_and_each_is_drawn_alike() {
+    fn the_oldest_are_replaced_first_and_all_are_drawn_equally() {
         let mut replay = Replay::new(4, 1);
         assert!(replay.is_empty());
         for n in 0..6 {
@@ -128,7 +128,7 @@ mod tests {
             );
             drawn[one.action] += 1;
         }
-        // 10,000 each, give or take five standard deviations of 87.
+        // Each is drawn 10,000 times, within five standard deviations of 87.
         assert!(
             drawn[..2] == [0, 0] && drawn[2..].iter().all(|n| (9565..10_435).contains(n)),
             "{drawn:?}"

@@ -1,47 +1,48 @@
-//! How an agent goes on learning.
+//! The settings of an agent that goes on learning.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Shaping;
 
-/// How an agent goes on learning; `[training.online]` of a model's card may set each.
+/// The settings of an agent that goes on learning. `[training.online]` of a model's card may set
+/// each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DqnSpec {
-    /// Discount of a decision later, 0 to below 1; Table II's 0.93 unless told. As in training, or
-    /// values are unlearned.
+    /// The discount for each later decision, 0 to below 1. The default is Table II's 0.93. It has
+    /// to be the training's, or the network unlearns its values.
     pub gamma: f64,
-    /// How the reward is shaped; as in training.
+    /// How the reward is shaped; it has to be the training's.
     pub reward: Shaping,
-    /// Adam's learning rate, above 0 to 1. Small: the model was trained at length, this is what one
-    /// flow saw.
+    /// Adam's learning rate, above 0 to 1. It is small, since the training saw far more than one
+    /// flow does.
     pub learning_rate: f32,
-    /// What is made of the difference between a value and its target.
+    /// The loss of a difference between a value and its target.
     pub loss: TdLoss,
-    /// Does the learned network choose the next action and the target network only say its value
+    /// Does the learned network choose the next action and the target network only give its value
     /// (van Hasselt et al. 2016)? If not, the target network does both, as in Eq. 3.
     pub double: bool,
     /// The gradient is scaled down to this norm, above 0.
     pub gradient_norm: f32,
-    /// Transitions in a gradient step, 1 to 1024.
+    /// The number of transitions in a gradient step, 1 to 1024.
     pub batch: usize,
     /// Decisions from one gradient step to the next, at least 1.
     pub every: u64,
     /// Gradient steps from one copy into the target network to the next, at least 1.
     pub target_every: u64,
-    /// Transitions that are kept, `batch` to a million; the oldest go first.
+    /// The number of transitions in the memory, `batch` to a million.
     pub capacity: usize,
-    /// Transitions that are seen before the first gradient step, at most `capacity`.
+    /// The number of transitions before the first gradient step, at most `capacity`.
     pub warmup: usize,
 }
 
-/// What is made of the difference between a value and its target.
+/// The loss of a difference between a value and its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TdLoss {
-    /// Half its square up to 1, linear beyond (`torch.nn.SmoothL1Loss`).
+    /// Half the square up to a difference of 1, linear beyond (`torch.nn.SmoothL1Loss`).
     Huber,
-    /// Its square (`torch.nn.MSELoss`); twice the step of Eq. 2.
+    /// The square (`torch.nn.MSELoss`). Its gradient is twice that of Eq. 2.
     Mse,
 }
 
@@ -64,7 +65,7 @@ impl Default for DqnSpec {
 }
 
 impl DqnSpec {
-    /// That it can be carried out.
+    /// Checks that all settings are in range.
     ///
     /// # Errors
     /// One line.

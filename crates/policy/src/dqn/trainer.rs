@@ -1,4 +1,4 @@
-//! Gradient steps of a flow that learns in use, on its own thread or on another.
+//! Gradient steps of a flow that learns in use, on its own thread or on another one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +9,17 @@ use headway_cc::Stream;
 use super::{DqnSpec, Learner, Replay, Transition};
 use crate::nn::{NetError, Network};
 
-/// What learns: the transitions that it learns from, and the network that gradient steps change.
+/// The transitions of a flow, and the network that gradient steps change.
 #[derive(Clone, Debug)]
 pub struct Trainer {
     learner: Learner,
     replay: Replay,
-    /// Which transitions the next gradient step takes.
+    /// The transitions of the next gradient step.
     batch: Vec<usize>,
 }
 
 impl Trainer {
-    /// Goes on from a network's parameters, without a transition.
+    /// Begins with a network's parameters and no transitions.
     ///
     /// # Errors
     /// [`NetError`], one line, as [`Learner::new`].
@@ -31,23 +31,23 @@ impl Trainer {
         })
     }
 
-    /// The network that it changes, and how many gradient steps it has taken.
+    /// The learner: its network, and its number of gradient steps.
     pub fn learner(&self) -> &Learner {
         &self.learner
     }
 
-    /// Goes on from what another has learned in this many gradient steps, if it is of the same
-    /// size.
-    pub fn go_on_from(&mut self, network: &Network, steps: u64) {
-        self.learner.go_on_from(network, steps);
+    /// Continues with a network that another flow learned in this many gradient steps, if its size
+    /// is the same.
+    pub fn continue_from(&mut self, network: &Network, steps: u64) {
+        self.learner.continue_from(network, steps);
     }
 
-    /// Keeps a transition.
+    /// Stores a transition.
     pub fn push(&mut self, transition: Transition<'_>) {
         self.replay.push(transition);
     }
 
-    /// How many transitions it keeps.
+    /// The number of stored transitions.
     pub fn transitions(&self) -> usize {
         self.replay.len()
     }
@@ -58,8 +58,8 @@ impl Trainer {
         self.batch.extend(self.replay.draw(count, random));
     }
 
-    /// Takes a gradient step with the transitions that were [drawn](Self::draw), and copies the
-    /// parameters into `network`. Returns the loss; `None`, with nothing changed, if it is not
+    /// Takes a gradient step with the [drawn](Self::draw) transitions, copies the parameters into
+    /// `network`, and returns the loss. Returns `None`, with nothing changed, if the loss is not
     /// finite.
     pub fn step(&mut self, network: &mut Network) -> Option<f32> {
         let batch = self.batch.iter().map(|index| self.replay.get(*index));
@@ -70,20 +70,20 @@ impl Trainer {
     }
 }
 
-/// A gradient step that another thread takes, so that the thread that decides does not wait.
+/// A gradient step that another thread takes, so that the deciding thread does not wait.
 #[derive(Debug)]
 pub struct Step {
     trainer: Box<Trainer>,
-    /// Room for the parameters that come of it.
+    /// Space for the step's parameters.
     network: Network,
-    /// What came of it, once it was taken.
+    /// The step's loss, once it is done.
     loss: Option<f32>,
     done: SyncSender<Done>,
-    /// Nobody waits for it any more.
+    /// Has the flow ended, so that the result is not needed?
     is_abandoned: Arc<AtomicBool>,
 }
 
-/// A gradient step that was taken.
+/// A gradient step that is done.
 #[derive(Debug)]
 pub struct Done {
     pub trainer: Box<Trainer>,
@@ -92,22 +92,22 @@ pub struct Done {
 }
 
 impl Step {
-    /// How many transitions its trainer keeps.
+    /// The number of transitions that its trainer stores.
     pub fn transitions(&self) -> usize {
         self.trainer.transitions()
     }
 
-    /// Takes it, unless its flow has ended meanwhile. Allocates nothing, frees nothing and waits
-    /// for nobody.
+    /// Takes the step, unless its flow has ended meanwhile. It does not allocate, free or block.
     pub fn take(&mut self) {
         if !self.is_abandoned.load(Ordering::Relaxed) {
             self.loss = self.trainer.step(&mut self.network);
         }
     }
 
-    /// Gives it back, taken, to its flow. If that has ended, its memory is freed here.
+    /// Returns the finished step to its flow. If the flow has ended, the step's memory is freed
+    /// here.
     pub fn give_back(self) {
-        // There is room for one.
+        // The channel has room for one step.
         let _ = self.done.try_send(Done {
             trainer: self.trainer,
             network: self.network,
@@ -116,42 +116,42 @@ impl Step {
     }
 }
 
-/// A gradient step that is under way on another thread.
+/// A gradient step in progress on another thread.
 #[derive(Debug)]
 pub struct UnderWay {
     done: Receiver<Done>,
     is_abandoned: Arc<AtomicBool>,
-    /// What followed decisions meanwhile: state, action, reward, next state.
+    /// Transitions since it was sent: state, action, reward, next state.
     waiting: Vec<(Vec<f32>, usize, f32, Vec<f32>)>,
 }
 
-/// Why another thread does not take a step; with what was to be sent there.
+/// Why another thread did not accept a step, with what was to be sent.
 #[derive(Debug)]
 pub enum Refused {
-    /// It has as many to take as it has room for.
+    /// The thread's queue is full.
     Busy(Box<Trainer>, Box<Network>),
-    /// It has ended.
+    /// The thread has ended.
     Gone,
 }
 
-/// What has become of a gradient step on another thread.
+/// The state of a gradient step on another thread.
 #[derive(Debug)]
 pub enum Progress {
     UnderWay,
-    /// It was taken; the transitions of the meantime are with the trainer.
+    /// The step is done, and the trainer has the transitions that came meanwhile.
     Done(Done),
-    /// The thread has ended, and what learned with it.
+    /// The thread has ended, and the trainer with it.
     Lost,
 }
 
 impl UnderWay {
-    /// Transitions beyond these are not learned from.
-    pub const MOST_WAITING: usize = 256;
+    /// The most transitions that are kept while a step is in progress; later ones are dropped.
+    pub const MAX_WAITING: usize = 256;
 
-    /// Gives a step to another thread.
+    /// Sends a step to another thread.
     ///
     /// # Errors
-    /// [`Refused`], if it takes none.
+    /// [`Refused`] if the thread accepts none.
     pub fn send(
         to: &SyncSender<Step>,
         trainer: Box<Trainer>,
@@ -179,9 +179,9 @@ impl UnderWay {
         }
     }
 
-    /// Keeps a transition until the trainer is back. Was there room?
+    /// Stores a transition until the trainer is back. Was there room?
     pub fn push(&mut self, transition: Transition<'_>) -> bool {
-        let has_room = self.waiting.len() < UnderWay::MOST_WAITING;
+        let has_room = self.waiting.len() < UnderWay::MAX_WAITING;
         if has_room {
             let Transition {
                 state,
@@ -194,7 +194,7 @@ impl UnderWay {
         has_room
     }
 
-    /// Looks whether the step was taken. It does not wait.
+    /// Checks whether the step is done, without waiting.
     pub fn look(&mut self) -> Progress {
         match self.done.try_recv() {
             Ok(mut done) => {

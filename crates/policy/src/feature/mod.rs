@@ -10,18 +10,18 @@ pub use rounding::Rounding;
 pub use source::Source;
 pub use table::FEATURES;
 
-/// Something that a learned controller may observe: a number of an [`Interval`].
+/// A number of an [`Interval`] that a learned controller may observe.
 #[derive(Clone, Copy, Debug)]
 pub struct Feature {
-    /// As specs and tables call it; its unit is in the name.
+    /// Its name in specs and tables, with the unit at the end.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     pub help: &'static str,
-    /// What of a [`Record`](crate::Record) or of the agent it is computed from.
+    /// The parts of a [`Record`](crate::Record), or of the agent, from which it is computed.
     pub sources: &'static [Source],
-    /// How far the kernel's whole numbers may lead away from the simulator's.
+    /// How much the kernel's whole numbers can change it, compared with the simulator.
     pub rounding: Rounding,
-    /// Its value.
+    /// Computes the value.
     pub value: fn(&Interval) -> f64,
 }
 
@@ -31,7 +31,7 @@ impl Feature {
         FEATURES.iter().find(|f| f.name == name)
     }
 
-    /// Its unit, which its name ends with; empty for a bare number.
+    /// The unit, with which the name ends; empty for a bare number.
     pub fn unit(&self) -> &'static str {
         match self.name.rsplit('_').next() {
             Some("s") => "s",
@@ -43,7 +43,7 @@ impl Feature {
         }
     }
 
-    /// What has to be folded at every acknowledgement for it.
+    /// What it needs each acknowledgement to update.
     pub(crate) fn needed_stats(&self) -> NeededStats {
         NeededStats {
             averages: self.sources.contains(&Source::Averages),

@@ -1,28 +1,28 @@
-//! How far the kernel's whole numbers lead away from the simulator's.
+//! How much the kernel's whole numbers can change a feature, compared with the simulator.
 
 use crate::Interval;
 
-/// How far the kernel's whole numbers may lead away from the simulator's. The kernel stamps packets
-/// in whole microseconds, so that an RTT sample is up to 1 us off; `crates/kernel` tests every
-/// feature against this.
+/// How much the kernel's whole numbers can change a feature, compared with the simulator. The
+/// kernel stamps packets in whole microseconds, so an RTT sample can be off by 1 us. The crate
+/// `kernel` tests every feature against this bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// Not at all.
     Exact,
-    /// A number of microseconds, for a feature in milliseconds.
+    /// A number of microseconds, in a feature that is in milliseconds.
     Micros(u32),
     /// A number of microseconds in the flow's minimum RTT, as a share of the value.
     MicrosOfRtt(u32),
-    /// A number of microseconds over the interval's length.
+    /// A number of microseconds divided by the interval's length.
     MicrosOverInterval(u32),
-    /// What comes in this number of microseconds at the peak rate, in packets.
+    /// The packets that arrive in this number of microseconds at the peak rate.
     AtPeak(u32),
-    /// Any: which of samples that round to one is the least decides.
+    /// Any difference: samples that round to the same value decide which one is the minimum.
     OfEqualSamples,
 }
 
 impl Rounding {
-    /// For people.
+    /// The bound in words.
     pub fn text(self) -> String {
         match self {
             Rounding::Exact => "none".to_owned(),
@@ -34,9 +34,9 @@ impl Rounding {
         }
     }
 
-    /// The largest difference that it explains, of a feature that has this value in this interval.
+    /// The largest difference that the rounding explains, for this value in this interval.
     pub fn allows(self, value: f64, interval: &Interval) -> f64 {
-        // Sums of floating-point numbers, in any case.
+        // Sums of floating-point numbers always have some error.
         let noise = 1e-9 * value.abs().max(1.0);
         noise
             + match self {

@@ -1,4 +1,4 @@
-//! Where features come from, in the simulator and in the kernel.
+//! Where the simulator and the kernel get each feature from.
 
 /// What a feature is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,22 +35,22 @@ pub enum Source {
     Rate,
     /// The base controller's estimates of the path.
     Model,
-    /// Is the application what limits?
+    /// Whether the application limits the flow.
     AppLimited,
-    /// Is the window what limits?
+    /// Whether the window limits the flow.
     CwndLimited,
-    /// Are losses being repaired?
+    /// Whether losses are being repaired.
     Recovering,
-    /// An average that is folded at every acknowledgement.
+    /// Averages that each acknowledgement updates.
     Averages,
-    /// The agent's own doing.
+    /// The agent's own actions.
     Agent,
-    /// The measurement agent's news.
+    /// Reports of the measurement agent.
     Network,
 }
 
 impl Source {
-    /// Where the simulator and our transport over UDP have it from; empty for what is only folded.
+    /// Where the simulator and Headway's transport over UDP get it; empty if it is only an average.
     pub fn simulator(self) -> &'static str {
         match self {
             Source::Clock => "`Feedback::now`",
@@ -78,7 +78,7 @@ impl Source {
         }
     }
 
-    /// Where the kernel has it from; empty for what is only folded.
+    /// Where the kernel gets it; empty if it is only an average.
     pub fn kernel(self) -> &'static str {
         match self {
             Source::Clock => "`bpf_ktime_get_ns()`",

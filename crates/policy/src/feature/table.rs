@@ -16,7 +16,7 @@ macro_rules! features {
     };
 }
 
-/// Every feature. Each is computed from [`Record`]s alone, which every world supplies
+/// All features. Each is computed from [`Record`]s alone, which every world supplies
 /// (`docs/features.md`).
 #[rustfmt::skip]
 pub static FEATURES: &[Feature] = features! {
@@ -118,7 +118,7 @@ pub static FEATURES: &[Feature] = features! {
         Rate Mss, MicrosOfRtt(4), |i| i.mbps(i.delivery_rate);
     "max_delivery_rate_mbps": "largest delivery-rate sample of the flow";
         Rate Mss, MicrosOfRtt(4), |i| i.mbps(i.max_delivery_rate);
-    // What BBR takes the path for.
+    // BBR's model of the path.
     "btlbw_mbps": "BBR's estimate of the bottleneck's bandwidth; zero if the base controller is not BBR";
         Model Mss, MicrosOfRtt(4), |i| i.latest.btlbw as f64 * 8e-6;
     "rtprop_ms": "BBR's estimate of the base RTT";
@@ -158,7 +158,7 @@ pub static FEATURES: &[Feature] = features! {
         Rtt, Micros(2), |i| of_samples(i, i.rtt.min_us) * 1e-3;
     "rtt_max_ms": "maximum of the RTT samples over the interval's acknowledgements";
         Rtt, Micros(2), |i| of_samples(i, i.rtt.max_us) * 1e-3;
-    // News from inside the network.
+    // Reports of the network's switches.
     "pnc_packets": "partial network congestion: largest |packets in - packets out| per second of a known switch";
         Network, Exact, |i| i.network.pnc;
     "pna": "partial network availability: smallest free share of a known link";
@@ -169,7 +169,7 @@ pub static FEATURES: &[Feature] = features! {
         Network, Exact, |i| i.network.age.as_millis_f64();
 };
 
-/// `a` over `b`, or `otherwise` if there is nothing to divide by.
+/// `a` divided by `b`, or `otherwise` if `b` is zero.
 fn ratio(a: f64, b: f64, otherwise: f64) -> f64 {
     match b > 0.0 {
         true => a / b,
@@ -177,7 +177,7 @@ fn ratio(a: f64, b: f64, otherwise: f64) -> f64 {
     }
 }
 
-/// A number of the interval's RTT samples; 0 without any.
+/// A number of the interval's RTT samples; 0 without samples.
 fn of_samples(interval: &Interval, us: u32) -> f64 {
     match interval.rtt.samples {
         0 => 0.0,

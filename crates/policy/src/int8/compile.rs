@@ -1,4 +1,4 @@
-//! An agent's spec as the constants of `rate_agent.h`.
+//! Turns an agent's spec into the constants of `rate_agent.h`.
 
 use std::f64::consts::LN_2;
 
@@ -9,7 +9,7 @@ use crate::{
     ActionSpec, AgentSpec, BaseSpec, ClockSpec, Effect, FeatureUse, RttEstimator, SpecError,
 };
 
-/// What the kernel's program sees of an interval, and whether it takes the logarithm of 1 + x.
+/// The features that the kernel's program sees, each with whether it takes the logarithm of 1 + x.
 const SEEN: [(&str, bool); FEATURES] = [
     ("rtt_slope", false),
     ("rtt_ratio", true),
@@ -17,15 +17,15 @@ const SEEN: [(&str, bool); FEATURES] = [
     ("loss", false),
     ("delivered_packets", true),
 ];
-/// 1 in the program's numbers.
+/// The number 1 in the program's fixed-point format.
 const ONE: f64 = 65536.0;
-/// A policy that may be used: even, and not none.
+/// A generation that marks a usable policy: it is even and not 0.
 const GENERATION: u32 = 2;
 
-/// The policy that the kernel's program evaluates of `agent`, decided by `net`.
+/// The policy for the kernel's program: `agent` with the network `net`.
 ///
 /// # Errors
-/// [`SpecError`], one line: the program sees, decides or does something else than `agent` says.
+/// [`SpecError`], one line: the program cannot see, decide or do what `agent` says.
 pub fn compile(agent: &AgentSpec, net: Mlp) -> Result<Int8, SpecError> {
     let mut policy = Int8 {
         generation: GENERATION,
@@ -76,19 +76,19 @@ pub fn compile(agent: &AgentSpec, net: Mlp) -> Result<Int8, SpecError> {
     Ok(policy)
 }
 
-/// The value that becomes input 0, and how many inputs a unit of it makes, in 1/65536: of x in
-/// 1/65536, or of log2(1 + x).
+/// The value that becomes input 0, and the inputs for one unit, in 1/65536. The value is x in
+/// 1/65536, or log2(1 + x).
 fn scale(used: &FeatureUse) -> Result<(i32, u32), SpecError> {
     let unit = if used.log { LN_2 } else { 1.0 };
     let [low, high] = used.clip;
     let offset = ONE * (used.offset + low / used.scale) / unit;
     let steps = ONE * 255.0 * used.scale * unit / (high - low);
-    // Both leave room for what rate_agent.h multiplies.
+    // Both bounds leave room for the multiplications in rate_agent.h.
     match used.scale > 0.0 && offset.abs() < 2f64.powi(30) && (1.0..2f64.powi(30)).contains(&steps)
     {
         true => Ok((offset.round() as i32, whole(steps))),
         false => Err(SpecError(format!(
-            "int8: feature '{}': scale must be above 0, and clip as wide as what is met, for 256 steps between its limits",
+            "int8: feature '{}': scale must be above 0, and clip about as wide as the values that occur, because an input has 256 steps between its limits",
             used.name
         ))),
     }

@@ -1,4 +1,4 @@
-//! The kernel's own agent of a rate, hosted in simulated time and over real packets.
+//! Hosts the kernel's own rate agent in simulated time and over real packets.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::base::rate_of;
 use crate::host::Host;
 use crate::{RateControl, Record};
 
-/// What `rate_agent.h` does of a flow's records: the bits that it computes in the kernel. It
-/// decides at records only, as there is no timer there.
+/// Runs `rate_agent.h` on a flow's records, with the same bits as in the kernel. As there, it
+/// decides only at records, since the program has no timer.
 #[derive(Debug)]
 pub struct Int8Controller {
     policy: Arc<Quantised>,
@@ -24,7 +24,8 @@ pub struct Int8Controller {
 }
 
 impl Int8Controller {
-    /// For one flow. A decision takes `latency` to take effect; the kernel's own takes none.
+    /// The controller of one flow. A decision takes effect after `latency`; in the kernel it does
+    /// at once.
     pub fn new(policy: Arc<Quantised>, setup: &Setup, latency: Duration) -> Int8Controller {
         let agent = RateAgent::new(policy.policy(), setup.start.as_nanos());
         Int8Controller {
@@ -35,7 +36,7 @@ impl Int8Controller {
         }
     }
 
-    /// With the guard between the policy and the rate (`docs/guard.md`).
+    /// Adds the guard between the policy and the rate (`docs/guard.md`).
     #[must_use]
     pub fn guarded(mut self, limits: Limits) -> Int8Controller {
         self.host.guard(limits);
@@ -69,30 +70,30 @@ impl Int8Controller {
         }
     }
 
-    /// Those rates that have come meanwhile.
+    /// Applies the rates that have arrived.
     fn carry_out_due(&mut self, now: Time) {
         while let Some((at, decided, rate)) = self.host.arrived(now) {
             self.carry_out(now, decided, at, rate);
         }
     }
 
-    /// The guard may take the flow from the policy, or give it back: the policy goes on from what
-    /// there is.
+    /// The guard may take the flow from the policy, or give it back. In fallback the agent's rate
+    /// follows Cubic's window, so the policy goes on from there.
     fn judge(&mut self, record: &Record) {
         let Host { guard, rtt, .. } = &mut self.host;
         let Some(guard) = guard else { return };
         match guard.judge(record) {
             Verdict::Policy => return,
             Verdict::Fallback => {}
-            Verdict::Trip => guard.stand_in(guard.restart(record, &self.base.control())),
+            Verdict::Trip => guard.start_fallback(guard.restart(record, &self.base.control())),
             Verdict::Resume => {
-                let left = guard.stand_down();
+                let left = guard.end_fallback();
                 if let Some(rate) = left.and_then(|cwnd| rate_of(cwnd, rtt)) {
                     self.base.set(rate);
                 }
             }
         }
-        let cubics = guard.substitute().map(|cubic| cubic.control().cwnd);
+        let cubics = guard.fallback_cubic().map(|cubic| cubic.control().cwnd);
         let rate = cubics.and_then(|cwnd| rate_of(cwnd, rtt));
         self.agent
             .set_rate(rate.unwrap_or(self.base.rate()).as_bps() / 8);

@@ -1,6 +1,6 @@
-//! Policies in whole numbers, which the kernel evaluates itself (`docs/int8.md`): what an agent of
-//! floating point comes to there, and the controller that does in simulated time what the kernel
-//! does, bit for bit.
+//! Policies in whole numbers, which the kernel evaluates itself (`docs/int8.md`): the conversion
+//! from floating point, and a controller that does in simulated time what the kernel does, bit for
+//! bit.
 
 mod compile;
 mod controller;

@@ -1,4 +1,4 @@
-//! A network in whole numbers that is shown an observation of floating point, as the agent in user
+//! A network in whole numbers that takes an observation in floating point, as the agent in user
 //! space has it.
 
 use headway_fixed::{Int8, MlpValues};
@@ -13,7 +13,7 @@ pub struct Quantised {
 }
 
 impl Quantised {
-    /// `observation` is what [`compile`](super::compile) made `policy` of.
+    /// `observation` is the one from which [`compile`](super::compile) made `policy`.
     pub fn new(policy: Int8, observation: &ObservationSpec) -> Quantised {
         Quantised {
             policy,
@@ -21,7 +21,7 @@ impl Quantised {
         }
     }
 
-    /// As the kernel's program reads it.
+    /// The policy in the format of the kernel's program.
     pub fn policy(&self) -> &Int8 {
         &self.policy
     }
@@ -37,8 +37,8 @@ impl Quantised {
     }
 }
 
-/// 0 to 255 for a normalised feature: where it stands between the limits of its clip, a half
-/// rounded up.
+/// The input, 0 to 255, for a normalised feature: its place between the limits of its clip, with a
+/// half rounded up.
 pub(super) fn input(normalised: f64, used: &FeatureUse) -> u8 {
     let [low, high] = used.clip;
     ((normalised - low) * 255.0 / (high - low) + 0.5).floor() as u8

@@ -1,4 +1,4 @@
-//! A model's card: what it is, what it sees and does, how it came about.
+//! A model's card: what the model is, what it sees and does, and how it was made.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use crate::int8::compile;
 use crate::nn::{NetKind, NetSpec};
 use crate::{AgentSpec, Shaping};
 
-/// What `card.toml` says.
+/// The contents of `card.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
     /// The version of the card's own keys: [`Card::FORMAT`].
     pub format: u32,
-    /// Small letters, digits and hyphens.
+    /// The model's name in small letters, digits and hyphens.
     pub name: String,
-    /// From 1 on; a model is never changed, its successor has the next number.
+    /// The model's version, from 1 on. A model never changes; its successor has the next number.
     pub version: u32,
-    /// One line for people.
+    /// A description in one line.
     #[serde(default)]
     pub description: String,
-    /// The [`AgentSpec::VERSION`] that it was made for.
+    /// The [`AgentSpec::VERSION`] for which the model was made.
     pub spec_version: u32,
     /// [`AgentSpec::hash`] of `agent`.
     pub agent_hash: String,
@@ -36,41 +36,41 @@ pub struct Card {
     pub net: NetSpec,
     /// What it sees, when it decides, what its answers do.
     pub agent: AgentSpec,
-    /// How it came about.
+    /// How the model was made.
     #[serde(default)]
     pub training: Training,
-    /// What was measured of it: tables of any kind.
+    /// Measurements of the model, as tables of any kind.
     #[serde(default)]
     pub evaluation: toml::Table,
 }
 
-/// How a model came about. Keys beyond these may be there too.
+/// How a model was made. Other keys are allowed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Training {
-    /// The command that makes it again.
+    /// The command that trains it again.
     pub command: String,
     /// Version and commit of the code that trained it.
     pub code_version: String,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// How long it took, s.
+    /// The duration of the training, in seconds.
     pub seconds: f64,
-    /// The scenarios that it was trained on, each with its canonical hash.
+    /// The training scenarios, each with its canonical hash.
     pub scenarios: BTreeMap<String, String>,
-    /// The paths that these scenarios have, where they were measured.
+    /// The measured range of the scenarios' paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<TrainingRange>,
-    /// How it goes on learning in use, where that is not as `config` says.
+    /// The settings of learning in use, where they differ from `config`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub online: Option<DqnSpec>,
-    /// All else: the algorithm and its settings, the machine.
+    /// Everything else: the algorithm and its settings, the machine.
     #[serde(flatten)]
     pub more: toml::Table,
 }
 
 impl Training {
-    /// That its range is one.
+    /// Checks the training range.
     ///
     /// # Errors
     /// One line.
@@ -78,9 +78,8 @@ impl Training {
         self.range.map_or(Ok(()), |range| range.check())
     }
 
-    /// How it goes on learning in use: with the discount and the reward of the system's file that
-    /// it was trained by (`config`, as `headway train` writes it), so that its values keep their
-    /// meaning.
+    /// The settings of learning in use. Discount and reward are those of the training's system file
+    /// (`config`, as `headway train` writes it), so that values keep their meaning.
     pub fn online(&self) -> DqnSpec {
         if let Some(online) = &self.online {
             return online.clone();
@@ -109,13 +108,13 @@ impl Card {
     /// The version of the card's keys that this code reads.
     pub const FORMAT: u32 = 1;
 
-    /// Reads a card and checks what can be checked without its other files.
+    /// Reads a card, and checks everything that needs no other file.
     ///
     /// # Errors
-    /// One line, which begins with the line number where that is known.
+    /// One line. It begins with the line number where that is known.
     pub fn read(text: &str) -> Result<Card, String> {
         let table: toml::Table = toml::from_str(text).map_err(|e| at_line(text, &e))?;
-        // Before all else: what another version wrote may have keys that this one does not know.
+        // The version comes first, since a card of another version may have unknown keys.
         version(&table, "format", "format", Card::FORMAT)?;
         version(
             &table,
@@ -163,7 +162,7 @@ impl Card {
         Ok(())
     }
 
-    /// A mask that counts otherwise than the observation would weigh what it should not.
+    /// A mask for another number of features would scale the wrong inputs.
     fn check_mask(&self) -> Result<(), String> {
         let Some(mask) = &self.net.mask else {
             return Ok(());
@@ -186,13 +185,13 @@ impl Card {
         Ok(())
     }
 
-    /// Name and version, as its folder is called: `aurora-v1`.
+    /// Name and version, as in the folder's name: `aurora-v1`.
     pub fn title(&self) -> String {
         format!("{}-v{}", self.name, self.version)
     }
 }
 
-/// Name and version are what a folder can be called.
+/// Checks that name and version can name a folder.
 pub(super) fn check_name(name: &str, version: u32) -> Result<(), String> {
     let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !(1..=64).contains(&name.len()) || !name.chars().all(letters) {
@@ -217,7 +216,7 @@ pub(super) fn version(table: &toml::Table, key: &str, what: &str, ours: u32) -> 
     }
 }
 
-/// What the TOML reader found, after the number of the line.
+/// The TOML reader's error, with the line number in front.
 pub(super) fn at_line(text: &str, error: &toml::de::Error) -> String {
     let line = |span: std::ops::Range<usize>| {
         let before = text.get(..span.start).unwrap_or(text);

@@ -1,6 +1,7 @@
-//! What can be wrong with a model, in one line.
+//! Errors of model folders, in one line.
 
-/// A model that cannot be had: which file it is, what is wrong, and what would be right. One line.
+/// A model that cannot be loaded. The line says which file is wrong, what is wrong, and what would
+/// be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {what}")]
 pub struct ModelError {
@@ -9,13 +10,13 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    /// What others wrote into a model stands in one line, and within reason.
-    const LONGEST: usize = 400;
+    /// The most characters of the file's name, and of the text, since a model can contain any text.
+    const MAX_CHARS: usize = 400;
 
     pub(super) fn new(file: &str, what: impl std::fmt::Display) -> ModelError {
         let plain = |text: &str| -> String {
             let words = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-            words.take(ModelError::LONGEST).collect()
+            words.take(ModelError::MAX_CHARS).collect()
         };
         ModelError {
             file: plain(file),
@@ -23,7 +24,7 @@ impl ModelError {
         }
     }
 
-    /// The file, or the folder, that is wrong.
+    /// The wrong file or folder.
     pub fn file(&self) -> &str {
         &self.file
     }

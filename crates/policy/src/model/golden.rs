@@ -1,4 +1,4 @@
-//! `golden.npz`: observations and what the trained network made of them, to be made of them again.
+//! `golden.npz`: observations with the trained network's outputs, which the loader computes again.
 
 use std::io::{Cursor, Read};
 
@@ -7,9 +7,8 @@ use zip::ZipArchive;
 use super::policy::NetworkPolicy;
 use super::weights::floats;
 
-/// Observations, and the answers of the network that was trained. The rows are one flow's
-/// successive decisions, so that a recurrent network carries its state from each to the next,
-/// beginning with none.
+/// Observations and the trained network's outputs. The rows are successive decisions of one flow. A
+/// recurrent network therefore starts with an empty state, and carries it from row to row.
 #[derive(Clone, Debug)]
 pub struct Golden {
     observations: Array,
@@ -22,7 +21,7 @@ pub struct Golden {
 struct Array {
     width: usize,
     values: Vec<f32>,
-    /// The largest magnitude, 1 at least.
+    /// The largest magnitude, at least 1.
     scale: f32,
 }
 
@@ -48,13 +47,13 @@ impl Array {
 }
 
 impl Golden {
-    /// How far an output may be off: so much, or so large a part of the largest of the file. Single
-    /// precision is that of the sums within a network, which an output that happens to be small
-    /// does not tell.
+    /// The largest difference of an output, divided by the file's largest magnitude (at least one).
+    /// A small output can come from sums of large numbers in single precision, so the bound is not
+    /// relative to the output itself.
     pub const TOLERANCE: f32 = 1e-5;
 
-    /// Reads what `numpy.savez(file, observations=..., outputs=...)` wrote; `actions` may stand
-    /// beside `outputs` or in their place.
+    /// Reads a file of `numpy.savez(file, observations=..., outputs=...)`. It may hold `actions`
+    /// besides `outputs` or instead of them.
     ///
     /// # Errors
     /// One line.
@@ -88,16 +87,16 @@ impl Golden {
         Ok(golden)
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.observations.len()
     }
 
-    /// Puts every observation to `policy`, and returns the largest difference, as
-    /// [`Golden::TOLERANCE`] counts it. Whole numbers have to be the same.
+    /// Gives every observation to `policy`, and returns the largest difference, as
+    /// [`Golden::TOLERANCE`] counts it. Whole numbers have to be equal.
     ///
     /// # Errors
-    /// One line: which row is off, and by how much.
+    /// One line: which row is wrong, and by how much.
     pub fn replay(&self, policy: &mut NetworkPolicy) -> Result<f32, String> {
         let tolerance = match policy.is_whole() {
             true => 0.0,
@@ -107,7 +106,7 @@ impl Golden {
         for (row, observation) in self.observations.rows().enumerate() {
             let Some(answer) = policy.answer(observation) else {
                 return Err(format!(
-                    "row {row}: the observation, or what the network makes of it, is not finite"
+                    "row {row}: the observation, or an output of the network, is not finite"
                 ));
             };
             let pairs = [
@@ -121,7 +120,7 @@ impl Golden {
                 let golden = array.rows().nth(row).unwrap_or_default();
                 for (theirs, ours) in golden.iter().zip(ours) {
                     let off = (theirs - ours).abs() / array.scale;
-                    // NaN is off too.
+                    // NaN is a difference too.
                     if off.is_nan() || off > tolerance {
                         return Err(format!(
                             "row {row}: {name} {theirs} in the file, {ours} by the weights; they must agree to {tolerance:e}"
@@ -135,8 +134,8 @@ impl Golden {
     }
 }
 
-/// The array of that name; `None` if there is none. It has `width` numbers a row, and no more bytes
-/// than the file.
+/// The array of that name, or `None`. It has `width` numbers a row, and no more bytes than the
+/// file.
 fn array(
     archive: &mut ZipArchive<Cursor<&[u8]>>,
     name: &str,
@@ -149,7 +148,7 @@ fn array(
     let broken = |e: &dyn std::fmt::Display| format!("{name}: {e}; write it with numpy.savez");
     let file = archive.by_index(index).map_err(|e| broken(&e))?;
     let mut bytes = Vec::new();
-    // What is stored uncompressed is no longer than the file.
+    // An uncompressed array is no longer than the file.
     file.take(most as u64)
         .read_to_end(&mut bytes)
         .map_err(|e| broken(&e))?;
@@ -178,9 +177,9 @@ fn array(
     Ok(Some(Array::new(width, values)))
 }
 
-/// Shape and data of a `.npy` file of float32 in C order, as `numpy.lib.format` defines it:
-/// `\x93NUMPY`, the version's two bytes, the header's length in two (in four from version 2 on),
-/// and the header, a literal of Python.
+/// Shape and data of a `.npy` file of float32 in C order. `numpy.lib.format` defines it:
+/// `\x93NUMPY`, the version in two bytes, the header's length in two bytes (in four from version 2
+/// on), and the header, which is a Python literal.
 fn npy(bytes: &[u8]) -> Result<(Vec<usize>, &[u8]), String> {
     let truncated = || "not a whole .npy array".to_owned();
     let (magic, rest) = bytes.split_at_checked(8).ok_or_else(truncated)?;
@@ -203,10 +202,10 @@ fn npy(bytes: &[u8]) -> Result<(Vec<usize>, &[u8]), String> {
             .map(|(_, value)| value)
     };
     if !value("descr").is_some_and(|v| v.starts_with("'<f4'")) {
-        return Err("not of type float32".to_owned());
+        return Err("the type must be float32".to_owned());
     }
     if !value("fortran_order").is_some_and(|v| v.starts_with("False")) {
-        return Err("not in C order".to_owned());
+        return Err("the array must be in C order".to_owned());
     }
     let shape = value("shape")
         .and_then(|v| v.strip_prefix('(')?.split_once(')'))

@@ -1,6 +1,6 @@
-//! What a learner has learned, as a folder: `NAME-vN` with `card.toml` ([`LearnerCard`]) and
-//! `learner.txt` ([`Checkpoint`](crate::pal::Checkpoint)). A flow of `rax-pretrained` begins with
-//! it and goes on learning.
+//! A learner in a folder: `NAME-vN` with `card.toml` ([`LearnerCard`]) and `learner.txt`
+//! ([`Checkpoint`](crate::pal::Checkpoint)). A flow of `rax-pretrained` begins with it and goes on
+//! learning.
 
 use std::path::Path;
 
@@ -12,31 +12,31 @@ use super::{CARD, MAX_CARD, ModelError, check_hash, read};
 use crate::nn::NetError;
 use crate::schemes::{Rax, RaxCheckpoint, RaxSpec};
 
-/// The file of what was learned.
+/// The file with the learned weights.
 pub const LEARNER: &str = "learner.txt";
 const MAX_LEARNER: u64 = 16 << 20;
 
-/// What the `card.toml` of a learner says.
+/// The contents of a learner's `card.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LearnerCard {
-    /// The version of these keys: [`LearnerCard::FORMAT`].
+    /// The version of the card's own keys: [`LearnerCard::FORMAT`].
     pub format: u32,
-    /// Small letters, digits and hyphens.
+    /// The learner's name in small letters, digits and hyphens.
     pub name: String,
-    /// From 1 on.
+    /// The learner's version, from 1 on.
     pub version: u32,
-    /// One line for people.
+    /// A description in one line.
     #[serde(default)]
     pub description: String,
-    /// The scheme that learned it: `rax`.
+    /// The scheme that learned the weights: `rax`.
     pub scheme: String,
     /// SHA-256 of `learner.txt`, in hex.
     pub learner_sha256: String,
-    /// How it came about.
+    /// How the learner was made.
     #[serde(default)]
     pub training: Training,
-    /// What was measured of it: tables of any kind.
+    /// Measurements of the learner, as tables of any kind.
     #[serde(default)]
     pub evaluation: toml::Table,
 }
@@ -61,13 +61,13 @@ impl LearnerCard {
 /// A learner's files, as bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct LearnerFiles<'a> {
-    /// `card.toml`
+    /// The contents of `card.toml`.
     pub card: &'a [u8],
-    /// `learner.txt`
+    /// The contents of `learner.txt`.
     pub learner: &'a [u8],
 }
 
-/// What was learned, checked.
+/// A learner that has been checked.
 #[derive(Debug)]
 pub struct Learner {
     card: LearnerCard,
@@ -112,41 +112,42 @@ impl Learner {
         let card = card.map_err(wrong(CARD))?;
         check_hash(files.learner, &card.learner_sha256).map_err(wrong(LEARNER))?;
         let learned = text(files.learner).map_err(wrong(LEARNER))?;
-        // Any flow will do: who begins with it has its own.
+        // The flow is only for the check, so any setup will do.
         let any = Setup::new(headway_cc::Bytes::new(1500), 0);
         let rax = Rax::resumed(&any, &RaxSpec::default(), learned);
         let rax = rax.map_err(|e: NetError| wrong(LEARNER)(e.to_string()))?;
         Ok(Learner { card, rax })
     }
 
-    /// What it is.
+    /// The learner's card.
     pub fn card(&self) -> &LearnerCard {
         &self.card
     }
 
-    /// Names it in results: name, version, and 12 hex digits of the hash of what was learned.
+    /// The learner's id in results: name, version, and 12 hex digits of the hash of its weights.
     pub fn id(&self) -> String {
         let LearnerCard { name, version, .. } = &self.card;
         format!("{name}-v{version}@{}", &self.card.learner_sha256[..12])
     }
 
-    /// How many weights all networks have.
+    /// The number of weights of all networks together.
     pub fn parameters(&self) -> usize {
         self.rax.parameters()
     }
 
-    /// How many gradients were applied.
+    /// The number of gradients that were applied.
     pub fn updates(&self) -> u64 {
         self.rax.updates()
     }
 
-    /// A flow that begins with it, and with it again whenever it diverges.
+    /// A flow that begins with these weights, and returns to them whenever it diverges.
     pub fn flow(&self, setup: &Setup, alpha: f32) -> Rax {
-        self.rax.beginning(setup, alpha)
+        self.rax.begin_flow(setup, alpha)
     }
 
-    /// A flow that goes on from what another has learned, and begins with this once it diverges.
-    pub(crate) fn going_on(&self, setup: &Setup, spec: &RaxSpec, learned: &RaxCheckpoint) -> Rax {
-        Rax::going_on(setup, spec, learned).falling_back_on(&self.rax)
+    /// A flow that begins with what another flow has learned, and with these weights after it
+    /// diverges.
+    pub(crate) fn continuing(&self, setup: &Setup, spec: &RaxSpec, learned: &RaxCheckpoint) -> Rax {
+        Rax::continuing(setup, spec, learned).with_origin(&self.rax)
     }
 }

@@ -1,10 +1,8 @@
-//! Model folders: a trained network with all that is needed to use it, checked before it decides
-//! anything.
+//! Model folders: a trained network with all that it needs, checked before it decides anything.
 //!
 //! A folder `NAME-vN` holds `card.toml` ([`Card`]), `weights.safetensors` and `golden.npz`
-//! ([`Golden`]). Nothing of it is trusted: sizes are bounded, every hash and shape is checked, and
-//! the golden observations have to give the golden outputs. What is wrong is said in one line
-//! ([`ModelError`]).
+//! ([`Golden`]). The loader trusts none of it: it bounds sizes, checks every hash and shape, and
+//! compares the outputs for the golden observations. Errors are one line ([`ModelError`]).
 
 mod card;
 mod error;
@@ -12,8 +10,8 @@ mod golden;
 mod learner;
 mod policy;
 mod range;
+mod saved_network;
 mod shipped;
-mod taught;
 mod weights;
 
 use std::fs::File;
@@ -31,8 +29,8 @@ pub use golden::Golden;
 pub use learner::{LEARNER, Learner, LearnerCard, LearnerFiles};
 pub use policy::NetworkPolicy;
 pub use range::TrainingRange;
+pub(crate) use saved_network::SavedNetwork;
 pub use shipped::{Shipped, ShippedLearner, shipped, shipped_learners};
-pub(crate) use taught::Taught;
 
 use crate::dqn::DqnPolicy;
 use crate::int8::Int8Controller;
@@ -40,7 +38,7 @@ use crate::nn::Network;
 use crate::{ActionSpec, AgentSpec, ClockSpec, Learned, Limits, Policy, SpecError, Utility};
 use policy::Net;
 
-/// The files of a folder.
+/// The card's file.
 pub const CARD: &str = "card.toml";
 /// The weights' file.
 pub const WEIGHTS: &str = "weights.safetensors";
@@ -48,23 +46,23 @@ pub const WEIGHTS: &str = "weights.safetensors";
 pub const GOLDEN: &str = "golden.npz";
 
 const MAX_CARD: u64 = 1 << 20;
-/// The largest network that may be built, and a header.
+/// The size of the largest network's file, with its header.
 const MAX_WEIGHTS: u64 = 65 << 20;
 const MAX_GOLDEN: u64 = 16 << 20;
 
 /// A model's files, as bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
-    /// `card.toml`
+    /// The contents of `card.toml`.
     pub card: &'a [u8],
-    /// `weights.safetensors`
+    /// The contents of `weights.safetensors`.
     pub weights: &'a [u8],
-    /// `golden.npz`
+    /// The contents of `golden.npz`.
     pub golden: &'a [u8],
 }
 
-/// A model, checked. Cheap to share: each flow's policy has a state of its own, and the network in
-/// common.
+/// A model that has been checked. A clone is cheap, since all flows share the network; each flow's
+/// policy has its own state.
 #[derive(Clone, Debug)]
 pub struct Model {
     card: Card,
@@ -132,25 +130,26 @@ impl Model {
         })
     }
 
-    /// What it is.
+    /// The model's card.
     pub fn card(&self) -> &Card {
         &self.card
     }
 
-    /// Does it see, decide and act as the other does, with a network of the same shape? Then only
-    /// the weights may differ, as those of two trainings do.
+    /// Do both models see, decide and act alike, with networks of the same shape? Then only their
+    /// weights differ, as those of two trainings do.
     pub fn is_like(&self, other: &Model) -> bool {
         self.card.agent_hash == other.card.agent_hash && self.card.net == other.card.net
     }
 
-    /// The same where the clock is replaced before either runs, as scheme `interval` does.
+    /// As [`is_like`](Self::is_like), but for models whose clock is replaced before they run, as
+    /// scheme `interval` does.
     pub fn is_like_at_any_clock(&self, other: &Model) -> bool {
         let other_clock = self.with_clock(other.agent.clock.clone());
         other_clock.is_ok_and(|own| own.agent == other.agent && own.card.net == other.card.net)
     }
 
-    /// Names it in results: name, version, and 12 hex digits of the hash of all that decides what
-    /// it does (network, agent, weights): `aurora-v1@0123456789ab`.
+    /// The model's id in results: name, version, and 12 hex digits of the hash of all that decides
+    /// what it does (network, agent, weights): `aurora-v1@0123456789ab`.
     pub fn id(&self) -> String {
         let Card {
             net,
@@ -163,12 +162,12 @@ impl Model {
         format!("{}@{}", self.card.title(), &hash[..12])
     }
 
-    /// The same network, deciding by another clock; its [`id`](Self::id) stays, as that is what was
-    /// trained.
+    /// The same network with another clock. Its [`id`](Self::id) stays, since the trained network
+    /// is the same.
     ///
     /// # Errors
-    /// [`SpecError`], one line: the clock cannot be kept, the network has an output too many or too
-    /// few for it, or is one of whole numbers.
+    /// [`SpecError`], one line: the clock cannot run, the network has too many or too few outputs
+    /// for it, or the network is one of whole numbers.
     pub fn with_clock(&self, clock: ClockSpec) -> Result<Model, SpecError> {
         if self.int8().is_some() {
             return Err(SpecError(
@@ -189,23 +188,23 @@ impl Model {
         Ok(model)
     }
 
-    /// How many parameters the network has.
+    /// The number of the network's parameters.
     pub fn parameters(&self) -> usize {
         let size = |(_, shape): &(String, Vec<usize>)| shape.iter().product::<usize>();
         self.card.net.tensors().iter().map(size).sum()
     }
 
-    /// How many golden rows were replayed, and the largest difference of an output.
+    /// The number of golden rows, and the largest difference of an output.
     pub fn golden(&self) -> (usize, f32) {
         (self.golden_rows, self.golden_error)
     }
 
-    /// What decides for one flow.
+    /// A policy for one flow.
     pub fn policy(&self) -> NetworkPolicy {
         NetworkPolicy::new(self.net.clone(), &self.card.net, Arc::clone(&self.agent))
     }
 
-    /// What the kernel's program evaluates, if the network is one of whole numbers.
+    /// The policy for the kernel's program, if the network is one of whole numbers.
     pub fn int8(&self) -> Option<&Int8> {
         match &self.net {
             Net::Float(_) => None,
@@ -213,12 +212,13 @@ impl Model {
         }
     }
 
-    /// What decides for one flow and goes on learning as the card says ([`Training::online`]):
-    /// rewarded with Owl's [`Utility`] of these weights, `delta` and `beta`, and with a share
-    /// `epsilon` of random actions.
+    /// A policy for one flow that goes on learning with the card's settings ([`Training::online`]).
+    /// Its reward is Owl's [`Utility`] with the weights `delta` and `beta`, and a share `epsilon`
+    /// of its actions is random.
     ///
     /// # Errors
-    /// [`SpecError`], one line: the network is recurrent, or the actions are none to choose from.
+    /// [`SpecError`], one line: the network is recurrent, or the action is not one of several
+    /// choices.
     pub fn learning_policy(
         &self,
         setup: &Setup,
@@ -247,12 +247,12 @@ impl Model {
         DqnPolicy::new(network, spec, utility, epsilon, setup).map_err(|e| SpecError(e.to_string()))
     }
 
-    /// The controller of one flow as the model is deployed: one of whole numbers is its own, as in
-    /// the kernel. An answer takes effect `latency` after its observation. With limits a guard
-    /// watches it.
+    /// The controller of one flow, as the model is deployed. A network of whole numbers has its own
+    /// controller, as in the kernel. An answer takes effect `latency` after its observation. With
+    /// limits, a guard watches the flow.
     ///
     /// # Errors
-    /// None for a model that was loaded: its agent is checked.
+    /// None for a loaded model: its agent was checked.
     pub fn deployed(
         &self,
         setup: &Setup,
@@ -277,11 +277,11 @@ impl Model {
         })
     }
 
-    /// The controller of one flow, which `policy` decides for; an answer takes effect `latency`
-    /// after its observation.
+    /// The controller of one flow with `policy`. An answer takes effect `latency` after its
+    /// observation.
     ///
     /// # Errors
-    /// None for a model that was loaded: its agent is checked.
+    /// None for a loaded model: its agent was checked.
     pub fn controller<P: Policy>(
         &self,
         setup: &Setup,
@@ -292,7 +292,7 @@ impl Model {
     }
 }
 
-/// SHA-256 in hex, as a card has it.
+/// SHA-256 in hex, as cards contain it.
 pub fn sha256(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -310,11 +310,11 @@ fn check_hash(bytes: &[u8], wanted: &str) -> Result<(), String> {
     ))
 }
 
-/// A file of at most this number of bytes.
+/// Reads a file of at most this number of bytes.
 fn read(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, ModelError> {
     let path = folder.join(name);
     let wrong = |what: String| ModelError::new(&path.display().to_string(), what);
-    // Opening a pipe would wait for its writer.
+    // Opening a pipe would block until its writer opens it.
     let kind = std::fs::metadata(&path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
     if !kind.is_file() {
         return Err(wrong("not a file".to_owned()));

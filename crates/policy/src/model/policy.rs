@@ -8,34 +8,33 @@ use crate::int8::Quantised;
 use crate::nn::{NetSpec, Network, State};
 use crate::{AgentSpec, Answer, Interval, Policy};
 
-/// What computes a model's outputs; flows have it in common.
+/// What computes a model's outputs. All flows of the model share it.
 #[derive(Clone, Debug)]
 pub(super) enum Net {
-    /// In floating point.
+    /// A network in floating point.
     Float(Arc<Network>),
-    /// In whole numbers.
+    /// A network in whole numbers.
     Int8(Arc<Quantised>),
 }
 
-/// A model's network, at work for one flow.
+/// A model's network with the state of one flow.
 ///
-/// An observation of the wrong size or with a number that is not finite, and outputs that are not
-/// finite, give the [neutral answer](Answer::NEUTRAL); they are counted (`refused_decisions` of
-/// results).
+/// It gives the [neutral answer](Answer::NEUTRAL) if an observation has the wrong size, or if an
+/// observation or output is not finite. Results count these answers as `refused_decisions`.
 #[derive(Clone, Debug)]
 pub struct NetworkPolicy {
     net: Net,
     inputs: usize,
     agent: Arc<AgentSpec>,
-    /// What a network of floating point remembers.
+    /// The state of a network in floating point.
     state: State,
     outputs: Vec<f32>,
     refused: u64,
 }
 
 impl NetworkPolicy {
-    /// For a flow that has just begun. The network has the inputs and outputs of `spec`, as many as
-    /// `agent` wants.
+    /// The policy of a flow that has just begun. The network has the inputs and outputs of `spec`,
+    /// which fit `agent`.
     pub(super) fn new(net: Net, spec: &NetSpec, agent: Arc<AgentSpec>) -> NetworkPolicy {
         NetworkPolicy {
             state: match &net {
@@ -50,22 +49,22 @@ impl NetworkPolicy {
         }
     }
 
-    /// What the network put out for the last observation.
+    /// The network's outputs for the last observation.
     pub fn outputs(&self) -> &[f32] {
         &self.outputs
     }
 
-    /// How many decisions were neutral because a number was not finite, or a size wrong.
+    /// The number of neutral answers to numbers that were not finite or to a wrong size.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Does it compute in whole numbers, the same to the last bit anywhere?
+    /// Does it compute in whole numbers, with the same bits on every machine?
     pub(super) fn is_whole(&self) -> bool {
         matches!(self.net, Net::Int8(_))
     }
 
-    /// The answer, unless something is amiss.
+    /// The answer, or the neutral one if a size or number is wrong.
     pub(super) fn answer(&mut self, observation: &[f32]) -> Option<Answer> {
         let finite = |numbers: &[f32]| numbers.iter().all(|x| x.is_finite());
         if observation.len() != self.inputs || !finite(observation) {
@@ -78,7 +77,7 @@ impl NetworkPolicy {
             Net::Int8(policy) => self.outputs[0] = policy.output(observation),
         }
         if !finite(&self.outputs) {
-            // What it remembers may not be finite either.
+            // The network's state may not be finite either.
             self.state.reset();
             return None;
         }

@@ -1,27 +1,27 @@
-//! Which paths a model was trained on.
+//! The range of paths on which a model was trained.
 
 use serde::{Deserialize, Serialize};
 
-/// The paths that a model was trained on: each is the least and the most, as its scenarios draw
-/// them.
+/// The range of paths on which a model was trained. Each entry is the minimum and the maximum that
+/// its scenarios draw.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingRange {
-    /// The rate of the slowest link, Mbit/s. Of a trace: the mean rate of its slowest and fastest
-    /// ten seconds.
+    /// The rate of the slowest link, in Mbit/s. A trace has the mean rates of its slowest and its
+    /// fastest ten seconds.
     pub rate_mbps: [f64; 2],
-    /// What a packet and its acknowledgement take without a queue, ms.
+    /// The RTT without queues, in ms.
     pub rtt_ms: [f64; 2],
-    /// What the slowest link takes to send a full queue, ms; of a trace at its mean rate. `None` if
-    /// no queue of the training ever drops.
+    /// The time in ms in which the slowest link sends a full queue; a trace counts with its mean
+    /// rate. `None` if a training queue never drops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer_ms: Option<[f64; 2]>,
-    /// Random loss on the way of the data: a share of the packets.
+    /// The random loss of data packets, as a share.
     pub loss: [f64; 2],
 }
 
 impl TrainingRange {
-    /// That each range goes from low to high, both finite.
+    /// Checks that each range goes from low to high, and is finite.
     ///
     /// # Errors
     /// One line.

@@ -1,18 +1,18 @@
-//! The models that come with Headway, from `models/`, compiled in.
+//! The models in `models/`, which are compiled in.
 
 use super::{Files, Learner, LearnerFiles, Model, ModelError};
 
-/// A model that comes with Headway.
+/// A shipped model.
 #[derive(Clone, Copy, Debug)]
 pub struct Shipped {
     /// Its folder in `models/`: `aurora-v1`.
     pub title: &'static str,
-    /// Its files.
+    /// The contents of its files.
     pub files: Files<'static>,
 }
 
 impl Shipped {
-    /// Reads and checks it.
+    /// Reads and checks the model.
     ///
     /// # Errors
     /// [`ModelError`], which a test rules out.
@@ -34,7 +34,7 @@ macro_rules! models {
     };
 }
 
-/// All of them, the newest version of a name first.
+/// All shipped models. Of each name the newest version comes first.
 pub fn shipped() -> &'static [Shipped] {
     models!(
         "aurora-v2",
@@ -51,17 +51,17 @@ pub fn shipped() -> &'static [Shipped] {
     )
 }
 
-/// A learner that comes with Headway.
+/// A shipped learner.
 #[derive(Clone, Copy, Debug)]
 pub struct ShippedLearner {
     /// Its folder in `models/`: `rax-v3`.
     pub title: &'static str,
-    /// Its files.
+    /// The contents of its files.
     pub files: LearnerFiles<'static>,
 }
 
 impl ShippedLearner {
-    /// Reads and checks it.
+    /// Reads and checks the learner.
     ///
     /// # Errors
     /// [`ModelError`], which a test rules out.
@@ -70,7 +70,7 @@ impl ShippedLearner {
     }
 }
 
-/// All of them, the newest version of a name first.
+/// All shipped learners. Of each name the newest version comes first.
 pub fn shipped_learners() -> &'static [ShippedLearner] {
     &[ShippedLearner {
         title: "rax-v3",

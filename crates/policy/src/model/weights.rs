@@ -15,8 +15,8 @@ use crate::nn::{NetError, NetKind, NetSpec, Network};
 /// Builds the network of `card` from the file's `bytes`.
 ///
 /// # Errors
-/// One line: not a whole safetensors file; a tensor that is missing, is not the network's, has
-/// another shape or type, or holds a number that is not finite, or out of range.
+/// One line: the file is not complete; or a tensor is missing, unknown, of another shape or type,
+/// or contains a number that is not finite or out of range.
 pub fn net(card: &Card, bytes: &[u8]) -> Result<Net, String> {
     let spec = &card.net;
     let file = SafeTensors::deserialize(bytes)
@@ -29,7 +29,7 @@ pub fn net(card: &Card, bytes: &[u8]) -> Result<Net, String> {
         .find(|name| !names().any(|n| n == *name))
     {
         return Err(format!(
-            "tensor {extra:?} is none of the network's in card.toml; {}",
+            "tensor {extra:?} is not in the network of card.toml; {}",
             suggest(extra, names())
         ));
     }
@@ -69,7 +69,7 @@ pub(super) fn tensor<'a>(
     }
 }
 
-/// A network of whole numbers: weights int8, all else int32.
+/// A network of whole numbers: its weights are int8, all else is int32.
 fn mlp(spec: &NetSpec, file: &SafeTensors<'_>) -> Result<Mlp, NetError> {
     let mut net = Mlp::default();
     for (name, shape) in spec.tensors() {
@@ -100,7 +100,7 @@ fn whole_numbers(bytes: &[u8], numbers: &mut [i32]) {
     }
 }
 
-/// Three of them from 0 to below `end`: what is beyond would not count.
+/// Three numbers from 0 to below `end`. The program would ignore higher bits.
 fn below(name: &str, bytes: &[u8], end: u32) -> Result<[u32; 3], NetError> {
     let mut numbers = [0; 3];
     whole_numbers(bytes, &mut numbers);

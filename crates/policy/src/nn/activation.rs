@@ -1,16 +1,18 @@
-//! What dense layers apply to their sums: plain operations only, so that the bits are the same
-//! everywhere and many numbers can be computed at once.
+//! What dense layers apply to their sums. It uses plain operations only, so that the bits are the
+//! same everywhere and many numbers can be computed at once.
 
 use super::Activation;
 
-/// Adding it to a number rounds that to a whole one, which then stands in the sum's lowest bits.
+/// Adding this constant to a number rounds the number to a whole one, which the lowest bits of the
+/// sum then hold.
 const ROUND: f32 = 12_582_912.0;
 /// ln 2 in two parts; the first has so few bits that its multiples up to 1000 are exact.
 const LN_2_HIGH: f32 = 0.693_359_4;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
-/// e^x - 1 as 2^n (1 + p) - 1: gives 2^n and p, where x = n ln 2 + r, |r| <= ln 2 / 2, and p =
-/// e^r - 1 by Taylor's series, whose first term left out is below 6e-9. |x| must be at most 80.
+/// Splits e^x - 1 = 2^n (1 + p) - 1, and returns 2^n and p. Here x = n ln 2 + r with |r| <= ln 2 /
+/// 2, and p = e^r - 1 by Taylor's series, whose first omitted term is below 6e-9. |x| must be at
+/// most 80.
 #[inline(always)]
 fn split_exp(x: f32) -> (f32, f32) {
     let sum = x * std::f32::consts::LOG2_E + ROUND;
@@ -26,7 +28,7 @@ fn split_exp(x: f32) -> (f32, f32) {
     (power, r + r * r * p)
 }
 
-/// The hyperbolic tangent, within 2e-7 of it and of its size.
+/// The hyperbolic tangent, with a relative error of at most 2e-7.
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
     // Beyond 9.02 it rounds to 1.
@@ -35,19 +37,19 @@ pub fn tanh(x: f32) -> f32 {
     e / (e + 2.0)
 }
 
-/// The logistic function, 1 / (1 + e^-x), within 2e-7.
+/// The logistic function, 1 / (1 + e^-x), with an error of at most 2e-7.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     let (power, p) = split_exp((-x).clamp(-80.0, 80.0));
     1.0 / (1.0 + (power * p + power))
 }
 
-/// PyTorch's.
+/// PyTorch's default slope below zero.
 const LEAK: f32 = 0.01;
 
 impl Activation {
-    /// Applies it to each number. (Not by `max`, which may take either of two zeros
-    /// and loses what is not a number; this passes it on, as PyTorch does.)
+    /// Applies the activation to each number. It does not use `max`, which may return either of two
+    /// zeros and drops NaN; this code keeps NaN, as PyTorch does.
     #[inline(always)]
     pub(super) fn apply(self, values: &mut [f32]) {
         let relu = |v: f32, below: f32| if v <= 0.0 { below } else { v };
@@ -60,7 +62,7 @@ impl Activation {
         }
     }
 
-    /// Its derivative, given its value `y`.
+    /// The derivative at a point where the activation's value is `y`.
     #[inline(always)]
     pub(super) fn slope(self, y: f32) -> f32 {
         match self {

@@ -2,25 +2,25 @@
 
 use pulp::{Scalar, Simd};
 
-/// The number of outputs that are summed at the same time, in registers. Tried with Owl's network:
-/// 16 and 64 are slower.
+/// The number of outputs that are summed at the same time, in registers. For Owl's network 16 and
+/// 64 are slower.
 const PANEL: usize = 32;
 
 type Panel = [f32; PANEL];
 
-/// `y = W x + b`. Its parameters lie in the network's one array: biases and weights in panels of 32
-/// outputs, the last filled up with zeros; in each panel of weights, the 32 of the first input come
-/// first.
+/// `y = W x + b`. The network's one array holds its parameters, biases and weights in panels of 32
+/// outputs, with the last panel filled up with zeros. In each panel of weights, the 32 weights of
+/// the first input come first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Affine {
     pub inputs: usize,
     pub outputs: usize,
-    /// Where its parameters begin: the biases, then the weights.
+    /// Where its parameters begin: first the biases, then the weights.
     start: usize,
 }
 
 impl Affine {
-    /// Its parameters come at the `end` of those before.
+    /// Places its parameters at `end`, after those of the layers before.
     pub fn new(inputs: usize, outputs: usize, end: &mut usize) -> Affine {
         let start = *end;
         *end += (1 + inputs) * outputs.next_multiple_of(PANEL);
@@ -31,12 +31,12 @@ impl Affine {
         }
     }
 
-    /// Where its biases lie.
+    /// The places of its biases.
     pub fn biases(&self) -> impl Iterator<Item = usize> {
         self.start..self.start + self.outputs
     }
 
-    /// Where its weights lie, those of the first output first.
+    /// The places of its weights, with those of the first output first.
     pub fn weights(self) -> impl Iterator<Item = usize> {
         let start = self.start + self.outputs.next_multiple_of(PANEL);
         (0..self.outputs).flat_map(move |output| {
@@ -45,7 +45,7 @@ impl Affine {
         })
     }
 
-    /// The range of its parameters, its number of panels.
+    /// The range of its parameters, and its number of panels.
     #[inline(always)]
     fn extent(&self) -> (std::ops::Range<usize>, usize) {
         let panels = self.outputs.div_ceil(PANEL);
@@ -55,7 +55,7 @@ impl Affine {
         )
     }
 
-    /// Each output: its bias, then its weighted inputs in their order.
+    /// Computes each output: its bias, then its weighted inputs in their order.
     #[inline(always)]
     pub fn forward<S: Simd>(&self, simd: S, parameters: &[f32], x: &[f32], y: &mut [f32]) {
         let (mine, panels) = self.extent();
@@ -72,8 +72,8 @@ impl Affine {
         }
     }
 
-    /// Adds to `gradient` what `dy`, the gradient of the outputs, makes of the parameters'; and to
-    /// `dx` the inputs'.
+    /// Adds the gradient of the parameters to `gradient` and that of the inputs to `dx`, from the
+    /// gradient `dy` of the outputs.
     #[inline(always)]
     pub fn backward(
         &self,
@@ -104,7 +104,7 @@ impl Affine {
     }
 }
 
-/// The sums of one panel, kept in this number of registers.
+/// The sums of one panel, in this number of registers.
 #[inline(always)]
 fn panel_sums<S: Simd, const REGISTERS: usize>(
     simd: S,
@@ -119,7 +119,7 @@ fn panel_sums<S: Simd, const REGISTERS: usize>(
         let x = simd.splat_f32s(*x);
         let (weights, _) = S::as_simd_f32s(weights);
         for (sum, weight) in sums.iter_mut().zip(weights) {
-            // Not fused: two roundings everywhere.
+            // A fused operation would round once; this rounds twice on every machine.
             *sum = simd.add_f32s(*sum, simd.mul_f32s(x, *weight));
         }
     }
@@ -135,7 +135,8 @@ fn add_scaled(y: &mut Panel, a: f32, x: &Panel) {
     }
 }
 
-/// The sum of the terms: of halves, of their halves, and so on, in whatever registers.
+/// The sum of the terms, halving the array again and again, so that it does not depend on the
+/// registers.
 #[inline(always)]
 fn dot(a: &Panel, b: &Panel) -> f32 {
     let mut sums: Panel = std::array::from_fn(|i| a[i] * b[i]);

@@ -13,7 +13,7 @@ pub(super) struct Dense {
 }
 
 impl Dense {
-    /// `record` becomes the outputs.
+    /// Writes the outputs to `record`.
     #[inline(always)]
     pub fn forward<S: Simd>(&self, simd: S, parameters: &[f32], x: &[f32], record: &mut [f32]) {
         self.sums.forward(simd, parameters, x, record);

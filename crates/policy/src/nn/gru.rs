@@ -16,19 +16,19 @@ use super::layer::Back;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gru {
     pub units: usize,
-    /// What the gates take from the inputs.
+    /// The gates' part of the inputs.
     pub input: Affine,
-    /// What they take from the last outputs.
+    /// The gates' part of the last outputs.
     pub hidden: Affine,
 }
 
-/// How many numbers a step leaves in its record for each unit: h; r, z, n; two sums, q; h'.
+/// How many numbers of each unit a step's record holds: h; r, z, n; two sums, q; h'.
 pub(super) const RECORD: usize = 8;
-/// How many numbers of work space the way back takes for each unit.
+/// How many numbers of work space the backward pass needs for each unit.
 pub(super) const WORK: usize = 6;
 
 impl Gru {
-    /// `memory` is h, then h'. The record ends with the outputs.
+    /// `memory` is h before and h' after the step. The record ends with the outputs.
     #[inline(always)]
     pub fn forward<S: Simd>(
         &self,

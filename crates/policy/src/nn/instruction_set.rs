@@ -1,20 +1,20 @@
-//! The instruction set in use. It decides how many numbers are computed at once, never which.
+//! The instruction set in use. It changes how many numbers are computed at once, and no result.
 
 use std::fmt;
 
 use pulp::{Arch, WithSimd};
 
-/// One that this machine has.
+/// An instruction set of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct InstructionSet(Arch);
 
 impl InstructionSet {
-    /// The widest at hand: what a network uses unless told.
+    /// The widest one of this machine, which networks use by default.
     pub fn best() -> InstructionSet {
         InstructionSet(Arch::new())
     }
 
-    /// All at hand, the plainest first.
+    /// All instruction sets of this machine, from narrow to wide.
     pub fn available() -> Vec<InstructionSet> {
         #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
         let mut all = vec![InstructionSet(Arch::Scalar)];
@@ -27,7 +27,7 @@ impl InstructionSet {
         all
     }
 
-    /// Runs `compute`, compiled for it as far as it is inlined.
+    /// Runs `compute`, compiled for this instruction set where it is inlined.
     #[inline(always)]
     pub(super) fn run<T: WithSimd>(self, compute: T) -> T::Output {
         self.0.dispatch(compute)

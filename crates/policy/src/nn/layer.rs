@@ -1,4 +1,4 @@
-//! What networks are made of, one after another.
+//! The layers of networks.
 
 use pulp::Simd;
 
@@ -7,8 +7,8 @@ use super::gru::{self, Gru};
 use super::lstm::{self, Lstm};
 use super::mask::Mask;
 
-/// One layer: where its parameters lie, and what it does. A step leaves a record, which ends with
-/// its outputs.
+/// One layer: where its parameters are, and what it computes. A step leaves a record, which ends
+/// with its outputs.
 #[derive(Clone, Debug)]
 pub(super) enum Layer {
     Mask(Mask),
@@ -17,22 +17,23 @@ pub(super) enum Layer {
     Lstm(Lstm),
 }
 
-/// What the way back through a step reads and writes.
+/// What the backward pass of a step reads and writes.
 pub(super) struct Back<'a> {
     pub parameters: &'a [f32],
     /// The step's inputs.
     pub x: &'a [f32],
-    /// What the step left behind.
+    /// The record of the step.
     pub record: &'a [f32],
-    /// The gradient of the outputs; used up.
+    /// The gradient of the outputs, which is overwritten.
     pub dy: &'a mut [f32],
-    /// The gradient of the memory after the step; becomes that of the memory before.
+    /// The gradient of the memory after the step. The pass replaces it by that of the memory
+    /// before.
     pub dmemory: &'a mut [f32],
-    /// Room to work in.
+    /// Work space.
     pub work: &'a mut [f32],
-    /// The parameters' gradient is added to it.
+    /// The parameters' gradient, to which the pass adds.
     pub gradient: &'a mut [f32],
-    /// The inputs' gradient is added to it.
+    /// The inputs' gradient, to which the pass adds.
     pub dx: &'a mut [f32],
 }
 
@@ -55,7 +56,7 @@ impl Layer {
         }
     }
 
-    /// Where its parameters lie, in the order of `NetSpec::tensors`, row by row.
+    /// The places of its parameters, row by row in the order of `NetSpec::tensors`.
     pub fn places(&self) -> Vec<usize> {
         let (input, hidden) = match self {
             Layer::Mask(mask) => return mask.places().collect(),
@@ -73,7 +74,7 @@ impl Layer {
             .collect()
     }
 
-    /// How many numbers it remembers.
+    /// The size of its memory.
     pub fn memory(&self) -> usize {
         match self {
             Layer::Mask(_) | Layer::Dense(_) => 0,
@@ -82,7 +83,7 @@ impl Layer {
         }
     }
 
-    /// How many numbers a step leaves behind.
+    /// The size of a step's record.
     pub fn record(&self) -> usize {
         match self {
             Layer::Mask(mask) => mask.inputs,
@@ -92,7 +93,7 @@ impl Layer {
         }
     }
 
-    /// How much room the way back needs.
+    /// The work space of the backward pass.
     pub fn work(&self) -> usize {
         match self {
             Layer::Mask(_) | Layer::Dense(_) => 0,

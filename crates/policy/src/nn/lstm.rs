@@ -16,20 +16,19 @@ use super::layer::Back;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lstm {
     pub units: usize,
-    /// What the gates take from the inputs.
+    /// The gates' part of the inputs.
     pub input: Affine,
-    /// What they take from the last outputs.
+    /// The gates' part of the last outputs.
     pub hidden: Affine,
 }
 
-/// How many numbers a step leaves in its record for each unit: h, c; i, f, g, o; four sums;
-/// tanh(c'); h'.
+/// How many numbers of each unit a step's record holds: h, c; i, f, g, o; four sums; tanh(c'); h'.
 pub(super) const RECORD: usize = 12;
-/// How many numbers of work space the way back takes for each unit.
+/// How many numbers of work space the backward pass needs for each unit.
 pub(super) const WORK: usize = 4;
 
 impl Lstm {
-    /// `memory` is h and c, then h' and c'. The record ends with the outputs.
+    /// `memory` is h and c before, h' and c' after the step. The record ends with the outputs.
     #[inline(always)]
     pub fn forward<S: Simd>(
         &self,

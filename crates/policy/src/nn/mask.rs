@@ -1,11 +1,12 @@
-//! State masking (Owl §IV-A): what is known only at times is weighed by how much of it is known.
+//! State masking (Owl §IV-A): features that are not always known are scaled by how much of the
+//! network is known.
 //!
 //! ```text
 //! y_j = x_j sigmoid(w_j known + b_j)   if known > 0, else 0
 //! ```
 //!
-//! for each masked feature j of each interval; all other inputs pass as they are. One network so
-//! serves any share of known switches, none among them.
+//! This holds for each masked feature j of each interval. All other inputs stay as they are. So one
+//! network serves any known share, also 0.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ use super::NetError;
 use super::activation::sigmoid;
 use super::layer::Back;
 
-/// Which inputs are weighed before the first layer. In a model's card:
+/// The inputs that are scaled before the first layer. In a model's card:
 ///
 /// ```toml
 /// [net.mask]
@@ -24,17 +25,16 @@ use super::layer::Back;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MaskSpec {
-    /// How many numbers each interval has; the inputs are intervals, one after another.
+    /// The number of features of an interval. The inputs are several intervals in turn.
     pub features: usize,
-    /// Which of them is the share that is known: where it is not above zero, those masked are
-    /// padding.
+    /// The index of the known share. Where it is not above zero, the masked features are padding.
     pub known: usize,
-    /// Which of them are weighed.
+    /// The indices of the masked features.
     pub masked: Vec<usize>,
 }
 
 impl MaskSpec {
-    /// Checks that it fits a network of this number of inputs.
+    /// Checks that the mask fits a network with this number of inputs.
     pub(super) fn check(&self, inputs: usize) -> Result<(), NetError> {
         let MaskSpec {
             features,
@@ -63,7 +63,7 @@ impl MaskSpec {
     }
 }
 
-/// The layer. Its parameters: a weight for each masked feature, then a bias for each.
+/// The layer. Its parameters are a weight for each masked feature, then a bias for each.
 #[derive(Clone, Debug)]
 pub(super) struct Mask {
     spec: MaskSpec,
@@ -72,7 +72,7 @@ pub(super) struct Mask {
 }
 
 impl Mask {
-    /// Its parameters come at the `end` of those before.
+    /// Places its parameters at `end`, after those of the layers before.
     pub fn new(spec: &MaskSpec, inputs: usize, end: &mut usize) -> Mask {
         let start = *end;
         *end += 2 * spec.masked.len();
@@ -83,12 +83,12 @@ impl Mask {
         }
     }
 
-    /// Where its parameters lie.
+    /// The places of its parameters.
     pub fn places(&self) -> std::ops::Range<usize> {
         self.start..self.start + 2 * self.spec.masked.len()
     }
 
-    /// `record` becomes the weighed inputs.
+    /// Writes the masked inputs to `record`.
     #[inline(always)]
     pub fn forward(&self, parameters: &[f32], x: &[f32], record: &mut [f32]) {
         record.copy_from_slice(x);

@@ -1,9 +1,9 @@
-//! The networks that decide: what they are made of, their outputs, and how they learn.
+//! The networks that decide: their structure, their outputs, and how they learn.
 //!
-//! A [`NetSpec`] says what a network is made of; its tensors have PyTorch's names, shapes and
-//! formulas. A [`Network`] answers with the same bits on every machine: each output is summed in
-//! the order of its inputs, with a rounding after every multiplication and every addition, and
-//! `tanh` and the logistic function are our own few plain operations. Instruction sets differ only
+//! A [`NetSpec`] describes a network. Its tensors have PyTorch's names, shapes and formulas. A
+//! [`Network`] gives the same bits on every machine: each output is summed in the order of its
+//! inputs, with a rounding after every multiplication and every addition, and `tanh` and the
+//! logistic function are Headway's own code of a few plain operations. Instruction sets differ only
 //! in how many outputs they sum at once.
 
 mod activation;
@@ -27,7 +27,7 @@ pub use optimizer::{Optimizer, OptimizerSpec, clip_norm};
 pub use spec::{Activation, NetKind, NetSpec};
 pub use trace::Trace;
 
-/// A network that cannot be built. One line for the user.
+/// A network that cannot be built. The error is one line for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NetError(pub String);

@@ -1,4 +1,4 @@
-//! A network, its parameters, and its answers.
+//! A network, its parameters, and its outputs.
 
 use pulp::{Simd, WithSimd};
 
@@ -15,7 +15,7 @@ use super::{InstructionSet, NetError, NetKind, NetSpec};
 pub struct Network {
     spec: NetSpec,
     pub(super) layers: Vec<Layer>,
-    /// Layer after layer, as [`Affine`] lays them out.
+    /// The parameters of one layer after another, as [`Affine`] orders them.
     parameters: Vec<f32>,
     pub(super) instruction_set: InstructionSet,
 }
@@ -23,7 +23,7 @@ pub struct Network {
 /// Gives the numbers of the tensor with that name and shape, row by row.
 pub type TensorSource<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>, NetError> + 'a;
 
-/// What a network remembers from one answer to the next, and room to work in.
+/// What a network remembers from one step to the next, and its work space.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     pub(super) memory: Vec<f32>,
@@ -31,12 +31,12 @@ pub struct State {
 }
 
 impl State {
-    /// What it remembers: each recurrent layer's outputs, and behind them an LSTM's cells.
+    /// The outputs of each recurrent layer, each followed by an LSTM's cells.
     pub fn memory(&self) -> &[f32] {
         &self.memory
     }
 
-    /// The same, to be changed; all zeros is the state of a new flow.
+    /// The memory, for changes. All zeros is the state of a new flow.
     pub fn memory_mut(&mut self) -> &mut [f32] {
         &mut self.memory
     }
@@ -48,12 +48,11 @@ impl State {
 }
 
 impl Network {
-    /// A network of the given tensors: `source` is asked for each by name and shape
-    /// ([`NetSpec::tensors`]).
+    /// Builds a network. `source` supplies each tensor by name and shape ([`NetSpec::tensors`]).
     ///
     /// # Errors
     /// [`NetError`] if the spec cannot be built, or if a tensor is missing, has another size, or
-    /// has a number that is not finite.
+    /// contains a number that is not finite.
     pub fn new(spec: &NetSpec, source: &mut TensorSource<'_>) -> Result<Network, NetError> {
         spec.check()?;
         if spec.kind == NetKind::Int8 {
@@ -89,30 +88,31 @@ impl Network {
         })
     }
 
-    /// What it is made of.
+    /// The network's spec.
     pub fn spec(&self) -> &NetSpec {
         &self.spec
     }
 
-    /// The same network, computed with another instruction set: the same numbers, sooner or later.
+    /// The same network on another instruction set. Its outputs are the same, only their speed
+    /// differs.
     pub fn with_instruction_set(mut self, instruction_set: InstructionSet) -> Network {
         self.instruction_set = instruction_set;
         self
     }
 
-    /// Its parameters, in an order of its own and with zeros between them that change nothing;
-    /// gradients have the same. See [`Network::tensors`].
+    /// The parameters in an internal order, with zeros between them as padding. Gradients have the
+    /// same order. See [`Network::tensors`].
     pub fn parameters(&self) -> &[f32] {
         &self.parameters
     }
 
-    /// The same, to be learned.
+    /// The parameters, for changes.
     pub fn parameters_mut(&mut self) -> &mut [f32] {
         &mut self.parameters
     }
 
-    /// Parameters, or a gradient, as the tensors of [`NetSpec::tensors`]: name, shape, numbers row
-    /// by row.
+    /// Splits parameters, or a gradient, into the tensors of [`NetSpec::tensors`]: name, shape,
+    /// numbers row by row.
     ///
     /// # Panics
     /// If there are not as many `values` as [parameters](Network::parameters).
@@ -135,12 +135,13 @@ impl Network {
         }
     }
 
-    /// How many numbers a step leaves behind: the inputs, and each layer's.
+    /// The size of a step's record: the inputs, and each layer's record.
     pub(super) fn record(&self) -> usize {
         self.spec.inputs() + self.layers.iter().map(Layer::record).sum::<usize>()
     }
 
-    /// Its outputs for `input`; a recurrent network moves on by one step. Allocates nothing.
+    /// The outputs for `input`. A recurrent network advances by one step. The call does not
+    /// allocate.
     ///
     /// # Panics
     /// If the lengths are not those of the spec, or the state is that of a network of another spec.
@@ -149,7 +150,7 @@ impl Network {
         output.copy_from_slice(&state.record[state.record.len() - output.len()..]);
     }
 
-    /// One step, with all that it computes in `record`: the inputs, then each layer's record.
+    /// Computes one step and writes everything to `record`: the inputs, then each layer's record.
     pub(super) fn step(&self, memory: &mut [f32], record: &mut [f32], input: &[f32]) {
         assert_eq!(input.len(), self.spec.inputs(), "number of inputs");
         self.instruction_set.run(Step {
@@ -189,7 +190,7 @@ impl WithSimd for Step<'_> {
     }
 }
 
-/// Its layers, and the length of the array of their parameters.
+/// The layers, and the length of the array of their parameters.
 fn layers(spec: &NetSpec) -> (Vec<Layer>, usize) {
     let mut end = 0;
     let layer = |(n, sizes): (usize, &[usize])| {
@@ -216,7 +217,7 @@ fn layers(spec: &NetSpec) -> (Vec<Layer>, usize) {
         }
     };
     let mut layers: Vec<Layer> = spec.layers.windows(2).enumerate().map(layer).collect();
-    // Its parameters come last, so that those of the layers lie as they would without it.
+    // The mask's parameters come last, so that the other layers' places do not depend on it.
     if let Some(mask) = &spec.mask {
         layers.insert(0, Layer::Mask(Mask::new(mask, spec.inputs(), &mut end)));
     }

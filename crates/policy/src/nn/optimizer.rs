@@ -1,40 +1,40 @@
-//! How parameters follow their gradients: as `torch.optim` defines it.
+//! Optimisers, as `torch.optim` defines them.
 
 use serde::{Deserialize, Serialize};
 
 use super::NetError;
 
-/// An optimiser and its settings; what is left out is as in PyTorch.
+/// An optimiser and its settings. Defaults are PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum OptimizerSpec {
     /// Stochastic gradient descent.
     Sgd {
-        /// Learning rate, above 0.
+        /// The learning rate, above 0.
         lr: f32,
-        /// What is kept of the last step, 0 to below 1.
+        /// The share of the last step that is kept, 0 to below 1.
         #[serde(default)]
         momentum: f32,
     },
     /// Steps scaled by a moving root mean square of the gradient.
     RmsProp {
-        /// Learning rate, above 0.
+        /// The learning rate, above 0.
         lr: f32,
-        /// What is kept of the mean square, 0 to below 1.
+        /// The share of the mean square that is kept, 0 to below 1.
         #[serde(default = "rmsprop_alpha")]
         alpha: f32,
-        /// Added to the root, above 0.
+        /// A number above 0 that is added to the root.
         #[serde(default = "epsilon")]
         eps: f32,
     },
     /// Steps along a moving mean of the gradient, scaled by its root mean square.
     Adam {
-        /// Learning rate, above 0.
+        /// The learning rate, above 0.
         lr: f32,
-        /// What is kept of the mean and of the mean square, each from 0 to below 1.
+        /// The shares of the mean and of the mean square that are kept, each from 0 to below 1.
         #[serde(default = "adam_betas")]
         betas: [f32; 2],
-        /// Added to the root, above 0.
+        /// A number above 0 that is added to the root.
         #[serde(default = "epsilon")]
         eps: f32,
     },
@@ -53,7 +53,7 @@ fn epsilon() -> f32 {
 }
 
 impl OptimizerSpec {
-    /// That its settings can be used.
+    /// Checks the settings.
     ///
     /// # Errors
     /// [`NetError`], one line, if one is out of range.
@@ -79,8 +79,7 @@ impl OptimizerSpec {
     }
 }
 
-/// Takes steps, and keeps what it has to know of those before. One that was serialised goes on bit
-/// for bit.
+/// An optimiser with its state. After serialisation it continues bit for bit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Optimizer {
@@ -93,7 +92,7 @@ pub struct Optimizer {
     powers: [f64; 2],
 }
 
-/// What was serialised, before it is looked at.
+/// The serialised form, before it is checked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unchecked {
@@ -134,7 +133,7 @@ impl TryFrom<Unchecked> for Optimizer {
 }
 
 impl Optimizer {
-    /// For this number of parameters.
+    /// An optimiser for this number of parameters.
     ///
     /// # Errors
     /// [`NetError`], one line, if a setting is out of range.
@@ -153,10 +152,10 @@ impl Optimizer {
         self.spec == other.spec && self.mean.len() == other.mean.len()
     }
 
-    /// Moves the parameters, so that the loss whose gradient this is becomes less.
+    /// Moves the parameters against the gradient, so that the loss decreases.
     ///
     /// # Panics
-    /// If the lengths differ from the one that it was made for.
+    /// If the lengths differ from the one for which it was made.
     pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32]) {
         let Optimizer {
             spec,
@@ -201,8 +200,8 @@ impl Optimizer {
 }
 
 /// Scales the gradient down so that its norm is at most `limit`, as
-/// `torch.nn.utils.clip_grad_norm_` does. Gives the norm that it had; if that is not finite, no
-/// step should be taken.
+/// `torch.nn.utils.clip_grad_norm_` does. Returns the old norm. If that is not finite, do not take
+/// a step.
 pub fn clip_norm(gradient: &mut [f32], limit: f32) -> f32 {
     let square = |g: &f32| f64::from(*g) * f64::from(*g);
     let norm = gradient.iter().map(square).sum::<f64>().sqrt() as f32;

@@ -1,16 +1,16 @@
-//! What a network is made of.
+//! The structure of a network.
 
 use headway_fixed::{HIDDEN1, HIDDEN2, INPUTS};
 use serde::{Deserialize, Serialize};
 
 use super::{MaskSpec, NetError};
 
-/// The most units of a layer.
+/// The largest number of units in a layer.
 const MAX_UNITS: usize = 8192;
-/// The most parameters of a network: 64 MB of them.
+/// The largest number of parameters; they take 64 MB.
 const MAX_PARAMETERS: usize = 1 << 24;
 
-/// What a network is made of. In a model's card:
+/// The structure of a network. In a model's card:
 ///
 /// ```toml
 /// [net]
@@ -19,47 +19,47 @@ const MAX_PARAMETERS: usize = 1 << 24;
 /// activations = ["tanh", "tanh", "identity"]
 /// ```
 ///
-/// A `gru` or an `lstm` has `recurrent_layers` (1 unless told) of that kind, then dense ones: with
-/// `layers = [9, 64, 2]`, 9 inputs, one recurrent layer of 64 units, and 2 outputs. An `int8`
-/// network is a [`headway_fixed::Mlp`]: its layers are that one's, and it has no activations to
-/// choose.
+/// A `gru` or an `lstm` has `recurrent_layers` (default 1) of that kind, then dense ones. With
+/// `layers = [9, 64, 2]` it has 9 inputs, one recurrent layer of 64 units, and 2 outputs. An `int8`
+/// network is a [`headway_fixed::Mlp`]: it has that one's layers, and its activations cannot be
+/// chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetSpec {
-    /// What its first layers are.
+    /// The kind of the first layers.
     pub kind: NetKind,
     /// The numbers of inputs, of units in each layer, and of outputs.
     pub layers: Vec<usize>,
-    /// What each dense layer applies to its sums.
+    /// The activation of each dense layer.
     #[serde(default)]
     pub activations: Vec<Activation>,
-    /// How many layers are recurrent; they have equally many units, as PyTorch's do.
+    /// The number of recurrent layers. They have equally many units, as PyTorch's do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recurrent_layers: Option<usize>,
-    /// What weighs some inputs before the first layer.
+    /// The mask that scales some inputs before the first layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask: Option<MaskSpec>,
 }
 
-/// What the first layers of a network are.
+/// The kind of a network's first layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetKind {
-    /// Dense, like all the others.
+    /// Dense layers, like all others.
     Mlp,
     /// Gated recurrent units (`torch.nn.GRU`).
     Gru,
     /// Long short-term memory (`torch.nn.LSTM`).
     Lstm,
-    /// Dense, in whole numbers, for the kernel ([`headway_fixed::Mlp`]).
+    /// Dense layers in whole numbers, for the kernel ([`headway_fixed::Mlp`]).
     Int8,
 }
 
-/// What a dense layer applies to its sums.
+/// The activation that a dense layer applies to its sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
-    /// Nothing.
+    /// No activation.
     #[serde(alias = "linear")]
     Identity,
     /// max(x, 0).
@@ -73,7 +73,7 @@ pub enum Activation {
 }
 
 impl NetKind {
-    /// How many gates a layer has: blocks of rows in PyTorch's tensors.
+    /// The number of gates of a layer: blocks of rows in PyTorch's tensors.
     pub(super) fn gates(self) -> usize {
         match self {
             NetKind::Mlp | NetKind::Int8 => 1,
@@ -82,7 +82,7 @@ impl NetKind {
         }
     }
 
-    /// What the names of its recurrent tensors begin with.
+    /// The prefix of the recurrent tensors' names.
     pub(super) fn prefix(self) -> &'static str {
         match self {
             NetKind::Mlp | NetKind::Int8 => "layers",
@@ -93,17 +93,17 @@ impl NetKind {
 }
 
 impl NetSpec {
-    /// How many numbers it is shown.
+    /// The number of inputs.
     pub fn inputs(&self) -> usize {
         self.layers.first().copied().unwrap_or(0)
     }
 
-    /// How many numbers it puts out.
+    /// The number of outputs.
     pub fn outputs(&self) -> usize {
         self.layers.last().copied().unwrap_or(0)
     }
 
-    /// How many layers are recurrent.
+    /// The number of recurrent layers.
     pub fn recurrent(&self) -> usize {
         match self.kind {
             NetKind::Mlp | NetKind::Int8 => 0,
@@ -111,10 +111,10 @@ impl NetSpec {
         }
     }
 
-    /// The names and shapes of its tensors, in the order in which they are applied; weights are
-    /// `[outputs, inputs]`, row by row, as PyTorch has them. `layers.N.weight` and `layers.N.bias`
-    /// are the dense layers', `gru.weight_ih_lN`, `gru.weight_hh_lN`, `gru.bias_ih_lN` and
-    /// `gru.bias_hh_lN` a recurrent layer's, `mask.weight` and `mask.bias` the mask's.
+    /// The names and shapes of the tensors, in the order in which they are applied. Weights are
+    /// `[outputs, inputs]`, row by row, as in PyTorch. `layers.N.weight` and `layers.N.bias` belong
+    /// to dense layers; `gru.weight_ih_lN`, `gru.weight_hh_lN`, `gru.bias_ih_lN` and
+    /// `gru.bias_hh_lN` to a recurrent layer; `mask.weight` and `mask.bias` to the mask.
     /// `multipliers` and `shifts` scale the sums of an int8 network's layers.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
         let mut tensors = Vec::new();
@@ -153,7 +153,7 @@ impl NetSpec {
         tensors
     }
 
-    /// That such a network can be built.
+    /// Checks that the network can be built.
     ///
     /// # Errors
     /// [`NetError`], one line.
@@ -169,7 +169,11 @@ impl NetSpec {
         }
         let transitions = self.layers.len() - 1;
         match (self.kind, self.recurrent_layers) {
-            (NetKind::Mlp, Some(_)) => return fail("an mlp has no recurrent_layers".to_owned()),
+            (NetKind::Mlp, Some(_)) => {
+                return fail(
+                    "recurrent_layers is set, but an mlp has none; leave it out".to_owned(),
+                );
+            }
             (_, Some(n)) if !(1..=transitions).contains(&n) => {
                 return fail(format!(
                     "recurrent_layers is {n}, must be 1 to {transitions}, the number of layers"
@@ -200,7 +204,7 @@ impl NetSpec {
         }
     }
 
-    /// The kernel's program has room for one size.
+    /// The kernel's program has only one size of network.
     fn check_int8(&self) -> Result<(), NetError> {
         let size = [INPUTS, HIDDEN1, HIDDEN2, 1];
         if self.layers != size {

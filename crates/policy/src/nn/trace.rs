@@ -1,12 +1,12 @@
-//! Gradients, by going back through the steps of a network.
+//! Gradients by backpropagation through the steps of a network.
 
 use super::layer::{Back, Layer};
 use super::network::{Network, State};
 
-/// The steps of a network that a gradient goes back through, and room to work in.
+/// The steps through which a gradient is propagated back, and work space.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// How many numbers a step leaves behind.
+    /// The size of a step's record.
     record: usize,
     records: Vec<f32>,
     dy: Vec<f32>,
@@ -21,14 +21,14 @@ impl Trace {
         self.records.clear();
     }
 
-    /// How many steps it has.
+    /// The number of steps.
     pub fn steps(&self) -> usize {
         self.records.len() / self.record
     }
 }
 
 impl Network {
-    /// A trace of no steps, with room for one.
+    /// An empty trace, with room for one step.
     pub fn trace(&self) -> Trace {
         let widest = self.spec().layers.iter().max().copied().unwrap_or(0);
         let work = self.layers.iter().map(Layer::work).max().unwrap_or(0);
@@ -60,14 +60,14 @@ impl Network {
         output.copy_from_slice(&record[record.len() - output.len()..]);
     }
 
-    /// Goes back through the steps of `trace`: `outputs` is the gradient of the loss by the outputs
-    /// of each step, step by step. The gradient by the [parameters](Network::parameters) is added
-    /// to `gradient`; the one by the inputs of each step is written to `inputs`, which may be
-    /// empty. The memory before the first step is taken as given. The parameters must be those that
-    /// the steps were made with.
+    /// Propagates gradients back through the steps of `trace`. `outputs` is the gradient of the
+    /// loss by the outputs of each step, step by step. The gradient by the
+    /// [parameters](Network::parameters) is added to `gradient`. The one by the inputs of each step
+    /// is written to `inputs`, which may be empty. The memory before the first step is taken as
+    /// constant. The parameters must be those of the steps.
     ///
     /// # Panics
-    /// If a length is not the one for the network and the number of steps.
+    /// If a length does not fit the network and the number of steps.
     pub fn backward(
         &self,
         trace: &mut Trace,
@@ -97,7 +97,7 @@ impl Network {
         );
     }
 
-    /// One step back; leaves the gradient of its inputs in `trace.dy`.
+    /// Goes one step back, and leaves the gradient of its inputs in `trace.dy`.
     #[inline(always)]
     fn step_back(&self, trace: &mut Trace, step: usize, outputs: &[f32], gradient: &mut [f32]) {
         let Trace {

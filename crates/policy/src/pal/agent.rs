@@ -1,4 +1,4 @@
-//! Acts, and waits for what comes of it.
+//! An agent that acts, and learns from feedback that comes later.
 
 use std::collections::VecDeque;
 
@@ -9,17 +9,17 @@ use super::nets::{self, Memories};
 use super::segment::{Segment, Step};
 use super::{Diverged, PalSpec, Task, Weights};
 
-/// One agent: what it did, what it waits for (Algorithm 1).
+/// One agent: its actions, and the feedback that is outstanding (Algorithm 1).
 #[derive(Clone, Debug)]
 pub struct Agent<T, const N: usize> {
     task: T,
     random: Stream,
     memories: Memories,
-    /// For a look ahead that leaves no trace.
+    /// Work space for a prediction that changes no state.
     scratch: Memories,
-    /// The oldest first; the last is the one under way.
+    /// The segments, the oldest first; the last one is in progress.
     segments: VecDeque<Segment<N>>,
-    /// To be used again; those with little room alone.
+    /// Segments to use again, only those with little memory.
     spare: Vec<Segment<N>>,
     /// The number of the next partial action.
     next: u64,
@@ -29,7 +29,7 @@ pub struct Agent<T, const N: usize> {
 }
 
 impl<T: Task<N>, const N: usize> Agent<T, N> {
-    /// One that has done nothing yet, and will act with `weights`.
+    /// A new agent, which will act with `weights`.
     pub fn new(task: T, weights: &Weights<N>, random: Stream) -> Agent<T, N> {
         let memories = Memories::of(&weights.nets);
         Agent {
@@ -49,13 +49,13 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         }
     }
 
-    /// Acts on an observation, after learning from what is rewarded by now. `window` is how many
-    /// units of partial actions may be under way, `round` how many are answered in a round trip: a
-    /// segment is as long as the shorter of the two. `units` is what one of each reward is expected
-    /// to be about.
+    /// Acts on an observation, after it has learned from complete segments. `window` is the number
+    /// of units of partial actions that may be in flight, `round` the number that is answered in a
+    /// round trip; a segment is as long as the shorter of the two. `units` is the expected size of
+    /// each reward.
     ///
     /// # Errors
-    /// [`Diverged`]: the weights are of no use any more.
+    /// [`Diverged`]: the weights are no longer usable.
     pub fn act(
         &mut self,
         weights: &mut Weights<N>,
@@ -93,8 +93,8 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         Ok(action)
     }
 
-    /// The last action has caused a partial action of this size: its number, for
-    /// [`feedback`](Self::feedback). Before the first action there is none to number: `u64::MAX`.
+    /// The last action has caused a partial action of this size. Returns its number, for
+    /// [`feedback`](Self::feedback), or `u64::MAX` before the first action.
     #[inline]
     pub fn partial_action(&mut self, size: f32) -> u64 {
         if let Some(segment) = self.segments.back_mut() {
@@ -104,8 +104,8 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         self.next.wrapping_sub(1)
     }
 
-    /// What came of the partial action with that number. What was given up, or is answered already,
-    /// is ignored.
+    /// Takes the feedback for the partial action with that number. A partial action that was
+    /// dropped or already answered is ignored.
     #[inline]
     pub fn feedback(&mut self, number: u64, rewards: &[f32; N]) {
         let segment = self.segments.iter_mut().rev().find(|s| s.first <= number);
@@ -114,13 +114,13 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         }
     }
 
-    /// What its networks remember: the actor's units, then the critics'.
+    /// The memories of its networks: the actor's units, then the critics'.
     pub fn memories(&self) -> Vec<Vec<f32>> {
         let memories = self.memories.0.iter();
         memories.map(|state| state.memory().to_vec()).collect()
     }
 
-    /// Goes on from what such networks remembered.
+    /// Restores the memories of its networks.
     ///
     /// # Panics
     /// If they have other sizes.
@@ -130,12 +130,12 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         }
     }
 
-    /// Draws its actions from these numbers from now on.
+    /// Draws its actions from this random stream from now on.
     pub fn draw_from(&mut self, random: Stream) {
         self.random = random;
     }
 
-    /// Forgets all that is under way and all that was remembered.
+    /// Forgets all segments and memories.
     pub fn reset(&mut self) {
         while let Some(segment) = self.segments.pop_front() {
             self.spare(segment);
@@ -143,17 +143,17 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         self.memories.reset();
     }
 
-    /// What the last action was drawn from.
+    /// The distribution from which the last action was drawn.
     pub fn policy(&self) -> Gaussian {
         self.policy
     }
 
-    /// What the critics expected then.
+    /// The critics' predictions for the last action.
     pub fn values(&self) -> &[f32; N] {
         &self.values
     }
 
-    /// Actions that gradients still wait for.
+    /// The number of actions that wait for feedback.
     pub fn awaited(&self) -> usize {
         self.segments
             .iter()
@@ -166,12 +166,12 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         self.segments.back().is_some_and(|s| s.steps.len() == 1)
     }
 
-    /// Actions given up because their feedback did not come.
+    /// The number of actions that were dropped because their feedback did not come.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Learns from every segment that is rewarded, the oldest first.
+    /// Learns from every complete segment, the oldest first.
     fn learn(&mut self, weights: &mut Weights<N>) -> Result<(), Diverged> {
         while self.segments.front().is_some_and(Segment::is_rewarded) {
             let mut segment = self.segments.pop_front().expect("it is there");
@@ -182,16 +182,16 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         Ok(())
     }
 
-    /// Keeps a segment to be used again. What a long one took is given back: any of them may become
-    /// long once, and all together would have room for many times what is ever awaited.
+    /// Keeps a segment to use it again. The memory of a long one is released: any segment can
+    /// become long once, and together they would hold far more than is ever in use.
     fn spare(&mut self, segment: Segment<N>) {
         if segment.is_small() {
             self.spare.push(segment);
         }
     }
 
-    /// Ends the segment under way if it is time (Algorithm 3). What its own weights expect of the
-    /// step that follows is what its averages end with: Algorithm 1, line 8.
+    /// Ends the current segment if it is time (Algorithm 3). Its averages end with what its own
+    /// weights predict for the next step (Algorithm 1, line 8).
     fn end_segment(&mut self, spec: &PalSpec, observation: &[f32]) {
         let under_way = self.segments.back_mut();
         if let Some(segment) = under_way.filter(|s| s.is_due(spec.shortest, spec.longest)) {
@@ -201,7 +201,8 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         }
     }
 
-    /// Begins the next with the newest weights if none is under way (Algorithm 1, lines 9 to 13).
+    /// Begins a segment with the newest weights if none is in progress (Algorithm 1, lines 9 to
+    /// 13).
     fn begin_segment(&mut self, weights: &Weights<N>, units: [f32; N]) {
         if self
             .segments

@@ -1,4 +1,4 @@
-//! What was learned, as a file.
+//! Saves an agent's weights in a file.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::{PalSpec, Weights, nets};
 use crate::model::sha256;
 use crate::nn::{NetError, Network, Optimizer};
 
-/// What goes on after a restart: the weights with what their optimisers know, and what an agent's
-/// networks remember. Actions whose feedback was awaited are not part of it.
+/// What an agent keeps over a restart: the weights with their optimisers' state, and the memories
+/// of its networks. Actions that waited for feedback are not part of it.
 ///
-/// As text it is a line with the format and the SHA-256 of the rest, then JSON that keeps every
+/// The text has one line with the format and the SHA-256 of the rest, then JSON that keeps every
 /// bit.
 #[derive(Clone, Debug)]
 pub struct Checkpoint<const N: usize> {
@@ -22,7 +22,7 @@ pub struct Checkpoint<const N: usize> {
     pub memories: Vec<Vec<f32>>,
 }
 
-/// The JSON.
+/// The JSON part.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
@@ -38,7 +38,7 @@ struct Body {
 const FORMAT: &str = "headway-learner 1 ";
 
 impl<const N: usize> Checkpoint<N> {
-    /// As text.
+    /// Writes the checkpoint as text.
     pub fn write(&self) -> String {
         let weights = &self.weights;
         let tensors = |net: &Network| {
@@ -57,11 +57,11 @@ impl<const N: usize> Checkpoint<N> {
         format!("{FORMAT}{}\n{body}\n", sha256(body.as_bytes()))
     }
 
-    /// Reads what [`write`](Self::write) wrote, for observations of `inputs` numbers and critics of
+    /// Reads a text of [`write`](Self::write), for observations of `inputs` numbers and critics of
     /// these `groups` of rewards.
     ///
     /// # Errors
-    /// [`NetError`], one line: it is no such file, not whole, or was learned for something else.
+    /// [`NetError`], one line: the text is malformed or incomplete, or was made for another agent.
     pub fn read(text: &str, inputs: usize, groups: &[usize]) -> Result<Checkpoint<N>, NetError> {
         let refuse = |what: &str| NetError(format!("learner's checkpoint: {what}"));
         let head = text.strip_prefix(FORMAT);
@@ -70,7 +70,7 @@ impl<const N: usize> Checkpoint<N> {
             .ok_or_else(|| refuse(&format!("its first line must begin with \"{FORMAT}\"")))?;
         let body = body.strip_suffix('\n').unwrap_or(body);
         if sha256(body.as_bytes()) != sum {
-            return Err(refuse("not whole, or changed; copy it again"));
+            return Err(refuse("incomplete or changed; copy it again"));
         }
         let body: Body = serde_json::from_str(body).map_err(|e| refuse(&e.to_string()))?;
         body.spec.check()?;
@@ -90,12 +90,16 @@ impl<const N: usize> Checkpoint<N> {
         let fits = |(ours, saved): (&Optimizer, &Optimizer)| ours.fits(saved);
         let optimizers = weights.optimizers.iter().zip(&body.optimizers);
         if body.optimizers.len() != specs.len() || !optimizers.clone().all(fits) {
-            return Err(refuse("the optimisers are not those of its networks"));
+            return Err(refuse(
+                "the optimisers do not fit its networks; copy it again",
+            ));
         }
         let units = specs.iter().map(|spec| spec.layers[1]);
         let lengths = body.memories.iter().map(Vec::len);
         if !lengths.eq(units) || !body.memories.iter().flatten().all(|x| x.is_finite()) {
-            return Err(refuse("the memories are not those of its networks"));
+            return Err(refuse(
+                "the memories do not fit its networks; copy it again",
+            ));
         }
         weights.optimizers = body.optimizers;
         (weights.moments, weights.updates) = (body.moments, body.updates);

@@ -1,8 +1,8 @@
-//! The distribution that actions are drawn from, and the critics' positive outputs.
+//! The distribution from which actions are drawn, and the critics' positive outputs.
 
 use crate::nn::sigmoid;
 
-/// A normal distribution: what the actor puts out.
+/// A normal distribution, which the actor's outputs describe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gaussian {
     /// Its mean.
@@ -12,8 +12,9 @@ pub struct Gaussian {
 }
 
 impl Gaussian {
-    /// From the actor's two outputs: the mean, and softplus of the second above the least standard
-    /// deviation. At an output of 0 the standard deviation is `initial`.
+    /// The distribution for the actor's two outputs: the mean, and the softplus of the second
+    /// output above the minimum standard deviation. An output of 0 gives the standard deviation
+    /// `initial`.
     pub(super) fn of(outputs: [f32; 2], initial: f32, least: f32) -> Gaussian {
         Gaussian {
             mean: outputs[0],
@@ -52,7 +53,7 @@ pub(super) fn softplus_from_one(x: f32) -> f32 {
     }
 }
 
-/// Its derivative.
+/// The derivative of the function above.
 #[inline]
 pub(super) fn softplus_slope(x: f32) -> f32 {
     sigmoid(x + SHIFT)

@@ -6,12 +6,11 @@ use super::PalSpec;
 use super::gaussian::softplus_from_one;
 use crate::nn::{Activation, NetError, NetKind, NetSpec, Network, State};
 
-/// The most numbers that the networks put out for a step.
+/// The largest number of outputs of all networks together.
 pub(super) const MAX_OUTPUTS: usize = 8;
 
-/// What each network is made of: the actor, with mean and standard deviation; then a critic for
-/// each group of rewards that are predicted together (Fig. 4: those of like size share their
-/// layers).
+/// The specs of the networks: the actor, with mean and standard deviation, then a critic for each
+/// group of rewards that are predicted together (Fig. 4: rewards of like size share their layers).
 pub(super) fn specs(spec: &PalSpec, inputs: usize, groups: &[usize]) -> Vec<NetSpec> {
     let net = |units: usize, outputs: usize| NetSpec {
         kind: NetKind::Gru,
@@ -27,8 +26,8 @@ pub(super) fn specs(spec: &PalSpec, inputs: usize, groups: &[usize]) -> Vec<NetS
 }
 
 /// A network of random weights, as PyTorch draws them: uniform, up to one over the root of the
-/// number of inputs (of a GRU, of its units). Its last layer begins at a tenth of that, so that the
-/// first actions are chance alone and the first predictions the units that they are given in.
+/// number of inputs (of a GRU, of its units). The last layer's weights are a tenth of that. So the
+/// first actions depend on randomness alone, and the first predictions equal the units.
 pub(super) fn random(spec: &NetSpec, stream: &mut Stream) -> Result<Network, NetError> {
     Network::new(spec, &mut |name, shape| {
         let (units, scale) = match name.starts_with("gru") {
@@ -43,13 +42,13 @@ pub(super) fn random(spec: &NetSpec, stream: &mut Stream) -> Result<Network, Net
     })
 }
 
-/// What the critics expect: their outputs as positive multiples of the units.
+/// The critics' predictions: their outputs as positive multiples of the units.
 #[inline]
 pub(super) fn values<const N: usize>(outputs: &[f32], units: &[f32; N]) -> [f32; N] {
     std::array::from_fn(|n| units[n] * softplus_from_one(outputs[2 + n]))
 }
 
-/// The networks' memories.
+/// The memories of the networks.
 #[derive(Clone, Debug)]
 pub(super) struct Memories(pub Vec<State>);
 

@@ -1,12 +1,12 @@
-//! Steps acted with the same weights, and what came of them.
+//! Steps that were acted with the same weights, and their feedback.
 
 use super::nets::{MAX_OUTPUTS, Memories};
 use crate::nn::{Network, Trace};
 
-/// Stands instead of a step's number.
+/// Stands for a step's number once the partial action was answered.
 const ANSWERED: u32 = u32::MAX;
 
-/// Room for more steps, or for eight times as many partial actions, is not kept.
+/// A segment with room for more steps, or for eight times as many partial actions, is not kept.
 const SMALL: usize = 128;
 
 /// One action.
@@ -15,31 +15,31 @@ pub(super) struct Step<const N: usize> {
     pub outputs: [f32; MAX_OUTPUTS],
     pub values: [f32; N],
     pub action: f32,
-    /// Units of partial actions that may be under way: w of Eq. 5.
+    /// Units of partial actions that may be in flight: w of Eq. 5.
     pub window: f32,
     /// The sum of the feedback so far.
     pub rewards: [f32; N],
 }
 
-/// Steps acted with the same weights. The networks' records are kept as they act, so that nothing
-/// has to be computed again for the gradient: what Algorithm 2 restores in its lines 5 and 6 is all
-/// here.
+/// Steps that were acted with the same weights. The networks' records are kept from the forward
+/// pass, so the gradient needs no second one: Algorithm 2 restores them in its lines 5 and 6.
 #[derive(Clone, Debug)]
 pub(super) struct Segment<const N: usize> {
     /// The number of its first partial action.
     pub first: u64,
-    /// Which step each partial action is of; [`ANSWERED`] once its feedback is in.
+    /// The step of each partial action; [`ANSWERED`] once its feedback has come.
     parts: Vec<u32>,
     pub nets: Vec<Network>,
     pub traces: Vec<Trace>,
     pub steps: Vec<Step<N>>,
-    /// What one of each reward is given in.
+    /// The unit of each reward.
     pub units: [f32; N],
-    /// Units of partial actions until a round is over (Algorithm 3).
+    /// Units of partial actions until the round is over (Algorithm 3).
     left: f32,
-    /// Partial actions without feedback.
+    /// The number of partial actions without feedback.
     awaited: usize,
-    /// What is expected from the step after its last, by its own weights; there once it is over.
+    /// What its own weights predict for the step after its last one. It is set once the segment is
+    /// over.
     pub continuation: Option<[f32; N]>,
 }
 
@@ -58,7 +58,8 @@ impl<const N: usize> Segment<N> {
         }
     }
 
-    /// Begins again with these weights; `first` is the number of the next partial action.
+    /// Starts the segment again with these weights. `first` is the number of the next partial
+    /// action.
     pub fn begin(&mut self, first: u64, nets: &[Network], units: [f32; N]) {
         for (mine, net) in self.nets.iter_mut().zip(nets) {
             mine.parameters_mut().copy_from_slice(net.parameters());
@@ -70,13 +71,13 @@ impl<const N: usize> Segment<N> {
         self.continuation = None;
     }
 
-    /// Has it only room for a few steps?
+    /// Has it room for only a few steps?
     pub fn is_small(&self) -> bool {
         self.steps.capacity() <= SMALL && self.parts.capacity() <= 8 * SMALL
     }
 
-    /// All outputs for an observation: mean and standard deviation, then the critics'. Adds to the
-    /// traces.
+    /// All outputs for an observation: mean and standard deviation, then the critics' outputs. The
+    /// step is added to the traces.
     #[inline]
     pub fn outputs(&mut self, memories: &mut Memories, observation: &[f32]) -> [f32; MAX_OUTPUTS] {
         let (mut outputs, mut at) = ([0.0; MAX_OUTPUTS], 0);
@@ -89,7 +90,7 @@ impl<const N: usize> Segment<N> {
         outputs
     }
 
-    /// The same without a trace.
+    /// All outputs for an observation, without a trace.
     pub fn outputs_untraced(
         &self,
         memories: &mut Memories,
@@ -104,8 +105,7 @@ impl<const N: usize> Segment<N> {
         outputs
     }
 
-    /// The window that the first step makes is the round (Algorithm 3), if that is not longer than
-    /// `round`.
+    /// Adds a step. The first step's window is the round (Algorithm 3), unless `round` is shorter.
     pub fn add(&mut self, step: Step<N>, action_scale: f32, round: f32) {
         if self.steps.is_empty() {
             self.left = (step.window + action_scale * step.action)
@@ -123,7 +123,7 @@ impl<const N: usize> Segment<N> {
         self.left -= size;
     }
 
-    /// The feedback to one of its partial actions; a second one is ignored.
+    /// Takes the feedback for one of its partial actions; a second one is ignored.
     #[inline]
     pub fn feedback(&mut self, number: u64, rewards: &[f32; N]) {
         let part = self.parts.get_mut((number - self.first) as usize);

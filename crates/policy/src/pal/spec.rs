@@ -1,11 +1,11 @@
-//! How an agent learns.
+//! The settings of an agent's learning.
 
 use serde::{Deserialize, Serialize};
 
 use crate::nn::{NetError, OptimizerSpec};
 
-/// How an agent learns. The paper gives none of these numbers (docs/decisions/0040-rax.md says what
-/// they change).
+/// The settings of an agent's learning. The paper gives none of these numbers;
+/// docs/decisions/0040-rax.md says what they change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PalSpec {
@@ -13,48 +13,47 @@ pub struct PalSpec {
     pub actor_units: usize,
     /// GRU units of each critic.
     pub critic_units: usize,
-    /// How the actor's weights follow their gradient.
+    /// The optimiser of the actor's weights.
     pub actor_optimizer: OptimizerSpec,
-    /// How the critics' weights follow theirs.
+    /// The optimiser of the critics' weights.
     pub critic_optimizer: OptimizerSpec,
     /// Weight of the entropy (beta of Eq. 3 and 6), 0 or more.
     pub entropy: f32,
-    /// How much of a window one unit of the actor's output is.
+    /// The share of the window that one unit of the actor's output stands for.
     pub action_scale: f32,
-    /// The standard deviation that an actor of random weights begins with, in units of actions.
+    /// The standard deviation of an actor with random weights, in units of actions.
     pub initial_deviation: f32,
-    /// The least standard deviation, above 0 and below the initial one. A flow whose actions hardly
-    /// differ cannot tell what they change from what other flows change (decision 40).
+    /// The minimum standard deviation, above 0 and below the initial one. If a flow's actions
+    /// hardly differ, it cannot tell their effect from that of other flows (decision 40).
     pub least_deviation: f32,
-    /// Each gradient is scaled down to this norm.
+    /// The norm to which each gradient is scaled down.
     pub gradient_norm: f32,
-    /// Are advantages divided by their recent root mean square? It is kept by this much a segment;
-    /// 0 leaves them as they are.
+    /// The share of the advantages' recent mean square that each segment keeps; advantages are
+    /// divided by its root. 0 leaves advantages as they are.
     pub advantage_memory: f32,
-    /// What is taken away from advantages.
+    /// What is subtracted from advantages.
     pub centre: Centre,
     /// How rewards are averaged.
     pub weighting: Weighting,
-    /// The fewest steps of a segment (10 in Algorithm 3).
+    /// The smallest number of steps of a segment (10 in Algorithm 3).
     pub shortest: usize,
-    /// The most steps of a segment, however long a round is.
+    /// The largest number of steps of a segment, however long a round is.
     pub longest: usize,
-    /// The most segments whose feedback is awaited; the oldest is given up then.
+    /// The largest number of segments that wait for feedback; beyond it the oldest is dropped.
     pub most_awaited: usize,
-    /// Weights whose norm is above this have diverged.
+    /// The largest norm of weights; above it they have diverged.
     pub largest_norm: f32,
 }
 
-/// What is taken away from advantages: a critic that is wrong by as much everywhere then does no
-/// harm.
+/// What is subtracted from advantages. With it, a constant error of the critic does no harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Centre {
-    /// Nothing (Eq. 6).
+    /// Nothing is subtracted (Eq. 6).
     Nothing,
-    /// Their recent mean.
+    /// The recent mean of the advantages.
     Late,
-    /// Their mean in the segment.
+    /// The mean of the advantages in the segment.
     Segment,
 }
 
@@ -69,7 +68,7 @@ pub enum Weighting {
 }
 
 impl Weighting {
-    /// The average from a step on, given the one from the next step on.
+    /// The average from one step on, given the average from the next step on.
     #[inline]
     pub fn fold(self, gamma: f32, reward: f32, next: f32) -> f32 {
         match self {
@@ -108,7 +107,7 @@ impl Default for PalSpec {
 }
 
 impl PalSpec {
-    /// That it can be carried out.
+    /// Checks the settings.
     ///
     /// # Errors
     /// [`NetError`], one line.

@@ -1,4 +1,4 @@
-//! The weights that are learned: the actor's and the critics'.
+//! The learned weights of the actor and the critics.
 
 use headway_cc::Stream;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::segment::Segment;
 use super::{Centre, PalSpec, Task};
 use crate::nn::{NetError, Network, Optimizer, clip_norm};
 
-/// The weights that agents act with, and what their optimisers know.
+/// The weights with which agents act, and their optimisers' state.
 #[derive(Clone, Debug)]
 pub struct Weights<const N: usize> {
     spec: PalSpec,
@@ -17,7 +17,7 @@ pub struct Weights<const N: usize> {
     pub(super) optimizers: Vec<Optimizer>,
     pub(super) moments: Moments,
     pub(super) updates: u64,
-    // Room to work in.
+    // Work space.
     gradient: Vec<f32>,
     slopes: Vec<f32>,
     returns: Vec<[f32; N]>,
@@ -29,7 +29,7 @@ pub struct Weights<const N: usize> {
 pub(super) struct Moments {
     mean: f32,
     square: f32,
-    /// How much of both is known yet, up to 1.
+    /// The weight of both, which grows up to 1.
     weight: f32,
 }
 
@@ -43,7 +43,8 @@ impl<const N: usize> Weights<N> {
     /// critic predicts, in their order.
     ///
     /// # Errors
-    /// [`NetError`], one line: a setting is out of range, or the groups are not of `N` rewards.
+    /// [`NetError`], one line: a setting is out of range, or the groups do not have `N` rewards in
+    /// all.
     pub fn random(
         spec: PalSpec,
         inputs: usize,
@@ -63,7 +64,7 @@ impl<const N: usize> Weights<N> {
         Weights::of(spec, nets)
     }
 
-    /// Of these networks, which have learned nothing yet.
+    /// The weights of these networks, which have learned nothing yet.
     pub(super) fn of(spec: PalSpec, nets: Vec<Network>) -> Result<Weights<N>, NetError> {
         let optimizer = |(n, net): (usize, &Network)| {
             let one = match n {
@@ -87,17 +88,17 @@ impl<const N: usize> Weights<N> {
         })
     }
 
-    /// How they are learned.
+    /// The settings of the learning.
     pub fn spec(&self) -> &PalSpec {
         &self.spec
     }
 
-    /// The actor, then the critics.
+    /// The networks: the actor, then the critics.
     pub fn networks(&self) -> &[Network] {
         &self.nets
     }
 
-    /// How many gradients were applied.
+    /// The number of gradients that were applied.
     pub fn updates(&self) -> u64 {
         self.updates
     }
@@ -120,7 +121,7 @@ impl<const N: usize> Weights<N> {
             column += outputs;
             let gradient = &mut self.gradient[..self.nets[n].parameters().len()];
             gradient.fill(0.0);
-            // By the segment's own weights, applied to the newest.
+            // The gradient is computed with the segment's own weights, and applied to the newest.
             segment.nets[n].backward(&mut segment.traces[n], &self.slopes, gradient, &mut []);
             if !clip_norm(gradient, self.spec.gradient_norm).is_finite() {
                 return Err(Diverged);
@@ -136,8 +137,8 @@ impl<const N: usize> Weights<N> {
         Ok(())
     }
 
-    /// Averages the rewards from each step on (Eq. 1), and compares what they are worth with what
-    /// was expected.
+    /// Averages the rewards from each step on (Eq. 1), and compares their utility with the
+    /// prediction.
     fn weigh(&mut self, task: &impl Task<N>, segment: &Segment<N>) {
         self.returns.clear();
         self.advantages.clear();
@@ -179,7 +180,7 @@ impl<const N: usize> Weights<N> {
         }
     }
 
-    /// The gradient of the squared differences (Eq. 4), each in its unit.
+    /// The gradient of the squared differences (Eq. 4), each in the reward's unit.
     fn critic_slopes(&mut self, segment: &Segment<N>, rewards: std::ops::Range<usize>) {
         let share = 1.0 / segment.steps.len() as f32;
         for (step, returns) in segment.steps.iter().zip(&self.returns) {
@@ -193,7 +194,7 @@ impl<const N: usize> Weights<N> {
 }
 
 impl Moments {
-    /// Centres and scales the advantages of a segment, counting them in.
+    /// Centres and scales the advantages of a segment, and adds them to the recent mean and square.
     fn scale(&mut self, advantages: &mut [f32], spec: &PalSpec) {
         let share = 1.0 / advantages.len().max(1) as f32;
         let mean = share * advantages.iter().sum::<f32>();
@@ -237,7 +238,7 @@ mod tests {
     use crate::nn::{NetSpec, OptimizerSpec};
     use crate::schemes::rax::Throughput;
 
-    /// As scripts/pal_fixtures.py wrote it down.
+    /// The format of the file of scripts/pal_fixtures.py.
     #[derive(Deserialize)]
     struct Fixtures {
         alpha: f32,
@@ -261,7 +262,7 @@ mod tests {
         gradient: BTreeMap<String, Vec<f32>>,
     }
 
-    /// Plain steps of size 1 from the fixture's networks: parameters move by the gradient.
+    /// Steps of size 1 from the fixture's networks, so that parameters move by the gradient.
     fn weights(fixtures: &Fixtures) -> Weights<3> {
         let plain = OptimizerSpec::Sgd {
             lr: 1.0,
@@ -287,7 +288,7 @@ mod tests {
 
     /// Eq. 1, 4, 5, 6 and 8, through time.
     #[test]
-    fn gradients_are_those_of_pytorchs_autograd_within_1e_4() {
+    fn gradients_match_pytorchs_autograd_within_1e_4() {
         let text = include_str!("../../tests/fixtures/pal.json");
         let fixtures: Fixtures = serde_json::from_str(text).expect("the file is as written");
         let mut weights = weights(&fixtures);
@@ -295,7 +296,7 @@ mod tests {
         let mut segment = Segment::<3>::new(&weights.nets);
         segment.begin(0, &weights.nets, fixtures.units);
         let mut memories = Memories::of(&weights.nets);
-        // What came before is in the hidden state that is carried in, and in no gradient.
+        // The carried hidden state contains what came before, and no gradient does.
         let mut earlier = Segment::<3>::new(&weights.nets);
         earlier.begin(0, &weights.nets, fixtures.units);
         for seen in fixtures.earlier.chunks(8) {

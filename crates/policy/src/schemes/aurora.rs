@@ -1,4 +1,4 @@
-//! Aurora: a rate that a small network raises and lowers.
+//! Aurora: a small network raises and lowers a sending rate.
 
 use headway_cc::{Family, Need, Param, Scheme};
 
@@ -8,7 +8,7 @@ const MODEL: Param = trained("one of v2, v1, cellular-v1, int8-v1", "v2", |text|
     model_of("aurora", text)
 });
 
-/// Jay et al. 2019.
+/// Aurora, by Jay et al. 2019.
 pub const SCHEME: Scheme = Scheme {
     name: "aurora",
     family: Family::Learned,

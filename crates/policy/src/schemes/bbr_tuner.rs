@@ -8,7 +8,7 @@ const PPO_MODEL: Param = trained("v1", "v1", |text| model_of("bbr-tuner-ppo", te
 const DQN_MODEL: Param = trained("v1", "v1", |text| model_of("bbr-tuner-dqn", text));
 const A2C_MODEL: Param = trained("v1", "v1", |text| model_of("bbr-tuner-a2c", text));
 
-/// Ketabi, Chen, Dong and Ganjali.
+/// The BBR tuner of Ketabi, Chen, Dong and Ganjali, trained with PPO.
 pub const PPO: Scheme = Scheme {
     name: "bbr-tuner-ppo",
     family: Family::Learned,
@@ -28,7 +28,7 @@ pub const PPO: Scheme = Scheme {
     router: None,
 };
 
-/// The same, trained with DQN.
+/// The BBR tuner, trained with DQN.
 pub const DQN: Scheme = Scheme {
     name: "bbr-tuner-dqn",
     summary: "BBR whose RTprop and BtlBw windows a network sets every second, trained with DQN",
@@ -37,7 +37,7 @@ pub const DQN: Scheme = Scheme {
     ..PPO
 };
 
-/// The same, trained with A2C.
+/// The BBR tuner, trained with A2C.
 pub const A2C: Scheme = Scheme {
     name: "bbr-tuner-a2c",
     summary: "BBR whose RTprop and BtlBw windows a network sets every second, trained with A2C",

@@ -1,5 +1,5 @@
-//! The interval study's agent: Aurora's, with any multiple of any estimate of the RTT for an
-//! interval; and its successor, which chooses the multiple itself.
+//! The interval study's agent, which is Aurora's with any multiple of any estimate of the RTT as
+//! its interval; and its successor, which chooses the multiple itself.
 
 use headway_cc::{CongestionControl, Family, Kind, Need, Param, Scheme, Setup, Values};
 
@@ -9,7 +9,7 @@ use crate::{ClockSpec, RttEstimator};
 
 const MODEL: Param = trained("v1", "v1", |text| model_of("interval", text));
 const LEARNED_MODEL: Param = trained("v1", "v1", |text| model_of("interval-learned", text));
-/// The first is what the study recommends.
+/// The first estimator is the one that the study recommends.
 const RTT: Param = Param {
     name: "rtt",
     help: "the estimate of the RTT: Jacobson and Karels (jk), Eq. 3 as printed (jk-printed), an EWMA of gain 1/8 (ewma), the minimum of 10 s, or the newest sample",
@@ -25,7 +25,7 @@ const N: Param = Param {
     },
 };
 
-/// Naqvi, Hilman and Anggorojati.
+/// The interval study, by Naqvi, Hilman and Anggorojati.
 pub const INTERVAL: Scheme = Scheme {
     name: "interval",
     family: Family::Learned,
@@ -46,7 +46,7 @@ pub const INTERVAL: Scheme = Scheme {
     router: None,
 };
 
-/// The future work that the study names.
+/// The future work that the study names: the policy chooses its interval.
 pub const INTERVAL_LEARNED: Scheme = Scheme {
     name: "interval-learned",
     summary: "as `interval`, with a second output that sets the length of the next interval in RTTs",
@@ -61,7 +61,7 @@ pub const INTERVAL_LEARNED: Scheme = Scheme {
     ..INTERVAL
 };
 
-/// The interval that was asked for.
+/// The requested interval.
 fn clock(values: &Values) -> ClockSpec {
     ClockSpec::Rtt {
         n: values.number(&N),
@@ -75,8 +75,8 @@ fn clock(values: &Values) -> ClockSpec {
     }
 }
 
-/// The model, deciding at the interval that was asked for; `None` of another scheme, whose model
-/// has its own.
+/// The model with the requested interval as its clock; `None` for another scheme, whose model has
+/// its own clock.
 pub(super) fn with_clock(scheme: &Scheme, values: &Values, model: &Model) -> Option<Model> {
     const CHECKED: &str =
         "a parameter is within what a clock can keep, and the model's intervals are its clock's";

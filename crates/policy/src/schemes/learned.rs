@@ -1,4 +1,4 @@
-//! Any model folder as a scheme.
+//! A scheme for any model folder.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const MODEL: Param = Param {
     },
 };
 
-/// `learned:model=DIR`.
+/// The scheme `learned:model=DIR`.
 pub const SCHEME: Scheme = Scheme {
     name: "learned",
     family: Family::Learned,

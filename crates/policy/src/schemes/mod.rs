@@ -1,4 +1,4 @@
-//! Learned controllers as schemes, for every host to register.
+//! Learned controllers as schemes, which every host can register.
 
 mod aurora;
 mod bbr_tuner;
@@ -26,7 +26,7 @@ use headway_cc::{
 use crate::Limits;
 use crate::model::{Model, ModelError, shipped};
 
-/// Every scheme of this crate.
+/// All schemes of this crate.
 pub static SCHEMES: &[Scheme] = &[
     learned::SCHEME,
     aurora::SCHEME,
@@ -42,7 +42,7 @@ pub static SCHEMES: &[Scheme] = &[
     rax_pretrained::SCHEME,
 ];
 
-/// How long an answer takes.
+/// The latency of an answer.
 const LATENCY: Param = Param {
     name: "latency",
     help: "delay from an observation to the effect of its action, as inference causes it",
@@ -53,14 +53,14 @@ const LATENCY: Param = Param {
     },
 };
 
-/// Is it guarded?
+/// Whether a guard watches the flow.
 const GUARD: Param = Param {
     name: "guard",
     help: "whether the guard watches the flow and falls back to Cubic where the policy does badly (docs/guard.md)",
     kind: Kind::Switch,
 };
 
-/// The parameter that says which of a scheme's trained models decides; `what` is what there is.
+/// The parameter that says which of a scheme's trained models decides. `what` lists the models.
 const fn trained(
     what: &'static str,
     default: &'static str,
@@ -85,14 +85,14 @@ fn loaded(model: Model) -> Loaded {
     }
 }
 
-/// What may stand before a model's version: whole numbers, or other training links. Anything else
-/// is another scheme's name.
+/// The kinds of models that may precede a version: whole numbers, or other training links. Any
+/// other prefix is another scheme's name.
 const KINDS: [&str; 2] = ["int8-", "cellular-"];
 
-/// The model `NAME-VERSION` of those that come with Headway, or that of a folder: another training
-/// of one of them, such as with another seed.
+/// The shipped model `NAME-VERSION`, or the model of a folder, such as one that was trained with
+/// another seed.
 fn model_of(name: &str, text: &str) -> Result<Loaded, String> {
-    // Of owl and owl-loss, v1 is what is left of owl-v1 alone.
+    // For `owl`, owl-v1 is version `v1`; owl-loss-v1 leaves `loss-v1`, which is not a version.
     let version_of = |title: &'static str| {
         let version = title.strip_prefix(name)?.strip_prefix('-')?;
         let of_kind = KINDS.iter().find_map(|kind| version.strip_prefix(kind));
@@ -127,12 +127,12 @@ fn model_of(name: &str, text: &str) -> Result<Loaded, String> {
     ))
 }
 
-/// Builds the sender's half: the model of parameter `model`, answering after [`LATENCY`].
+/// Builds the sender's half with the model of parameter `model`, which answers after [`LATENCY`].
 fn build(setup: &Setup, values: &Values, model: &Param) -> Box<dyn CongestionControl> {
     deployed(setup, values, &values.loaded::<Model>(model))
 }
 
-/// Builds the sender's half that this model decides for.
+/// Builds the sender's half with this model.
 fn deployed(setup: &Setup, values: &Values, model: &Model) -> Box<dyn CongestionControl> {
     let limits = values.is_on(&GUARD).then(Limits::default);
     let controller = model.deployed(setup, values.time(&LATENCY), limits);

@@ -1,5 +1,5 @@
-//! Owl: a Q-network that adds packets to Cubic's window, told of the path by its sender and by the
-//! switches that are known.
+//! Owl: a Q-network that adds packets to Cubic's window. It sees the sender's measurements and the
+//! counters of the known switches.
 
 use headway_cc::{CongestionControl, Duration, Family, Kind, Need, Param, Scheme, Setup, Values};
 
@@ -9,8 +9,8 @@ use crate::{Learned, Limits, Policy};
 
 const MODEL: Param = trained("v1", "v1", |text| model_of("owl", text));
 const LOSS_MODEL: Param = trained("v1", "v1", |text| model_of("owl-loss", text));
-/// Half of all answers of an agent in user space are seen by the kernel this long after what they
-/// answer: 10 us up, 5 us for the network, 11 us down (decision 30).
+/// The median time from an observation until the kernel sees the answer of an agent in user space:
+/// 10 us up, 5 us for the network, 11 us down (decision 30).
 pub(super) const LATENCY: Param = Param {
     name: "latency",
     help: "delay from an observation to the effect of its action; the default is that of an agent in user space",
@@ -57,7 +57,7 @@ const fn weight(name: &'static str, help: &'static str, default: f64, max: f64) 
     }
 }
 
-/// Sacco et al. 2023.
+/// Owl, by Sacco et al. 2023.
 pub const OWL: Scheme = Scheme {
     name: "owl",
     family: Family::Learned,
@@ -78,7 +78,7 @@ pub const OWL: Scheme = Scheme {
     router: None,
 };
 
-/// The same without the delay in its utility.
+/// Owl without the delay in its utility.
 pub const OWL_LOSS: Scheme = Scheme {
     name: "owl-loss",
     summary: "Owl with a utility of throughput and loss, without delay (beta = 0)",

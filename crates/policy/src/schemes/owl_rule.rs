@@ -1,5 +1,5 @@
-//! The rule that Owl's network imitates, as a controller of its own: whether the network is better
-//! shows beside it.
+//! The rule that Owl's network imitates, as a controller of its own. A comparison with it shows
+//! whether the network is better.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +12,7 @@ use crate::{
     ObservationSpec, Policy,
 };
 
-/// As in `[dqn.guide]` of `owl-v1`'s training, like the numbers below.
+/// The value of `[dqn.guide]` in `owl-v1`'s training, as are the numbers below.
 const PACKETS: Param = Param {
     name: "packets",
     help: "packets in flight above the BDP",
@@ -22,17 +22,17 @@ const PACKETS: Param = Param {
         max: 1e4,
     },
 };
-/// Seconds since the minimum RTT was last measured, after which the queue is emptied: the minimum
-/// RTT is that of the last 10 s, and a standing queue would become part of it.
+/// The age of the minimum RTT, in seconds, at which the queue is drained. The minimum RTT covers
+/// the last 10 s, and a standing queue would become part of it.
 const DRAIN_AFTER_S: f64 = 9.0;
-/// The window while the queue is emptied, as a share of the BDP.
+/// The window while the queue is drained, as a share of the BDP.
 const DRAINED: f64 = 0.95;
-/// Above this recent share of lost packets the window grows by a packet at a time.
+/// The recent loss rate above which the window grows by one packet at a time.
 const CAREFUL_ABOVE: f64 = 0.001;
-/// What Owl may add to its window every 4 ms (section IV-A).
+/// The steps that Owl may add to its window every 4 ms (section IV-A).
 const CHOICES: [f64; 7] = [-10.0, -3.0, -1.0, 0.0, 1.0, 3.0, 10.0];
 
-/// What `owl-v1` imitates.
+/// The rule that `owl-v1` imitates.
 pub const SCHEME: Scheme = Scheme {
     name: "owl-rule",
     family: Family::Model,
@@ -48,7 +48,7 @@ pub const SCHEME: Scheme = Scheme {
     router: None,
 };
 
-/// Owl's agent, with nothing to see but what makes the monitor average losses.
+/// Owl's agent. Its observation only makes the monitor average losses.
 static AGENT: LazyLock<Arc<AgentSpec>> = LazyLock::new(|| {
     Arc::new(AgentSpec {
         clock: ClockSpec::Jiffies { hz: 250.0 },
@@ -101,7 +101,7 @@ impl Policy for Rule {
     }
 }
 
-/// The index of the choice that is nearest, the first of equals.
+/// The index of the nearest choice; the first if several are equally near.
 fn nearest(packets: f64) -> f32 {
     let distance = |choice: &f64| (choice - packets).abs();
     let order = |a: &(usize, &f64), b: &(usize, &f64)| distance(a.1).total_cmp(&distance(b.1));
@@ -117,7 +117,8 @@ mod tests {
     use crate::Record;
     use crate::model::shipped;
 
-    /// What it adds to a window of `cwnd` packets on a path with a BDP of 100 packets.
+    /// The packets that the rule adds to a window of `cwnd` packets on a path with a BDP of 100
+    /// packets.
     fn added(cwnd: u32, min_rtt_age: Duration, loss: f64) -> f64 {
         let mut interval = Interval {
             peak_throughput: 2000.0,
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_what_the_path_holds_and_some_packets() {
+    fn the_window_is_the_bdp_plus_some_packets() {
         let fresh = Duration::ZERO;
         let cases = [
             (50, 10.0),
@@ -148,16 +149,16 @@ mod tests {
         for (cwnd, packets) in cases {
             assert_eq!(added(cwnd, fresh, 0.0), packets, "{cwnd}");
         }
-        // After losses it grows by single packets, and shrinks as before.
+        // After losses the window grows by single packets, and shrinks as before.
         assert_eq!(added(50, fresh, 0.002), 1.0);
         assert_eq!(added(140, fresh, 0.002), -10.0);
-        // The queue is emptied before the minimum RTT is forgotten.
+        // The queue is drained before the minimum RTT is forgotten.
         let (at, after) = (Duration::from_secs(9), Duration::from_millis(9010));
         assert_eq!([added(102, at, 0.0), added(102, after, 0.0)], [0.0, -10.0]);
     }
 
     #[test]
-    fn its_agent_and_its_numbers_are_those_of_owls_training() {
+    fn agent_and_numbers_match_owls_training() {
         let one = shipped().iter().find(|one| one.title == "owl-v1");
         let model = one.expect("it ships").model().expect("a model");
         let card = model.card();
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn before_anything_is_measured_it_does_nothing() {
+    fn owl_rule_does_nothing_before_the_first_measurement() {
         let answer = Rule { packets: 2.5 }.decide(&[], &Interval::default());
         assert!(answer.expect("it answers").action.is_nan());
     }

@@ -1,4 +1,4 @@
-//! A learned scheme as an agent outside the transport serves it.
+//! A learned scheme for an agent outside the transport.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -9,10 +9,10 @@ use headway_fixed::Int8;
 use super::rax_records::RaxOverRecords;
 use super::{Rax, RaxCheckpoint, RaxSpec, SCHEMES, interval, rax_pretrained};
 use crate::dqn::Step;
-use crate::model::{Learner, Model, Taught, TrainingRange};
+use crate::model::{Learner, Model, SavedNetwork, TrainingRange};
 use crate::{AgentSpec, Decider, Policy, Record};
 
-/// A learned scheme whose flows somebody else carries: which agent, and who decides for a flow.
+/// A learned scheme for flows of another transport: its agent, and who decides for a flow.
 #[derive(Clone, Debug)]
 pub struct PolicySpec {
     spec: String,
@@ -22,9 +22,9 @@ pub struct PolicySpec {
 
 #[derive(Clone, Debug)]
 enum Content {
-    /// A network that was trained before, and may go on learning.
+    /// A trained network, which may go on learning.
     Net(Arc<Model>, Option<Learning>),
-    /// Rax, from what a learner learned or from nothing.
+    /// Rax, from a learner's weights or from random ones.
     Rax(Option<Arc<Learner>>, RaxSpec),
 }
 
@@ -35,18 +35,18 @@ struct Learning {
     epsilon: f64,
 }
 
-/// What a flow has learned ([`FlowPolicy::learned`]), read once for many flows to go on from.
+/// What a flow has learned ([`FlowPolicy::learned`]), read once for many flows.
 #[derive(Clone, Debug)]
 pub struct Experience(Learned);
 
 #[derive(Clone, Debug)]
 enum Learned {
-    Net(Box<Taught>),
+    Net(Box<SavedNetwork>),
     Rax(Box<RaxCheckpoint>),
 }
 
 impl Experience {
-    /// How many gradients that took.
+    /// The number of its gradient steps.
     pub fn updates(&self) -> u64 {
         match &self.0 {
             Learned::Net(learned) => learned.steps,
@@ -55,22 +55,22 @@ impl Experience {
     }
 }
 
-/// Who decides for a flow that somebody else carries.
+/// The policy of a flow of another transport.
 #[derive(Debug)]
 pub enum FlowPolicy {
-    /// A network, when its agent's clock says.
+    /// A network, which decides when its agent's clock says.
     Net(Box<Decider<Box<dyn Policy>>>),
-    /// A learner, at each record.
+    /// A learner, which decides at each record.
     Rax(Box<RaxOverRecords>),
 }
 
 impl PolicySpec {
     /// Reads a scheme as `headway bench --schemes` does: `owl`, `owl:online=true`,
-    /// `learned:model=DIR`, `rax:alpha=2`; without what only a simulated flow has.
+    /// `learned:model=DIR`, `rax:alpha=2`. It refuses parameters that only a simulated flow has.
     ///
     /// # Errors
-    /// [`SchemeError`]: no such learned scheme, no such model, or a parameter that the agent does
-    /// not have.
+    /// [`SchemeError`]: there is no such learned scheme or model, or the agent does not have a
+    /// parameter.
     pub fn read(spec: &str) -> Result<PolicySpec, SchemeError> {
         let selection = Registry::new(SCHEMES).select(spec)?;
         check(&selection)?;
@@ -85,24 +85,28 @@ impl PolicySpec {
             let id = learner.as_ref().map_or("rax".to_owned(), |l| l.id());
             return Ok(served(id, Content::Rax(learner, rax)));
         }
-        let missing = || SchemeError(format!("'{spec}' runs no model"));
+        let missing = || {
+            SchemeError(format!(
+                "'{spec}' has no learned model; name a learned scheme, such as owl"
+            ))
+        };
         let model = values.loaded::<Model>(param("model").ok_or_else(missing)?);
         let model = interval::with_clock(scheme, &values, &model).map_or(model, Arc::new);
         let learning = learning(&values, param);
         Ok(served(model.id(), Content::Net(model, learning)))
     }
 
-    /// As it was written.
+    /// The scheme as it was written.
     pub fn spec(&self) -> &str {
         &self.spec
     }
 
-    /// The model's name and what it holds, in short.
+    /// The model's id: its name and the hash of its contents.
     pub fn model_id(&self) -> &str {
         &self.model_id
     }
 
-    /// What it sees and does; `None` for Rax, which has a flow's window and takes each record.
+    /// The agent's spec; `None` for Rax, which sets a flow's window at each record.
     pub fn agent(&self) -> Option<&AgentSpec> {
         match &self.content {
             Content::Net(model, _) => Some(&model.card().agent),
@@ -110,7 +114,7 @@ impl PolicySpec {
         }
     }
 
-    /// The paths that its model was trained on, if its card says so.
+    /// The training range of its model, if the card has one.
     pub fn range(&self) -> Option<TrainingRange> {
         match &self.content {
             Content::Net(model, _) => model.card().training.range,
@@ -118,7 +122,7 @@ impl PolicySpec {
         }
     }
 
-    /// What decides, if that is in whole numbers and may be evaluated where the flow is.
+    /// The policy in whole numbers, if there is one, which can be evaluated in the kernel.
     pub fn int8(&self) -> Option<&Int8> {
         match &self.content {
             Content::Net(model, _) => model.int8(),
@@ -131,8 +135,8 @@ impl PolicySpec {
         !matches!(self.content, Content::Net(_, None))
     }
 
-    /// The same without learning: the network as it was trained before. `None` for Rax, which has
-    /// none that does not learn.
+    /// The same scheme without learning, with the network as it was trained. `None` for Rax, which
+    /// always learns.
     pub fn frozen(&self) -> Option<PolicySpec> {
         match &self.content {
             Content::Net(model, _) => Some(PolicySpec {
@@ -144,25 +148,25 @@ impl PolicySpec {
         }
     }
 
-    /// What a flow of this scheme has learned, as a file for another to go on from; `None` if it
-    /// does not learn, or what it has learned is of no use. A network is a safetensors file, Rax's
-    /// is text.
+    /// What a flow of this scheme has learned, as a file for other flows. `None` if it does not
+    /// learn, or if the result is not usable. A network gives a safetensors file, Rax gives text.
     pub fn learned(&self, flow: &FlowPolicy) -> Option<Vec<u8>> {
         match flow {
             FlowPolicy::Net(decider) => {
                 let (network, steps) = decider.policy().learned()?;
                 let is_sound = network.parameters().iter().all(|x| x.is_finite());
-                let write = || Taught::write(network, steps, self.model_id(), self.spec());
+                let write = || SavedNetwork::write(network, steps, self.model_id(), self.spec());
                 is_sound.then(write)
             }
             FlowPolicy::Rax(rax) => rax.learned().map(String::into_bytes),
         }
     }
 
-    /// Reads what [`Self::learned`] of another flow gave.
+    /// Reads a file of [`Self::learned`].
     ///
     /// # Errors
-    /// [`SchemeError`], one line: it is not that of such a flow, or this scheme does not learn.
+    /// [`SchemeError`], one line: the file is not of a flow of this scheme, or this scheme does not
+    /// learn.
     pub fn experience(&self, learned: &[u8]) -> Result<Experience, SchemeError> {
         let wrong = |e: &dyn std::fmt::Display| SchemeError(e.to_string());
         let learned = match &self.content {
@@ -172,16 +176,21 @@ impl PolicySpec {
                 Learned::Rax(Box::new(read))
             }
             Content::Net(model, Some(_)) => {
-                let read = Taught::read(learned, &model.card().net, self.model_id(), self.spec());
+                let read =
+                    SavedNetwork::read(learned, &model.card().net, self.model_id(), self.spec());
                 Learned::Net(Box::new(read.map_err(|e| wrong(&e))?))
             }
-            Content::Net(_, None) => return Err(wrong(&"it does not learn")),
+            Content::Net(_, None) => {
+                return Err(wrong(
+                    &"this policy does not learn, so it has no saved state",
+                ));
+            }
         };
         Ok(Experience(learned))
     }
 
-    /// Who decides for a flow. One that learns goes on from `experience`, which is of a flow of
-    /// this scheme.
+    /// The policy of a flow. A learner continues with `experience`, which another flow of this
+    /// scheme learned.
     ///
     /// # Errors
     /// [`SchemeError`], one line: the experience is of another scheme.
@@ -191,15 +200,15 @@ impl PolicySpec {
         experience: Option<&Experience>,
     ) -> Result<FlowPolicy, SchemeError> {
         let wrong = |e: &dyn std::fmt::Display| SchemeError(e.to_string());
-        let other = || SchemeError("what was learned is another scheme's".to_owned());
+        let other = || SchemeError("the saved state is of another scheme".to_owned());
         match &self.content {
             Content::Rax(learner, spec) => {
                 let rax = match (experience, learner) {
                     (Some(Experience(Learned::Rax(learned))), Some(learner)) => {
-                        learner.going_on(setup, spec, learned)
+                        learner.continuing(setup, spec, learned)
                     }
                     (Some(Experience(Learned::Rax(learned))), None) => {
-                        Rax::going_on(setup, spec, learned)
+                        Rax::continuing(setup, spec, learned)
                     }
                     (Some(_), _) => return Err(other()),
                     (None, Some(learner)) => learner.flow(setup, spec.alpha),
@@ -215,7 +224,7 @@ impl PolicySpec {
                         let mut policy = policy.map_err(|e| wrong(&e))?;
                         match experience {
                             Some(Experience(Learned::Net(learned))) => {
-                                policy.go_on_from(&learned.network, learned.steps);
+                                policy.continue_from(&learned.network, learned.steps);
                             }
                             Some(_) => return Err(other()),
                             None => {}
@@ -239,16 +248,17 @@ impl FlowPolicy {
         }
     }
 
-    /// Lets another thread take gradient steps on a network, so that no answer waits for one. Rax's
-    /// are part of each answer.
-    pub fn step_elsewhere(&mut self, thread: &SyncSender<Step>) {
+    /// Lets another thread take a network's gradient steps, so that no answer waits for one. Rax's
+    /// steps are part of each answer.
+    pub fn step_on_thread(&mut self, thread: &SyncSender<Step>) {
         match self {
-            FlowPolicy::Net(decider) => decider.policy_mut().step_elsewhere(thread),
+            FlowPolicy::Net(decider) => decider.policy_mut().step_on_thread(thread),
             FlowPolicy::Rax(_) => {}
         }
     }
 
-    /// Did it learn, and goes on for good with what it had learned? Rax starts again instead.
+    /// Has the policy stopped learning for good, and kept what it had learned? Rax starts again
+    /// instead.
     pub fn has_ended_learning(&self) -> bool {
         match self {
             FlowPolicy::Net(decider) => decider.policy().has_ended_learning(),
@@ -256,8 +266,8 @@ impl FlowPolicy {
         }
     }
 
-    /// How many gradients it has learned from, with those that it goes on from; 0 if it does not
-    /// learn.
+    /// The number of gradient steps, including those of the experience with which it began; 0 if it
+    /// does not learn.
     pub fn updates(&self) -> u64 {
         match self {
             FlowPolicy::Net(decider) => decider.policy().learned().map_or(0, |(_, steps)| steps),
@@ -274,7 +284,8 @@ impl FlowPolicy {
     }
 }
 
-/// That nothing is asked for which is simulated. `guard=on` may be said: it is.
+/// Checks that no parameter is only for simulated flows. `guard=on` is allowed, since it always
+/// holds.
 fn check(selection: &Selection) -> Result<(), SchemeError> {
     let spec = &selection.spec;
     let refused = |why: &str| Err(SchemeError(format!("scheme '{spec}': {why}")));
@@ -318,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_a_simulated_flow_has_is_refused() {
+    fn simulation_only_parameters_are_refused() {
         for (spec, hint) in [
             ("owl:latency=10ms", "'latency' is only for simulated agents"),
             ("owl:online=true:latency=26us", "leave it out"),

@@ -34,7 +34,7 @@ const RESTART: Param = Param {
     },
 };
 
-/// Bachl, Zseby and Fabini 2019.
+/// Rax, by Bachl, Zseby and Fabini 2019.
 pub const SCHEME: Scheme = Scheme {
     name: "rax",
     family: Family::Learned,
@@ -68,11 +68,11 @@ pub const SCHEME: Scheme = Scheme {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RaxSpec {
-    /// How much a lost packet counts against a delivered one (Eq. 7).
+    /// The weight of a lost packet against a delivered one (Eq. 7).
     pub alpha: f32,
-    /// How it learns; windows are in packets.
+    /// The settings of the learning; windows are in packets.
     pub pal: PalSpec,
-    /// Time after which the flow starts again with what it has learned; zero for never.
+    /// The time after which the flow restarts with its weights; zero for never.
     #[serde(skip)]
     pub restart: Duration,
 }
@@ -87,31 +87,31 @@ impl Default for RaxSpec {
     }
 }
 
-/// How many features an observation has.
+/// The number of features of an observation.
 const FEATURES: usize = 8;
 /// Rewards: packets received, packets sent, ms between acknowledgements.
 const REWARDS: usize = 3;
-/// Those that are alike are predicted together (Fig. 4).
+/// Rewards of the same kind are predicted together (Fig. 4).
 const CRITICS: [usize; 2] = [2, 1];
 
-/// What a flow has learned, as read.
+/// What a flow has learned.
 pub(crate) type RaxCheckpoint = Checkpoint<REWARDS>;
 /// The gains of the averages (§3.2).
 const GAINS: [f32; 2] = [1.0 / 8.0, 1.0 / 256.0];
-/// A window of this many times what the path returns in a round trip has run away: an action
-/// changes nothing any more, and beyond twice as many feedback would come for segments that are
-/// forgotten ([`PalSpec::most_awaited`]).
+/// A window of this many times what the path returns in a round trip has run away. Actions no
+/// longer change anything, and beyond twice as many, feedback would come only for segments that
+/// were dropped ([`PalSpec::most_awaited`]).
 const RUNAWAY: f32 = 32.0;
-/// What a path returns at least, in packets, as far as that goes: a flow that begins has not seen
-/// it yet.
-const LEAST_ROUND: f32 = 10.0;
-/// After the weights diverged or the window ran away NewReno runs for this time.
+/// The smallest number of packets that a path is assumed to return in a round trip. A flow that
+/// begins has not measured it yet.
+const MIN_ROUND: f32 = 10.0;
+/// How long NewReno runs after the weights diverged or the window ran away.
 const FALLBACK: Duration = Duration::from_secs(10);
 
-/// What Rax learns: Eq. 5, 7 and 8.
+/// The task that Rax learns: Eq. 5, 7 and 8.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Throughput {
-    /// How much a lost packet counts against a delivered one.
+    /// The weight of a lost packet against a delivered one.
     pub alpha: f32,
 }
 
@@ -125,10 +125,10 @@ impl Task<REWARDS> for Throughput {
     }
 }
 
-/// Averages of what was seen, two of each (§3.2).
+/// Averages of the measurements, two of each (§3.2).
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// Time between acknowledgements in ms, RTT in ms, loss, window in packets.
+    /// The averages: time between acknowledgements in ms, RTT in ms, loss, window in packets.
     averages: [[f32; 2]; 4],
     is_known: bool,
 }
@@ -143,24 +143,24 @@ impl State {
         self.is_known = true;
     }
 
-    /// What the path returns in a round trip, by the slow averages.
+    /// The packets that the path returns in a round trip, by the slow averages.
     fn packets_per_rtt(&self) -> f32 {
         let [gaps, rtts, ..] = self.averages;
         rtts[1] / gaps[1].max(1e-3)
     }
 
-    /// The same, as far as that has been seen.
+    /// The packets that the path returns in a round trip, as far as they have been measured.
     fn path_holds(&self) -> f32 {
-        self.packets_per_rtt().max(LEAST_ROUND)
+        self.packets_per_rtt().max(MIN_ROUND)
     }
 
-    /// On scales that suit a network.
-    fn observation(&self, least_rtt_ms: f32) -> [f32; FEATURES] {
+    /// The observation, on scales that suit a network.
+    fn observation(&self, min_rtt_ms: f32) -> [f32; FEATURES] {
         let [gaps, rtts, losses, windows] = self.averages;
         let mut all = [0.0; FEATURES];
         for n in 0..2 {
             all[n] = 0.5 * libm::logf(gaps[n] + 0.01);
-            all[2 + n] = (10.0 * (rtts[n] / least_rtt_ms - 1.0)).min(5.0);
+            all[2 + n] = (10.0 * (rtts[n] / min_rtt_ms - 1.0)).min(5.0);
             all[4 + n] = 10.0 * losses[n];
             all[6 + n] = 0.5 * libm::logf(windows[n]);
         }
@@ -175,24 +175,24 @@ pub struct Rax {
     spec: RaxSpec,
     random: Stream,
     weights: Weights<REWARDS>,
-    /// What it begins with again after it diverged; `None` for random weights.
+    /// The weights with which it restarts after it diverged; `None` for random weights.
     origin: Option<Arc<Checkpoint<REWARDS>>>,
     agent: Agent<Throughput, REWARDS>,
     state: State,
-    /// In packets, 1 or more.
+    /// The window in packets, at least 1.
     window: f32,
     last_ack: Option<Time>,
-    /// What was sent before is no more of its business.
+    /// When the flow began or restarted. Packets that were sent before do not count.
     begun: Time,
     rtt_ms: f32,
-    least_rtt_ms: f32,
-    /// Instead of a network that diverged.
+    min_rtt_ms: f32,
+    /// NewReno, which replaces a diverged network until this time.
     fallback: Option<(NewReno, Time)>,
     divergences: u64,
 }
 
 impl Rax {
-    /// A flow that knows nothing yet.
+    /// A flow with random weights.
     ///
     /// # Errors
     /// [`NetError`], one line: a setting is out of range.
@@ -202,24 +202,24 @@ impl Rax {
         Ok(Rax::with(setup, spec, weights, random))
     }
 
-    /// A flow that goes on from what another has learned ([`learned`](Self::learned)).
+    /// A flow that continues with the weights of another ([`learned`](Self::learned)).
     ///
     /// # Errors
-    /// [`NetError`], one line: it is no whole checkpoint of this scheme.
+    /// [`NetError`], one line: the checkpoint is malformed, or not one of this scheme.
     pub fn resumed(setup: &Setup, spec: &RaxSpec, learned: &str) -> Result<Rax, NetError> {
-        Ok(Rax::going_on(setup, spec, &Rax::read_learned(learned)?))
+        Ok(Rax::continuing(setup, spec, &Rax::read_learned(learned)?))
     }
 
-    /// What another flow has learned, read once for many flows to go on from.
+    /// Reads another flow's weights once, for many flows.
     ///
     /// # Errors
-    /// [`NetError`], one line: it is no whole checkpoint of this scheme.
+    /// [`NetError`], one line: the checkpoint is malformed, or not one of this scheme.
     pub(crate) fn read_learned(learned: &str) -> Result<RaxCheckpoint, NetError> {
         Checkpoint::read(learned, FEATURES, &CRITICS)
     }
 
-    /// A flow that goes on from that.
-    pub(crate) fn going_on(setup: &Setup, spec: &RaxSpec, learned: &RaxCheckpoint) -> Rax {
+    /// A flow that continues with these weights.
+    pub(crate) fn continuing(setup: &Setup, spec: &RaxSpec, learned: &RaxCheckpoint) -> Rax {
         let spec = RaxSpec {
             pal: learned.weights.spec().clone(),
             ..spec.clone()
@@ -244,14 +244,14 @@ impl Rax {
             last_ack: None,
             begun: setup.start,
             rtt_ms: 0.0,
-            least_rtt_ms: f32::INFINITY,
+            min_rtt_ms: f32::INFINITY,
             fallback: None,
             divergences: 0,
         }
     }
 
-    /// A flow that begins with what this one has learned, and does so again whenever it diverges.
-    pub(crate) fn beginning(&self, setup: &Setup, alpha: f32) -> Rax {
+    /// A flow that begins with this one's weights, and returns to them whenever it diverges.
+    pub(crate) fn begin_flow(&self, setup: &Setup, alpha: f32) -> Rax {
         let spec = RaxSpec {
             alpha,
             ..self.spec.clone()
@@ -264,24 +264,24 @@ impl Rax {
         rax
     }
 
-    /// The same flow, which begins with what `other` has learned once it diverges.
-    pub(crate) fn falling_back_on(mut self, other: &Rax) -> Rax {
+    /// The same flow, which returns to the weights of `other` when it diverges.
+    pub(crate) fn with_origin(mut self, other: &Rax) -> Rax {
         self.origin = Some(Arc::new(other.checkpoint()));
         self
     }
 
-    /// How many weights all networks have.
+    /// The number of weights of all networks together.
     pub(crate) fn parameters(&self) -> usize {
         let networks = self.weights.networks().iter();
         networks.map(|net| net.parameters().len()).sum()
     }
 
-    /// How many gradients were applied.
+    /// The number of gradients that were applied.
     pub(crate) fn updates(&self) -> u64 {
         self.weights.updates()
     }
 
-    /// What it has learned so far, for a [`resumed`](Self::resumed) flow to go on from.
+    /// The weights so far, for a [`resumed`](Self::resumed) flow.
     pub fn learned(&self) -> String {
         self.checkpoint().write()
     }
@@ -293,8 +293,8 @@ impl Rax {
         }
     }
 
-    /// As a flow that begins `now` with what this one has learned.
-    fn begin_anew(&mut self, now: Time) {
+    /// Starts again at `now`, as a new flow with this one's weights.
+    fn restart(&mut self, now: Time) {
         let spec = RaxSpec {
             restart: Duration::ZERO,
             ..self.spec.clone()
@@ -315,17 +315,18 @@ impl Rax {
         size.get() as f32 / self.setup.mss.get() as f32
     }
 
-    /// The number of packets that went out by the last action. Its feedback names them by it.
+    /// Counts packets that the last action let out, and returns their number, by which feedback
+    /// names them.
     pub(super) fn sent(&mut self, packets: f32) -> Tag {
         if self.fallback.is_some() || !self.state.is_known {
             return Tag::NONE;
         }
-        // Before its first action that is a number of none, and `Tag::NONE` then.
+        // Before the first action the number is `u64::MAX`, which becomes `Tag::NONE`.
         Tag(self.agent.partial_action(packets).wrapping_add(1))
     }
 
-    /// How long ago the last acknowledgement was, in ms. Before the packet was sent nothing could
-    /// come: a pause is no gap.
+    /// The time since the last acknowledgement in ms. Time before the packet was sent does not
+    /// count, since nothing could arrive then.
     pub(super) fn gap_ms(&mut self, now: Time, sent: Time) -> f32 {
         let last = self
             .last_ack
@@ -334,7 +335,7 @@ impl Rax {
         now.since(last).as_millis_f64() as f32
     }
 
-    /// A packet arrived, after this time without another; where `acts`, the window changes.
+    /// A packet arrived, this long after the one before. The window changes if `acts`.
     pub(super) fn acked(
         &mut self,
         now: Time,
@@ -345,7 +346,7 @@ impl Rax {
         acts: bool,
     ) {
         self.rtt_ms = now.since(sent).as_millis_f64() as f32;
-        self.least_rtt_ms = self.least_rtt_ms.min(self.rtt_ms.max(1e-3));
+        self.min_rtt_ms = self.min_rtt_ms.min(self.rtt_ms.max(1e-3));
         self.answer(tag, &[packets, packets, gap_ms]);
         self.state.update([gap_ms, self.rtt_ms, 0.0, self.window]);
         if acts {
@@ -353,7 +354,7 @@ impl Rax {
         }
     }
 
-    /// A packet is taken for lost; where `acts`, the window changes.
+    /// A packet is taken for lost. The window changes if `acts`.
     pub(super) fn lost(&mut self, now: Time, tag: Tag, packets: f32, acts: bool) {
         self.answer(tag, &[0.0, packets, 0.0]);
         if !self.state.is_known {
@@ -366,23 +367,23 @@ impl Rax {
         }
     }
 
-    /// What became of a packet is not known.
-    pub(super) fn lost_sight_of(&mut self, tag: Tag) {
+    /// The fate of a packet is unknown.
+    pub(super) fn forget_packet(&mut self, tag: Tag) {
         self.answer(tag, &[0.0; REWARDS]);
     }
 
-    /// Somebody else has set the window, in packets.
-    pub(super) fn follow(&mut self, window: f32) {
+    /// Another controller has set the window, in packets.
+    pub(super) fn set_window(&mut self, window: f32) {
         self.window = window.max(1.0);
     }
 
-    /// In packets, 1 or more.
+    /// The window in packets, at least 1.
     pub(super) fn window(&self) -> f32 {
         self.window
     }
 
-    /// Has it diverged so newly that a classical controller is to have the flow?
-    pub(super) fn stands_by(&self, now: Time) -> bool {
+    /// Has it diverged so recently that NewReno controls the flow?
+    pub(super) fn is_falling_back(&self, now: Time) -> bool {
         (self.fallback.as_ref()).is_some_and(|(_, until)| now < *until)
     }
 
@@ -400,10 +401,10 @@ impl Rax {
             self.fallback = None;
             self.window = self.window.min(self.largest_window());
         }
-        let observation = self.state.observation(self.least_rtt_ms);
+        let observation = self.state.observation(self.min_rtt_ms);
         let units = [1.0, 1.0, self.state.averages[1][0].max(1e-3) / self.window];
-        // A window that runs away is many times that, and has to be learned from before all of it
-        // has been sent.
+        // A runaway window is many times that. It has to be learned from before all of it has been
+        // sent.
         let round = self.state.packets_per_rtt();
         let action = self
             .agent
@@ -412,10 +413,10 @@ impl Rax {
             Ok(action) => {
                 self.window = (self.window + self.spec.pal.action_scale * action).max(1.0);
                 if self.window > self.largest_window() {
-                    self.start_over(now);
+                    self.fall_back(now);
                 }
             }
-            Err(_) => self.start_over(now),
+            Err(_) => self.fall_back(now),
         }
     }
 
@@ -423,9 +424,9 @@ impl Rax {
         RUNAWAY * self.state.path_holds()
     }
 
-    /// NewReno for a while, from what the path holds at most, then what it began with again: a
-    /// model's weights, or random ones.
-    fn start_over(&mut self, now: Time) {
+    /// Runs NewReno for a time, starting with at most what the path holds. Then Rax starts again
+    /// with a model's weights, or random ones.
+    fn fall_back(&mut self, now: Time) {
         self.divergences += 1;
         self.window = self.window.min(self.state.path_holds());
         let mut newreno = NewReno::new(&self.setup, EcnUse::Off);
@@ -452,7 +453,7 @@ impl CongestionControl for Rax {
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         let restart = self.spec.restart;
         if restart > Duration::ZERO && feedback.now >= self.begun + restart {
-            self.begin_anew(feedback.now);
+            self.restart(feedback.now);
         }
         if let Some((newreno, _)) = &mut self.fallback {
             newreno.on_feedback(feedback);
@@ -506,7 +507,7 @@ impl CongestionControl for Rax {
         probe.value("expected_duration_ms", duration.into());
         probe.value("updates", self.weights.updates() as f64);
         probe.value("divergences", self.divergences as f64);
-        // Results count under this name how often a classical controller took over.
+        // Results count fallbacks to NewReno under this name.
         probe.value("guard_trips", self.divergences as f64);
         probe.value("forgotten_actions", self.agent.forgotten() as f64);
     }
@@ -516,14 +517,14 @@ impl CongestionControl for Rax {
 mod tests {
     use super::*;
 
-    /// What it goes on with after it diverged.
-    fn anew(mut rax: Rax) -> String {
-        rax.start_over(Time::from_millis(1));
+    /// The weights that a flow has after it diverged.
+    fn after_divergence(mut rax: Rax) -> String {
+        rax.fall_back(Time::from_millis(1));
         rax.learned()
     }
 
     #[test]
-    fn a_flow_that_diverges_begins_with_what_it_began_with() {
+    fn a_diverged_flow_restarts_from_its_initial_weights() {
         let setup = Setup::new(Bytes::new(1500), 1);
         let rax = |seed| {
             let setup = Setup::new(Bytes::new(1500), seed);
@@ -534,9 +535,15 @@ mod tests {
             let resumed = Rax::resumed(&setup, &RaxSpec::default(), &other.learned());
             resumed.expect("it was just written")
         };
-        assert_eq!(anew(model.beginning(&setup, 4.0)), model.learned());
-        assert_eq!(anew(resumed().falling_back_on(&model)), model.learned());
-        let random = anew(resumed());
+        assert_eq!(
+            after_divergence(model.begin_flow(&setup, 4.0)),
+            model.learned()
+        );
+        assert_eq!(
+            after_divergence(resumed().with_origin(&model)),
+            model.learned()
+        );
+        let random = after_divergence(resumed());
         assert!(![model.learned(), other.learned()].contains(&random));
     }
 }

@@ -1,4 +1,4 @@
-//! Rax from what was learned before, instead of random weights (§4.3).
+//! Rax from a learner's weights, instead of random ones (§4.3).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const MODEL: Param = Param {
     },
 };
 
-/// The same from a learner's folder.
+/// Rax from a learner's folder.
 pub const SCHEME: Scheme = Scheme {
     name: "rax-pretrained",
     summary: "Rax that begins with what another flow has learned, and continues to learn",
@@ -32,7 +32,7 @@ pub const SCHEME: Scheme = Scheme {
     ..rax::SCHEME
 };
 
-/// The learner and the settings of a scheme of Rax; `None` of another scheme.
+/// The learner and the settings of a scheme of Rax; `None` for another scheme.
 pub(super) fn read(scheme: &Scheme, values: &Values) -> Option<(Option<Arc<Learner>>, RaxSpec)> {
     let learner = match scheme.name {
         name if name == rax::SCHEME.name => None,

@@ -1,4 +1,4 @@
-//! `fixtures/tiny-v1` (scripts/make_test_model.py, written by NumPy and safetensors' Python), and
+//! `fixtures/tiny-v1` (scripts/make_test_model.py wrote it with NumPy and safetensors' Python), and
 //! changed copies of it.
 
 use std::io::{Cursor, Write};
@@ -16,7 +16,7 @@ pub fn tiny() -> PathBuf {
     ))
 }
 
-/// The files of a model, to be changed.
+/// The files of a model, which tests change.
 #[derive(Clone)]
 pub struct Folder {
     pub card: String,
@@ -34,14 +34,14 @@ impl Folder {
         }
     }
 
-    /// With `new` instead of `old` in the card.
+    /// Replaces `old` by `new` in the card.
     pub fn card(mut self, old: &str, new: &str) -> Folder {
         assert!(self.card.contains(old), "{old}");
         self.card = self.card.replacen(old, new, 1);
         self
     }
 
-    /// With the weights changed, and their hash with them.
+    /// Changes the weights, and their hash with them.
     pub fn weights(mut self, change: impl FnOnce(&mut Vec<u8>)) -> Folder {
         let before = sha256(&self.weights);
         change(&mut self.weights);
@@ -49,7 +49,7 @@ impl Folder {
         self.card(&before, &after)
     }
 
-    /// With other golden outputs, and their hash with them.
+    /// Replaces the golden outputs, and their hash with them.
     pub fn golden(mut self, golden: Vec<u8>) -> Folder {
         let before = sha256(&self.golden);
         self.golden = golden;
@@ -57,7 +57,7 @@ impl Folder {
         self.card(&before, &after)
     }
 
-    /// The number of `layers.N.weight` at the end of the weights' file counted from its end.
+    /// Sets the `nth` number of `layers.N.weight`, counted from the end of the weights' file.
     pub fn number_from_end(self, nth: usize, number: f32) -> Folder {
         self.weights(|bytes| {
             let at = bytes.len() - 4 * nth;
@@ -80,7 +80,7 @@ impl Folder {
     }
 }
 
-/// An array of NumPy's: float32 in C order.
+/// A NumPy array: float32 in C order.
 pub fn npy(shape: &str, numbers: &[f32]) -> Vec<u8> {
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
@@ -90,7 +90,7 @@ pub fn npy(shape: &str, numbers: &[f32]) -> Vec<u8> {
     bytes
 }
 
-/// A `.npz` of these arrays.
+/// A `.npz` file of these arrays.
 pub fn npz(arrays: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in arrays {
@@ -105,15 +105,15 @@ pub fn npz(arrays: &[(&str, Vec<u8>)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_model_says_what_its_author_worked_out_by_hand() {
+fn a_models_answers_match_hand_computed_ones() {
     let model = Model::load(&tiny()).expect("a model");
     assert_eq!(model.card().title(), "tiny-v1");
     assert_eq!(model.parameters(), 4 * 3 + 3 + 3 + 1);
     let (rows, error) = model.golden();
     assert!(rows == 32 && error < 1e-6, "{rows} rows, {error}");
     let mut policy = model.policy();
-    // No queue, no loss: -tanh(-1). A quarter of an RTT of queue: nothing. Losses of a tenth
-    // besides: -tanh(2).
+    // Without queue or loss the answer is -tanh(-1). With a queue of a quarter of an RTT it is 0,
+    // and with a loss of a tenth as well -tanh(2).
     for (observation, answer) in [
         ([0.0, 0.0, 0.0, 0.0], 0.761_594_2),
         ([0.0, 0.0, 0.25, 0.0], 0.0),
@@ -128,19 +128,19 @@ fn a_model_says_what_its_author_worked_out_by_hand() {
 }
 
 #[test]
-fn the_id_changes_with_all_that_decides_and_nothing_else() {
+fn the_id_covers_what_decides_and_nothing_else() {
     let id = |folder: Folder| folder.load().expect("a model").id();
     let own = id(Folder::tiny());
     assert!(own.starts_with("tiny-v1@") && own.len() == "tiny-v1@".len() + 12);
     let about = "weights chosen by hand, for tests";
     assert_eq!(own, id(Folder::tiny().card(about, "another text")));
-    // One more decimal of a weight: golden outputs hold, but it is another model.
+    // With one more decimal of a weight the golden outputs still hold, but the model is another.
     assert_ne!(own, id(Folder::tiny().number_from_end(1, -0.200_001)));
 }
 
 #[test]
-fn what_is_not_finite_is_answered_by_doing_nothing_and_counted() {
-    // Outputs that overflow where all three units are near one.
+fn non_finite_outputs_do_nothing_and_are_counted() {
+    // Outputs overflow if all three units are near one.
     let rows = [
         ("observations", npy("(1, 4)", &[0.0; 4])),
         ("actions", npy("(1,)", &[0.0])),
@@ -149,7 +149,7 @@ fn what_is_not_finite_is_answered_by_doing_nothing_and_counted() {
     for nth in 1..=3 {
         huge = huge.number_from_end(nth, 3e38);
     }
-    // The bias of the first unit is the one number that is not zero where the observation is.
+    // The bias of the first unit is the only number that is not zero if the observation is.
     huge = huge.weights(|bytes| {
         let bias = (-1.0_f32).to_le_bytes();
         let at = bytes.windows(4).position(|w| w == bias).expect("the bias");
@@ -181,7 +181,7 @@ fn what_is_not_finite_is_answered_by_doing_nothing_and_counted() {
 
 proptest! {
     #[test]
-    fn any_observation_has_a_finite_answer_or_the_neutral_one(
+    fn every_observation_gets_a_finite_or_neutral_answer(
         observation in prop::collection::vec(any::<f32>(), 0..6),
     ) {
         let mut policy = Model::load(&tiny()).expect("a model").policy();
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn no_changed_byte_of_weights_or_golden_goes_unnoticed(at in any::<prop::sample::Index>(), bit in 0_u8..8) {
+    fn every_changed_byte_of_weights_or_golden_is_found(at in any::<prop::sample::Index>(), bit in 0_u8..8) {
         for name in [WEIGHTS, GOLDEN] {
             let mut folder = Folder::tiny();
             let bytes = if name == WEIGHTS { &mut folder.weights } else { &mut folder.golden };
@@ -204,7 +204,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_card_is_a_model_or_one_line(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn a_changed_card_loads_or_is_refused_in_one_line(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut folder = Folder::tiny();
         let mut bytes = folder.card.into_bytes();
         let at = at.index(bytes.len());

@@ -1,4 +1,4 @@
-//! Learners' folders: what is loaded and what is refused.
+//! Learners' folders: which are loaded and which are refused.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ fn refused(card: &[u8], learner: &[u8]) -> String {
 }
 
 #[test]
-fn every_learner_that_comes_with_headway_loads() {
+fn every_shipped_learner_loads() {
     for one in shipped_learners() {
         let learner = one.learner().unwrap_or_else(|e| panic!("{e}"));
         let card = learner.card();
@@ -28,7 +28,7 @@ fn every_learner_that_comes_with_headway_loads() {
 }
 
 #[test]
-fn a_learner_that_is_not_whole_or_another_one_is_refused_in_one_line() {
+fn incomplete_or_foreign_learners_are_refused_in_one_line() {
     let files = shipped_learners()[0].files;
     let card = str::from_utf8(files.card).expect("a text");
     for length in [0, 1, 100, files.learner.len() - 1] {
@@ -38,13 +38,13 @@ fn a_learner_that_is_not_whole_or_another_one_is_refused_in_one_line() {
             "{error}"
         );
     }
-    // A learner that is not whole, with a card that says it is.
+    // The learner is incomplete, although its card fits.
     let half = &files.learner[..files.learner.len() / 2];
     let hash = sha256(files.learner);
     let fitting = card.replace(&hash, &sha256(half));
     assert_eq!(
         refused(fitting.as_bytes(), half),
-        "here/learner.txt: learner's checkpoint: not whole, or changed; copy it again"
+        "here/learner.txt: learner's checkpoint: incomplete or changed; copy it again"
     );
     let other = card.replace("scheme = \"rax\"", "scheme = \"cubic\"");
     assert_eq!(

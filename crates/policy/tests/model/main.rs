@@ -1,4 +1,5 @@
-//! Model folders: what is loaded, what is refused and how that is said, and what a model then does.
+//! Model folders: which are loaded, which are refused with which errors, and what a model then
+//! does.
 
 mod folder;
 mod learner;

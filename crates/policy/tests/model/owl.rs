@@ -1,4 +1,4 @@
-//! An untrained model as Owl's are, and what its agent sees and learns.
+//! An untrained model in Owl's form: what its agent sees and learns.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn owl(training: &str) -> Folder {
     let agent = AgentSpec::read(table(AGENT)).expect("an agent");
     let network = network(&net, 5);
 
-    // safetensors: the header's length, the header, the numbers.
+    // The safetensors format: the header's length, the header, the numbers.
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
     for (name, shape, values) in network.tensors(network.parameters()) {
         let begin = data.len();
@@ -108,7 +108,7 @@ fn model(training: &str) -> Model {
 }
 
 #[test]
-fn it_goes_on_learning_as_it_was_trained() {
+fn online_learning_uses_the_trainings_settings() {
     let training = "config = \"\"\"\n[dqn]\ngamma = 0.95\n[reward]\nname = \"owl\"\nscale = 2\nregret = 0.5\nfair = 1.0\n\"\"\"";
     let online = model(training).card().training.online();
     assert_eq!((online.gamma, online.learning_rate), (0.95, 3e-7));
@@ -117,7 +117,7 @@ fn it_goes_on_learning_as_it_was_trained() {
         (reward.scale, reward.exponent, reward.regret),
         (2.0, 0.0, 0.5)
     );
-    // Table II, where the card says nothing; and what it says itself goes first.
+    // The defaults are Table II's, and the card's own values come first.
     assert_eq!(model("").card().training.online().gamma, 0.93);
     let own = format!("{training}\nonline = {{ gamma = 0.5, every = 3 }}");
     let online = model(&own).card().training.online();
@@ -141,7 +141,7 @@ fn it_goes_on_learning_as_it_was_trained() {
 }
 
 #[test]
-fn only_choices_are_learned_online() {
+fn only_discrete_actions_are_learned_online() {
     let continuous = Model::load(&tiny()).expect("a model");
     let error = continuous
         .learning_policy(&setup(), [0.5, 0.5], 0.0)
@@ -152,7 +152,7 @@ fn only_choices_are_learned_online() {
     );
 }
 
-/// Five switches in a row, with some background; of how many is known.
+/// Five switches in a row with some background traffic. `known` says how many are known.
 fn simulate(known: &str, seed: u64, online: Option<f64>) -> Outcome {
     let text = format!(
         "schema = 1\nname = \"path\"\nseconds = 8\nflow = [{{ from = \"sender\", to = \"receiver\" }}]\nswitches = {{ known = {known} }}\n\
@@ -194,9 +194,9 @@ fn simulate(known: &str, seed: u64, online: Option<f64>) -> Outcome {
     simulation.expect("a run").finish().expect("a run")
 }
 
-/// Whatever is known, frozen or learning: it runs, and the same seed gives the same to the bit.
+/// With any known share, frozen or learning, it runs, and the same seed gives the same bits.
 #[test]
-fn it_runs_at_any_knowledge_and_learns_the_same_from_the_same_seed() {
+fn owl_runs_with_any_known_share_and_learns_the_same_from_one_seed() {
     let frozen = |known| simulate(known, 1, None);
     let learning = |epsilon| simulate("\"60%\"", 1, Some(epsilon));
     assert!(learning(0.05) == learning(0.05));

@@ -1,12 +1,12 @@
-//! Everything that can be wrong with a model, each in one line that names the file and what would
-//! be right.
+//! Everything that can be wrong with a model. Each error is one line that names the file and what
+//! would be right.
 
 use headway_policy::AgentSpec;
 use headway_policy::model::{Model, WEIGHTS};
 
 use crate::folder::{Folder, npy, npz, tiny};
 
-/// Loads it, and returns what is said.
+/// Loads the folder, and returns the error.
 fn refused(folder: Folder) -> String {
     let error = folder.load().expect_err("refused").to_string();
     assert!(!error.contains('\n') && error.len() < 500, "{error}");
@@ -20,7 +20,7 @@ fn says(folder: Folder, parts: &[&str]) {
     }
 }
 
-/// The same agent with another history, under its own hash.
+/// The same agent with another history, with a matching hash.
 fn with_history(history: usize) -> Folder {
     let folder = Folder::tiny();
     let mut agent: AgentSpec = folder.load().expect("a model").card().agent.clone();
@@ -33,7 +33,7 @@ fn with_history(history: usize) -> Folder {
 }
 
 #[test]
-fn a_card_of_another_version() {
+fn a_card_of_another_version_is_refused() {
     let folder = Folder::tiny();
     says(
         folder.clone().card("spec_version = 1", "spec_version = 99"),
@@ -50,7 +50,7 @@ fn a_card_of_another_version() {
 }
 
 #[test]
-fn a_card_that_is_wrong() {
+fn a_wrong_card_is_refused() {
     let folder = Folder::tiny();
     let cases: [(&str, &str, &[&str]); 9] = [
         ("format = 1", "format = ", &["line 1:"]),
@@ -97,7 +97,7 @@ fn a_card_that_is_wrong() {
 }
 
 #[test]
-fn a_training_range_that_is_none() {
+fn a_malformed_training_range_is_refused() {
     let with_range = |line: &str| {
         let right = "rate_mbps = [1.0, 9.0]\nrtt_ms = [10.0, 90.0]\nloss = [0.0, 0.01]\n";
         let key = line.split('=').next().expect("a key");
@@ -145,7 +145,7 @@ fn a_training_range_that_is_none() {
 }
 
 #[test]
-fn an_observation_of_the_wrong_size() {
+fn an_observation_of_the_wrong_size_is_refused() {
     says(
         with_history(3),
         &[
@@ -157,7 +157,7 @@ fn an_observation_of_the_wrong_size() {
 }
 
 #[test]
-fn a_mask_that_counts_otherwise_than_the_observation() {
+fn a_mask_that_does_not_fit_the_observation_is_refused() {
     for (mask, parts) in [
         (
             "features = 4\nknown = 0\nmasked = [1]",
@@ -178,7 +178,7 @@ fn a_mask_that_counts_otherwise_than_the_observation() {
 }
 
 #[test]
-fn weights_that_are_truncated_or_swapped() {
+fn truncated_or_swapped_weights_are_refused() {
     let mut folder = Folder::tiny();
     folder.weights.truncate(100);
     says(
@@ -200,7 +200,7 @@ fn weights_that_are_truncated_or_swapped() {
 }
 
 #[test]
-fn a_weight_that_is_no_number() {
+fn non_finite_weights_are_refused() {
     for number in [f32::NAN, f32::INFINITY] {
         says(
             Folder::tiny().number_from_end(1, number),
@@ -214,7 +214,7 @@ fn a_weight_that_is_no_number() {
 }
 
 #[test]
-fn tensors_that_are_missing_too_many_or_of_another_type() {
+fn missing_extra_or_mistyped_tensors_are_refused() {
     let header = |old: &'static str, new: &'static str| {
         assert_eq!(old.len(), new.len());
         Folder::tiny().weights(|bytes| {
@@ -226,11 +226,11 @@ fn tensors_that_are_missing_too_many_or_of_another_type() {
     says(
         header("layers.1.bias", "layers.7.bias"),
         &[
-            "tensor \"layers.7.bias\" is none of the network's",
+            "tensor \"layers.7.bias\" is not in the network",
             "did you mean 'layers.0.bias'?",
         ],
     );
-    // The network of the card has a layer more than the file.
+    // The card's network has one more layer than the file.
     let deeper = Folder::tiny().card("    1,\n", "    1,\n    1,\n");
     says(
         deeper.card(
@@ -246,7 +246,7 @@ fn tensors_that_are_missing_too_many_or_of_another_type() {
 }
 
 #[test]
-fn golden_outputs_that_are_not_the_networks() {
+fn golden_outputs_of_another_network_are_refused() {
     let observations = || ("observations", npy("(1, 4)", &[0.0; 4]));
     let cases: [(Vec<u8>, &str); 9] = [
         (b"PK".to_vec(), "not a whole .npz file"),
@@ -286,7 +286,7 @@ fn golden_outputs_that_are_not_the_networks() {
 }
 
 #[test]
-fn folders_and_files_that_are_not_there() {
+fn missing_folders_and_files_are_refused() {
     let load = |path: &std::path::Path| Model::load(path).expect_err("refused").to_string();
     assert!(load(&tiny().join("nowhere")).contains("no such folder"));
     assert!(load(&tiny().join("..")).contains("card.toml: cannot be read"));

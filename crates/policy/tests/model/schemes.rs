@@ -24,7 +24,7 @@ fn learned(more: &str) -> Selection {
 }
 
 #[test]
-fn a_selection_names_its_model_by_what_is_in_it() {
+fn a_selection_names_its_model_by_content() {
     let (plain, late) = (learned(""), learned(":latency=30ms"));
     let id = plain.model().expect("a model");
     assert!(id.starts_with("tiny-v1@"), "{id}");
@@ -50,7 +50,7 @@ fn a_model_that_is_missing_or_bad_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn aurora_is_its_newest_model_unless_told() {
+fn aurora_uses_its_newest_model_by_default() {
     let model = |spec: &str| {
         let selection = registry().select(spec).expect("a scheme");
         selection.model().expect("a model").to_owned()
@@ -75,7 +75,7 @@ fn aurora_is_its_newest_model_unless_told() {
     );
 }
 
-/// The folder of another training is as good as a version; that of another agent is refused.
+/// The folder of another training is accepted like a version, and that of another agent is refused.
 #[test]
 fn a_scheme_runs_another_training_of_its_model() {
     let folder = |title: &str| format!("{}/../../models/{title}", env!("CARGO_MANIFEST_DIR"));
@@ -89,7 +89,7 @@ fn a_scheme_runs_another_training_of_its_model() {
     assert!(error.to_string().contains(&what), "{error}");
 }
 
-/// `interval` replaces the clock, so the training of another interval is one of its models.
+/// `interval` replaces the clock, so a training of another interval is one of its models.
 #[test]
 fn interval_runs_a_training_of_any_fixed_interval() {
     let model = |title: &str| {
@@ -107,9 +107,9 @@ fn interval_runs_a_training_of_any_fixed_interval() {
     assert!(!model("owl-v1").is_like_at_any_clock(&ours));
 }
 
-/// What is left of owl-loss-v1 is no version of owl.
+/// The rest of the name `owl-loss-v1` is not a version of owl.
 #[test]
-fn owl_and_owl_loss_have_models_of_their_own() {
+fn owl_and_owl_loss_have_separate_models() {
     let select = |spec: &str| registry().select(spec);
     for (spec, title) in [("owl", "owl-v1@"), ("owl-loss:online=true", "owl-loss-v1@")] {
         let selection = select(spec).expect("a scheme");
@@ -117,15 +117,15 @@ fn owl_and_owl_loss_have_models_of_their_own() {
         assert!(id.starts_with(title), "{spec}: {id}");
     }
     assert!(select("owl:model=loss-v1").is_err());
-    // An agent in user space takes its time, in the simulator too.
+    // An agent in user space has a latency, in the simulator too.
     let canonical = select("owl:latency=26us").expect("a scheme").canonical();
     assert_eq!(select("owl").expect("a scheme").canonical(), canonical);
 }
 
-/// Nothing known, everything known, and a controller that is lost after 4 s: a link of its own is
-/// used, and no queue stands.
+/// Nothing is known, everything is known, and a controller fails after 4 s: the flow uses a link of
+/// its own, without a standing queue.
 #[test]
-fn owl_does_with_any_knowledge_and_with_a_controller_that_is_lost() {
+fn owl_runs_with_any_known_share_and_without_a_network_controller() {
     let run = |switches: &str| {
         let text = format!(
             "schema = 1\nname = \"path\"\nseconds = 30\nflow = [{{ from = \"sender\", to = \"receiver\" }}]\n\
@@ -159,9 +159,9 @@ fn owl_does_with_any_knowledge_and_with_a_controller_that_is_lost() {
     }
 }
 
-/// One model, whatever the interval: K of the interval study is what it is unless told.
+/// All intervals share one model. The default is the interval study's K.
 #[test]
-fn every_interval_is_one_model() {
+fn all_intervals_share_one_model() {
     let select = |spec: &str| registry().select(spec).expect("a scheme");
     let plain = select("interval");
     let id = plain.model().expect("a model").to_owned();
@@ -183,10 +183,10 @@ fn every_interval_is_one_model() {
     }
 }
 
-/// The interval is what was asked for, wherever the flow is carried: 100 ms, twice the estimate of
+/// Decisions come at the requested interval, in any world: 100 ms, which is twice the estimate of
 /// samples of 50 ms.
 #[test]
-fn the_interval_is_the_one_that_was_asked_for() {
+fn decisions_come_at_the_requested_interval() {
     for (spec, ms) in [
         ("interval:rtt=latest:n=2", 100.0),
         ("interval:rtt=ewma:n=0.5", 25.0),
@@ -212,9 +212,9 @@ fn the_interval_is_the_one_that_was_asked_for() {
     }
 }
 
-/// Learning in use goes on with the weights of Eq. 7 that the model was trained with, unless told.
+/// Learning in use takes the weights of Eq. 7 of the model's training by default.
 #[test]
-fn owls_utility_in_use_is_that_of_its_training() {
+fn owls_online_utility_matches_its_training() {
     for name in ["owl", "owl-loss"] {
         let one = shipped()
             .iter()
@@ -240,7 +240,7 @@ fn owls_utility_in_use_is_that_of_its_training() {
 }
 
 #[test]
-fn every_model_that_comes_with_headway_loads_and_the_newest_of_a_name_is_first() {
+fn every_shipped_model_loads_and_the_newest_of_a_name_is_first() {
     let mut last = None;
     for one in shipped() {
         let model = one.model().unwrap_or_else(|e| panic!("{e}"));
@@ -256,7 +256,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_learned_scheme_keeps_its_promises(script in prop::collection::vec(any::<u8>(), 0..1200)) {
+    fn a_learned_scheme_keeps_its_invariants(script in prop::collection::vec(any::<u8>(), 0..1200)) {
         let mut selections = vec![learned(""), learned(":latency=30ms")];
         for more in ["owl:online=true:epsilon=0.5", "aurora:model=int8-v1", "aurora:model=int8-v1:latency=30ms"] {
             selections.push(registry().select(more).expect("a scheme"));

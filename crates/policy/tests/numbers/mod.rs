@@ -1,4 +1,4 @@
-//! Numbers that scripts/nn_fixtures.py makes in the same way, and networks of them.
+//! The same numbers as scripts/nn_fixtures.py computes, and networks of them.
 
 use headway_policy::nn::{NetSpec, Network};
 
@@ -31,7 +31,7 @@ pub fn of(spec: &NetSpec, seed: u64, name: &str) -> Vec<f32> {
     numbers(seed + 10 + n as u64, shape.iter().product(), scale)
 }
 
-/// A network of such tensors.
+/// A network of these tensors.
 pub fn network(spec: &NetSpec, seed: u64) -> Network {
     Network::new(spec, &mut |name, _| Ok(of(spec, seed, name))).expect("a good network")
 }

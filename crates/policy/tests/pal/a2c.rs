@@ -1,6 +1,6 @@
-//! Without delay, and with one partial action each, it is advantage actor-critic (Mnih et al.
-//! 2016): beside one written straight from its formulas, in double precision, whose gradients are
-//! differences of its loss.
+//! Without delay, and with one partial action each, the learner is advantage actor-critic (Mnih et
+//! al. 2016). This compares it with an implementation straight from the formulas, in double
+//! precision, whose gradients are differences of its loss.
 
 use headway_cc::Stream;
 use headway_policy::pal::Weights;
@@ -10,7 +10,7 @@ use crate::task::{GAMMA, agent, numbers, observation, plain, reward, weights};
 const STEPS: usize = 5;
 const INPUTS: usize = 2;
 
-/// A GRU layer and a dense one: PyTorch's formulas, its tensors one after another.
+/// A GRU layer and a dense one, with PyTorch's formulas. The tensors follow one another.
 struct Net {
     units: usize,
     outputs: usize,
@@ -46,7 +46,7 @@ impl Net {
     }
 }
 
-/// The actor and the critic, and what they remember.
+/// The actor and the critic, and their memories.
 struct Reference {
     nets: [Net; 2],
     hidden: [Vec<f64>; 2],
@@ -88,7 +88,7 @@ impl Reference {
         net.forward(&net.parameters, hidden, &x.map(f64::from))
     }
 
-    /// A few steps, then one gradient step on them.
+    /// Acts a few steps, then takes one gradient step on them.
     fn update(&mut self, first: usize, before: f32) -> f32 {
         let start = self.hidden.clone();
         let (mut seen, mut actions, mut rewards, mut values) = (vec![], vec![], vec![], vec![]);
@@ -177,7 +177,7 @@ fn without_delay_it_is_advantage_actor_critic() {
     act(0, &mut weights);
     for update in 0..20 {
         reference_last = reference.update(update * STEPS, reference_last);
-        // The first action of the next five applies what these have taught.
+        // The first action of the next five uses what these have taught.
         for step in 1..=STEPS {
             act(update * STEPS + step, &mut weights);
         }

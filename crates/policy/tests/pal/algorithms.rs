@@ -1,4 +1,4 @@
-//! When weights are taken over and gradients are applied, beside Algorithms 3 and 4 as they are
+//! Compares when weights are taken over and gradients are applied with Algorithms 3 and 4 as
 //! printed.
 
 use std::collections::VecDeque;
@@ -7,10 +7,10 @@ use headway_cc::Stream;
 
 use crate::task::{agent, observation, plain, weights};
 
-/// Packets that an action of 1 adds to the window.
+/// The packets that an action of 1 adds to the window.
 const SCALE: f32 = 2.0;
 
-/// The lists of Algorithm 1, in bytes, and those two functions of them.
+/// The lists of Algorithm 1, in bytes, and two functions of them.
 #[derive(Default)]
 struct Printed {
     windows: Vec<f32>,
@@ -20,8 +20,8 @@ struct Printed {
 }
 
 impl Printed {
-    /// Algorithm 3. (Its line 7 has `i + 1 >= 10` where the number of steps since `i` must be
-    /// meant, and its line 12 `#(l_windows) - 1` where the step about to be taken is: as printed
+    /// Algorithm 3. (Its line 7 has `i + 1 >= 10`, but must mean the number of steps since `i`. Its
+    /// line 12 has `#(l_windows) - 1`, but must mean the step that is about to be taken: as printed
     /// the loop of line 3 does not end.)
     fn update_weights(&self) -> bool {
         let mut i = 0;
@@ -39,7 +39,7 @@ impl Printed {
         true
     }
 
-    /// Algorithm 4: this many steps make a gradient, if they are rewarded.
+    /// Algorithm 4: the number of steps that make a gradient, if they are rewarded.
     fn enough_rewards(&self) -> Option<usize> {
         if self.actions.is_empty() {
             return None;
@@ -63,7 +63,7 @@ impl Printed {
 }
 
 #[test]
-fn segments_are_those_of_algorithms_3_and_4() {
+fn segments_follow_algorithms_3_and_4() {
     let mut spec = plain(10);
     spec.longest = 1000;
     spec.action_scale = SCALE;
@@ -76,7 +76,7 @@ fn segments_are_those_of_algorithms_3_and_4() {
     let (mut awaited, mut window, mut updates) = (Vec::<usize>::new(), 12.0_f32, 0);
     let mut at_update = 0;
     for step in 0..4000 {
-        // Algorithm 4 waits for the step after the last: its value continues the average.
+        // Algorithm 4 waits for the step after the last, whose value continues the average.
         while let Some(steps) = printed.enough_rewards() {
             printed.remove(steps);
             awaited.drain(..steps);
@@ -100,7 +100,7 @@ fn segments_are_those_of_algorithms_3_and_4() {
         printed.windows.push(window);
         printed.actions.push(change);
         window = (window + change + random.normal() as f32).clamp(1.0, 60.0);
-        // None, one or two packets.
+        // The action causes zero, one or two packets.
         let packets = random.below(3) as usize;
         printed.sent.push(packets as f32);
         awaited.push(packets);
@@ -112,8 +112,8 @@ fn segments_are_those_of_algorithms_3_and_4() {
             agent.feedback(number, &[1.0]);
             awaited[index - at_update] -= 1;
         }
-        // Actions whose last feedback is in, the first ones first; one without partial actions
-        // waits for none, but the last may yet have some.
+        // The number of leading actions whose last feedback has come. An action without partial
+        // actions waits for none, but the newest action may still get some.
         let rewarded = awaited.iter().take_while(|open| **open == 0).count();
         printed.rewards = rewarded;
     }

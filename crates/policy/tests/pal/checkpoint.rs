@@ -1,4 +1,4 @@
-//! What was learned is kept bit for bit, and nothing else is taken for it.
+//! What was learned is kept bit for bit, and malformed checkpoints are refused.
 
 use headway_cc::Stream;
 use headway_policy::nn::OptimizerSpec;
@@ -20,7 +20,7 @@ fn adam() -> PalSpec {
     }
 }
 
-/// Acts and learns; the actions.
+/// Acts and learns, and returns the actions.
 fn run(agent: &mut Agent<Plain, 1>, weights: &mut Weights<1>) -> Vec<f32> {
     let mut act = |step| {
         let seen = observation(step, 0.0);
@@ -46,7 +46,7 @@ fn saved() -> (Weights<1>, Agent<Plain, 1>, String) {
 }
 
 #[test]
-fn a_saved_learner_goes_on_bit_for_bit() {
+fn a_saved_learner_continues_bit_for_bit() {
     let (mut weights, agent, text) = saved();
     let mut read = Checkpoint::<1>::read(&text, 2, &[1]).expect("whole");
     assert_eq!(read.write(), text);
@@ -62,7 +62,7 @@ fn a_saved_learner_goes_on_bit_for_bit() {
 }
 
 #[test]
-fn what_is_not_whole_is_refused_in_one_line() {
+fn incomplete_checkpoints_are_refused_in_one_line() {
     let (_, _, text) = saved();
     let refused = |text: &str, inputs: usize| {
         let error = Checkpoint::<1>::read(text, inputs, &[1]).expect_err("refused");
@@ -76,7 +76,7 @@ fn what_is_not_whole_is_refused_in_one_line() {
     assert_ne!(changed, text);
     assert_eq!(
         refused(&changed, 2),
-        "learner's checkpoint: not whole, or changed; copy it again"
+        "learner's checkpoint: incomplete or changed; copy it again"
     );
     assert_eq!(
         refused(&text, 3),

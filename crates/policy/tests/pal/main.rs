@@ -1,4 +1,4 @@
-//! Partial Action Learning, without congestion control, and the memory that it takes.
+//! Partial Action Learning without congestion control, and its memory use.
 
 mod a2c;
 mod algorithms;

@@ -1,14 +1,14 @@
-//! What a learner of a kernel's flow takes at most.
+//! The most memory that a learner of a kernel's flow takes.
 
 use headway_cc::{Bytes, Setup};
 use headway_policy::Record;
 use headway_policy::schemes::{RaxOverRecords, RaxSpec};
 
-/// Packets on their way; a learner keeps track of 4,096 at most.
+/// The packets in flight. A learner follows 4,096 at most.
 const FLYING: u32 = 4000;
 
-/// In turn few packets arrive in a round trip, so that many short segments wait, and many, so that
-/// a few long ones do. All the time as many as possible are on their way.
+/// Alternates between few packets a round trip, so that many short segments wait, and many, so that
+/// a few long ones do. As many as possible are always in flight.
 fn alternate(rax: &mut RaxOverRecords, turns: u32) {
     let mut record = Record {
         mss: 1500,
@@ -29,7 +29,8 @@ fn alternate(rax: &mut RaxOverRecords, turns: u32) {
             record.sent += 1;
             record.delivered += 1;
             record.cwnd = 2600;
-            // Somebody else sets the window; at first until it is known what the path returns.
+            // Another controller sets the window, at first until the learner has measured what the
+            // path returns.
             let is_set = n % 512 == 0 || (turn == 0 && n < 5000);
             record.flags = if is_set { Record::TRIPPED } else { 0 };
             rax.on_record(&record);

@@ -1,12 +1,13 @@
-//! Feedback late, in any order, never; weights of one's own or of several agents; what it costs.
+//! Feedback that comes late, in any order, or never; weights of one agent or of several; and their
+//! cost.
 
 use headway_cc::Stream;
 use headway_policy::pal::{Agent, Diverged, Weights};
 
 use crate::task::{Plain, agent, numbers, observation, plain, reward, weights};
 
-/// Runs 40 rounds of 12 actions with none to three partial actions each, whose feedback comes after
-/// the round in the order that `arrange` makes of it.
+/// Runs 40 rounds of 12 actions with zero to three partial actions each. Their feedback comes after
+/// the round, in the order that `arrange` gives it.
 fn learned(arrange: impl Fn(&mut Vec<(u64, f32)>)) -> Vec<f32> {
     let mut weights = weights(plain(12));
     let mut agent = agent(&weights);
@@ -23,7 +24,7 @@ fn learned(arrange: impl Fn(&mut Vec<(u64, f32)>)) -> Vec<f32> {
             .act(&mut weights, &seen, 1.0, f32::INFINITY, [1.0])
             .expect("finite");
         for part in 0..step % 4 {
-            // Quarters and halves: their sums are exact in any order.
+            // The sums of quarters and halves are exact in any order.
             let part = if part == 0 { 0.5 } else { 0.25 };
             let reward = if reward(seen, action) > 0.0 {
                 part
@@ -49,8 +50,8 @@ fn feedback_may_come_in_any_order() {
     assert_ne!(in_order, wrong, "it matters what comes");
 }
 
-/// Two partial actions, of which one is answered twice: the other's answer is not the first's to
-/// give.
+/// There are two partial actions, and one is answered twice. The second answer does not count for
+/// the other.
 #[test]
 fn each_partial_action_is_answered_once() {
     let mut weights = weights(plain(10));
@@ -74,9 +75,10 @@ fn each_partial_action_is_answered_once() {
     assert_eq!(weights.updates(), 1);
 }
 
-/// An action without partial actions has no reward to wait for: it is worth what follows.
+/// An action without partial actions has no reward to wait for. Its utility is that of what
+/// follows.
 #[test]
-fn an_action_may_cause_nothing() {
+fn an_action_without_packets_is_allowed() {
     let mut weights = weights(plain(10));
     let mut agent = agent(&weights);
     for step in 0..21 {
@@ -90,13 +92,13 @@ fn an_action_may_cause_nothing() {
             )
             .expect("finite");
     }
-    // Nothing was caused, so no round went by, but a segment is no longer than ten.
+    // Nothing was caused, so no round passed, but a segment has at most ten steps.
     assert_eq!((weights.updates(), agent.awaited()), (2, 1));
 }
 
-/// A window that has outgrown what the path returns is learned from once a round trip all the same.
+/// A window that has outgrown what the path returns is still learned from once a round trip.
 #[test]
-fn a_segment_is_no_longer_than_a_round() {
+fn a_segment_lasts_at_most_one_round() {
     let updates = |round| {
         let mut spec = plain(10);
         spec.longest = 1000;
@@ -114,10 +116,10 @@ fn a_segment_is_no_longer_than_a_round() {
     assert_eq!([updates(f32::INFINITY), updates(20.0)], [0, 5]);
 }
 
-/// Every second partial action is never answered: what waits stays bounded, is given up in the end,
-/// and its feedback may still come. From some time on nothing is allocated.
+/// Every second partial action is never answered. What waits is bounded and dropped in the end, and
+/// its feedback may still come. After some time nothing is allocated.
 #[test]
-fn feedback_that_never_comes_is_given_up() {
+fn overdue_feedback_is_dropped() {
     let mut weights = weights(plain(10));
     let mut agent = agent(&weights);
     let mut run = |from: usize, steps: usize, is_answered: bool| {
@@ -134,7 +136,7 @@ fn feedback_that_never_comes_is_given_up() {
             let number = agent.partial_action(1.0);
             if is_answered || step % 2 == 0 {
                 agent.feedback(number, &[1.0]);
-                // Once more, and one of long ago: both ignored.
+                // This is a second answer, and one for an old partial action. Both are ignored.
                 agent.feedback(number, &[1000.0]);
                 agent.feedback(number.saturating_sub(501), &[0.0]);
             }
@@ -155,9 +157,9 @@ fn feedback_that_never_comes_is_given_up() {
     assert_eq!(cost.count_total, 0);
 }
 
-/// A flow whose window was large once would keep that memory for as long as it lasts.
+/// Without release, a flow whose window was large once would keep that memory for its whole life.
 #[test]
-fn what_long_segments_took_is_given_back() {
+fn memory_of_long_segments_is_released() {
     let mut spec = plain(10);
     spec.longest = 1000;
     let mut weights = weights(spec);
@@ -186,7 +188,7 @@ fn what_long_segments_took_is_given_back() {
 }
 
 #[test]
-fn agents_may_share_their_weights() {
+fn agents_can_share_weights() {
     let mut weights = weights(plain(10));
     let mut agents: Vec<Agent<Plain, 1>> = (0..3)
         .map(|n| Agent::new(Plain, &weights, Stream::new(n, "actions")))
@@ -209,7 +211,7 @@ fn agents_may_share_their_weights() {
     assert!(after > before + 0.1, "{before} to {after}");
 }
 
-/// What one agent learns another acts by, from its next segment on.
+/// What one agent learns, another uses from its next segment on.
 #[test]
 fn an_agent_takes_over_what_another_has_learned() {
     let mut weights = weights(plain(10));
@@ -225,7 +227,7 @@ fn an_agent_takes_over_what_another_has_learned() {
         agent.partial_action(1.0);
         action
     };
-    // The other waits for its feedback all along: it changes nothing.
+    // The other agent's feedback does not come, so it changes nothing.
     for step in 0..20 {
         let action = act(&mut learner, &mut weights, step);
         learner.feedback(step as u64, &[reward(observation(step, 0.0), action)]);
@@ -233,14 +235,14 @@ fn an_agent_takes_over_what_another_has_learned() {
             act(&mut other, &mut weights, step),
             act(&mut apart, &mut still, step),
         ];
-        // Its second segment begins with what the learner's first has taught.
+        // Its second segment begins with what the learner's first segment has taught.
         assert_eq!(with == without, step < 10, "step {step}");
     }
     assert_eq!((weights.updates(), still.updates()), (1, 0));
 }
 
 #[test]
-fn what_is_not_finite_is_noticed() {
+fn non_finite_weights_are_detected() {
     let run = |reward: f32, weights: &mut Weights<1>| {
         let mut agent = agent(weights);
         for step in 0..30 {

@@ -1,10 +1,10 @@
-//! What the agents of these tests learn.
+//! The task that the agents of these tests learn.
 
 use headway_cc::Stream;
 use headway_policy::nn::OptimizerSpec;
 use headway_policy::pal::{Agent, Centre, PalSpec, Task, Weights};
 
-/// One reward, which is what it is worth.
+/// A task with one reward, which is its own utility.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
@@ -20,7 +20,8 @@ impl Task<1> for Plain {
     }
 }
 
-/// As it stands in the paper: advantages neither scaled nor centred, plain gradient steps.
+/// Settings as in the paper: advantages are neither scaled nor centred, and gradient steps are
+/// plain.
 pub fn plain(steps: usize) -> PalSpec {
     let sgd = OptimizerSpec::Sgd {
         lr: 0.1,
@@ -53,12 +54,12 @@ pub fn agent(weights: &Weights<1>) -> Agent<Plain, 1> {
     Agent::new(Plain, weights, Stream::new(7, "actions"))
 }
 
-/// What is seen at a step, given the last action.
+/// The observation at a step, given the last action.
 pub fn observation(step: usize, action: f32) -> [f32; 2] {
     [libm::sinf(step as f32 * 0.7), action]
 }
 
-/// The best action follows the first number seen.
+/// The reward; the best action equals the first number of the observation.
 pub fn reward(observation: [f32; 2], action: f32) -> f32 {
     1.0 - (action - observation[0]).powi(2)
 }

@@ -1,13 +1,13 @@
-//! How many bytes beyond the estimated rate arrive acknowledged at once (Linux's `extra_acked`).
+//! How many bytes above the estimated rate are acknowledged at once (Linux's `extra_acked`).
 //!
-//! Not in the draft: added as in Linux since 5.1, because links that acknowledge in bursts
-//! (Wi-Fi, LTE) starve a window of two BDP.
+//! The draft does not have this. It is as in Linux since 5.1, because a window of two BDP is too
+//! small on links that acknowledge in bursts (Wi-Fi, LTE).
 
 use crate::{Bytes, Duration, Feedback, Rate, Time};
 
-/// Rounds in each half of the window.
+/// The number of rounds in each half of the window.
 const HALF: u32 = 5;
-/// No burst is believed to be longer.
+/// The longest burst that counts.
 const MAX_BURST: Duration = Duration::from_millis(100);
 /// The largest number of packets of an epoch.
 const MAX_EPOCH: u64 = 1 << 20;
@@ -18,13 +18,13 @@ pub struct Aggregation {
     max_epoch: Bytes,
     epoch_start: Time,
     epoch_acked: Bytes,
-    /// The maxima of the current and the previous half of the window.
+    /// The maxima of the current and of the previous half of the window.
     excess: [Bytes; 2],
     rounds: u32,
 }
 
 impl Aggregation {
-    /// Nothing in excess yet, for packets of `mss`.
+    /// An estimate of zero, for packets of `mss`.
     pub fn new(mss: Bytes) -> Aggregation {
         Aggregation {
             max_epoch: mss * MAX_EPOCH,
@@ -35,7 +35,7 @@ impl Aggregation {
         }
     }
 
-    /// Folds a feedback; `cwnd` bounds what one burst may claim.
+    /// Takes a feedback. `cwnd` bounds what one burst counts for.
     pub fn update(&mut self, f: &Feedback<'_>, btlbw: Rate, cwnd: Bytes, round_start: bool) {
         if round_start {
             self.rounds += 1;
@@ -54,12 +54,12 @@ impl Aggregation {
         self.excess[0] = self.excess[0].max(excess);
     }
 
-    /// Starts to count again, as after silence.
+    /// Starts to count again, such as after silence.
     pub fn restart(&mut self, now: Time) {
         (self.epoch_start, self.epoch_acked) = (now, Bytes::ZERO);
     }
 
-    /// What the window needs on top of the BDP.
+    /// The allowance that the window has besides the BDP.
     pub fn allowance(&self, btlbw: Rate) -> Bytes {
         self.excess[0]
             .max(self.excess[1])
@@ -80,18 +80,17 @@ mod tests {
     }
 
     #[test]
-    fn bursts_are_allowed_for_ten_rounds() {
+    fn bursts_raise_the_allowance_for_ten_rounds() {
         let (btlbw, cwnd) = (Rate::from_mbps(12.0), MSS * 200);
         let mut a = Aggregation::new(MSS);
         let mut now = Time::ZERO;
-        // 20 packets at once every 20 ms: 12 Mbit/s on average, 20 packets in excess.
+        // 20 packets at once every 20 ms are 12 Mbit/s on average, with 20 packets in excess.
         for _ in 0..10 {
             now += Duration::from_millis(20);
             (0..20).for_each(|_| a.update(&packet(now), btlbw, cwnd, false));
         }
         assert_eq!(a.allowance(btlbw), MSS * 20);
-        // Then packets in even order at half the rate, in rounds of 20: the burst ages and is
-        // forgotten.
+        // Then packets come evenly at half the rate, in rounds of 20, until the burst is forgotten.
         let rounds = (1..20).find(|_| {
             for i in 0..20 {
                 now += Duration::from_millis(2);

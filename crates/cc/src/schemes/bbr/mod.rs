@@ -70,14 +70,14 @@ pub const SCHEME: Scheme = Scheme {
     router: None,
 };
 
-/// 2/ln 2: the least gain that doubles the sending rate each round (§4.3.2.1).
+/// 2/ln 2: the smallest gain that doubles the sending rate each round (§4.3.2.1).
 const HIGH_GAIN: f64 = 2.885;
-/// ProbeBW's pacing gains, one phase an RTprop (§4.3.4.3).
+/// ProbeBW's pacing gains. Each phase lasts an RTprop (§4.3.4.3).
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const PROBE_BW_CWND_GAIN: f64 = 2.0;
-/// The share of the estimate that is paced at, as in Linux.
+/// The pacing rate as a share of the estimate, as in Linux.
 const PACING_MARGIN: f64 = 0.99;
-/// Startup goes on while the bandwidth grows so much in three rounds (§4.3.2.2).
+/// Startup continues while the bandwidth grows by this factor in three rounds (§4.3.2.2).
 const FULL_PIPE_GROWTH: f64 = 1.25;
 const FULL_PIPE_ROUNDS: u32 = 3;
 
@@ -121,7 +121,7 @@ pub struct Bbr {
 
     probe_rtt_done: Option<Time>,
     probe_rtt_round_done: bool,
-    /// Packets that left between these counts of delivered bytes left in ProbeRTT.
+    /// The counts of delivered bytes between which packets were sent in ProbeRTT.
     probe_rtt_span: (Bytes, Bytes),
 
     recovery: Recovery,
@@ -177,13 +177,13 @@ impl Bbr {
         self.mss * 4
     }
 
-    /// The bandwidth to send at: a policer's, or the largest measured.
+    /// The bandwidth for sending: a policer's rate, or the largest measured one.
     fn bandwidth(&self) -> Rate {
         let policed = self.policer.and_then(|p| p.rate());
         policed.unwrap_or(self.btlbw.max())
     }
 
-    /// BBRInflight (§4.2.3.2): `gain` BDP and what offloading keeps from the wire.
+    /// BBRInflight (§4.2.3.2): `gain` BDP, plus an allowance for offloading.
     fn inflight(&self, bandwidth: Rate, gain: f64) -> Bytes {
         if self.rtprop == Duration::MAX {
             return self.initial_cwnd;
@@ -202,7 +202,7 @@ impl Bbr {
         }
     }
 
-    /// Returns whether the estimate had expired.
+    /// Updates RTprop. Returns whether the estimate had expired.
     fn update_rtprop(&mut self, f: &Feedback<'_>) -> bool {
         let known = self.rtprop != Duration::MAX;
         let expired = known && f.now > self.rtprop_stamp + self.rtprop_window;
@@ -214,8 +214,8 @@ impl Bbr {
         expired
     }
 
-    /// The sample, if it may be believed: over a round trip at least, and app-limited if it left
-    /// while ProbeRTT held the sender back (§4.3.5).
+    /// The rate sample, if it can be used: it must cover at least a round trip. It counts as
+    /// app-limited if its packet was sent while ProbeRTT limited the sender (§4.3.5).
     fn believable(&self, f: &Feedback<'_>) -> Option<RateSample> {
         let mut sample = f.rate?;
         if sample.interval.is_zero()
@@ -270,7 +270,7 @@ impl Bbr {
         }
     }
 
-    /// Begins in any phase but the draining one, so that flows do not cycle in step.
+    /// Starts in any phase but the draining one, so that flows do not cycle in step.
     fn enter_probe_bw(&mut self, now: Time) {
         self.enter(State::ProbeBw, 1.0, PROBE_BW_CWND_GAIN);
         self.cycle_index = CYCLE.len() - 1 - self.random.below(CYCLE.len() as u64 - 1) as usize;
@@ -283,7 +283,7 @@ impl Bbr {
         self.pacing_gain = self.cycle_gain();
     }
 
-    /// A policer's rate is not probed beyond.
+    /// The pacing gain. BBR does not probe above a policer's rate.
     fn cycle_gain(&self) -> f64 {
         if self.policer.is_some_and(|p| p.rate().is_some()) {
             1.0
@@ -310,18 +310,18 @@ impl Bbr {
         }
     }
 
-    // What follows from it (§4.2).
+    // The control parameters (§4.2).
 
     fn init_pacing_rate(&mut self, rtt: Duration) {
         let rate = Rate::from_bytes_per(self.cwnd, rtt);
         self.pacing_rate = rate.mul_f64(HIGH_GAIN);
     }
 
-    /// Until the pipe was full once, the rate is only raised.
+    /// Until the pipe has been full once, the rate only rises.
     fn set_pacing_rate(&mut self, gain: f64) {
         let rate = self.bandwidth().mul_f64(gain * PACING_MARGIN);
         if self.filled_pipe || rate > self.pacing_rate {
-            // A rate of zero would never learn better.
+            // A rate of zero could never rise again.
             self.pacing_rate = rate.max(Rate::from_bps(1));
         }
     }
@@ -366,7 +366,8 @@ impl Bbr {
 }
 
 impl CongestionControl for Bbr {
-    /// Restarting from idle (§4.3.4.4): at the estimated rate, not in the cycle's gain.
+    /// Restarting from idle (§4.3.4.4): the flow paces at the estimated rate, without the cycle's
+    /// gain.
     fn on_sent(&mut self, sent: &Sent) -> Tag {
         if sent.in_flight == sent.size && sent.app_limited {
             self.idle_restart = true;

@@ -1,27 +1,28 @@
-//! Does a token bucket police the flow? (Linux's "long-term bandwidth", `net/ipv4/tcp_bbr.c`.)
+//! Detects a token bucket that polices the flow (Linux's "long-term bandwidth",
+//! `net/ipv4/tcp_bbr.c`).
 //!
-//! Not in the draft. A policer lets bursts through as long as it has tokens, so that the largest
-//! delivery rate is more than it grants for long, and drops the rest. Two intervals in a row with
-//! heavy loss and the same delivery rate are taken for one: their mean is then the bandwidth, and
-//! is not probed beyond, for 48 rounds. (Flach et al., An Internet-Wide Analysis of Traffic
-//! Policing, SIGCOMM 2016.)
+//! The draft does not have this. A policer lets bursts through while it has tokens, so the largest
+//! delivery rate exceeds what it allows in the long term, and it drops the rest. Two intervals in a
+//! row with heavy loss and the same delivery rate are taken for one. BBR then uses their mean as
+//! the bandwidth, and does not probe above it, for 48 rounds. (Flach et al., An Internet-Wide
+//! Analysis of Traffic Policing, SIGCOMM 2016.)
 
 use crate::{Bytes, Duration, Rate, Time};
 
 /// The smallest number of rounds of an interval; the largest is four times that.
 const MIN_ROUNDS: u32 = 4;
 const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
-/// Lost bytes to delivered ones, in 256ths, from which an interval is heavy with loss.
+/// The ratio of lost to delivered bytes, in 256ths, from which an interval has heavy loss.
 const LOSS_THRESHOLD: u64 = 50;
-/// Two rates are the same if they differ by no more than this share of the earlier, or this rate.
+/// Two rates are equal if they differ by at most this share of the earlier one, or by `SAME_RATE`.
 const SAME_SHARE: f64 = 1.0 / 8.0;
 const SAME_RATE: Rate = Rate::from_bps(4000);
-/// How many rounds of ProbeBW the policer's rate is believed for.
+/// The number of rounds of ProbeBW for which the policer's rate is used.
 const POLICED_ROUNDS: u32 = 48;
-/// A shorter interval gives no rate.
+/// The shortest interval that gives a rate.
 const MIN_DURATION: Duration = Duration::from_millis(1);
 
-/// What a feedback, or a timeout, shows.
+/// The input of the detector at a feedback or a timeout.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     pub now: Time,
@@ -42,12 +43,12 @@ struct Interval {
 
 #[derive(Clone, Copy, Debug, Default)]
 enum State {
-    /// No loss so far: a policer, if any, still has tokens.
+    /// There was no loss so far: a policer, if any, still has tokens.
     #[default]
     Waiting,
-    /// The rate of the interval before, if there was one.
+    /// An interval is in progress; the rate of the one before, if there was one.
     Sampling(Interval, Option<Rate>),
-    /// The policer's rate, and the rounds that it was used for.
+    /// The policer's rate, and the rounds for which it was used.
     Policed(Rate, u32),
 }
 
@@ -58,7 +59,7 @@ pub struct Policer {
 }
 
 impl Policer {
-    /// The rate that the flow is policed to, if it seems to be.
+    /// The policer's rate, if one was detected.
     pub const fn rate(&self) -> Option<Rate> {
         match self.state {
             State::Policed(rate, _) => Some(rate),
@@ -66,12 +67,12 @@ impl Policer {
         }
     }
 
-    /// Forgets all, as when the losses turn out to be none.
+    /// Resets the detector, such as when losses turn out to be spurious.
     pub const fn reset(&mut self) {
         self.state = State::Waiting;
     }
 
-    /// Folds a feedback or a timeout.
+    /// Takes a feedback or a timeout.
     pub fn update(&mut self, seen: &Seen) {
         self.state = match self.state {
             State::Waiting if seen.lost > Bytes::ZERO => {
@@ -111,8 +112,8 @@ impl Interval {
     }
 }
 
-/// An interval ends by a loss, for a policer has no tokens then, or with nothing to send: idle
-/// time would make its rate too small.
+/// Ends an interval at a loss, since a policer then has no tokens. An interval is dropped when
+/// there is nothing to send, since idle time would make its rate too small.
 fn sample(mut interval: Interval, before: Option<Rate>, seen: &Seen) -> State {
     interval.rounds += u32::from(seen.round_start);
     if seen.app_limited || interval.rounds > MAX_ROUNDS {
@@ -155,7 +156,7 @@ mod tests {
     }
 
     impl Flow {
-        /// A round at whose end `acked` packets are acknowledged and `lost` found lost.
+        /// A round at whose end `acked` packets are acknowledged and `lost` packets found lost.
         fn round(&mut self, acked: u64, lost: u64) -> Option<f64> {
             self.round_with(acked, lost, |_| {})
         }
@@ -184,7 +185,7 @@ mod tests {
             (0..count).fold(None, |_, _| self.round(acked, lost))
         }
 
-        /// Policed to 100 packets in 100 ms.
+        /// A flow that is policed to 100 packets in 100 ms.
         fn policed() -> Flow {
             let mut flow = Flow::default();
             assert_eq!(flow.rounds(8, 100, 20), Some(12.0));
@@ -192,10 +193,10 @@ mod tests {
         }
     }
 
-    /// The round of the first loss is the first of four, and its packets belong to none: three
-    /// more rounds of 100 packets in 100 ms are 12 Mbit/s. The four after them are as fast.
+    /// The round of the first loss is the first of four, and its packets do not count: three more
+    /// rounds of 100 packets in 100 ms are 12 Mbit/s. The four rounds after them are as fast.
     #[test]
-    fn two_like_intervals_of_heavy_loss_are_a_policer() {
+    fn two_similar_lossy_intervals_reveal_a_policer() {
         let mut flow = Flow::default();
         assert_eq!(
             flow.rounds(50, 200, 0),
@@ -208,7 +209,8 @@ mod tests {
         assert_eq!(flow.round(100, 20), Some(12.0));
     }
 
-    /// The first has 12 Mbit/s: 13.5 is an eighth more, 13.56 is not; the mean is used.
+    /// The first interval has 12 Mbit/s. 13.5 is an eighth more, and 13.56 is not equal. The mean
+    /// is used.
     #[test]
     fn rates_may_differ_by_an_eighth() {
         let second = |last: u64| {
@@ -223,7 +225,7 @@ mod tests {
         assert_eq!(second(48), None);
     }
 
-    /// Slow flows: 12 and 15 kbit/s are a quarter apart, but by less than 4 kbit/s.
+    /// For slow flows, 12 and 15 kbit/s are a quarter apart, but by less than 4 kbit/s.
     #[test]
     fn rates_may_differ_by_4_kbps() {
         let policed = |rates: [u64; 2]| {
@@ -238,7 +240,7 @@ mod tests {
         assert_eq!(policed([12, 17]), None);
     }
 
-    /// An interval that differs is the one that the next is compared with.
+    /// After an interval that differs, the next one is compared with that one.
     #[test]
     fn each_interval_is_compared_with_the_one_before() {
         let mut flow = Flow::default();
@@ -247,16 +249,16 @@ mod tests {
         assert_eq!(flow.rounds(4, 100, 40), Some(12.0));
     }
 
-    /// 50 of 256: 20 lost to 100 delivered are enough, 19 are not.
+    /// The threshold is 50 of 256: 20 packets lost to 100 delivered are enough, 19 are not.
     #[test]
-    fn light_loss_is_no_policer() {
+    fn light_loss_is_not_taken_for_a_policer() {
         assert_eq!(Flow::default().rounds(8, 100, 20), Some(12.0));
         assert_eq!(Flow::default().rounds(200, 100, 19), None);
     }
 
-    /// An interval waits for a loss until its sixteenth round; at the seventeenth all is forgotten.
+    /// An interval waits for a loss until its sixteenth round. At the seventeenth it is dropped.
     #[test]
-    fn an_interval_ends_by_a_loss_within_sixteen_rounds() {
+    fn an_interval_without_a_loss_in_sixteen_rounds_is_dropped() {
         let after = |quiet: u32| {
             let mut flow = Flow::default();
             flow.rounds(4, 100, 400);
@@ -268,9 +270,10 @@ mod tests {
         assert_eq!(after(16), None, "the seventeenth");
     }
 
-    /// With nothing to send the rate says nothing: all starts again at the next loss.
+    /// If there is nothing to send, the rate means nothing. Detection starts again at the next
+    /// loss.
     #[test]
-    fn app_limited_samples_forget_all() {
+    fn app_limited_samples_reset_the_detection() {
         let mut flow = Flow::default();
         flow.rounds(7, 100, 20);
         flow.round_with(100, 20, |seen| seen.app_limited = true);
@@ -278,10 +281,10 @@ mod tests {
         assert_eq!(flow.round(100, 20), Some(12.0));
     }
 
-    /// 48 rounds of ProbeBW, whatever is lost and however little there is to send; then all starts
-    /// again.
+    /// The rate is used for 48 rounds of ProbeBW, whatever is lost and however little there is to
+    /// send. Then detection starts again.
     #[test]
-    fn the_rate_is_used_for_48_rounds_of_probe_bw() {
+    fn a_policers_rate_is_used_for_48_rounds_of_probe_bw() {
         let mut flow = Flow::policed();
         let rest = flow.round_with(0, 0, |seen| seen.round_start = false);
         assert_eq!(rest, Some(12.0), "within a round");
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_forgets_all() {
+    fn reset_clears_the_detection() {
         let mut flow = Flow::policed();
         flow.policer.reset();
         assert_eq!(flow.policer.rate(), None);

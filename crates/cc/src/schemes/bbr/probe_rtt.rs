@@ -1,4 +1,5 @@
-//! ProbeRTT (§4.3.5): few packets in flight, now and then, to see the path without its queue.
+//! ProbeRTT (§4.3.5): now and then only few packets are in flight, to measure the path without its
+//! queue.
 
 use super::{Bbr, HIGH_GAIN, State};
 use crate::{Duration, Feedback};
@@ -19,7 +20,7 @@ impl Bbr {
         self.idle_restart = false;
     }
 
-    /// Four packets in flight for 200 ms and a round.
+    /// Keeps four packets in flight for 200 ms and a round.
     fn handle_probe_rtt(&mut self, f: &Feedback<'_>) {
         self.probe_rtt_span.1 = f.counters.delivered + f.in_flight;
         match self.probe_rtt_done {

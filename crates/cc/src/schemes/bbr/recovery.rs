@@ -1,4 +1,5 @@
-//! Loss recovery (§4.2.3.4): no sign of congestion, but packets are conserved for a round.
+//! Loss recovery (§4.2.3.4). A loss is not taken for congestion, but packets are conserved for a
+//! round.
 
 use super::policer::Policer;
 use super::{Bbr, State};
@@ -43,12 +44,12 @@ impl Bbr {
         self.recovery = f.recovery;
     }
 
-    /// Everything in flight is lost, and a round is over.
+    /// A timeout: everything in flight is lost, and a round is over.
     pub(super) fn follow_rto(&mut self) {
         self.save_cwnd();
         self.cwnd = self.mss;
         self.packet_conservation = false;
-        // As Linux: what was measured before does not speak of a full pipe.
+        // As in Linux, earlier measurements no longer show a full pipe.
         self.full_bw = Rate::ZERO;
         self.recovery = Recovery::Loss;
     }

@@ -11,7 +11,7 @@ fn bbr(seed: u64) -> Bbr {
     Bbr::new(&Setup { seed, ..setup() }, &select("bbr").values)
 }
 
-/// In ProbeBW on a path of 12 Mbit/s and 100 ms: a BDP of 100 packets.
+/// A flow in ProbeBW on a path of 12 Mbit/s and 100 ms, with a BDP of 100 packets.
 fn probing_bw(seed: u64) -> Bbr {
     let mut bbr = bbr(seed);
     bbr.btlbw.update(0, MBPS_12);
@@ -24,7 +24,7 @@ fn probing_bw(seed: u64) -> Bbr {
     bbr
 }
 
-/// `packets` acknowledged, `in_flight` of them left.
+/// `packets` are acknowledged, and `in_flight` are left.
 fn acked(now: Time, packets: u64, in_flight: u64) -> Feedback<'static> {
     Feedback {
         acked_bytes: MSS * packets,
@@ -34,7 +34,7 @@ fn acked(now: Time, packets: u64, in_flight: u64) -> Feedback<'static> {
     }
 }
 
-/// The draft's path at a window of 2 BDP: 12 Mbit/s, 120 ms, a buffer of 240 packets.
+/// The draft's path with room for a window of 2 BDP: 12 Mbit/s, 120 ms, a buffer of 240 packets.
 fn link() -> Link {
     Link::new(&select("bbr"), MBPS_12, MS * 120, 240)
 }
@@ -49,8 +49,8 @@ fn in_state(link: &Link, state: State) -> bool {
     reading(link, "state") == f64::from(state as u8)
 }
 
-/// §4.3.2: Startup doubles each round; three rounds without growth end it, and Drain empties the
-/// queue, which was one and a half BDP at most, in about two round trips.
+/// §4.3.2: Startup doubles the rate each round, and three rounds without growth end it. Drain
+/// empties the queue, which was at most one and a half BDP, in about two round trips.
 #[test]
 fn startup_fills_the_pipe_and_drain_empties_the_queue() {
     let mut link = link();
@@ -59,8 +59,8 @@ fn startup_fills_the_pipe_and_drain_empties_the_queue() {
         link.run(MS);
         queue = queue.max(link.queue());
     }
-    // log2(120 packets of BDP / 10) = 3.6 rounds of 120 ms to fill the pipe, three of up to
-    // 2.885 times that to see that it is full.
+    // The pipe is full after log2(120 packets of BDP / 10) = 3.6 rounds of 120 ms. Three more
+    // rounds of up to 2.885 times that show it.
     let left = link.host.now();
     assert!(
         (0.8..1.8).contains(&left.as_secs_f64()),
@@ -75,7 +75,7 @@ fn startup_fills_the_pipe_and_drain_empties_the_queue() {
     assert!(link.queue() < 15.0, "{} packets queued", link.queue());
 }
 
-/// Alone on a link: the model is right, the link is full but for the margin and ProbeRTT, and
+/// Alone on a link: the model is right, the link is full except for the margin and ProbeRTT, and
 /// the queue is that of one probing phase in eight.
 #[test]
 fn steady_state_is_at_the_operating_point() {
@@ -105,8 +105,8 @@ fn steady_state_is_at_the_operating_point() {
     );
 }
 
-/// Runs for `seconds` over a path whose RTT creeps up, so that no sample refreshes RTprop:
-/// when ProbeRTT was entered, and how many milliseconds were spent in it.
+/// Runs for `seconds` over a path whose RTT rises slowly, so that no sample refreshes RTprop.
+/// Returns when ProbeRTT was entered, and how many milliseconds were spent in it.
 fn probe_rtt(link: &mut Link, seconds: u32) -> (Vec<f64>, u32) {
     let (mut entries, mut lasted, mut was) = (Vec::new(), 0, false);
     for _ in 0..seconds * 1000 {
@@ -133,13 +133,14 @@ fn probe_rtt_comes_every_ten_seconds() {
     for pair in entries.windows(2) {
         assert!((10.0..11.5).contains(&(pair[1] - pair[0])), "{entries:?}");
     }
-    // The old flight drains for an RTT, then 200 ms, then the acknowledgement that ends it.
+    // The old flight drains for an RTT; then come 200 ms, and the acknowledgement that ends
+    // ProbeRTT.
     assert!((5 * 200..5 * 700).contains(&lasted), "{lasted} ms");
 }
 
-/// What a tuner will turn.
+/// Both windows are parameters, which a tuner changes.
 #[test]
-fn windows_are_parameters() {
+fn both_filter_windows_are_parameters() {
     let spec = "bbr:rtprop_window=2s";
     let (entries, _) = probe_rtt(&mut Link::new(&select(spec), MBPS_12, MS * 120, 240), 20);
     assert!((7..=9).contains(&entries.len()), "{entries:?}");
@@ -207,9 +208,9 @@ fn phases_end_by_time_and_inflight() {
     );
 }
 
-/// §4.3.2.2: rounds in which the application held back do not count.
+/// §4.3.2.2: app-limited rounds do not count.
 #[test]
-fn full_pipe_wants_three_rounds_without_growth() {
+fn full_pipe_needs_three_rounds_without_growth() {
     let sample = |app_limited| {
         Some(RateSample {
             delivered: MSS * 100,
@@ -243,9 +244,9 @@ fn full_pipe_wants_three_rounds_without_growth() {
     assert!(full_after(6.2, false));
 }
 
-/// §4.1.1: app-limited samples count only if they are larger; impossible ones never.
+/// §4.1.1: app-limited samples count only if they are larger. Impossible samples never count.
 #[test]
-fn samples_are_judged() {
+fn only_usable_rate_samples_count() {
     let sample = |packets, interval, app_limited| RateSample {
         delivered: MSS * packets,
         interval,
@@ -275,7 +276,8 @@ fn samples_are_judged() {
     assert_eq!(after(sample(200, Duration::ZERO, false)), 24.0);
 }
 
-/// §4.2.2: one packet below 1.2 Mbit/s, two below 24, then a millisecond's worth up to 64 KB.
+/// §4.2.2: one packet below 1.2 Mbit/s, two below 24 Mbit/s, then the data of a millisecond, up to
+/// 64 KB.
 #[test]
 fn send_quantum_follows_the_rate() {
     for (mbps, quantum) in [
@@ -292,7 +294,7 @@ fn send_quantum_follows_the_rate() {
     }
 }
 
-/// §4.2.1: 2.885 initial windows a millisecond until an RTT is known, then one an RTT.
+/// §4.2.1: 2.885 initial windows a millisecond until an RTT is known, then that many an RTT.
 #[test]
 fn pacing_begins_from_the_initial_window() {
     let mut bbr = bbr(1);
@@ -302,8 +304,8 @@ fn pacing_begins_from_the_initial_window() {
     assert!((rate(&bbr) - 2.885 * 1.2).abs() < 1e-3);
 }
 
-/// §4.2.3.4: entering recovery the window is what is in flight; for a round packets are only
-/// replaced; then the window grows towards its target again, and the old one returns at the end.
+/// §4.2.3.4: when recovery starts, the window is what is in flight. For a round packets are only
+/// replaced. Then the window grows towards its target again, and the old one returns at the end.
 #[test]
 fn recovery_conserves_packets_for_a_round() {
     let mut bbr = probing_bw(1);
@@ -322,16 +324,17 @@ fn recovery_conserves_packets_for_a_round() {
     assert_eq!(bbr.cwnd, MSS * 61);
     bbr.on_feedback(&event(2, 60, Recovery::Recovery, 102, 201));
     assert_eq!(bbr.cwnd, MSS * 61);
-    // The first packet sent since is acknowledged: a round has passed.
+    // The first packet that was sent since is acknowledged, so a round has passed.
     bbr.on_feedback(&event(3, 60, Recovery::Recovery, 200, 260));
     assert_eq!(bbr.cwnd, MSS * 62);
     bbr.on_feedback(&event(4, 60, Recovery::Open, 201, 261));
     assert_eq!(bbr.cwnd, before + MSS); // one of them for aggregation
 }
 
-/// §4.2.3.4: one packet after a timeout; growth from there; the old window at the end.
+/// §4.2.3.4: a timeout leaves one packet, from which the window grows. The old window returns at
+/// the end.
 #[test]
-fn time_out_restarts_from_one_packet() {
+fn timeout_restarts_from_one_packet() {
     let mut bbr = probing_bw(1);
     let before = bbr.cwnd;
     bbr.on_rto(&rto(Time::from_millis(1), 100, 1));
@@ -346,9 +349,9 @@ fn time_out_restarts_from_one_packet() {
     assert_eq!(bbr.cwnd, before + MSS); // one of them for aggregation
 }
 
-/// Loss alone does not slow it down (CACM 2016, figure 8): at 1% it keeps the link full.
+/// Random loss does not slow BBR down (CACM 2016, figure 8): at 1% it keeps the link full.
 #[test]
-fn random_loss_is_no_congestion() {
+fn random_loss_does_not_lower_the_rate() {
     use crate::Ecn;
     use crate::testing::Host;
     let mut host = Host::new(Box::new(bbr(1)), MSS);
@@ -371,7 +374,7 @@ fn random_loss_is_no_congestion() {
     );
 }
 
-/// §4.3.4.4: after idling it paces at the estimate, not at the phase's gain.
+/// §4.3.4.4: after idling the flow paces at the estimate, not with the phase's gain.
 #[test]
 fn restart_from_idle_paces_at_the_estimate() {
     let mut bbr = probing_bw(1);
@@ -388,12 +391,12 @@ fn restart_from_idle_paces_at_the_estimate() {
         app_limited: true,
     });
     assert!((bbr.pacing_rate.as_mbps() - 0.99 * 12.0).abs() < 1e-3);
-    // RTprop has expired meanwhile, but the new sample is as good as ProbeRTT's.
+    // RTprop has expired meanwhile, but the new sample is as good as one of ProbeRTT.
     bbr.on_feedback(&acked(now + RTT, 1, 0));
     assert_eq!(bbr.state, State::ProbeBw);
 }
 
-/// §4.3.5: what left while ProbeRTT held the sender back says nothing of the bandwidth.
+/// §4.3.5: packets that were sent while ProbeRTT limited the sender do not show the bandwidth.
 #[test]
 fn probe_rtt_does_not_lower_the_estimate() {
     let mut bbr = probing_bw(1);
@@ -428,7 +431,7 @@ fn probe_rtt_does_not_lower_the_estimate() {
     assert_eq!(limited(&bbr, 1004), Some(false));
 }
 
-/// §4.3.5: the round that ProbeRTT waits for begins with it.
+/// §4.3.5: ProbeRTT waits for a round that begins with it.
 #[test]
 fn probe_rtt_lasts_a_round_of_its_own() {
     let mut bbr = probing_bw(1);
@@ -449,7 +452,7 @@ fn probe_rtt_lasts_a_round_of_its_own() {
     assert_eq!(after(10_400, 100, 102), State::ProbeBw);
 }
 
-/// A flow that begins late has no old RTprop to distrust.
+/// A flow that begins late has no expired RTprop.
 #[test]
 fn late_flows_begin_with_startup() {
     let mut bbr = bbr(1);
@@ -457,7 +460,7 @@ fn late_flows_begin_with_startup() {
     assert_eq!(bbr.state, State::Startup);
 }
 
-/// As Linux: what a spurious recovery measured does not speak of a full pipe.
+/// As in Linux, measurements of a spurious recovery do not show a full pipe.
 #[test]
 fn undo_restarts_the_search_for_a_full_pipe() {
     let mut bbr = bbr(1);
@@ -469,9 +472,9 @@ fn undo_restarts_the_search_for_a_full_pipe() {
     assert_eq!((bbr.full_bw, bbr.full_bw_count), (Rate::ZERO, 0));
 }
 
-/// As Linux: after a timeout the rate may grow from little; that is no full pipe.
+/// As in Linux, the rate may grow from little after a timeout, which does not show a full pipe.
 #[test]
-fn time_out_restarts_the_search_for_a_full_pipe() {
+fn timeout_restarts_the_search_for_a_full_pipe() {
     let mut bbr = bbr(1);
     (bbr.full_bw, bbr.full_bw_count) = (MBPS_12, 2);
     bbr.on_rto(&rto(Time::from_millis(1), 100, 1));

@@ -1,10 +1,9 @@
-//! The two windows that a tuner may change while BBR runs ("BBR tuner", §VI): how long the model
-//! remembers.
+//! The two windows of BBR's filters, which a tuner may change while it runs ("BBR tuner", §VI).
 
 use super::{BTLBW_WINDOW, Bbr, RTPROP_WINDOW};
 use crate::{Duration, Param, PathModel, Tunable};
 
-/// What may be tuned.
+/// The parameters that a tuner may change.
 pub static TUNABLES: [Param; 2] = [BTLBW_WINDOW, RTPROP_WINDOW];
 
 impl Tunable for Bbr {
@@ -12,8 +11,8 @@ impl Tunable for Bbr {
         &TUNABLES
     }
 
-    /// A shorter window forgets at the next sample what has left it; a longer one goes on from what
-    /// is known.
+    /// A shorter window drops old samples at the next one. A longer window starts from what is
+    /// known.
     fn tune(&mut self, param: &Param, value: f64) {
         let value = param.kind.within(value);
         if param.name == BTLBW_WINDOW.name {

@@ -1,9 +1,9 @@
-//! What packet loss does to the model, and how it is undone (§5.5.10, §5.5.11).
+//! How packet loss changes the model, and how that is undone (§5.5.10, §5.5.11).
 
 use super::{Bbr3, State};
 use crate::{Bytes, Lost, Rate, Recovery};
 
-/// What to return to if a loss turns out to be none (§2.15).
+/// The state to restore if a loss turns out to be spurious (§2.15).
 #[derive(Debug, Default)]
 pub(super) struct Undo {
     state: Option<State>,
@@ -27,7 +27,7 @@ impl Bbr3 {
         }
     }
 
-    /// NoteLoss (§5.5.10.2); ranges are counted for Startup (§5.3.1.3).
+    /// NoteLoss (§5.5.10.2). Startup counts ranges of losses (§5.3.1.3).
     fn note_loss(&mut self, number: u64) {
         if !self.is_loss_in_round {
             self.loss_round.restart(self.c.next_number);
@@ -39,7 +39,8 @@ impl Bbr3 {
         self.lost_range_end = number.wrapping_add(1);
     }
 
-    /// IsInflightTooHigh (§5.5.10.2): `lost` since a packet left that found `tx_in_flight`.
+    /// IsInflightTooHigh (§5.5.10.2): `lost` bytes were lost since a packet was sent that had
+    /// `tx_in_flight`.
     pub(super) fn is_inflight_too_high(&self, lost: Bytes, tx_in_flight: Bytes) -> bool {
         lost.as_f64() > tx_in_flight.as_f64() * self.loss_thresh
     }
@@ -66,7 +67,8 @@ impl Bbr3 {
         }
     }
 
-    /// AdaptLowerBoundsFromCongestion (§5.5.10.3): down to what was delivered, by Beta at most.
+    /// AdaptLowerBoundsFromCongestion (§5.5.10.3): lowers the bounds to what was delivered, by at
+    /// most Beta.
     pub(super) fn adapt_lower_bounds_from_congestion(&mut self) {
         if self.state.is_probing_bw() || !self.is_loss_in_round {
             return;
@@ -96,7 +98,8 @@ impl Bbr3 {
         self.inflight_shortterm = Bytes::MAX;
     }
 
-    /// OnEnterFastRecovery and OnEnterRTO save, leaving either restores (§5.6.4.4).
+    /// Entering fast recovery or an RTO saves the state (OnEnterFastRecovery, OnEnterRTO), and
+    /// leaving restores it (§5.6.4.4).
     pub(super) fn follow_recovery(&mut self, recovery: Recovery) {
         let was = self.c.in_loss_recovery();
         let is = matches!(recovery, Recovery::Recovery | Recovery::Loss);
@@ -120,7 +123,7 @@ impl Bbr3 {
         };
     }
 
-    /// Startup ended by loss, which may prove to be none (§5.3.1.3).
+    /// Startup ended by a loss that may turn out to be spurious (§5.3.1.3).
     pub(super) fn undo_to_startup(&mut self) {
         self.undo.state = Some(State::Startup);
     }

@@ -1,10 +1,10 @@
 //! BBR v3 (draft-ietf-ccwg-bbr, the working copy of August 2026 at commit 4ce5e87): BBR's model of
-//! bandwidth and delay, bounded by what loss says of the volume that is safe to have in flight.
+//! bandwidth and delay, with bounds on the volume in flight that losses set.
 //!
 //! Section numbers are the draft's, and so are names: `C.inflight` is `self.c.inflight`, `RS.lost`
 //! is `self.rs.lost`, `BBR.bw_shortterm` is `self.bw_shortterm`, `CheckDrainDone` is
-//! `check_drain_done`. Infinity is the largest value of a unit. A part of the algorithm is a
-//! module: the model of the path (`model`), what loss does to it (`loss`), each state (`startup`,
+//! `check_drain_done`. Infinity is the largest value of a unit. Each part of the algorithm is a
+//! module: the model of the path (`model`), how loss changes it (`loss`), each state (`startup`,
 //! `probe_bw`, `probe_rtt`) and what the sender may do (`output`).
 
 mod loss;
@@ -157,7 +157,7 @@ impl State {
     }
 }
 
-/// C: what the transport tells of the connection (§2.2).
+/// C: the state of the connection (§2.2).
 #[derive(Debug, Default)]
 struct Connection {
     now: Time,
@@ -166,7 +166,7 @@ struct Connection {
     delivered: Bytes,
     lost: Bytes,
     recovery: Recovery,
-    /// Was the window full at some time in this round, in the last?
+    /// Was the window full at some time in this round, and in the last?
     cwnd_limited: [bool; 2],
 }
 
@@ -180,8 +180,8 @@ impl Connection {
     }
 }
 
-/// RS: what the newest of the packets just acknowledged tells (§2.3); zero without a reliable
-/// sample.
+/// RS: the rate sample of the newest packet that was just acknowledged (§2.3); zero without a
+/// reliable sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     delivery_rate: Rate,
@@ -234,7 +234,7 @@ pub struct Bbr3 {
     is_loss_in_round: bool,
     bw_latest: Rate,
     inflight_latest: Bytes,
-    /// Ranges of packets lost in the round, and where the last one ended.
+    /// The number of ranges of packets that were lost in the round, and the end of the last one.
     lost_ranges: u32,
     lost_range_end: u64,
     undo: Undo,
@@ -250,7 +250,7 @@ pub struct Bbr3 {
     probe_rtt_expired: bool,
     probe_rtt_done_stamp: Option<Time>,
     probe_rtt_round_done: bool,
-    /// Packets that left between these counts of delivered bytes left in ProbeRTT.
+    /// The counts of delivered bytes between which packets were sent in ProbeRTT.
     probe_rtt_span: (Bytes, Bytes),
     idle_restart: bool,
 }
@@ -334,7 +334,7 @@ impl Bbr3 {
 }
 
 impl CongestionControl for Bbr3 {
-    /// HandleRestartFromIdle (§5.4.1). The packet's note is P.is_app_limited.
+    /// HandleRestartFromIdle (§5.4.1). The packet's tag is P.is_app_limited.
     fn on_sent(&mut self, sent: &Sent) -> Tag {
         if sent.in_flight == sent.size && sent.app_limited {
             (self.c.now, self.c.next_number) = (sent.now, sent.number);
@@ -349,7 +349,7 @@ impl CongestionControl for Bbr3 {
         Tag(u64::from(sent.app_limited))
     }
 
-    /// UpdateOnACK (§5.2.3), after the losses that the acknowledgement shows (§5.2.4).
+    /// UpdateOnACK (§5.2.3), after the losses that the acknowledgement reports (§5.2.4).
     fn on_feedback(&mut self, f: &Feedback<'_>) {
         self.c.now = f.now;
         self.c.next_number = f.next_number;

@@ -7,7 +7,7 @@ use crate::{Bytes, Feedback, Rate, RateSample};
 const EXTRA_ACKED_FILTER_LEN: u64 = 10;
 
 impl Bbr3 {
-    /// GenerateRateSample (§4.1.2.3). A sample over less than a round trip is none.
+    /// GenerateRateSample (§4.1.2.3). A sample over less than a round trip is ignored.
     pub(super) fn generate_rate_sample(&mut self, f: &Feedback<'_>) {
         let reliable = |s: &RateSample| !s.interval.is_zero() && s.interval >= f.rtt_stats.min;
         let (from, to) = self.probe_rtt_span;

@@ -7,7 +7,7 @@ use crate::{Bytes, Duration, Rate};
 const PACING_MARGIN: f64 = 0.99;
 /// BBR.MinPipeCwnd, in packets (§5.6.4.3).
 const MIN_PIPE_CWND: u64 = 4;
-/// What hosts with offloading keep from the wire, in quanta (§5.5.8.1).
+/// The allowance for offloading, in quanta (§5.5.8.1).
 const OFFLOAD_BUDGET: u64 = 3;
 /// The largest quantum (§5.6.3).
 const MAX_QUANTUM: Bytes = Bytes::new(64 * 1024);
@@ -20,11 +20,11 @@ impl Bbr3 {
         self.pacing_rate = nominal_bandwidth.mul_f64(State::Startup.gains().0);
     }
 
-    /// SetPacingRateWithGain: until the pipe was full once, the rate is only raised.
+    /// SetPacingRateWithGain: until the pipe has been full once, the rate only rises.
     pub(super) fn set_pacing_rate_with_gain(&mut self, gain: f64) {
         let rate = self.bw.mul_f64(gain * PACING_MARGIN);
         if self.full_pipe.reached || rate > self.pacing_rate {
-            // A rate of zero would never learn better.
+            // A rate of zero could never rise again.
             self.pacing_rate = rate.max(Rate::from_bps(1));
         }
     }
@@ -34,7 +34,7 @@ impl Bbr3 {
         self.set_pacing_rate_with_gain(self.state.gains().0);
     }
 
-    /// SetSendQuantum: a millisecond's worth.
+    /// SetSendQuantum: the data of a millisecond.
     pub(super) fn set_send_quantum(&mut self) {
         self.send_quantum = self
             .pacing_rate

@@ -1,14 +1,15 @@
-//! ProbeBW: now and then faster, then slower, else as fast as the network delivers (§5.3.3).
+//! ProbeBW: it sends faster, then slower, now and then, and otherwise as fast as the network
+//! delivers (§5.3.3).
 
 use super::{Bbr3, State};
 use crate::{Bytes, Duration, Time};
 
-/// No flow waits more rounds than this for a probe, so that Reno beside it keeps up (§5.3.3.8.3).
+/// The most rounds between two probes, so that a competing Reno flow keeps up (§5.3.3.8.3).
 const MAX_RENO_ROUNDS: u64 = 63;
-/// The slope of inflight_longterm doubles at most so often (§5.3.3.9).
+/// How often the slope of inflight_longterm may double (§5.3.3.9).
 const MAX_UP_ROUNDS: u32 = 30;
 
-/// What acknowledgements tell of the probe for bandwidth (§2.14).
+/// What acknowledgements show during a probe for bandwidth (§2.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AckPhase {
     Init,
@@ -18,10 +19,10 @@ pub(super) enum AckPhase {
     ProbeStopping,
 }
 
-/// Where ProbeBW's cycle stands (§2.14).
+/// The state of ProbeBW's cycle (§2.14).
 #[derive(Debug)]
 pub(super) struct Cycle {
-    /// BBR.cycle_count: the time of the max_bw filter (§5.5.6).
+    /// BBR.cycle_count: the time unit of the max_bw filter (§5.5.6).
     pub(super) count: u64,
     /// BBR.cycle_stamp.
     stamp: Time,
@@ -54,7 +55,7 @@ impl Cycle {
     }
 }
 
-// The entry into each state (§5.3.3.9).
+// Entering each state (§5.3.3.9).
 impl Bbr3 {
     /// StartProbeBW_DOWN.
     pub(super) fn start_probe_bw_down(&mut self) {
@@ -119,7 +120,7 @@ impl Bbr3 {
         }
     }
 
-    /// IsTimeToCruise: room is left for others, and no queue.
+    /// IsTimeToCruise: the flow leaves headroom for others, and no queue.
     pub(super) fn is_time_to_cruise(&self) -> bool {
         self.c.inflight <= self.inflight_with_headroom()
             && self.c.inflight <= self.inflight(self.max_bw, 1.0)
@@ -132,7 +133,7 @@ impl Bbr3 {
             return true;
         }
         if self.is_limited_by_inflight_longterm() {
-            // The bound, not the path, limits the bandwidth: this says nothing of a full pipe.
+            // The bound limits the bandwidth, not the path, so this does not show a full pipe.
             self.full_pipe.reset();
             self.full_pipe.bw = self.rs.delivery_rate;
             return false;
@@ -155,12 +156,12 @@ impl Bbr3 {
             .max(self.min_pipe_cwnd())
     }
 
-    /// TargetInflight (§5.3.3.8.3): the BDP, unless congestion cut the window.
+    /// TargetInflight (§5.3.3.8.3): the BDP, unless congestion has reduced the window.
     pub(super) fn target_inflight(&self) -> Bytes {
         self.bdp_multiple(self.bw, 1.0).min(self.cwnd)
     }
 
-    /// IsTimeToProbeBW (§5.3.3.8.3): by the clock, or when Reno would have had its loss.
+    /// IsTimeToProbeBW (§5.3.3.8.3): by time, or when a Reno flow would have had a loss.
     pub(super) fn is_time_to_probe_bw(&self) -> bool {
         let reno_rounds = self.target_inflight().get() / self.mss.get();
         self.c.now > self.cycle.stamp + self.cycle.bw_probe_wait
@@ -176,7 +177,7 @@ impl Bbr3 {
 
 // The long-term bound (§5.3.3.9).
 impl Bbr3 {
-    /// AdaptLongTermModel; true if it decided a transition.
+    /// AdaptLongTermModel. Returns true if it changed the state.
     fn adapt_long_term_model(&mut self) -> bool {
         if self.round_start && self.cycle.ack_phase == AckPhase::ProbeStarting {
             self.cycle.ack_phase = AckPhase::ProbeFeedback;

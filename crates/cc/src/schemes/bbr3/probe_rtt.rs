@@ -1,4 +1,4 @@
-//! ProbeRTT: half a BDP in flight for a moment, to see the path without a queue (§5.3.4).
+//! ProbeRTT: half a BDP in flight for a short time, to measure the path without a queue (§5.3.4).
 
 use super::probe_bw::AckPhase;
 use super::{Bbr3, State};
@@ -43,7 +43,7 @@ impl Bbr3 {
 
     /// HandleProbeRTT (§5.3.4.3).
     fn handle_probe_rtt(&mut self) {
-        // MarkConnectionAppLimited (§4.1.2.4): low samples of these packets are to be ignored.
+        // MarkConnectionAppLimited (§4.1.2.4): low samples of these packets are ignored.
         self.probe_rtt_span.1 = self.c.delivered + self.c.inflight;
         if self.probe_rtt_done_stamp.is_some() {
             self.probe_rtt_round_done |= self.round_start;

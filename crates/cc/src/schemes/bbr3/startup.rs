@@ -1,23 +1,23 @@
-//! Startup and Drain: find the bandwidth by doubling, then empty the queue that this built (§5.3.1,
-//! §5.3.2).
+//! Startup and Drain: Startup finds the bandwidth by doubling the rate, then Drain empties the
+//! queue (§5.3.1, §5.3.2).
 
 use super::{Bbr3, State};
 use crate::{Rate, Recovery};
 
-/// The pipe is full when the rate grew by less than this in this number of rounds (§5.3.1.2).
+/// The pipe is full when the rate grew by less than this factor in `ROUNDS` rounds (§5.3.1.2).
 const GROWTH: f64 = 1.25;
 const ROUNDS: u32 = 3;
-/// BBRStartupFullLossCnt: ranges lost in a round that end Startup (§5.3.1.3).
+/// BBRStartupFullLossCnt: the number of lost ranges in a round that ends Startup (§5.3.1.3).
 const FULL_LOSS_COUNT: u32 = 6;
-/// Drain is over after more rounds than this (§5.3.2).
+/// Drain ends after more rounds than this (§5.3.2).
 const DRAIN_ROUNDS: u64 = 3;
 
-/// Has the sending rate outgrown the bandwidth? (§2.13)
+/// Whether the sending rate has reached the bandwidth (§2.13).
 #[derive(Debug, Default)]
 pub(super) struct FullPipe {
-    /// BBR.full_bw_reached: at some time in the flow's life.
+    /// BBR.full_bw_reached: it has at some time in the flow's life.
     pub(super) reached: bool,
-    /// BBR.full_bw_now: since it last began to look.
+    /// BBR.full_bw_now: it has since the last reset.
     pub(super) now: bool,
     /// BBR.full_bw.
     pub(super) bw: Rate,
@@ -62,9 +62,8 @@ impl Bbr3 {
         }
     }
 
-    /// CheckStartupHighLoss (§5.3.1.3): a round in fast recovery in which more than LossThresh was
-    /// lost, in at least six ranges. A loss round begins with the first loss, so its end is a round
-    /// later.
+    /// CheckStartupHighLoss (§5.3.1.3): in a round in fast recovery more than LossThresh was lost,
+    /// in at least six ranges. A loss round begins with the first loss, so it ends a round later.
     fn check_startup_high_loss(&mut self) {
         if !self.loss_round_start {
             return;

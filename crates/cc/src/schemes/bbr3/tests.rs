@@ -1,4 +1,4 @@
-//! The draft's rules worked by hand. Its test cases, which want a path, are in `appendix`.
+//! The draft's rules worked by hand. Its test cases on a path are in `appendix`.
 
 mod appendix;
 mod loss;
@@ -19,7 +19,8 @@ fn packets(n: u64) -> Bytes {
     MSS * n
 }
 
-/// In `state` on a path of 12 Mbit/s and 100 ms: a BDP of 100 packets, all of them in flight.
+/// A flow in `state` on a path of 12 Mbit/s and 100 ms, with a BDP of 100 packets, all of them in
+/// flight.
 fn in_state(state: State) -> Bbr3 {
     let mut bbr = bbr3();
     bbr.max_bw_filter.update(0, MBPS_12);
@@ -48,7 +49,7 @@ fn sample(prior: u64) -> RateSample {
     }
 }
 
-/// One packet acknowledged at `ms`, the one numbered `largest_acked`; 100 in flight, of 100 more.
+/// One packet, numbered `largest_acked`, is acknowledged at `ms`. 100 packets stay in flight.
 fn acked(ms: u64, largest_acked: u64) -> Feedback<'static> {
     Feedback {
         acked_bytes: MSS,
@@ -64,7 +65,7 @@ fn acked(ms: u64, largest_acked: u64) -> Feedback<'static> {
 
 /// §5.6.1, the table.
 #[test]
-fn gains_are_those_of_the_table() {
+fn gains_match_the_drafts_table() {
     let gains: Vec<(f64, f64)> = [
         State::Startup,
         State::Drain,
@@ -90,9 +91,9 @@ fn gains_are_those_of_the_table() {
     assert!((gains[0].0 - 4.0 * std::f64::consts::LN_2).abs() < 0.003);
 }
 
-/// §5.5.5: application-limited samples count if they are larger; the maximum is that of two cycles.
+/// §5.5.5: application-limited samples count if they are larger. The maximum covers two cycles.
 #[test]
-fn max_bw_is_that_of_two_cycles() {
+fn max_bw_covers_two_cycles() {
     let mut bbr = bbr3();
     let mut after = |cycle, mbps: f64, app_limited| {
         bbr.cycle.count = cycle;
@@ -116,10 +117,10 @@ fn max_bw_is_that_of_two_cycles() {
     assert_eq!(after(2, 6.0, false), 6.0);
 }
 
-/// §5.5.9: 20 packets at once every 20 ms at 12 Mbit/s are 20 in excess, remembered for ten rounds
-/// (one in Startup) and never more than a window.
+/// §5.5.9: 20 packets at once every 20 ms at 12 Mbit/s are 20 in excess. They are remembered for
+/// ten rounds (one in Startup), and are never more than a window.
 #[test]
-fn bursts_of_acknowledgements_are_allowed_for() {
+fn aggregated_acknowledgements_raise_the_window() {
     let excess = |state, cwnd| {
         let mut bbr = in_state(state);
         bbr.cwnd = packets(cwnd);
@@ -144,9 +145,10 @@ fn bursts_of_acknowledgements_are_allowed_for() {
     assert_eq!(excess(State::ProbeBwCruise, 12), (12, 10));
 }
 
-/// §5.6.4.2: 2 BDP and what is aggregated; three quanta and four packets at least; two more in UP.
+/// §5.6.4.2: the window is 2 BDP plus aggregation, at least three quanta and four packets, with two
+/// more in UP.
 #[test]
-fn the_window_is_two_bdp_and_what_is_aggregated() {
+fn the_window_is_two_bdp_plus_aggregation() {
     let window = |state, mbps| {
         let mut bbr = in_state(state);
         bbr.bw = Rate::from_mbps(mbps);
@@ -168,7 +170,7 @@ fn the_window_is_two_bdp_and_what_is_aggregated() {
 
 /// §5.6.4.7.
 #[test]
-fn the_window_is_bounded_by_what_losses_taught() {
+fn losses_bound_the_window() {
     let window = |state| {
         let mut bbr = in_state(state);
         bbr.inflight_longterm = packets(120);
@@ -185,7 +187,7 @@ fn the_window_is_bounded_by_what_losses_taught() {
     assert_eq!(window(State::ProbeRtt), (50, 40));
 }
 
-/// §5.6.3: a millisecond's worth, two packets at least, 64 KB at most.
+/// §5.6.3: the data of a millisecond, at least two packets and at most 64 KB.
 #[test]
 fn send_quantum_follows_the_rate() {
     for (mbps, quantum) in [(1.0, 3000), (24.1, 3012), (80.0, 10_000), (1000.0, 65_536)] {
@@ -196,8 +198,8 @@ fn send_quantum_follows_the_rate() {
     }
 }
 
-/// §5.6.2: 2.77 initial windows a millisecond until an RTT is known, then an RTT; until the pipe
-/// was full the rate only rises; never zero.
+/// §5.6.2: 2.77 initial windows a millisecond until an RTT is known, then that many an RTT. Until
+/// the pipe was full the rate only rises. It is never zero.
 #[test]
 fn pacing_begins_from_the_initial_window() {
     let mut bbr = bbr3();
@@ -219,7 +221,7 @@ fn pacing_begins_from_the_initial_window() {
     assert_eq!(bbr.pacing_rate, Rate::from_bps(1));
 }
 
-/// §4.1.2.4: what left while ProbeRTT held the sender back is application-limited.
+/// §4.1.2.4: packets that were sent while ProbeRTT limited the sender are application-limited.
 #[test]
 fn probe_rtt_does_not_lower_the_estimate() {
     let mut bbr = in_state(State::ProbeRtt);
@@ -233,7 +235,7 @@ fn probe_rtt_does_not_lower_the_estimate() {
     }
 }
 
-/// §5.4.1: after idling it paces at the estimate, and does not look for the RTT.
+/// §5.4.1: after idling the flow paces at the estimate, and skips ProbeRTT.
 #[test]
 fn restart_from_idle_paces_at_the_estimate() {
     let mut bbr = in_state(State::ProbeBwUp);
@@ -258,9 +260,9 @@ fn restart_from_idle_paces_at_the_estimate() {
     assert!(!bbr.idle_restart);
 }
 
-/// The packet's note says whether it was application-limited, for its loss to be judged.
+/// The packet's tag says whether it was application-limited, for judging its loss.
 #[test]
-fn packets_are_marked() {
+fn packet_tags_say_whether_they_are_application_limited() {
     let mut bbr = bbr3();
     let mut tag = |app_limited| {
         bbr.on_sent(&Sent {
@@ -275,7 +277,7 @@ fn packets_are_marked() {
     assert_eq!((tag(false), tag(true)), (Tag(0), Tag(1)));
 }
 
-/// A flow that begins late has no old RTT to distrust.
+/// A flow that begins late has no expired RTT.
 #[test]
 fn late_flows_begin_with_startup() {
     let mut bbr = bbr3();

@@ -1,26 +1,26 @@
-//! The least and the most of the RTTs seen lately.
+//! The minimum and the maximum of recent RTTs.
 
 use std::collections::VecDeque;
 
 use crate::{Duration, Time};
 
-/// The extreme of the samples of the last `window`, which may be another at every call. The newest
-/// sample counts however old it is.
+/// The extreme of the samples of the last `window`, which may differ in every call. The newest
+/// sample always counts, however old it is.
 #[derive(Clone, Debug)]
 pub struct Extreme {
-    /// Does `a` make an earlier `b` of no account?
+    /// Does `a` make the earlier `b` irrelevant?
     replaces: fn(a: Duration, b: Duration) -> bool,
-    /// Samples that are or may yet become the extreme, oldest and most extreme first.
+    /// Samples that are or can become the extreme, the oldest and most extreme first.
     candidates: VecDeque<(Time, Duration)>,
 }
 
 impl Extreme {
-    /// Of the least.
+    /// A filter for the minimum.
     pub fn min() -> Extreme {
         Extreme::new(|a, b| a <= b)
     }
 
-    /// Of the most.
+    /// A filter for the maximum.
     pub fn max() -> Extreme {
         Extreme::new(|a, b| a >= b)
     }
@@ -32,7 +32,7 @@ impl Extreme {
         }
     }
 
-    /// Folds a sample; returns the extreme of those from `window` before `now` on.
+    /// Adds a sample. Returns the extreme of the samples since `window` before `now`.
     pub fn update(&mut self, now: Time, window: Duration, sample: Duration) -> Duration {
         while self
             .candidates

@@ -1,7 +1,7 @@
-//! What stops a flow whose RTTmin is wrong.
+//! Stops a flow whose RTTmin is wrong.
 //!
-//! The paper ignores loss in default mode. Where the buffer is smaller than Copa's own oscillation
-//! the queue may stay full for the ten seconds that RTTmin lasts; then d_q is taken for zero and
+//! The paper ignores loss in default mode. If the buffer is smaller than Copa's own oscillation,
+//! the queue can stay full for the ten seconds that RTTmin lasts. Then d_q is taken for zero, and
 //! the window grows without end. genericCC, the authors' code, reduces it under heavy loss.
 
 /// Counts arrivals and losses over two round trips.
@@ -13,16 +13,16 @@ pub(super) struct LossGuard {
 }
 
 impl LossGuard {
-    /// What is left of the window after heavy loss (genericCC).
+    /// The factor of the window after heavy loss (genericCC).
     pub(super) const DECREASE: f64 = 0.7;
-    /// Over this share of the packets (genericCC).
+    /// The share of lost packets above which loss is heavy (genericCC).
     const SHARE: f64 = 0.3;
     /// The smallest number of packets that counts (genericCC).
     const PACKETS: f64 = 20.0;
     /// The number of round trips that are counted (genericCC).
     const ROUNDS: u32 = 2;
 
-    /// Packets newly acknowledged and lost. Is the window to shrink?
+    /// Takes the packets that are newly acknowledged and lost. Should the window shrink?
     pub(super) fn on_feedback(&mut self, acked: f64, lost: f64, new_round: bool) -> bool {
         self.acked += acked;
         self.lost += lost;

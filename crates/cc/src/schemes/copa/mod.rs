@@ -1,10 +1,10 @@
 //! Copa (Arun and Balakrishnan, NSDI 2018): the window moves towards the rate 1/(delta d_q), where
 //! d_q is the queueing delay. Windows are real numbers of packets.
 //!
-//! The paper is followed where its authors' code (genericCC) and Meta's (mvfst) do otherwise. Its
-//! velocity is bounded, and the window falls under heavy loss, as in genericCC. Our own are that v
-//! falls to 1 in a round trip in which the window has turned, what happens after a timeout, and
-//! that a window which is not in use does not grow.
+//! The code follows the paper where its authors' code (genericCC) and Meta's (mvfst) differ from
+//! it. As in genericCC, the velocity is bounded, and the window falls under heavy loss. Three rules
+//! are Headway's own: v falls to 1 in a round trip in which the window has turned, the reaction to
+//! a timeout, and that an unused window does not grow.
 
 mod filter;
 mod loss_guard;
@@ -55,12 +55,12 @@ pub const SCHEME: Scheme = Scheme {
     router: None,
 };
 
-/// Which way the window went over a round trip.
+/// The direction of the window over a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Up,
     Down,
-    /// It stayed, or nothing is known yet.
+    /// The window stayed, or nothing is known yet.
     Neither,
 }
 
@@ -70,14 +70,14 @@ struct Velocity {
     /// v: in a round trip the window moves by v/delta packets.
     value: f64,
     direction: Direction,
-    /// Round trips in a row that went the same way as the one before.
+    /// The number of round trips in a row with the same direction as the one before.
     repeated: u32,
-    /// The window as this round trip began.
+    /// The window at the beginning of this round trip.
     cwnd: f64,
 }
 
 impl Velocity {
-    /// v doubles once the direction has stayed for this number of round trips: in equilibrium it
+    /// v doubles once the direction has stayed for this number of round trips. In equilibrium it
     /// stays for 2.5.
     const PATIENCE: u32 = 3;
 
@@ -90,12 +90,12 @@ impl Velocity {
         }
     }
 
-    /// A round trip is over, with the window at `cwnd` packets and `below` its target or not. By
-    /// the paper the two windows alone say the direction. A v that was earned on the way up then
-    /// doubles once more although the window has begun to fall, and throws it far below its target,
-    /// up again and so on without end: on a link that became four times as fast half of the rate
-    /// was used. mvfst resets v at every turn, but has no competitive mode to mistake a slowly
-    /// falling queue for others'.
+    /// A round trip is over, with the window at `cwnd` packets, `below` its target or not. In the
+    /// paper the two windows alone give the direction. A v from the way up then doubles once more
+    /// although the window has begun to fall. It throws the window far below its target, up again,
+    /// and so on without end: on a link that became four times as fast half of the rate was used.
+    /// mvfst resets v at every turn, but has no competitive mode that could mistake a slowly
+    /// falling queue for other flows'.
     fn on_round(&mut self, cwnd: f64, below: bool) {
         let direction = if cwnd > self.cwnd {
             Direction::Up
@@ -120,32 +120,32 @@ impl Velocity {
         (self.direction, self.cwnd) = (direction, cwnd);
     }
 
-    /// genericCC: no more than a packet an acknowledgement, which doubles the window in a round
-    /// trip.
+    /// As in genericCC, an acknowledgement moves the window by at most a packet, which doubles it
+    /// in a round trip.
     fn bound(&mut self, delta: f64, cwnd: f64) {
         self.value = self.value.min(delta * cwnd).max(1.0);
     }
 }
 
-/// What recent RTTs tell (§2.1, §2.2).
+/// Measurements of recent RTTs (§2.1, §2.2).
 #[derive(Debug)]
 struct Rtts {
     long: Extreme,
     half_round: Extreme,
     four_rounds: Extreme,
-    /// RTTmin: the path without a queue.
+    /// RTTmin: the RTT of the path without a queue.
     min: Duration,
     /// RTTstanding: the RTT without the jitter of acknowledgements.
     standing: Duration,
-    /// RTTmax.
+    /// RTTmax: the largest recent RTT.
     max: Duration,
 }
 
 impl Rtts {
-    /// Of RTTmin.
+    /// The window of RTTmin.
     const LONG: Duration = Duration::from_secs(10);
-    /// A host whose clock is coarse may measure none.
-    const LEAST: Duration = Duration::from_micros(1);
+    /// The smallest RTT. A host with a coarse clock may measure zero.
+    const MIN_RTT: Duration = Duration::from_micros(1);
 
     fn new() -> Rtts {
         Rtts {
@@ -159,7 +159,7 @@ impl Rtts {
     }
 
     fn update(&mut self, f: &Feedback<'_>, rtt: Duration) {
-        let (rtt, smoothed) = (rtt.max(Self::LEAST), f.rtt_stats.smoothed);
+        let (rtt, smoothed) = (rtt.max(Self::MIN_RTT), f.rtt_stats.smoothed);
         self.min = self.long.update(f.now, Self::LONG, rtt);
         self.standing = self.half_round.update(f.now, smoothed / 2, rtt);
         self.max = self.four_rounds.update(f.now, smoothed * 4, rtt);
@@ -170,13 +170,13 @@ impl Rtts {
         self.standing.saturating_sub(self.min)
     }
 
-    /// §2.2: below a tenth of what the queue has swung by.
+    /// §2.2: the queue is below a tenth of its recent range.
     fn is_nearly_empty(&self) -> bool {
         self.queueing() * 10 <= self.max.saturating_sub(self.min)
     }
 }
 
-/// What a timeout that was spurious must give back.
+/// The state that a spurious timeout restores.
 #[derive(Clone, Copy, Debug)]
 struct Saved {
     cwnd: f64,
@@ -203,7 +203,7 @@ pub struct Copa {
 }
 
 impl Copa {
-    /// genericCC.
+    /// The smallest window, as in genericCC.
     const MIN_CWND: f64 = 2.0;
     /// §2.2: Copa's own flows empty the queue once in five round trips.
     const EMPTY_WITHIN: u64 = 5;
@@ -231,7 +231,7 @@ impl Copa {
         }
     }
 
-    /// §2.2: are there others that keep the queue filled?
+    /// §2.2: do other flows keep the queue full?
     fn choose_mode(&mut self) {
         let round = self.rounds.count();
         if self.rtts.is_nearly_empty() {
@@ -242,8 +242,8 @@ impl Copa {
         }
     }
 
-    /// §2.2: in competitive mode 1/delta is a Reno window, one more a round trip and halved on
-    /// loss.
+    /// §2.2: in competitive mode 1/delta is a Reno window. It grows by one a round trip, and loss
+    /// halves it.
     fn adapt_delta(&mut self, new_round: bool, lost: bool) {
         if !self.competitive {
             self.delta = self.default_delta;
@@ -260,7 +260,7 @@ impl Copa {
         self.cwnd * self.delta * queueing <= self.rtts.standing.as_secs_f64()
     }
 
-    /// `in_use`: was at least half of the window in flight? Else it does not grow.
+    /// The window does not grow unless at least half of it was in flight (`in_use`).
     fn move_window(&mut self, acked: f64, in_use: bool) {
         let below = self.is_below_target();
         if self.slow_start && below {
@@ -313,7 +313,8 @@ impl CongestionControl for Copa {
         }
     }
 
-    /// The paper is silent. As at the flow's beginning nothing is known of the rate.
+    /// The paper says nothing about timeouts. As at the flow's beginning, nothing is known of the
+    /// rate.
     fn on_rto(&mut self, rto: &Rto<'_>) {
         if rto.consecutive == 1 {
             self.saved = Some(Saved {
@@ -325,8 +326,8 @@ impl CongestionControl for Copa {
         self.slow_start = true;
     }
 
-    /// §2.1: paced at twice the window a round trip, so that the window, not the pacing, sets the
-    /// rate.
+    /// §2.1: the pacing rate is two windows per round trip, so that the window limits the rate and
+    /// not the pacing.
     fn control(&self) -> Control {
         let cwnd = Bytes::from_f64(self.cwnd * self.mss);
         if self.rtts.standing.is_zero() {
@@ -335,7 +336,7 @@ impl CongestionControl for Copa {
         Control::paced(cwnd, Rate::from_bytes_per(cwnd * 2, self.rtts.standing))
     }
 
-    /// §2.2: in default mode loss is no signal, unless it is heavy.
+    /// §2.2: in default mode Copa ignores loss, unless it is heavy.
     fn owns_recovery(&self) -> bool {
         true
     }

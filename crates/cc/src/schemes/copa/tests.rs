@@ -10,8 +10,8 @@ const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A flow of `cwnd` packets past slow start that has seen an RTT of 120 ms, and a standing one
-/// of 130.
+/// A flow of `cwnd` packets past slow start, with a minimum RTT of 120 ms and a standing RTT of 130
+/// ms.
 fn steady(spec: &str, cwnd: f64) -> Copa {
     let mut copa = copa(spec);
     (copa.rtts.min, copa.rtts.standing) = (ms(120), ms(130));
@@ -21,7 +21,7 @@ fn steady(spec: &str, cwnd: f64) -> Copa {
     copa
 }
 
-/// An acknowledgement of one packet that is no sample of the RTT and does not end a round.
+/// An acknowledgement of one packet that gives no RTT sample and does not end a round.
 fn acked() -> Feedback<'static> {
     Feedback {
         rtt: None,
@@ -33,7 +33,7 @@ fn acked() -> Feedback<'static> {
     }
 }
 
-/// A whole round trip with the same RTT throughout, without a change of the window.
+/// A whole round trip with the same RTT, without a change of the window.
 fn round(copa: &mut Copa, now: Time, rtt: Duration) {
     let (cwnd, end) = (copa.cwnd, copa.rounds.count() + 100);
     copa.on_feedback(&Feedback {
@@ -52,7 +52,7 @@ fn round(copa: &mut Copa, now: Time, rtt: Duration) {
     copa.cwnd = cwnd;
 }
 
-/// algorithms.md §14.5: delta 0.5, 130 ms over 120 ms: 26 packets are the target.
+/// algorithms.md §14.5: with delta 0.5, and 130 ms over 120 ms, the target is 26 packets.
 #[test]
 fn the_window_moves_towards_the_target() {
     for (cwnd, step) in [
@@ -71,9 +71,9 @@ fn the_window_moves_towards_the_target() {
     assert!((copa.cwnd - 20.5).abs() < 1e-12, "v/(delta cwnd)");
 }
 
-/// §2.1 step 3: v/delta packets in a round trip.
+/// §2.1 step 3: the window moves by v/delta packets in a round trip.
 #[test]
-fn an_acknowledgement_of_many_counts_for_each() {
+fn an_acknowledgement_of_several_packets_counts_for_each() {
     let mut copa = steady("copa", 20.0);
     copa.on_feedback(&Feedback {
         acked_bytes: MSS * 20,
@@ -84,14 +84,14 @@ fn an_acknowledgement_of_many_counts_for_each() {
 
 /// §2.1: 2 cwnd / RTTstanding. 26 packets of 1500 bytes twice in 130 ms are 4.8 Mbit/s.
 #[test]
-fn the_pace_is_twice_the_window_a_round_trip() {
+fn the_pacing_rate_is_two_windows_per_rtt() {
     let paced = steady("copa", 26.0).control();
     assert_eq!(paced.cwnd, MSS * 26);
     assert_eq!(paced.pacing_rate, Some(Rate::from_mbps(4.8)));
     assert_eq!(copa("copa").control().pacing_rate, None, "no RTT is known");
 }
 
-/// §2.1 step 4: from the fourth round trip in one direction on v doubles; a turn makes it 1.
+/// §2.1 step 4: v doubles from the fourth round trip in one direction on. A turn sets it to 1.
 #[test]
 fn velocity_doubles_with_patience_and_turns_with_the_direction() {
     let mut v = Velocity::new(10.0);
@@ -123,7 +123,7 @@ fn velocity_is_bound_to_a_packet_an_acknowledgement() {
     assert_eq!(copa.velocity.value, 1.0);
 }
 
-/// A window that turned within the round trip is not on its way any more, wherever it stands.
+/// A window that has turned within the round trip has no direction any more, wherever it is.
 #[test]
 fn velocity_falls_to_one_where_the_window_turns() {
     for (below, velocity) in [(true, 4.0), (false, 1.0)] {
@@ -136,7 +136,7 @@ fn velocity_falls_to_one_where_the_window_turns() {
     }
 }
 
-/// §2.1: doubling until the target rate is exceeded.
+/// §2.1: the window doubles until the target rate is exceeded.
 #[test]
 fn slow_start_ends_at_the_target() {
     let mut copa = copa("copa");
@@ -150,9 +150,9 @@ fn slow_start_ends_at_the_target() {
     assert!(!copa.slow_start && (copa.cwnd - 26.0).abs() < 0.2);
 }
 
-/// §2.1: RTTstanding is the minimum RTT of half a smoothed one, RTTmin that of ten seconds.
+/// §2.1: RTTstanding is the minimum of half a smoothed RTT, RTTmin that of ten seconds.
 #[test]
-fn rtts_are_remembered_for_so_long() {
+fn rtt_filters_forget_old_samples() {
     let mut rtts = Rtts::new();
     let mut at = |now_ms: u64, rtt_ms: u64| {
         let f = Feedback {
@@ -174,9 +174,10 @@ fn rtts_are_remembered_for_so_long() {
     assert_eq!(at(11_001, 130), (110, 130, 130), "90 was 10 s ago");
 }
 
-/// §2.2: competitive after five round trips without a nearly empty queue, default with the first.
+/// §2.2: Copa is competitive after five round trips without a nearly empty queue, and returns to
+/// default mode with the first.
 #[test]
-fn a_queue_that_stays_filled_makes_it_compete() {
+fn a_queue_that_stays_full_starts_competitive_mode() {
     let mut copa = steady("copa", 20.0);
     let mut now = Time::ZERO;
     let mut step = |copa: &mut Copa, rtt| {
@@ -192,13 +193,14 @@ fn a_queue_that_stays_filled_makes_it_compete() {
         let (competitive, ours) = step(&mut copa, ms(200));
         assert!(competitive && (ours - inverse).abs() < 1e-9, "{ours}");
     }
-    // A tenth of the swing of 80 ms is nearly empty.
+    // The queue is nearly empty below a tenth of the range of 80 ms.
     assert_eq!(step(&mut copa, ms(128)), (false, 2.0));
 }
 
-/// §2.2: 1/delta halves on loss, and is never less than in default mode, where loss is no signal.
+/// §2.2: loss halves 1/delta, which is never less than in default mode. In default mode loss is
+/// ignored.
 #[test]
-fn loss_counts_in_competitive_mode_only() {
+fn losses_count_only_in_competitive_mode() {
     let loss = Feedback {
         congestion: Some(Congestion::Loss),
         ..acked()
@@ -218,7 +220,7 @@ fn loss_counts_in_competitive_mode_only() {
 }
 
 #[test]
-fn a_window_that_is_not_in_use_does_not_grow() {
+fn an_unused_window_does_not_grow() {
     for slow_start in [true, false] {
         let mut copa = steady("copa", 20.0);
         copa.slow_start = slow_start;
@@ -245,10 +247,11 @@ fn a_timeout_restarts_unless_it_was_spurious() {
 }
 
 /// §3 and algorithms.md §14.4: alone on 12 Mbit/s and 120 ms 1/delta packets wait on average, from
-/// none to about 2.5/delta, in swings of about five round trips. What is in service is not counted:
-/// it is part of the minimum RTT. The sender sees whole packets, so the bounds are a packet wide.
+/// none to about 2.5/delta, in oscillations of about five round trips. The packet in service does
+/// not count, since it is part of the minimum RTT. The sender sees whole packets, so the bounds are
+/// a packet wide.
 #[test]
-fn the_queue_swings_as_the_paper_computes() {
+fn queue_oscillation_matches_the_papers_formula() {
     let mut link = Link::new(&select("copa"), Rate::from_mbps(12.0), ms(120), 240);
     link.run(Duration::from_secs(60));
     let mut waiting: Vec<f64> = Vec::new();

@@ -2,22 +2,22 @@
 
 use crate::{Duration, Feedback, RoundCounter, Time};
 
-/// RTT samples of a round that make it count, in both algorithms.
+/// The number of RTT samples that a round needs to count, in both algorithms.
 const MIN_SAMPLES: u32 = 8;
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 
-/// What slow start does on a feedback.
+/// The action of slow start on a feedback.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// Grows by the acknowledged packets, `limit` at most, over `divisor`.
+    /// The window grows by the acknowledged packets, at most `limit`, over `divisor`.
     Grow {
         /// RFC 9406's L, in packets.
         limit: f64,
         /// 1, or more in Conservative Slow Start.
         divisor: f64,
     },
-    /// Ends here.
+    /// Slow start ends.
     Leave,
 }
 
@@ -26,19 +26,19 @@ const DOUBLE: Step = Step::Grow {
     divisor: 1.0,
 };
 
-/// The three ways.
+/// The three variants.
 #[derive(Debug)]
 pub enum HyStart {
-    /// Until a loss.
+    /// Slow start lasts until a loss.
     Off,
-    /// Linux's.
+    /// Linux's HyStart.
     Classic(Classic),
-    /// RFC 9406's.
+    /// RFC 9406's HyStart++.
     PlusPlus(PlusPlus),
 }
 
 impl HyStart {
-    /// By the name of the parameter's value.
+    /// The variant with the name of the parameter's value.
     pub fn new(name: &str) -> HyStart {
         match name {
             "hystart++" => HyStart::PlusPlus(PlusPlus::default()),
@@ -47,8 +47,8 @@ impl HyStart {
         }
     }
 
-    /// The same way from the beginning.
-    pub fn anew(&self) -> HyStart {
+    /// The same variant in its initial state.
+    pub fn restarted(&self) -> HyStart {
         match self {
             HyStart::Off => HyStart::Off,
             HyStart::Classic(_) => HyStart::Classic(Classic::default()),
@@ -56,18 +56,19 @@ impl HyStart {
         }
     }
 
-    /// Folds a feedback of slow start; windows in packets.
+    /// Takes a feedback of slow start. Windows are in packets.
     pub fn step(&mut self, f: &Feedback<'_>, cwnd: f64, ssthresh: f64) -> Step {
         match self {
             HyStart::Classic(classic) => classic.step(f, cwnd),
-            // RFC 9406 §4.3: the first slow start only; later ones know where to stop.
+            // RFC 9406 §4.3: it applies to the first slow start only, since later ones have an
+            // ssthresh.
             HyStart::PlusPlus(plus) if ssthresh == f64::INFINITY => plus.step(f),
             _ => DOUBLE,
         }
     }
 }
 
-/// By how much an RTT must rise above `base` to speak of a queue.
+/// The rise of an RTT above `base` that shows a queue.
 fn threshold(base: Duration) -> Duration {
     (base / 8).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
 }
@@ -101,8 +102,8 @@ impl Samples {
     }
 }
 
-/// HyStart++ (RFC 9406 §4.2): when the RTT rises from one round to the next, grow more slowly
-/// for five rounds; if it falls again that was jitter.
+/// HyStart++ (RFC 9406 §4.2): when the RTT rises from one round to the next, the window grows more
+/// slowly for five rounds. If the RTT falls again, the rise was jitter.
 #[derive(Debug, Default)]
 pub struct PlusPlus {
     rounds: RoundCounter,
@@ -111,7 +112,7 @@ pub struct PlusPlus {
     css: Option<Css>,
 }
 
-/// Conservative Slow Start.
+/// The state of Conservative Slow Start.
 #[derive(Clone, Copy, Debug)]
 struct Css {
     baseline: Duration,
@@ -163,13 +164,13 @@ impl PlusPlus {
     }
 }
 
-/// HyStart of Linux 4.x and 5.x (`tcp_cubic.c`): from 16 packets on, slow start ends when
-/// acknowledgements in close order span half the minimum RTT, or when the RTT has risen.
+/// HyStart of Linux 4.x and 5.x (`tcp_cubic.c`). From 16 packets on, slow start ends when a train
+/// of closely spaced acknowledgements spans half the minimum RTT, or when the RTT has risen.
 #[derive(Debug, Default)]
 pub struct Classic {
     rounds: RoundCounter,
     round_start: Time,
-    /// The end of the round's train so far.
+    /// The end of the train in this round so far.
     train_end: Time,
     current: Samples,
 }
@@ -187,7 +188,7 @@ impl Classic {
             return DOUBLE;
         }
         let base = f.rtt_stats.min;
-        // A gap breaks the train for the rest of the round.
+        // A gap ends the train for the rest of the round.
         if f.now.since(self.train_end) <= Self::SPACING {
             self.train_end = f.now;
             if f.now.since(self.round_start) > base / 2 {

@@ -1,7 +1,7 @@
-//! CUBIC (RFC 9438): the window follows a cubic of the time since the last reduction.
+//! CUBIC (RFC 9438): the window follows a cubic function of the time since the last reduction.
 //!
-//! Windows are real numbers of packets, times are seconds. The cube root is taken once an epoch;
-//! an acknowledgement costs two evaluations of a cubic polynomial and one division.
+//! Windows are real numbers of packets, times are seconds. The cube root is computed once an epoch.
+//! An acknowledgement costs two evaluations of a cubic polynomial and one division.
 
 mod hystart;
 
@@ -70,8 +70,8 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// The curve with steepness `c` (packets/s^3) that leaves `cwnd` packets at time zero and
-    /// levels at `w_max` packets; from its plateau on if `cwnd` is there already.
+    /// The curve with steepness `c` (packets/s^3) that starts at `cwnd` packets and has its plateau
+    /// at `w_max` packets. If `cwnd` is there already, it starts at its plateau.
     pub fn new(c: f64, w_max: f64, cwnd: f64) -> Curve {
         if cwnd >= w_max {
             return Curve {
@@ -94,13 +94,13 @@ impl Curve {
         self.c * (x * x * x) + self.w_max
     }
 
-    /// K: how many seconds the curve takes to its plateau.
+    /// K: the time in seconds until the plateau.
     pub fn k(&self) -> f64 {
         self.k
     }
 }
 
-/// A stretch of congestion avoidance without congestion.
+/// A period of congestion avoidance without congestion.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Time,
@@ -109,7 +109,7 @@ struct Epoch {
     w_est: f64,
 }
 
-/// What a spurious reduction must give back (RFC 9438 §4.9). All in packets.
+/// The state that undoing a spurious reduction restores (RFC 9438 §4.9). All is in packets.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     cwnd: f64,
@@ -128,7 +128,7 @@ pub struct Cubic {
     initial_cwnd: f64,
     c: f64,
     beta: f64,
-    /// Growth of `w_est` a round trip: as fast on average as Reno's 1 with Reno's 1/2.
+    /// The growth of `w_est` per round trip. It is on average as fast as Reno's 1 with Reno's 1/2.
     alpha: f64,
     fast_convergence: bool,
     ecn: EcnUse,
@@ -136,14 +136,14 @@ pub struct Cubic {
     window: Window,
     undo: Option<Window>,
     recovery: Recovery,
-    /// Is congestion avoidance somebody else's?
+    /// Does a policy steer congestion avoidance?
     is_held: bool,
-    /// Until when time has counted for the epoch.
+    /// The time up to which the epoch's time was counted.
     counted: Time,
 }
 
 impl Cubic {
-    /// What is left of the window on a mark that asks for less than a loss (RFC 8511 §3.1).
+    /// The factor of the window on a mark that reduces less than a loss (RFC 8511 §3.1).
     const BETA_ECN: f64 = 0.85;
 
     /// A flow at its initial window, in slow start.
@@ -184,7 +184,7 @@ impl Cubic {
         }
     }
 
-    /// Returns the acknowledged packets that are left for congestion avoidance.
+    /// Runs slow start. Returns the acknowledged packets that are left for congestion avoidance.
     fn slow_start(&mut self, f: &Feedback<'_>, acked: f64) -> f64 {
         let w = &mut self.window;
         match self.hystart.step(f, w.cwnd, w.ssthresh) {
@@ -194,7 +194,7 @@ impl Cubic {
                 w.cwnd += growth.min(room);
                 (growth - room).max(0.0)
             }
-            // RFC 9438 §4.10: W_max is not known yet; the curve will begin at its plateau.
+            // RFC 9438 §4.10: W_max is not known yet, so the curve begins at its plateau.
             Step::Leave => {
                 w.ssthresh = w.cwnd;
                 w.cwnd_prior = w.cwnd;
@@ -214,7 +214,7 @@ impl Cubic {
         let share = acked / w.cwnd;
         let t = f.now.since(epoch.start).as_secs_f64();
 
-        // §4.3: the window that Reno would have; past the old window it grows as Reno does.
+        // §4.3: the window of a Reno flow. Above the old window it grows as Reno's.
         epoch.w_est += share
             * if epoch.w_est < w.cwnd_prior {
                 self.alpha
@@ -224,19 +224,19 @@ impl Cubic {
         if epoch.curve.window(t) < epoch.w_est {
             w.cwnd = w.cwnd.max(epoch.w_est);
         } else {
-            // §4.4 and §4.5: towards the window of the curve one round trip ahead.
+            // §4.4 and §4.5: the window moves towards the curve's value one round trip ahead.
             let ahead = t + f.rtt_stats.smoothed.as_secs_f64();
             let target = epoch.curve.window(ahead).clamp(w.cwnd, 1.5 * w.cwnd);
             w.cwnd += (target - w.cwnd) * share.min(1.0);
         }
     }
 
-    /// §4.6 and §4.7; `flight` is what was in flight.
+    /// §4.6 and §4.7: reduces the window. `flight` is what was in flight.
     fn reduce(&mut self, flight: Bytes, sign: Congestion) {
         self.undo = Some(self.window);
         let w = &mut self.window;
-        // In whole packets, for a flow alone meets the end of a buffer now a fraction earlier, now
-        // later.
+        // Windows are compared in whole packets, because a single flow reaches the end of a buffer
+        // a fraction of a packet earlier or later.
         let retreating = self.fast_convergence && libm::floor(w.cwnd) < libm::floor(w.w_max);
         w.w_max = if retreating {
             w.cwnd * (1.0 + self.beta) / 2.0
@@ -244,7 +244,7 @@ impl Cubic {
             w.cwnd
         };
         w.cwnd_prior = w.cwnd;
-        // A flow reduces from what it used, which may be less than it was allowed.
+        // A flow reduces from what it used, which may be less than what it was allowed.
         let beta = if self.ecn.spares(sign) {
             Self::BETA_ECN
         } else {
@@ -254,7 +254,7 @@ impl Cubic {
         w.epoch = None;
     }
 
-    /// §5.8: the time up to `now` in which the window was not in use does not count for the curve.
+    /// §5.8: the time until `now` in which the window was not used does not count for the curve.
     fn pause(&mut self, now: Time) {
         if let Some(epoch) = &mut self.window.epoch {
             epoch.start += now.since(self.counted);
@@ -307,8 +307,8 @@ impl CongestionControl for Cubic {
         self.recovery = Recovery::Loss;
     }
 
-    /// RFC 5681 §4.1: after silence the restart window is the initial one; slow start leads to
-    /// ssthresh, and a new epoch from there.
+    /// RFC 5681 §4.1: after silence the window restarts from the initial one. Slow start leads to
+    /// ssthresh, and a new epoch begins there.
     fn on_idle(&mut self, _: Time, _: Duration) {
         let w = &mut self.window;
         if w.cwnd > self.initial_cwnd {
@@ -354,8 +354,8 @@ impl Base for Cubic {
         }
     }
 
-    /// A new epoch begins at the chosen window. Congestion avoidance is not left for it: slow
-    /// start would undo a choice to go down.
+    /// A new epoch begins at the chosen window. Congestion avoidance continues, since slow start
+    /// would undo a reduction.
     fn set_cwnd(&mut self, _: Time, _: Duration, cwnd: Bytes) {
         let w = &mut self.window;
         let chosen = (cwnd.as_f64() / self.mss).max(1.0);
@@ -373,7 +373,7 @@ impl Base for Cubic {
     fn go_alone(&mut self, cwnd: Bytes, ssthresh: Bytes) {
         self.is_held = false;
         self.undo = None;
-        self.hystart = self.hystart.anew();
+        self.hystart = self.hystart.restarted();
         let w = &mut self.window;
         (w.w_max, w.cwnd_prior, w.epoch) = (0.0, 0.0, None);
         if self.phase() != Phase::Recovery {

@@ -6,7 +6,7 @@ fn cubic(spec: &str) -> Cubic {
     Cubic::new(&setup(), &select(spec).values)
 }
 
-/// In congestion avoidance with `cwnd` packets, about to begin an epoch below `w_max`.
+/// A flow in congestion avoidance with `cwnd` packets, about to begin an epoch below `w_max`.
 fn avoiding(cwnd: f64, w_max: f64) -> Cubic {
     let mut cubic = cubic("cubic");
     cubic.window = Window {
@@ -60,9 +60,9 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance
 }
 
-/// RFC 9438 §4.2, worked by hand for C = 0.4 and a window of 0.7 W_max at time zero:
-/// 30/0.4 = 75 etc. under the cube root. Published to two decimals; the others were reckoned
-/// apart, in decimal arithmetic of 40 digits.
+/// RFC 9438 §4.2, by hand for C = 0.4 and a window of 0.7 W_max at time zero: 30/0.4 = 75 and so on
+/// under the cube root. The published values have two decimals. The others were computed
+/// separately, in decimal arithmetic of 40 digits.
 #[test]
 fn curve_matches_its_vectors() {
     let seconds = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0];
@@ -98,21 +98,21 @@ fn curve_matches_its_vectors() {
                 curve.window(t)
             );
         }
-        // The ends of the curve are exact: it begins at the window and is point-symmetric about K.
+        // The ends of the curve are exact: it starts at the window, and is point-symmetric about K.
         assert!(close(curve.window(0.0), 0.7 * w_max, 1e-3));
         assert!(close(curve.window(2.0 * curve.k()), 1.3 * w_max, 1e-3));
     }
 }
 
-/// The window itself, driven by acknowledgements, keeps to the curve: it aims one RTT ahead and
-/// gets there one RTT later.
+/// With acknowledgements, the window follows the curve: it aims one RTT ahead and arrives one RTT
+/// later.
 #[test]
 fn window_follows_the_curve() {
     let (rtt, w_max) = (Duration::from_millis(10), 1000.0);
     let curve = Curve::new(0.4, w_max, 700.0);
     for seconds in [2, 5, 9, 12] {
         let mut cubic = avoiding(700.0, w_max);
-        // Reno would grow faster at this RTT (§4.3); here the curve alone is looked at.
+        // Reno would grow faster at this RTT (§4.3), and this test checks the curve alone.
         cubic.alpha = 0.0;
         grow_until(&mut cubic, rtt, Duration::from_secs(seconds));
         let expected = curve.window(seconds as f64);
@@ -124,8 +124,9 @@ fn window_follows_the_curve() {
     }
 }
 
-/// §4.4, by hand: one second after 70 packets below 100, one RTT of 100 ms ahead the curve is at
-/// 0.4 (1.1 - 4.2172)^3 + 100 = 87.884; an acknowledged packet goes 1/cwnd of the way there.
+/// §4.4, by hand: one second after 70 packets, with a plateau of 100, the curve one RTT of 100 ms
+/// ahead is at 0.4 (1.1 - 4.2172)^3 + 100 = 87.884. An acknowledged packet moves the window 1/cwnd
+/// of the way there.
 #[test]
 fn target_is_one_round_trip_ahead() {
     let mut cubic = avoiding(70.0, 100.0);
@@ -143,7 +144,7 @@ fn target_is_one_round_trip_ahead() {
 /// §4.3: in the Reno-friendly region the window grows by 3(1-β)/(1+β) = 9/17 packets an RTT
 /// until it reaches the old window, and by one packet from there.
 #[test]
-fn short_paths_grow_as_reno_does() {
+fn the_window_grows_as_renos_on_short_paths() {
     let rtt = Duration::from_millis(5);
     let mut cubic = avoiding(14.0, 20.0);
     grow_until(&mut cubic, rtt, rtt * 9);
@@ -157,7 +158,7 @@ fn short_paths_grow_as_reno_does() {
     assert!(close(cubic.window.cwnd, 29.0, 0.5), "{}", cubic.window.cwnd);
 }
 
-/// §4.4: the target is at most half again the window, however late the acknowledgement.
+/// §4.4: the target is at most 1.5 times the window, however late the acknowledgement.
 #[test]
 fn a_window_of_acknowledgements_grows_by_half_at_most() {
     let mut cubic = avoiding(100.0, 100.0);
@@ -191,10 +192,10 @@ fn congestion_multiplies_by_beta() {
     }
 }
 
-/// RFC 8511 §3.1: a mark of a short queue leaves 0.85 of the window, a loss as much as ever. Either
-/// way packets say that they can be marked (RFC 3168 §5).
+/// RFC 8511 §3.1: a mark of a short queue leaves 0.85 of the window, and a loss leaves as much as
+/// ever. Packets are ECN-capable in both modes (RFC 3168 §5).
 #[test]
-fn a_mark_is_answered_as_a_loss_or_by_less() {
+fn a_mark_lowers_the_window_like_a_loss_or_less() {
     for (spec, codepoint, sign, after) in [
         ("cubic", Ecn::NotEct, Congestion::Ecn, 70.0),
         ("cubic:ecn=on", Ecn::Ect0, Congestion::Ecn, 70.0),
@@ -209,9 +210,9 @@ fn a_mark_is_answered_as_a_loss_or_by_less() {
     }
 }
 
-/// §4.7: a window of 90 that used to be 100 aims for 76.5.
+/// §4.7: a window of 90 after one of 100 gives a W_max of 76.5.
 #[test]
-fn fast_convergence_aims_lower() {
+fn fast_convergence_lowers_the_plateau() {
     for (spec, w_max) in [("cubic", 76.5), ("cubic:fast_convergence=off", 90.0)] {
         let mut cubic = cubic(spec);
         cubic.window = avoiding(90.0, 100.0).window;
@@ -220,9 +221,10 @@ fn fast_convergence_aims_lower() {
     }
 }
 
-/// §4.7 is for windows that shrink because others join; a fraction of a packet is nobody.
+/// §4.7 is for windows that shrink because other flows join. A fraction of a packet is not another
+/// flow.
 #[test]
-fn a_fraction_of_a_packet_is_no_retreat() {
+fn a_fraction_of_a_packet_does_not_trigger_fast_convergence() {
     for (cwnd, w_max) in [(99.2, 99.2), (98.9, 98.9 * 0.85)] {
         let mut cubic = avoiding(cwnd, 99.8);
         cubic.on_feedback(&congestion(Congestion::Loss, 99));
@@ -232,7 +234,7 @@ fn a_fraction_of_a_packet_is_no_retreat() {
 
 /// §4.8: after a timeout the curve begins at its plateau, with K = 0.
 #[test]
-fn time_out_forgets_the_old_window() {
+fn timeout_forgets_the_old_window() {
     let mut cubic = avoiding(100.0, 100.0);
     cubic.on_rto(&rto(Time::ZERO, 100, 1));
     cubic.on_rto(&rto(Time::ZERO, 1, 2));
@@ -247,7 +249,7 @@ fn time_out_forgets_the_old_window() {
     assert_eq!((curve.k, curve.w_max), (0.0, 70.0));
 }
 
-/// §4.9: everything that the reduction changed comes back.
+/// §4.9: everything that the reduction changed is restored.
 #[test]
 fn a_spurious_reduction_is_undone_once() {
     let mut cubic = avoiding(80.0, 100.0);
@@ -266,7 +268,7 @@ fn a_spurious_reduction_is_undone_once() {
     assert!(close(cubic.window.cwnd, 30.0, 1e-9));
 }
 
-/// §5.8: time in which the window is not used moves the curve, not the window.
+/// §5.8: time in which the window is not used shifts the curve, and does not change the window.
 #[test]
 fn idle_time_does_not_count() {
     let at = Time::from_millis;
@@ -276,7 +278,7 @@ fn idle_time_does_not_count() {
     cubic.on_feedback(&acked(at(1000), 1));
     let window = cubic.window.cwnd;
 
-    // App-limited from 1 s to 4 s.
+    // The flow is app-limited from 1 s to 4 s.
     cubic.on_feedback(&Feedback {
         cwnd_limited: false,
         ..acked(at(4000), 1)
@@ -286,7 +288,7 @@ fn idle_time_does_not_count() {
         (window, Duration::from_secs(1))
     );
 
-    // Silent from 4 s to 9 s: the next packet finds the path empty.
+    // The flow is silent from 4 s to 9 s, so the next packet finds the path empty.
     let sent = Sent {
         now: at(9000),
         number: 9,
@@ -306,7 +308,7 @@ fn idle_time_does_not_count() {
 }
 
 #[test]
-fn a_window_chosen_above_begins_an_epoch_there() {
+fn a_window_set_by_a_policy_starts_a_cubic_epoch_there() {
     let mut cubic = avoiding(100.0, 140.0);
     cubic.on_feedback(&acked(Time::ZERO, 1));
     cubic.set_cwnd(Time::from_millis(10), RTT, MSS * 50);
@@ -320,7 +322,7 @@ fn a_window_chosen_above_begins_an_epoch_there() {
     assert!(close(epoch.curve.window(0.0), 50.0, 1e-9));
 }
 
-/// A slow start in rounds of `samples` acknowledgements that see `rtt(round)`; returns
+/// A slow start in rounds of `samples` acknowledgements with an RTT of `rtt(round)`. Returns
 /// (round, window) at its end.
 fn slow_start(
     spec: &str,
@@ -359,17 +361,17 @@ fn slow_start(
 const MS: Duration = Duration::from_millis(1);
 const SPARSE: Duration = Duration::from_millis(5);
 
-/// RFC 9406 §4.2: from 100 ms, a rise by 12.5 ms begins Conservative Slow Start, which lasts
-/// five rounds, the one in which it began among them.
+/// RFC 9406 §4.2: from 100 ms, a rise by 12.5 ms begins Conservative Slow Start. It lasts five
+/// rounds, including the one in which it began.
 #[test]
 fn hystart_plus_plus_leaves_after_five_conservative_rounds() {
     let queue = |round| MS * if round < 3 { 100 } else { 113 };
     let (round, cubic) = slow_start("cubic", 20, 10, SPARSE, queue);
     assert_eq!(round, 3 + 5);
-    // 30 + 7 packets at full speed, then a quarter each.
+    // 30 + 7 packets count fully, and each later one by a quarter.
     let window = 10.0 + 37.0 + 43.0 / 4.0;
     assert!(close(cubic.window.ssthresh, window, 1e-9));
-    // RFC 9438 §4.10: the first epoch begins at its plateau and grows as Reno does.
+    // RFC 9438 §4.10: the first epoch begins at its plateau, and grows as Reno's window does.
     assert_eq!(cubic.window.cwnd_prior, cubic.window.ssthresh);
     assert!(close(cubic.window.cwnd, window + 1.0 / window, 1e-9));
     let gentle = |round| MS * if round < 3 { 100 } else { 112 };
@@ -392,21 +394,23 @@ fn hystart_plus_plus_bounds_its_threshold() {
     }
 }
 
-/// Seven samples a round are too few to judge by.
+/// Seven samples a round are too few.
 #[test]
-fn hystart_plus_plus_wants_eight_samples() {
+fn hystart_plus_plus_needs_eight_samples() {
     let queue = |round| MS * if round < 3 { 100 } else { 150 };
     assert_eq!(slow_start("cubic", 20, 7, SPARSE, queue).0, 20);
     assert_eq!(slow_start("cubic", 20, 8, SPARSE, queue).0, 8);
 }
 
-/// An RTT below the baseline in Conservative Slow Start was jitter: on as before.
+/// An RTT below the baseline in Conservative Slow Start shows that the rise was jitter, so slow
+/// start goes on.
 #[test]
 fn hystart_plus_plus_resumes_after_jitter() {
     let jitter = |round| MS * if round == 3 { 120 } else { 100 };
     let (round, cubic) = slow_start("cubic", 20, 10, SPARSE, jitter);
     assert_eq!(round, 20);
-    // Slow from the eighth sample of round 3 to the seventh of round 4: nine acknowledgements.
+    // Growth is slow from the eighth sample of round 3 to the seventh of round 4, which is nine
+    // acknowledgements.
     assert!(
         close(cubic.window.cwnd, 10.0 + 190.0 + 10.0 / 4.0, 1e-9),
         "{}",
@@ -414,7 +418,7 @@ fn hystart_plus_plus_resumes_after_jitter() {
     );
 }
 
-/// RFC 9406 §4.2 without pacing: at most L = 8 packets an acknowledgement.
+/// RFC 9406 §4.2 without pacing: the window grows by at most L = 8 packets an acknowledgement.
 #[test]
 fn hystart_plus_plus_limits_bursts() {
     for (spec, after) in [("cubic", 18.0), ("cubic:hystart=none", 30.0)] {
@@ -424,27 +428,28 @@ fn hystart_plus_plus_limits_bursts() {
     }
 }
 
-/// Linux: a train of acknowledgements at most 2 ms apart that spans more than half the minimum RTT.
+/// Linux detects a train of acknowledgements at most 2 ms apart that spans more than half the
+/// minimum RTT.
 #[test]
-fn classic_hystart_hears_the_train() {
+fn classic_hystart_detects_the_ack_train() {
     let spec = "cubic:hystart=classic";
     let flat = |_| MS * 40;
-    // 20 acknowledgements 1 ms apart span 19 ms, 22 span 21 ms. The first round is half over
-    // before its window is large enough for the train to count.
+    // 20 acknowledgements 1 ms apart span 19 ms, 22 span 21 ms. In the first round half is over
+    // before the window is large enough for the train to count.
     assert_eq!(slow_start(spec, 10, 20, MS, flat).0, 10);
     assert_eq!(slow_start(spec, 10, 22, MS, flat).0, 1);
     assert_eq!(slow_start(spec, 10, 22, MS * 3, flat).0, 10);
 }
 
-/// Linux: eight samples in a round above the minimum RTT by more than 1/8 of it.
+/// Linux needs eight samples in a round that exceed the minimum RTT by more than 1/8.
 #[test]
-fn classic_hystart_feels_the_delay() {
+fn classic_hystart_detects_rising_delay() {
     let spec = "cubic:hystart=classic";
     let rise = |by: u64| move |round| MS * if round < 3 { 80 } else { 80 + by };
     assert_eq!(slow_start(spec, 10, 10, SPARSE, rise(10)).0, 10);
     assert_eq!(slow_start(spec, 10, 10, SPARSE, rise(11)).0, 3);
     assert_eq!(slow_start(spec, 10, 7, SPARSE, rise(11)).0, 10);
-    // HyStart stays silent below 16 packets: six rounds of one packet are too small a window.
+    // HyStart does nothing below 16 packets, and six rounds of one packet give too small a window.
     assert_eq!(slow_start(spec, 6, 1, SPARSE, rise(80)).0, 6);
 }
 
@@ -457,11 +462,11 @@ fn shallow_link(spec: &str, buffer: u64) -> Link {
 
 const RTT_OF_LINK: Duration = Duration::from_millis(120);
 
-/// The fluid model of the cubic with a factor of 0.7: (buffer, utilisation, period in seconds).
-/// The model knows no fast convergence, which aims lower after each second reduction.
+/// The fluid model of CUBIC with a factor of 0.7: (buffer, utilisation, period in seconds). The
+/// model has no fast convergence, which lowers W_max after each second reduction.
 #[test]
-fn sawtooth_is_that_of_the_fluid_model() {
-    // Only whole packets are sent: up to one less than the fluid has in flight.
+fn sawtooth_matches_the_fluid_model() {
+    // The flow sends whole packets only, up to one less in flight than the fluid model.
     for (buffer, expected, period) in [
         (12, 0.969, 4.7),
         (30, 0.993, 4.9),

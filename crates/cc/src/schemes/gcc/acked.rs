@@ -1,11 +1,11 @@
-//! The rate at which packets arrive, by Bayes (`bitrate_estimator.cc`). Milliseconds and kbit/s,
-//! as its constants are.
+//! The rate at which packets arrive, by a Bayesian estimate (`bitrate_estimator.cc`). Like its
+//! constants, it is in milliseconds and kbit/s.
 
 const INITIAL_WINDOW_MS: f64 = 500.0;
 const WINDOW_MS: f64 = 150.0;
 const UNCERTAINTY_SCALE: f64 = 10.0;
 const INITIAL_VARIANCE: f64 = 50.0;
-/// The rate changes with time: so much variance more with each sample.
+/// The variance that each sample adds, because the rate changes with time.
 const PROCESS_VARIANCE: f64 = 5.0;
 
 /// The estimate.
@@ -29,7 +29,7 @@ impl AckedBitrate {
         }
     }
 
-    /// In bits a second.
+    /// The estimate in bits a second.
     pub(super) fn bps(&self) -> Option<f64> {
         self.kbps.map(|kbps| kbps * 1e3)
     }
@@ -44,7 +44,7 @@ impl AckedBitrate {
             self.kbps = Some(sample);
             return;
         };
-        // The further from the estimate, the less certain is the sample.
+        // A sample is less certain the further it is from the estimate.
         let deviation = if estimate > 0.0 {
             UNCERTAINTY_SCALE * (estimate - sample).abs() / estimate
         } else {
@@ -57,7 +57,7 @@ impl AckedBitrate {
         self.variance = of_sample * predicted / sum;
     }
 
-    /// A rate once a window is full.
+    /// Returns a rate when a window is full.
     fn sample(&mut self, now: f64, bytes: f64, length: f64) -> Option<f64> {
         if self.last.is_some_and(|last| now < last) {
             (self.last, self.bytes, self.window) = (None, 0.0, 0.0);

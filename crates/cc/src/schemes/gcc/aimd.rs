@@ -4,10 +4,10 @@
 use super::trendline::Usage;
 use crate::{Duration, Time};
 
-/// beta.
+/// beta: the factor of a decrease.
 const BACKOFF: f64 = 0.85;
 const INITIAL_RTT: Duration = Duration::from_millis(200);
-/// 8% a second (eta of the draft's §5.5).
+/// The growth of 8% a second (eta of the draft's §5.5).
 const GROWTH: f64 = 1.08;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +16,11 @@ enum State {
     Increase,
 }
 
-/// What the link has carried when it was overused, in kbit/s.
+/// The rate that the link carried when it was overused, in kbit/s.
 #[derive(Debug)]
 struct LinkCapacity {
     estimate: Option<f64>,
-    /// Variance over estimate.
+    /// The variance divided by the estimate.
     deviation: f64,
 }
 
@@ -38,7 +38,8 @@ impl LinkCapacity {
         self.deviation = deviation.clamp(0.4, 2.5);
     }
 
-    /// Forgotten once `kbps` is three standard deviations off on the side that `is_off` compares.
+    /// Forgets the estimate if `kbps` is three standard deviations off in the direction of
+    /// `is_off`.
     fn check(&mut self, is_off: impl Fn(f64, f64) -> bool) {
         if let Some(estimate) = self.estimate {
             let deviation = 3.0 * libm::sqrt(self.deviation * estimate);
@@ -49,7 +50,7 @@ impl LinkCapacity {
     }
 }
 
-/// The rate that the delay allows.
+/// The delay-based rate.
 #[derive(Debug)]
 pub(super) struct Aimd {
     pub(super) rate: f64,
@@ -81,13 +82,13 @@ impl Aimd {
         self.rtt = rtt;
     }
 
-    /// A probe has measured it.
+    /// A probe has measured the rate.
     pub(super) fn set_rate(&mut self, now: Time, rate: f64) {
         self.rate = rate.max(self.min_rate);
         self.changed = Some(now);
     }
 
-    /// Once in an RTT of 10 to 200 ms, or where less than half arrives.
+    /// Is it time to reduce again? Once in an RTT of 10 to 200 ms, or if less than half arrives.
     pub(super) fn time_to_reduce(&self, now: Time, throughput: f64) -> bool {
         let (least, most) = (Duration::from_millis(10), Duration::from_millis(200));
         let interval = self.rtt.clamp(least, most);
@@ -95,7 +96,7 @@ impl Aimd {
         waited || throughput < 0.5 * self.rate
     }
 
-    /// Draft §5.5: what the detector says, and the rate that arrives.
+    /// Draft §5.5: updates the rate with the detector's result and the rate that arrives.
     pub(super) fn update(&mut self, now: Time, usage: Usage, throughput: Option<f64>) {
         self.throughput = throughput.unwrap_or(self.throughput);
         match usage {
@@ -130,8 +131,8 @@ impl Aimd {
         self.changed = Some(now);
     }
 
-    /// In bits a second each second: a packet in two times an RTT and 100 ms, of a frame at 30 Hz
-    /// in packets of 1200 bytes.
+    /// The slope in bits a second per second: one packet in twice the sum of RTT and 100 ms. The
+    /// packet is one of a frame at 30 Hz in packets of 1200 bytes.
     pub(super) fn near_capacity_slope(&self) -> f64 {
         let frame_bits = self.rate / 30.0;
         let packets = libm::ceil(frame_bits / (8.0 * 1200.0)).max(1.0);
@@ -151,7 +152,7 @@ impl Aimd {
         self.capacity
             .check(|estimate, deviation| arriving < estimate - deviation);
         self.capacity.on_overuse(arriving);
-        // Until the queue is empty.
+        // The rate is held until the queue is empty.
         self.state = State::Hold;
         self.changed = Some(now);
     }

@@ -1,20 +1,20 @@
-//! Groups of packets and how much longer the next takes than the one before
-//! (draft-ietf-rmcat-gcc-02 §5.2 and §5.3; `inter_arrival.cc`). Times are exact as in its successor
-//! `inter_arrival_delta.cc`; with whole milliseconds two packets of one millisecond would be a
-//! burst.
+//! Groups of packets, and how much longer each group takes than the one before
+//! (draft-ietf-rmcat-gcc-02 §5.2 and §5.3; `inter_arrival.cc`). Times are exact, as in its
+//! successor `inter_arrival_delta.cc`. With whole milliseconds two packets of one millisecond would
+//! be a burst.
 
 use crate::Time;
 
-/// Packets that leave within so much belong together.
+/// The time in which packets of a group are sent.
 const GROUP_LENGTH_MS: f64 = 5.0;
-/// So do those that arrive in a burst.
+/// The time within which packets arrive in a burst and join the group.
 const BURST_DELTA_MS: f64 = 5.0;
 const MAX_BURST_MS: f64 = 100.0;
-/// The receiver's clock was set if it is further ahead than this all at once.
+/// A jump of the receiver's clock by more than this means that the clock was set.
 const CLOCK_JUMP_MS: f64 = 3000.0;
 const REORDERED_GROUPS: u32 = 3;
 
-/// In milliseconds, as WebRTC reckons.
+/// A time in milliseconds, as WebRTC uses it.
 pub(super) fn ms(time: Time) -> f64 {
     time.as_nanos() as f64 / 1e6
 }
@@ -28,7 +28,7 @@ struct Group {
     reported: f64,
 }
 
-/// What a group took beyond the one before: both in milliseconds.
+/// The difference between a group and the one before, in sending and in arriving, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Deltas {
     pub(super) send: f64,
@@ -44,8 +44,8 @@ pub(super) struct InterArrival {
 }
 
 impl InterArrival {
-    /// A packet that was sent and arrived so, reported at `now`. Returns the difference of the two
-    /// groups before it, if it begins a new one.
+    /// Adds a packet with the times of sending and arrival, reported at `now`. If it begins a
+    /// group, returns the difference of the two groups before.
     pub(super) fn on_packet(&mut self, sent: f64, arrival: f64, now: f64) -> Option<Deltas> {
         let fresh = Group {
             first_sent: sent,
@@ -92,7 +92,7 @@ impl InterArrival {
     }
 }
 
-/// §5.2: arrives within 5 ms of the group, sooner after it than it was sent.
+/// §5.2: does the packet arrive within 5 ms of the group, in less time after it than it was sent?
 fn is_burst(group: &Group, sent: f64, arrival: f64) -> bool {
     let send_delta = sent - group.last_sent;
     let arrival_delta = arrival - group.last_arrival;

@@ -1,25 +1,26 @@
-//! Transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01): the receiver
-//! reports when packets arrived, several together; the sender looks up what it had sent.
+//! Transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01). The receiver
+//! reports the arrival times of several packets at once, and the sender looks up what it had sent.
 
 use std::collections::VecDeque;
 
 use super::probe::Train;
 use crate::{Arrival, Bytes, Duration, Receiver, Sent, Time};
 
-/// Packets so far behind one that was reported are forgotten: 15 bits, as in the report
+/// How far behind a reported packet others are remembered: 15 bits, as in the report
 /// (`RemoteEstimatorProxy::kMaxNumberOfPackets`).
-const FARTHEST_BEHIND: usize = 1 << 15;
-/// More are not remembered while nothing is heard.
-const MOST_PACKETS: usize = 1 << 20;
-/// Reports tell times in units of 250 us (§3.1).
+const MAX_BEHIND: usize = 1 << 15;
+/// The most packets that are remembered without a report.
+const MAX_PACKETS: usize = 1 << 20;
+/// The unit of times in reports, 250 us (§3.1).
 const TICK: Duration = Duration::from_micros(250);
-/// `begin`, and number and time that those of the arrivals are counted from: eight bytes each.
+/// The header: `begin`, and the number and time from which those of arrivals are counted, with
+/// eight bytes each.
 const HEADER: usize = 24;
-/// Two bytes for the number of an arrival and two for its time.
+/// The size of an arrival: two bytes for its number and two for its time.
 const ARRIVAL: usize = 4;
 
-/// The receiver's half: a report every `interval` while packets arrive, sooner if it would not fit
-/// into a packet.
+/// The receiver's half: it sends a report every `interval` while packets arrive, or sooner if the
+/// report would not fit into a packet.
 #[derive(Debug)]
 pub(super) struct Reporter {
     interval: Duration,
@@ -28,13 +29,13 @@ pub(super) struct Reporter {
     last_report: Option<Time>,
     /// The first number that no report has covered.
     begin: u64,
-    /// What arrived since the last report, in that order: number and time in ticks.
+    /// The arrivals since the last report, in their order: number and time in ticks.
     arrived: Vec<(u64, u64)>,
     is_due: bool,
 }
 
 impl Reporter {
-    /// Reports fit into packets of `mss`.
+    /// A receiver's half whose reports fit into packets of `mss`.
     pub(super) fn new(interval: Duration, mss: Bytes) -> Reporter {
         let room = (mss.get() as usize).saturating_sub(HEADER) / ARRIVAL;
         Reporter {
@@ -98,16 +99,16 @@ pub(super) struct Reported {
     pub(super) sent: Time,
     pub(super) received: Time,
     pub(super) size: Bytes,
-    /// What it was part of, if it was a probe.
+    /// The train of the packet, if it was a probe.
     pub(super) probe: Option<Train>,
 }
 
-/// A report, looked up.
+/// A report, with what the sender knows of its packets.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// Packets in the order in which they arrived.
+    /// The packets that arrived, in the order of arrival.
     pub(super) received: Vec<Reported>,
-    /// Packets that the report covers and that had not arrived.
+    /// The number of packets that the report covers and that had not arrived.
     pub(super) lost: u64,
 }
 
@@ -126,7 +127,7 @@ enum State {
     Received,
 }
 
-/// What was sent recently (`TransportFeedbackAdapter`).
+/// The packets that were sent recently (`TransportFeedbackAdapter`).
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// The number of the first entry.
@@ -145,7 +146,7 @@ impl History {
             self.entries.clear();
             self.first = sent.number;
         }
-        if self.entries.len() >= MOST_PACKETS {
+        if self.entries.len() >= MAX_PACKETS {
             self.entries.pop_front();
             self.first += 1;
         }
@@ -157,7 +158,7 @@ impl History {
         });
     }
 
-    /// Reads a message into `report`. What cannot be one of ours is passed over.
+    /// Reads a message into `report`. Anything malformed is ignored.
     pub(super) fn read(&mut self, message: &[u8], report: &mut Report) {
         report.received.clear();
         report.lost = 0;
@@ -197,7 +198,7 @@ impl History {
                 report.lost += 1;
             }
         }
-        let old = end.saturating_sub(FARTHEST_BEHIND);
+        let old = end.saturating_sub(MAX_BEHIND);
         self.entries.drain(..old);
         self.first += old as u64;
     }

@@ -1,5 +1,5 @@
-//! The loss-based rate at the sender, which also brings all limits together
-//! (draft-ietf-rmcat-gcc-02 §6; `send_side_bandwidth_estimation.cc`).
+//! The loss-based rate at the sender, which also combines all limits (draft-ietf-rmcat-gcc-02 §6;
+//! `send_side_bandwidth_estimation.cc`).
 
 use std::collections::VecDeque;
 
@@ -13,15 +13,15 @@ const REPORT_TIMEOUT: Duration = Duration::from_millis(6000);
 const MIN_PACKETS: u64 = 20;
 const LOW_LOSS: f64 = 0.02;
 const HIGH_LOSS: f64 = 0.10;
-/// 8% a second; 5% in the draft.
+/// The growth of 8% a second; the draft has 5%.
 const GROWTH: f64 = 1.08;
-/// `RttBasedBackoff`: beyond this the rate falls, down to a floor.
+/// `RttBasedBackoff`: beyond this RTT the rate falls, down to a floor.
 const RTT_LIMIT: Duration = Duration::from_secs(3);
 const RTT_DROP: f64 = 0.8;
 const RTT_DROP_INTERVAL: Duration = Duration::from_secs(1);
 const RTT_FLOOR: f64 = 5000.0;
 
-/// The sender's own RTT, and how long nothing was heard.
+/// The sender's own RTT, and the time since the last report.
 #[derive(Debug, Default)]
 struct Rtt {
     propagation: Duration,
@@ -44,12 +44,12 @@ pub(super) struct LossBased {
     min_rate: f64,
     max_rate: f64,
     rtt: Rtt,
-    /// Rates of the last second that were the least since.
+    /// The running minima of the rates of the last second.
     minima: VecDeque<(Time, f64)>,
     lost: u64,
     expected: u64,
     next_report: Time,
-    /// The share of packets that was lost.
+    /// The share of lost packets.
     pub(super) loss: f64,
     first_report: Option<Time>,
     last_report: Option<Time>,
@@ -87,14 +87,14 @@ impl LossBased {
         self.rtt.updated = Some(now);
     }
 
-    /// A probe has measured the rate: nothing of before counts.
+    /// A probe has measured the rate, and earlier losses no longer count.
     pub(super) fn on_probe_result(&mut self, rate: f64) {
         self.delay_limit = f64::INFINITY;
         self.set_target(rate);
         self.minima.clear();
     }
 
-    /// What the delay allows.
+    /// The limit of the delay-based rate.
     pub(super) fn set_delay_limit(&mut self, rate: f64) {
         self.delay_limit = rate;
         self.set_target(self.target);
@@ -105,7 +105,7 @@ impl LossBased {
         self.target = rate.min(most).max(self.min_rate);
     }
 
-    /// A report tells of `lost` packets among `expected`; they are looked at once a second.
+    /// A report says that `lost` of `expected` packets are lost. They are judged once a second.
     pub(super) fn on_report(&mut self, now: Time, lost: u64, expected: u64) {
         self.lost += lost;
         self.expected += expected;

@@ -1,12 +1,12 @@
 //! Google Congestion Control as WebRTC runs it at the sender: a rate from the trend of the delay, a
-//! rate from losses, the lesser of the two, and probes that find the capacity quickly.
+//! rate from losses, the smaller of the two, and probes that find the capacity quickly.
 //!
-//! draft-ietf-rmcat-gcc-02 describes the parts; what has been measured and used since 2016 is the
+//! draft-ietf-rmcat-gcc-02 describes the parts. What has been measured and used since 2016 is the
 //! code, `modules/congestion_controller/goog_cc` (followed as of 2020, in AlphaRTC), which differs
-//! in the detector, most constants and the probes. Files in comments are its. Rates are bits a
+//! in the detector, most constants and the probes. Comments name its files. Rates are bits a
 //! second.
 //!
-//! The encoder always has as much to send as it is asked for, in packets rather than in frames.
+//! The encoder always produces as much as it is asked for, in packets rather than in frames.
 
 mod acked;
 mod aimd;
@@ -104,7 +104,7 @@ pub const SCHEME: Scheme = Scheme {
 
 /// `kProcessInterval`.
 const PROCESS_INTERVAL: Duration = Duration::from_millis(25);
-/// Time without reports after which the detector starts again (`kStreamTimeOut`).
+/// The time without reports after which the detector starts again (`kStreamTimeOut`).
 const STREAM_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of reports over which the RTT is averaged (`kMaxFeedbackRttWindow`).
 const RTT_WINDOW: usize = 32;
@@ -170,8 +170,8 @@ impl Gcc {
         self.prober.on_target(now, self.loss.target);
     }
 
-    /// The longest RTT of each report for the delay-based rate; the least, without the time for
-    /// which the report was waited, for the loss-based one.
+    /// The delay-based rate gets the longest RTT of each report. The loss-based rate gets the
+    /// shortest, without the time that the packet waited for the report.
     fn update_rtts(&mut self, now: Time, report: &Report) {
         let received = || report.received.iter();
         let Some(last) = received().map(|p| p.received).max() else {
@@ -248,7 +248,7 @@ impl CongestionControl for Gcc {
         self.report = report;
     }
 
-    /// Losses are those of the reports, silence is answered by `loss`.
+    /// Losses come from the reports, and `loss` handles silence.
     fn on_rto(&mut self, _: &Rto<'_>) {}
 
     fn next_timer(&self) -> Time {

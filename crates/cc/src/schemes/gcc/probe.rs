@@ -1,4 +1,4 @@
-//! Short trains of packets at a higher rate find out quickly what a path can carry
+//! Probes: short trains of packets at a higher rate, which quickly measure what a path can carry
 //! (`probe_controller.cc`, `bitrate_prober.cc`, `probe_bitrate_estimator.cc`).
 
 use std::collections::VecDeque;
@@ -10,21 +10,21 @@ use crate::{Bytes, Duration, Time};
 const FIRST_SCALE: f64 = 3.0;
 const SECOND_SCALE: f64 = 6.0;
 const FURTHER_SCALE: f64 = 2.0;
-/// A result above this share of the last probe is reason for another.
+/// A result above this share of the last probe starts another.
 const FURTHER_THRESHOLD: f64 = 0.7;
 const RESULT_TIMEOUT: Duration = Duration::from_millis(1000);
 const MIN_PACKETS: u32 = 5;
 const MIN_DURATION: Duration = Duration::from_millis(15);
 const CLUSTER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Which train a packet is part of, and how many bytes that has at least.
+/// The train of a packet, and the smallest size of the train in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Train {
     pub(super) id: u32,
     pub(super) min_bytes: f32,
 }
 
-/// A train to be sent.
+/// A train that will be sent.
 #[derive(Debug)]
 struct Cluster {
     train: Train,
@@ -34,18 +34,18 @@ struct Cluster {
     bytes: f64,
 }
 
-/// When to probe, and what is being sent.
+/// Decides when to probe, and sends the trains.
 #[derive(Debug)]
 pub(super) struct Prober {
     max_rate: f64,
     clusters: VecDeque<Cluster>,
     next_id: u32,
-    /// What a result must exceed for another probe, and when the last was begun.
+    /// The result above which another probe starts, and when the last began.
     waiting: Option<(f64, Time)>,
 }
 
 impl Prober {
-    /// Begins with three and six times the start rate.
+    /// A prober that begins with three and six times the start rate.
     pub(super) fn new(now: Time, start_rate: f64, max_rate: f64) -> Prober {
         let mut prober = Prober {
             max_rate,
@@ -84,12 +84,12 @@ impl Prober {
         }
     }
 
-    /// The rate to send at while a train is under way.
+    /// The rate of sending while a train is being sent.
     pub(super) fn rate(&self) -> Option<f64> {
         self.clusters.front().map(|c| c.rate)
     }
 
-    /// A packet leaves. Returns the train that it is part of.
+    /// A packet is sent. Returns its train, if it is part of one.
     pub(super) fn on_sent(&mut self, size: Bytes) -> Option<Train> {
         let cluster = self.clusters.front_mut()?;
         cluster.packets += 1;
@@ -101,7 +101,7 @@ impl Prober {
         Some(train)
     }
 
-    /// The target rate is `rate` now.
+    /// The target rate has changed to `rate`.
     pub(super) fn on_target(&mut self, now: Time, rate: f64) {
         if let Some((threshold, _)) = self.waiting
             && rate > threshold
@@ -110,14 +110,14 @@ impl Prober {
         }
     }
 
-    /// Time passes.
+    /// Updates the state as time passes.
     pub(super) fn process(&mut self, now: Time) {
         self.waiting
             .take_if(|(_, began)| now.since(*began) > RESULT_TIMEOUT);
     }
 }
 
-/// What has arrived of a train.
+/// The packets of a train that have arrived.
 #[derive(Debug)]
 struct Received {
     train: Train,
@@ -131,23 +131,23 @@ struct Received {
     last_received: f64,
 }
 
-/// Makes rates of trains that have arrived.
+/// Computes rates from trains that have arrived.
 #[derive(Debug, Default)]
 pub(super) struct ProbeEstimator {
     trains: Vec<Received>,
 }
 
 impl ProbeEstimator {
-    /// Of the packets and bytes so much must have arrived.
+    /// The share of a train's packets and bytes that must have arrived.
     const MIN_RECEIVED: f64 = 0.8;
     const MAX_INTERVAL_MS: f64 = 1000.0;
-    /// Packets cannot arrive at more than twice the rate that they were sent at.
+    /// The largest ratio of the arrival rate to the sending rate.
     const MAX_VALID_RATIO: f64 = 2.0;
-    /// Below this share of the sending rate the link was full: aim a little lower.
+    /// Below this share of the sending rate the link was full, so the result is lowered a little.
     const UNSATURATED_RATIO: f64 = 0.9;
     const TARGET_UTILISATION: f64 = 0.95;
 
-    /// A packet of `train`. Returns the rate measured, if enough of it is there.
+    /// Adds a packet of `train`. Returns the measured rate once enough of the train has arrived.
     pub(super) fn on_packet(&mut self, train: Train, packet: &Reported) -> Option<f64> {
         let (sent, received) = (ms(packet.sent), ms(packet.received));
         let bytes = packet.size.as_f64();
@@ -185,7 +185,7 @@ impl ProbeEstimator {
 }
 
 impl Received {
-    /// The lesser of the rates at which it was sent and has arrived.
+    /// The smaller of the rates of sending and of arrival.
     fn rate(&self) -> Option<f64> {
         let enough = f64::from(self.packets)
             >= ProbeEstimator::MIN_RECEIVED * f64::from(MIN_PACKETS)
@@ -196,7 +196,7 @@ impl Received {
         if !enough || !is_valid(sent_in) || !is_valid(received_in) {
             return None;
         }
-        // The last packet's sending and the first's arrival are not within the intervals.
+        // The intervals contain neither the last packet's sending nor the first's arrival.
         let send_rate = 8e3 * (self.bytes - self.last_sent_bytes) / sent_in;
         let receive_rate = 8e3 * (self.bytes - self.first_received_bytes) / received_in;
         if receive_rate > ProbeEstimator::MAX_VALID_RATIO * send_rate {

@@ -1,4 +1,4 @@
-//! Most numbers are those of WebRTC's own unit tests, named above each.
+//! Most numbers are those of WebRTC's own unit tests, which comments name.
 
 use super::arrival::Deltas;
 use super::feedback::Reported;
@@ -16,8 +16,8 @@ fn near(ours: f64, theirs: f64, within: f64) {
     assert!((ours - theirs).abs() <= within, "{ours}, {theirs}");
 }
 
-/// algorithms.md §14.5: from 12.5 in 50 ms, 20 makes 15.7625, 5 makes 6. What is 15 ms beyond is
-/// left out; no step is longer than 100 ms.
+/// algorithms.md §14.5: from 12.5 in 50 ms, 20 makes 15.7625, 5 makes 6. Trends more than 15 ms
+/// beyond the threshold are ignored, and no step is longer than 100 ms.
 #[test]
 fn the_threshold_follows_the_trend() {
     let moved = |trend: f64, ms: f64| {
@@ -60,10 +60,10 @@ fn a_trend_is_found_in_25_packets() {
     }
 }
 
-/// The slope is (send rate - capacity) / capacity: 5 ms that take 5.25 are 0.25 / 5.25 of what
-/// passes.
+/// The slope is (send rate - capacity) / capacity: groups of 5 ms that take 5.25 ms give 0.25 /
+/// 5.25 of the time that passes.
 #[test]
-fn the_slope_is_the_excess_over_capacity() {
+fn the_slope_equals_the_excess_over_capacity() {
     let mut line = Trendline::new();
     for i in 1..200 {
         let deltas = Deltas {
@@ -75,12 +75,12 @@ fn the_slope_is_the_excess_over_capacity() {
     near(line.trend, 60.0 * 4.0 * 0.25 / 5.25, 1e-6);
 }
 
-/// Draft §5.2: 5 ms of packets are a group; those that arrive in a burst join it.
+/// Draft §5.2: packets sent within 5 ms are a group, and packets that arrive in a burst join it.
 #[test]
 fn packets_are_grouped() {
     let mut groups = InterArrival::default();
     let mut seen = Vec::new();
-    // Two packets a group, 10 ms apart; the third group arrives 4 ms late.
+    // A group has two packets, 10 ms apart. The third group arrives 4 ms late.
     for (sent, arrival) in [
         (0, 50),
         (5, 55),
@@ -103,7 +103,8 @@ fn packets_are_grouped() {
         },
     );
     assert_eq!(seen, [ten, late]);
-    // Sent 7 ms later but arrived at once: a burst. Sent before the group: no longer of interest.
+    // The first packet is sent 7 ms later but arrives at once, in a burst. The second was sent
+    // before the group and is ignored.
     assert_eq!(groups.on_packet(37.0, 84.5, 100.0), None);
     assert_eq!(groups.on_packet(20.0, 85.0, 100.0), None);
     let deltas = groups.on_packet(50.0, 100.0, 100.0);
@@ -116,8 +117,8 @@ fn packets_are_grouped() {
     );
 }
 
-/// `aimd_rate_control_unittest.cc`: near capacity 4 kbit/s each second at 30 kbit/s, 5 at 90 and at
-/// 60 with 100 ms; 14 after an overuse at 300.
+/// `aimd_rate_control_unittest.cc`: near capacity the rate grows by 4 kbit/s a second at 30 kbit/s,
+/// by 5 at 90, and at 60 with 100 ms, and by 14 after an overuse at 300.
 #[test]
 fn the_rate_grows_by_a_packet_near_capacity() {
     let slope = |bps: f64, rtt_ms| {
@@ -132,17 +133,17 @@ fn the_rate_grows_by_a_packet_near_capacity() {
     aimd.update(at(0), Usage::Over, Some(300_000.0));
     near(aimd.rate, 255_000.0, 1e-6);
     near(aimd.near_capacity_slope(), 14_000.0, 1000.0);
-    // Additive from then on, after the first report that is normal.
+    // From then on growth is additive, after the first normal report.
     aimd.update(at(100), Usage::Normal, Some(300_000.0));
     aimd.update(at(1100), Usage::Normal, Some(300_000.0));
     near(aimd.rate, 255_000.0 + 14_167.0, 20.0);
 }
 
-/// `BweLimitedByAckedBitrate`, `BweNotLimitedByDecreasingAckedBitrate`: up to 1.5 times what
-/// arrives and 10 kbit/s, but not back down to it. Draft §5.5: 8% a second before capacity is
-/// known.
+/// `BweLimitedByAckedBitrate`, `BweNotLimitedByDecreasingAckedBitrate`: the rate grows up to 1.5
+/// times what arrives plus 10 kbit/s, but does not fall back to it. Draft §5.5: it grows by 8% a
+/// second before the capacity is known.
 #[test]
-fn growth_stops_at_what_arrives() {
+fn growth_stops_near_the_acknowledged_rate() {
     for acked in [10_000.0, 100_000.0] {
         let mut aimd = Aimd::new(acked, 5000.0);
         for i in 0..200 {
@@ -159,8 +160,8 @@ fn growth_stops_at_what_arrives() {
     near(aimd.rate, 1.08e6, 1500.0);
 }
 
-/// Draft §6 with the code's 8%: less than 2% lost lets it grow, more than a tenth takes half the
-/// loss away.
+/// Draft §6 with the code's 8%: with less than 2% loss the rate grows, and with more than a tenth
+/// half of the loss is subtracted.
 #[test]
 fn losses_limit_the_rate() {
     let after = |lost| {
@@ -180,7 +181,8 @@ fn losses_limit_the_rate() {
         loss.update(at(ms));
         near(loss.target, 0.75e6, 1.0);
     }
-    // 8% a second however often it is asked, and never beyond what the delay allows.
+    // The rate grows by 8% a second however often it is updated, and never beyond the delay-based
+    // limit.
     let mut loss = LossBased::new(1e6, 5000.0, 1e9);
     loss.on_report(at(10_000), 0, 100);
     for i in 1..=40 {
@@ -191,7 +193,8 @@ fn losses_limit_the_rate() {
     near(loss.target, 9e5, 1e-6);
 }
 
-/// `RttBasedBackoff`: without a word for more than 3 s, a fifth less each second, to 5 kbit/s.
+/// `RttBasedBackoff`: after more than 3 s without a report the rate falls by a fifth each second,
+/// to 5 kbit/s.
 #[test]
 fn silence_lowers_the_rate() {
     let mut loss = LossBased::new(1e6, 1000.0, 1e9);
@@ -199,7 +202,7 @@ fn silence_lowers_the_rate() {
         loss.on_sent(at(25 * i));
         loss.update(at(25 * i));
     }
-    // Of six seconds three are beyond the limit: after 3.025, 4.025 and 5.025 s.
+    // Three of six seconds are beyond the limit: after 3.025, 4.025 and 5.025 s.
     near(loss.target, 1e6 * 0.8 * 0.8 * 0.8, 1.0);
     for i in 241..4000 {
         loss.on_sent(at(25 * i));
@@ -208,10 +211,10 @@ fn silence_lowers_the_rate() {
     near(loss.target, 5000.0, 1.0);
 }
 
-/// 500 ms at first, then 150 ms; a sample twice the estimate has a variance of 100 against the 55
-/// that the estimate has by then.
+/// The window is 500 ms at first, then 150 ms. A sample of twice the estimate has a variance of
+/// 100, against 55 of the estimate by then.
 #[test]
-fn the_rate_that_arrives_is_estimated() {
+fn the_acknowledged_rate_is_estimated() {
     let mut acked = AckedBitrate::new();
     for i in 0..=50 {
         acked.on_arrival(f64::from(10 * i), 1250.0);
@@ -219,7 +222,7 @@ fn the_rate_that_arrives_is_estimated() {
     // 50 packets of 10,000 bits in half a second.
     near(acked.bps().unwrap_or(0.0), 1e6, 1e-6);
     for i in 1..=15 {
-        // The first of them belongs to the window, the packet at 500 ms too.
+        // The first packet belongs to the window, and so does the packet at 500 ms.
         acked.on_arrival(f64::from(500 + 10 * i), 2500.0);
     }
     let sample = (1250.0 + 14.0 * 2500.0) * 8.0 / 150.0;
@@ -232,10 +235,10 @@ fn the_rate_that_arrives_is_estimated() {
     );
 }
 
-/// `probe_bitrate_estimator_unittest.cc` and `delay_based_bwe_unittest.cc`: milliseconds of sending
-/// and arriving of each packet of 1000 bytes, and the rate in kbit/s.
+/// `probe_bitrate_estimator_unittest.cc` and `delay_based_bwe_unittest.cc`: the times of sending
+/// and arrival, in milliseconds, of each packet of 1000 bytes, and the rate in kbit/s.
 #[test]
-fn trains_are_measured() {
+fn probe_trains_measure_the_rate() {
     let measured = |times: &[(u64, u64)]| {
         let train = Train {
             id: 7,
@@ -273,8 +276,9 @@ fn trains_are_measured() {
     }
 }
 
-/// `probe_controller.cc`: 3 and 6 times the start rate, five packets and 15 ms at least; twice the
-/// result as long as that exceeds 0.7 of the last, for a second, up to the maximum.
+/// `probe_controller.cc`: probes at 3 and 6 times the start rate have at least five packets and 15
+/// ms. They go on at twice the result while that exceeds 0.7 of the last, for a second, up to the
+/// maximum.
 #[test]
 fn probes_go_on_while_they_succeed() {
     let send_train = |prober: &mut Prober| {
@@ -296,11 +300,11 @@ fn probes_go_on_while_they_succeed() {
     assert_eq!(prober.rate(), None, "exactly 0.7");
     prober.on_target(at(100), 1_800_000.0);
     assert_eq!(prober.rate(), Some(3_600_000.0));
-    // 15 ms of 3.6 Mbit/s are 6750 bytes: five packets are more.
+    // 15 ms of 3.6 Mbit/s are 6750 bytes, and five packets are more.
     assert_eq!(send_train(&mut prober), 5);
     prober.on_target(at(200), 3_600_000.0);
     assert_eq!(prober.rate(), Some(5e6), "the maximum");
-    // 9375 bytes.
+    // 15 ms of this rate are 9375 bytes.
     assert_eq!(send_train(&mut prober), 7);
     prober.on_target(at(300), 5e6);
     assert_eq!(prober.rate(), None, "the last");
@@ -335,10 +339,10 @@ fn sent(number: u64, now: Time) -> Sent {
     }
 }
 
-/// A report every 50 ms while packets arrive; what it skips is lost, unless it comes later; what an
-/// undelivered report told is not.
+/// A report comes every 50 ms while packets arrive. What it skips is lost, unless it arrives later.
+/// The content of a report that was not delivered is missing.
 #[test]
-fn reports_tell_of_arrivals_and_gaps() {
+fn feedback_reports_carry_arrivals_and_gaps() {
     let mut reporter = Reporter::new(Duration::from_millis(50), MSS);
     let mut history = History::default();
     (0..20).for_each(|i| history.on_sent(&sent(i, at(i)), None));
@@ -372,7 +376,7 @@ fn reports_tell_of_arrivals_and_gaps() {
     next(&mut reporter, &[10], 400, &mut message);
     history.read(&message, &mut report);
     assert_eq!((report.received.len(), report.lost), (1, 2));
-    // As many as fit are told at once.
+    // A report contains as many as fit.
     (0..5000).for_each(|n| {
         reporter.on_data(&arrival(n, at(500)));
         message.clear();
@@ -383,10 +387,10 @@ fn reports_tell_of_arrivals_and_gaps() {
     assert_eq!((report.received.len(), report.lost), (0, 0));
 }
 
-/// 83,000 packets a second and half a second of RTT are 1 Gbit/s, the most that the encoder gives
-/// by default: all in flight are remembered, and what was reported long ago is not.
+/// 83,000 packets a second and an RTT of half a second are 1 Gbit/s, the encoder's default maximum.
+/// All packets in flight are remembered, and packets that were reported long ago are not.
 #[test]
-fn what_is_in_flight_is_remembered() {
+fn sent_packets_are_remembered_until_reported() {
     let mut history = History::default();
     let mut reporter = Reporter::new(Duration::from_millis(50), MSS);
     let mut report = Report::default();
@@ -411,8 +415,8 @@ fn what_is_in_flight_is_remembered() {
     );
 }
 
-/// `TestInitialOveruse`: a link of 200 kbit/s below a start at 300 halves the rate before anything
-/// that arrives could be measured.
+/// `TestInitialOveruse`: a link of 200 kbit/s below a start at 300 halves the rate before the
+/// arrival rate can be measured.
 #[test]
 fn an_overuse_at_the_start_halves_the_rate() {
     let mut gcc = Gcc::new(&setup(), &select("gcc").values);
@@ -422,7 +426,7 @@ fn an_overuse_at_the_start_halves_the_rate() {
     let mut reporter = Reporter::new(Duration::from_millis(5), MSS);
     let mut message = Vec::new();
     for i in 0..30 {
-        // A packet every 11 ms that takes 16.5 ms to arrive.
+        // A packet is sent every 11 ms and takes 16.5 ms to arrive.
         gcc.on_sent(&sent(i, Time::from_nanos(11_000_000 * i)));
         let now = Time::from_nanos(16_500_000 * i + 50_000_000);
         reporter.on_data(&arrival(i, now));
@@ -441,9 +445,9 @@ fn an_overuse_at_the_start_halves_the_rate() {
     near(gcc.loss.target, 150_000.0, 15_000.0);
 }
 
-/// A timer that comes late moves no later one.
+/// A late timer does not delay the later ones.
 #[test]
-fn processing_does_not_drift() {
+fn processing_times_do_not_drift() {
     let mut gcc = select("gcc").build(&setup());
     for (late, next) in [(25, 50), (60, 75), (140, 150)] {
         gcc.on_timer(at(late));

@@ -1,5 +1,6 @@
-//! Is the delay growing? A line through the delays of the last groups, against a threshold that
-//! adapts (`trendline_estimator.cc`, in place of the draft's Kalman filter; draft §5.4).
+//! Detects whether the delay is growing, by a line through the delays of the last groups and a
+//! threshold that adapts (`trendline_estimator.cc`, which replaces the draft's Kalman filter; draft
+//! §5.4).
 
 use std::collections::VecDeque;
 
@@ -8,11 +9,11 @@ use super::arrival::Deltas;
 const WINDOW: usize = 20;
 const SMOOTHING: f64 = 0.9;
 const GAIN: f64 = 4.0;
-/// The slope's weight grows with the number of groups, up to this number.
-const MOST_DELTAS: u32 = 60;
+/// The largest number of groups by which the slope is weighted.
+const MAX_DELTAS: u32 = 60;
 const OVERUSE_TIME_MS: f64 = 10.0;
 
-/// What the delay says of the path (draft §5.4).
+/// The result of the detector (draft §5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Usage {
     Normal,
@@ -20,8 +21,8 @@ pub(super) enum Usage {
     Under,
 }
 
-/// gamma, del_var_th: adapts so that a flow neither is deaf nor gives way for ever to one that
-/// fills the queue.
+/// gamma, del_var_th: the threshold. It adapts so that the flow detects overuse, and still does not
+/// give way for ever to a flow that fills the queue.
 #[derive(Debug)]
 pub(super) struct Threshold {
     pub(super) value: f64,
@@ -30,10 +31,11 @@ pub(super) struct Threshold {
 
 impl Threshold {
     const INITIAL_MS: f64 = 12.5;
-    /// Gains a millisecond, of the code: the draft's are 0.01 and 0.00018.
+    /// The gains per millisecond of the code; the draft's are 0.01 and 0.00018.
     const UP: f64 = 0.0087;
     const DOWN: f64 = 0.039;
-    /// A trend so far beyond it is a sudden drop of capacity: nothing to get used to.
+    /// A trend that exceeds the threshold by more than this is a sudden drop of capacity, to which
+    /// it does not adapt.
     const MAX_OFFSET_MS: f64 = 15.0;
     const MAX_STEP_MS: f64 = 100.0;
     const MIN_MS: f64 = 6.0;
@@ -70,7 +72,7 @@ pub(super) struct Trendline {
     first_arrival: Option<f64>,
     accumulated: f64,
     smoothed: f64,
-    /// Arrival and smoothed delay of the last groups.
+    /// The arrival and the smoothed delay of the last groups.
     history: VecDeque<(f64, f64)>,
     slope: f64,
     over_time: Option<f64>,
@@ -94,7 +96,8 @@ impl Trendline {
         }
     }
 
-    /// A group took `deltas` beyond the one before; the packet that ended it arrived at `arrival`.
+    /// A group had the difference `deltas` to the one before. The packet that ended it arrived at
+    /// `arrival`.
     pub(super) fn update(&mut self, deltas: Deltas, arrival: f64) {
         self.deltas = self.deltas.saturating_add(1).min(1000);
         self.accumulated += deltas.arrival - deltas.send;
@@ -111,7 +114,7 @@ impl Trendline {
         self.detect(slope, deltas.send, arrival);
     }
 
-    /// Least squares: (send rate - capacity) / capacity.
+    /// The slope by least squares: (send rate - capacity) / capacity.
     fn fitted_slope(&self) -> Option<f64> {
         let n = self.history.len() as f64;
         let (sum_x, sum_y) = self
@@ -132,9 +135,9 @@ impl Trendline {
             self.usage = Usage::Normal;
             return;
         }
-        self.trend = f64::from(self.deltas.min(MOST_DELTAS)) * slope * GAIN;
+        self.trend = f64::from(self.deltas.min(MAX_DELTAS)) * slope * GAIN;
         if self.trend > self.threshold.value {
-            // Before the first sample beyond it half of the time may have been so.
+            // Before the first sample above the threshold, half of the time counts as above it.
             let time = self.over_time.map_or(send_delta / 2.0, |t| t + send_delta);
             self.over_time = Some(time);
             self.over_count += 1;

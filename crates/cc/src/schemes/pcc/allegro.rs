@@ -1,8 +1,8 @@
-//! PCC Allegro (Dong et al., NSDI 2015): throughput, and loss that is borne to 5%; the rate goes
-//! where four trials agree that it is better, faster and faster until it is not.
+//! PCC Allegro (Dong et al., NSDI 2015): its utility is throughput, with loss tolerated up to 5%.
+//! The rate goes where four trials agree that utility is higher, faster and faster until it is not.
 
 use super::starting::Starting;
-use super::{NEEDS, Pace, Pcc, RateControl, Summary, Verdict, deviations, sane};
+use super::{NEEDS, Pace, Pcc, RateControl, Summary, Verdict, deviations, bounded_rate};
 use crate::{Family, Kind, Param, Probe, Scheme, Setup, Stream, Values};
 
 const ALPHA: Param = Param {
@@ -37,7 +37,7 @@ pub const SCHEME: Scheme = Scheme {
         Box::new(Pcc::new(
             setup,
             Allegro::new(setup, values),
-            // §3.1: 1.7 to 2.2 RTTs, and 10 packets at least.
+            // §3.1: a trial lasts 1.7 to 2.2 RTTs, and at least 10 packets.
             Pace {
                 rtts: (1.7, 2.2),
                 packets: 10,
@@ -55,35 +55,35 @@ pub(super) fn utility(x: f64, loss: f64, alpha: f64, tolerance: f64) -> f64 {
     x * (1.0 - loss) * sigmoid - x * loss
 }
 
-/// Experiments begin with this and grow by it (§3.2, epsilon_min) ..
+/// The first difference of an experiment's rates, and the step of its growth (§3.2, epsilon_min).
 const EPSILON: f64 = 0.01;
-/// .. to this (epsilon_max).
+/// The largest difference (epsilon_max).
 const MAX_EPSILON: f64 = 0.05;
-/// Steps in Adjusting whose results are awaited: a trial is longer than a round trip, so that the
-/// result of one is there before the next is over.
+/// The number of steps in Adjusting without a result. A trial is longer than a round trip, so the
+/// result of one comes before the next is over.
 const UNDER_WAY: u32 = 2;
-/// Two pairs of trials, the rate r(1 + epsilon) and the rate r(1 - epsilon) in random order.
+/// Two pairs of trials, with the rates r(1 + epsilon) and r(1 - epsilon) in random order.
 const TRIALS: usize = 4;
 
 #[derive(Debug)]
 enum State {
     Starting(Starting),
-    /// Four trials are under way.
+    /// Four trials are in progress.
     Decision {
         epsilon: f64,
-        /// Does the first of each pair have the higher rate?
+        /// Whether the first of each pair has the higher rate.
         higher_first: [bool; TRIALS / 2],
         begun: usize,
         utilities: [f64; TRIALS],
         known: usize,
     },
-    /// Step after step in one direction, +1 or -1, one a trial.
+    /// One step a trial, always in the same direction, +1 or -1.
     Adjusting {
         direction: f64,
-        /// Steps begun, and the rate of the last of them.
+        /// The number of steps begun, and the rate of the last.
         n: f64,
         tip: f64,
-        /// Of the last step that is known.
+        /// The utility of the last step with a result.
         utility: f64,
         under_way: u32,
     },
@@ -122,7 +122,7 @@ impl Allegro {
         };
     }
 
-    /// All four trials are known.
+    /// The results of all four trials are known.
     fn conclude(&mut self, epsilon: f64, higher_first: [bool; 2], u: [f64; TRIALS]) {
         let pair = |i: usize| match higher_first[i] {
             true => (u[2 * i], u[2 * i + 1]),
@@ -134,10 +134,10 @@ impl Allegro {
         } else if up_0 < down_0 && up_1 < down_1 {
             (-1.0, (down_0 + down_1) / 2.0)
         } else {
-            // Inconclusive: the same rate, a larger difference.
+            // The trials did not agree: try the same rate with a larger difference.
             return self.decide((epsilon + EPSILON).min(MAX_EPSILON));
         };
-        self.rate = sane(self.rate * (1.0 + epsilon * direction));
+        self.rate = bounded_rate(self.rate * (1.0 + epsilon * direction));
         self.state = State::Adjusting {
             direction,
             n: 0.0,
@@ -186,7 +186,7 @@ impl RateControl for Allegro {
                 }
                 *under_way += 1;
                 *n += 1.0;
-                *tip = sane(*tip * (1.0 + *n * EPSILON * *direction).max(0.5));
+                *tip = bounded_rate(*tip * (1.0 + *n * EPSILON * *direction).max(0.5));
                 Some(*tip)
             }
         }
@@ -198,7 +198,7 @@ impl RateControl for Allegro {
         match &mut self.state {
             State::Starting(starting) => {
                 let verdict = starting.on_result(u);
-                self.rate = sane(starting.rate);
+                self.rate = bounded_rate(starting.rate);
                 if verdict == Verdict::Wait {
                     self.decide(EPSILON);
                 }
@@ -220,8 +220,8 @@ impl RateControl for Allegro {
                 let (epsilon, higher_first, utilities) = (*epsilon, *higher_first, *utilities);
                 self.conclude(epsilon, higher_first, utilities);
             }
-            // Until the utility falls, or the rate is at an end of what is sane; then back to the
-            // step before.
+            // Steps go on until the utility falls or the rate reaches a bound. Then the rate of the
+            // step before is used.
             State::Adjusting {
                 utility, under_way, ..
             } => {
@@ -267,9 +267,9 @@ mod tests {
     use super::*;
     use crate::testing::setup;
 
-    /// 200 trials of which 20% are lost, then none: the least rate is not for ever.
+    /// 20% are lost in 200 trials, and nothing after that. The minimum rate is not kept for ever.
     #[test]
-    fn the_least_rate_is_left_once_nothing_is_lost() {
+    fn the_rate_rises_from_the_minimum_once_losses_end() {
         let mut allegro = Allegro {
             alpha: 100.0,
             tolerance: 0.05,
@@ -284,7 +284,7 @@ mod tests {
                 let Some(rate) = allegro.next_trial() else {
                     panic!("nothing to try: {allegro:?}");
                 };
-                let rate = sane(rate);
+                let rate = bounded_rate(rate);
                 allegro.on_result(&Summary {
                     target_mbps: rate,
                     rate_mbps: rate,

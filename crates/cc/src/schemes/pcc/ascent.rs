@@ -1,19 +1,20 @@
-//! Gradient ascent on a utility (Vivace, NSDI 2018 §4): Starting as in Allegro, then pairs of
-//! trials a little above and below the rate, whose difference says how far the rate moves.
+//! Gradient ascent on a utility (Vivace, NSDI 2018 §4). It begins with Starting as Allegro does.
+//! Then come pairs of trials a little above and below the rate, and their difference gives the
+//! change of the rate.
 
 use super::starting::Starting;
-use super::{MIN_RATE, RateControl, Summary, Verdict, sane};
+use super::{MIN_RATE, RateControl, Summary, Verdict, bounded_rate};
 use crate::{Duration, Probe, Setup, Stream, Time};
 
 /// Trials are at r (1 + epsilon) and r (1 - epsilon) (§4.1).
 pub(super) const EPSILON: f64 = 0.05;
 /// theta_0: Mbit/s of rate per unit of the gradient (§4.1).
 const THETA: f64 = 1.0;
-/// omega_0: at first no more than this share of the rate at a time (§4.2) ..
+/// omega_0: the first bound of a change, as a share of the rate (§4.2).
 const OMEGA: f64 = 0.05;
-/// .. and delta: so much more each time that this was too little.
+/// delta: how much wider the bound becomes each time that it limits a change.
 const DELTA: f64 = 0.1;
-/// Of any rule about the number of pairs.
+/// The largest number of pairs of any member.
 const MAX_PAIRS: usize = 3;
 
 /// A pair of trials.
@@ -40,27 +41,27 @@ enum State {
     Starting(Starting),
     Probing {
         pairs: [Pair; MAX_PAIRS],
-        /// Their number.
+        /// The number of trials in the decision.
         wanted: usize,
-        /// Trials begun and trials known.
+        /// The trials that have begun, and those with a result.
         begun: usize,
         known: usize,
     },
 }
 
-/// A rate that climbs.
+/// A rate that follows the gradient.
 #[derive(Debug)]
 pub(super) struct Ascent {
     random: Stream,
     rate: f64,
     state: State,
-    /// How many pairs are tried where the direction is not known yet.
+    /// The number of pairs while no direction is established.
     pairs: usize,
-    /// Which way the rate went last: +1, -1, or 0 for neither.
+    /// The last direction of the rate: +1, -1, or 0 for neither.
     direction: f64,
-    /// tau: how many times in a row.
+    /// tau: the number of changes in a row in this direction.
     tau: f64,
-    /// k: how many times in a row that was bounded.
+    /// k: the number of changes in a row that were bounded.
     k: f64,
     utility: f64,
     gradient: f64,
@@ -90,17 +91,17 @@ impl Ascent {
     }
 
     pub(super) fn start(&mut self, rate: f64) {
-        self.rate = sane(rate);
+        self.rate = bounded_rate(rate);
         self.state = State::Starting(Starting::new(self.rate));
         self.turn(0.0);
     }
 
-    /// The direction is another.
+    /// Sets a new direction.
     fn turn(&mut self, direction: f64) {
         (self.direction, self.tau, self.k) = (direction, 0.0, 0.0);
     }
 
-    /// One pair is enough where two decisions in a row went the same way (PCC-Uspace, branch
+    /// One pair is enough after two decisions in a row in the same direction (PCC-Uspace, branch
     /// NSDI-2018: four trials, two while trending).
     fn probe_pairs(&mut self) {
         let wanted = if self.tau >= 2.0 { 1 } else { self.pairs };
@@ -141,7 +142,7 @@ impl Ascent {
         match &mut self.state {
             State::Starting(starting) => {
                 let verdict = starting.on_result(utility);
-                self.rate = sane(starting.rate);
+                self.rate = bounded_rate(starting.rate);
                 if verdict == Verdict::Wait {
                     self.probe_pairs();
                 }
@@ -168,15 +169,16 @@ impl Ascent {
         Verdict::Move
     }
 
-    /// Half the rate at once, and probe again (Vivace's emergency stop).
+    /// Halves the rate at once, and probes again (Vivace's emergency stop).
     pub(super) fn halve(&mut self) -> Verdict {
-        self.rate = sane(self.rate / 2.0);
+        self.rate = bounded_rate(self.rate / 2.0);
         self.turn(0.0);
         self.go_on();
         Verdict::Move
     }
 
-    /// More than half of the pairs decide, of two both; their mean is the gradient.
+    /// More than half of the pairs decide; of two pairs both must agree. Their mean is the
+    /// gradient.
     fn conclude(&mut self, pairs: &[Pair]) {
         let gradients = || pairs.iter().map(|p| p.gradient(self.rate));
         let count = |sign: f64| gradients().filter(|g| g * sign > 0.0).count();
@@ -194,7 +196,7 @@ impl Ascent {
         self.climb(gradient);
     }
 
-    /// §4.2: theta_0 m(tau) gamma, within the change boundary.
+    /// §4.2: changes the rate by theta_0 m(tau) gamma, within the change boundary.
     fn climb(&mut self, gradient: f64) {
         self.gradient = gradient;
         if gradient * self.direction <= 0.0 {
@@ -202,20 +204,20 @@ impl Ascent {
         }
         self.tau += 1.0;
         let change = self.bounded(amplifier(self.tau) * THETA * gradient.abs());
-        self.rate = sane(self.rate + self.direction * change);
+        self.rate = bounded_rate(self.rate + self.direction * change);
         self.go_on();
     }
 
     fn go_on(&mut self) {
         if self.rate <= MIN_RATE {
-            // There is nothing to lose: as in PCC-Uspace the way up is Starting's.
+            // There is nothing to lose here, so the rate rises by Starting, as in PCC-Uspace.
             return self.start(self.rate);
         }
         self.probe_pairs();
     }
 
-    /// The dynamic change boundary omega = omega_0 + k delta, a share of the rate: wider each time
-    /// that it binds, as narrow as fits when it does not.
+    /// The dynamic change boundary omega = omega_0 + k delta, a share of the rate. It widens each
+    /// time that it limits a change, and narrows to what is needed otherwise.
     fn bounded(&mut self, change: f64) -> f64 {
         let bound = self.rate * (OMEGA + self.k * DELTA);
         if change > bound {
@@ -243,15 +245,15 @@ impl Ascent {
     }
 }
 
-/// What a member finds a trial worth.
-pub(super) trait Worth: std::fmt::Debug + Send {
-    /// The trial's utility; `None` if it is so bad that half of the rate is left at once.
+/// How a member computes a trial's utility.
+pub(super) trait TrialUtility: std::fmt::Debug + Send {
+    /// The trial's utility. `None` if it is so bad that the rate is halved at once.
     fn utility(&mut self, trial: &Summary, starting: bool) -> Option<f64>;
-    /// Is this RTT worth anything?
-    fn trusts(&mut self, _now: Time, _rtt: Duration, _smoothed: Duration) -> bool {
+    /// Is this RTT reliable?
+    fn is_reliable(&mut self, _now: Time, _rtt: Duration, _smoothed: Duration) -> bool {
         true
     }
-    /// Named values.
+    /// Reports named values.
     fn probe(&self, probe: &mut dyn Probe);
 }
 
@@ -262,7 +264,7 @@ pub(super) struct Climb<W> {
     pub(super) worth: W,
 }
 
-impl<W: Worth> RateControl for Climb<W> {
+impl<W: TrialUtility> RateControl for Climb<W> {
     fn rate(&self) -> f64 {
         self.ascent.rate()
     }
@@ -286,8 +288,8 @@ impl<W: Worth> RateControl for Climb<W> {
         self.ascent.abandon();
     }
 
-    fn trusts(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
-        self.worth.trusts(now, rtt, smoothed)
+    fn is_reliable(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
+        self.worth.is_reliable(now, rtt, smoothed)
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -320,7 +322,7 @@ mod tests {
         ascent
     }
 
-    /// Leads one decision: every trial is worth what `worth` says of its rate.
+    /// Runs one decision, in which each trial has the utility `worth` of its rate.
     fn decide(ascent: &mut Ascent, worth: impl Fn(usize, f64) -> f64) -> usize {
         let rates: Vec<f64> = std::iter::from_fn(|| ascent.next_trial()).collect();
         for (i, &rate) in rates.iter().enumerate() {
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_until_it_is_worse_and_goes_back() {
+    fn starting_doubles_until_utility_falls_then_steps_back() {
         let mut ascent = Ascent::new(&setup(), 2);
         ascent.start(3.0);
         for rate in [3.0, 6.0, 12.0] {
@@ -352,7 +354,7 @@ mod tests {
         assert_eq!((ascent.rate(), ascent.is_starting()), (12.0, false));
     }
 
-    /// Two pairs of 5% up and down, each in an order of its own; one pair while trending. A
+    /// Two pairs of 5% up and down are tried, each in random order, and one pair while trending. A
     /// gradient of 1 per Mbit/s moves 100 Mbit/s by 1, then by 2, then by 3.
     #[test]
     fn follows_the_gradient_with_growing_confidence() {
@@ -362,12 +364,12 @@ mod tests {
             assert_eq!(decide(&mut ascent, slope), trials);
             assert!((ascent.rate() - rate).abs() < 1e-9, "{ascent:?}");
         }
-        // The other way: confidence starts again.
+        // In the other direction confidence starts again.
         assert_eq!(decide(&mut ascent, |_, rate| -rate), 2);
         assert!((ascent.rate() - 105.0).abs() < 1e-9, "{ascent:?}");
     }
 
-    /// omega: 5%, 15%, 25% of the rate, and what is needed once that is less.
+    /// omega is 5%, 15%, 25% of the rate, and what is needed once that is less.
     #[test]
     fn the_change_boundary_widens_while_it_binds() {
         let mut ascent = probing(10.0);
@@ -379,17 +381,17 @@ mod tests {
             assert!((ascent.rate() - rate).abs() < 1e-9, "{ascent:?}");
         }
         assert_eq!(ascent.k, 3.0);
-        // m = 5: half a Mbit/s is within omega_0, and k is 0 again.
+        // With m = 5, half a Mbit/s is within omega_0, and k is 0 again.
         decide(&mut ascent, |_, rate| 0.1 * rate);
         assert!((ascent.rate() - rate - 0.5).abs() < 1e-9 && ascent.k == 0.0);
-        // A turn begins with omega_0.
+        // After a change of direction the bound is omega_0.
         let rate = ascent.rate();
         decide(&mut ascent, |_, rate| -1000.0 * rate);
         assert!((ascent.rate() - 0.95 * rate).abs() < 1e-9, "{ascent:?}");
     }
 
     #[test]
-    fn two_pairs_that_disagree_change_nothing_and_of_three_two_decide() {
+    fn two_pairs_must_agree_and_of_three_the_majority_decides() {
         let worth = |bad: usize| {
             move |i: usize, rate: f64| {
                 if i / 2 == bad { -rate } else { rate }
@@ -418,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_least_rate_it_starts_again() {
+    fn starting_repeats_at_the_minimum_rate() {
         let mut ascent = probing(1.0);
         for _ in 0..20 {
             if ascent.is_starting() {

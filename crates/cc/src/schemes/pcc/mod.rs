@@ -1,12 +1,12 @@
-//! The PCC family: try a rate, see what it does, keep what is better (Dong et al., NSDI 2015).
+//! The PCC family: it tries rates and keeps those with higher utility (Dong et al., NSDI 2015).
 //!
-//! Time is cut into *monitor intervals*. In a trial packets leave at a rate that is to be judged;
-//! about a round trip after its end the fate of all of them is known, and a *utility function*
-//! makes a number of it. Until then the sender goes on at the rate that it had. The members differ
-//! in the utility and in how they move the rate: [`allegro`] compares, [`vivace`] follows the
-//! utility's gradient ([`ascent`]), [`proteus`] does so behind filters for noise.
+//! Time is divided into *monitor intervals*. In a trial packets are sent at the rate under test.
+//! About a round trip after its end the fate of all of them is known, and a *utility function*
+//! turns it into a number. Until then the sender keeps its old rate. The members differ in the
+//! utility and in how they change the rate: [`allegro`] compares, [`vivace`] follows the utility's
+//! gradient ([`ascent`]), and [`proteus`] does so with filters for noise.
 //!
-//! Rates are in Mbit/s where a formula of the papers has them so.
+//! Rates are in Mbit/s where a formula of the papers uses Mbit/s.
 
 mod allegro;
 mod ascent;
@@ -32,11 +32,10 @@ use crate::{
     Stream, Tag, Time,
 };
 
-/// What every member needs of its host: it decides as a packet leaves, and looks at each one's
-/// fate.
+/// The needs of all members: they decide when a packet is sent, and use each packet's fate.
 const NEEDS: &[Need] = &[Need::PerPacket, Need::Pacing, Need::PerSend];
 
-/// Where the whole family does something that the papers do not say.
+/// Where the whole family does something that the papers do not describe.
 macro_rules! deviations {
     ($($own:expr),* $(,)?) => {
         &[
@@ -53,39 +52,39 @@ macro_rules! deviations {
 }
 use deviations;
 
-/// How a member of the family moves its rate.
+/// How a member of the family changes its rate.
 trait RateControl: Debug + Send {
     /// The rate between trials, in Mbit/s.
     fn rate(&self) -> f64;
-    /// The first RTT is known: begin with `rate`.
+    /// Begins with `rate`, once the first RTT is known.
     fn start(&mut self, rate: f64);
-    /// The rate of the next trial; `None` if there is nothing to try before there are results.
+    /// The rate of the next trial. `None` if results have to come first.
     fn next_trial(&mut self) -> Option<f64>;
-    /// What the oldest trial showed.
+    /// Takes the result of the oldest trial.
     fn on_result(&mut self, summary: &Summary) -> Verdict;
-    /// The trials so far are void.
+    /// Drops all trials so far.
     fn abandon(&mut self);
-    /// Is this RTT, which an acknowledgement at `now` gives, worth anything?
-    fn trusts(&mut self, _now: Time, _rtt: Duration, _smoothed: Duration) -> bool {
+    /// Is this RTT, of an acknowledgement at `now`, reliable?
+    fn is_reliable(&mut self, _now: Time, _rtt: Duration, _smoothed: Duration) -> bool {
         true
     }
-    /// Named values.
+    /// Reports named values.
     fn probe(&self, probe: &mut dyn Probe);
 }
 
-/// What follows from a result.
+/// What a result leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// The other trials go on.
+    /// Nothing changes, and the other trials go on.
     Wait,
-    /// The rate is another, or the trials start again: what is still in flight says nothing.
+    /// The rate changed, or the trials start again. The trials in flight are dropped.
     Move,
 }
 
-/// How long trials last.
+/// The length of trials.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
-    /// Round trips, uniform in this range.
+    /// The length in round trips, uniform in this range.
     rtts: (f64, f64),
     /// The smallest number of packets.
     packets: u64,
@@ -100,33 +99,33 @@ struct Pcc<C> {
     mss: Bytes,
     initial_cwnd: Bytes,
     monitor: Monitor,
-    /// What the open trial lasts at least.
+    /// The shortest length of the open trial.
     duration: Duration,
-    /// In Mbit/s: the open trial's, or the one between trials.
+    /// The rate in Mbit/s of the open trial, or between trials.
     rate: f64,
-    /// A trial may begin with the next packet.
+    /// May a trial begin with the next packet?
     ready: bool,
-    /// Zero until there is one.
+    /// The smoothed RTT; zero until there is one.
     smoothed_rtt: Duration,
 }
 
-/// Rates below this leave no trial of a sane length (Mbit/s).
+/// The lowest rate, in Mbit/s. Trials of a lower rate would be too long.
 const MIN_RATE: f64 = 0.1;
-/// No link is faster (Mbit/s).
+/// The highest rate, in Mbit/s.
 const MAX_RATE: f64 = 1e5;
-/// The RTT that is taken for the path's until there is a sample (PCC-Uspace, `kInitialRtt`).
+/// The assumed RTT until there is a sample (PCC-Uspace, `kInitialRtt`).
 const INITIAL_RTT: Duration = Duration::from_millis(100);
-/// A trial that would last longer than this ..
-const LONGEST: Duration = Duration::from_secs(1);
-/// .. lasts this long (PCC-Uspace, branch NSDI-2018, `start_monitor`): a standing queue of seconds
-/// is no reason to look for seconds.
-const INSTEAD: Duration = Duration::from_millis(300);
-/// How much more may be in flight than a round trip of the rate (PCC-Uspace,
+/// The longest trial. A longer one would last `CAPPED_TRIAL`.
+const MAX_TRIAL: Duration = Duration::from_secs(1);
+/// The length that replaces one above `MAX_TRIAL` (PCC-Uspace, branch NSDI-2018, `start_monitor`).
+/// A standing queue of seconds should not make trials as long.
+const CAPPED_TRIAL: Duration = Duration::from_millis(300);
+/// The packets that may be in flight, in round trips of the rate (PCC-Uspace,
 /// `bytes_in_flight_gain`).
 const IN_FLIGHT_GAIN: f64 = 2.5;
 
-/// A rate that can be tried.
-fn sane(rate: f64) -> f64 {
+/// The rate, within the bounds for trials.
+fn bounded_rate(rate: f64) -> f64 {
     rate.clamp(MIN_RATE, MAX_RATE)
 }
 
@@ -140,13 +139,13 @@ impl<C: RateControl> Pcc<C> {
             initial_cwnd: setup.initial_cwnd,
             monitor: Monitor::new(),
             duration: Duration::ZERO,
-            rate: sane(Rate::from_bytes_per(setup.initial_cwnd, INITIAL_RTT).as_mbps()),
+            rate: bounded_rate(Rate::from_bytes_per(setup.initial_cwnd, INITIAL_RTT).as_mbps()),
             ready: false,
             smoothed_rtt: Duration::ZERO,
         }
     }
 
-    /// Ends the open trial if it has lasted, and begins the next if there is one.
+    /// Ends the open trial if it is over, and begins the next if there is one.
     fn turn_interval(&mut self, now: Time) {
         if let Some((lasted, packets)) = self.monitor.open(now) {
             if lasted < self.duration || packets < self.pace.packets {
@@ -162,23 +161,23 @@ impl<C: RateControl> Pcc<C> {
                 let (low, high) = self.pace.rtts;
                 let rtts = self.random.range(low, high);
                 self.duration = self.smoothed_rtt.mul_f64(rtts);
-                if self.duration > LONGEST {
-                    self.duration = INSTEAD;
+                if self.duration > MAX_TRIAL {
+                    self.duration = CAPPED_TRIAL;
                 }
-                self.rate = sane(rate);
+                self.rate = bounded_rate(rate);
                 self.monitor.begin(self.rate, now);
             }
             None => self.wait(),
         }
     }
 
-    /// Between trials.
+    /// Goes back to the rate between trials.
     fn wait(&mut self) {
-        self.rate = sane(self.control.rate());
+        self.rate = bounded_rate(self.control.rate());
     }
 
-    /// The trials start again.
-    fn again(&mut self) {
+    /// Starts the trials again.
+    fn restart_trials(&mut self) {
         self.monitor.forget();
         self.ready = !self.smoothed_rtt.is_zero();
         self.wait();
@@ -194,8 +193,8 @@ impl<C: RateControl> Pcc<C> {
                 }
             };
             match verdict {
-                Verdict::Move => self.again(),
-                // Between trials: perhaps there is more to try now.
+                Verdict::Move => self.restart_trials(),
+                // Between trials there may be more to try now.
                 Verdict::Wait => self.ready = !self.smoothed_rtt.is_zero(),
             }
         }
@@ -213,7 +212,7 @@ impl<C: RateControl> CongestionControl for Pcc<C> {
             && !rtt.is_zero()
         {
             if self.smoothed_rtt.is_zero() {
-                let rate = sane(Rate::from_bytes_per(self.initial_cwnd, rtt).as_mbps());
+                let rate = bounded_rate(Rate::from_bytes_per(self.initial_cwnd, rtt).as_mbps());
                 self.control.start(rate);
                 self.ready = true;
                 self.rate = rate;
@@ -222,7 +221,7 @@ impl<C: RateControl> CongestionControl for Pcc<C> {
         }
         for packet in f.acked {
             let rtt = f.now.since(packet.sent);
-            let trusted = self.control.trusts(f.now, rtt, self.smoothed_rtt);
+            let trusted = self.control.is_reliable(f.now, rtt, self.smoothed_rtt);
             self.monitor.on_acked(packet, trusted.then_some(rtt));
         }
         for packet in f.lost {
@@ -240,7 +239,7 @@ impl<C: RateControl> CongestionControl for Pcc<C> {
 
     fn on_idle(&mut self, _: Time, _: Duration) {
         self.control.abandon();
-        self.again();
+        self.restart_trials();
     }
 
     fn control(&self) -> Control {

@@ -1,17 +1,17 @@
-//! Monitor intervals: what a rate did to the packets that were sent at it (NSDI 2015 §3.1).
+//! Monitor intervals: they measure what happened to packets that were sent at a rate (NSDI 2015
+//! §3.1).
 //!
-//! Every packet carries the number of the trial that it belongs to, so that acknowledgements and
-//! losses, which come a round trip later or after the next trials have begun, are counted where
-//! they belong.
+//! Every packet carries the number of its trial. Acknowledgements and losses come a round trip
+//! later, or after the next trials have begun, and still count for the right trial.
 
 use std::collections::VecDeque;
 
 use crate::{Acked, Bytes, Duration, Lost, Sent, Tag, Time};
 
-/// A monitor interval in which a rate is on trial.
+/// A monitor interval in which a rate is tested.
 #[derive(Clone, Debug)]
 struct Interval {
-    /// The rate that was asked for, in Mbit/s.
+    /// The rate of the trial, in Mbit/s.
     target_mbps: f64,
     first_sent: Time,
     last_sent: Time,
@@ -19,20 +19,20 @@ struct Interval {
     sent_bytes: Bytes,
     sent: u64,
     acked: u64,
-    /// The numbers of those taken for lost that have not arrived after all, in order.
+    /// The numbers of packets that are taken for lost and have not arrived later, in order.
     lost: Vec<u64>,
-    /// No packet will be added.
+    /// Is the trial over, so that no packet is added?
     closed: bool,
-    /// There was nothing to send for a while: what was sent is not the rate's doing.
+    /// Was there nothing to send for a time? Then the rate did not decide what was sent.
     app_limited: bool,
     rtts: Regression,
 }
 
-/// Fewer RTTs than these say nothing (PCC-Uspace, `kMinReliableRtt`).
-const LEAST_RTTS: u64 = 4;
+/// The smallest number of RTTs for statistics (PCC-Uspace, `kMinReliableRtt`).
+const MIN_RTT_SAMPLES: u64 = 4;
 
-/// Sums for a straight line through RTTs over the times at which their packets left, both in
-/// seconds and relative to the first of them, so that nothing is lost to rounding.
+/// Sums for a straight line through RTTs over the times of sending. Both are in seconds and
+/// relative to the first packet, so that rounding loses nothing.
 #[derive(Clone, Debug, Default)]
 struct Regression {
     origin: Option<(Time, Duration)>,
@@ -59,10 +59,10 @@ impl Regression {
         self.yy += y * y;
     }
 
-    /// Mean, standard deviation, slope, and what the line leaves (root mean square); `None` of too
-    /// few.
+    /// The mean, the standard deviation, the slope, and the line's residual (root mean square).
+    /// `None` for too few RTTs.
     fn line(&self) -> Option<(f64, f64, f64, f64)> {
-        if self.n < LEAST_RTTS as f64 {
+        if self.n < MIN_RTT_SAMPLES as f64 {
             return None;
         }
         let (_, first) = self.origin?;
@@ -70,7 +70,7 @@ impl Regression {
         let var_x = self.xx / self.n - x * x;
         let var_y = (self.yy / self.n - y * y).max(0.0);
         let covariance = self.xy / self.n - x * y;
-        // Packets that all left at once, within a nanosecond, have no slope.
+        // Packets that were all sent within a nanosecond have no slope.
         let slope = if var_x > 1e-18 {
             covariance / var_x
         } else {
@@ -86,34 +86,35 @@ impl Regression {
     }
 }
 
-/// What a trial showed.
+/// The result of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Summary {
-    /// The rate that was asked for, in Mbit/s.
+    /// The rate of the trial, in Mbit/s.
     pub(super) target_mbps: f64,
-    /// x: the rate at which its packets left, in Mbit/s.
+    /// x: the rate at which its packets were sent, in Mbit/s.
     pub(super) rate_mbps: f64,
-    /// How long it took to send them, in seconds.
+    /// The time in which they were sent, in seconds.
     pub(super) duration_s: f64,
     /// L: the share of its packets that were lost.
     pub(super) loss: f64,
-    /// d(RTT)/dT: how fast the RTT grew, in seconds a second; zero, as the rest, without a mean.
+    /// d(RTT)/dT: the growth of the RTT, in seconds a second. Like the rest it is zero without a
+    /// mean.
     pub(super) rtt_gradient: f64,
-    /// How far the RTTs lie from that line (root mean square), per second of the interval.
+    /// The residual of that line (root mean square), per second of the interval.
     pub(super) gradient_error: f64,
-    /// The mean of the RTTs, in seconds; `None` where too few came to tell.
+    /// The mean of the RTTs, in seconds. `None` if there were too few.
     pub(super) rtt_mean_s: Option<f64>,
-    /// sigma(RTT): their standard deviation, in seconds.
+    /// sigma(RTT): the standard deviation of the RTTs, in seconds.
     pub(super) rtt_deviation_s: f64,
 }
 
-/// The trials whose packets are not all accounted for.
+/// The trials with packets whose fate is not known yet.
 #[derive(Debug)]
 pub(super) struct Monitor {
     trials: VecDeque<Interval>,
-    /// The number of the first of them, from 1 on.
+    /// The number of the first of them. Numbers start at 1.
     first: u64,
-    /// Are packets added to the newest?
+    /// Is the newest trial still open?
     open: bool,
 }
 
@@ -126,7 +127,7 @@ impl Monitor {
         }
     }
 
-    /// The next packet begins a trial of `target_mbps`.
+    /// Begins a trial of `target_mbps` with the next packet.
     pub(super) fn begin(&mut self, target_mbps: f64, now: Time) {
         self.close();
         self.open = true;
@@ -145,7 +146,7 @@ impl Monitor {
         });
     }
 
-    /// The newest trial is over.
+    /// Ends the newest trial.
     pub(super) fn close(&mut self) {
         if let Some(trial) = self.trials.back_mut() {
             trial.closed = true;
@@ -153,20 +154,20 @@ impl Monitor {
         self.open = false;
     }
 
-    /// How long the open trial lasts by now, and its packets; `None` between trials.
+    /// How long the open trial has lasted, and its packets; `None` between trials.
     pub(super) fn open(&self, now: Time) -> Option<(Duration, u64)> {
         let trial = self.trials.back().filter(|_| self.open)?;
         Some((now.since(trial.first_sent), trial.sent))
     }
 
-    /// Nothing that is still to come of the trials so far counts.
+    /// Drops all trials so far.
     pub(super) fn forget(&mut self) {
         self.first += self.trials.len() as u64;
         self.trials.clear();
         self.open = false;
     }
 
-    /// Counts a packet to the open trial.
+    /// Counts a packet for the open trial.
     pub(super) fn on_sent(&mut self, s: &Sent) -> Tag {
         if !self.open {
             return Tag::NONE;
@@ -188,8 +189,8 @@ impl Monitor {
         self.trials.get_mut(usize::try_from(place).ok()?)
     }
 
-    /// `rtt` is `None` where it is not to be trusted. What arrives late was not lost; but it was
-    /// overtaken, so that its RTT tells of another place than the queue.
+    /// `rtt` is `None` if it is not reliable. A packet that arrives late was not lost. It was
+    /// overtaken, so its RTT does not show the queue.
     pub(super) fn on_acked(&mut self, packet: &Acked, rtt: Option<Duration>) {
         if let Some(trial) = self.trial(packet.tag) {
             trial.acked += 1;
@@ -209,9 +210,9 @@ impl Monitor {
         }
     }
 
-    /// The oldest trial, if it is over and the fate of all of its packets is known. It has no
-    /// result (`Some(None)`) if the application, not its rate, said what was sent, or if packets
-    /// came but their RTTs were not to be trusted. Where hardly any came, the loss says enough.
+    /// The result of the oldest trial, if it is over and the fate of all its packets is known.
+    /// There is no result (`Some(None)`) if the application, not the rate, decided what was sent,
+    /// or if packets came but their RTTs were not reliable. If hardly any came, the loss is enough.
     pub(super) fn next_result(&mut self) -> Option<Option<Summary>> {
         let trial = self.trials.front()?;
         if !trial.closed || trial.acked + (trial.lost.len() as u64) < trial.sent {
@@ -221,11 +222,11 @@ impl Monitor {
         self.first += 1;
         let summary = trial.summary();
         let starved = trial.app_limited && summary.rate_mbps < Self::KEPT * trial.target_mbps;
-        let doubtful = trial.acked >= LEAST_RTTS && summary.rtt_mean_s.is_none();
+        let doubtful = trial.acked >= MIN_RTT_SAMPLES && summary.rtt_mean_s.is_none();
         Some((trial.sent > 0 && !starved && !doubtful).then_some(summary))
     }
 
-    /// An application-limited trial counts if it kept to so much of its rate.
+    /// The share of its rate that an application-limited trial has to reach to count.
     const KEPT: f64 = 0.95;
 }
 
@@ -299,7 +300,8 @@ mod tests {
         }
     }
 
-    /// A packet a millisecond, 12 Mbit/s, whose RTTs are 40 ms and `extra` of the packet's place.
+    /// A trial with a packet a millisecond, 12 Mbit/s. Each RTT is 40 ms plus `extra` of the
+    /// packet's place.
     fn trial(packets: u64, extra: impl Fn(u64) -> Duration) -> Summary {
         let mut monitor = Monitor::new();
         monitor.begin(12.0, Time::ZERO);
@@ -313,7 +315,7 @@ mod tests {
         monitor.next_result().expect("over").expect("a result")
     }
 
-    /// Worked by hand: 5% more than a link of 12 Mbit/s adds 0.05 ms of queue a millisecond.
+    /// By hand: 5% above a link of 12 Mbit/s adds 0.05 ms of queue a millisecond.
     #[test]
     fn the_gradient_is_the_slope_of_the_rtts() {
         let s = trial(40, |i| Duration::from_micros(50 * i));
@@ -329,18 +331,18 @@ mod tests {
         assert!((s.rtt_deviation_s - deviation).abs() < 1e-9, "{s:?}");
     }
 
-    /// RTTs that alternate by 2 ms lie 1 ms from a line without a slope.
+    /// RTTs that alternate by 2 ms are 1 ms from a line without a slope.
     #[test]
-    fn noise_is_error_and_deviation() {
+    fn noise_combines_regression_error_and_standard_deviation() {
         let s = trial(41, |i| MS * (i % 2 * 2));
         assert!(s.rtt_gradient.abs() < 1e-3, "{s:?}");
         assert!((s.rtt_deviation_s - 1e-3).abs() < 1e-5, "{s:?}");
         assert!((s.gradient_error - 1e-3 / 0.040).abs() < 1e-3, "{s:?}");
     }
 
-    /// Whatever order the packets' fates come in, each is counted where it was sent.
+    /// Each packet counts for its own trial, whatever the order in which fates become known.
     #[test]
-    fn fates_belong_to_the_trial_that_sent_the_packet() {
+    fn losses_and_arrivals_count_for_the_trial_that_sent_the_packet() {
         let mut monitor = Monitor::new();
         assert_eq!(send(&mut monitor, Time::ZERO), Tag::NONE, "between trials");
         let mut tags = Vec::new();
@@ -352,7 +354,7 @@ mod tests {
             }
         }
         monitor.close();
-        // The second is complete first, and waits for the first.
+        // The second trial is complete first, and waits for the first.
         for (i, &(sent, tag)) in tags.iter().enumerate().rev() {
             assert_eq!(monitor.next_result(), None);
             let number = i as u64;
@@ -367,7 +369,7 @@ mod tests {
         assert_eq!(loss(), None);
     }
 
-    /// A trial of ten packets, whose numbers and tags these are.
+    /// A trial of ten packets, with a function that gives each packet's acknowledgement and loss.
     fn ten() -> (Monitor, impl Fn(u64) -> (Acked, Lost)) {
         let mut monitor = Monitor::new();
         monitor.begin(12.0, Time::ZERO);
@@ -382,9 +384,10 @@ mod tests {
         (monitor, fates)
     }
 
-    /// Taken for lost, it arrives: the others are still waited for, and nothing was lost.
+    /// A packet that was taken for lost arrives. The result waits for the others, and nothing
+    /// counts as lost.
     #[test]
-    fn a_packet_that_comes_late_is_not_lost() {
+    fn a_late_packet_is_not_counted_as_lost() {
         let (mut monitor, fates) = ten();
         monitor.on_lost(&fates(2).1);
         for i in (0..9).filter(|&i| i != 2) {
@@ -395,7 +398,7 @@ mod tests {
         monitor.on_acked(&fates(9).0, Some(MS * 40));
         let summary = monitor.next_result().flatten().expect("a result");
         assert_eq!(summary.loss, 0.0);
-        // It waited elsewhere than in the queue.
+        // The late packet did not wait in the queue, so its RTT does not count.
         assert_eq!(summary.rtt_mean_s, Some(0.04));
         assert_eq!(summary.rtt_gradient, 0.0);
     }
@@ -412,16 +415,16 @@ mod tests {
         monitor.on_acked(&fates(4).0, Some(MS * 40));
         let summary = monitor.next_result().flatten().expect("a result");
         assert_eq!(summary.loss, 0.5);
-        // What comes after that belongs to nobody.
+        // Later events belong to no trial.
         monitor.on_acked(&fates(5).0, None);
         monitor.on_lost(&fates(6).1);
         assert_eq!(monitor.next_result(), None);
     }
 
-    /// PCC-Uspace has no utility of a trial before four RTTs that are to be trusted; where most
-    /// packets were lost there is none, and what is known is the loss.
+    /// PCC-Uspace has no utility of a trial with fewer than four reliable RTTs. If most packets
+    /// were lost there are none, and only the loss is known.
     #[test]
-    fn a_trial_of_doubtful_rtts_is_repeated_and_a_lost_one_has_none() {
+    fn a_trial_with_unreliable_rtts_is_repeated_unless_all_was_lost() {
         for (arrive, trusted, mean) in [
             (10, 4, Some(Some(0.04))),
             (10, 3, None),
@@ -444,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_that_sends_less_leaves_no_result() {
+    fn an_application_limited_trial_gives_no_result() {
         for (gap, counts) in [(1, true), (2, false)] {
             let mut monitor = Monitor::new();
             monitor.begin(12.0, Time::ZERO);

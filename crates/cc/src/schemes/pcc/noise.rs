@@ -1,39 +1,39 @@
-//! What of a trial's RTTs is signal (Proteus, SIGCOMM 2020 §5): three filters, from single
-//! acknowledgements to the history of trials.
+//! Separates signal from noise in a trial's RTTs (Proteus, SIGCOMM 2020 §5), with three filters,
+//! from single acknowledgements to the history of trials.
 
 use std::collections::VecDeque;
 
 use super::Summary;
 use crate::{Duration, Time};
 
-/// Acknowledgements that the way back has bunched: their RTTs tell of it, not of the queue (§5,
-/// first filter).
+/// The first filter (§5): it finds acknowledgements that the way back has bunched. Their RTTs do
+/// not show the queue.
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
     latest: Option<Time>,
     interval: Duration,
-    /// The usual ratio of two intervals in a row.
+    /// The usual ratio of two successive intervals.
     ratio: Option<f64>,
-    /// When the burst began, while there is one.
+    /// When the current burst began, if there is one.
     burst: Option<Time>,
 }
 
 impl Bursts {
-    /// A burst begins where two intervals differ by this many times the usual difference
+    /// A burst begins when two intervals differ by this many times the usual difference
     /// (PCC-Uspace).
     const FACTOR: f64 = 50.0;
     const GAIN: f64 = 0.1;
 
-    /// Is the RTT of an acknowledgement at `now` to be believed? After a burst they are again once
-    /// one lies below the smoothed RTT, or a round trip later: what was held up has arrived then,
-    /// and where nothing fluctuates none may ever lie below.
-    pub(super) fn trusts(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
+    /// Is the RTT of an acknowledgement at `now` reliable? After a burst it is once one is below
+    /// the smoothed RTT, or after a round trip, when what was held up has arrived. Without the
+    /// second rule, RTTs without jitter would never be reliable again.
+    pub(super) fn is_reliable(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
         let Some(latest) = self.latest.replace(now) else {
             return true;
         };
         let interval = now.since(latest);
         let before = std::mem::replace(&mut self.interval, interval);
-        // What arrives together says nothing of intervals.
+        // Acknowledgements that arrive together have no interval.
         if interval.is_zero() || before.is_zero() {
             return self.burst.is_none();
         }
@@ -53,7 +53,7 @@ impl Bursts {
     }
 }
 
-/// A moving average and the mean distance from it.
+/// A moving average, and the mean distance from it.
 #[derive(Clone, Copy, Debug)]
 struct Usual {
     mean: f64,
@@ -69,11 +69,11 @@ impl Usual {
     }
 }
 
-/// The second and third filter: is a trial's RTT gradient, is its RTT's standard deviation more
-/// than noise?
+/// The second and third filter: do a trial's RTT gradient and the standard deviation of its RTTs
+/// exceed the noise?
 #[derive(Debug, Default)]
 pub(super) struct Trends {
-    /// Mean RTTs of the last trials, in seconds.
+    /// The mean RTTs of the last trials, in seconds.
     means: VecDeque<f64>,
     gradient: Option<Usual>,
     last_gradient: f64,
@@ -81,7 +81,7 @@ pub(super) struct Trends {
     fluctuating: f64,
 }
 
-/// What counts of a trial.
+/// The part of a trial's RTTs that counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Signal {
     /// d(RTT)/dT, or zero.
@@ -91,29 +91,28 @@ pub(super) struct Signal {
 }
 
 impl Trends {
-    /// Trials in the history (§5; `kRttHistoryLen`).
+    /// The number of trials in the history (§5; `kRttHistoryLen`).
     const TRIALS: usize = 6;
-    /// This number of standard deviations from the usual trend is a trend (G1).
+    /// A trend is this many standard deviations above the usual one (G1).
     const TREND: f64 = 2.0;
-    /// This number above the usual fluctuation is competition (G2).
+    /// Competition is a fluctuation this many standard deviations above the usual one (G2).
     const FLUCTUATION: f64 = 4.0;
-    /// A standard deviation below this is noise (PCC-Uspace: 1 ms).
-    const LEAST_DEVIATION_S: f64 = 1e-3;
-    /// Where nearly every trial fluctuates, that has become usual (PCC-Uspace).
+    /// The smallest standard deviation that is not noise (PCC-Uspace: 1 ms).
+    const MIN_DEVIATION_S: f64 = 1e-3;
+    /// The share of fluctuating trials above which fluctuation has become usual (PCC-Uspace).
     const RESET: f64 = 0.95;
 
-    /// What is left of `trial` once noise is taken out. A trial without RTTs is no part of the
-    /// history.
+    /// The signal of `trial`, without noise. A trial without RTTs is not in the history.
     pub(super) fn signal(&mut self, trial: &Summary) -> Signal {
         let Some(mean) = trial.rtt_mean_s else {
             return Signal::default();
         };
-        // Is the line through the RTTs steeper than they lie apart from it?
+        // Is the line through the RTTs steeper than their residual?
         let clear = trial.rtt_gradient.abs() > trial.gradient_error;
         let (rises, moves) = self.trend(mean);
         let fluctuates = self.fluctuates(trial.rtt_deviation_s);
         Signal {
-            // A queue that drains is nothing to go for: it would reward sending less (§4.2).
+            // A falling RTT must not be rewarded, because the flow would then send less (§4.2).
             rtt_gradient: if clear || rises {
                 trial.rtt_gradient.max(0.0)
             } else {
@@ -127,8 +126,8 @@ impl Trends {
         }
     }
 
-    /// Over the last trials, does the RTT rise, does it move in either direction, more than it
-    /// usually does?
+    /// Whether the RTT over the last trials rises, and whether it moves in either direction, more
+    /// than usual.
     fn trend(&mut self, mean: f64) -> (bool, bool) {
         self.means.push_back(mean);
         if self.means.len() < Self::TRIALS {
@@ -162,7 +161,7 @@ impl Trends {
             return false;
         };
         let high = usual.mean + Self::FLUCTUATION * usual.deviation;
-        if deviation <= high || deviation <= Self::LEAST_DEVIATION_S {
+        if deviation <= high || deviation <= Self::MIN_DEVIATION_S {
             usual.add(deviation, (deviation - usual.mean).abs());
             return false;
         }
@@ -174,7 +173,7 @@ impl Trends {
     }
 }
 
-/// Of a line through `values` at 0, 1, 2 ..
+/// The slope of a line through `values` at 0, 1, 2 and so on.
 fn slope(values: &VecDeque<f64>) -> f64 {
     let n = values.len() as f64;
     let middle = (n - 1.0) / 2.0;
@@ -194,34 +193,34 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn rtts_of_a_burst_are_passed_over_until_one_is_low_again() {
+    fn rtts_of_an_ack_burst_are_ignored_until_a_low_one() {
         let mut bursts = Bursts::default();
         let smoothed = MS * 40;
         let mut now = Time::ZERO;
         for _ in 0..20 {
             now += MS;
-            assert!(bursts.trusts(now, smoothed, smoothed));
+            assert!(bursts.is_reliable(now, smoothed, smoothed));
         }
-        // Silence for 100 ms, then what was held up arrives at once.
+        // After 100 ms of silence everything that was held up arrives at once.
         now += MS * 100;
-        assert!(!bursts.trusts(now, MS * 140, smoothed));
+        assert!(!bursts.is_reliable(now, MS * 140, smoothed));
         for i in 0..5 {
-            assert!(!bursts.trusts(now, MS * (139 - i), smoothed));
+            assert!(!bursts.is_reliable(now, MS * (139 - i), smoothed));
         }
         now += MS;
-        assert!(!bursts.trusts(now, MS * 41, smoothed));
+        assert!(!bursts.is_reliable(now, MS * 41, smoothed));
         now += MS;
-        assert!(bursts.trusts(now, MS * 39, smoothed));
+        assert!(bursts.is_reliable(now, MS * 39, smoothed));
     }
 
-    /// A link without noise: every RTT is the smoothed one, to the nanosecond.
+    /// On a link without noise every RTT equals the smoothed one, to the nanosecond.
     #[test]
     fn a_burst_is_over_after_a_round_trip() {
         let mut bursts = Bursts::default();
         let smoothed = MS * 40;
         let arrivals = (0..20).chain([120]).chain(121..170);
         let trusted: Vec<bool> = arrivals
-            .map(|ms| bursts.trusts(Time::ZERO + MS * ms, smoothed, smoothed))
+            .map(|ms| bursts.is_reliable(Time::ZERO + MS * ms, smoothed, smoothed))
             .collect();
         let (before, since) = trusted.split_at(20);
         let doubtful = since.iter().position(|&trusted| trusted);
@@ -230,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn a_slope_is_that_of_the_line() {
+    fn the_slope_of_a_line_is_exact() {
         let line = VecDeque::from([1.0, 3.0, 5.0, 7.0, 9.0, 11.0]);
         assert!((slope(&line) - 2.0).abs() < 1e-12);
     }
 
-    /// RTTs of 40 ms and more by `rise` seconds a trial; each trial's own gradient drowns in its
-    /// error.
+    /// RTTs of 40 ms that rise by `rise` seconds a trial. The error of each trial's own gradient is
+    /// larger than the gradient.
     fn noisy(i: u32, rise: f64) -> Summary {
         Summary {
             target_mbps: 10.0,
@@ -266,9 +265,9 @@ mod tests {
         assert_eq!(found.last(), Some(0.02), "2 ms more every trial");
     }
 
-    /// A trial whose packets were all lost says nothing of RTTs, nor of the next trials'.
+    /// A trial whose packets were all lost shows no RTTs, and does not change the next trials'.
     #[test]
-    fn a_trial_without_rtts_is_no_part_of_the_history() {
+    fn a_trial_without_rtts_is_not_in_the_history() {
         let silent = Signal::default();
         let mut trends = Trends::default();
         for i in 0..30 {
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_falling_rtt_is_no_reward() {
+    fn a_falling_rtt_is_not_rewarded() {
         let falling = Summary {
             rtt_gradient: -0.1,
             gradient_error: 0.0,
@@ -296,9 +295,10 @@ mod tests {
         assert_eq!(signal.rtt_deviation_s, 5e-4, "but something moves");
     }
 
-    /// Above the mean by four mean distances, and above a millisecond, until that is usual.
+    /// A standard deviation counts if it exceeds the mean by four mean distances, and a
+    /// millisecond, until that is usual.
     #[test]
-    fn a_deviation_counts_where_it_is_unusual() {
+    fn an_rtt_deviation_counts_only_if_unusual() {
         let mut trends = Trends::default();
         let mut deviates = |deviation: f64| {
             let trial = Summary {

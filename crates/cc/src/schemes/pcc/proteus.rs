@@ -1,8 +1,8 @@
-//! PCC Proteus (Meng et al., SIGCOMM 2020): Vivace behind filters for noise, as a primary
-//! (proteus-p) or as a scavenger (proteus-s), which takes what others leave: to it a fluctuating
-//! RTT means company.
+//! PCC Proteus (Meng et al., SIGCOMM 2020): Vivace with filters for noise, as a primary (proteus-p)
+//! or as a scavenger (proteus-s). The scavenger takes what other flows leave, and reads a
+//! fluctuating RTT as competition.
 
-use super::ascent::{Ascent, Climb, Worth};
+use super::ascent::{Ascent, Climb, TrialUtility};
 use super::noise::{Bursts, Trends};
 use super::vivace::{self, LATENCY};
 use super::{NEEDS, Pace, Pcc, Summary, deviations};
@@ -55,9 +55,9 @@ pub const SCAVENGER: Scheme = Scheme {
 };
 
 const STARTING_GROWTH_S: f64 = 1e-3;
-/// Of three pairs two decide (§5) ..
+/// The primary's number of pairs, of which two decide (§5).
 const PRIMARY_PAIRS: usize = 3;
-/// .. of the scavenger's two both (PCC-Uspace).
+/// The scavenger's number of pairs, which both have to agree (PCC-Uspace).
 const SCAVENGER_PAIRS: usize = 2;
 
 /// §4.2: u_P(x) = x^t - b x max(0, d(RTT)/dT) - c x L, and u_S(x) = u_P(x) - d x sigma(RTT).
@@ -83,24 +83,24 @@ fn build(setup: &Setup, d: f64, pairs: usize) -> Box<dyn CongestionControl> {
     Box::new(Pcc::new(setup, proteus, pace))
 }
 
-/// What Proteus finds a trial worth.
+/// Proteus's utility of a trial.
 #[derive(Debug)]
 struct Proteus {
-    /// d: zero for a primary.
+    /// d: the weight of fluctuation; zero for a primary.
     d: f64,
     bursts: Bursts,
     trends: Trends,
-    /// What counted of the last trial.
+    /// The signal of the last trial.
     rtt_gradient: f64,
     rtt_deviation_s: f64,
 }
 
-impl Worth for Proteus {
+impl TrialUtility for Proteus {
     fn utility(&mut self, trial: &Summary, starting: bool) -> Option<f64> {
         let mut signal = self.trends.signal(trial);
         if starting {
-            // PCC-Uspace: no standard deviation, and no growth of the RTT below a millisecond, is
-            // taken for company yet.
+            // As in PCC-Uspace, neither a standard deviation nor a growth of the RTT below a
+            // millisecond counts as competition yet.
             signal.rtt_deviation_s = 0.0;
             if signal.rtt_gradient * trial.duration_s < STARTING_GROWTH_S {
                 signal.rtt_gradient = 0.0;
@@ -116,8 +116,8 @@ impl Worth for Proteus {
         ))
     }
 
-    fn trusts(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
-        self.bursts.trusts(now, rtt, smoothed)
+    fn is_reliable(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
+        self.bursts.is_reliable(now, rtt, smoothed)
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

@@ -1,22 +1,22 @@
-//! Starting: double the rate as long as that is better (NSDI 2015 §3.2), alike in the whole family.
+//! Starting: doubles the rate while the utility rises (NSDI 2015 §3.2). The whole family uses it.
 
 use super::Verdict;
 
-/// The rate doubles from trial to trial.
+/// The rate, which doubles from trial to trial.
 #[derive(Debug)]
 pub(super) struct Starting {
-    /// The last rate that was good, in Mbit/s.
+    /// The last rate with a higher utility, in Mbit/s.
     pub(super) rate: f64,
     best: f64,
     tried: bool,
 }
 
 impl Starting {
-    /// The first trial is of `first`.
+    /// A start whose first trial has the rate `first`.
     pub(super) fn new(first: f64) -> Starting {
         Starting {
             rate: first / 2.0,
-            // Nothing sent is worth nothing (PCC-Uspace).
+            // Sending nothing has a utility of zero (PCC-Uspace).
             best: 0.0,
             tried: false,
         }
@@ -26,7 +26,8 @@ impl Starting {
         (!std::mem::replace(&mut self.tried, true)).then_some(2.0 * self.rate)
     }
 
-    /// `Wait` if it was not better: Starting is over, and [`rate`](Self::rate) is what was good.
+    /// `Wait` if the utility did not rise: Starting is then over, and [`rate`](Self::rate) is the
+    /// last good rate.
     pub(super) fn on_result(&mut self, utility: f64) -> Verdict {
         self.tried = false;
         if utility <= self.best {

@@ -16,9 +16,9 @@ fn close(ours: f64, theirs: f64) {
     assert!((ours - theirs).abs() < 6e-4, "{ours}, not {theirs}");
 }
 
-/// algorithms.md §14.5: x = 10 Mbit/s, b = 900, c = 11.35; the last is 10^0.9 by itself.
+/// algorithms.md §14.5: x = 10 Mbit/s, b = 900, c = 11.35. The last value is 10^0.9 alone.
 #[test]
-fn vivaces_utility() {
+fn vivace_utility_matches_its_formula() {
     for (loss, gradient, u) in [
         (0.0, 0.0, 7.943),
         (0.05, 0.0, 2.268),
@@ -34,24 +34,24 @@ fn vivaces_utility() {
 
 /// algorithms.md §14.5: x = 10 Mbit/s, alpha = 100. At L = .05 by hand: 10 (.95) / 2 - .5.
 #[test]
-fn allegros_utility() {
+fn allegro_utility_matches_its_formula() {
     for (loss, u) in [(0.0, 9.933), (0.05, 4.250), (0.1, -0.940)] {
         close(allegro::utility(10.0, loss, 100.0, 0.05), u);
     }
 }
 
-/// SIGCOMM 2020 §4.2, by hand: 10^0.9 - 1500 x 10 x 0.1 ms; a falling RTT earns nothing.
+/// SIGCOMM 2020 §4.2, by hand: 10^0.9 - 1500 x 10 x 0.1 ms. A falling RTT adds nothing.
 #[test]
-fn proteus_utility() {
+fn proteus_utility_matches_its_formula() {
     close(proteus::utility(10.0, 0.0, 0.0, 1500.0, 1e-4), 7.943 - 1.5);
     close(proteus::utility(10.0, -0.01, 0.0, 0.0, 1e-4), 7.943);
     close(proteus::utility(10.0, 0.01, 0.05, 1500.0, 1e-4), -89.232);
 }
 
-/// algorithms.md §12: with b = 0, dU/dx > 0 as long as L < 0.0793 x^-0.1: 6.2% at 12 Mbit/s, 5.0%
-/// at 100.
+/// algorithms.md §12: with b = 0, dU/dx > 0 as long as L < 0.0793 x^-0.1. That is 6.2% at 12
+/// Mbit/s, and 5.0% at 100.
 #[test]
-fn the_loss_that_vivace_bears() {
+fn vivace_tolerates_five_percent_loss_and_not_much_more() {
     for (x, bearable) in [(12.0, 0.062), (100.0, 0.050)] {
         let slope = |loss| {
             vivace::utility(x * 1.001, 0.0, loss, 0.0) - vivace::utility(x * 0.999, 0.0, loss, 0.0)
@@ -60,7 +60,7 @@ fn the_loss_that_vivace_bears() {
     }
 }
 
-/// From 0.5 Mbit/s to a Gbit/s and from 1 ms to 1 s: the link is used, and within sight of its
+/// From 0.5 Mbit/s to a Gbit/s, and from 1 ms to 1 s, the link is used, and the rate is near its
 /// capacity.
 #[test]
 fn every_member_finds_the_capacity() {
@@ -76,7 +76,7 @@ fn every_member_finds_the_capacity() {
         let bdp = rate.bytes_in(rtt).get() / MSS.get();
         for scheme in SCHEMES {
             let mut link = Link::new(&select(scheme), rate, rtt, bdp.max(10));
-            // Some hundred round trips, or packets.
+            // This takes some hundred round trips, or packets.
             link.run(rtt * 200 + rate.time_to_send(MSS) * 400);
             let used = link.utilisation(rtt * 100 + rate.time_to_send(MSS) * 400);
             println!("{scheme}, {mbps} Mbit/s, {rtt_ms} ms: {used:.3}");
@@ -85,9 +85,9 @@ fn every_member_finds_the_capacity() {
     }
 }
 
-/// A trial whose application has nothing to send is no reason to move.
+/// A trial in which the application has nothing to send does not change the rate.
 #[test]
-fn an_idle_application_moves_nothing() {
+fn an_idle_application_does_not_change_the_rate() {
     for scheme in SCHEMES {
         let mut link = Link::new(
             &select(scheme),
@@ -99,7 +99,7 @@ fn an_idle_application_moves_nothing() {
         let rate = |link: &Link| link.host.reading("rate_mbps").expect("a rate");
         let before = rate(&link);
         link.host.app_limited = true;
-        // What is in flight arrives; then a packet now and then.
+        // What is in flight arrives; after that a packet comes now and then.
         for _ in 0..50 {
             link.run(Duration::from_millis(200));
             let now = link.host.now();
@@ -115,10 +115,10 @@ fn an_idle_application_moves_nothing() {
     }
 }
 
-/// Nothing is heard for a while: no more than 2.5 round trips of the rate are out, and the flow
-/// comes back.
+/// Nothing is acknowledged for a time. At most 2.5 round trips of the rate are in flight, and the
+/// flow recovers.
 #[test]
-fn an_outage_is_survived() {
+fn a_flow_recovers_from_an_outage() {
     for scheme in SCHEMES {
         let mut host = Host::new(select(scheme).build(&setup()), MSS);
         for _ in 0..10 {

@@ -1,6 +1,6 @@
 //! PCC Vivace (Dong et al., NSDI 2018): gradient ascent on x^t - b x d(RTT)/dT - c x L.
 
-use super::ascent::{Ascent, Climb, Worth};
+use super::ascent::{Ascent, Climb, TrialUtility};
 use super::{NEEDS, Pace, Pcc, Summary, deviations};
 use crate::{Family, Kind, Param, Probe, Scheme, Setup, Values};
 
@@ -14,7 +14,7 @@ const TOLERANCE: Param = Param {
     },
 };
 
-/// Registry entry: with the latency term.
+/// Registry entry with the latency term.
 pub const SCHEME: Scheme = Scheme {
     name: "vivace",
     family: Family::Utility,
@@ -32,8 +32,7 @@ pub const SCHEME: Scheme = Scheme {
     router: None,
 };
 
-/// Registry entry: without it (b = 0), which is what the authors' program does unless told
-/// otherwise.
+/// Registry entry without the latency term (b = 0), the default of the authors' program.
 pub const LOSS: Scheme = Scheme {
     name: "vivace-loss",
     family: Family::Utility,
@@ -50,18 +49,18 @@ pub const LOSS: Scheme = Scheme {
 };
 
 /// A trial that loses more than this share halves the rate (PCC-Uspace, branch NSDI-2018:
-/// "emergency stop"). Not without the latency term: full buffers are usual then, and of two flows
-/// one would stop again and again.
+/// "emergency stop"). Without the latency term there is no such stop: full buffers are usual then,
+/// and one of two flows would stop again and again.
 const STOP: f64 = 0.5;
-/// In Starting, where trials have few packets, gradients up to this are noise (PCC-Uspace, branch
-/// NSDI-2018).
+/// The largest gradient that counts as noise in Starting, where trials have few packets
+/// (PCC-Uspace, branch NSDI-2018).
 const STARTING_TOLERANCE: f64 = 0.2;
 /// t, b and c (§2.2).
 pub(super) const EXPONENT: f64 = 0.9;
 pub(super) const LATENCY: f64 = 900.0;
 pub(super) const LOSS_COEFFICIENT: f64 = 11.35;
 
-/// §2.2: u(x, d(RTT)/dT, L), x in Mbit/s. That the queue drains is worth nothing (PCC-Uspace,
+/// §2.2: u(x, d(RTT)/dT, L), with x in Mbit/s. A queue that drains adds nothing (PCC-Uspace,
 /// `pcc_vivace_ucalc.cpp`; Proteus' paper).
 pub(super) fn utility(x: f64, rtt_gradient: f64, loss: f64, latency: f64) -> f64 {
     libm::pow(x, EXPONENT) - latency * x * rtt_gradient.max(0.0) - LOSS_COEFFICIENT * x * loss
@@ -76,7 +75,8 @@ fn build(setup: &Setup, values: &Values, latency: f64) -> Box<dyn crate::Congest
             rtt_gradient: 0.0,
         },
     };
-    // A round trip, and 10 packets at least (PCC-Uspace, branch NSDI-2018, `start_monitor`).
+    // A trial lasts a round trip, and at least 10 packets (PCC-Uspace, branch NSDI-2018,
+    // `start_monitor`).
     let pace = Pace {
         rtts: (1.0, 1.0),
         packets: 10,
@@ -84,16 +84,16 @@ fn build(setup: &Setup, values: &Values, latency: f64) -> Box<dyn crate::Congest
     Box::new(Pcc::new(setup, vivace, pace))
 }
 
-/// What Vivace finds a trial worth.
+/// Vivace's utility of a trial.
 #[derive(Debug)]
 struct Vivace {
-    /// b.
+    /// b: the weight of the latency term.
     latency: f64,
     tolerance: f64,
     rtt_gradient: f64,
 }
 
-impl Worth for Vivace {
+impl TrialUtility for Vivace {
     /// §4.3: gradients close to zero are noise.
     fn utility(&mut self, trial: &Summary, starting: bool) -> Option<f64> {
         self.rtt_gradient = trial.rtt_gradient;
@@ -137,7 +137,7 @@ mod tests {
         vivace
     }
 
-    /// What a trial of the whole of its rate shows.
+    /// A trial that was sent at its full rate.
     fn trial(rate: f64, rtt_gradient: f64, loss: f64) -> Summary {
         Summary {
             target_mbps: rate,
@@ -148,9 +148,10 @@ mod tests {
         }
     }
 
-    /// First trials bear a gradient of 0.2; a quarter more than the link takes (0.25) is too much.
+    /// The first trials tolerate a gradient of 0.2. A quarter more than the link takes (0.25) is
+    /// too much.
     #[test]
-    fn starting_bears_noise() {
+    fn starting_tolerates_noise() {
         let mut vivace = vivace(LATENCY);
         for (rate, gradient, rate_then) in
             [(10.0, 0.2, 10.0), (20.0, 0.15, 20.0), (40.0, 0.25, 20.0)]
@@ -162,8 +163,8 @@ mod tests {
         assert!(!vivace.ascent.is_starting());
     }
 
-    /// NSDI 2018 §4.3: up to 0.01 it is noise afterwards, and both trials of a pair are worth their
-    /// rate alone.
+    /// NSDI 2018 §4.3: after Starting, gradients up to 0.01 are noise, and the utility of both
+    /// trials of a pair is that of their rate alone.
     #[test]
     fn small_gradients_are_noise() {
         for (gradient, up) in [(0.01, true), (0.02, false)] {
@@ -182,7 +183,8 @@ mod tests {
         }
     }
 
-    /// More than half of the packets lost: half of the rate, at once, if there is a latency term.
+    /// More than half of the packets are lost: the rate is halved at once if there is a latency
+    /// term.
     #[test]
     fn a_trial_that_loses_half_stops_the_climb() {
         for (latency, loss, rate) in [(LATENCY, 0.51, 2.5), (LATENCY, 0.5, 5.0), (0.0, 0.51, 5.0)] {

@@ -1,13 +1,13 @@
-//! The share of packets that are marked (draft §"Receiving ECN-CE for L4S").
+//! The share of marked packets (draft §"Receiving ECN-CE for L4S").
 
 use crate::{Duration, Time};
 
-/// L4S_AVG_G_UP and L4S_AVG_G_DOWN: fast attack, slow decay.
+/// L4S_AVG_G_UP and L4S_AVG_G_DOWN: the share rises fast and falls slowly.
 const L4S_AVG_G_UP: f64 = 1.0 / 8.0;
 const L4S_AVG_G_DOWN: f64 = 1.0 / 128.0;
 const UPDATE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// l4s_alpha.
+/// l4s_alpha: the average share of marked packets.
 #[derive(Debug, Default)]
 pub(super) struct MarkedShare {
     pub(super) alpha: f64,
@@ -22,7 +22,7 @@ impl MarkedShare {
         self.marked += u32::from(marked);
     }
 
-    /// Averages over min(10 ms, s_rtt) at least.
+    /// Updates the average, over at least min(10 ms, s_rtt).
     pub(super) fn update(&mut self, now: Time, s_rtt: Duration) {
         if self.delivered == 0 || now.since(self.updated_at) < UPDATE_INTERVAL.min(s_rtt) {
             return;

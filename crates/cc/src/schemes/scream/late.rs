@@ -1,4 +1,4 @@
-//! Packets that are missing may only be late (draft §"Detecting Lost Data Units").
+//! Missing packets may only be late (draft §"Detecting Lost Data Units").
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,12 @@ use crate::{Duration, Feedback, Time};
 struct Missing {
     number: u64,
     since: Time,
-    /// It has been waited for in vain.
+    /// Was the packet not found in time?
     is_lost: bool,
 }
 
-/// The packets that were missing in the last round trip, and the reordering window: how long a
-/// missing packet is waited for before it counts as lost.
+/// The packets that were missing in the last round trip, and the reordering window, which is the
+/// time until a missing packet counts as lost.
 #[derive(Debug, Default)]
 pub(super) struct LatePackets {
     missing: VecDeque<Missing>,
@@ -22,7 +22,7 @@ pub(super) struct LatePackets {
 }
 
 impl LatePackets {
-    /// Was a packet lost that has now been waited for long enough?
+    /// Has a packet been missing for so long that it is lost?
     pub(super) fn detects_loss(&mut self, f: &Feedback<'_>, s_rtt: Duration) -> bool {
         while self
             .missing

@@ -1,9 +1,10 @@
-//! SCReAM version 2 (draft-ietf-ccwg-rfc8298bis-screamv2-01): a reference window of what may be in
-//! flight, and from it the bitrate that a video encoder is asked for.
+//! SCReAM version 2 (draft-ietf-ccwg-rfc8298bis-screamv2-01): a reference window bounds what may be
+//! in flight, and gives the bitrate for a video encoder.
 //!
-//! Names are the draft's; its sections have no numbers in the text followed (its repository, August
-//! 2026) and are cited by their titles. Here the encoder always has as much to send as it is asked
-//! for, in packets rather than in frames: what it produces, not a window, is what the link sees.
+//! Names are the draft's. Its sections have no numbers in the text that is followed (its
+//! repository, August 2026), so comments cite titles. Here the encoder always produces as much as
+//! it is asked for, in packets rather than in frames. What it produces, not a window, reaches the
+//! link.
 
 mod l4s;
 mod late;
@@ -82,7 +83,7 @@ pub const SCHEME: Scheme = Scheme {
     router: None,
 };
 
-/// The draft's constants, under its names.
+/// The draft's constants, with its names.
 const MIN_REF_WND: f64 = 3000.0;
 const BYTES_IN_FLIGHT_HEAD_ROOM: f64 = 1.5;
 const BETA_LOSS: f64 = 0.7;
@@ -90,24 +91,25 @@ const BETA_ECN: f64 = 0.8;
 const POST_CONGESTION_DELAY_RTTS: f64 = 100.0;
 const MUL_INCREASE_FACTOR: f64 = 0.02;
 const VIRTUAL_RTT: Duration = Duration::from_millis(25);
-/// Without jitter filtering ref_wnd_overhead is always REF_WND_OVERHEAD_MAX.
+/// ref_wnd_overhead is always REF_WND_OVERHEAD_MAX, since there is no jitter filtering.
 const REF_WND_OVERHEAD: f64 = 3.0;
 const RATE_PACE_MIN: Rate = Rate::from_bps(50_000);
 /// pace_bitrate before anything is known.
 const INITIAL_PACE: Rate = Rate::from_bps(1_000_000);
 const PACKET_OVERHEAD: f64 = 20.0;
-/// Below what window and RTT say, so that nothing waits at the sender ("Media Rate Control").
+/// The factor below what window and RTT allow, so that nothing waits at the sender ("Media Rate
+/// Control").
 const RATE_DOWNSCALE: f64 = 1.2;
-/// The number of round trips at half the bitrate that empty a standing queue ("Clock drift").
+/// The number of round trips at half the bitrate that drain a standing queue ("Clock drift").
 const DRAIN_RTTS: u64 = 5;
 const MIN_DRAIN: Duration = Duration::from_millis(200);
 
-/// What the window is reduced for.
+/// The reason for a reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     Loss,
     Marked,
-    /// Queueing delay, answered as if packets were marked.
+    /// Queueing delay, which counts as if packets were marked.
     VirtualMarked,
 }
 
@@ -127,7 +129,7 @@ pub struct Scream {
     inflexion_update_allowed: bool,
     last_congestion_detected: Option<Time>,
     last_reaction: Option<Time>,
-    /// Signs since the last reaction.
+    /// Signs of congestion since the last reaction.
     loss_detected: bool,
     data_units_marked: bool,
 
@@ -140,7 +142,7 @@ pub struct Scream {
     late: LatePackets,
     max_bytes_in_flight: f64,
     max_bytes_in_flight_prev: f64,
-    /// When a drain began, while it lasts.
+    /// When the current drain began, if there is one.
     drain_began: Option<Time>,
 
     target_bitrate: f64,
@@ -148,7 +150,7 @@ pub struct Scream {
 }
 
 impl Scream {
-    /// A flow at its least window.
+    /// A flow at its smallest window.
     pub fn new(setup: &Setup, values: &Values) -> Scream {
         let bps = |param| values.rate(param).as_bps() as f64;
         Scream {
@@ -184,7 +186,7 @@ impl Scream {
         }
     }
 
-    /// ref_wnd_ratio: what one packet is of the window.
+    /// ref_wnd_ratio: the share of the window that one packet is.
     fn ref_wnd_ratio(&self) -> f64 {
         (self.mss / self.ref_wnd).min(1.0)
     }
@@ -194,20 +196,20 @@ impl Scream {
         self.s_rtt.as_secs_f64() / VIRTUAL_RTT.as_secs_f64()
     }
 
-    /// How long ago `then` is in units of max(VIRTUAL_RTT, s_rtt).
+    /// The time since `then` in units of max(VIRTUAL_RTT, s_rtt).
     fn rtts_since(&self, now: Time, then: Option<Time>) -> f64 {
         then.map_or(f64::INFINITY, |then| {
             now.since(then).as_secs_f64() / self.s_rtt.max(VIRTUAL_RTT).as_secs_f64()
         })
     }
 
-    /// scl_t: how far the window is from where congestion last was, 0.1 to 1.
+    /// scl_t: the distance of the window from the last congested one, 0.1 to 1.
     fn distance_from_inflexion(&self) -> f64 {
         let distance = 8.0 * (self.ref_wnd - self.inflexion) / self.inflexion;
         (distance * distance).clamp(0.1, 1.0)
     }
 
-    /// What to react to now, once in min(VIRTUAL_RTT, s_rtt).
+    /// The reason to react now, at most once in min(VIRTUAL_RTT, s_rtt).
     fn congestion(&self, now: Time) -> Option<Reason> {
         let spacing = VIRTUAL_RTT.min(self.s_rtt);
         if self.last_reaction.is_some_and(|t| now.since(t) < spacing) {
@@ -234,7 +236,7 @@ impl Scream {
         if std::mem::take(&mut self.inflexion_update_allowed) {
             self.inflexion = self.ref_wnd;
         }
-        // Reductions come every VIRTUAL_RTT: on a long path each is the less.
+        // Reductions come every VIRTUAL_RTT, so each is smaller on a long path.
         let spread = self.rtt_ratio().max(1.0);
         match reason {
             Reason::Loss => self.ref_wnd *= BETA_LOSS,
@@ -286,15 +288,15 @@ impl Scream {
         }
     }
 
-    /// "Clock drift issues and remedies": max(5 s_rtt, 0.2 s) of the s_rtt of now, which falls as
-    /// the queue empties.
+    /// "Clock drift issues and remedies": drains for max(5 s_rtt, 0.2 s). It uses the current
+    /// s_rtt, which falls as the queue empties.
     fn is_draining(&mut self, now: Time) -> bool {
         let lasts = MIN_DRAIN.max(self.s_rtt * DRAIN_RTTS);
         self.drain_began = self.drain_began.filter(|&began| now.since(began) < lasts);
         self.drain_began.is_some()
     }
 
-    /// "Media Rate Control". Of each packet PACKET_OVERHEAD bytes are not media.
+    /// "Media Rate Control". PACKET_OVERHEAD bytes of each packet are not media.
     fn update_rate(&mut self, now: Time) {
         let small_window = 1.0 - (self.ref_wnd_ratio() - 0.1).clamp(0.0, 0.2);
         let draining = if self.is_draining(now) { 0.5 } else { 1.0 };
@@ -314,7 +316,7 @@ impl CongestionControl for Scream {
     }
 
     fn on_feedback(&mut self, f: &Feedback<'_>) {
-        // A host whose clock is coarse may measure no RTT at all.
+        // A host with a coarse clock may measure an RTT of zero.
         self.s_rtt = f.rtt_stats.smoothed.max(Duration::from_micros(1));
         let mut marked = Bytes::ZERO;
         for acked in f.acked {
@@ -345,7 +347,7 @@ impl CongestionControl for Scream {
         if let Some(reason) = self.congestion(f.now) {
             self.reduce(f.now, reason, scl);
         }
-        // bytes_newly_acked: what is lost has been passed over and counts.
+        // bytes_newly_acked includes lost packets, since later ones have passed them.
         let newly_acked = f.acked_bytes + f.lost_bytes;
         self.increase(f.now, newly_acked.saturating_sub(marked).as_f64(), scl);
         self.update_rate(f.now);

@@ -1,4 +1,4 @@
-//! The queueing delay as SCReAM sees it: over the least one-way delay, averaged, and its floor.
+//! SCReAM's queueing delay: the delay above the minimum one-way delay, its average, and its floor.
 
 use crate::base_delay::BaseDelay;
 use crate::{Acked, Duration, Time};
@@ -8,24 +8,24 @@ const QDELAY_AVG_G: f64 = 1.0 / 4.0;
 /// QDELAY_MIN_AVG_ALPHA (draft §"Clock drift issues and remedies").
 const QDELAY_MIN_AVG_ALPHA: f64 = 1.0 / 256.0;
 
-/// qdelay and what is made of it, in seconds.
+/// qdelay and its averages, in seconds.
 #[derive(Debug, Default)]
 pub(super) struct QueueDelay {
-    /// RFC 6817's, to which the draft points, with its ten minutes.
+    /// RFC 6817's base delay, to which the draft refers, with its ten minutes.
     base: BaseDelay,
-    /// qdelay: of the newest packet.
+    /// qdelay: the queueing delay of the newest packet.
     pub(super) latest: f64,
-    /// qdelay_avg: falls at once, rises slowly, so that a spike is no congestion.
+    /// qdelay_avg: it falls at once and rises slowly, so that a spike is not congestion.
     pub(super) average: f64,
     averaged_at: Time,
-    /// qdelay_min: of this round trip.
+    /// qdelay_min: the minimum of this round trip.
     round_min: Option<f64>,
     /// qdelay_min_avg: the floor of the delay, averaged over hundreds of round trips.
     floor_average: f64,
 }
 
 impl QueueDelay {
-    /// Folds an arrival; `interval` is min(VIRTUAL_RTT, s_rtt).
+    /// Takes an arrival. `interval` is min(VIRTUAL_RTT, s_rtt).
     pub(super) fn on_acked(&mut self, now: Time, acked: &Acked, interval: Duration) {
         let Some(received) = acked.received else {
             return;
@@ -42,8 +42,8 @@ impl QueueDelay {
         }
     }
 
-    /// A round trip is over. True if its floor has long been above a quarter of `target`: the
-    /// clocks drift apart, or a queue stood when the flow began. The history is then forgotten.
+    /// Ends a round trip. Returns true if the floor has long been above a quarter of `target`,
+    /// because clocks drift apart or a queue stood when the flow began. It then clears the history.
     pub(super) fn on_round(&mut self, target: f64) -> bool {
         let Some(least) = self.round_min.take() else {
             return false;
@@ -58,13 +58,13 @@ impl QueueDelay {
     }
 }
 
-/// How much queueing delay is aimed at: more beside flows that fill the queue
-/// (draft §"Competing Flows Compensation").
+/// The target of the queueing delay, which is larger against flows that fill the queue (draft
+/// §"Competing Flows Compensation").
 #[derive(Debug)]
 pub(super) struct DelayTarget {
     /// qdelay_target in seconds.
     pub(super) value: f64,
-    /// qdelay over QDELAY_TARGET_LO.
+    /// The history of qdelay / QDELAY_TARGET_LO.
     history: [f64; DelayTarget::LONG],
     next: usize,
     sampled_at: Time,
@@ -78,9 +78,9 @@ impl DelayTarget {
     const HIGH: f64 = 0.4;
     const LONG: usize = 200;
     const SHORT: usize = 50;
-    /// The draft does not say how often; Ericsson's code does (`kSlowUpdateInterval_ntp`).
+    /// The sampling interval of Ericsson's code (`kSlowUpdateInterval_ntp`); the draft gives none.
     const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
-    /// The draft does not say how it averages; Ericsson's code does (`lossEventRate`).
+    /// The gain of Ericsson's code (`lossEventRate`); the draft gives none.
     const LOSS_EVENT_GAIN: f64 = 0.02;
 
     pub(super) fn new(start: Time) -> DelayTarget {
@@ -93,7 +93,7 @@ impl DelayTarget {
         }
     }
 
-    /// A round trip is over, with losses or without.
+    /// Ends a round trip, with losses or without.
     pub(super) fn on_round(&mut self, lossy: bool) {
         let share = if lossy { 1.0 } else { 0.0 };
         self.loss_event_rate += Self::LOSS_EVENT_GAIN * (share - self.loss_event_rate);

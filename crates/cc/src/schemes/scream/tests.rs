@@ -6,7 +6,7 @@ fn flow(spec: &str) -> Scream {
     Scream::new(&setup(), &select(spec).values)
 }
 
-/// A packet of `MSS` that took `delay_ms` one way by clocks that agree.
+/// A packet of `MSS` with a one-way delay of `delay_ms`, on clocks that agree.
 fn arrived(delay_ms: u64, ecn: Ecn) -> Acked {
     let sent = Time::from_millis(1000);
     Acked {
@@ -30,8 +30,8 @@ fn stats(rtt_ms: u64) -> RttStats {
     }
 }
 
-/// A flow with a window of `packets` whose RTT is `rtt_ms`, everything of it in flight, long after
-/// the last congestion, far from the inflexion point.
+/// A flow with a window of `packets`, all in flight, and an RTT of `rtt_ms`. The last congestion is
+/// long ago, and the inflexion point far away.
 fn steady(spec: &str, packets: f64, rtt_ms: u64) -> Scream {
     let mut scream = flow(spec);
     scream.s_rtt = Duration::from_millis(rtt_ms);
@@ -47,10 +47,10 @@ fn near(ours: f64, theirs: f64) {
     );
 }
 
-/// algorithms.md §14.5: target 60 ms and an average of 45 ms are alpha_v = 0.5, and the window
-/// falls to 0.75 of itself; the draft since divides the reduction by s_rtt / VIRTUAL_RTT.
+/// algorithms.md §14.5: a target of 60 ms and an average of 45 ms give alpha_v = 0.5, and the
+/// window falls to 0.75 of itself. The draft now also divides the reduction by s_rtt / VIRTUAL_RTT.
 #[test]
-fn queueing_delay_is_answered_as_marks_are() {
+fn queueing_delay_lowers_the_window_like_marks() {
     for (rtt_ms, factor) in [(25, 0.75), (10, 0.75), (100, 1.0 - 0.25 / 4.0)] {
         let mut scream = steady("scream", 100.0, rtt_ms);
         scream.qdelay.average = 0.045;
@@ -60,7 +60,7 @@ fn queueing_delay_is_answered_as_marks_are() {
         assert_eq!(reason, Reason::VirtualMarked);
         scream.reduce(now, reason, 1.0);
         near(scream.ref_wnd, 100.0 * MSS.as_f64() * factor);
-        // Not again before min(VIRTUAL_RTT, s_rtt).
+        // The next reaction comes after min(VIRTUAL_RTT, s_rtt).
         let again = Duration::from_millis(rtt_ms.min(25));
         assert_eq!(scream.congestion(now + again / 2), None);
         assert_eq!(scream.congestion(now + again), Some(reason));
@@ -86,7 +86,7 @@ fn losses_and_classic_marks_take_a_fixed_share() {
             scream.reduce(now, reason, 1.0);
         }
         near(scream.ref_wnd, 3000.0);
-        // The inflexion point stays where the window last grew to.
+        // The inflexion point stays at the window up to which it last grew.
         near(scream.inflexion, 100.0 * MSS.as_f64());
     }
     let mut scream = steady("scream", 100.0, 50);
@@ -94,7 +94,8 @@ fn losses_and_classic_marks_take_a_fixed_share() {
     near(scream.ref_wnd, 70.0 * MSS.as_f64());
 }
 
-/// "Receiving ECN-CE for L4S": 1/8 of the way up, 1/128 down, every min(10 ms, s_rtt).
+/// "Receiving ECN-CE for L4S": the share moves 1/8 of the way up, 1/128 of the way down, every
+/// min(10 ms, s_rtt).
 #[test]
 fn the_marked_share_rises_fast_and_falls_slowly() {
     let mut marks = MarkedShare::default();
@@ -115,8 +116,9 @@ fn the_marked_share_rises_fast_and_falls_slowly() {
     near(marks.alpha, before * 127.0 / 128.0);
 }
 
-/// "Reference Window Reduction", L4S: alpha 0.4 takes 0.2, at 100 ms a quarter of that; near the
-/// inflexion point a quarter again. After 100 RTTs the window first falls to what was in flight.
+/// "Reference Window Reduction", L4S: alpha 0.4 reduces by 0.2, at 100 ms by a quarter of that, and
+/// near the inflexion point by a quarter again. After 100 RTTs the window first falls to what was
+/// in flight.
 #[test]
 fn l4s_marks_take_half_their_share() {
     let now = Time::from_millis(90_000);
@@ -136,8 +138,8 @@ fn l4s_marks_take_half_their_share() {
     assert_eq!(flow("scream").stamp().ecn, Ecn::NotEct);
 }
 
-/// "Reference Window Increase", by hand: of a window of 100 packets, 10 acknowledged are
-/// 10 MSS / 100 = 0.1 MSS, times 1 + 0.02 x 100 = 3 long after congestion.
+/// "Reference Window Increase", by hand: 10 acknowledged packets of a window of 100 give 10 MSS /
+/// 100 = 0.1 MSS, times 1 + 0.02 x 100 = 3 long after congestion.
 #[test]
 fn the_window_grows_by_a_packet_and_by_a_share() {
     let mss = MSS.as_f64();
@@ -148,7 +150,8 @@ fn the_window_grows_by_a_packet_and_by_a_share() {
         (scream.ref_wnd - before) / mss
     };
     near(grown(&mut steady("scream", 100.0, 100), 1.0), 0.3);
-    // Half of VIRTUAL_RTT: half as much. Near the inflexion point: a quarter, times 1 + 2 x 0.1.
+    // At half of VIRTUAL_RTT the increase is half. Near the inflexion point it is a quarter, times
+    // 1 + 2 x 0.1.
     near(
         grown(&mut steady("scream", 100.0, 12), 1.0),
         0.3 * 12.0 / 25.0,
@@ -157,11 +160,12 @@ fn the_window_grows_by_a_packet_and_by_a_share() {
         grown(&mut steady("scream", 100.0, 100), 0.1),
         0.1 * 0.25 * 1.2,
     );
-    // 25 RTTs after congestion a quarter of the share.
+    // 25 RTTs after congestion the share is a quarter.
     let mut scream = steady("scream", 100.0, 100);
     scream.last_congestion_detected = Some(Time::from_millis(87_500));
     near(grown(&mut scream, 1.0), 0.1 * 1.5);
-    // Not beyond MSS + 1.5 x what was in flight, nor where the encoder gives all it can.
+    // The window does not grow beyond MSS + 1.5 x what was in flight, nor if the encoder is at its
+    // maximum.
     let mut scream = steady("scream", 100.0, 100);
     scream.max_bytes_in_flight_prev = 60.0 * mss;
     near(grown(&mut scream, 1.0) + 1.0, 1.0);
@@ -171,9 +175,9 @@ fn the_window_grows_by_a_packet_and_by_a_share() {
     near(grown(&mut scream, 1.0) + 1.0, 1.0);
 }
 
-/// "Compute scaling factor": ((w - w_i) / w_i x 8)^2, 0.1 to 1.
+/// "Compute scaling factor": ((w - w_i) / w_i x 8)^2, bounded to 0.1 to 1.
 #[test]
-fn growth_is_slow_where_congestion_last_was() {
+fn growth_slows_near_the_last_congested_window() {
     let mut scream = steady("scream", 100.0, 100);
     near(scream.distance_from_inflexion(), 1.0);
     for (share, scl) in [
@@ -189,8 +193,8 @@ fn growth_is_slow_where_congestion_last_was() {
     }
 }
 
-/// "Media Rate Control": 100 packets in 100 ms are 12 Mbit/s; less 1.2, and less the 20 bytes
-/// of 1520 that are not media. At 4 packets a quarter of the window is one: less 0.15.
+/// "Media Rate Control": 100 packets in 100 ms are 12 Mbit/s, divided by 1.2, without the 20 bytes
+/// of 1520 that are not media. At 4 packets one is a quarter of the window, which subtracts 0.15.
 #[test]
 fn the_bitrate_follows_window_and_rtt() {
     for (packets, mbps) in [(100.0, 12.0 / 1.2), (4.0, 0.48 / 1.2 * 0.85)] {
@@ -203,9 +207,9 @@ fn the_bitrate_follows_window_and_rtt() {
     }
 }
 
-/// What max_bitrate's help says, of GCC too: with the ends crossed min_bitrate is both.
+/// As the help of max_bitrate says, also for GCC: if the ends cross, min_bitrate counts for both.
 #[test]
-fn the_least_bitrate_is_the_most_where_they_cross() {
+fn min_bitrate_wins_where_it_exceeds_the_upper_bound() {
     for scheme in ["scream", "gcc"] {
         let spec = format!("{scheme}:min_bitrate=10Mbps:max_bitrate=1Mbps");
         let mut flow = select(&spec).build(&setup());
@@ -223,9 +227,9 @@ fn the_least_bitrate_is_the_most_where_they_cross() {
     }
 }
 
-/// "Detecting Increased Queue Delay" and RFC 6817 §3.4.1. The clocks are any time apart.
+/// "Detecting Increased Queue Delay" and RFC 6817 §3.4.1. The clocks need not agree.
 #[test]
-fn queueing_delay_is_over_the_least_delay_of_ten_minutes() {
+fn queueing_delay_is_measured_over_the_minimum_of_ten_minutes() {
     let mut delay = QueueDelay::default();
     let interval = Duration::from_millis(25);
     let mut at = |s: u64, one_way_ms: i64| {
@@ -245,19 +249,19 @@ fn queueing_delay_is_over_the_least_delay_of_ten_minutes() {
     assert_eq!(at(4, -4990), (0.01, 0.01));
     assert_eq!(at(5, -5010), (0.0, 0.0));
     assert_eq!(at(500, -4990).0, 0.02);
-    // Minutes without a sample have no place in the list: -5010 is forgotten when ten others had
-    // some.
+    // Minutes without a sample are not in the list: -5010 is forgotten after ten other minutes with
+    // samples.
     for minute in 11..19 {
         assert_eq!(at(60 * minute, -4980).0, 0.03, "{minute}");
     }
     assert_eq!(at(60 * 19, -4980).0, 0.01);
 }
 
-/// "Clock drift issues": 30 ms as the floor of every round trip average to a quarter of 60 ms after
-/// ln 2 x 256 = 177 round trips; the bitrate is halved for five of them and the base delay
+/// "Clock drift issues": a floor of 30 ms in every round trip averages to a quarter of 60 ms after
+/// ln 2 x 256 = 177 round trips. Then the bitrate is halved for five of them, and the base delay is
 /// forgotten.
 #[test]
-fn a_queue_that_stands_is_drained() {
+fn a_standing_queue_is_drained() {
     let mut scream = flow("scream:competing=ignore");
     let mut now = Time::from_millis(1000);
     let feed = |scream: &mut Scream, now, delay_ms| {
@@ -284,8 +288,8 @@ fn a_queue_that_stands_is_drained() {
     assert_eq!(scream.qdelay.latest, 0.0);
 }
 
-/// A queue of 72 s that empties does not halve the bitrate for six minutes: 5 s_rtt are of the
-/// s_rtt of each moment.
+/// A queue of 72 s that drains does not halve the bitrate for six minutes, because 5 s_rtt use the
+/// current s_rtt.
 #[test]
 fn a_drain_ends_with_its_queue() {
     let began = Time::from_millis(100_000);
@@ -295,7 +299,7 @@ fn a_drain_ends_with_its_queue() {
     assert!(scream.is_draining(after(1_000)));
     scream.s_rtt = Duration::from_millis(100);
     assert!(!scream.is_draining(after(1_000)));
-    // It is over, whatever the RTT does then.
+    // The drain is over, whatever the RTT does then.
     scream.s_rtt = Duration::from_secs(72);
     assert!(!scream.is_draining(after(1_001)));
     let mut scream = steady("scream", 100.0, 10);
@@ -304,12 +308,12 @@ fn a_drain_ends_with_its_queue() {
     assert!(!scream.is_draining(after(200)));
 }
 
-/// "Detecting Lost Data Units": a packet that comes 7 ms after it was missed makes the reordering
-/// window 7 ms; what comes within them is not lost, what does not is.
+/// "Detecting Lost Data Units": a packet that comes 7 ms after it was missed sets the reordering
+/// window to 7 ms. A packet that comes within it is not lost, and a later one is.
 #[test]
-fn late_packets_are_waited_for() {
+fn reordered_packets_are_not_lost_at_once() {
     let mut late = LatePackets::default();
-    let mut told = |ms: u64, lost: &[u64], acked: u64| {
+    let mut detects = |ms: u64, lost: &[u64], acked: u64| {
         let lost: Vec<Lost> = lost.iter().map(|&number| missing(number)).collect();
         let acked = Acked {
             number: acked,
@@ -322,19 +326,19 @@ fn late_packets_are_waited_for() {
         };
         late.detects_loss(&f, Duration::from_millis(100))
     };
-    // Nothing is known of reordering: at once.
-    assert!(told(1000, &[1], 4));
-    assert!(!told(1007, &[], 1));
-    assert!(!told(1010, &[5], 8));
-    assert!(!told(1015, &[], 5));
-    assert!(!told(1020, &[9, 10], 13));
-    assert!(!told(1026, &[], 9));
-    assert!(told(1027, &[], 14));
-    assert!(!told(1028, &[], 15));
-    // A packet later than a round trip teaches nothing: the window stays 7 ms.
-    assert!(!told(1200, &[], 10));
-    assert!(!told(1206, &[16], 20));
-    assert!(told(1213, &[], 21));
+    // Nothing is known of reordering, so a loss is detected at once.
+    assert!(detects(1000, &[1], 4));
+    assert!(!detects(1007, &[], 1));
+    assert!(!detects(1010, &[5], 8));
+    assert!(!detects(1015, &[], 5));
+    assert!(!detects(1020, &[9, 10], 13));
+    assert!(!detects(1026, &[], 9));
+    assert!(detects(1027, &[], 14));
+    assert!(!detects(1028, &[], 15));
+    // A packet that is later than a round trip does not change the window of 7 ms.
+    assert!(!detects(1200, &[], 10));
+    assert!(!detects(1206, &[16], 20));
+    assert!(detects(1213, &[], 21));
 }
 
 fn missing(number: u64) -> Lost {
@@ -348,10 +352,11 @@ fn missing(number: u64) -> Lost {
     }
 }
 
-/// "Competing Flows Compensation": a steady 200 ms become the target; with losses half more, up to
-/// 400 ms; it falls again by a half at most once the queue is gone and no longer varies.
+/// "Competing Flows Compensation": a steady 200 ms become the target, and with losses half more, up
+/// to 400 ms. The target falls again, by at most a half, once the queue is gone and no longer
+/// varies.
 #[test]
-fn the_target_rises_beside_flows_that_fill_the_queue() {
+fn the_target_rises_against_queue_filling_flows() {
     let mut target = DelayTarget::new(Time::ZERO);
     let mut now = Time::ZERO;
     let mut lead = |target: &mut DelayTarget, qdelay, samples| {
@@ -374,7 +379,7 @@ fn the_target_rises_beside_flows_that_fill_the_queue() {
     near(lead(&mut target, 0.0, 200), 0.06);
 }
 
-/// A whole feedback: a marked packet's bytes do not make the window grow.
+/// A complete feedback: a marked packet's bytes do not grow the window.
 #[test]
 fn marked_bytes_do_not_count_as_acknowledged() {
     let now = Time::from_millis(90_000);

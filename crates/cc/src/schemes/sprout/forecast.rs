@@ -1,5 +1,5 @@
-//! How many packets a link will deliver at least (NSDI 2013 §3.3): for each of the next eight ticks
-//! the count that all arrivals up to its end exceed with 95% probability.
+//! How many packets a link will deliver at least (NSDI 2013 §3.3): for each of the next eight
+//! ticks, the count that the arrivals until its end exceed with 95% probability.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,25 +10,26 @@ pub const TICKS: usize = 8;
 /// Cumulative packets by the end of each tick.
 pub type Forecast = [u32; TICKS];
 
-/// The model of a link and the table with which a belief becomes a forecast.
+/// The model of a link, and the table that turns a belief into a forecast.
 #[derive(Debug)]
 pub struct Forecaster {
-    /// How the belief moves.
+    /// The change of the belief from tick to tick.
     pub model: Model,
-    /// For each tick, and for each count, the probability of at most that many arrivals by its end,
-    /// from each rate that the link may have now.
+    /// For each tick, each count and each current rate of the link: the probability of at most that
+    /// many arrivals until the tick's end.
     at_most: [Vec<Belief>; TICKS],
 }
 
 /// The bits of the parameters.
 type Key = (u64, u64);
-/// Tables that were computed: they are the same for all flows of the same parameters.
+/// Tables that were computed. Flows with the same parameters share one.
 static COMPUTED: Mutex<Vec<(Key, Arc<Forecaster>)>> = Mutex::new(Vec::new());
-/// A sweep of a parameter does not need them all at once.
+/// The most tables that are kept; a sweep of a parameter does not need all at once.
 const KEPT: usize = 8;
 
 impl Forecaster {
-    /// That of rates up to `max_rate` packets a second, which wander by `sigma` in a second.
+    /// The forecaster for rates up to `max_rate` packets a second, which change by `sigma` in a
+    /// second.
     pub fn shared(max_rate: f64, sigma: f64) -> Arc<Forecaster> {
         let key = (max_rate.to_bits(), sigma.to_bits());
         let mut computed = COMPUTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,8 +44,8 @@ impl Forecaster {
         forecaster
     }
 
-    /// §3.3: from each rate, convolves the counts of the ticks, over which the rate spreads. (The
-    /// first tick has the rate of now, as in `processforecaster.cc`.)
+    /// §3.3: convolves the counts of the ticks from each rate, over which the rate spreads. The
+    /// first tick has the current rate, as in `processforecaster.cc`.
     fn new(max_rate: f64, sigma: f64) -> Forecaster {
         let model = Model::new(max_rate, sigma);
         let most = model.poisson().len() - 1;
@@ -68,8 +69,8 @@ impl Forecaster {
         Forecaster { model, at_most }
     }
 
-    /// The counts that are exceeded with probability 1 - `risk`. The last forecast is near to this
-    /// one, so the search begins there.
+    /// The counts that are exceeded with probability 1 - `risk`. The search begins at the last
+    /// forecast, which is close.
     pub fn forecast(&self, belief: &Belief, risk: f32, last: &Forecast) -> Forecast {
         let bins = support(belief);
         let mut forecast = *last;

@@ -1,6 +1,6 @@
 //! Sprout (Winstein, Sivaraman and Balakrishnan, NSDI 2013): the receiver infers the link's rate
-//! from the arrivals and forecasts what the link will deliver with 95% probability; the sender
-//! sends what can be expected to leave the queue within 100 ms.
+//! from the arrivals, and forecasts what the link will deliver with 95% probability. The sender
+//! sends what is expected to leave the queue within 100 ms.
 
 mod forecast;
 mod model;
@@ -87,31 +87,32 @@ pub const SCHEME: Scheme = Scheme {
 pub struct Sprout {
     mss: Bytes,
     forecast: Forecast,
-    /// When it came; never before the first.
+    /// When the forecast came; never before the first.
     forecast_time: Time,
-    /// The tick of it that is now, and the tick whose end the window looks to.
+    /// The current tick of the forecast, and the tick up to whose end the window looks.
     tick: usize,
-    /// What is thought to be under way to the receiver, heartbeats left out.
+    /// The packets that are assumed to be on the way to the receiver, without heartbeats.
     queue: u64,
     sent: u64,
     in_flight: Bytes,
-    /// The numbers of those that left although there was no room.
+    /// The numbers of packets that were sent without room, as heartbeats.
     heartbeats: VecDeque<u64>,
     next_heartbeat: Time,
     is_heartbeat_due: bool,
 }
 
 impl Sprout {
-    /// §3.5: what is sent is to leave the queue within five ticks, 100 ms.
+    /// §3.5: what is sent should leave the queue within five ticks, 100 ms.
     const TARGET_TICKS: usize = 5;
-    /// `sproutbt2.cc`: no longer silence.
+    /// `sproutbt2.cc`: the longest silence.
     const HEARTBEAT: Duration = Duration::from_millis(50);
-    /// What the published code's heartbeats have on the wire, about.
+    /// The approximate size on the wire of the published code's heartbeats.
     const HEARTBEAT_SIZE: Bytes = Bytes::new(90);
-    /// Older ones, of more than a minute of silence, are taken for packets.
-    const MOST_HEARTBEATS: usize = 1500;
+    /// The most heartbeats that are remembered, more than a minute of silence. Older ones count as
+    /// packets.
+    const MAX_HEARTBEATS: usize = 1500;
 
-    /// A flow that has the initial window to send.
+    /// A flow with the initial window to send.
     pub fn new(setup: &Setup) -> Sprout {
         let initial = (setup.initial_cwnd.get() / setup.mss.get()).max(1) as u32;
         let mut forecast = [initial; TICKS];
@@ -142,7 +143,7 @@ impl Sprout {
         self.queue = under_way.saturating_sub(self.heartbeats.len() as u64);
     }
 
-    /// §3.5: as ticks pass, what was forecast of them has left the queue.
+    /// §3.5: as ticks pass, the forecast for them has left the queue.
     fn advance(&mut self, now: Time) {
         while self.next_tick() <= now {
             let before = self.forecast[..self.tick].last().unwrap_or(&0);
@@ -152,7 +153,7 @@ impl Sprout {
         }
     }
 
-    /// When the forecast's next tick begins. Its last one does not end.
+    /// The start of the forecast's next tick. The last tick has no end.
     fn next_tick(&self) -> Time {
         if self.tick + 1 == TICKS || self.forecast_time == Time::NEVER {
             return Time::NEVER;
@@ -160,8 +161,8 @@ impl Sprout {
         self.forecast_time + TICK * (self.tick as u64 + 1)
     }
 
-    /// §3.5: what the link will deliver until the target, less what is under way: this many may
-    /// leave.
+    /// §3.5: the number of packets that may be sent: the link's deliveries until the target, minus
+    /// what is on the way.
     fn room(&self) -> u64 {
         let target = (self.tick + Self::TARGET_TICKS).min(TICKS - 1);
         let deliverable = self.forecast[target].saturating_sub(self.forecast[self.tick]);
@@ -174,7 +175,7 @@ impl CongestionControl for Sprout {
         if self.room() > 0 {
             self.queue += 1;
         } else {
-            if self.heartbeats.len() == Self::MOST_HEARTBEATS {
+            if self.heartbeats.len() == Self::MAX_HEARTBEATS {
                 self.heartbeats.pop_front();
             }
             self.heartbeats.push_back(sent.number);
@@ -194,7 +195,7 @@ impl CongestionControl for Sprout {
         self.advance(f.now);
     }
 
-    /// The forecast has long said that nothing is delivered: only heartbeats leave.
+    /// The forecast has long been zero, so only heartbeats are sent.
     fn on_rto(&mut self, _: &Rto<'_>) {
         self.in_flight = Bytes::ZERO;
     }
@@ -215,14 +216,13 @@ impl CongestionControl for Sprout {
         let room = self.room().max(u64::from(self.is_heartbeat_due));
         let cwnd = self.in_flight + self.mss * room;
         Control {
-            // Without room whatever leaves is a heartbeat.
+            // Without room, every packet is a heartbeat.
             segment: (self.room() == 0).then_some(Self::HEARTBEAT_SIZE),
             ..Control::window(cwnd.max(self.mss))
         }
     }
 
-    /// §3.2: the last packet of a flight says how long the sender may now be silent, in
-    /// milliseconds.
+    /// §3.2: the last packet of a flight says how long the sender may be silent, in milliseconds.
     fn stamp(&self) -> Stamp {
         let silence_ms = match self.room() {
             0 => Self::HEARTBEAT.as_millis_f64() as f32,
@@ -234,7 +234,7 @@ impl CongestionControl for Sprout {
         }
     }
 
-    /// Loss is no signal, and says nothing of the queue.
+    /// Loss is not a signal, and does not change the queue.
     fn owns_recovery(&self) -> bool {
         true
     }

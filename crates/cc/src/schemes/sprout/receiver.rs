@@ -1,14 +1,14 @@
-//! Sprout's receiver (NSDI 2013 §3.2, §3.4): counts arrivals tick by tick, infers the link's rate
-//! from them, and tells the sender what the link will deliver at least.
+//! Sprout's receiver (NSDI 2013 §3.2, §3.4): it counts arrivals tick by tick, infers the link's
+//! rate from them, and sends the forecast to the sender.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::forecast::{Forecast, Forecaster, TICKS};
-use super::model::{Belief, TICK, ignorance};
+use super::model::{Belief, TICK, uniform_belief};
 use crate::{Arrival, Duration, Receiver, Setup, Time};
 
-/// What the receiver tells the sender after every tick.
+/// The receiver's report after every tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Packets that have arrived or are lost.
@@ -25,7 +25,7 @@ impl Report {
         out.extend(self.forecast.iter().flat_map(|count| count.to_le_bytes()));
     }
 
-    /// The newest report of a message.
+    /// Reads the newest report in a message.
     pub fn read(message: &[u8]) -> Option<Report> {
         let newest = message.rchunks_exact(Self::LENGTH).next()?;
         let (number, counts) = newest.split_first_chunk()?;
@@ -41,17 +41,17 @@ impl Report {
 #[derive(Debug)]
 pub struct Inference {
     forecaster: Arc<Forecaster>,
-    /// The probability with which a forecast may fail.
+    /// The probability with which a forecast may be too high.
     risk: f32,
     mss: f64,
     belief: Belief,
     /// When the tick began; never before the first packet.
     tick: Time,
-    /// Packets of this tick, in full ones.
+    /// The packets of this tick, in full ones.
     arrived: f64,
-    /// Ticks in a row in which nothing came.
+    /// The number of ticks in a row without arrivals.
     empty_ticks: u64,
-    /// Until then the sender has said that it may be silent.
+    /// The time until which the sender has announced silence.
     silent_until: Time,
     numbers: Numbers,
     report: Report,
@@ -59,17 +59,17 @@ pub struct Inference {
 }
 
 impl Inference {
-    /// After a second in which nothing came the belief has settled at an outage. There is no more
-    /// to report until something comes.
+    /// The number of ticks, a second, after which the belief has settled at an outage. There is
+    /// nothing to report until a packet arrives.
     const SETTLED: u64 = 50;
 
-    /// One that has seen nothing.
+    /// A receiver's half that has received nothing.
     pub fn new(setup: &Setup, forecaster: Arc<Forecaster>, confidence: f64) -> Inference {
         Inference {
             forecaster,
             risk: (1.0 - confidence) as f32,
             mss: setup.mss.as_f64(),
-            belief: ignorance(),
+            belief: uniform_belief(),
             tick: Time::NEVER,
             arrived: 0.0,
             empty_ticks: 0,
@@ -80,8 +80,8 @@ impl Inference {
         }
     }
 
-    /// §3.2: a tick is over. One without arrivals says nothing of the link if the sender was to be
-    /// silent.
+    /// §3.2: ends a tick. A tick without arrivals does not change the belief if the sender had
+    /// announced silence.
     fn end_tick(&mut self) {
         self.empty_ticks = match self.arrived {
             0.0 => self.empty_ticks + 1,
@@ -90,7 +90,7 @@ impl Inference {
         let model = &self.forecaster.model;
         self.belief = model.evolve(&self.belief);
         if self.arrived > 0.0 || self.tick >= self.silent_until {
-            // `receiver.cc`: rounded, but something is not nothing.
+            // `receiver.cc`: the count is rounded, but a tick with an arrival counts at least one.
             let count = ((self.arrived + 0.5) as u64).max(u64::from(self.arrived > 0.0));
             self.belief = model.observe(&self.belief, count);
             self.arrived = 0.0;
@@ -149,13 +149,13 @@ impl Receiver for Inference {
     }
 }
 
-/// Which packets have arrived or will not any more (§3.4; the code's `throwaway_window`): those
-/// that left 10 ms before one that has arrived.
+/// The packets that have arrived, or will not arrive any more because they left 10 ms before one
+/// that has arrived (§3.4; the code's `throwaway_window`).
 #[derive(Debug, Default)]
 struct Numbers {
-    /// All below are accounted for.
+    /// All packets below this number are accounted for.
     before: u64,
-    /// Those from there on that have arrived, by number, with the time when they left.
+    /// The packets from there on that have arrived, by number, with the time of sending.
     arrived: VecDeque<(u64, Time)>,
     newest_sent: Time,
 }

@@ -1,5 +1,5 @@
 use super::forecast::{Forecast, Forecaster};
-use super::model::{BINS, Belief, Model, escape_probability, ignorance, step_deviation};
+use super::model::{BINS, Belief, Model, escape_probability, uniform_belief, step_deviation};
 use super::receiver::{Inference, Report};
 use super::*;
 use crate::testing::{Link, MSS, feedback, select, setup};
@@ -18,7 +18,7 @@ fn mean(model: &Model, belief: &Belief) -> f64 {
 
 /// algorithms.md §14.5; NSDI 2013 §3.1.
 #[test]
-fn brownian_motion_and_outages_of_a_tick() {
+fn one_tick_applies_brownian_motion_and_outages() {
     assert!((step_deviation(200.0) - 28.28).abs() < 0.005);
     assert!((escape_probability() - 0.0198).abs() < 5e-5);
 
@@ -29,7 +29,8 @@ fn brownian_motion_and_outages_of_a_tick() {
     let spread = |bin: usize| f64::from(after[bin]) * (rate(bin) - middle) * (rate(bin) - middle);
     let deviation = (0..BINS).map(spread).sum::<f64>().sqrt();
     assert!((middle - rate(128)).abs() < 0.01, "{middle}");
-    // A bin of 3.9 packets a second has a standard deviation of 1.1: sqrt(28.28^2 + 1.13^2).
+    // A bin of 3.9 packets a second has a standard deviation of 1.1, and sqrt(28.28^2 + 1.13^2) =
+    // 28.3.
     assert!((deviation - 28.3).abs() < 0.05, "{deviation}");
 
     // `process.cc`, by hand: 0.9802 Phi(3.906 / 28.28) = 0.5440 stays, 0.0198 (1 - 0.5549) = 0.0088
@@ -37,7 +38,7 @@ fn brownian_motion_and_outages_of_a_tick() {
     let after = model.evolve(&certain(0));
     let by_hand = 0.5440 / (0.5440 + 0.0088);
     assert!((after[0] - by_hand).abs() < 1e-4, "{}", after[0]);
-    // Beside a rate far away, which keeps all of its probability, that of an outage is 0.5440.
+    // Against a distant rate, which keeps all of its probability, the outage has 0.5440.
     let mut both = certain(0);
     both[128] = 1.0;
     let after = model.evolve(&both);
@@ -48,10 +49,10 @@ fn brownian_motion_and_outages_of_a_tick() {
     assert!((outage - 0.5440).abs() < 1e-3, "{outage}");
 }
 
-/// NSDI 2013 §3.2.1, by hand: of two rates as likely, 5 and 10 packets a tick, 7 arrivals leave the
-/// ratio (10/5)^7 e^-5 = 0.862.
+/// NSDI 2013 §3.2.1, by hand: the rates of 5 and 10 packets a tick are equally likely. 7 arrivals
+/// leave the ratio (10/5)^7 e^-5 = 0.862.
 #[test]
-fn arrivals_are_weighed_by_their_poisson_likelihood() {
+fn arrivals_update_the_rates_by_poisson_likelihood() {
     let model = Model::new(1000.0, 200.0);
     let nearest = |mean: f64| {
         let off = |bin: &usize| (model.means[*bin] - mean).abs();
@@ -67,11 +68,11 @@ fn arrivals_are_weighed_by_their_poisson_likelihood() {
     assert!((f64::from(after[fast] / after[slow]) - by_hand).abs() < 1e-6);
 }
 
-/// The rate is found within a second, and an outage within 200 ms.
+/// The model finds the rate within a second, and an outage within 200 ms.
 #[test]
-fn the_rate_is_found_and_lost() {
+fn the_model_follows_a_rate_and_an_outage() {
     let model = Model::new(1000.0, 200.0);
-    let mut belief = ignorance();
+    let mut belief = uniform_belief();
     for _ in 0..50 {
         belief = model.observe(&model.evolve(&belief), 8);
     }
@@ -81,7 +82,7 @@ fn the_rate_is_found_and_lost() {
         belief = model.observe(&model.evolve(&belief), 0);
     }
     assert!(mean(&model, &belief) < 0.5, "{}", mean(&model, &belief));
-    // Bursts that no rate explains leave the highest ones, as far as steps lead.
+    // Bursts that no rate explains leave the highest rates, as far as steps lead.
     for _ in 0..10 {
         belief = model.observe(&model.evolve(&belief), 5000);
     }
@@ -89,8 +90,8 @@ fn the_rate_is_found_and_lost() {
     assert!((belief.iter().sum::<f32>() - 1.0).abs() < 1e-5);
 }
 
-/// NSDI 2013 §3.3: at a rate that is known and hardly moves, arrivals of k ticks are Poisson. The
-/// 5th percentiles of Poisson with means 8, 16, .. 64, from tables.
+/// NSDI 2013 §3.3: at a known rate that hardly changes, the arrivals of k ticks are Poisson. The
+/// 5th percentiles of Poisson with means 8, 16, .. 64 come from tables.
 #[test]
 fn forecasts_are_the_fifth_percentiles_of_arrivals() {
     let still = Forecaster::shared(1000.0, 20.0);
@@ -103,7 +104,7 @@ fn forecasts_are_the_fifth_percentiles_of_arrivals() {
     for (ours, exact) in forecast.iter().zip(poisson) {
         assert!(ours.abs_diff(exact) <= 1, "{forecast:?}");
     }
-    // Wherever the search begins it ends at the same counts.
+    // Wherever the search begins, it ends at the same counts.
     assert_eq!(
         still.forecast(&certain(bin), 0.05, &[u32::MAX; TICKS]),
         forecast
@@ -113,7 +114,7 @@ fn forecasts_are_the_fifth_percentiles_of_arrivals() {
     let wandering = Forecaster::shared(1000.0, 200.0);
     let less = wandering.forecast(&certain(bin), 0.05, &[0; TICKS]);
     assert_eq!((less[0], less[7]), (4, 50));
-    assert!(wandering.forecast(&ignorance(), 0.05, &[0; TICKS])[7] < 16);
+    assert!(wandering.forecast(&uniform_belief(), 0.05, &[0; TICKS])[7] < 16);
 }
 
 fn inference() -> Inference {
@@ -137,7 +138,7 @@ fn report(receiver: &mut Inference) -> Option<Report> {
     Report::read(&message)
 }
 
-/// NSDI 2013 §3.2: ticks begin with the first packet, and each brings a report.
+/// NSDI 2013 §3.2: ticks begin with the first packet, and each sends a report.
 #[test]
 fn the_receiver_reports_every_tick() {
     let mut receiver = inference();
@@ -151,10 +152,10 @@ fn the_receiver_reports_every_tick() {
     assert_eq!(receiver.next_timer(), Time::from_millis(47));
 }
 
-/// NSDI 2013 §3.2 ("time-to-next"): a silence that was announced says nothing of the link, any
-/// other does.
+/// NSDI 2013 §3.2 ("time-to-next"): an announced silence says nothing about the link, any other
+/// silence does.
 #[test]
-fn an_announced_silence_is_no_outage() {
+fn an_announced_silence_is_not_an_outage() {
     let after_silence = |announced: f32| {
         let mut receiver = inference();
         for tick in 0..20 {
@@ -171,7 +172,7 @@ fn an_announced_silence_is_no_outage() {
     assert!(announced > 20 && not < announced / 2, "{announced}, {not}");
 }
 
-/// After a second without arrivals there is nothing more to say, until one comes.
+/// After a second without arrivals there are no reports until a packet arrives.
 #[test]
 fn silence_is_reported_for_a_second() {
     let mut receiver = inference();
@@ -187,10 +188,10 @@ fn silence_is_reported_for_a_second() {
     assert_eq!(receiver.next_timer(), Time::from_millis(60_020));
 }
 
-/// NSDI 2013 §3.4 and `throwaway_window`: what left 10 ms before one that has arrived will not
-/// come.
+/// NSDI 2013 §3.4 and `throwaway_window`: packets that left 10 ms before one that has arrived count
+/// as lost.
 #[test]
-fn the_receiver_tells_lost_packets_from_late_ones() {
+fn the_receiver_distinguishes_lost_from_late_packets() {
     let mut receiver = inference();
     let mut accounted = |ms, number, sent_ms| {
         receiver.on_data(&arrival(ms, number, sent_ms, 0.0));
@@ -198,12 +199,12 @@ fn the_receiver_tells_lost_packets_from_late_ones() {
         report(&mut receiver).unwrap().received_or_lost
     };
     assert_eq!(accounted(100, 0, 50), 1);
-    // 1 and 2 are missing: they may yet come.
+    // Packets 1 and 2 are missing, and may still come.
     assert_eq!(accounted(120, 3, 55), 2);
     assert_eq!(accounted(140, 2, 54), 3);
-    // 3 left 11 ms before 4: 1 left before 3 and is lost.
+    // Packet 3 left 11 ms before 4. Packet 1 left before 3 and is lost.
     assert_eq!(accounted(160, 4, 66), 5);
-    // It comes after all, or comes again: counted once.
+    // Packet 1 arrives late, and counts once.
     assert_eq!(accounted(180, 1, 52), 5);
     assert_eq!(accounted(200, 4, 66), 5);
 }
@@ -224,7 +225,7 @@ fn send(sprout: &mut Sprout, now: Time, number: u64) {
     });
 }
 
-fn told(sprout: &mut Sprout, now: Time, received_or_lost: u64, forecast: Forecast) {
+fn receive_report(sprout: &mut Sprout, now: Time, received_or_lost: u64, forecast: Forecast) {
     let mut receiver = Vec::new();
     receiver.extend(received_or_lost.to_le_bytes());
     receiver.extend(forecast.iter().flat_map(|c| c.to_le_bytes()));
@@ -235,20 +236,20 @@ fn told(sprout: &mut Sprout, now: Time, received_or_lost: u64, forecast: Forecas
     });
 }
 
-/// NSDI 2013 §3.5, fig. 4, by hand: 10 packets a tick, 30 under way. At once the five ticks after
-/// this one deliver 50, so 20 may leave. A tick later 10 have left and the target is a tick on: 10
-/// more.
+/// NSDI 2013 §3.5, fig. 4, by hand: 10 packets a tick, 30 on the way. At once the five ticks after
+/// this one deliver 50, so 20 may be sent. A tick later 10 have left and the target is a tick
+/// later, so 10 more may be sent.
 #[test]
-fn what_leaves_the_queue_within_100_ms_may_be_sent() {
+fn the_window_is_the_forecast_drain_of_100_ms() {
     let (mut sprout, ms) = (sender(), Time::from_millis);
-    told(&mut sprout, ms(0), 0, [0, 8, 16, 24, 32, 40, 48, 56]);
+    receive_report(&mut sprout, ms(0), 0, [0, 8, 16, 24, 32, 40, 48, 56]);
     for number in 0..40 {
         send(&mut sprout, ms(0), number);
     }
-    told(&mut sprout, ms(100), 10, [10, 20, 30, 40, 50, 60, 70, 80]);
+    receive_report(&mut sprout, ms(100), 10, [10, 20, 30, 40, 50, 60, 70, 80]);
     assert_eq!(sprout.room(), 20);
     assert_eq!(sprout.control().cwnd, MSS * 60);
-    // Only the last of a flight announces silence.
+    // Only the last packet of a flight announces silence.
     assert_eq!(sprout.stamp().header.0[0], 0.0);
     for number in 40..60 {
         send(&mut sprout, ms(100), number);
@@ -258,7 +259,7 @@ fn what_leaves_the_queue_within_100_ms_may_be_sent() {
     assert_eq!(sprout.next_timer(), ms(120));
     sprout.on_timer(ms(120));
     assert_eq!(sprout.room(), 10);
-    // The forecast ends: what it does not speak of may not be sent.
+    // The forecast ends, so nothing more may be sent.
     for tick in 2..8 {
         sprout.on_timer(ms(100 + 20 * tick));
     }
@@ -266,25 +267,25 @@ fn what_leaves_the_queue_within_100_ms_may_be_sent() {
     assert_eq!(sprout.room(), 0);
 }
 
-/// `sproutbt2.cc`: a heartbeat after 50 ms of silence, whatever the forecast; it does not count as
-/// queue.
+/// `sproutbt2.cc`: a heartbeat is sent after 50 ms of silence, whatever the forecast. It does not
+/// count as queue.
 #[test]
-fn a_heartbeat_breaks_the_silence() {
+fn a_heartbeat_is_sent_after_silence() {
     let (mut sprout, ms) = (sender(), Time::from_millis);
     send(&mut sprout, ms(0), 0);
-    told(&mut sprout, ms(10), 0, [0; TICKS]);
+    receive_report(&mut sprout, ms(10), 0, [0; TICKS]);
     assert_eq!(sprout.control().cwnd, MSS);
     sprout.on_timer(ms(50));
     assert_eq!(sprout.control().cwnd, MSS * 2);
     send(&mut sprout, ms(50), 1);
     assert_eq!((sprout.queue, sprout.control().cwnd), (1, MSS * 2));
-    told(&mut sprout, ms(60), 1, [0, 1, 2, 3, 4, 5, 6, 7]);
+    receive_report(&mut sprout, ms(60), 1, [0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!((sprout.queue, sprout.room()), (0, 5));
 }
 
-/// Damaged messages are not a reason to fall over.
+/// Malformed messages do not cause a panic.
 #[test]
-fn any_message_will_do() {
+fn malformed_reports_do_not_panic() {
     let mut sprout = sender();
     for message in [&[255; 40][..], &[0; 39], &[7; 100], &[0; 40]] {
         sprout.on_feedback(&Feedback {
@@ -296,13 +297,13 @@ fn any_message_will_do() {
     }
     assert_eq!(Report::read(&[0; 39]), None);
     let falling = [9, 0, 9, 0, 9, 0, 9, 0];
-    told(&mut sprout, Time::from_millis(600), u64::MAX, falling);
+    receive_report(&mut sprout, Time::from_millis(600), u64::MAX, falling);
     sprout.on_timer(Time::from_millis(900));
     assert_eq!(sprout.room(), 0);
 }
 
-/// Without a word from the receiver a flow sends its initial window, then heartbeats. They are 50
-/// ms apart, or a round trip of 41 ms: a window is never less than a packet.
+/// Without reports a flow sends its initial window, then heartbeats. They are 50 ms apart, or a
+/// round trip of 41 ms, since a window is at least a packet.
 #[test]
 fn without_reports_there_are_heartbeats() {
     let mut link = Link::new(

@@ -1,6 +1,6 @@
-//! Verus (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015): every 5 ms it decides which
-//! delay it wants, by whether delays rise or fall, reads the window that goes with it off a learned
-//! profile, and sends the difference. Windows are packets, delays milliseconds.
+//! Verus (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015): every 5 ms it sets a target
+//! delay by whether delays rise or fall, finds the window for that delay in a learned profile, and
+//! sends the difference. Windows are in packets, delays in milliseconds.
 
 mod profile;
 mod spline;
@@ -77,33 +77,34 @@ pub const SCHEME: Scheme = Scheme {
     router: None,
 };
 
-/// What slow start, an epoch and a loss leave behind.
+/// The state that a restart clears: slow start, epochs and losses.
 #[derive(Debug)]
-struct Life {
+struct FlowState {
     slow_start: bool,
-    /// What is missing, and when it will be taken for lost: number, window.
+    /// The missing packets: when each will be taken for lost, its number, and its window.
     missing: VecDeque<(Time, u64, usize)>,
-    /// From a loss until a packet comes back that left under the smaller window.
+    /// Does a loss phase last? It lasts from a loss until a packet returns that was sent under the
+    /// smaller window.
     loss_phase: bool,
-    /// Slow start ended because of delay: until the loss phase is over nothing is made of r.
+    /// Did slow start end because of delay? Then r is ignored until the loss phase is over.
     left_for_delay: bool,
     /// W: the window.
     window: f64,
-    /// W_i: packets under way, by its own count.
+    /// W_i: the packets on the way, by Verus's own count.
     under_way: u64,
-    /// Packets from this number on belong to it.
+    /// The number of the first packet of this state.
     began_with: u64,
-    /// Those from this one on are counted: the flight before was given up.
+    /// The number of the first packet that counts. The flight before it was given up.
     counted_from: u64,
     /// D_min, the minimum delay.
     d_min: f64,
-    /// D_max of the epoch that runs: the most delay of its acknowledgements.
+    /// D_max of the current epoch: the largest delay of its acknowledgements.
     d_epoch: Option<f64>,
     /// D_max,i, smoothed.
     d_max: Option<f64>,
     /// D_est: the target delay.
     d_est: f64,
-    /// The mean round trip.
+    /// The mean RTT.
     rtt: Option<f64>,
     last_delay: f64,
     last_ack: Time,
@@ -119,18 +120,18 @@ pub struct Verus {
     r: f64,
     delta1: f64,
     delta2: f64,
-    life: Life,
-    /// S: what may leave now.
+    state: FlowState,
+    /// S: the number of packets that may be sent now.
     budget: u64,
     in_flight: Bytes,
     next_number: u64,
     timeout: Time,
 }
 
-impl Life {
-    /// Nothing is known; packets from `number` on count.
-    fn new(number: u64) -> Life {
-        Life {
+impl FlowState {
+    /// An empty state, in which packets from `number` on count.
+    fn new(number: u64) -> FlowState {
+        FlowState {
             slow_start: true,
             missing: VecDeque::new(),
             loss_phase: false,
@@ -166,20 +167,21 @@ fn to_send(next: f64, under_way: u64, rtt_ms: f64) -> u64 {
 
 impl Verus {
     const EPOCH: Duration = Duration::from_millis(5);
-    /// `verus.hpp`: from the gap on.
+    /// `verus.hpp`: the time from a gap until the packet counts as lost.
     const MISSING: Duration = Duration::from_millis(150);
     const FIT_EVERY: Duration = Duration::from_secs(1);
     /// The weight of the old D_max.
     const KEEP_MAX: f64 = 0.2;
     const KEEP_RTT: f64 = 0.875;
-    /// The window after a loss, of that under which the lost packet left.
+    /// The factor of the window after a loss, applied to the lost packet's window.
     const DECREASE: f64 = 0.7;
     const SLOW_START_DELAY_MS: f64 = 500.0;
-    /// Slow start goes on after a loss at a window up to this.
+    /// The largest window at which slow start goes on after a loss.
     const SLOW_START_WINDOW: f64 = 20.0;
-    /// What slow start has seen of windows up to this is always kept.
+    /// The windows up to this one whose delays of slow start are always kept.
     const KEPT_WINDOWS: usize = 100;
-    /// With hardly anything under way and still too much delay, D_min was too low by so much.
+    /// The step by which D_min is raised if hardly anything is on the way and the delay is still
+    /// too large.
     const D_MIN_STEP_MS: f64 = 10.0;
     const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -190,7 +192,7 @@ impl Verus {
             r,
             delta1,
             delta2,
-            life: Life::new(0),
+            state: FlowState::new(0),
             budget: 1,
             in_flight: Bytes::ZERO,
             next_number: 0,
@@ -198,22 +200,22 @@ impl Verus {
         }
     }
 
-    /// Starts again: the profile is of no use.
+    /// Starts again, because the profile is not usable.
     fn restart(&mut self) {
-        self.life = Life::new(self.next_number);
+        self.state = FlowState::new(self.next_number);
         self.budget = 1;
     }
 
-    /// §5.1: slow start is over; from now on epochs rule.
+    /// §5.1: slow start is over, and epochs begin.
     fn leave_slow_start(&mut self, now: Time) {
-        self.life.slow_start = false;
-        self.life.next_epoch = now + Self::EPOCH;
+        self.state.slow_start = false;
+        self.state.next_epoch = now + Self::EPOCH;
         self.fit(now);
     }
 
     fn fit(&mut self, now: Time) {
-        self.life.next_fit = now + Self::FIT_EVERY;
-        if !self.life.profile.fit() {
+        self.state.next_fit = now + Self::FIT_EVERY;
+        if !self.state.profile.fit() {
             self.restart();
         }
     }
@@ -221,7 +223,7 @@ impl Verus {
     fn on_acked(&mut self, now: Time, packet: &Acked) {
         let window = packet.tag.0 as f64;
         let delay = now.since(packet.sent).as_millis_f64();
-        let v = &mut self.life;
+        let v = &mut self.state;
         if packet.number < v.began_with {
             return;
         }
@@ -232,7 +234,7 @@ impl Verus {
             (v.loss_phase, v.left_for_delay) = (true, true);
             self.leave_slow_start(now);
         }
-        let v = &mut self.life;
+        let v = &mut self.state;
         if v.loss_phase && window <= v.window {
             v.d_epoch = None;
             (v.loss_phase, v.left_for_delay) = (false, false);
@@ -251,7 +253,7 @@ impl Verus {
         v.d_min = v.d_min.min(delay.max(1e-3));
         v.last_ack = now;
         if v.loss_phase {
-            // §5.3: as in congestion avoidance; the profile is left alone.
+            // §5.3: the window grows as in congestion avoidance, and the profile stays the same.
             v.window += 1.0 / v.window;
             v.d_est = v.d_est.min(v.profile.delay_ms(v.window).unwrap_or(v.d_est));
         } else {
@@ -263,9 +265,9 @@ impl Verus {
         }
     }
 
-    /// §5.3: a packet that is missing may yet come.
+    /// §5.3: a missing packet may still come.
     fn on_missing(&mut self, now: Time, packet: &Lost) {
-        let v = &mut self.life;
+        let v = &mut self.state;
         if packet.number >= v.counted_from {
             let due = now + Self::MISSING;
             v.missing
@@ -273,9 +275,9 @@ impl Verus {
         }
     }
 
-    /// §5.3: it did not come. The first of a loss phase makes the window smaller.
+    /// §5.3: the packet did not come. The first loss of a loss phase reduces the window.
     fn on_lost(&mut self, now: Time, lost_window: usize) {
-        let v = &mut self.life;
+        let v = &mut self.state;
         v.under_way = v.under_way.saturating_sub(1);
         if v.loss_phase {
             return;
@@ -290,42 +292,42 @@ impl Verus {
         }
     }
 
-    /// §5.3: nothing was heard for long. Everything under way is given up.
+    /// §5.3: nothing was acknowledged for long. Everything on the way is given up.
     fn time_out(&mut self, now: Time) {
-        if self.life.rtt.is_none() {
+        if self.state.rtt.is_none() {
             return self.restart();
         }
-        if self.life.slow_start {
+        if self.state.slow_start {
             self.leave_slow_start(now);
             return;
         }
-        let v = &mut self.life;
+        let v = &mut self.state;
         v.loss_phase = true;
         v.d_est = v.d_min;
         self.give_up_flight();
     }
 
-    /// What is under way counts no more, whether it arrives or not.
+    /// What is on the way no longer counts, whether it arrives or not.
     fn give_up_flight(&mut self) {
-        let v = &mut self.life;
+        let v = &mut self.state;
         (v.under_way, v.counted_from) = (0, self.next_number);
         v.missing.clear();
     }
 
-    /// `verus_server.cpp`: five round trips, from 150 ms to a second.
+    /// `verus_server.cpp`: the timeout is five round trips, from 150 ms to a second.
     fn timeout(&self) -> Duration {
-        match self.life.rtt {
+        match self.state.rtt {
             None => Self::FIRST_TIMEOUT,
             Some(_) => {
-                Duration::from_secs_f64((5.0 * self.life.last_delay).clamp(150.0, 1000.0) / 1e3)
+                Duration::from_secs_f64((5.0 * self.state.last_delay).clamp(150.0, 1000.0) / 1e3)
             }
         }
     }
 
-    /// §4.3: the delay to aim at, and §4.4: what to send for it.
+    /// §4.3: sets the target delay. §4.4: computes what to send for it.
     fn on_epoch(&mut self, now: Time) {
-        let v = &mut self.life;
-        // However late the timer comes, epochs are counted from the end of slow start.
+        let v = &mut self.state;
+        // However late the timer is, epochs are counted from the end of slow start.
         let late = now.since(v.next_epoch).as_nanos() / Self::EPOCH.as_nanos();
         v.next_epoch += Self::EPOCH * (late + 1);
         let silence = now.since(v.last_ack).as_millis_f64();
@@ -367,11 +369,11 @@ impl CongestionControl for Verus {
         self.next_number = sent.number + 1;
         self.in_flight = sent.in_flight;
         self.budget = self.budget.saturating_sub(1);
-        self.life.under_way += 1;
+        self.state.under_way += 1;
         if self.timeout == Time::NEVER {
             self.timeout = sent.now + self.timeout();
         }
-        Tag(self.life.window as u64)
+        Tag(self.state.window as u64)
     }
 
     fn on_feedback(&mut self, f: &Feedback<'_>) {
@@ -394,7 +396,7 @@ impl CongestionControl for Verus {
     }
 
     fn next_timer(&self) -> Time {
-        let v = &self.life;
+        let v = &self.state;
         let missing = v.missing.front().map_or(Time::NEVER, |m| m.0);
         self.timeout.min(v.next_epoch).min(v.next_fit).min(missing)
     }
@@ -402,21 +404,21 @@ impl CongestionControl for Verus {
     fn on_timer(&mut self, now: Time) {
         if self.timeout <= now {
             self.timeout = Time::NEVER;
-            if self.life.under_way > 0 {
+            if self.state.under_way > 0 {
                 self.time_out(now);
                 self.timeout = now + self.timeout();
             }
         }
-        while let Some(&(due, _, window)) = self.life.missing.front()
+        while let Some(&(due, _, window)) = self.state.missing.front()
             && due <= now
         {
-            self.life.missing.pop_front();
+            self.state.missing.pop_front();
             self.on_lost(now, window);
         }
-        if self.life.next_fit <= now {
+        if self.state.next_fit <= now {
             self.fit(now);
         }
-        if self.life.next_epoch <= now {
+        if self.state.next_epoch <= now {
             self.on_epoch(now);
         }
     }
@@ -426,13 +428,13 @@ impl CongestionControl for Verus {
         Control::window(cwnd.max(self.mss))
     }
 
-    /// It has an answer of its own to loss.
+    /// It handles loss itself.
     fn owns_recovery(&self) -> bool {
         true
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        let v = &self.life;
+        let v = &self.state;
         probe.value("window_packets", v.window);
         probe.value("d_est_ms", v.d_est);
         probe.value("d_max_ms", v.d_max.unwrap_or(0.0));

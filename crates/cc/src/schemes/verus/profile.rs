@@ -1,17 +1,16 @@
-//! Verus's delay profile (SIGCOMM 2015 §4.2, §5.2): which delay goes with which window.
+//! Verus's delay profile (SIGCOMM 2015 §4.2, §5.2): the delay that belongs to each window.
 
 use super::spline::Spline;
 
-/// What was seen of each window, and the curve through it. Delays in milliseconds, windows in
-/// packets.
+/// The measured delay of each window, and the curve through the delays. Delays are in milliseconds,
+/// windows in packets.
 #[derive(Debug)]
 pub struct Profile {
-    /// For each window the EWMA of the delays of the packets sent under it; NaN where there were
-    /// none.
+    /// The EWMA of the delays of each window's packets; NaN for a window without packets.
     seen: Vec<f64>,
     curve: Option<Curve>,
-    /// Packets of window to a node of the curve. Once fewer, it stays so (`delayProfile_thread`,
-    /// N).
+    /// The number of packets of window for each node of the curve. It only ever falls
+    /// (`delayProfile_thread`, N).
     packets_a_node: usize,
 }
 
@@ -28,24 +27,24 @@ impl Default for Profile {
 #[derive(Debug)]
 struct Curve {
     spline: Spline,
-    /// For each window, the most of the curve from [`Profile::LEAST_WINDOW`] up to it.
+    /// For each window, the maximum of the curve from [`Profile::MIN_WINDOW`] up to it.
     highest: Vec<f64>,
 }
 
 impl Profile {
-    /// `verus.hpp`: windows are below this.
+    /// `verus.hpp`: the bound of windows.
     pub const WINDOWS: usize = 40_000;
-    /// The search for a window begins here.
-    const LEAST_WINDOW: usize = 2;
+    /// The smallest window, at which the search begins.
+    const MIN_WINDOW: usize = 2;
     /// The weight of the old average.
     const KEEP: f64 = 0.875;
-    /// `verus_server.cpp`: a node to 15 packets of window at most, but five nodes at least; its
-    /// penalty.
+    /// `verus_server.cpp`: one node for at most 15 packets of window, but at least five nodes; and
+    /// the penalty.
     const PACKETS_A_NODE: usize = 15;
-    const LEAST_NODES: usize = 5;
+    const MIN_NODES: usize = 5;
     const RHO: f64 = 2.0;
 
-    /// A packet that had left under `window` took `delay_ms`.
+    /// Adds a packet that was sent under `window` and took `delay_ms`.
     pub fn note(&mut self, window: usize, delay_ms: f64) {
         if window >= Self::WINDOWS {
             return;
@@ -60,18 +59,19 @@ impl Profile {
         };
     }
 
-    /// Forgets the windows from `window` on: slow start went too far.
+    /// Forgets the windows from `window` on, because slow start went too far.
     pub fn forget_from(&mut self, window: usize) {
         self.seen.truncate(window);
     }
 
-    /// How many nodes a curve up to the window `largest`, [`Profile::LEAST_NODES`] or more, has.
+    /// The number of nodes of a curve up to the window `largest`, at least
+    /// [`Profile::MIN_NODES`].
     pub fn nodes(&mut self, largest: usize) -> usize {
-        self.packets_a_node = self.packets_a_node.min(largest / Self::LEAST_NODES);
+        self.packets_a_node = self.packets_a_node.min(largest / Self::MIN_NODES);
         largest / self.packets_a_node
     }
 
-    /// Draws the curve again. False if there are too few points for one.
+    /// Computes the curve again. Returns false if there are too few points.
     pub fn fit(&mut self) -> bool {
         let points: Vec<(f64, f64)> = (1u32..)
             .zip(self.seen.iter().skip(1))
@@ -79,7 +79,7 @@ impl Profile {
             .map(|(window, delay)| (f64::from(window), *delay))
             .collect();
         let largest = points.last().map_or(0, |p| p.0 as usize);
-        if largest < Self::LEAST_NODES {
+        if largest < Self::MIN_NODES {
             return false;
         }
         let nodes = self.nodes(largest);
@@ -87,7 +87,7 @@ impl Profile {
             return false;
         };
         let mut most = f64::NEG_INFINITY;
-        let highest = (Self::LEAST_WINDOW..=largest)
+        let highest = (Self::MIN_WINDOW..=largest)
             .map(|window| {
                 most = most.max(spline.at(window as f64));
                 most
@@ -97,7 +97,7 @@ impl Profile {
         true
     }
 
-    /// The delay that goes with `window`: the curve's, or what was seen.
+    /// The delay of `window`: the curve's, or the measured one.
     pub fn delay_ms(&self, window: f64) -> Option<f64> {
         match &self.curve {
             Some(curve) => Some(curve.spline.at(window)),
@@ -109,16 +109,16 @@ impl Profile {
         }
     }
 
-    /// §4.2: the last window before the first whose delay is above `delay_ms`; None if there is
-    /// none, however large.
+    /// §4.2: the last window before the first whose delay is above `delay_ms`. `None` if every
+    /// window is below it.
     pub fn window(&self, delay_ms: f64) -> Option<usize> {
         let curve = self.curve.as_ref()?;
         let below = curve.highest.partition_point(|most| *most <= delay_ms);
         if below < curve.highest.len() {
-            return Some(Self::LEAST_WINDOW + below - 1);
+            return Some(Self::MIN_WINDOW + below - 1);
         }
-        // Beyond what was seen the curve is straight.
-        let last = (Self::LEAST_WINDOW + below - 1) as f64;
+        // Beyond the measured windows the curve is straight.
+        let last = (Self::MIN_WINDOW + below - 1) as f64;
         let (end, next) = (curve.spline.at(last), curve.spline.at(last + 1.0));
         let further = (delay_ms - end) / (next - end);
         let window = last + further;

@@ -1,20 +1,21 @@
-//! A cubic spline through noisy points that bends no more than they ask for.
+//! A smoothing cubic spline through noisy points.
 //!
-//! It has nodes at even distances, minimises the sum of squared residuals and a penalty times the
-//! integral of its squared second derivative, and is straight beyond either end (second derivative
-//! zero there). That is ALGLIB's `spline1dfitpenalized` in another basis: with B-splines the
-//! equations have seven diagonals.
+//! Its nodes are evenly spaced. It minimises the sum of squared residuals plus a penalty times the
+//! integral of its squared second derivative, and is straight beyond either end (the second
+//! derivative is zero there). It equals ALGLIB's `spline1dfitpenalized` in another basis: with
+//! B-splines the equations have seven diagonals.
 
 /// ALGLIB's penalty is 10^rho, scaled by the ratio of data to bending of a basis function that is
-/// one at a node and zero at the others. For points spread evenly that is, per point and in units
-/// of the distance of nodes, the integral of its square over that of its squared second derivative.
+/// one at a node and zero at the others. For evenly spread points, this ratio is the integral of
+/// the function's square over that of its squared second derivative, per point and in units of the
+/// distance of nodes.
 const SCALE: f64 = 0.874_230_7 / 14.353_829_1;
-/// So that a single point has an answer.
+/// A small ridge, so that a single point has a solution.
 const RIDGE: f64 = 1e-9;
-/// Unknowns further apart than this have nothing to do with each other.
+/// Unknowns further apart than this do not interact.
 const BAND: usize = 3;
 
-/// The spline: a coefficient for each node and one beyond either end.
+/// The spline: a coefficient for each node, and one beyond either end.
 #[derive(Clone, Debug)]
 pub struct Spline {
     first: f64,
@@ -22,15 +23,15 @@ pub struct Spline {
     coefficients: Vec<f64>,
 }
 
-/// A row of the equations: weights of at most four unknowns from `at` on.
+/// A row of the equations: the weights of at most four unknowns from `at` on.
 struct Row {
     at: usize,
     weights: [f64; BAND + 1],
 }
 
 impl Spline {
-    /// Fits a spline of `nodes` (five or more) to points by rising abscissa; None without any or if
-    /// they all have one abscissa.
+    /// Fits a spline of `nodes` (five or more) to points in the order of their abscissae. `None` if
+    /// there is no point, or if all have the same abscissa.
     pub fn fit(points: &[(f64, f64)], nodes: usize, rho: f64) -> Option<Spline> {
         let (first, last) = (points.first()?.0, points.last()?.0);
         if last <= first || nodes < 5 {
@@ -49,7 +50,7 @@ impl Spline {
                 *sum += weight * y;
             }
         }
-        // The second derivative is linear between nodes: the integral of its square over an
+        // The second derivative is linear between nodes. The integral of its square over an
         // interval from s to t is (s^2 + s t + t^2) / 3. At both ends it is zero.
         for node in 1..nodes - 1 {
             let bend = Row::of_second_derivative(node);
@@ -75,7 +76,7 @@ impl Spline {
         })
     }
 
-    /// Its value at `x`.
+    /// The value at `x`.
     pub fn at(&self, x: f64) -> f64 {
         let intervals = self.coefficients.len() - 3;
         let u = (x - self.first) / self.spacing;
@@ -87,7 +88,7 @@ impl Spline {
             .zip(c)
             .map(|(b, c)| b * c)
             .sum();
-        // Beyond the ends it goes straight on.
+        // Beyond the ends the spline is straight.
         let slope = match inside == u {
             true => 0.0,
             false if u < 0.0 => (c[2] - c[0]) / 2.0,
@@ -97,7 +98,7 @@ impl Spline {
     }
 }
 
-/// The four cubic B-splines that are not zero between two nodes, `t` of the way.
+/// The four cubic B-splines that are not zero between two nodes, at the share `t` of the way.
 fn b_splines(t: f64) -> [f64; 4] {
     let s = 1.0 - t;
     [
@@ -110,7 +111,7 @@ fn b_splines(t: f64) -> [f64; 4] {
 
 impl Row {
     /// The value at `u` nodes from the first. The coefficient beyond an end is 2a - b of the two
-    /// before it: the second derivative there is zero.
+    /// before it, since the second derivative is zero there.
     fn of_value(u: f64, nodes: usize) -> Row {
         let k = (u.max(0.0) as usize).min(nodes - 2);
         let [b0, b1, b2, b3] = b_splines(u - k as f64);
@@ -137,8 +138,8 @@ impl Row {
         }
     }
 
-    /// Multiplies this row, upright, by another and adds the result to the diagonal and what lies
-    /// below it.
+    /// Multiplies this row, transposed, by another, and adds the result to the diagonal and the
+    /// part below it.
     fn add_square(&self, other: &Row, factor: f64, matrix: &mut [[f64; BAND + 1]]) {
         for (i, a) in self.weights.iter().enumerate() {
             for (j, b) in other.weights.iter().enumerate() {

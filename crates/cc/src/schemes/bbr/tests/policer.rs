@@ -14,7 +14,7 @@ fn round(n: u64, lost: u64) -> Feedback<'static> {
     }
 }
 
-/// Of 24 Mbit/s that its tokens allowed, 12 remain.
+/// A flow that the tokens allowed 24 Mbit/s, of which 12 are left.
 fn policed(spec: &str) -> Bbr {
     let mut bbr = Bbr::new(&setup(), &select(spec).values);
     bbr.btlbw.update(0, MBPS_12.mul_f64(2.0));
@@ -36,21 +36,21 @@ fn policed_flow_keeps_to_the_policers_rate() {
         bbr.on_feedback(&round(n, 0));
         assert!((rate(&bbr) - 0.99 * 12.0).abs() < 1e-3, "round {n}");
     }
-    // Two BDP of 100 packets, three quanta of two, and 100 packets at once for aggregation.
+    // The window is two BDP of 100 packets, three quanta of two, and 100 packets of aggregation.
     assert_eq!(bbr.cwnd, MSS * (200 + 6 + 100));
-    // The largest rate has not been forgotten, its window of ten rounds has (no sample came since).
+    // The largest rate is still known, but no sample came within its window of ten rounds.
     bbr.on_feedback(&round(56, 0));
     assert_eq!(bbr.bandwidth(), bbr.btlbw.max());
     assert_eq!(bbr.cycle_gain(), CYCLE[bbr.cycle_index]);
 }
 
 #[test]
-fn without_the_detection_it_goes_on_probing() {
+fn without_detection_the_flow_keeps_probing() {
     let bbr = policed("bbr:policer=off");
     assert_eq!(bbr.bandwidth(), MBPS_12.mul_f64(2.0));
 }
 
-/// As Linux: spurious losses say nothing of a policer.
+/// As in Linux, spurious losses do not show a policer.
 #[test]
 fn undo_forgets_the_policer() {
     let mut bbr = policed("bbr");
@@ -61,9 +61,9 @@ fn undo_forgets_the_policer() {
     assert_eq!(bbr.bandwidth(), bbr.btlbw.max());
 }
 
-/// As Linux: a timeout is a loss and the end of a round.
+/// As in Linux, a timeout counts as a loss and as the end of a round.
 #[test]
-fn time_outs_count_as_rounds_with_loss() {
+fn timeouts_count_as_rounds_with_loss() {
     let mut bbr = bbr(1);
     (1..=7).for_each(|n| bbr.on_feedback(&round(n, 20)));
     bbr.on_feedback(&Feedback {
@@ -76,11 +76,11 @@ fn time_outs_count_as_rounds_with_loss() {
     assert_eq!(policed.map(Rate::as_mbps), Some(12.0));
 }
 
-/// 24 Mbit/s while the tokens last, then 6 and hardly a queue: most of what the old estimate sends
-/// is lost. The estimate forgets in ten rounds as well, but goes on to probe, and to lose, a
-/// quarter more.
+/// The link gives 24 Mbit/s while the tokens last, then 6 and hardly a queue. Most of what the old
+/// estimate sends is lost. Without detection the estimate also adapts in ten rounds, but probes,
+/// and loses, a quarter more.
 #[test]
-fn it_keeps_to_a_policers_rate_on_a_link() {
+fn flow_keeps_to_a_policers_rate_on_a_link() {
     let run = |spec: &str| {
         let mut link = Link::new(&select(spec), MBPS_12.mul_f64(2.0), MS * 120, 240);
         link.run(Duration::from_secs(5));

@@ -1,10 +1,10 @@
-//! The draft's "BBR Example Test Cases", on one flow over one drop-tail link.
+//! The draft's "BBR Example Test Cases", with one flow over one drop-tail link.
 
 use super::*;
 use crate::Ecn;
 use crate::testing::{Host, Link};
 
-/// 12 Mbit/s and 120 ms, a packet a millisecond, with `buffer` packets of queue.
+/// A link of 12 Mbit/s and 120 ms, a packet a millisecond, with a queue of `buffer` packets.
 fn link(buffer: u64) -> Link {
     Link::new(&select("bbr3"), MBPS_12, MS * 120, buffer)
 }
@@ -19,7 +19,7 @@ fn is_in(link: &Link, state: State) -> bool {
     reading(link, "state") == f64::from(state as u8)
 }
 
-/// Runs until `state`; how long it took.
+/// Runs until `state`, and returns how long it took.
 fn until(link: &mut Link, state: State) -> f64 {
     let from = link.host.now();
     while !is_in(link, state) {
@@ -32,7 +32,7 @@ fn until(link: &mut Link, state: State) -> f64 {
     link.host.now().since(from).as_secs_f64()
 }
 
-/// How long it stays in `state`.
+/// The time that the flow stays in `state`.
 fn lasts(link: &mut Link, state: State) -> f64 {
     let from = link.host.now();
     while is_in(link, state) {
@@ -46,7 +46,7 @@ fn lasts(link: &mut Link, state: State) -> f64 {
 fn startup_finds_the_bandwidth_and_drain_empties_the_queue() {
     let mut link = link(240);
     let startup = until(&mut link, State::Drain);
-    // log2(120 / 10) = 3.6 rounds to fill the pipe, three to see that it is full.
+    // The pipe is full after log2(120 / 10) = 3.6 rounds, and three more show it.
     assert!((0.8..1.5).contains(&startup), "{startup} s");
     let max_bw = reading(&link, "max_bw_mbps");
     assert!((max_bw / 12.0 - 1.0).abs() < 0.02, "{max_bw} Mbit/s");
@@ -64,7 +64,7 @@ fn probing_up_lasts_three_rounds_and_down_drains() {
     until(&mut link, State::ProbeBwUp);
     assert_eq!(reading(&link, "pacing_gain"), 1.25);
     let up = until(&mut link, State::ProbeBwDown);
-    // Three rounds, each longer by the queue that the last has built.
+    // Up lasts three rounds, each longer by the queue that the last has built.
     assert!((3.0 * 0.12..6.0 * 0.12).contains(&up), "{up} s");
     let queue = link.queue();
     assert!((30.0..120.0).contains(&queue), "{queue} packets");
@@ -72,7 +72,7 @@ fn probing_up_lasts_three_rounds_and_down_drains() {
     assert!(link.queue() < 10.0, "{} packets", link.queue());
 }
 
-/// "Exiting PROBE_DOWN After Max Time": REFILL follows where inflight never falls.
+/// "Exiting PROBE_DOWN After Max Time": REFILL follows although inflight never falls.
 #[test]
 fn down_ends_by_the_clock() {
     let spec = "bbr3:probe_rtt_interval=60s";
@@ -92,8 +92,8 @@ fn down_ends_by_the_clock() {
     assert!(states.iter().all(is_down), "never CRUISE");
 }
 
-/// Four seconds of an application that writes a packet every 4 ms, a quarter of the link, over a
-/// path of 120 ms that loses what `loses` says.
+/// The application writes a packet every 4 ms for four seconds, a quarter of the link's rate, over
+/// a path of 120 ms that loses the packets that `loses` chooses.
 fn limited(loses: impl Fn(u64) -> bool) -> Vec<f64> {
     let mut host = Host::new(select("bbr3").build(&setup()), MSS);
     host.app_limited = true;
@@ -106,7 +106,8 @@ fn limited(loses: impl Fn(u64) -> bool) -> Vec<f64> {
         if let Some(number) = arrived {
             let acked = number + lost.len() as u64;
             host.feedback(&[acked], &lost, Ecn::NotEct, |f| {
-                // Losses in every round: this host would call the first of them repaired.
+                // Losses continue in every round, but this host would count the first of them as
+                // repaired.
                 if f.counters.lost > Bytes::ZERO {
                     f.recovery = Recovery::Recovery;
                 }
@@ -120,21 +121,21 @@ fn limited(loses: impl Fn(u64) -> bool) -> Vec<f64> {
 
 /// "Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss".
 #[test]
-fn startup_goes_on_while_the_application_limits() {
+fn startup_continues_while_application_limited() {
     assert_eq!(limited(|_| false), [f64::from(State::Startup as u8)]);
 }
 
 /// "Exiting STARTUP on Loss When Application-Limited".
 #[test]
-fn losses_end_startup_although_the_application_limits() {
+fn losses_end_startup_of_an_application_limited_flow() {
     let states = limited(|n| n > 300 && n % 4 == 0);
-    // Drain finds nothing to drain.
+    // Drain has nothing to drain.
     let first = [State::Startup, State::ProbeBwDown].map(|s| f64::from(s as u8));
     assert_eq!(states[..2], first, "{states:?}");
 }
 
-/// When ProbeRTT was entered over `seconds`, and how long it took each time. The RTT creeps up, so
-/// that no sample refreshes the least.
+/// When ProbeRTT was entered within `seconds`, and how long it took each time. The RTT rises
+/// slowly, so that no sample refreshes the minimum.
 fn probe_rtts(link: &mut Link, seconds: u32) -> (Vec<f64>, Vec<f64>) {
     let (mut entries, mut lasted, mut was) = (Vec::new(), Vec::new(), false);
     for _ in 0..seconds * 1000 {
@@ -164,7 +165,7 @@ fn probe_rtt_comes_every_five_seconds() {
     for pair in entries.windows(2) {
         assert!((5.0..6.0).contains(&(pair[1] - pair[0])), "{entries:?}");
     }
-    // Half a BDP leaves in half a round trip; 200 ms later the round is long over.
+    // Half a BDP leaves in half a round trip. 200 ms later the round is long over.
     for seconds in &lasted[..lasted.len() - 1] {
         assert!((0.2..0.5).contains(seconds), "{lasted:?}");
     }
@@ -172,13 +173,13 @@ fn probe_rtt_comes_every_five_seconds() {
 
 /// "Skipping PROBE_RTT Due to Application-Limited Sending".
 #[test]
-fn idleness_replaces_probe_rtt() {
+fn an_idle_period_replaces_probe_rtt() {
     let mut link = link(240);
     until(&mut link, State::ProbeBwCruise);
     link.host.app_limited = true;
     link.run(Duration::from_secs(8));
     assert_eq!(link.host.in_flight(), Bytes::ZERO);
-    // The first packet after the pause leaves while the flow still counts as limited.
+    // The first packet after the pause is sent while the flow still counts as limited.
     link.host.send();
     link.host.app_limited = false;
     link.run(Duration::from_secs(1));
@@ -187,7 +188,7 @@ fn idleness_replaces_probe_rtt() {
 
 /// "Entering and Exiting PROBE_RTT During STARTUP": Startup goes on afterwards.
 #[test]
-fn probe_rtt_within_startup_returns_to_it() {
+fn probe_rtt_during_startup_returns_to_startup() {
     let mut bbr = in_state(State::Startup);
     bbr.c.now = Time::from_millis(6_000);
     bbr.update_min_rtt(Some(RTT + MS));
@@ -199,8 +200,8 @@ fn probe_rtt_within_startup_returns_to_it() {
     assert_eq!(bbr.state, State::Startup);
 }
 
-/// 12 Mbit/s and 40 ms whose acknowledgements come 20 at a time, every 20 ms: the window of `spec`
-/// in BDP and the share of the link used, after `seconds`.
+/// A path of 12 Mbit/s and 40 ms whose acknowledgements come 20 at a time, every 20 ms. Returns the
+/// window of `spec` in BDP and the used share of the link, after `seconds`.
 fn aggregated(spec: &str, seconds: u64) -> (f64, f64) {
     let mut host = Host::new(select(spec).build(&setup()), MSS);
     let (mut sent, mut free, mut departure) = (Vec::new(), Time::ZERO, Time::ZERO);
@@ -208,7 +209,7 @@ fn aggregated(spec: &str, seconds: u64) -> (f64, f64) {
     for ms in 0..seconds * 1000 {
         while host.may_send() && departure <= host.now() {
             let rate = host.cc.control().pacing_rate.expect("paced");
-            // The loop is a millisecond late at most.
+            // The loop is at most a millisecond late.
             departure = departure.max(host.now().saturating_sub(MS)) + rate.time_to_send(MSS);
             free = free.max(host.now()) + MS;
             sent.push((free + MS * 40, host.send()));
@@ -227,16 +228,16 @@ fn aggregated(spec: &str, seconds: u64) -> (f64, f64) {
 
 /// "Achieving Expected STARTUP (and Cruise) Bandwidth on a Link With Aggregation".
 #[test]
-fn aggregation_does_not_stall_it() {
+fn aggregation_does_not_stall_the_flow() {
     let (cwnd, _) = aggregated("bbr3", 1);
     assert!(cwnd > 2.0, "{cwnd} BDP");
     let (_, used) = aggregated("bbr3", 30);
     assert!(used > 0.94, "{used}");
 }
 
-/// "Handling Token Bucket Policers", as Pantheon's: a queue that holds a packet or two.
+/// "Handling Token Bucket Policers", as on Pantheon: the queue holds a packet or two.
 #[test]
-fn a_queue_of_two_packets_is_no_reason_for_heavy_loss() {
+fn a_queue_of_two_packets_does_not_cause_heavy_loss() {
     let mut link = Link::new(&select("bbr3"), MBPS_12, MS * 40, 2);
     link.run(Duration::from_secs(10));
     let before = link.host.counters();
@@ -259,9 +260,9 @@ fn a_bdp_below_a_packet_keeps_the_pipe_full() {
     assert!((mbps / 0.064 - 1.0).abs() < 0.02, "{mbps}");
 }
 
-/// "Increasing Bandwidth 10x": found by one or two probes, each of which doubles its step.
+/// "Increasing Bandwidth 10x": one or two probes find it, each of which doubles its step.
 #[test]
-fn ten_times_the_bandwidth_is_found() {
+fn a_tenfold_bandwidth_is_found() {
     let mut link = Link::new(&select("bbr3"), Rate::from_mbps(10.0), MS * 40, 1000);
     link.run(Duration::from_secs(10));
     link.rate = Rate::from_mbps(100.0);
@@ -275,9 +276,10 @@ fn ten_times_the_bandwidth_is_found() {
     println!("ten times the bandwidth after {took} s");
 }
 
-/// "Decreasing Bandwidth 10x": the short-term bound follows within rounds, max_bw with two cycles.
+/// "Decreasing Bandwidth 10x": the short-term bound follows within rounds, max_bw within two
+/// cycles.
 #[test]
-fn a_tenth_of_the_bandwidth_is_accepted() {
+fn a_tenth_of_the_bandwidth_lowers_the_estimate() {
     let mut link = Link::new(&select("bbr3"), Rate::from_mbps(100.0), MS * 40, 300);
     link.run(Duration::from_secs(10));
     assert!((reading(&link, "bw_mbps") / 100.0 - 1.0).abs() < 0.02);
@@ -302,10 +304,10 @@ fn a_tenth_of_the_bandwidth_is_accepted() {
     assert!(used > 0.95, "{used}");
 }
 
-/// "run with a variety of RTTs (e.g., < 1 ms to 1 s) and bandwidths": within 2%, and the link is
-/// used.
+/// "run with a variety of RTTs (e.g., < 1 ms to 1 s) and bandwidths": the estimate is within 2%,
+/// and the link is used.
 #[test]
-fn from_64_kbit_to_10_gbit_and_from_half_a_millisecond_to_a_second() {
+fn utilisation_is_high_from_64_kbit_to_10_gbit_and_half_a_ms_to_1_s() {
     let us = Duration::from_micros;
     for (bps, rtt, seconds) in [
         (64_000, us(500), 20),
@@ -325,8 +327,8 @@ fn from_64_kbit_to_10_gbit_and_from_half_a_millisecond_to_a_second() {
         let found = reading(&link, "max_bw_mbps") * 1e6 / bps as f64;
         println!("{bps} bit/s, {rtt:?}: used {used:.3}, max_bw {found:.3}");
         assert!((found - 1.0).abs() < 0.02, "{bps}, {rtt:?}: {found}");
-        // In ProbeRTT nothing leaves until the flight is half a BDP, half a round trip; then half
-        // of the rate for a round trip. At one second that is one of six and a half.
+        // In ProbeRTT nothing leaves until the flight is half a BDP, for half a round trip; then
+        // half of the rate for a round trip. At an RTT of one second that is one of six and a half.
         let least = if rtt > MS * 100 { 0.82 } else { 0.95 };
         assert!(used > least, "{bps}, {rtt:?}: {used}");
     }

@@ -1,4 +1,4 @@
-//! What losses change, and that it can be undone.
+//! What losses change, and that it is undone after spurious losses.
 
 use super::*;
 use crate::Lost;
@@ -16,7 +16,7 @@ fn lost(number: u64, tx_in_flight: u64, lost_before: u64) -> Lost {
 }
 
 impl Bbr3 {
-    /// Packets `first` and on are lost, `many` of them.
+    /// Loses `many` packets from `first` on.
     fn note_loss_of_range(&mut self, first: u64, many: u64) {
         for number in first..first + many {
             self.handle_lost_packet(&lost(number, 100, 0));
@@ -24,8 +24,8 @@ impl Bbr3 {
     }
 }
 
-/// §5.3.1.3: in fast recovery, more than 2% of a round, six ranges; then the volume is max(BDP,
-/// what the last round delivered). Each of the three is needed.
+/// §5.3.1.3: in fast recovery more than 2% of a round is lost, in six ranges. Then the volume is
+/// max(BDP, what the last round delivered). Each of the three conditions is needed.
 #[test]
 fn startup_ends_on_loss_when_all_three_conditions_hold() {
     let ended = |recovery, ranges: u64, lost_packets: u64| {
@@ -51,8 +51,8 @@ fn startup_ends_on_loss_when_all_three_conditions_hold() {
     assert_eq!(ended(Recovery::Recovery, 6, 4), stays, "2% is tolerated");
 }
 
-/// §5.5.10.2: 200 packets in flight tolerate 4 lost. The fifth crosses 2% a little into itself:
-/// (0.02 x 199 - 4) / 0.98 = -0.02 packets, so that 198.98 were safe.
+/// §5.5.10.2: 200 packets in flight tolerate 4 lost ones. The fifth crosses 2% shortly before its
+/// own end: (0.02 x 199 - 4) / 0.98 = -0.02 packets, so 198.98 were safe.
 #[test]
 fn losses_above_two_percent_bound_the_volume() {
     let mut bbr = in_state(State::ProbeBwUp);
@@ -65,13 +65,13 @@ fn losses_above_two_percent_bound_the_volume() {
     assert_eq!(bbr.state, State::ProbeBwDown);
     let bound = bbr.inflight_longterm.as_f64() / MSS.as_f64();
     assert!((bound - (199.0 - 0.02 / 0.98)).abs() < 1e-3, "{bound}");
-    // Once a probe.
+    // The bound falls once a probe.
     bbr.handle_lost_packet(&lost(5, 20, 0));
     assert_eq!(bbr.inflight_longterm.as_f64() / MSS.as_f64(), bound);
 }
 
-/// §5.5.10.2: never below 0.7 of the target, min(BDP, cwnd); an application-limited packet ends the
-/// probe and leaves the bound alone.
+/// §5.5.10.2: the bound never falls below 0.7 of the target, min(BDP, cwnd). An application-limited
+/// packet ends the probe and leaves the bound alone.
 #[test]
 fn the_bound_falls_by_beta_at_most() {
     let bound = |tag| {
@@ -88,8 +88,8 @@ fn the_bound_falls_by_beta_at_most() {
     assert_eq!(bound(Tag(1)), Bytes::MAX);
 }
 
-/// §5.5.10.3: once a round with loss, down to what the round delivered, by Beta at most; not while
-/// probing.
+/// §5.5.10.3: each round with loss lowers the bounds to what the round delivered, by at most Beta,
+/// but not while probing.
 #[test]
 fn losses_while_cruising_lower_the_short_term_bounds() {
     let bounds = |state, mbps: f64, delivered| {
@@ -117,8 +117,8 @@ fn losses_while_cruising_lower_the_short_term_bounds() {
     assert_eq!((quiet.bw_shortterm, quiet.inflight_shortterm), none);
 }
 
-/// §5.5.10.3: the round that judges losses begins with the first of them and ends when a packet
-/// sent since is acknowledged.
+/// §5.5.10.3: the round that judges losses begins with the first of them, and ends when a packet
+/// that was sent since is acknowledged.
 #[test]
 fn a_round_of_losses_is_judged_once_at_its_end() {
     let mut bbr = in_state(State::ProbeBwCruise);
@@ -132,15 +132,15 @@ fn a_round_of_losses_is_judged_once_at_its_end() {
     bbr.on_feedback(&acked(2, 250));
     assert_eq!(bbr.bw_shortterm, Rate::MAX);
     bbr.on_feedback(&acked(3, 251));
-    // A round that delivered 12 Mbit/s is no reason to slow down.
+    // A round that delivered 12 Mbit/s does not lower the bound.
     assert_eq!(bbr.bw_shortterm, MBPS_12);
     assert!(!bbr.is_loss_in_round);
 }
 
-/// §5.6.4.4: one packet after a timeout, four with the next acknowledgement, the old window at the
-/// end.
+/// §5.6.4.4: the window is one packet after a timeout, four with the next acknowledgement, and the
+/// old window at the end.
 #[test]
-fn time_out_restarts_from_one_packet() {
+fn timeout_restarts_from_one_packet() {
     let mut bbr = in_state(State::ProbeBwCruise);
     bbr.on_rto(&rto(Time::from_millis(1), 100, 1));
     assert_eq!(bbr.cwnd, MSS);
@@ -154,7 +154,7 @@ fn time_out_restarts_from_one_packet() {
     assert_eq!(bbr.cwnd, packets(201)); // one of them for aggregation
 }
 
-/// §5.5.11.2 and appendix: a loss that proves to be none takes a flow back to where it was.
+/// §5.5.11.2 and appendix: a spurious loss takes the flow back to its old state.
 #[test]
 fn spurious_loss_is_undone() {
     let mut bbr = in_state(State::ProbeBwUp);

@@ -9,7 +9,7 @@ impl Cycle {
     }
 }
 
-/// §5.3.1.2: three rounds, not limited by the application, with less than 25% of growth.
+/// §5.3.1.2: three rounds have less than 25% of growth, and the application does not limit them.
 #[test]
 fn a_plateau_of_three_rounds_is_a_full_pipe() {
     let mut bbr = bbr3();
@@ -36,8 +36,8 @@ fn a_plateau_of_three_rounds_is_a_full_pipe() {
     assert_eq!(bbr.state, State::Drain);
 }
 
-/// §5.3.2: over when the queue is gone, or after more than three rounds (the draft's case "Exiting
-/// DRAIN Based on Time").
+/// §5.3.2: Drain ends when the queue is gone, or after more than three rounds (the draft's case
+/// "Exiting DRAIN Based on Time").
 #[test]
 fn drain_ends_by_inflight_or_rounds() {
     let drained = |inflight: u64, rounds: u64| {
@@ -56,7 +56,7 @@ fn drain_ends_by_inflight_or_rounds() {
     assert_eq!(drained(101, 4), State::ProbeBwDown);
 }
 
-/// §5.3.3.1: to CRUISE at 0.85 of the long-term bound and the BDP.
+/// §5.3.3.1: CRUISE follows at 0.85 of the long-term bound and the BDP.
 #[test]
 fn down_ends_with_headroom_and_without_a_queue() {
     let cruises = |inflight: u64, longterm| {
@@ -67,7 +67,7 @@ fn down_ends_with_headroom_and_without_a_queue() {
     };
     assert!(cruises(100, Bytes::MAX) && !cruises(101, Bytes::MAX));
     assert!(cruises(85, packets(100)) && !cruises(86, packets(100)));
-    // A packet of headroom at least, and never less than four packets.
+    // The headroom is at least a packet, and the volume at least four packets.
     let headroom = |longterm: u64| {
         let mut bbr = bbr3();
         bbr.inflight_longterm = packets(longterm);
@@ -78,9 +78,10 @@ fn down_ends_with_headroom_and_without_a_queue() {
     assert_eq!(headroom(200), packets(170));
 }
 
-/// §5.3.3.8.3: after 2 to 3 s, or after as many rounds as packets fit the path, 63 at most.
+/// §5.3.3.8.3: a probe comes after 2 to 3 s, or after as many rounds as packets fit the path, at
+/// most 63.
 #[test]
-fn probes_come_by_the_clock_or_as_reno_would() {
+fn probes_come_after_a_time_or_when_reno_would_lose() {
     let time = |ms: u64, rounds: u64, mbps: f64| {
         let mut bbr = in_state(State::ProbeBwCruise);
         bbr.start_probe_bw_down();
@@ -124,7 +125,7 @@ fn refill_lasts_a_round() {
     assert!((bbr.pacing_rate.as_mbps() - 0.99 * 1.25 * 12.0).abs() < 1e-5);
 }
 
-/// §5.3.3.9: the long-term bound grows by 1, 2, 4 packets a round while it is what limits.
+/// §5.3.3.9: the long-term bound grows by 1, 2, 4 packets a round while it limits the flow.
 #[test]
 fn the_long_term_bound_grows_exponentially() {
     let mut bbr = in_state(State::ProbeBwUp);
@@ -139,7 +140,7 @@ fn the_long_term_bound_grows_exponentially() {
             bbr.c.cwnd_limited[0] = true;
             bbr.rs.newly_acked = MSS;
             bbr.rs.tx_in_flight = packets(100);
-            // The window stays put, so that a round stays 128 packets.
+            // The window is kept constant, so that a round has 128 packets.
             let longterm = std::mem::replace(&mut bbr.inflight_longterm, packets(128));
             bbr.update_probe_bw_cycle_phase();
             bbr.inflight_longterm = bbr.inflight_longterm - packets(128) + longterm;
@@ -147,7 +148,7 @@ fn the_long_term_bound_grows_exponentially() {
         grown.push((bbr.inflight_longterm - before).get() / MSS.get());
     }
     assert_eq!(grown, [1, 2, 4, 8]);
-    // Not while the window is not full.
+    // The bound does not grow while the window is not full.
     bbr.c.cwnd_limited = [false; 2];
     let before = bbr.inflight_longterm;
     bbr.rs.newly_acked = packets(1000);
@@ -155,7 +156,7 @@ fn the_long_term_bound_grows_exponentially() {
     assert_eq!(bbr.inflight_longterm, before);
 }
 
-/// §5.3.3.7 (1): a plateau ends UP, unless the long-term bound is what limits it.
+/// §5.3.3.7 (1): a plateau ends UP, unless the long-term bound causes it.
 #[test]
 fn up_ends_on_a_plateau() {
     let state_after = |limited| {
@@ -171,7 +172,7 @@ fn up_ends_on_a_plateau() {
     assert_eq!(state_after(true), (State::ProbeBwUp, false));
 }
 
-/// §5.3.3.6: after a probe that went too high the next one only touches the bound; if that does no
+/// §5.3.3.6: after a probe that went too high the next one only reaches the bound. If that does no
 /// harm for a round, a full one follows at once.
 #[test]
 fn a_probe_after_loss_is_precautionary() {
@@ -192,8 +193,8 @@ fn a_probe_after_loss_is_precautionary() {
     assert_eq!(bbr.state, State::ProbeBwRefill);
 }
 
-/// §5.3.4.3: five seconds without a lower RTT; half a BDP for 200 ms from when that is reached, and
-/// a round of its own; then CRUISE with the window of before.
+/// §5.3.4.3: ProbeRTT starts after five seconds without a lower RTT. It lasts 200 ms from half a
+/// BDP on, and a round of its own. Then CRUISE follows with the old window.
 #[test]
 fn probe_rtt_lasts_200_ms_and_a_round() {
     let mut bbr = in_state(State::ProbeBwCruise);
@@ -205,7 +206,7 @@ fn probe_rtt_lasts_200_ms_and_a_round() {
         });
         (bbr.state, bbr.cwnd.get() / MSS.get())
     };
-    // Long after the last probe for bandwidth, but these acknowledgements are of old packets.
+    // The last probe for bandwidth was long ago, but these acknowledgements are for old packets.
     assert_eq!(after(4_999, 0, 100).0, State::ProbeBwRefill);
     assert_eq!(after(5_001, 1, 100), (State::ProbeRtt, 50));
     assert_eq!(after(5_100, 2, 51), (State::ProbeRtt, 50));
@@ -220,9 +221,9 @@ fn probe_rtt_lasts_200_ms_and_a_round() {
     assert_eq!(after(10_402, 203, 100).0, State::ProbeRtt);
 }
 
-/// §5.3.4.3: what ProbeRTT measures is believed at once if lower, after ten seconds if higher.
+/// §5.3.4.3: a lower RTT of ProbeRTT counts at once, a higher one after ten seconds.
 #[test]
-fn min_rtt_rises_after_two_chances() {
+fn min_rtt_rises_after_two_probe_rtts() {
     let mut bbr = in_state(State::ProbeBwCruise);
     let mut after = |ms, rtt| {
         bbr.c.now = Time::from_millis(ms);

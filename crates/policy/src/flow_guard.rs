@@ -1,5 +1,4 @@
-//! The kernel's guard over a flow in simulated time or over real packets: the bits that it computes
-//! there.
+//! The kernel's guard for flows in simulated time and over real packets. It computes the same bits.
 
 use headway_cc::schemes::cubic;
 use headway_cc::{
@@ -10,101 +9,102 @@ use zerocopy::transmute_ref;
 
 use crate::Record;
 
-/// A guard, and the Cubic that stands in where the flow is taken from a policy over something else.
+/// A guard, and a Cubic for fallback if the base controller is not a Cubic itself.
 #[derive(Debug)]
-pub struct Guarding {
+pub struct FlowGuard {
     limits: Limits,
     guard: Guard,
     setup: Setup,
-    substitute: Option<Box<cubic::Cubic>>,
+    fallback_cubic: Option<Box<cubic::Cubic>>,
 }
 
-impl Guarding {
-    /// For one flow.
-    pub fn new(setup: &Setup, limits: Limits) -> Guarding {
+impl FlowGuard {
+    /// The guard of one flow.
+    pub fn new(setup: &Setup, limits: Limits) -> FlowGuard {
         let cwnd = (setup.initial_cwnd.get() / setup.mss.get().max(1)) as u32;
-        Guarding {
+        FlowGuard {
             guard: Guard::new(setup.start.as_nanos(), cwnd, 0),
-            substitute: None,
+            fallback_cubic: None,
             setup: *setup,
             limits,
         }
     }
 
-    /// What it allows from now on.
+    /// Sets the limits from now on.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// Forgets what was counted against the policy.
+    /// Clears what was counted against the policy.
     pub fn acquit(&mut self) {
         self.guard.acquit();
     }
 
-    /// Another policy begins with the flow, at such a window and such an ssthresh, which is
-    /// `Bytes::MAX` where none is set.
-    pub fn begin_anew(&mut self, now: Time, cwnd: Bytes, ssthresh: Bytes) {
+    /// Another policy takes over the flow, with this window and ssthresh. An ssthresh that is not
+    /// set is `Bytes::MAX`.
+    pub fn replace_policy(&mut self, now: Time, cwnd: Bytes, ssthresh: Bytes) {
         let packets = |bytes: Bytes| (bytes.get() / self.setup.mss.get().max(1)) as u32;
         let ssthresh = match ssthresh {
             Bytes::MAX => 0,
             known => packets(known),
         };
-        (self.guard).begin_anew(now.as_nanos(), packets(cwnd), ssthresh);
+        (self.guard).replace_policy(now.as_nanos(), packets(cwnd), ssthresh);
     }
 
-    /// Nobody decides for the flow any more.
+    /// No policy decides for the flow any more.
     pub fn forget(&mut self) {
         self.guard.forget();
     }
 
-    /// The guard itself, to be read.
+    /// The guard itself, for reading.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// The policy is asked.
+    /// The policy was sent a request.
     pub fn ask(&mut self, now: Time) {
         self.guard.ask(now.as_nanos());
     }
 
-    /// What it was asked at `asked` it answered at `answered`, which is found now: may that be
-    /// carried out?
-    pub fn answer(&mut self, asked: Time, answered: Time, now: Time) -> bool {
-        let [asked, answered, now] = [asked, answered, now].map(Time::as_nanos);
-        (self.guard).answer(&self.limits, asked, answered, now)
+    /// The answer to the request of the time `requested` was given at `answered`, and is found now.
+    /// May it be carried out?
+    pub fn answer(&mut self, requested: Time, answered: Time, now: Time) -> bool {
+        let [requested, answered, now] = [requested, answered, now].map(Time::as_nanos);
+        (self.guard).answer(&self.limits, requested, answered, now)
     }
 
-    /// The flow's state after the base controller has taken it, in the order of their times.
+    /// Judges the flow's state after the base controller has taken the same acknowledgement.
+    /// Records come in the order of their times.
     pub fn judge(&mut self, record: &Record) -> Verdict {
         self.guard.judge(&self.limits, transmute_ref!(record))
     }
 
-    /// The window that a policy may have that wants this many bytes.
+    /// The window for a policy that wants this many bytes.
     pub fn cwnd(&mut self, wanted: f64) -> Bytes {
         let mss = self.setup.mss;
         let packets = (wanted / mss.as_f64()).round();
         mss * u64::from(self.guard.cwnd(&self.limits, packets as i64))
     }
 
-    /// The rate that a policy may have.
+    /// The rate for a policy that wants `wanted`.
     pub fn rate(&mut self, wanted: Rate) -> Rate {
         Rate::from_bps(self.guard.rate(&self.limits, wanted.as_bps() / 8) * 8)
     }
 
-    /// The flow is taken from its policy: where the window goes from `control`, and towards which
-    /// ssthresh.
+    /// The window and the ssthresh with which Cubic takes over a flow that has `control`.
     pub fn restart(&self, record: &Record, control: &Control) -> (Bytes, Bytes) {
         let ssthresh = match self.guard.restart(&self.limits, transmute_ref!(record)) {
             Guard::NO_SSTHRESH => Bytes::MAX,
             packets => self.setup.mss * u64::from(packets),
         };
-        // As give_to_cubic() in base.h.
+        // The same as give_to_cubic() in base.h.
         let cwnd = control.cwnd.max(self.setup.initial_cwnd).min(ssthresh);
         (cwnd, ssthresh)
     }
 
-    /// What Cubic hears of it: losses of what the policy sent lower its window no more.
-    pub fn heard<'a>(&self, feedback: &Feedback<'a>) -> Feedback<'a> {
+    /// The feedback for Cubic. Shortly after a trip it hides losses of packets that the policy
+    /// sent, so that they do not lower Cubic's window.
+    pub fn feedback_for_cubic<'a>(&self, feedback: &Feedback<'a>) -> Feedback<'a> {
         let rtt_us = (feedback.rtt_stats.smoothed.as_nanos() / 1000) as u32;
         let is_spared = self.guard.ignores_loss(&self.limits, feedback.now.as_nanos(), rtt_us);
         Feedback {
@@ -113,27 +113,27 @@ impl Guarding {
         }
     }
 
-    /// A Cubic of its own takes the flow.
-    pub fn stand_in(&mut self, (cwnd, ssthresh): (Bytes, Bytes)) {
+    /// Starts a fallback with a new Cubic.
+    pub fn start_fallback(&mut self, (cwnd, ssthresh): (Bytes, Bytes)) {
         let values = Values::defaults(cubic::SCHEME.params);
         let mut cubic = cubic::Cubic::new(&self.setup, &values);
         cubic.go_alone(cwnd, ssthresh);
-        self.substitute = Some(Box::new(cubic));
+        self.fallback_cubic = Some(Box::new(cubic));
     }
 
-    /// It has the flow no more; gives the window that it leaves.
-    pub fn stand_down(&mut self) -> Option<Bytes> {
-        self.substitute.take().map(|cubic| cubic.control().cwnd)
+    /// Ends the fallback, and returns Cubic's window.
+    pub fn end_fallback(&mut self) -> Option<Bytes> {
+        self.fallback_cubic.take().map(|cubic| cubic.control().cwnd)
     }
 
-    /// The Cubic that has the flow.
-    pub fn substitute(&self) -> Option<&dyn CongestionControl> {
-        self.substitute.as_deref().map(|cubic| cubic as _)
+    /// The Cubic that controls the flow in fallback.
+    pub fn fallback_cubic(&self) -> Option<&dyn CongestionControl> {
+        self.fallback_cubic.as_deref().map(|cubic| cubic as _)
     }
 
-    /// The Cubic that has the flow.
-    pub fn substitute_mut(&mut self) -> Option<&mut dyn CongestionControl> {
-        self.substitute.as_deref_mut().map(|cubic| cubic as _)
+    /// The Cubic that controls the flow in fallback.
+    pub fn fallback_cubic_mut(&mut self) -> Option<&mut dyn CongestionControl> {
+        self.fallback_cubic.as_deref_mut().map(|cubic| cubic as _)
     }
 
     /// Named values for recordings.

@@ -4,38 +4,37 @@ use std::collections::VecDeque;
 
 use crate::{Duration, Time};
 
-/// The least of the RTT samples of the last 10 s, counted from the newest sample, to the nearest 10
-/// ms: samples are kept by slots of this time, so that there are never more than a thousand
-/// candidates.
+/// The minimum of the RTT samples of the last 10 s before the newest sample, to 10 ms. Samples are
+/// kept in slots of 10 ms, so there are at most a thousand candidates.
 #[derive(Clone, Debug, Default)]
-pub struct LeastRtt {
-    /// Slot and sample: both rise.
+pub struct MinRtt {
+    /// Slot and sample; both increase.
     candidates: VecDeque<(u64, Duration)>,
-    /// The newest sample's slot: which one, when it ends, and the least sample in it.
+    /// The newest sample's slot: its number, its end, and its smallest sample.
     slot: u64,
     slot_ends: Time,
     slot_least: Duration,
-    /// Of all candidates.
+    /// The smallest candidate.
     least: Duration,
 }
 
-impl LeastRtt {
+impl MinRtt {
     const SLOT: Duration = Duration::from_millis(10);
     const SLOTS: u64 = 1000;
 
-    /// A sample, not before the last one.
+    /// Adds a sample. Samples come in the order of their times.
     #[inline]
     pub fn add(&mut self, now: Time, rtt: Duration) {
         if now < self.slot_ends && rtt >= self.slot_least {
-            return; // most of them
+            return; // most samples
         }
-        self.add_candidate(now.as_nanos() / LeastRtt::SLOT.as_nanos(), rtt);
+        self.add_candidate(now.as_nanos() / MinRtt::SLOT.as_nanos(), rtt);
     }
 
-    /// The least sample of its slot so far.
+    /// Adds a sample that is the smallest of its slot so far.
     fn add_candidate(&mut self, slot: u64, rtt: Duration) {
         self.slot = slot;
-        self.slot_ends = Time::ZERO + LeastRtt::SLOT * (slot + 1);
+        self.slot_ends = Time::ZERO + MinRtt::SLOT * (slot + 1);
         self.slot_least = rtt;
         while (self.candidates.back()).is_some_and(|&(_, least)| least >= rtt) {
             self.candidates.pop_back();
@@ -43,21 +42,22 @@ impl LeastRtt {
         if (self.candidates.back()).is_none_or(|&(last, _)| last < slot) {
             self.candidates.push_back((slot, rtt));
         }
-        while (self.candidates.front()).is_some_and(|&(at, _)| slot - at >= LeastRtt::SLOTS) {
+        while (self.candidates.front()).is_some_and(|&(at, _)| slot - at >= MinRtt::SLOTS) {
             self.candidates.pop_front();
         }
         self.least = (self.candidates.front()).map_or(rtt, |&(_, least)| least);
     }
 
-    /// Zero before the first sample.
+    /// The minimum; zero before the first sample.
     pub fn get(&self) -> Duration {
         self.least
     }
 
-    /// How long before the newest sample it was last seen, to 10 ms; zero before the first.
+    /// How much older the last sample with that minimum is than the newest sample, to 10 ms; zero
+    /// before the first.
     pub fn age(&self) -> Duration {
         let slots = (self.candidates.front()).map_or(0, |&(at, _)| self.slot - at);
-        LeastRtt::SLOT * slots
+        MinRtt::SLOT * slots
     }
 }
 
@@ -69,11 +69,11 @@ mod tests {
     #[test]
     fn agrees_with_a_search_through_the_window() {
         let mut random = Stream::new(1, "rtts");
-        let (mut least, mut all) = (LeastRtt::default(), Vec::new());
+        let (mut least, mut all) = (MinRtt::default(), Vec::new());
         let mut ms = 0;
         for _ in 0..20_000 {
             ms += random.below(8);
-            // Rises for minutes, so that there are many candidates, and falls now and then.
+            // RTTs rise for minutes, so that there are many candidates, and fall now and then.
             let rise = 30_000 + ms % 25_000;
             let rtt = Duration::from_micros(rise + random.below(500));
             least.add(Time::ZERO + Duration::from_millis(ms), rtt);

@@ -1,5 +1,5 @@
 //! What a network has learned in use, as a safetensors file: its tensors, named as in
-//! `weights.safetensors`, and what they are of.
+//! `weights.safetensors`, and where they come from.
 
 use safetensors::{Dtype, SafeTensors, serialize, tensor::TensorView};
 use serde::{Deserialize, Serialize};
@@ -10,38 +10,39 @@ use crate::nn::{NetError, NetSpec, Network};
 /// The only entry of the file's metadata: [`Origin`] as JSON.
 const ENTRY: &str = "headway";
 
-/// What a network has learned, and in how many gradient steps.
+/// A network that has learned in use, and its number of gradient steps.
 #[derive(Clone, Debug)]
-pub(crate) struct Taught {
+pub(crate) struct SavedNetwork {
     pub network: Network,
     pub steps: u64,
 }
 
-/// What was learned, and of what.
+/// The file's metadata: which model and policy it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Origin {
-    /// [`Taught::FORMAT`]
+    /// The version of the file: [`SavedNetwork::FORMAT`].
     format: u32,
-    /// The id of the model that it began with.
+    /// The id of the model with which it began.
     model: String,
-    /// The policy, as `--policy` has it.
+    /// The policy, as `--policy` writes it.
     policy: String,
-    /// Gradient steps.
+    /// The number of gradient steps.
     steps: u64,
 }
 
-/// More gradient steps than any flow takes, and few enough that steps can be added to them.
-const MOST_STEPS: u64 = 1 << 53;
+/// The largest accepted number of gradient steps: more than any flow takes, and small enough to add
+/// to.
+const MAX_STEPS: u64 = 1 << 53;
 
-impl Taught {
+impl SavedNetwork {
     /// The version of the file that this code reads and writes.
     const FORMAT: u32 = 1;
 
     /// The file of a network that has learned as this `policy` of this `model`.
     pub fn write(network: &Network, steps: u64, model: &str, policy: &str) -> Vec<u8> {
         let origin = Origin {
-            format: Taught::FORMAT,
+            format: SavedNetwork::FORMAT,
             model: model.to_owned(),
             policy: policy.to_owned(),
             steps,
@@ -62,19 +63,19 @@ impl Taught {
         serialize(views, Some(metadata)).expect("each tensor has a name of its own")
     }
 
-    /// Reads what [`write`](Self::write) wrote for this `model` and `policy`, whose network is of
-    /// this `spec`.
+    /// Reads the file that [`write`](Self::write) made for this `model` and `policy`, whose network
+    /// has this `spec`.
     ///
     /// # Errors
-    /// One line: it is no such file, not whole, of another version, model or policy, or a number is
-    /// not finite.
+    /// One line: the file is incomplete or malformed, of another version, model or policy, or
+    /// contains a number that is not finite.
     pub fn read(
         bytes: &[u8],
         spec: &NetSpec,
         model: &str,
         policy: &str,
-    ) -> Result<Taught, NetError> {
-        let refuse = |what: String| NetError(format!("what was learned: {what}"));
+    ) -> Result<SavedNetwork, NetError> {
+        let refuse = |what: String| NetError(format!("saved network: {what}"));
         let broken = |e| refuse(format!("not a whole safetensors file ({e:?})"));
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(broken)?;
         let file = SafeTensors::deserialize(bytes).map_err(broken)?;
@@ -82,15 +83,15 @@ impl Taught {
         let entry = entry.ok_or_else(|| refuse(format!("its metadata has no entry {ENTRY:?}")))?;
         let version = serde_json::from_str::<serde_json::Value>(entry);
         let version = version.map_err(|e| refuse(e.to_string()))?["format"].clone();
-        if version != Taught::FORMAT {
-            let right = Taught::FORMAT;
+        if version != SavedNetwork::FORMAT {
+            let right = SavedNetwork::FORMAT;
             return Err(refuse(format!("its format is {version}, must be {right}")));
         }
         let origin: Origin = serde_json::from_str(entry).map_err(|e| refuse(e.to_string()))?;
-        if origin.steps > MOST_STEPS {
+        if origin.steps > MAX_STEPS {
             let steps = origin.steps;
             return Err(refuse(format!(
-                "its gradient steps are {steps}, must be at most {MOST_STEPS}"
+                "its gradient steps are {steps}, must be at most {MAX_STEPS}"
             )));
         }
         for (what, found, right) in [
@@ -108,7 +109,7 @@ impl Taught {
             Ok(floats(data))
         };
         let network = Network::new(spec, &mut source)?;
-        Ok(Taught {
+        Ok(SavedNetwork {
             network,
             steps: origin.steps,
         })

@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(deepest.slice.to_string(), "100.64.33.16/28");
         assert_eq!(keep(deepest, "e.json"), "100.64.33.16/28");
         let refused = registry.claim(request(51, &[61])).unwrap_err();
-        assert!(refused.to_string().contains("this deep"), "{refused}");
+        assert!(refused.to_string().contains("too deeply"), "{refused}");
         fs::remove_dir_all(&registry.folder).unwrap();
     }
 

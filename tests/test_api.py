@@ -66,7 +66,7 @@ def test_without_a_folder_the_results_are_the_same_and_nothing_is_written(
     assert page.read_bytes() == (small_bench / "report.html").read_bytes()
 
 
-def test_a_loaded_folder_says_what_it_has(small_bench):
+def test_a_loaded_folder_describes_its_contents(small_bench):
     results = headway.load(str(small_bench))
     assert len(results) == 2 * 2 * 3
     assert results.schemes == ["newreno", "cubic"]
@@ -79,7 +79,7 @@ def test_a_loaded_folder_says_what_it_has(small_bench):
     assert results.warnings[-1] == "Intervals from fewer than 10 runs are rough; runs 30 is better."
 
 
-def test_arrow_has_what_the_file_has(small_bench):
+def test_the_arrow_table_equals_the_file(small_bench):
     results = headway.load(small_bench)
     for table, name in zip((results.runs(), results.series()), FILES, strict=True):
         file = pq.read_table(small_bench / name).replace_schema_metadata()
@@ -124,7 +124,7 @@ def test_the_table_has_the_means_and_intervals_of_bench_json(kept):
     assert "\u00b1" in text[1]
 
 
-def test_a_comparison_is_that_of_the_command(run, kept, tmp_path):
+def test_a_comparison_equals_that_of_the_command(run, kept, tmp_path):
     words = ("bench", "--schemes", ",".join(BENCH[0]), "--scenario", ",".join(BENCH[1]))
     words = (*words, "--runs", "3", "--seconds", "5", "--against", "cubic")
     rows = json.loads(run(*words, "--json", "--out", tmp_path).stdout)
@@ -212,7 +212,7 @@ def test_a_message_names_parameters_and_leaves_commands_as_they_are(message, in_
     assert in_python(message) == in_words
 
 
-def test_a_folder_of_something_else_is_refused_and_stays(tmp_path):
+def test_another_folder_is_refused_and_kept(tmp_path):
     (tmp_path / "report.html").write_text("mine")
     said = refused(headway.bench, **TINY, out=tmp_path)
     assert said.startswith(f"out {tmp_path}: holds report.html without its results.parquet")
@@ -222,7 +222,7 @@ def test_a_folder_of_something_else_is_refused_and_stays(tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {"report.html"}
 
 
-def test_what_cannot_be_compared_or_written_is_one_line(kept, tmp_path):
+def test_an_impossible_comparison_or_output_gives_a_one_line_error(kept, tmp_path):
     said = refused(kept.compare)
     assert said == "against: give the scheme to compare with, one of newreno, cubic"
     assert "not a scheme of this bench, which has newreno, cubic" in refused(kept.compare, "bbr")
@@ -242,7 +242,7 @@ def test_without_an_optional_package_one_line_says_what_installs_it(kept, monkey
     assert next(iter(kept.runs()))["run"] == 0
 
 
-def test_progress_is_told_how_many_runs_have_finished():
+def test_progress_gets_the_number_of_finished_runs():
     told = []
     several = TINY | {"scenarios": ["synthetic-att"], "runs": 3}
     headway.bench(**several, progress=lambda *of: told.append(of))
@@ -262,7 +262,7 @@ def signalled(monkeypatch):
     return send
 
 
-def test_ctrl_c_keeps_what_has_finished(signalled):
+def test_ctrl_c_keeps_finished_runs(signalled):
     """There are more runs than finish in the tenth of a second until it is told of some."""
     many = TINY | {"scenarios": ["synthetic-att"], "seconds": 20, "runs": 100_000}
     with pytest.raises(KeyboardInterrupt) as raised:
@@ -278,7 +278,7 @@ def test_ctrl_c_keeps_what_has_finished(signalled):
     assert finished in repr(results)
 
 
-def test_after_ctrl_c_the_same_call_goes_on_to_the_same_results(signalled, kept, tmp_path):
+def test_after_ctrl_c_the_same_call_continues_to_the_same_results(signalled, kept, tmp_path):
     with pytest.raises(headway.Interrupted, match="the same call goes on from there") as raised:
         headway.bench(*BENCH, **LENGTH, out=tmp_path, progress=signalled(signal.SIGINT))
     assert raised.value.results.folder == tmp_path
@@ -299,7 +299,7 @@ def test_a_signal_that_ends_a_process_still_does_once_the_runs_are_saved(signall
     assert saved == [True]
 
 
-def test_if_progress_raises_what_has_finished_is_kept(tmp_path):
+def test_if_progress_raises_finished_runs_are_kept(tmp_path):
     """The error is the caller's own, also one that looks like ours, and it has the results."""
     many = TINY | {"scenarios": ["synthetic-att"], "seconds": 20, "runs": 5000}
 
@@ -328,7 +328,7 @@ def library(monkeypatch):
 
 
 @pytest.mark.usefixtures("library")
-def test_the_third_ctrl_c_ends_no_notebook():
+def test_the_third_ctrl_c_does_not_end_a_notebook():
     before = [signal.getsignal(number) for number in ending.SIGNALS]
     reached = []
 
@@ -370,14 +370,14 @@ class Failing:
         return False
 
 
-def test_of_a_run_that_fails_the_error_has_the_others(monkeypatch):
+def test_the_error_of_a_failed_run_has_the_other_runs(monkeypatch):
     monkeypatch.setattr(plans, "Batch", Failing)
     with pytest.raises(headway.Error, match="a worker was killed; 1 of 1 runs finished") as raised:
         headway.bench(**TINY)
     assert len(raised.value.results) == 1
 
 
-def test_of_a_full_disk_the_error_has_the_runs(monkeypatch, tmp_path):
+def test_the_error_of_a_full_disk_has_the_runs(monkeypatch, tmp_path):
     def no_room(self):
         raise RunError(f"{self.path}: No space left on device")
 
@@ -393,7 +393,7 @@ def test_of_a_full_disk_the_error_has_the_runs(monkeypatch, tmp_path):
     assert list(raised.value.results.table()) == list(there.table())
 
 
-def test_the_lists_have_what_the_commands_have(capsys):
+def test_the_lists_equal_those_of_the_commands(capsys):
     lists = {
         "schemes": headway.list_schemes(),
         "scenarios": headway.list_scenarios(),
@@ -410,7 +410,7 @@ def test_the_lists_have_what_the_commands_have(capsys):
     assert window["parameters"] == ["window"]
 
 
-def test_a_table_prints_aligned_and_is_a_sequence():
+def test_a_table_prints_aligned_columns_and_is_a_sequence():
     assert aligned({"name": ["a", "long"], "number": ["1.5", "\u22122"]}) == [
         "name  number",
         "a        1.5",
@@ -459,12 +459,12 @@ def test_except_error_catches_every_error_that_is_offered():
 
 
 @pytest.mark.parametrize("kind", [headway.Error, headway.Interrupted])
-def test_an_error_goes_from_one_process_to_another(kind):
+def test_an_error_can_be_sent_to_another_process(kind):
     found = pickle.loads(pickle.dumps(kind("what was wrong", ["the results"])))
     assert (type(found), str(found), found.results) == (kind, "what was wrong", ["the results"])
 
 
-def test_what_makes_a_bench_doubtful_is_a_warning():
+def test_a_doubtful_bench_gives_a_warning():
     with pytest.warns(UserWarning, match="Intervals from fewer") as told:
         results = headway.bench(**TINY | {"scenarios": ["synthetic-att"], "runs": 2})
     assert [str(one.message) for one in told] == results.warnings

@@ -84,7 +84,7 @@ class Failing:
         return True
 
 
-def test_python_gives_what_the_command_writes(undrawn_run, emulated):
+def test_python_returns_the_same_results_as_the_command_writes(undrawn_run, emulated):
     told = []
     with pytest.warns(UserWarning, match="unfit") as warned:
         found = headway.gap(**ASKED, out=emulated, progress=lambda *of: told.append(of))
@@ -182,7 +182,7 @@ def test_if_the_chart_cannot_be_drawn_the_error_has_the_comparison(emulated, mon
     assert raised.value.results.rows == json.loads((emulated / "gap.json").read_text())
 
 
-def test_if_progress_raises_the_error_is_the_callers_own(emulated):
+def test_if_progress_raises_the_callers_error_is_raised(emulated):
     def closed(*_):
         raise OSError("the stream is closed")
 
@@ -216,7 +216,7 @@ def test_the_example_of_the_page_runs(emulated, monkeypatch, capsys):
 
 
 @pytest.mark.filterwarnings("ignore:unfit")
-def test_without_a_folder_it_has_that_of_the_command(emulated, monkeypatch):
+def test_the_default_folder_is_that_of_the_command(emulated, monkeypatch):
     monkeypatch.chdir(emulated.parent.parent)
     found = headway.gap(**ASKED, out=None)
     assert found.folder == Path("out/gap")

@@ -55,7 +55,7 @@ def shown(window, selector):
     return sum(element.is_visible() for element in window.locator(selector).all())
 
 
-def test_it_opens_with_everything_in_its_place(open_report, fair_bench):
+def test_the_page_opens_with_everything_in_place(open_report, fair_bench):
     window = open_report(fair_bench)
     assert window.locator("h1").inner_text() == "Headway bench"
     assert window.locator("h2").all_inner_texts() == [
@@ -72,7 +72,7 @@ def test_it_opens_with_everything_in_its_place(open_report, fair_bench):
     assert window.locator("svg[role=img]:not([aria-label])").count() == 0
 
 
-def test_navigation_goes_there(open_report, fair_bench):
+def test_navigation_links_scroll_to_their_sections(open_report, fair_bench):
     window = open_report(fair_bench)
     link = window.get_by_role("link", name="pantheon-default").first
     link.click()
@@ -113,7 +113,7 @@ def test_the_address_opens_a_filter_and_a_place(open_report, fair_bench):
     assert "bbr" in window.locator(".hidden-schemes").inner_text()
 
 
-def test_the_summary_shows_the_metric_that_is_chosen(open_report, fair_bench):
+def test_the_summary_shows_the_chosen_metric(open_report, fair_bench):
     window = open_report(fair_bench)
     assert window.locator(".summary table:visible caption").all_inner_texts() == [
         "throughput above p95 delay: more throughput and less delay are better"
@@ -143,7 +143,7 @@ def test_a_click_on_a_head_sorts(open_report, fair_bench):
 
 
 @pytest.mark.parametrize("trace", ["queue_packets", "cwnd_packets", "in_flight_packets", "rtt_ms", "delay_cdf"])
-def test_traces_come_by_a_click(open_report, fair_bench, trace):
+def test_traces_load_after_a_click(open_report, fair_bench, trace):
     window = open_report(fair_bench)
     fold = window.locator(f"details[data-trace={trace}]").first
     assert not fold.locator("svg").is_visible()
@@ -162,7 +162,7 @@ def test_fairness_is_shown_where_there_are_several_flows(open_report, fair_bench
     assert window.locator("table.flows tbody tr:not(.group)").count() == 6
 
 
-def test_dark_and_light(open_report, fair_bench):
+def test_the_page_follows_the_dark_and_light_setting(open_report, fair_bench):
     def paper(window):
         return window.evaluate("getComputedStyle(document.body).backgroundColor")
 
@@ -183,12 +183,12 @@ def test_dark_and_light(open_report, fair_bench):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_no_width_makes_the_page_scroll_sideways(open_report, fair_bench, width):
+def test_the_page_never_scrolls_sideways(open_report, fair_bench, width):
     window = open_report(fair_bench, viewport={"width": width, "height": 900})
     assert window.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_it_prints_on_white_without_controls(open_report, fair_bench):
+def test_the_page_prints_on_white_without_controls(open_report, fair_bench):
     window = open_report(fair_bench, "#schemes=newreno,bbr", color_scheme="dark")
     pdf = window.pdf(prefer_css_page_size=True)
     # A page for the summary, the scenarios and how it was made, and not a page a chart.
@@ -201,7 +201,7 @@ def test_it_prints_on_white_without_controls(open_report, fair_bench):
     assert window.locator("section .card").first.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
 
 
-def test_without_a_script_the_results_are_there_and_the_filter_works(open_report, fair_bench):
+def test_without_javascript_the_results_are_shown_and_the_filter_works(open_report, fair_bench):
     window = open_report(fair_bench, java_script_enabled=False)
     assert shown(window, "table.sortable") == 2
     assert not window.get_by_role("button", name="dark theme").is_visible()
@@ -266,7 +266,7 @@ def test_a_sweep_is_one_section_with_lines_over_the_value(open_report, sweep_ben
     assert abs(heading.bounding_box()["y"]) < 200
 
 
-def test_where_there_are_too_many_pairs_sweeps_go_without_charts_over_time(sweep_bench, monkeypatch):
+def test_with_too_many_pairs_sweeps_have_no_charts_over_time(sweep_bench, monkeypatch):
     bench = read_bench(sweep_bench)
     assert draw(bench).count("rate over time against the capacity") == 6
     monkeypatch.setattr(import_module("headway.report.page"), "MOST_PAIRS", 5)

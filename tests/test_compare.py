@@ -15,7 +15,7 @@ from headway.summary import Offsets
 THROUGHPUT, DELAY, LOSS, JAIN = MEASURES
 
 
-def test_to_compare_no_trace_is_loaded():
+def test_a_comparison_loads_no_trace():
     """What `headway bench` needs for its table; the readers of traces would only cost time."""
     program = "import sys, headway.compare; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -52,7 +52,7 @@ def test_a_difference_that_the_means_hide_shows_run_by_run():
     assert ("a", "s") not in found, "not beside itself"
 
 
-def test_pairs_are_runs_of_one_number_that_both_have_and_the_machine_left_alone():
+def test_pairs_are_fit_runs_with_the_same_number_in_both_schemes():
     first = runs_of("a", [1.0] * 12)
     second = runs_of("b", [2.0] * 9)
     second[3]["unfit"] = "the machine stood still"
@@ -79,7 +79,7 @@ def test_pairs_are_runs_of_one_number_that_both_have_and_the_machine_left_alone(
         (JAIN, (-0.009, 0.009), Zone.EQUAL),
     ],
 )
-def test_zones(measure, ends, zone):
+def test_zone_of_an_interval(measure, ends, zone):
     assert measure.zone({"mean": sum(ends) / 2, "ci95": list(ends)}) is zone
     assert measure.zone({"mean": 1.0, "ci95": None}) is Zone.UNCLEAR
 
@@ -95,7 +95,7 @@ def test_zones(measure, ends, zone):
         (110.0, 5, Zone.BETTER),
     ],
 )
-def test_runs_that_do_not_differ_from_one_another_are_not_certain(rate, runs, zone):
+def test_equal_runs_do_not_make_a_difference_certain(rate, runs, zone):
     """30 equal runs leave 9.5% of all runs open, five 45%, each of which may be off by 10%."""
     found = compare(numbered([*runs_of("a", [100.0] * runs), *runs_of("b", [rate] * runs)]), "a")
     assert found["b", "s"].zones["throughput_mbps"] is zone
@@ -107,7 +107,7 @@ def test_runs_that_do_not_differ_from_one_another_are_not_certain(rate, runs, zo
     assert found["b", "s"].zones["loss"] is (Zone.EQUAL if runs == 30 else Zone.UNCLEAR)
 
 
-def test_two_learners_whose_trainings_share_nothing_are_independent_samples():
+def test_two_learners_with_different_trainings_are_independent_samples():
     """Three trainings of one and two of another, in turn: Welch's interval of the means of each."""
 
     def learner(scheme, models, rates):
@@ -131,7 +131,7 @@ def test_two_learners_whose_trainings_share_nothing_are_independent_samples():
     assert found["ci95"] == pytest.approx([-100 * 2 / 14 - half, -100 * 2 / 14 + half])
 
 
-def test_the_order_of_trainings_does_not_count_and_a_part_in_common_is_refused():
+def test_the_order_of_trainings_is_ignored_and_partly_shared_trainings_are_refused():
     def learner(scheme, models):
         rates = {"x": 12.0, "y": 14.0, "z": 16.0, "v": 18.0}
         named = [models[k % len(models)] for k in range(6)]
@@ -176,7 +176,7 @@ def test_runs_at_offsets_of_one_trace_are_taken_in_blocks():
     assert blocks[1] - blocks[0] > alone[1] - alone[0]
 
 
-def test_what_is_worse_in_every_run_is_not_as_good_as_the_best():
+def test_a_scheme_that_is_worse_in_every_run_is_not_as_good_as_the_best():
     rates = networks(30)
     noise = np.random.default_rng(3).normal(0, 0.01, 30)
     noise -= noise.mean() + 1e-4
@@ -185,7 +185,7 @@ def test_what_is_worse_in_every_run_is_not_as_good_as_the_best():
     assert leaders(numbered(runs), "jain", more=True) == ({}, set()), "no value at all"
 
 
-def test_who_leads_is_told_by_runs_that_the_machine_left_alone():
+def test_the_leader_is_decided_by_fit_runs():
     wild = [1000.0] * 3 + [1.0] * 9
     runs = [*runs_of("a", [2.0] * 12), *runs_of("b", wild)]
     for run in runs[12:15]:
@@ -231,7 +231,7 @@ def test_a_scheme_that_is_ahead_by_the_margin_is_called_better_in_a_fortieth_of_
     assert found[Zone.BETTER] + found[Zone.WORSE] <= 0.05 + 0.01
 
 
-def test_what_is_equal_by_definition_is_not_called_better():
+def test_schemes_equal_within_the_margin_are_not_called_better():
     """0.8% ahead, which each of 80% of samples shows to be more than 0.
 
     Within the margin it counts as equal.

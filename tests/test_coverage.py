@@ -43,7 +43,7 @@ def test_a_share_of_all_runs_has_an_interval():
 
 
 @pytest.mark.parametrize(("share", "runs"), [(0.3, 40), (0.02, 50), (0.98, 50), (0.9, 50), (0.95, 20)])
-def test_each_side_of_a_shares_interval_is_seldom_wrong_near_0_and_1_too(share, runs):
+def test_each_side_of_the_interval_of_a_share_has_its_coverage_near_0_and_1(share, runs):
     """Of all counts, by their probabilities.
 
     Wilson's interval of 20 runs at 0.95 is too low in 7.6%.
@@ -79,7 +79,7 @@ def coverage(interval, draw, truth):
     ],
     ids=["student, normal", "student, uniform", "BCa, normal", "BCa, uniform", "Wilson"],
 )
-def test_an_interval_covers_the_truth_as_often_as_it_says(interval, draw, truth):
+def test_an_interval_has_its_stated_coverage(interval, draw, truth):
     assert coverage(interval, draw, truth) == pytest.approx(0.95, abs=0.02)
 
 
@@ -94,13 +94,13 @@ def test_the_interval_in_use_covers_the_mean_of_any_number_of_runs(n):
 
 
 @pytest.mark.parametrize(("n", "least"), [(10, 0.88), (29, 0.91), (30, 0.91)])
-def test_a_mean_with_a_long_tail_is_covered_less_often_than_the_interval_in_use_says(n, least):
+def test_a_mean_with_a_long_tail_is_covered_less_often_than_stated(n, least):
     """Exponential values, such as losses of a scheme that seldom loses."""
     assert least <= coverage(in_use, lambda r: list(r.exponential(2.0, n)), 2.0) <= 0.95
 
 
 @pytest.mark.parametrize(("n", "share"), [(20, 0.08), (30, 0.04), (50, 0.04), (50, 0.15)])
-def test_a_mean_with_rare_runaways_is_covered_only_once_one_was_met(n, share):
+def test_a_mean_with_rare_outliers_is_covered_only_if_one_was_sampled(n, share):
     """A few runs lose 10 to 30%, all others 0.1%.
 
     Samples without a runaway cannot know: they are missed.
@@ -131,16 +131,16 @@ def blocks_of_five(blocks):
 
 
 @pytest.mark.parametrize("blocks", [6, 12, 40])
-def test_runs_that_are_alike_in_blocks_are_covered_as_their_blocks_are(blocks):
+def test_intervals_over_blocks_of_similar_runs_have_their_stated_coverage(blocks):
     covered = coverage(lambda v: in_use(v, 5), blocks_of_five(blocks), 2.0)
     assert covered == pytest.approx(0.95, abs=0.015)
 
 
-def test_runs_that_are_alike_in_blocks_are_seldom_covered_as_independent_ones():
+def test_intervals_that_ignore_blocks_of_similar_runs_cover_too_rarely():
     assert coverage(in_use, blocks_of_five(6), 2.0) < 0.8
 
 
-def test_runs_without_a_value_in_a_row_make_no_interval_narrower():
+def test_missing_values_do_not_make_an_interval_narrower():
     """Blocks of ten runs that see the same.
 
     Half of 200 runs in a row have a value: ten blocks of them.
@@ -153,7 +153,7 @@ def test_runs_without_a_value_in_a_row_make_no_interval_narrower():
     assert coverage(lambda v: in_use(v, block), draw, 2.0) == pytest.approx(0.95, abs=0.015)
 
 
-def test_the_wide_intervals_of_many_comparisons_are_as_wide_as_they_say():
+def test_the_wide_intervals_of_many_comparisons_have_their_stated_coverage():
     """Of 30 runs at 1 - 0.05 / 45, as ten schemes on a page need: wrong in 0.11% of the trials."""
     random = np.random.default_rng(6)
     level, trials, wrong = 1 - 0.05 / 45, 20_000, 0
@@ -183,7 +183,7 @@ def test_random_offsets_of_one_recording_cover_its_own_mean():
 
 
 @pytest.mark.parametrize("n", [3, 5, 10, 30])
-def test_a_ratio_of_means_is_covered_as_often_as_it_says(n):
+def test_the_interval_of_a_ratio_of_means_has_its_stated_coverage(n):
     """Pairs on networks that differ a lot.
 
     The second of each has 1.5 times the first, and noise.
@@ -197,7 +197,7 @@ def test_a_ratio_of_means_is_covered_as_often_as_it_says(n):
 
 
 @pytest.mark.parametrize("n", [5, 10, 30])
-def test_what_is_kept_of_two_throughputs_is_covered_as_often_as_it_says(n):
+def test_the_interval_of_a_retained_share_has_its_stated_coverage(n):
     """Of two schemes, each on two paths: 80% of the first one's, and 60% of the other's."""
 
     def draw(random):
@@ -235,7 +235,7 @@ def test_trainings_and_recordings_are_the_samples():
 
 
 @pytest.mark.parametrize(("of_recordings", "of_trainings"), [(1.0, 0.1), (1.0, 1.0), (0.1, 1.0)])
-def test_a_mean_over_recordings_covers_what_recordings_and_trainings_add(of_recordings, of_trainings):
+def test_the_interval_over_recordings_includes_the_variance_of_recordings_and_trainings(of_recordings, of_trainings):
     """Five recordings meet the same five trainings.
 
     Where both differ the interval is wider than needed.
@@ -253,7 +253,7 @@ def test_a_mean_over_recordings_covers_what_recordings_and_trainings_add(of_reco
 
 
 @pytest.mark.parametrize("trainings", [(5, 5), (5, 3)])
-def test_trainings_of_two_learners_cover_what_lies_between_them(trainings):
+def test_the_interval_of_trainings_of_two_learners_covers_their_difference(trainings):
     """Their seeds share nothing, and one varies twice as much as the other."""
 
     def both(random):
@@ -267,7 +267,7 @@ def test_trainings_of_two_learners_cover_what_lies_between_them(trainings):
     assert coverage(lambda of: percent_apart(*of)["ci95"], further, 50.0) == pytest.approx(0.95, abs=0.02)
 
 
-def test_a_medians_interval_covers_it_at_least_as_often_as_it_says():
+def test_the_interval_of_a_median_has_at_least_its_stated_coverage():
     """Order statistics cannot reach 95% exactly: of 30 values they cover it with 0.957."""
     found = coverage(median_interval, lambda r: list(r.exponential(1.0, 30)), np.log(2))
     assert found == pytest.approx(0.957, abs=0.015)
@@ -281,7 +281,7 @@ def test_the_interval_of_a_difference_of_shares_is_newcombes():
         assert share_difference_interval(one, other) == pytest.approx(theirs, abs=1e-6)
 
 
-def test_a_difference_of_shares_covers_the_truth_as_often_as_it_says():
+def test_the_interval_of_a_difference_of_shares_has_its_stated_coverage():
     def both(random):
         return (int(random.binomial(40, 0.3)), 40), (int(random.binomial(60, 0.15)), 60)
 
@@ -303,7 +303,7 @@ AT_ONCE = 100
         (median_percent, 50.0, (50, 50)),
     ],
 )
-def test_the_bootstrap_of_independent_samples_covers_what_lies_between_them(how, truth, values, monkeypatch):
+def test_the_bootstrap_of_independent_samples_covers_their_difference(how, truth, values, monkeypatch):
     """With 500 resamples: the 10,000 in use would take a minute."""
     monkeypatch.setattr("headway.stats.two_samples.RESAMPLES", 500)
     random = np.random.default_rng(5)
@@ -317,7 +317,7 @@ def test_the_bootstrap_of_independent_samples_covers_what_lies_between_them(how,
 
 
 @pytest.mark.parametrize(("how", "truth"), [(mean_difference, 1.0), (mean_percent, 50.0)])
-def test_independent_samples_one_of_which_is_small_cover_what_lies_between_their_means(how, truth):
+def test_welchs_interval_with_one_small_sample_covers_the_difference_of_means(how, truth):
     """Of 50 and 20 values, as Rax's runs and a rival's: Welch's interval."""
 
     def both(random):
@@ -385,7 +385,7 @@ def test_a_claim_of_more_seldom_holds_where_each_level_is_at_the_margin(samples)
 
 
 @pytest.mark.parametrize("samples", [5, 30])
-def test_runs_that_seldom_differ_are_seldom_taken_for_certain(samples):
+def test_runs_that_rarely_differ_are_rarely_taken_as_certain(samples):
     """The rule of three: at its share of other runs, all of n are the same in 5% of the trials."""
     assert may_differ(30, 0.95) == pytest.approx(3 / 30, rel=0.06)
     random = np.random.default_rng(15)
@@ -403,7 +403,7 @@ def test_runs_that_seldom_differ_are_seldom_taken_for_certain(samples):
 
 
 @pytest.mark.parametrize("samples", [5, 30])
-def test_values_that_differ_by_a_hair_are_no_more_certain_than_equal_ones(samples):
+def test_nearly_equal_values_are_no_more_certain_than_equal_ones(samples):
     """No cliff.
 
     A run is off by less than a hundredth of the margin, or one is off by more.
@@ -416,7 +416,7 @@ def test_values_that_differ_by_a_hair_are_no_more_certain_than_equal_ones(sample
         assert judge("x", "", "", ours, "points", high=bound).verdict is Verdict.OPEN, off
 
 
-def test_values_most_of_which_differ_are_judged_by_their_interval_alone():
+def test_values_that_mostly_differ_are_judged_by_their_interval_alone():
     values = [0.1 * k for k in range(30)]
     low, high = in_use(values)
     assert widened((low, high), 1.0, [values], 0.95) == (low, high)
@@ -426,7 +426,7 @@ def test_values_most_of_which_differ_are_judged_by_their_interval_alone():
     assert reach([[0.0] * 16 + [1.0, 2.0] * 7], 1.0, 0.95) == pytest.approx(10 * 16 / 30 * (1 - 0.05 ** (1 / 16)))
 
 
-def test_the_group_of_two_that_leaves_more_open_counts():
+def test_the_more_uncertain_of_two_groups_decides():
     """Five trainings that are all the same beside ten that vary.
 
     The five may hide one in two or so.

@@ -80,7 +80,7 @@ def test_inputs_are_steps_between_the_limits_of_a_clip():
     assert (whole.to_inputs(whole.to_observations(every, FEATURES), FEATURES) == every).all()
 
 
-def test_whole_numbers_are_what_the_student_computes_while_it_learns():
+def test_the_student_computes_the_same_integers_while_it_learns():
     random = np.random.default_rng(3)
     inputs = random.integers(0, 256, (2000, 30)).astype(np.uint8)
     student = Student(1, inputs.astype(np.float32) / 255)
@@ -91,7 +91,7 @@ def test_whole_numbers_are_what_the_student_computes_while_it_learns():
     assert np.sqrt(np.mean((outputs - floating) ** 2)) < 0.005 * floating.std()
 
 
-def test_gradients_are_those_of_finite_differences():
+def test_gradients_match_finite_differences():
     """Of the network without rounding: that is what gradients pass through."""
     random = np.random.default_rng(5)
     inputs = random.random((64, 30)).astype(np.float64)
@@ -171,7 +171,7 @@ def test_the_same_seed_distils_the_same_model(tmp_path):
         export(made)
 
 
-def test_wrong_use_is_one_line(capsys, tmp_path):
+def test_wrong_usage_gives_a_one_line_error(capsys, tmp_path):
     for arguments, says in [
         (["distill", "owl-v1"], "no multilayer perceptron with one continuous action"),
         (["distill", "aurorra"], "no such model"),

@@ -41,7 +41,7 @@ def test_the_site_leads_to_every_page():
     assert [page.name for page in sorted(DOCS.glob("decisions/0*.md")) if f"({page.name})" not in listed] == []
 
 
-def test_the_sites_home_page_leads_to_the_pages_and_leaves_urls_as_they_are(monkeypatch):
+def test_the_sites_home_page_links_to_the_pages_and_keeps_urls(monkeypatch):
     for name in ("mkdocs", "mkdocs.structure"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     files = SimpleNamespace(File=None, Files=None)
@@ -64,7 +64,7 @@ def test_programs_of_the_tree_that_documents_start_can_be_started():
     assert [(page, program) for page, program in sorted(started) if not os.access(ROOT / program, os.X_OK)] == []
 
 
-def test_the_largest_event_is_what_headwayd_takes():
+def test_the_documented_size_of_the_largest_event_is_that_of_headwayd():
     code = (ROOT / "crates/headwayd/src/network.rs").read_text()
     said = re.search(r"an event over\s(\d+) MiB", (DOCS / "netwatch.md").read_text())
     assert said[1] == re.search(r"LONGEST: u64 = (\d+) << 20", code)[1]
@@ -87,7 +87,7 @@ def test_the_example_of_the_base_controller_prints_what_its_page_says(capsys):
         assert made.spec["beneath"]["kind"] == table["kind"]
 
 
-def test_in_the_picture_of_the_architecture_a_crate_uses_only_crates_below_it():
+def test_each_crate_in_the_architecture_picture_uses_only_crates_below_it():
     """And every crate with code is in it."""
     picture = (DOCS / "img" / "architecture.svg").read_text()
     heights = {name: float(y) for y, name in re.findall(r'class="name" x="[\d.]+" y="([\d.]+)">([\w/]+)<', picture)}

@@ -41,11 +41,11 @@ def test_the_published_example():
 
 @pytest.mark.parametrize("m", [1, 2, 7, 28, 1000])
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-def test_the_quantile_is_scipys(m, level):
+def test_the_quantile_equals_that_of_scipy(m, level):
     assert _f_quantile(level, m) == pytest.approx(stats.f.ppf(level, 2, m), rel=1e-9)
 
 
-def test_it_covers_the_true_means_as_often_as_it_says():
+def test_an_ellipse_has_its_stated_coverage():
     draw = random.Random(8)
     trials, hits = 2000, 0
     for _ in range(trials):
@@ -57,7 +57,7 @@ def test_it_covers_the_true_means_as_often_as_it_says():
 
 
 @pytest.mark.parametrize(("blocks", "runs"), [(12, 60), (7, 38)])
-def test_an_ellipse_of_blocks_covers_the_true_means_as_often_as_it_says(blocks, runs):
+def test_an_ellipse_of_blocks_has_its_stated_coverage(blocks, runs):
     """Five or six neighbours see the same.
 
     As independent runs they would cover the means in fewer than 60%.
@@ -84,7 +84,7 @@ def test_the_outline_is_the_boundary():
         assert inside(ellipse, ellipse.x + 0.999 * (x - ellipse.x), ellipse.y + 0.999 * (y - ellipse.y))
 
 
-def test_what_does_not_vary_makes_a_line_and_too_little_makes_nothing():
+def test_a_constant_metric_gives_a_line_and_too_few_runs_give_no_ellipse():
     flat = mean_ellipse([1.0, 2.0, 3.0, 4.0, 5.0], [7.0] * 5)
     assert {y for _, y in flat.outline()} == {7.0}
     still = mean_ellipse([2.0] * 5, [1.0, 2.0, 3.0, 4.0, 5.0])

@@ -54,7 +54,7 @@ def test_a_service_whose_standard_input_is_closed_ends(monkeypatch):
 
 
 @pytest.mark.parametrize("empty", [1, 3])
-def test_a_service_goes_on_while_there_is_only_nothing_to_read(monkeypatch, empty):
+def test_a_service_continues_while_its_standard_input_is_open(monkeypatch, empty):
     """A standard input that does not block may have nothing after all."""
     reads, writes = os.pipe()
     os.close(writes)

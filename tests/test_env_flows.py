@@ -48,7 +48,7 @@ def _strict():
         yield
 
 
-def test_pettingzoo_finds_nothing_wrong(config):
+def test_pettingzoos_check_passes(config):
     parallel_api_test(HeadwayParallelEnv(config("period")), num_cycles=200)
     parallel_seed_test(lambda: HeadwayParallelEnv(config("period")), num_cycles=50)
     for name in ("aurora-v1", "owl", "period"):

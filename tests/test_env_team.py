@@ -44,7 +44,7 @@ def steps(env, seed=1, action=0):
     del seen
 
 
-def test_pettingzoo_finds_nothing_wrong():
+def test_pettingzoos_check_passes():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         warnings.filterwarnings("ignore", message=".*(infinity|[Oo]bservation|render).*")
@@ -130,7 +130,7 @@ def test_the_same_seed_is_the_same_whatever_the_threads():
     assert sum(a.dtype == bool and a.all() for a in one) == 1, "all simulations ended, once, after 60 s"
 
 
-def test_what_cannot_be_is_one_line():
+def test_an_impossible_team_gives_a_one_line_error():
     agent = AGENT | {"clock": {"kind": "period", "ms": 500.0}}
     with pytest.raises(UsageError, match="shared = true"):
         HeadwayTunerEnv(

@@ -147,7 +147,7 @@ def test_an_episode_ends_with_its_time_its_data_or_a_standstill(tmp_path):
     assert 7 <= at < 16
 
 
-def test_a_reset_mask_resets_only_those():
+def test_a_reset_mask_resets_only_the_chosen_environments():
     masked, plain = make_vec("aurora-v1", 3), make_vec("aurora-v1", 3)
     masked.reset(seed=5)
     plain.reset(seed=5)
@@ -159,7 +159,7 @@ def test_a_reset_mask_resets_only_those():
         assert not np.array_equal(ones[mask], others[mask])
 
 
-def test_measurements_are_those_of_the_network(short):
+def test_measurements_match_the_network(short):
     """Conservation over an episode.
 
     What was delivered fits the link, and the RTT is no less than the way's.
@@ -215,20 +215,20 @@ def test_arrays_are_the_callers_unless_copies_are_declined():
         ({"rewards": {}}, "unknown section 'rewards'; nearest is reward"),
     ],
 )
-def test_a_wrong_configuration_is_one_line(change, message):
+def test_a_wrong_configuration_gives_a_one_line_error(change, message):
     with pytest.raises(_native.UsageError) as error:
         HeadwayVectorEnv(EnvConfig.of(table() | change))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_a_learner_is_not_made_on_what_is_held_out():
+def test_a_learner_is_not_trained_on_held_out_scenarios():
     for scenario, why in (("unseen", "training = false"), ("owl-lte-verizon", "evaluation")):
         with pytest.raises((_native.UsageError, RuntimeError), match=why):
             _native.learn(scenario, 1, 1.0)
 
 
-def test_owls_environment_is_that_of_its_policy():
+def test_owls_environment_matches_its_policy():
     """The agent is that of the shipped model's card, and the reward the one it was trained for."""
     env = gymnasium.make("headway/Owl-v0")
     config = env.unwrapped.config

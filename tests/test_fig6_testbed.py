@@ -24,7 +24,7 @@ def test_the_simulated_path_is_the_papers_at_its_scale(tmp_path, divided):
     assert ours.path_range(1)["buffer_ms"] == pytest.approx(theirs.path_range(1)["buffer_ms"])
 
 
-def test_what_a_simulated_flow_is_told_is_what_its_known_switches_count(tmp_path):
+def test_a_simulated_flow_gets_the_counts_of_its_known_switches(tmp_path):
     file = tmp_path / "one.toml"
     file.write_text(tomli_w.dumps(fig6.scenario(10)))
     none, *_, every = Scenario.load_all(str(file))
@@ -55,7 +55,7 @@ def run(**more):
         ({"answers_p99_us": 5000.0}, 9, "headwayd answered late: 5000 us (p99)"),
     ],
 )
-def test_a_run_is_unfit_where_the_machine_changed_it(more, snapshots, why):
+def test_a_run_that_the_machine_disturbed_is_unfit(more, snapshots, why):
     assert fig6.why_unfit(run(known_least=3 / 7) | more, 3 / 7, snapshots) == why
 
 

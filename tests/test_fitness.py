@@ -45,7 +45,7 @@ def emulated(small_bench, tmp_path):
     return tmp_path
 
 
-def test_the_worst_run_speaks_for_all():
+def test_the_worst_run_decides_the_verdict():
     rows = [FIT | {"run": 0}, LATE | {"run": 1}, FIT | {"run": 2, "emulator_cpu": None, "cpu_idle": 0.5}]
     assert fitness(rows) == LATE | {"unfit": [{"run": 1, "why": WHY}]}
     assert fitness([dict.fromkeys(FIT) | {"run": 0}]) is None
@@ -88,7 +88,7 @@ def test_the_report_says_which_runs_are_unfit_and_why(run, emulated):
     assert badges == [("newreno", "1 of 3 runs unfit")] * 4
 
 
-def test_a_fit_bench_keeps_its_figures_out_of_sight(emulated):
+def test_the_report_of_a_fit_bench_hides_its_fitness_figures(emulated):
     path = emulated / FILES[0]
     table = pq.read_table(path)
     fit = [row | {"unfit": None} for row in table.to_pylist()]
@@ -106,7 +106,7 @@ def test_a_fit_bench_keeps_its_figures_out_of_sight(emulated):
         (("--strict", "--json"), 1, "headway: 1 of 3 runs is unfit: "),
     ],
 )
-def test_strict_makes_it_an_error(monkeypatch, capsys, tmp_path, options, code, says):
+def test_strict_makes_unfit_runs_an_error(monkeypatch, capsys, tmp_path, options, code, says):
     read = headway.results.read_bench
 
     def late(folder, tell):

@@ -88,7 +88,7 @@ def test_unfit_and_missing_runs_make_no_pair_and_are_counted():
     assert compared([({}, None)], Settings(runs=1)) is None
 
 
-def test_pairs_beyond_those_asked_for_count_until_one_is_not_whole():
+def test_pairs_beyond_the_requested_number_count_until_one_is_incomplete():
     """Six are there, of which the fifth lacks a run: the sixth is no neighbour of the fourth."""
     values = [({}, {"throughput": t}) for t in (11.0, 12.0, 13.0, 18.0)]
     unfit = ({}, {"throughput": 99.0, "unfit": "late"})
@@ -104,7 +104,7 @@ def test_pairs_beyond_those_asked_for_count_until_one_is_not_whole():
     assert row == compared([*values, unfit, values[0]], Settings(runs=6))
 
 
-def test_what_does_not_apply_or_is_zero_has_no_percentage():
+def test_a_missing_or_zero_value_has_no_percentage():
     row = compared([({}, {"loss": 0.01}), ({}, {"loss": 0.03})], Settings(runs=2))
     assert row["rtt_mean_ms"]["difference"]["mean"] is None
     assert row["loss"]["difference"]["mean"] == pytest.approx(0.02)
@@ -159,7 +159,7 @@ def test_differences_are_written_with_their_intervals(metric, text):
     assert tables.signed(metric) == text
 
 
-def test_publishing_changes_only_what_is_between_the_markers(tmp_path):
+def test_publishing_changes_only_text_between_the_markers(tmp_path):
     (tmp_path / "img").mkdir()
     parts = "".join(f"<!-- gap: {name} -->\nold\n<!-- end -->\nby hand\n" for name in ("about", "target", "tables"))
     (tmp_path / "gap.md").write_text(f"# Gap\n{parts}")
@@ -215,7 +215,7 @@ def _folder(tmp_path):
     (tmp_path / "out").mkdir()
 
 
-def test_only_what_is_missing_runs(run, emulated):
+def test_only_missing_runs_are_made(run, emulated):
     """`run` is the command line: the simulator runs now, the emulator needs not."""
     done = run(*ASKED, "--json", "--out", emulated / "out")
     assert (done.returncode, done.stderr) == (0, "")
@@ -273,7 +273,7 @@ def test_publish_writes_the_page(run, emulated):
         (["--out", "/proc/x"], ["--out /proc/x", "folder"]),
     ],
 )
-def test_wrong_input_is_one_line(run, arguments, says):
+def test_wrong_input_gives_a_one_line_error(run, arguments, says):
     done = run("gap", "--scenario", "pantheon-default", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("headway: ")

@@ -37,7 +37,7 @@ def owl_row():
     )
 
 
-def test_the_kernel_stands_beside_the_emulator_with_a_target_of_its_own():
+def test_the_kernel_has_its_own_target_next_to_the_emulator():
     row = owl_row()
     assert row["throughput_mbps"]["percent"]["mean"] == pytest.approx(1)
     assert row["target"] is None
@@ -55,7 +55,7 @@ def test_the_kernel_stands_beside_the_emulator_with_a_target_of_its_own():
     assert in_three([({}, {}, None)])["kernel"] is None
 
 
-def test_runs_in_the_kernel_are_told_without_the_emulators():
+def test_runs_in_the_kernel_are_reported_without_the_emulator():
     row = in_three([({"throughput": 8.0}, None, {"throughput": 9.0})])
     assert (row["pairs"], row["kernel"]["pairs"]) == (0, 1)
     assert row["throughput_mbps"]["sim"]["mean"] is None
@@ -64,7 +64,7 @@ def test_runs_in_the_kernel_are_told_without_the_emulators():
     standalone(figure([row]))
 
 
-def test_tables_have_columns_for_the_kernel_where_anything_ran_there():
+def test_tables_have_kernel_columns_if_anything_ran_there():
     alone, both = rows(), [*rows(), owl_row()]
     assert [c.title for c in tables.columns_for(alone)].count("kernel less sim") == 0
     assert [c.title for c in tables.columns_for(both)].count("kernel less sim") == 2
@@ -87,7 +87,7 @@ def test_tables_have_columns_for_the_kernel_where_anything_ran_there():
     assert "kernel" not in json.dumps(figure(alone))
 
 
-def test_usual_schemes_have_owl_where_a_daemon_is(monkeypatch, tmp_path):
+def test_the_default_schemes_include_owl_if_headwayd_is_usable(monkeypatch, tmp_path):
     monkeypatch.setenv("HEADWAYD", str(tmp_path / "none"))
     assert plan.usual() == [*plan.OF_KERNEL, *plan.UDP_HOSTED]
     program = tmp_path / "headwayd"
@@ -97,7 +97,7 @@ def test_usual_schemes_have_owl_where_a_daemon_is(monkeypatch, tmp_path):
     assert plan.usual()[-1] == "owl"
 
 
-def test_a_part_of_the_page_that_was_not_measured_stays(tmp_path):
+def test_parts_of_the_page_without_new_measurements_are_kept(tmp_path):
     (tmp_path / "img").mkdir()
     names = ["about", "target", "tables", "kernel: about", "kernel: target", "kernel: tables"]
     parts = "".join(f"<!-- gap: {name} -->\nold {name}\n<!-- end -->\n" for name in names)

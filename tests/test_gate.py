@@ -52,7 +52,7 @@ def program(folder, script):
     return cargo_tests.Program("crate", "target", folder, path)
 
 
-def test_failed_rust_tests_are_those_of_the_list_at_the_end():
+def test_failed_rust_tests_are_read_from_the_final_list():
     assert cargo_tests.names_of_failed(LIST) == ["three", "two"]
     assert cargo_tests.names_of_failed("test one ... ok\n") == []
 
@@ -88,7 +88,7 @@ def test_a_worker_that_dies_is_a_failure_and_no_hang(tmp_path, monkeypatch):
     assert not python_tests.run(str(tmp_path), processes=2)
 
 
-def test_no_more_than_three_are_forgiven_in_all_parts_together(tmp_path, monkeypatch):
+def test_at_most_three_failures_are_forgiven_in_all_parts_together(tmp_path, monkeypatch):
     monkeypatch.setenv(again.LOG, str(tmp_path / "flaky.jsonl"))
     assert again.forgive(["a", "b"], lambda _: True) == []
     assert again.forgive(["c", "d"], lambda _: True) == ["c", "d"]
@@ -142,7 +142,7 @@ def test_files_that_tests_make_can_be_read_by_others_whatever_the_starter_hides(
     assert prepared("print(oct(os.umask(0)))", "os.umask(0o077)") == "0o22"
 
 
-def test_the_starters_settings_are_not_those_of_tests():
+def test_tests_do_not_inherit_the_settings_of_the_starter():
     """What chooses tests, what commands take for defaults, and a proxy.
 
     The proxy knows no server here.
@@ -168,7 +168,7 @@ def test_the_starters_settings_are_not_those_of_tests():
     }
 
 
-def test_each_fault_of_mutants_has_its_place_once():
+def test_each_mutants_text_occurs_exactly_once():
     """One whose text has changed would be tried nowhere."""
     mutants = runpy.run_path(str(ROOT / "scripts" / "mutants"))["MUTANTS"]
     counts = {m.name: (ROOT / m.file).read_text().count(m.before) for m in mutants}
@@ -183,7 +183,7 @@ def test_training_covers_the_crates_and_not_their_tests():
     assert [name for name in names if name.startswith("crates/") and "tests" in name] == []
 
 
-def test_training_covers_what_its_files_import():
+def test_training_covers_the_imports_of_its_files():
     """A change there asks for the tests of training too.
 
     Such a file belongs in IMPORTED, and no other.
@@ -206,7 +206,7 @@ def test_training_covers_what_its_files_import():
     assert used <= set(train_tests.covered())
 
 
-def test_the_gate_ends_with_what_was_skipped(tmp_path, monkeypatch):
+def test_the_gate_ends_with_a_list_of_skipped_tests(tmp_path, monkeypatch):
     monkeypatch.setattr(gate, "LOGS", tmp_path)
     text = "SKIPPED [2] scripts/needs.py:25: no users here\nSKIPPED a Rust test: no trace\nnone SKIPPED\n"
     (tmp_path / "system.log").write_text(text)
@@ -238,7 +238,7 @@ def test_a_wrong_tree_is_not_blamed_on_the_network(said):
     assert not gate.OWN_FAULTS.search("make: *** [Makefile:183: .venv/deps.stamp] Error 2")
 
 
-def test_what_it_started_ends_with_the_gate(tmp_path):
+def test_processes_of_the_gate_end_with_it(tmp_path):
     """SIGTERM reaches what a part has started, although that has a session of its own."""
     marker = tmp_path / "pid"
     script = f"""

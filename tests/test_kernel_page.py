@@ -67,19 +67,19 @@ def of_cost(ratio, low, high):
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.03, "met"), (1.031, "missed"), (1.05, "missed")])
-def test_cpu_a_gb_is_held_to_three_percent_more(ratio, verdict):
+def test_the_target_of_cpu_per_gb_is_three_percent_more(ratio, verdict):
     """As issue 30 has it."""
     found = of_cost(ratio, 0.9, 1.02)
     assert (found["target"], found["sense"], found["verdict"]) == (1.03, "at most", verdict)
 
 
-def test_a_target_within_the_interval_is_said():
+def test_a_target_within_the_interval_is_noted():
     assert of_cost(1.0, 0.99, 1.04)["note"] == "0.99 .. 1.04: the target is within"
     assert of_cost(1.0, 0.99, 1.02)["note"] == "0.99 .. 1.02"
 
 
 @pytest.mark.parametrize(("ns", "own", "verdict"), [(640.0, 300.0, "met"), (641.0, 301.0, "missed")])
-def test_of_an_acknowledgement_headways_part_is_held_to_300_ns(ns, own, verdict):
+def test_the_target_of_headways_part_of_an_acknowledgement_is_300_ns(ns, own, verdict):
     """40 ns are counting, and 300 what the same program takes without an agent."""
     (found,) = of_hooks(hook("no-agent", 340.0), hook("still", ns))
     assert (found["value"], found["target"], found["verdict"]) == (own, 300, verdict)
@@ -87,7 +87,7 @@ def test_of_an_acknowledgement_headways_part_is_held_to_300_ns(ns, own, verdict)
     assert found["note"] == f"{ns - 40:.0f} with 300 of the base controller"
 
 
-def test_headways_part_is_that_of_each_round_with_its_interval():
+def test_headways_part_is_the_median_over_rounds_with_its_interval():
     """Rounds on a slow machine take both longer; the difference of medians would be 500."""
     (found,) = of_hooks(hook("no-agent", 140.0, 440.0, 940.0), hook("still", 640.0, 740.0, 1140.0))
     assert (found["value"], found["verdict"]) == (300.0, "met")
@@ -117,7 +117,7 @@ def test_headways_part_is_that_of_each_round_with_its_interval():
         ),
     ],
 )
-def test_void_is_what_does_not_decide_with_a_record_each(rows, why):
+def test_a_row_without_a_decision_and_record_per_acknowledgement_is_void(rows, why):
     (found,) = of_hooks(*rows)
     assert (found["verdict"], found["met"], found["note"]) == ("void", False, why)
 

@@ -188,7 +188,7 @@ def test_programs_before_links_fail_in_each_particular(changes, why):
 
 
 @pytest.mark.parametrize(("release", "trial"), [(SIX_TWELVE, PINNED), (SIX_THREE, UNPINNED)])
-def test_what_a_virtual_machine_did_not_write_is_a_failure(release, trial):
+def test_a_missing_output_of_a_virtual_machine_is_a_failure(release, trial):
     for key in trial:
         less = {other: said for other, said in trial.items() if other != key}
         assert judged(less, release) == ("FAILS", f"it says too little: KeyError({key!r})")
@@ -198,7 +198,7 @@ def test_an_agent_that_does_not_start_is_a_failure():
     assert judged({"refused": "headwayd: no"}) == ("FAILS", "headwayd: no")
 
 
-def test_with_no_keep_a_killed_agents_controller_is_gone_since_links():
+def test_with_no_keep_links_remove_a_killed_agents_controller():
     """Before, it stays until the next agent."""
     what = "headway_owl, cgroup"
     stays = {"after_kill": OURS}
@@ -230,7 +230,7 @@ def test_with_no_keep_a_controller_ends_with_its_agent():
         "no controller of headwayd's is registered\\n",
     ],
 )
-def test_headwayd_has_the_words_that_trials_are_judged_by(words):
+def test_headwayds_messages_match_those_that_the_trials_expect(words):
     """Where they change there, no kernel passes."""
     sources = (ROOT / "crates/headwayd/src").rglob("*.rs")
     assert any(words in source.read_text() for source in sources)

@@ -48,7 +48,7 @@ def iris():
     return groups
 
 
-def test_a_textbooks_example():
+def test_a_textbook_example():
     found = manova(JOHNSON, ["x", "y"])
     assert found[WILKS].value == pytest.approx(239 / 6215)
     assert found[WILKS].f == pytest.approx(8.19, abs=0.01)
@@ -66,7 +66,7 @@ def test_a_textbooks_example():
     assert found.effect == pytest.approx(1 - (239 / 6215) ** 0.5)
 
 
-def test_irises_as_r_has_them(iris):
+def test_the_iris_data_give_the_results_of_r(iris):
     """R: summary(manova(as.matrix(iris[1:4]) ~ Species, iris), test = ...)."""
     found = manova(iris, ["sepal length", "sepal width", "petal length", "petal width"])
     values = {statistic.name: (statistic.value, statistic.f) for statistic in found.statistics}
@@ -83,7 +83,7 @@ def test_irises_as_r_has_them(iris):
     assert two[PILLAI].df == (4, 294)
 
 
-def test_one_quantitys_effect_is_that_of_an_ordinary_analysis_of_variance(iris):
+def test_with_one_quantity_the_effect_is_that_of_an_ordinary_analysis_of_variance(iris):
     found = manova(iris, list("abcd"))
     f, _ = stats.f_oneway(*([r[0] for r in rows] for rows in iris.values()))
     # Eta squared of F with 2 and 147 degrees of freedom.
@@ -100,7 +100,7 @@ def test_scales_change_nothing(iris):
         assert other.value == pytest.approx(one.value, rel=1e-6)
 
 
-def test_what_does_not_vary_or_follows_from_the_rest_is_left_out(iris):
+def test_constant_and_dependent_quantities_are_left_out(iris):
     more = {name: [[*r[:2], 0.0, r[0] + 2 * r[1]] for r in rows] for name, rows in iris.items()}
     found = manova(more, ["a", "b", "none", "sum"])
     assert found.constant == ("none", "sum")
@@ -129,14 +129,14 @@ def test_the_papers_tables_agree_with_themselves():
     assert effect_of_wilks(0.125, 3, 18) == pytest.approx(0.5)
 
 
-def test_t_tests_as_r_has_them():
+def test_t_tests_give_the_results_of_r():
     # R: t.test(extra ~ group, data = sleep), and with paired = TRUE.
     apart, together = welch(*SLEEP), paired(*SLEEP)
     assert (apart.t, apart.df, apart.p) == pytest.approx((-1.8608, 17.776, 0.07939), rel=1e-4)
     assert (together.t, together.df, together.p) == pytest.approx((-4.0621, 9, 0.002833), rel=2e-4)
 
 
-def test_t_tests_are_scipys():
+def test_t_tests_equal_those_of_scipy():
     draw = np.random.default_rng(3)
     for _ in range(20):
         a, b = draw.normal(0, 1, 12), draw.normal(0.5, 3, 9)
@@ -144,7 +144,7 @@ def test_t_tests_are_scipys():
         assert paired(a[:9], b).p == pytest.approx(stats.ttest_rel(a[:9], b).pvalue)
 
 
-def test_where_nothing_varies_a_difference_is_certain():
+def test_without_variation_a_difference_is_certain():
     assert welch([1.0, 1.0], [2.0, 2.0]).p == paired([1.0, 2.0], [2.0, 3.0]).p == 0.0
     assert welch([2.0, 2.0], [1.0, 1.0]).t == inf
     assert welch([1.0, 1.0], [1.0, 1.0]).p == paired([1.0, 3.0], [1.0, 3.0]).p == 1.0
@@ -152,7 +152,7 @@ def test_where_nothing_varies_a_difference_is_certain():
     assert isnan(paired([1.0], [2.0]).p)
 
 
-def test_where_no_pair_of_runs_differs_from_another_a_small_difference_tells_nothing_apart():
+def test_equal_differences_in_all_pairs_show_no_small_difference():
     """Of 30 equal runs up to 9.5% may differ, by 10%: a mean may be off by 0.95%."""
     for in_pairs in (True, False):
         found = Pairwise({"a": [100.0] * 30, "b": [100.9] * 30, "c": [103.0] * 30}, in_pairs=in_pairs)
@@ -162,7 +162,7 @@ def test_where_no_pair_of_runs_differs_from_another_a_small_difference_tells_not
 
 
 @pytest.mark.parametrize("in_pairs", [True, False])
-def test_one_run_that_is_off_by_a_hair_makes_no_small_difference_certain(in_pairs):
+def test_a_tiny_deviation_of_one_run_does_not_make_a_small_difference_certain(in_pairs):
     """Of 30 runs that are equal but for a millionth, up to 9.5% may differ by 10%.
 
     The same holds of equal ones.
@@ -174,7 +174,7 @@ def test_one_run_that_is_off_by_a_hair_makes_no_small_difference_certain(in_pair
 
 
 @pytest.mark.parametrize("in_pairs", [True, False])
-def test_p_of_equal_runs_is_how_probable_it_is_that_none_differed(in_pairs):
+def test_p_of_equal_runs_is_the_probability_that_no_sampled_run_differs(in_pairs):
     """8% apart: four of five runs would have to be 10% off for it, and two of two are not in 4%."""
     two = Pairwise({"a": [100.0] * 2, "b": [92.0] * 2}, in_pairs=in_pairs)
     assert two.p[frozenset("ab")] == pytest.approx(0.2**2)
@@ -189,7 +189,7 @@ def test_p_of_equal_runs_is_how_probable_it_is_that_none_differed(in_pairs):
         assert uneven.p[frozenset("ab")] == pytest.approx(0.2**3)
 
 
-def test_a_difference_that_is_rounding_is_none():
+def test_a_rounding_error_is_not_a_difference():
     """0.1 + 0.2 is not 0.3: the same difference in every pair, which varies not at all."""
     assert 0.1 + 0.2 != 0.3
     assert paired([0.1 + 0.2] * 5, [0.3] * 5).p == 1.0
@@ -199,7 +199,7 @@ def test_a_difference_that_is_rounding_is_none():
     assert paired([0.3 + 1e-9] * 5, [0.3] * 5).p == welch([0.3 + 1e-9] * 5, [0.3] * 5).p == 0.0
 
 
-def test_groups_a_bin_of_the_histogram_apart_are_not_told_apart():
+def test_groups_within_one_histogram_bin_are_not_shown_to_differ():
     # 512 bins to an octave: the first two beyond 128 ms, and the fourth.
     # Where no run differs, it takes 300 runs to be sure of 0.2%.
     groups = {name: [128 * (1 + (k + 0.5) / 512)] * 300 for name, k in (("a", 0), ("b", 1), ("d", 3))}
@@ -212,7 +212,7 @@ def test_groups_a_bin_of_the_histogram_apart_are_not_told_apart():
 @pytest.mark.parametrize(
     ("runs", "block", "ends"), [(30, 5, [5, 10, 15, 20, 25]), (12, 3, [3, 6, 9]), (29, 5, [6, 12, 18, 24])]
 )
-def test_in_blocks_a_test_is_scipys_over_their_means(runs, block, ends):
+def test_a_test_in_blocks_equals_scipys_test_of_the_block_means(runs, block, ends):
     draw = np.random.default_rng(runs)
     a, b = draw.normal(0, 1, runs), draw.normal(0.3, 1, runs)
     means = [[float(part.mean()) for part in np.split(values, ends)] for values in (a, b)]
@@ -233,7 +233,7 @@ def test_holms_correction():
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
 
 
-def test_the_best_are_those_not_told_apart_from_it():
+def test_groups_not_shown_to_differ_from_the_best_count_as_best():
     noise, other = (np.random.default_rng(seed).normal(0, 1, 30) for seed in (7, 8))
     noise, other = noise - noise.mean(), other - other.mean()
     groups = {"low": noise, "high": noise + 10, "same": other + 10.1, "middle": noise + 9.8}
@@ -251,7 +251,7 @@ def test_the_best_are_those_not_told_apart_from_it():
     assert set(independent.best(places=3)) == {"same", "high", "middle"}
 
 
-def test_groups_that_are_alike_are_seldom_told_apart():
+def test_equal_groups_are_rarely_shown_to_differ():
     """Holm's test of all 15 pairs of six groups: any pair differs in at most 5% of trials."""
     random = np.random.default_rng(23)
     wrong = 0
@@ -325,7 +325,7 @@ def p_values(rows, in_blocks):
     [(10, 0.0, False, 0.03), (5, 3.0, True, 0.03), (10, 1.0, False, 0.0)],
     ids=["independent runs", "trainings", "runs of one seed, which share something"],
 )
-def test_a_claim_that_groups_differ_which_do_not_seldom_holds(runs, shared, in_blocks, least):
+def test_a_false_claim_that_groups_differ_rarely_holds(runs, shared, in_blocks, least):
     """It needs all four statistics, of which Pillai's has the largest p near 0.05.
 
     It holds in 5% or somewhat less. Runs of one seed meet the same network, which the test does not

@@ -152,7 +152,7 @@ def run_onnx(content, observations):
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_an_exported_graph_does_the_same_in_onnx_runtime_and_comes_back(tmp_path, name):
+def test_an_exported_graph_gives_the_same_outputs_in_onnx_runtime_and_after_import(tmp_path, name):
     model = model_of(name, tmp_path / "mine-v1")
     content, error = export(model)
     assert error < 1e-5
@@ -183,7 +183,7 @@ def test_a_folder_is_written_once_and_the_same_each_time(tmp_path):
         ({"name": "Tiny"}, {}, None, 'name is "Tiny"'),
     ],
 )
-def test_what_the_loader_refuses_is_not_written(tmp_path, card, tensors, answers, says):
+def test_a_folder_that_the_loader_would_refuse_is_not_written(tmp_path, card, tensors, answers, says):
     observations = np.zeros((1, 4), np.float32)
     golden = (observations, outputs(observations) if answers is None else np.array(answers))
     with pytest.raises(UsageError) as error:
@@ -193,7 +193,7 @@ def test_what_the_loader_refuses_is_not_written(tmp_path, card, tensors, answers
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_fixture_is_what_its_script_writes(tmp_path):
+def test_the_fixture_equals_the_output_of_its_script(tmp_path):
     observations = load(FOLDER).golden()["observations"]
     write(tmp_path / "tiny-v1", TINY_CARD, TENSORS, (observations, outputs(observations)))
     for path in FOLDER.iterdir():
@@ -217,7 +217,7 @@ def test_the_terminal_shows_the_configuration_line_by_line(run):
     assert "\nscenarios = [\n" in shown
 
 
-def test_the_commands(run, tmp_path):
+def test_the_model_commands_list_show_and_check(run, tmp_path):
     names = [m["name"] for m in json.loads(run("models", "--json").stdout)]
     assert all((Path("models") / name / "card.toml").is_file() for name in names)
     shown = json.loads(run("models", "show", FOLDER, "--json").stdout)
@@ -249,7 +249,7 @@ def test_the_commands(run, tmp_path):
     assert "command" not in tomllib.loads((other / "card.toml").read_text())["training"]
 
 
-def test_a_network_that_overflows_is_told_of(run, tmp_path):
+def test_a_network_that_overflows_gives_a_warning(run, tmp_path):
     agent = {
         "clock": {"kind": "rtt", "n": 0.5, "estimator": "mean"},
         "observation": {"history": 1, "features": [{"name": "rtt_ratio", "clip": [0.0, 10.0]}]},
@@ -301,7 +301,7 @@ def test_results_name_the_model_that_decided(run, tmp_path):
         ),
     ],
 )
-def test_bad_input_is_one_line(run, arguments, says):
+def test_bad_input_gives_a_one_line_error(run, arguments, says):
     done = run(*arguments)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -323,7 +323,7 @@ def test_a_graph_with_states_has_its_action_first(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["card.toml", "weights.safetensors", "golden.npz", "link"])
-def test_a_graph_is_not_written_over_the_model_that_it_is_of(run, tmp_path, name):
+def test_an_exported_graph_does_not_overwrite_its_model(run, tmp_path, name):
     folder = shutil.copytree(FOLDER, tmp_path / "model")
     (folder / "link").symlink_to("card.toml")
     before = {file.name: file.read_bytes() for file in folder.iterdir()}

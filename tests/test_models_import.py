@@ -78,7 +78,7 @@ def test_a_graph_whose_outputs_are_not_its_layers_is_refused(tmp_path):
         import_(*files)
 
 
-def test_weights_beside_a_graph_are_read_and_in_its_hash(run, tmp_path):
+def test_external_weights_of_a_graph_are_read_and_included_in_its_hash(run, tmp_path):
     """As PyTorch's exporter writes them."""
     graph = tmp_path / "tiny.onnx"
     assert run("models", "export", FOLDER, "--onnx", graph).returncode == 0
@@ -168,7 +168,7 @@ def test_a_card_with_a_byte_order_mark_is_read(run, tmp_path):
     assert import_(graph, card, tmp_path / "back") == load(FOLDER).id == load(folder).id
 
 
-def test_of_several_outputs_the_action_is_taken_and_a_value_is_none(tmp_path, capsys):
+def test_the_action_is_taken_from_several_outputs_and_never_a_value(tmp_path, capsys):
     value = helper.make_node("Gemm", ["x", "v"], ["value"], transB=1)
     constants = {"w": BOUNDS["w"], "v": RNG.normal(0, 1, (1, 4))}
     card = steering_card(tmp_path / "card.toml")
@@ -269,7 +269,7 @@ def test_steps_of_an_observation_with_an_axis_of_their_own(tmp_path):
         ),
     ],
 )
-def test_what_is_refused_is_named_by_its_node(tmp_path, nodes, says):
+def test_a_refused_node_is_named(tmp_path, nodes, says):
     with pytest.raises(UsageError) as error:
         import_(*saved(tmp_path, chain(nodes, {"w": W, "b": B, "v": V})))
     assert f"{tmp_path / 'net.onnx'}: {says}" in str(error.value)
@@ -312,7 +312,7 @@ def test_a_card_with_a_date_is_one_line(tmp_path):
         import_(graph, card, out)
 
 
-def test_a_scale_of_the_inputs_is_refused_with_its_cure(tmp_path):
+def test_a_scale_of_the_inputs_is_refused_with_a_remedy(tmp_path):
     files = saved(tmp_path, chain([node("Mul", "x s", "z"), node("MatMul", "z w", "y")], {"w": W, "s": B[:4]}))
     with pytest.raises(UsageError, match="fold a scale of the inputs into the first layer's weights"):
         import_(*files)
@@ -382,7 +382,7 @@ def test_a_graph_goes_through_a_pipe(tmp_path):
     assert (tmp_path / "again/weights.safetensors").read_bytes() == (out / "weights.safetensors").read_bytes()
 
 
-def test_a_stream_has_no_weights_beside_it(tmp_path):
+def test_a_graph_from_a_stream_cannot_have_external_weights(tmp_path):
     proto = chain([node("Gemm", "x w b", "y")], {"w": W, "b": B})
     graph, card, out = saved(tmp_path, proto, {"layers": [4, 6]})
     onnx.save_model(proto, graph, save_as_external_data=True, location="net.onnx.data", size_threshold=0)
@@ -419,7 +419,7 @@ def test_a_small_graph_that_makes_a_huge_constant_is_refused(operator):
         fold(onnx, proto)
 
 
-def test_a_constant_whose_size_cannot_be_told_is_not_made(tmp_path):
+def test_a_constant_of_unknown_size_is_not_computed(tmp_path):
     """Of this OneHot ONNX cannot tell the size, which is its depth: ten thousand million here."""
     nodes = [
         *(constant("at", [0], np.int64), constant("depth", 1e10, np.float64), constant("two", [0.0, 1.0])),

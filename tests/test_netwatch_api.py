@@ -56,11 +56,11 @@ plain = schemathesis.openapi.from_asgi("/openapi.json", app(), headers=LOOPBACK)
 
 @plain.exclude(path="/v1/stream").parametrize()
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_api_is_what_it_says(case):
+def test_the_api_matches_its_description(case):
     case.call_and_validate(headers=LOOPBACK)
 
 
-def test_paths_are_what_the_watch_knows():
+def test_the_api_shows_the_paths_that_the_watch_knows():
     application = app()
     status, headers, body = get(application, "/v1/paths")
     snapshot = json.loads(body)
@@ -80,7 +80,7 @@ def test_paths_are_what_the_watch_knows():
     assert 'headway_netwatch_responses_total{status="404"} 1.0' in text
 
 
-def test_ages_grow_from_a_snapshot_until_somebody_asks():
+def test_ages_grow_from_a_snapshot_until_it_is_requested():
     """A new subscriber gets the last snapshot, which may be a whole period old."""
     now_s = 0.0
     watch = Watch(parse(TOPOLOGY, "test"), lambda: now_s)
@@ -116,11 +116,11 @@ def test_ages_grow_from_a_snapshot_until_somebody_asks():
     ("host", "status"),
     [("127.0.0.1:8633", 200), ("localhost", 200), ("[::1]:8633", 200), ("evil.example:8633", 421), ("", 421)],
 )
-def test_without_tokens_only_names_of_loopback_are_answered(host, status):
+def test_without_tokens_only_loopback_host_names_are_answered(host, status):
     assert get(app(), "/v1/paths", host=host)[0] == status
 
 
-def test_tokens(tmp_path):
+def test_tokens_are_private_and_checked(tmp_path):
     path = tmp_path / "tokens"
     token, other = new("one", path), new("other", path)
     assert token not in path.read_text()
@@ -159,7 +159,7 @@ def test_an_invalid_file_of_tokens_is_refused(tmp_path):
         Tokens(path)
 
 
-def test_beyond_loopback_it_takes_tls_and_tokens(tmp_path, certificate):
+def test_beyond_loopback_tls_and_tokens_are_required(tmp_path, certificate):
     cert, key = certificate
     new("one", tmp_path / "tokens")
     tokens = Tokens(tmp_path / "tokens")
@@ -307,7 +307,7 @@ def test_the_program_serves_a_simulation_and_ends_cleanly(run):
         (("--simulate", "owl-nsfnet:known=4", "--tokens", "none"), "none: No such file"),
     ],
 )
-def test_wrong_usage_is_one_line(run, arguments, why):
+def test_wrong_usage_gives_a_one_line_error(run, arguments, why):
     done = run("netwatch", "run", *arguments)
     assert done.returncode == 2
     assert why in done.stderr

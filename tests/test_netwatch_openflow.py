@@ -200,7 +200,7 @@ def path(watch, name):
     return next(one for one in watch.snapshot().paths if one.name == name)
 
 
-def test_what_two_parts_say_is_one_reading_without_the_switchs_own_port():
+def test_two_parts_of_an_answer_are_one_reading_without_the_local_port():
     watch = watched("s1")
     switch = FakeSwitch(1, honest())
 
@@ -226,7 +226,7 @@ def test_what_two_parts_say_is_one_reading_without_the_switchs_own_port():
         ((7, 8), [(NOCHANGE, 0), (SLAVE, 7), (NOCHANGE, 0), (SLAVE, 8)]),
     ],
 )
-def test_the_role_is_the_slaves_where_a_master_was_elected(elections, asked):
+def test_the_agent_takes_the_slave_role_if_there_is_a_master(elections, asked):
     watch = watched("s1")
     switch = FakeSwitch(1, honest(), elections=elections)
 
@@ -256,7 +256,7 @@ def test_a_switch_without_roles_is_read_and_asked_once():
     assert watch.switch("s1").counted["role refused"] == 1
 
 
-def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
+def test_switches_that_hang_report_wrong_counts_or_flood_do_not_delay_others():
     watch = watched("good", "hangs", "lies", "babbles")
     good, hangs = FakeSwitch(1, honest()), FakeSwitch(2, honest())
     lying = {"by": 0, "said": 0}
@@ -319,7 +319,7 @@ def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
     asyncio.run(scene())
 
 
-def test_a_switch_whose_counters_or_clock_are_wrong_is_unknown_until_they_are_right():
+def test_a_switch_with_wrong_counters_or_clock_is_unknown_until_they_are_right():
     watch = watched("s1")
     switch = FakeSwitch(1, honest())
 
@@ -348,7 +348,7 @@ def test_a_switch_whose_counters_or_clock_are_wrong_is_unknown_until_they_are_ri
     asyncio.run(scene())
 
 
-def test_connections_that_are_closed_while_switches_babble_stop_nobody():
+def test_connections_closed_during_a_flood_do_not_stop_others():
     """An app of os-ken has one queue of 128 events, and each close puts another event into it."""
     names = [f"babbles{n}" for n in range(1, 7)]
     watch = watched("good", *names)
@@ -383,7 +383,7 @@ def test_connections_that_are_closed_while_switches_babble_stop_nobody():
     asyncio.run(scene())
 
 
-def test_a_stranger_is_sent_away():
+def test_an_unknown_switch_is_disconnected():
     watch = watched("s1")
     stranger = FakeSwitch(0x99, honest())
 
@@ -472,7 +472,7 @@ def pair(folder, name, *options):
     return str(cert), str(key)
 
 
-def test_by_tls_only_a_switch_with_a_certificate_of_the_authority_comes(tmp_path):
+def test_with_tls_only_a_switch_with_a_certificate_of_the_authority_can_connect(tmp_path):
     if shutil.which("openssl") is None:
         needs.skip("openssl", "openssl is missing; install it: sudo apt-get install -y openssl")
     ca, ca_key = pair(tmp_path, "ca")

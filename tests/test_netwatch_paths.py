@@ -108,7 +108,7 @@ def test_pnc_pna_known_and_age_by_hand():
     assert (back.pnc, back.pna) == (100.0, pytest.approx(0.995))
 
 
-def test_what_is_too_old_is_unknown():
+def test_a_reading_that_is_too_old_is_unknown():
     watch, clock = chain()
     two_readings(watch, clock)
     clock.now += 2.9
@@ -124,7 +124,7 @@ def test_what_is_too_old_is_unknown():
     assert (there.pnc, there.pna, there.known, there.age_s) == (0.0, 0.0, 0.0, pytest.approx(10.2))
 
 
-def test_a_lying_switch_is_left_out_and_the_rest_goes_on():
+def test_a_switch_with_impossible_counts_is_left_out_and_the_rest_continues():
     watch, clock = chain()
     two_readings(watch, clock)
     clock.now += 1
@@ -137,7 +137,7 @@ def test_a_lying_switch_is_left_out_and_the_rest_goes_on():
     assert watch.switch("s1").counted["lie: a rate above the link's"] == 1
 
 
-def test_silence_is_unknown_and_strangers_are_counted():
+def test_a_silent_switch_is_unknown_and_unlisted_switches_are_counted():
     watch, clock = chain()
     read(watch, clock, "s2", (0, 0, 0, 0))
     read(watch, clock, "who", (0, 0, 0, 0))
@@ -160,7 +160,7 @@ def test_links_have_their_own_capacity_each_way():
 
 # At a fixed rate, with all switches known, and on a trace.
 @pytest.mark.parametrize("scenario", ["owl-nsfnet:known=4", "owl-nsfnet:known=7", "owl-lte-att"])
-def test_a_simulation_is_seen_as_its_senders_are_told(scenario):
+def test_a_simulation_is_measured_as_its_senders_see_it(scenario):
     network = SimulatedNetwork(Scenario.load(scenario), "cubic", seconds=8)
     watch = Watch(topology_of(network, 1.0, 3.0), clock := Clock())
     source = SimulatedSource(network, 1.0)
@@ -182,7 +182,7 @@ def test_a_simulation_is_seen_as_its_senders_are_told(scenario):
     assert len({(pnc, pna) for _, pnc, pna, _ in told}) > 3
 
 
-def test_a_source_that_fails_is_run_again_and_the_others_go_on():
+def test_a_failed_source_is_restarted_and_the_others_continue():
     watch, _ = chain()
 
     class Broken:
@@ -256,7 +256,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("old", "new", "why"), BAD)
-def test_a_wrong_topology_is_one_line(tmp_path, old, new, why):
+def test_a_wrong_topology_gives_a_one_line_error(tmp_path, old, new, why):
     assert old in CHAIN
     path = tmp_path / "net.toml"
     path.write_text(CHAIN.replace(old, new, 1))

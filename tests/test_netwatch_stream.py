@@ -73,7 +73,7 @@ def test_a_slow_subscriber_is_skipped_then_dropped_and_others_are_not(monkeypatc
         quick.close()
 
 
-def test_a_stream_goes_on_when_the_agent_has_come_again():
+def test_a_stream_continues_after_the_agent_restarts():
     first, second = Published(), Published()
     first.publish(first.watch.snapshot())
     for _ in range(3):
@@ -92,7 +92,7 @@ def test_a_stream_goes_on_when_the_agent_has_come_again():
 
 
 @pytest.mark.parametrize("asks", ["FORCE_COLOR", "TTY_COMPATIBLE"])
-def test_in_a_log_no_table_is_drawn_over_another(monkeypatch, capsys, asks):
+def test_in_a_log_each_table_is_printed_separately(monkeypatch, capsys, asks):
     """Each snapshot is a table of its own there, and no cursor is moved."""
     snapshots = [Snapshot(number, 0.0, []) for number in range(1, 4)]
     monkeypatch.setenv(asks, "1")
@@ -102,7 +102,7 @@ def test_in_a_log_no_table_is_drawn_over_another(monkeypatch, capsys, asks):
     assert not re.search(r"\x1b\[(\?25|[0-9]*[AKJ])", shown)
 
 
-def test_a_flood_does_not_hold_up_a_stream():
+def test_a_flood_does_not_delay_a_stream():
     broadcast = Published()
     with serving(make_app(broadcast.watch, broadcast, Limits(1, 20)), broadcast) as port:
         client = Client(f"http://127.0.0.1:{port}", patience_s=60)
@@ -118,7 +118,7 @@ def test_a_flood_does_not_hold_up_a_stream():
         assert set(statuses) == {200, 429}
 
 
-def test_a_flood_keeps_no_stream_of_the_same_address_out():
+def test_a_flood_does_not_block_a_stream_of_the_same_address():
     """headwayd opens its stream again every half minute, and on loopback all have one address."""
     broadcast = Published()
     with serving(make_app(broadcast.watch, broadcast, Limits(0.1, 20)), broadcast) as port, flood(port) as statuses:
@@ -138,7 +138,7 @@ def test_a_flood_keeps_no_stream_of_the_same_address_out():
             assert len(kept) < 100
 
 
-def test_a_client_has_so_many_streams_and_no_more(monkeypatch):
+def test_the_number_of_streams_of_a_client_is_limited(monkeypatch):
     monkeypatch.setattr(stream, "MOST_OF_A_CLIENT", 2)
     broadcast = Published()
     with serving(app_of(broadcast), broadcast) as port:
@@ -155,7 +155,7 @@ def test_a_client_has_so_many_streams_and_no_more(monkeypatch):
             one.close()
 
 
-def test_a_connection_without_a_whole_request_is_closed(monkeypatch):
+def test_a_connection_without_a_complete_request_is_closed(monkeypatch):
     monkeypatch.setattr(server, "REQUEST_S", 0.3)
     with serving(app()) as port:
         for text in (b"", b"GET /v1/paths HTTP/1.1\r\nHost: loc"):

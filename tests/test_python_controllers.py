@@ -189,7 +189,7 @@ def test_an_error_names_file_and_line_and_keeps_the_other_results(write: Any, tm
     assert (out / "report.html").exists()
 
 
-def test_a_folder_goes_on_with_the_same_file_and_refuses_a_changed_one(write: Any, tmp_path: Path) -> None:
+def test_a_folder_resumes_with_the_same_file_and_refuses_a_changed_one(write: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
 
     def again(source: str, runs: int) -> Any:
@@ -239,7 +239,7 @@ def test_a_file_that_cannot_be_loaded_is_refused_before_anything_runs(write: Any
         (("pass", "pass\n    next_timer_s = 1.0\n    def on_timer(self, now_s): pass"), "must be later, or None"),
     ],
 )
-def test_what_the_class_may_not_allow_ends_its_run_with_a_reason(
+def test_an_invalid_value_from_the_class_ends_its_run_with_a_reason(
     write: Any, change: tuple[str, str], told: str
 ) -> None:
     with pytest.raises(RuntimeError, match=told):
@@ -274,7 +274,7 @@ def test_a_missing_file_another_world_and_no_file_are_refused(write: Any) -> Non
         Batch([Scenario.load("pantheon-default")], ["python"])
 
 
-def test_a_helper_of_the_same_name_beside_another_file_is_another_module(tmp_path):
+def test_helpers_of_the_same_name_in_two_folders_are_two_modules(tmp_path):
     for folder, window in (("a", 10), ("b", 20)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "common.py").write_text(f"WINDOW = {window}\n")
@@ -284,7 +284,7 @@ def test_a_helper_of_the_same_name_beside_another_file_is_another_module(tmp_pat
     assert [vars(__import__("sys").modules[one.controller.__module__])["WINDOW"] for one in loaded] == [10, 20]
 
 
-def test_what_names_no_file_or_another_files_class_is_refused(tmp_path):
+def test_a_name_without_a_file_or_of_an_imported_class_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"^python:: names no file"):
         controllers.load("")
     (tmp_path / "mine.py").write_text(FIXED)
@@ -293,7 +293,7 @@ def test_what_names_no_file_or_another_files_class_is_refused(tmp_path):
         controllers.load(f"{tmp_path / 'other.py'}:Fixed")
 
 
-def test_the_third_signal_ends_a_controller_that_never_does(tmp_path):
+def test_the_third_signal_ends_a_controller_that_never_returns(tmp_path):
     """The first two let it end by itself, which it cannot."""
     began = tmp_path / "began"
     text = FIXED.replace(

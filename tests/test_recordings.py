@@ -98,7 +98,7 @@ def events(path: Path) -> list[dict]:
 # --- pcap ---
 
 
-def test_tshark_measures_what_the_metrics_say(tmp_path, tshark):
+def test_tsharks_measurements_match_the_metrics(tmp_path, tshark):
     """A window of 120 packets over a BDP of 100 and no loss: the ACK's RTT and the goodput."""
     row, folder = record(tmp_path, RAX.format(queue="1000pkt", more=""), "fixed-window:window=120")
     sent = tshark(folder / "run-0.sender.pcap", "tcp.len", "tcp.analysis.ack_rtt", "frame.len", "tcp.srcport")
@@ -157,7 +157,7 @@ def test_tshark_finds_the_retransmissions(tmp_path, tshark):
     assert sum(1 for _, sack in acks if sack) > 100
 
 
-def test_sack_blocks_are_what_the_capture_shows_to_have_arrived(tmp_path, tshark):
+def test_sack_blocks_match_the_arrivals_in_the_capture(tmp_path, tshark):
     """Replays the receiver's capture: no acknowledgement claims a byte that had not come."""
     _, folder = record(tmp_path, RAX.format(queue="10pkt", more="loss = 0.03"), seconds=5)
     fields = ("tcp.seq", "tcp.len", "tcp.ack", "tcp.options.sack_le", "tcp.options.sack_re")
@@ -286,7 +286,7 @@ def check_qlog(path: Path) -> list[dict]:
     return log
 
 
-def test_the_schema_refuses_what_is_wrong():
+def test_the_schema_refuses_wrong_events():
     with pytest.raises(pycddl.ValidationError):
         conforms("RecoveryPacketLost", {"header": {"packet_type": "1RTT", "packet_number": 1}, "trigger": "fate"})
     with pytest.raises(pycddl.ValidationError):
@@ -294,7 +294,7 @@ def test_the_schema_refuses_what_is_wrong():
     assert {"congestion_window", "ssthresh", "pacing_rate"} <= keys("RecoveryMetricsUpdated")
 
 
-def test_qlog_tells_what_the_sender_does(tmp_path):
+def test_qlog_records_the_senders_behaviour(tmp_path):
     row, folder = record(tmp_path, RAX.format(queue="50pkt", more="loss = 0.005"), "newreno")
     log = check_qlog(folder / "run-0.flow-0.sqlog")
     of = {name: [e for e in log if e["name"] == name] for name in RULES}
@@ -413,7 +413,7 @@ BENCH = (
 RECORD = ("--pcap", "--qlog", "--logs")
 
 
-def test_bench_lists_recordings_and_jobs_change_none(run, tmp_path):
+def test_bench_lists_recordings_and_they_do_not_depend_on_jobs(run, tmp_path):
     one, two, plain = tmp_path / "one", tmp_path / "two", tmp_path / "plain"
     for out, more in ((one, (*RECORD, "--jobs", "1")), (two, (*RECORD, "--jobs", "2")), (plain, ())):
         done = run(*BENCH, "--seconds", "2", *more, "--out", out)
@@ -431,7 +431,7 @@ def test_bench_lists_recordings_and_jobs_change_none(run, tmp_path):
         assert (one / name).read_bytes() == (plain / name).read_bytes()
 
 
-def test_a_full_disk_costs_the_recording_only(tmp_path):
+def test_a_full_disk_loses_only_the_recording(tmp_path):
     """A limit on the size of files stands for the disk."""
     out, limit = tmp_path / "out", 3 << 20
     done = subprocess.run(
@@ -452,7 +452,7 @@ def test_a_full_disk_costs_the_recording_only(tmp_path):
     assert (out / "report.html").is_file()
 
 
-def test_an_interrupted_run_leaves_whole_recordings(tmp_path, tshark):
+def test_an_interrupted_run_leaves_complete_recordings(tmp_path, tshark):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "headway", "bench", "--schemes", "cubic", "--scenario", "rax-1"]
     command += ["--seconds", "100000", *RECORD, "--out", str(out)]

@@ -84,7 +84,7 @@ def test_every_kind_of_chart_of_a_report_is_drawn(drawing_run, tmp_path):
     assert [kind for kind in KINDS if not any(kind in label for label in labels)] == [], labels
 
 
-def test_what_is_not_drawn_may_not_have_numbers_that_no_chart_has():
+def test_undrawn_charts_refuse_numbers_that_no_chart_can_show():
     program = "import undrawn; undrawn._digest({'y': [1.0, float('nan')]})"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
@@ -112,7 +112,7 @@ def test_names_are_text_not_markup(small_bench):
 
 
 @pytest.mark.parametrize(("ending", "begins"), [("svg", b"<svg"), ("png", b"\x89PNG")])
-def test_the_picture(small_bench, tmp_path, ending, begins):
+def test_a_picture_of_a_bench_is_written(small_bench, tmp_path, ending, begins):
     path = tmp_path / f"lte.{ending}"
     draw_picture(small_bench, path, "Two links")
     assert path.read_bytes().startswith(begins)

@@ -39,7 +39,7 @@ def metric(mean, low=None, high=None):
     return Estimate.fixed(mean, None if low is None else (low, high))
 
 
-def test_a_lab_gives_the_same_seeds_to_all_and_cuts_quick_runs():
+def test_a_lab_uses_the_same_seeds_for_all_schemes_and_shortens_quick_runs():
     scenario = Scenario.load("owl-geni:count=2")
     full, quick = (Lab(s).want("owl", "cubic", scenario) for s in (FULL, QUICK))
     assert (len(full.seeds), full.seconds) == (30, 60.0)
@@ -50,7 +50,7 @@ def test_a_lab_gives_the_same_seeds_to_all_and_cuts_quick_runs():
     assert (key["seed"], key["seconds"], key["scenario_hash"]) == (full.seeds[0], 60.0, scenario.hash)
 
 
-def test_what_is_not_there_is_one_line():
+def test_a_missing_scheme_is_noted_in_one_line():
     lab = Lab()
     with pytest.raises(MissingError, match="no scheme tao-va here"):
         lab.scheme("tao-va")
@@ -101,7 +101,7 @@ def test_publishing_one_figure_leaves_the_others(tmp_path):
         publish(tmp_path, OWL, [outcome("fig7", 2.0)])
 
 
-def test_what_is_in_short_comes_before_the_table(tmp_path):
+def test_the_section_in_short_comes_before_the_table(tmp_path):
     (tmp_path / "img").mkdir()
     publish(tmp_path, OWL, [outcome("fig7", 2.0)])
     page = tmp_path / "owl.md"
@@ -123,7 +123,7 @@ def test_what_is_in_short_comes_before_the_table(tmp_path):
     assert page.read_text() == text
 
 
-def test_runs_that_figures_share_are_counted_once_with_the_time_they_took():
+def test_runs_shared_by_figures_are_counted_once_with_their_time():
     first, second, other = (outcome(name, 2.0) for name in ("fig7", "fig10", "fig5"))
     shared = {("a", k): 0.5 for k in range(60)}
     first, second = (replace(one, took_s=shared) for one in (first, second))
@@ -156,7 +156,7 @@ def test_the_summary_counts_when_all_figures_are_published(tmp_path):
     assert "; not made: no trace x here | 0 | 0 | 0 | 0 | 0 |" in text
 
 
-def test_what_older_rules_judged_is_not_counted(tmp_path):
+def test_verdicts_of_older_rules_are_not_counted(tmp_path):
     (tmp_path / "img").mkdir()
     publish(tmp_path, OWL, [outcome("fig7", 2.0)])
     page = tmp_path / "owl.md"
@@ -195,7 +195,7 @@ def test_the_summary_follows_a_figure_that_is_published_alone(tmp_path):
 QUICKLY = ("reproduce", "owl", "fig10", "--quick", "--stand-in", "owl=aurora", "--json")
 
 
-def test_a_figure_is_made_and_what_has_finished_is_not_run_again(run, tmp_path):
+def test_a_figure_is_made_without_repeating_finished_runs(run, tmp_path):
     done = run(*QUICKLY, "--out", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
@@ -239,7 +239,7 @@ def test_a_figure_is_made_and_what_has_finished_is_not_run_again(run, tmp_path):
         (["owl", "fig7", "--stand-in", "owl"], ["--stand-in 'owl'", "NAME=SPEC"]),
     ],
 )
-def test_wrong_input_is_one_line(run, arguments, says):
+def test_wrong_input_gives_a_one_line_error(run, arguments, says):
     done = run("reproduce", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("headway: ")
@@ -248,7 +248,7 @@ def test_wrong_input_is_one_line(run, arguments, says):
         assert word in done.stderr
 
 
-def test_without_its_traces_a_figure_is_not_made_and_says_so(run, tmp_path):
+def test_a_figure_without_its_traces_is_refused(run, tmp_path):
     nowhere = {name: str(tmp_path) for name in ("HEADWAY_TRACES", "XDG_CACHE_HOME")}
     done = run("reproduce", "owl", "fig5", "--quick", "--stand-in", "owl=aurora", "--out", tmp_path, **nowhere)
     assert done.returncode == 1
@@ -256,7 +256,7 @@ def test_without_its_traces_a_figure_is_not_made_and_says_so(run, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_traces_that_are_missing_name_what_fetches_them(monkeypatch):
+def test_an_error_about_missing_traces_names_the_fetch_command(monkeypatch):
     monkeypatch.setattr("headway.reproduce.engine.Trace", SimpleNamespace(find=lambda _: None))
     text = 'schema = 1\nname = "mine"\nseconds = 4\n[bottleneck]\ntrace = "mine.down"\ndelay = "9ms"\n'
 
@@ -299,7 +299,7 @@ def test_both_directions_and_all_seconds_of_a_link_are_one_recording():
     assert len(traces("lte-verizon", "owl-lte-att", "cellular-bus", "pantheon-default")) == 3
 
 
-def test_a_figure_of_fewer_than_five_recordings_decides_nothing_of_them_and_says_so():
+def test_fewer_than_five_recordings_decide_no_claim_and_the_figure_says_so():
     noted = []
 
     def outcome(*scenarios, unfit=()):
@@ -360,7 +360,7 @@ def test_every_kind_of_chart_is_drawn_on_light_and_on_dark():
         assert style.colour not in dark
 
 
-def test_every_figure_of_the_issue_is_there():
+def test_every_figure_of_the_issue_exists():
     assert list(PAPERS) == ["bbr-tuning", "interval", "owl", "rax"]
     simulated = [figure.name for figure in OWL.figures if figure.world == "sim"]
     assert simulated == [f"fig{n}" for n in range(4, 15)]
@@ -394,7 +394,7 @@ def test_training_seeds_are_the_models_of_the_papers_own_schemes():
 
 
 @pytest.mark.parametrize("folder", sorted(TRAININGS.iterdir()), ids=lambda folder: folder.name)
-def test_a_training_is_what_its_folder_says(folder):
+def test_a_training_is_identified_by_its_folder(folder):
     """NAME-v1-seed-N is the recipe of NAME-v1 with seed N, and runs in its place."""
     title, _, seed = folder.name.partition("-seed-")
     card = tomllib.loads((folder / "card.toml").read_text())

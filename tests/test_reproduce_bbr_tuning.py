@@ -53,7 +53,7 @@ def a_run(scenario, of, flows=0):
     return run | {"throughput_mbps": 9.0, "rtt_mean_ms": 50.0}
 
 
-def test_the_path_is_what_the_scenario_says():
+def test_the_path_matches_the_scenario():
     """20 ms each way and, from 11 s on, 200; 1500 bytes at 20 Mbit/s are 0.6 ms."""
     run = a_run("bbr-rtt-step", lambda _: (40.6, 20.0, 20.0, 41.0))
     rates, rtts = truth(run)
@@ -63,7 +63,7 @@ def test_the_path_is_what_the_scenario_says():
     assert changes_s(a_run("bbr-rate-step", lambda _: (40.0, 20.0, 20.0, 41.0))) == [(3.0, 20.0, 5.0)]
 
 
-def test_an_estimate_is_right_within_a_tenth():
+def test_an_estimate_within_ten_percent_is_right():
     run = a_run("bbr-rtt-step", lambda t: (44.0 if t < 11 else None if t < 20 else 370.0, 20.0, 20.0, 41.0))
     # 10.9 s of 60 are right, 9 are unknown, 40 right.
     assert percent_right(run) == pytest.approx(100.0, abs=0.5)
@@ -211,7 +211,7 @@ def test_each_training_has_thirty_runs_and_vanilla_as_many_seeds_as_all(training
         assert {own.count(spec) for spec in own} == {30}
 
 
-def test_figure_3_takes_trainings_for_samples_and_counts_those_that_a_claim_is_about(trainings):
+def test_figure_3_uses_trainings_as_samples_and_counts_those_of_each_claim(trainings):
     figure = {figure.name: figure for figure in paper("bbr-tuning").figures}["fig3"]
     making = figure.make(trainings)
     shares = {"PPO": (62, 64, 66, 68, 70), "DQN": (40, 55, 70), "A2C": (76, 77)}
@@ -256,7 +256,7 @@ def test_figure_3_takes_trainings_for_samples_and_counts_those_that_a_claim_is_a
     }  # fmt: skip
 
 
-def test_figure_4_takes_trainings_for_samples(trainings):
+def test_figure_4_uses_trainings_as_samples(trainings):
     figure = {figure.name: figure for figure in paper("bbr-tuning").figures}["fig4"]
     making = figure.make(trainings)
 
@@ -363,7 +363,7 @@ class FakeStore:
         ((3, None), "its flows were not tuned: host and agent of a-model did not answer"),
     ],
 )
-def test_a_run_of_which_no_window_was_set_has_failed_and_is_not_kept(applied, says):
+def test_a_run_without_any_window_set_fails_and_is_not_kept(applied, says):
     chain, store = FakeChain(*applied), FakeStore()
     task = FakeTask()
     failures = collect([task], 1, store, lambda *_: None, lambda _: TunedRun(FakeRun(), chain))
@@ -372,7 +372,7 @@ def test_a_run_of_which_no_window_was_set_has_failed_and_is_not_kept(applied, sa
     assert not chain.runs
 
 
-def test_the_engine_has_each_run_seen_to_that_a_figure_says(monkeypatch):
+def test_the_engine_starts_a_run_with_the_chain_of_its_scheme(monkeypatch):
     begun = []
     monkeypatch.setattr(engine, "begin_run", lambda task, **_: task.spec)
     around = {"kernel-hw_ppo": lambda run: begun.append(run) or f"tuned {run}"}
@@ -381,7 +381,7 @@ def test_the_engine_has_each_run_seen_to_that_a_figure_says(monkeypatch):
     assert begun == ["kernel-hw_ppo"]
 
 
-def test_a_program_that_says_nothing_is_given_up(monkeypatch, tmp_path):
+def test_a_silent_program_is_given_up(monkeypatch, tmp_path):
     monkeypatch.setattr(chain, "BEGIN_S", 0.2)
     quiet = chain.Chain.__new__(chain.Chain)
     quiet._folder, quiet._running, quiet._before = tmp_path, [], None
@@ -405,7 +405,7 @@ def test_runs_of_two_chains_do_not_overlap(monkeypatch, tmp_path):
     other.served()
 
 
-def test_runs_of_two_chains_at_a_time_end_in_a_line_and_no_chain_is_kept(monkeypatch, tmp_path):
+def test_runs_of_two_chains_at_once_give_a_one_line_error_and_keep_no_chain(monkeypatch, tmp_path):
     """The second cannot start.
 
     The first is given up, and neither is waited for that never began.
@@ -434,7 +434,7 @@ def test_runs_of_two_chains_at_a_time_end_in_a_line_and_no_chain_is_kept(monkeyp
     assert chain._under_way == []
 
 
-def test_a_run_that_cannot_start_leaves_its_chain_to_others(monkeypatch, tmp_path):
+def test_a_run_that_cannot_start_releases_its_chain(monkeypatch, tmp_path):
     class Refused(FakeRun):
         def start(self):
             raise UsageError("no memory")
@@ -483,7 +483,7 @@ def test_a_fixed_pair_of_windows_that_does_better_is_found(monkeypatch):
     assert better["fixed.throughput"].verdict is Verdict.HOLDS
 
 
-def test_the_fixed_pairs_are_those_that_the_shipped_models_choose_from():
+def test_the_fixed_pairs_are_the_choices_of_the_shipped_models():
     for name in ("ppo", "dqn", "a2c"):
         choices = load(f"bbr-tuner-{name}-v1").card["agent"]["action"]["choices"]
         assert [tuple(choice) for choice in choices] == pairs()

@@ -63,14 +63,14 @@ def test_a_level_needs_its_whole_interval(ends, expected):
         ((-3.0, -1.1), CONTRARY),
     ],
 )
-def test_what_is_to_be_more_has_three_zones(ends, expected):
+def test_a_claim_of_more_has_three_zones(ends, expected):
     """Within 1 it is equal: differences that nobody would notice are neither more nor less."""
     assert Aim(low=0, margin=1.0).zone(Estimate.fixed(0.0, ends)) is expected
     mirrored = Estimate.fixed(0.0, (-ends[1], -ends[0]))
     assert Aim(high=0, margin=1.0).zone(mirrored) is expected
 
 
-def test_equal_levels_do_no_harm_beside_one_that_is_more():
+def test_a_claim_of_more_allows_equal_levels_if_one_is_more():
     more, equal, less = metric(3, 2, 4), metric(0.1, -0.2, 0.4), metric(-3, -4, -2)
     assert judge("x", "", "", {"a": more, "b": equal}, "%", more=1.0).verdict is HOLDS
     assert judge("x", "", "", {"a": equal, "b": equal}, "%", more=1.0).verdict is FAILS
@@ -91,7 +91,7 @@ def test_equal_levels_do_no_harm_beside_one_that_is_more():
     assert judge("x", "", "", {"a": barely, "b": metric(0.0, 0.0, 0.0)}, more=0.05).verdict is OPEN
 
 
-def test_many_levels_widen_what_counts_against_a_claim():
+def test_with_many_levels_more_evidence_is_needed_against_a_claim():
     """2.1 standard errors below.
 
     That is 3.6% of the time at random in one level, and 36% in one of twelve.
@@ -104,7 +104,7 @@ def test_many_levels_widen_what_counts_against_a_claim():
     assert judge("x", "", "", many | {"off": normal(-4.0, 1.0)}, low=0).verdict is FAILS
 
 
-def test_who_is_contrary_is_what_holms_procedure_rejects():
+def test_contrary_levels_are_those_that_holms_procedure_rejects():
     """Against statsmodels: two-sided p values of normal estimates, at 5% together."""
     from statsmodels.stats.multitest import multipletests
 
@@ -151,7 +151,7 @@ def test_a_claim_says_which_level_is_the_worst():
     assert judge("x", "", "", metric(None), low=0).so_far() == "not measured"
 
 
-def test_a_cell_says_of_what_it_is_and_which_level_is_the_closest():
+def test_a_cell_names_its_metric_and_the_closest_level():
     sure = {"a": metric(2, 1, 3), "b": metric(7, 6, 8)}
     assert judge("x", "", "", sure, "%", low=0, of="power").so_far() == (
         "power: 2 of 2 as claimed; closest to the bound, a: 2.00 % (1.00 to 3.00)"
@@ -170,7 +170,7 @@ def test_a_difference_of_many_times_is_a_ratio():
     assert text_of(metric(3577.0, 3000.0, 4000.0), "ms") == ("3577 ms", "3000 to 4000")
 
 
-def test_a_claim_that_the_text_does_not_let_us_test_is_called_untestable():
+def test_a_claim_that_cannot_be_tested_is_called_untestable():
     for found in (metric(-1, -2, -0.5), metric(1, 0.5, 2)):
         claim = judge("x", "", "", found, low=0, untestable="it names no network")
         assert (claim.verdict, claim.note) == (Verdict.UNTESTABLE, "it names no network")
@@ -205,7 +205,7 @@ def test_fewer_than_five_training_seeds_or_recordings_decide_nothing():
     assert with_replicates(unsure, seeds=1, recordings=1) is unsure
 
 
-def test_levels_without_a_recording_decide_a_claim_whatever_few_recordings_show():
+def test_levels_without_recordings_can_decide_a_claim_despite_few_recordings():
     """Two of the levels are recordings, two are links of a fixed rate."""
     off, fine, unsure = normal(-9, 1.0), normal(9, 1.0), normal(0, 1.0)
 
@@ -241,7 +241,7 @@ def test_a_number_that_does_not_vary_decides_and_has_no_interval():
     assert judge("x", "", "", Estimate.exactly(None), high=300).verdict is OPEN
 
 
-def test_runs_that_do_not_differ_leave_what_three_over_n_of_them_may_do():
+def test_equal_runs_leave_the_uncertainty_of_the_rule_of_three():
     """Of 30 runs 9.5% of all may differ, by ten margins.
 
     Of loss that is 0.95 x 0.1 points, of a rate 0.95%.
@@ -315,7 +315,7 @@ def test_the_interval_of_a_metric_ends_where_its_range_does():
     assert found.mean(wanted["fast"], lambda run: run["throughput_mbps"]).ci95[0] < -10
 
 
-def test_what_is_kept_is_a_ratio_of_means():
+def test_the_retained_share_is_a_ratio_of_means():
     """Of 20 on average 16 are left, and of the other's 20 ten: 80% less 50%."""
     found, wanted = measured(
         ours=[10.0, 20.0, 30.0], left=[8.0, 16.0, 24.0], theirs=[10.0, 20.0, 30.0], rest=[4.0, 10.0, 16.0]
@@ -329,7 +329,7 @@ def test_what_is_kept_is_a_ratio_of_means():
     assert kept.ci95 == pytest.approx((30 - half, 30 + half))
 
 
-def test_runs_with_nothing_do_not_end_what_is_kept():
+def test_runs_with_zero_throughput_do_not_break_the_retained_share():
     rates = {"first": [0.0, 20.0, 40.0], "second": [10.0, 10.0, 10.0], "gap": [None, 30.0, 30.0], "none": [0.0] * 3}
     found, wanted = measured(**rates)
 
@@ -344,7 +344,7 @@ def test_runs_with_nothing_do_not_end_what_is_kept():
     assert kept("none", "first").mean is None
 
 
-def test_a_run_without_a_value_says_nothing():
+def test_a_run_without_a_value_is_ignored():
     found, wanted = measured(owl=[11.0, None, 31.0])
     assert found.mean(wanted["owl"], "throughput_mbps").mean == 21.0
 
@@ -394,7 +394,7 @@ def two_learners():
     return Measured(runs), one, same, other
 
 
-def test_two_learners_whose_seeds_share_nothing_are_independent_samples():
+def test_two_learners_with_different_seeds_are_independent_samples():
     """Welch's interval of the means of each training, as SciPy has it."""
     found, one, _, other = two_learners()
     difference = found.difference(one, other, "throughput_mbps")
@@ -411,7 +411,7 @@ def test_two_learners_whose_seeds_share_nothing_are_independent_samples():
         found.kept((one, one), (other, other), "throughput_mbps")
 
 
-def test_one_learner_in_two_ways_is_paired_by_training():
+def test_two_settings_of_one_learner_are_paired_by_training():
     """The same trainings with another latency: 1, 0.5 and 2 more, which is 1.17 on average."""
     found, one, same, _ = two_learners()
     half = 4.302652730 * (7 / 12) ** 0.5 / 3**0.5
@@ -420,7 +420,7 @@ def test_one_learner_in_two_ways_is_paired_by_training():
     assert difference.ci95 == pytest.approx((3.5 / 3 - half, 3.5 / 3 + half))
 
 
-def test_trainings_in_another_order_are_the_same_and_a_part_of_them_is_refused():
+def test_the_order_of_trainings_is_ignored_and_a_subset_is_refused():
     lab, scenario = Lab(Settings(runs=6)), Scenario.load("owl-geni:count=2")
     one, turned, part = (
         lab.want(label, f"learned:{models}", scenario)
@@ -445,7 +445,7 @@ def test_trainings_in_another_order_are_the_same_and_a_part_of_them_is_refused()
             how(one, part, "x")
 
 
-def test_a_schemes_trainings_are_told_by_whichever_has_several():
+def test_the_trainings_of_a_scheme_are_taken_from_the_point_that_has_several():
     """The samples are the three models' even where the first of the two has one."""
     found, one, _, _ = two_learners()
     lab = Lab(Settings(runs=6))

@@ -113,7 +113,7 @@ def far_apart(wanted, k):
 # -- groups --
 
 
-def test_the_groups_are_those_of_table_2():
+def test_the_groups_match_table_2():
     assert "".join(LETTERS) == "ABCDEFGHIJKLMNOPQR"
     assert [group.n for group in PAPERS] == [0.5, 0.75, 1, 1.5, 2, 3] * 3
     by_name = {group.name: group for group in EVERY}
@@ -131,7 +131,7 @@ def test_a_stand_in_is_for_one_group_or_for_all():
     assert (found["K"], found["A"]) == ("cubic", "aurora")
 
 
-def test_networks_are_those_of_table_1_with_both_readings_of_high_bdp():
+def test_networks_match_table_1_with_both_readings_of_high_bdp():
     assert [n.number for n in NETWORKS] == [4, 5, 6, 7, 8, 9, 10]
     rates = {
         "pantheon-default": "12Mbps",
@@ -151,7 +151,7 @@ def test_networks_are_those_of_table_1_with_both_readings_of_high_bdp():
 
 
 @pytest.mark.parametrize("number", range(4, 11))
-def test_a_network_as_the_paper_has_it_holds_and_its_contrary_fails(number):
+def test_the_papers_result_holds_and_its_opposite_fails(number):
     found = verdicts(drawn(f"fig{number}", by_the_paper))
     assert set(found.values()) == {HOLDS}, found
     other = verdicts(drawn(f"fig{number}", contrary))
@@ -221,7 +221,7 @@ def test_the_seven_networks_together():
     assert again[-1][4:6] == ["15", "15"]
 
 
-def test_a_claim_of_all_networks_is_decided_by_those_that_are_no_recordings():
+def test_a_claim_of_all_networks_is_decided_by_networks_without_recordings():
     """Three networks have a fixed rate, and five recordings could not make up for them.
 
     Four say nothing alone.
@@ -242,7 +242,7 @@ def test_a_claim_of_all_networks_is_decided_by_those_that_are_no_recordings():
         assert (of_fixed[f"table10.{name}"], of_recorded[f"table10.{name}"]) == (FAILS, OPEN), name
 
 
-def test_a_few_runs_tell_nothing_apart_and_do_not_tell():
+def test_a_few_runs_show_no_difference_and_decide_nothing():
     found = verdicts(drawn("table10", by_the_paper, seeds=3))
     assert {found[f"table10.{name}"] for name in ("K-top", "M-low", "C-low")} == {OPEN}
     assert verdicts(drawn("fig4", by_the_paper, seeds=3))["fig4.manova"] is OPEN
@@ -270,7 +270,7 @@ def test_bold_is_the_best_of_a_column_and_takes_ten_runs():
     assert set().union(*bold(9).values()) == set()
 
 
-def test_an_effects_size_stands_beside_the_papers_only_where_it_is_of_the_same_quantities():
+def test_an_effect_size_is_compared_with_the_papers_only_for_the_same_quantities():
     def effects(run_of):
         table = drawn("fig4", run_of).tables["Table 3: one-way MANOVA, Default Pantheon"]
         overall = drawn("table10", run_of).tables["Tables 3 to 9 together"][1]
@@ -341,7 +341,7 @@ BY_HAND = [
 
 
 @pytest.mark.parametrize(("file", "name", "samples", "right"), BY_HAND)
-def test_estimates_are_those_of_the_program(file, name, samples, right):
+def test_estimates_match_those_of_the_program(file, name, samples, right):
     """What the program's own tests have by hand.
 
     Who changes it there learns that there is another copy here.
@@ -351,7 +351,7 @@ def test_estimates_are_those_of_the_program(file, name, samples, right):
     assert estimates(times, samples)[name] == pytest.approx(right, abs=1e-5)
 
 
-def test_estimates_are_those_of_the_programs_clocks():
+def test_estimates_match_those_of_the_programs_clocks():
     """Sums as crates/policy/tests/clocks.rs writes them."""
     text = (RUST / "tests" / "clocks.rs").read_text()
     found = estimates([1.0, 2.0, 3.0], [100.0, 200.0, 150.0])
@@ -366,7 +366,7 @@ def test_estimates_are_those_of_the_programs_clocks():
     assert estimates([ms / 1000 for ms in samples], list(samples.values()))["min-filtered"] == least
 
 
-def test_jk_is_on_top_by_either_equation_and_the_least_below_whatever_the_samples():
+def test_jk_is_always_the_highest_estimate_and_the_filtered_minimum_the_lowest():
     """Which is why no claim says it."""
     draw = np.random.default_rng(11)
     for _ in range(20):
@@ -430,7 +430,7 @@ def test_figure_11_with_a_queue_that_jumps_is_far_below_jk():
     assert on_top.ours.mean == pytest.approx(2620 / 620, rel=0.05)
 
 
-def test_what_explains_figure_11_follows_from_the_verdicts():
+def test_the_explanation_of_figure_11_follows_from_the_verdicts():
     def explained(jk, printed):
         made = {
             reading: [Claim(f"{reading}.{k}", "", "", (), verdict) for k, verdict in enumerate(of)]
@@ -461,7 +461,7 @@ def test_letters_that_follow_each_other_are_a_range():
     assert label_of(["L", "M", "N", "O", "G'", "H'", "I'", "aurora"]) == "L\u2013O G'\u2013I' 1.5"
 
 
-def test_an_axis_of_delays_within_a_bin_of_the_histogram_does_not_set_them_apart():
+def test_the_axis_does_not_separate_delays_within_one_histogram_bin():
     def domains(spread_ms):
         points = [
             Point(name, Estimate.exactly(125 + spread_ms * k), Estimate.exactly(10 + 0.01 * k))
@@ -499,7 +499,7 @@ def learned(better):
     return run
 
 
-def test_the_learned_interval_is_held_against_the_best_and_the_median():
+def test_the_learned_interval_is_compared_with_the_best_and_the_median():
     assert verdicts(drawn("beyond", learned(better=True))) == {"beyond.best": HOLDS, "beyond.median": HOLDS}
     found = drawn("beyond", learned(better=False))
     assert verdicts(found) == {"beyond.best": FAILS, "beyond.median": FAILS}
@@ -507,7 +507,7 @@ def test_the_learned_interval_is_held_against_the_best_and_the_median():
     assert rows["Default Pantheon"][2] == "I (1 x jk)"
 
 
-def test_the_second_output_is_held_against_the_same_training_without_it(tmp_path):
+def test_the_second_output_is_compared_with_the_same_training_without_it(tmp_path):
     (tmp_path / "interval-learned-fixed-interval-v1").mkdir()
     found = drawn("beyond", learned(better=True), models=tmp_path)
     assert verdicts(found)["beyond.second-output"] is HOLDS
@@ -518,7 +518,7 @@ def test_the_second_output_is_held_against_the_same_training_without_it(tmp_path
     assert other["beyond.second-output"] is FAILS
 
 
-def test_what_was_not_measured_is_worse_than_any_negative_reward():
+def test_an_unmeasured_reward_is_worse_than_any_negative_reward():
     of_control = {f"{name}, control": Estimate.exactly(-5.0 if name == "C" else -9.0) for name in LETTERS}
     assert past._best_control(of_control | {"A, control": Estimate.exactly(None)}) == "C, control"
     rewards = {name: Estimate.exactly(-1.0) for name in LETTERS} | {"B": Estimate.exactly(None)}

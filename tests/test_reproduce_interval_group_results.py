@@ -34,7 +34,7 @@ def found_of(values, seeds=SEEDS):
     )
 
 
-def test_a_group_is_among_the_first_if_all_others_are_surely_behind_or_close():
+def test_a_group_is_among_the_first_if_all_others_are_shown_to_be_behind_or_close():
     def values(name, k):
         """A is the best.
 
@@ -62,7 +62,7 @@ def test_a_group_is_among_the_first_if_all_others_are_surely_behind_or_close():
     assert {found_of(values, 9).among(name, "throughput_mbps") for name in LETTERS} == {UNCLEAR}
 
 
-def test_rewards_near_0_are_close_by_what_the_throughput_adds_to_them():
+def test_closeness_of_rewards_near_0_is_relative_to_their_throughput_term():
     """Of 0.12 Mbit/s the throughput earns 100, and 100 ms of RTT take it: 1% of 100 is 1.
 
     C's loss costs more.
@@ -113,13 +113,13 @@ def test_each_training_is_one_sample():
     assert not found_of_seeds(4).has_enough
 
 
-def test_delays_a_bin_apart_are_not_told_apart():
+def test_delays_within_one_histogram_bin_are_not_shown_to_differ():
     found = found_of(lambda name, k: (10.0 + k, {"A": 100.0, "B": 100.19}.get(name, 100.5 + 0.02 * k), 0.0))
     assert not found.pairwise("delay_p95_ms").differ("A", "B")
     assert found.pairwise("delay_p95_ms").differ("A", "C")
 
 
-def test_several_groups_are_held_against_others_by_means_over_all_runs():
+def test_several_groups_are_compared_with_others_by_means_over_all_runs():
     def values(name, k):
         # Of 2 and 10 one side has 1 and 11: on average both the same, as a mean of ratios 20% less.
         even = (2.0, 10.0)[k % 2]
@@ -154,7 +154,7 @@ def test_runs_of_one_trace_are_tested_in_blocks_ordered_by_offset(monkeypatch):
     assert tested.means["A"] == pytest.approx(noise["A"].mean())
 
 
-def test_what_a_seed_does_to_all_groups_is_in_no_whisker():
+def test_whiskers_exclude_the_effect_of_a_seed_on_all_groups():
     lab = Lab(Settings(runs=4), stand_ins=STAND_INS)
     wanted = lab.each(specs(lab), Scenario.load("pantheon-default"))
 
@@ -221,7 +221,7 @@ def test_groups_that_are_alike_have_no_first_place():
     assert found[NOT] <= 0.05
 
 
-def test_a_noisy_rival_opens_no_place():
+def test_a_noisy_rival_does_not_change_the_places():
     """A and D are alike, with 1.2% less than B and C.
 
     C varies widely, so that D is often second by its mean. To be close to D then does not put A
@@ -232,14 +232,14 @@ def test_a_noisy_rival_opens_no_place():
     assert found[AMONG] <= 0.025 + 0.008
 
 
-def test_a_group_that_is_surely_close_is_not_called_behind():
+def test_a_group_that_is_shown_to_be_close_is_not_called_behind():
     """A has 0.4% less than B in each run: significantly, and of no practical use."""
     found = zones_of({"A": 19.92, "B": 20.0, "C": 15.0, "D": 15.0}, 0.02, 12)
     assert found[AMONG] >= 0.95
 
 
 @pytest.mark.parametrize("places", [1, 3])
-def test_many_rivals_at_the_bound_make_neither_verdict_more_frequent(places):
+def test_many_rivals_at_the_bound_do_not_make_either_verdict_more_frequent(places):
     """Seven groups are ahead of A by exactly what is equal.
 
     Each of them may seem nearer or further.
@@ -249,7 +249,7 @@ def test_many_rivals_at_the_bound_make_neither_verdict_more_frequent(places):
     assert found[NOT] <= 0.025 + 0.008
 
 
-def test_a_group_that_is_surely_first_is_surely_among_the_first_three():
+def test_a_group_that_is_shown_to_be_first_is_shown_to_be_among_the_first_three():
     """Of many groups that are nearly alike.
 
     The interval of the difference does not widen with the places.

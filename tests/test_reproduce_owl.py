@@ -99,7 +99,7 @@ def test_the_equilibrium_is_the_solution_of_the_papers_equations(flows, delta, r
     assert 2 * found[0] + (flows - 1) * found[0] == pytest.approx(100 / delta)
 
 
-def test_what_senders_send_counts_what_is_lost():
+def test_the_sending_rate_includes_lost_packets():
     # 50 s at 1500 bytes: 100,000 packets are 24 Mbit/s.
     run = {"seconds": 50.0, "flows": [{"sent_packets": 100_000}, {"sent_packets": 50_000}]}
     assert sending_rates(run) == pytest.approx([24.0, 12.0])
@@ -120,7 +120,7 @@ def test_connection_weights_are_sums_over_ways():
     assert shares(weights, ["a"]) == {"a": 1.0}
 
 
-def test_masking_weighs_by_what_is_known():
+def test_masking_weighs_features_by_the_known_share():
     mask = {"features": 3, "known": 2, "masked": [1]}
     weight, bias = np.array([2.0]), np.array([-1.0])
     assert masking(mask, weight, bias, 0.5).tolist() == [1.0, 0.5, 1.0]
@@ -130,7 +130,7 @@ def test_masking_weighs_by_what_is_known():
 # -- What is judged --
 
 
-def test_who_is_not_there_yet_joins_by_itself():
+def test_a_missing_scheme_joins_once_it_exists():
     one = Lab()
     assert set(END_TO_END) - set(one.available_schemes(END_TO_END)) <= {"tao-va", "indigo"}
 
@@ -145,13 +145,13 @@ def flows(*values, name="throughput_mbps"):
     return {"flows": [{name: value} for value in values]}
 
 
-def test_shares_of_a_run_are_those_of_its_least_and_its_largest():
+def test_the_shares_of_a_run_are_its_smallest_and_its_largest():
     assert (least_share(flows(47.5, 2.5)), largest_share(flows(47.5, 2.5))) == pytest.approx((0.1, 1.9))
     # Nothing arrives of one: it has no throughput, and a share of 0.
     assert (least_share(flows(None, 50.0)), unfairness(flows(None, 50.0))) == (0.0, 1.0)
 
 
-def test_flows_that_shut_each_other_out_in_turns_are_not_friendly():
+def test_flows_that_starve_each_other_in_turns_are_not_friendly():
     """2.5 and 47.5 Mbit/s in turns: 25 each on average."""
     turns = claims(fig8, lab(), lambda _, k: flows(2.5, 47.5) if k % 2 else flows(47.5, 2.5))["fig8.friendly"]
     assert turns.verdict is FAILS
@@ -167,7 +167,7 @@ def senders(rates, losses):
     return {"flows": [{"sent_packets": n, "loss": p} for n, p in zip(sent, losses, strict=True)], "loss": losses[0]}
 
 
-def test_senders_at_the_equilibrium_in_the_mean_alone_are_not_there(tmp_path):
+def test_senders_whose_mean_alone_is_at_the_equilibrium_are_not_there(tmp_path):
     """Two at delta 0.5: 66.7 Mbit/s and 25% each.
 
     50 and 83.3, 10% and 40% have these on average.
@@ -224,7 +224,7 @@ def test_owls_power_is_judged_in_every_buffer():
     assert power.ours.mean == pytest.approx(-10)
 
 
-def test_what_masking_does_is_told_from_what_training_does(tmp_path):
+def test_the_effect_of_masking_is_separated_from_that_of_training(tmp_path):
     """With half known 80 Mbit/s without masking, and 88 with it.
 
     Owl, trained for longer, has 95.
@@ -324,14 +324,14 @@ def test_an_average_over_recordings_has_a_recording_as_its_sample(of_fig4):
     assert (one.verdict, one.ours.mean) == (OPEN, pytest.approx(4 / 5))
 
 
-def test_the_rule_that_is_imitated_stands_beside_owl(of_fig4):
+def test_the_imitated_rule_is_shown_next_to_owl(of_fig4):
     claim = of_fig4()["fig4.rule"]
     assert [level.name for level in claim.levels] == ["throughput", "power"]
     assert claim.verdict is FAILS
     assert {level.zone for level in claim.levels} == {Zone.EQUAL}
 
 
-def test_how_close_a_sender_is_to_the_capacity_is_judged_by_what_it_sends():
+def test_closeness_to_the_capacity_is_judged_by_the_sending_rate():
     """Behind a standing queue what arrives is always the capacity."""
     series = {"sent_mbps": [12.0, 8.0, 5.0], "throughput_mbps": [10.0] * 3, "capacity_mbps": [10.0, 10.0, None]}
     assert _missed({"series": series}) == pytest.approx(2.0)
@@ -356,7 +356,7 @@ def test_the_rule_is_shown_and_not_judged(tmp_path):
     assert len(made.notes) == len(without.notes) + 1
 
 
-def test_figures_of_what_was_learned_say_that_a_rule_was_imitated():
+def test_figures_of_learned_models_say_that_a_rule_was_imitated():
     for figure in (fig6, fig12, fig14):
         assert IMITATION in " ".join(drawn(figure, lab(), lambda *_: {}).notes)
 
@@ -364,7 +364,7 @@ def test_figures_of_what_was_learned_say_that_a_rule_was_imitated():
 # -- Weights --
 
 
-def test_what_the_network_says_is_held_against_an_even_share():
+def test_the_weight_of_network_features_is_compared_with_an_even_share():
     """Two of eight features: 25% if all weighed the same."""
     others = dict.fromkeys("abcdef", 0.1)
     little, much = ({"pnc_packets": n, "pna": n} | others for n in (0.15, 0.2))
@@ -372,7 +372,7 @@ def test_what_the_network_says_is_held_against_an_even_share():
     assert role == pytest.approx({"against 70% known": -10.0, "against an even share": 5.0})
 
 
-def test_what_each_feature_weighs_is_a_mean_over_trainings():
+def test_the_weight_of_a_feature_is_a_mean_over_trainings():
     """Of four features 25% is even.
 
     35 and 45% are 15 points more on average, and Student's factor is 12.71.
@@ -406,7 +406,7 @@ def test_the_weights_of_the_papers_features_are_judged_over_trainings(tmp_path, 
     assert judged() == [HOLDS, FAILS]
 
 
-def test_the_mask_sees_what_is_known_as_the_network_does(monkeypatch):
+def test_the_mask_scales_the_known_share_as_the_network_does(monkeypatch):
     plain = {"offset": 0.0, "scale": 1.0, "clip": [0.0, 1.0]}
     assert as_seen(plain | {"scale": 4.0}, 0.2) == pytest.approx(0.8)
     assert as_seen(plain | {"scale": 4.0}, 0.5) == 1.0

@@ -145,7 +145,7 @@ def test_means_are_of_ten_bins_and_nothing_counts_as_zero():
     assert means([2.0, 4.0]) == [3.0]
 
 
-def test_convergence_is_when_thirty_seconds_have_had_the_link_in_the_mean():
+def test_convergence_needs_thirty_seconds_of_the_link_on_average():
     # From bin 1 on there are 29 of 20 and one of 0, 19.33; from bin 0 on one more of 0, 18.67.
     assert converged_s(a_run(1, [0.0, 0.0] + [20.0] * 98, [0.0] * 100)) == 31.0
     # A dip after that does not count, and a last half minute is enough.
@@ -156,7 +156,7 @@ def test_convergence_is_when_thirty_seconds_have_had_the_link_in_the_mean():
     assert converged_s(a_run(1, [19.0] * 10, [0.0] * 10)) == 10.0
 
 
-def test_a_link_is_held_from_when_every_ten_seconds_to_the_end_are_enough():
+def test_the_link_is_held_once_every_later_ten_seconds_are_enough():
     # Of bins 0 to 9 one is 0: the mean from bin 1 on is the first with 19.
     run = a_run(1, [0.0] + [19.5] * 99, [0.0] * 100)
     assert held_from_s(run) == 11.0
@@ -176,7 +176,7 @@ def test_a_sender_has_reached_its_share_once_ten_seconds_have_it():
     assert reached_s(a_run(1, [1.0] * 100, [0.0] * 100)) == 100.0
 
 
-def test_lost_shares_count_bins_by_what_was_sent():
+def test_lost_shares_weigh_bins_by_the_packets_sent():
     # 10 arrived of 10, and 5 of 10: of 20 sent 5 are lost.
     assert share_lost(series_of([10.0, 5.0], [0.0, 0.5])) == pytest.approx(0.25)
     # A window runs away, and its losses are seen once hardly anything is sent: of 102 sent 80 are
@@ -236,7 +236,7 @@ def test_the_interval_of_a_median_is_of_order_statistics():
     assert median_interval([1.0] * 5) is None
 
 
-def test_quartiles_leave_out_runs_that_say_nothing():
+def test_quartiles_leave_out_runs_without_a_value():
     found = quartiles([[1.0, None], [2.0, None], [3.0, 7.0]], [0.0, 1.0])
     assert found == [(0.0, 2.0, 1.5, 2.5), (1.0, 7.0, 7.0, 7.0)]
 
@@ -266,7 +266,7 @@ def test_a_quick_look_has_two_short_runs():
     assert (len(quick.seeds), quick.seconds, quick.spec) == (2, 10.0, "rax:alpha=4:restart=5s")
 
 
-def test_halves_of_a_run_are_runs_of_their_own():
+def test_halves_of_a_run_can_be_judged_as_runs():
     flows = [([1.0, 2.0, 3.0, 4.0], [0.0] * 4), ([2.0] * 4, [0.5] * 4)]
     run = a_run(0, [3.0, 4.0, 5.0, 6.0], [0.0, 0.5, 0.1, 0.1], flows)
     first, again = half(run, 0), half(run, 1)
@@ -399,7 +399,7 @@ def test_figure_8s_legend_names_every_line():
     assert line_colours(chart) == set(legend_colours(chart).values())
 
 
-def test_figure_9_reports_the_order_of_the_others_as_it_is():
+def test_figure_9_reports_the_order_of_the_other_schemes_as_measured():
     rates = {"newreno": 16.0, "cubic": 19.0, "compound": 15.0}
 
     def run_of(wanted, seed):
@@ -424,7 +424,7 @@ def test_a_quick_look_takes_seconds(run, tmp_path):
     assert (tmp_path / "fig5.svg").read_text().startswith("<svg")
 
 
-def test_the_papers_figures_are_all_there():
+def test_all_figures_of_the_paper_exist():
     assert [figure.name for figure in paper("rax").figures] == [
         "fig1",
         "fig1-kernel",

@@ -72,7 +72,7 @@ def verdicts(found, *names):
     return [found[name].verdict for name in names]
 
 
-def test_which_runs_it_asks_for():
+def test_the_figure_requests_the_expected_runs():
     asked = {one.label: one for one in next(fig1(KERNELS))}
     assert {label: (one.spec, one.world, one.seconds, len(one.seeds)) for label, one in asked.items()} == {
         "live": ("rax:alpha=4", "kernel", 600.0, 10),
@@ -96,7 +96,7 @@ def test_the_legend_names_every_line():
     assert line_colours(chart) == set(legend_colours(chart).values())
 
 
-def test_the_beginning_of_a_run_is_a_run():
+def test_the_beginning_of_a_run_can_be_judged_as_a_run():
     run = flow(600, empty=40, rate=19.8, later=2.0)
     first = beginning(run, 300.0)
     assert (first["seconds"], len(first["series"]["time_s"]), first["series"]["time_s"][-1]) == (300.0, 300, 299.0)
@@ -113,7 +113,7 @@ def test_ten_seconds_in_a_row_count_and_have_to_end_in_time():
     assert not fills_within(60)(apart)
 
 
-def test_what_happens_after_five_minutes_changes_no_claim_of_learning():
+def test_events_after_five_minutes_do_not_change_claims_of_learning():
     good = made()
     assert {name: good[name].verdict for name in PRESENT} == dict.fromkeys(PRESENT, HOLDS)
     found = made(live=lambda k: learns(k) | {"later": 2.0})
@@ -121,7 +121,7 @@ def test_what_happens_after_five_minutes_changes_no_claim_of_learning():
     assert verdicts(found, CUBIC) == [FAILS]
 
 
-def test_ten_runs_that_all_do_leave_shares_open_and_say_so():
+def test_ten_successes_of_ten_leave_claims_of_shares_open():
     found = made()
     assert verdicts(found, CONVERGES, TRIPS, CUBIC, SHIPPED) == [OPEN, OPEN, HOLDS, OPEN]
     # Clopper and Pearson's interval of 10 of 10 begins at 0.025 ** (1 / 10).
@@ -176,7 +176,7 @@ def test_cubic_is_beaten_in_the_median_of_the_pairs():
     assert made(live=lambda _: {"later": 18.81})[CUBIC].verdict is HOLDS
 
 
-def test_a_run_that_is_unfit_is_left_out_and_that_is_said():
+def test_an_unfit_run_is_left_out_with_a_note():
     making = fig1(KERNELS)
     runs = {one: [flow(one.seconds, empty=5) | {"seed": seed} for seed in one.seeds] for one in next(making)}
     live = next(one for one in runs if one.label == "live")
@@ -189,7 +189,7 @@ def test_a_run_that_is_unfit_is_left_out_and_that_is_said():
     assert len(found[CUBIC].ours.samples[0]) == 9
 
 
-def test_that_the_shipped_learner_is_one_training_opens_no_claim():
+def test_a_single_shipped_training_leaves_no_claim_undecided():
     figure = next(one for one in paper("rax").figures if one.name == "fig1-kernel")
     (begun,) = begin([figure], Lab(FULL_KERNEL, trained=paper("rax").trained))
     assert begun.lab.training_seeds(begun.wanted) == 1

@@ -38,12 +38,12 @@ def test_the_report_is_rebuilt_byte_for_byte(run, small_bench, parquet_only):
     assert elsewhere.read_bytes() == (small_bench / "report.html").read_bytes()
 
 
-def test_its_json_is_the_rows_of_bench_json(run, small_bench, parquet_only):
+def test_the_reports_json_equals_the_rows_of_bench_json(run, small_bench, parquet_only):
     rows = json.loads(run("report", parquet_only, "--json").stdout)
     assert rows == json.loads((small_bench / "bench.json").read_text())["results"]
 
 
-def test_our_reader_reads_what_pyarrow_reads(small_bench):
+def test_our_reader_and_pyarrow_read_the_same(small_bench):
     for name in FILES:
         metadata, columns = read_parquet(str(small_bench / name))
         table = pq.read_table(small_bench / name)
@@ -92,7 +92,7 @@ def test_another_schema_is_refused_in_one_line(run, parquet_only):
 
 
 @pytest.mark.parametrize("footer", [{}, {b"bench": b"{"}, {b"bench": b'{"schema": 99}'}])
-def test_a_footer_that_says_nothing_known_is_refused(parquet_only, footer):
+def test_an_unknown_footer_is_refused(parquet_only, footer):
     rewritten(parquet_only / "results.parquet", lambda m: {b"schema": m[b"schema"]} | footer)
     with pytest.raises(UsageError, match=r"results\.parquet: .*run the bench again"):
         read_bench(parquet_only)
@@ -203,7 +203,7 @@ def test_runs_are_grouped_once_for_all_metrics(small_bench):
     assert runs.times - before == 1
 
 
-def test_it_is_told_how_far_the_statistics_are(small_bench):
+def test_progress_of_the_statistics_is_reported(small_bench):
     shares = []
     rows = read_bench(small_bench, shares.append).rows
     assert shares == sorted(shares)

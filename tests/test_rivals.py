@@ -20,7 +20,7 @@ def sampled(mean, spread, rng, count=5):
     return mean_of(list(rng.normal(mean, spread, count)))
 
 
-def test_one_rival_leaves_its_own_interval():
+def test_with_one_rival_the_interval_is_that_of_the_pair():
     alone = mean_of([1.0, 2.0, 3.0, 4.0])
     found = from_the_best([alone], SMALL, largest=True)
     assert found.mean == alone.mean
@@ -53,7 +53,7 @@ def test_lower_is_better_is_the_same_with_the_signs_changed():
     assert low.ci95 == pytest.approx((-high.ci95[1], -high.ci95[0]))
 
 
-def test_equal_samples_are_as_uncertain_as_the_rule_of_three_has_it():
+def test_equal_samples_have_the_uncertainty_of_the_rule_of_three():
     """Five equal samples leave open what a sixth gives: the interval is wider than a point."""
     found = from_the_best([mean_of([3.0] * 5)] * 2, SMALL, largest=True)
     low, high = found.ci95
@@ -67,7 +67,7 @@ def test_equal_samples_are_as_uncertain_as_the_rule_of_three_has_it():
     assert not from_the_best([near, far], SMALL, largest=True).is_widened, "the equal ones decide neither end"
 
 
-def test_what_was_not_measured_leaves_nothing_to_say():
+def test_missing_measurements_give_no_result():
     assert from_the_best([mean_of([1.0, 2.0]), NOTHING], SMALL, largest=True).mean is None
     no_interval = from_the_best([mean_of([1.0, 2.0]), Estimate(0.0, lambda _: None)], SMALL, largest=True)
     assert no_interval.ci95 is None

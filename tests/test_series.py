@@ -30,13 +30,13 @@ def test_jains_index_is_of_the_flows_present():
     assert [v for _, v in index] == [None, *(pytest.approx(v) for v in (1, 0.6, 0.5, 0.5))]
 
 
-def test_shares_are_of_what_all_deliver_and_break_where_nothing_is():
+def test_shares_are_of_the_total_delivered_and_have_gaps_where_it_is_zero():
     first, second = shares([flow(0, [3, 3, 0, 0, 1, 3]), flow(1, [1, 1, 0, 0, 3, 5])], 100)
     assert first == [(0, 0.75), (1, None), (2, pytest.approx(4 / 12)), (3, pytest.approx(4 / 12))]
     assert second == [(0, 0.25), (1, None), (2, pytest.approx(8 / 12)), (3, pytest.approx(8 / 12))]
 
 
-def test_bins_longer_than_a_second_stay_as_they_are():
+def test_bins_longer_than_a_second_are_unchanged():
     assert shares([flow(0, [3, 1], 2.0), flow(1, [1, 3], 2.0)], 100)[0] == [(0, 0.75), (2, 0.25), (4, 0.25)]
 
 
@@ -70,7 +70,7 @@ def test_a_sweep_is_ordered_by_value_in_one_unit():
     assert list(family.values) == ["owl-buffer:queue=150kB", "owl-buffer:queue=1MB", "owl-buffer:queue=1500kB"]
 
 
-def test_what_is_no_number_or_of_two_kinds_makes_no_sweep():
+def test_values_without_numbers_or_with_mixed_units_are_not_a_sweep():
     assert families(scenarios("bottleneck.discipline", "codel", "pie")) == []
     assert families(scenarios("bottleneck.queue", "150kB", "100pkt")) == []
     assert families(scenarios("bottleneck.queue", "150kB")) == []

@@ -50,7 +50,7 @@ def test_any_two_colours_stay_apart(sight, paper):
     assert min(apart.values()) >= LEAST_APART, min(apart, key=apart.get)
 
 
-def test_the_simulation_sees_what_is_known_to_be_confused():
+def test_the_simulation_confuses_colours_that_are_known_to_be_confused():
     """The check can fail: pure red and a dark olive are alike to deuteranopes."""
     one, other = seen(["#a05000", "#6a6a00"], "deuteranomaly")
     assert (
@@ -79,7 +79,7 @@ def test_a_scheme_looks_the_same_in_any_company_and_order():
     assert styles(["my-scheme"])["my-scheme"] == styles(["cubic", "my-scheme"])["my-scheme"]
 
 
-def test_a_name_that_is_not_known_never_takes_a_known_look():
+def test_an_unknown_name_never_takes_a_known_look():
     looks = {styles([name])[name] for name in KNOWN}
     assert all(styles([name])[name] not in looks for name in (f"scheme-{k}" for k in range(200)))
 
@@ -93,7 +93,7 @@ def test_variants_share_a_colour_and_differ_in_marker():
         assert found[scheme].colour == style.colour
 
 
-def test_looks_last_for_more_schemes_than_are_known():
+def test_there_are_looks_for_more_schemes_than_the_known_ones():
     many = [f"fixed-window:window={k}" for k in range(len(COLOURS) * len(MARKERS))]
     assert len({(s.colour, s.marker) for s in styles(many).values()}) == len(many)
     assert len(styles([*many, "one-more"])) == len(many) + 1

@@ -20,7 +20,7 @@ def one(scheme, number, flow=-1, scenario="link", **metrics):
     }
 
 
-def test_a_row_a_scheme_and_scenario_in_the_order_of_the_runs():
+def test_there_is_one_row_per_scheme_and_scenario_in_the_order_of_the_runs():
     runs = [one(s, k, scenario=c) for s in ("b", "a") for c in ("y", "x") for k in range(3)]
     rows = summarise(runs)
     assert [(r["scheme"], r["scenario"]) for r in rows] == [("b", "y"), ("b", "x"), ("a", "y"), ("a", "x")]
@@ -35,7 +35,7 @@ def test_the_mean_and_its_interval():
     assert metric["ci95"] == pytest.approx([4.5 - 2.166, 4.5 + 2.166], abs=0.001)
 
 
-def test_an_interval_ends_where_the_metric_does():
+def test_an_interval_ends_at_the_bounds_of_its_metric():
     """Of two runs, one without any loss, Student's interval would begin far below 0."""
     (row,) = summarise([one("a", k, loss=0.01 * k, utility=0.01 * k, jain=1 - 0.01 * k) for k in range(2)])
     assert row["jain"]["ci95"][1] == 1.0
@@ -49,7 +49,7 @@ def test_one_run_has_no_interval_and_a_metric_that_does_not_apply_no_mean():
     assert row["jain"] == {"mean": None, "ci95": None}
 
 
-def test_of_several_models_each_is_one_sample_of_the_confidence_region():
+def test_each_of_several_models_is_one_sample_of_the_confidence_region():
     """Thirty runs of six models have the region of six points.
 
     The points are the means of each model's five runs.
@@ -65,14 +65,14 @@ def test_of_several_models_each_is_one_sample_of_the_confidence_region():
     assert regions([run | {"model": run["model"] % 4} for run in runs]) == {}
 
 
-def test_several_flows_stand_apart():
+def test_several_flows_have_separate_rows():
     runs = [one("a", k, flow, throughput_mbps=2.0 + flow) for k in range(2) for flow in (-1, 0, 1)]
     (row,) = summarise(runs)
     assert row["throughput_mbps"]["mean"] == 1.0
     assert [(f["flow"], f["throughput_mbps"]["mean"]) for f in row["flows"]] == [(0, 2.0), (1, 3.0)]
 
 
-def test_flows_that_are_not_in_every_run_do_not_stand_apart():
+def test_flows_that_are_not_in_every_run_have_no_separate_rows():
     runs = [one("a", k, flow) for k in range(3) for flow in (-1, 0, 1)]
     assert len(summarise(runs)[0]["flows"]) == 2
     assert "flows" not in summarise([*runs, one("a", 1, 2)])[0]

@@ -67,7 +67,7 @@ def every_way(links, way, end):
                 yield from every_way(links, (*way, other), end)
 
 
-def test_no_way_has_less_delay_or_as_much_and_fewer_links():
+def test_no_other_path_has_less_delay_or_fewer_links_at_the_same_delay():
     random = Random(5)
     found = 0
     for _ in range(200):
@@ -139,7 +139,7 @@ def test_packets_take_the_path_there_and_back_and_load_one_link(topology):
     assert len(set(every)) == len(every) == 2 * len(topology.links) + 2 + len(topology.route)
 
 
-def test_netwatch_reads_what_it_is_to_watch(tmp_path):
+def test_netwatch_reads_the_topology_of_the_testbed(tmp_path):
     ours = load("nsfnet")
     file = tmp_path / "netwatch.toml"
     file.write_text(bed.watched(ours, ("s3", "s13")))
@@ -194,14 +194,14 @@ def with_link(number, **values):
         (changed(route=["s1", "s3"], link=TRIANGLE["link"][:2]), "route: no link between 's1' and 's3'"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_one_line(data, says):
+def test_a_wrong_file_gives_a_one_line_error(data, says):
     with pytest.raises(UsageError) as error:
         parse(data, "net.toml")
     assert str(error.value).startswith(f"net.toml: {says}")
     assert "\n" not in str(error.value)
 
 
-def test_a_route_may_be_longer_than_it_must():
+def test_a_route_need_not_be_the_shortest():
     assert parse(changed(route=["s1", "s3"]), "net.toml").route == ("s1", "s3")
 
 
@@ -214,13 +214,13 @@ def test_a_route_may_be_longer_than_it_must():
         (["nsfnet", "--", "no-such-program"], "cannot run 'no-such-program': there is no such program"),
     ],
 )
-def test_wrong_words_are_one_line(monkeypatch, capsys, arguments, says):
+def test_wrong_arguments_give_a_one_line_error(monkeypatch, capsys, arguments, says):
     monkeypatch.setattr(bed, "check_machine", lambda: None)
     assert command(["testbed", *arguments]) == 2
     assert capsys.readouterr().err.startswith(f"headway: {says}")
 
 
-def test_what_the_machine_lacks_is_one_line(monkeypatch):
+def test_a_missing_feature_of_the_machine_gives_a_one_line_error(monkeypatch):
     monkeypatch.setattr(bed.shutil, "which", lambda tool: None if tool == "ovs-vsctl" else f"/bin/{tool}")
     with pytest.raises(UsageError, match=r"ovs-vsctl is missing; install it: .*install -y openvswitch-switch$"):
         bed.check_machine()
@@ -253,14 +253,14 @@ def test_lateness_is_the_bound_of_a_bin():
     assert report.said() == {"packets": 100, "failed": 0, "lateness_p50_us": 10, "lateness_p99_us": 1240}
 
 
-def test_the_setup_comes_whole_to_the_process_of_the_wires():
+def test_the_process_of_the_wires_receives_the_whole_setup():
     setup = Setup([("p1", "p2", 0.0025)], [Load("p3", 4e6, "10.0.1.1", "10.0.1.2")], ["p3", "p4"], 1514, 7)
     again = Setup.of(setup.text())
     assert (again.loads, again.sinks, again.seed) == (setup.loads, setup.sinks, 7)
     assert again.devices == {"p1", "p2", "p3", "p4"}
 
 
-def test_what_a_killed_one_left_is_removed_and_nothing_else(tmp_path, monkeypatch):
+def test_only_leftovers_of_a_killed_testbed_are_removed(tmp_path, monkeypatch):
     home = tmp_path / "home"
     monkeypatch.setattr(own, "HOME", home)
     monkeypatch.setattr(own, "NAMESPACES", tmp_path / "none")

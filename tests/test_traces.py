@@ -30,7 +30,7 @@ def test_info_of_a_recorded_trace(run, recorded_traces):
     assert found["mean_mbps"] == pytest.approx(5.028, abs=5e-4)
 
 
-def test_describe(tmp_path):
+def test_describe_gives_rates_and_outages(tmp_path):
     # 10 s at one opportunity a ms (12 Mbit/s), with nothing from 4 s to 5.2 s.
     times = [t for t in range(1, 10_001) if not 4000 < t <= 5200]
     found = describe("x", trace_of(times, tmp_path))
@@ -53,7 +53,7 @@ def test_describe(tmp_path):
         ("0.00 4.10\n1.02 3.75\n", "traces convert"),
     ],
 )
-def test_what_is_no_trace_is_told_what_it_looks_like(tmp_path, lines, says):
+def test_the_error_for_an_invalid_trace_says_what_it_looks_like(tmp_path, lines, says):
     (tmp_path / "a.down").write_bytes(lines.encode())
     with pytest.raises(UsageError, match=says):
         Trace.load(tmp_path / "a.down", "whole")
@@ -75,7 +75,7 @@ def test_memory_follows_the_opportunities_and_not_the_length(run, tmp_path):
     assert "19.7 days without a packet; are these seconds since 1970?" in done.stderr
 
 
-def test_percentiles_are_those_of_all_seconds(tmp_path):
+def test_percentiles_are_over_all_seconds(tmp_path):
     times = [t for t in range(1, 20_500, 3) if not 4000 < t <= 9200]
     trace = trace_of(times, tmp_path)
     whole = trace.rates_mbps(1.0)[: int(trace.seconds)]
@@ -108,7 +108,7 @@ def test_a_pipe_in_a_scenario_is_refused_in_one_line(run, tmp_path):
     assert "write it into a file" in done.stderr
 
 
-def test_an_empty_pipe_is_no_trace(run):
+def test_an_empty_pipe_is_refused(run):
     done = run("traces", "info", "/dev/null")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -131,12 +131,12 @@ def test_a_shell_takes_a_trace_from_a_pipe(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000], ids=["a name", "a path"])
-def test_a_name_that_no_file_can_have_is_no_trace(name):
+def test_a_name_that_no_file_can_have_is_refused(name):
     with pytest.raises(UsageError, match="no trace 'a"):
         locate(name)
 
 
-def test_a_trace_named_in_a_scenario_is_meant_from_its_folder(tmp_path, monkeypatch):
+def test_a_trace_in_a_scenario_is_relative_to_its_folder(tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "own.down").write_text("1\n1000\n")
     for name in ("own.down", "./own.down"):
@@ -156,14 +156,14 @@ def test_a_trace_named_in_a_scenario_is_meant_from_its_folder(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
-def test_plot(run, tmp_path, ending):
+def test_a_trace_is_plotted(run, tmp_path, ending):
     path = tmp_path / f"rate.{ending}"
     done = run("traces", "plot", "synthetic-verizon.down", "--out", path)
     assert done.returncode == 0, done.stderr
     assert path.stat().st_size > 3000
 
 
-def test_list_says_where_each_is_and_what_for(run):
+def test_the_list_has_the_path_and_the_use_of_each_trace(run):
     found = {t["name"]: t for t in json.loads(run("traces", "--json").stdout)}
     assert found["synthetic-att.up"]["path"]
     held = {name: t["evaluation"] for name, t in found.items()}
@@ -203,7 +203,7 @@ def synthetic(monkeypatch):
     return importlib.import_module("make_synthetic_traces")
 
 
-def test_the_synthetic_traces_are_what_their_script_makes(synthetic, tmp_path, monkeypatch):
+def test_the_synthetic_traces_equal_the_output_of_their_script(synthetic, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["make", str(tmp_path)])
     synthetic.main()
     shipped = ROOT / "python/headway/data/traces"
@@ -249,7 +249,7 @@ def doubtful(tmp_path):
     return {name: tmp_path / f"{name}.toml" for name in traces}
 
 
-def test_a_bench_warns_once_of_what_is_surely_a_mistake(run, tmp_path, doubtful):
+def test_a_bench_warns_once_of_an_obvious_mistake(run, tmp_path, doubtful):
     # Two schemes and two runs of the same trace bring one warning.
     out = tmp_path / "out"
     done = run(
@@ -264,7 +264,7 @@ def test_a_bench_warns_once_of_what_is_surely_a_mistake(run, tmp_path, doubtful)
     assert len(json.loads((out / "bench.json").read_text())["notes"]) == 2
 
 
-def test_gap_warns_of_what_is_surely_a_mistake(doubtful):
+def test_gap_warns_of_an_obvious_mistake(doubtful):
     warnings = gap_warnings([Scenario.load(str(path)) for path in doubtful.values()])
     assert len(warnings) == 2
     assert "since 1970" in warnings[0]

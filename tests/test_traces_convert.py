@@ -77,7 +77,7 @@ PLAIN = "time_s,rate_mbps\n0,12\n1,6\n2,0\n3,12\n"
     ],
 )
 @pytest.mark.parametrize("name", ["a.csv", "A.CSV"])
-def test_a_table_is_taken_as_people_have_it(tmp_path, text, name):
+def test_usual_forms_of_a_table_are_accepted(tmp_path, text, name):
     (tmp_path / name).write_bytes(text.encode())
     convert(tmp_path / name, tmp_path / "a.down", 1.0)
     assert Trace.load(tmp_path / "a.down", "whole").rates_mbps(1.0) == pytest.approx([12, 6, 0, 12], abs=0.02)
@@ -154,7 +154,7 @@ def recipes():
 
 
 @pytest.mark.parametrize("command", recipes())
-def test_a_recipe_of_the_manual_brings_its_set_in(tmp_path, command):
+def test_a_recipe_of_the_manual_converts_its_data_set(tmp_path, command):
     for name, text in MADE_UP.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "headway").write_text(f'#!/bin/sh\nexec {sys.executable} -m headway "$@"\n')
@@ -183,7 +183,7 @@ def test_every_set_of_the_manual_has_a_recipe():
         (["--unit", "kbit/s"], "a.csv:1: 'a,b': the first line is to be time_s,rate_mbps"),
     ],
 )
-def test_columns_that_are_not_there_are_named(run, tmp_path, options, says):
+def test_missing_columns_are_named(run, tmp_path, options, says):
     (tmp_path / "a.csv").write_text("a,b\n0,1\n1,1\n")
     done = run("traces", "convert", "a.csv", "a.down", *options, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -191,7 +191,7 @@ def test_columns_that_are_not_there_are_named(run, tmp_path, options, says):
     assert not (tmp_path / "a.down").exists()
 
 
-def test_a_pause_between_measurements_is_warned_of(run, tmp_path):
+def test_a_pause_between_measurements_gives_a_warning(run, tmp_path):
     (tmp_path / "a.log").write_text("0 1\n1 1\n2 1\n3602 1\n3603 1\n")
     done = run("traces", "convert", "a.log", "a.down", cwd=tmp_path)
     assert done.returncode == 0

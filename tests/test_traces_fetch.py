@@ -41,7 +41,7 @@ def test_fetch_takes_no_other_file_than_the_pinned_one(tmp_path):
     assert list((tmp_path / "target").iterdir()) == []
 
 
-def test_of_two_fetches_into_one_folder_one_says_that_the_other_is_at_work(tmp_path):
+def test_a_second_fetch_into_the_same_folder_is_refused(tmp_path):
     source = tmp_path / "source"
     source.mkdir()
     for name, content in CONTENTS.items():
@@ -54,7 +54,7 @@ def test_of_two_fetches_into_one_folder_one_says_that_the_other_is_at_work(tmp_p
     assert list(fetch(TOY, tmp_path / "target", source)) == ["a.down: there already", "a.up: there already"]
 
 
-def test_fetch_from_an_incomplete_copy_says_what_it_left_out(tmp_path):
+def test_fetch_from_an_incomplete_copy_lists_missing_files(tmp_path):
     (tmp_path / "a.up").write_bytes(CONTENTS["a.up"])
     lines = list(fetch(TOY, tmp_path / "target", tmp_path))
     assert lines[0].startswith("a.down: not in")
@@ -81,14 +81,14 @@ def test_every_trace_of_the_scenarios_can_be_fetched(run):
             assert trace.startswith("synthetic-") or collection_of(trace)
 
 
-def test_fetch_without_a_network_is_a_failure_in_one_line(tmp_path):
+def test_fetch_without_a_network_gives_a_one_line_error(tmp_path):
     with pytest.raises(RunError, match="--from") as error:
         list(fetch(TOY, tmp_path))
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(("collection", "trace"), [("mahimahi", "Verizon-LTE-short.down"), ("nyc", "nyc-bus.down")])
-def test_recorded_traces_are_the_pinned_ones(run, recorded_traces, tmp_path, collection, trace):
+def test_recorded_traces_match_their_pinned_hashes(run, recorded_traces, tmp_path, collection, trace):
     folder = Path(recorded_traces["Verizon-LTE-short.down"]).parent
     if not (folder / trace).is_file():
         pytest.skip(f"needs recorded traces: headway traces fetch {collection}")

@@ -66,7 +66,7 @@ def refusal(work):
 
 
 @given(content=st.binary(max_size=200))
-def test_bytes(content):
+def test_random_bytes_do_not_crash_the_reader(content):
     read(content)
 
 
@@ -74,7 +74,7 @@ def test_bytes(content):
     content=st.builds(table, HEADERS, ROWS, ENDS, st.sampled_from([",", " ", "\t", ";", "|"])),
     columns=COLUMNS,
 )
-def test_tables(content, columns):
+def test_random_tables_do_not_crash_the_reader(content, columns):
     read(content, columns)
 
 
@@ -82,7 +82,7 @@ STEPS = st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20_000)), min_si
 
 
 @given(steps=STEPS)
-def test_what_is_written_is_what_is_read(steps):
+def test_a_written_table_is_read_back_unchanged(steps):
     """Times in milliseconds and rates in kbit/s."""
     at, rows = 0, []
     for length_ms, kbps in [*steps, (1, 0)]:
@@ -103,7 +103,7 @@ TIMES = st.lists(st.integers(0, 4000), min_size=1, max_size=60).map(sorted).filt
 
 
 @given(times=TIMES, interval_ms=st.integers(1, 5000))
-def test_a_trace_comes_back_from_its_table(times, interval_ms):
+def test_a_trace_is_restored_from_its_table(times, interval_ms):
     """It has the same length, and the same packets in each interval.
 
     This holds whether intervals divide the length or not.

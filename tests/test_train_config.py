@@ -34,7 +34,7 @@ def trained_in(model, system, seed):
 
 
 @pytest.mark.parametrize("system", config.systems())
-def test_systems_are_in_order_and_validate_on_what_they_do_not_train_on(system):
+def test_systems_are_in_order_and_validate_on_scenarios_outside_training(system):
     found = config.find(system, None)
     assert found.model in (system, f"{system}-v1")
     scenarios.check(found)
@@ -57,7 +57,7 @@ def test_scenarios_made_for_training_are_of_some_system(study):
         ('"cellular-static-flat"', '"celular-static-flat"', ["celular-static-flat", "cellular-static-flat"]),
     ],
 )
-def test_what_is_trained_on_chooses_no_weights(old, new, says):
+def test_training_scenarios_do_not_choose_the_weights(old, new, says):
     assert old in QUICK
     with pytest.raises(UsageError) as caught:
         scenarios.check(config.parse(QUICK.replace(old, new), "my.toml"))
@@ -88,7 +88,7 @@ def test_what_is_trained_on_chooses_no_weights(old, new, says):
         ("[ppo]", "[net.mask]\nfeatures = 3\nknown = 2\nmasked = [0]\n[ppo]", ["[net.mask] goes with [dqn]"]),
     ],
 )
-def test_a_wrong_configuration_is_one_line(old, new, says):
+def test_a_wrong_configuration_gives_a_one_line_error(old, new, says):
     assert old in QUICK
     with pytest.raises(UsageError) as caught:
         config.parse(QUICK.replace(old, new, 1), "my.toml")
@@ -120,7 +120,7 @@ OWL = config.systems()["owl-v1"].read_text()
         ('kind = "jiffies"', 'kind = "chosen"', ["[agent.clock] chosen goes with [ppo]"]),
     ],
 )
-def test_a_wrong_q_learner_is_one_line(old, new, says):
+def test_a_wrong_q_learner_gives_a_one_line_error(old, new, says):
     text = OWL if old in OWL else OWL.replace("[dqn]", f"[dqn]\n{old}")
     with pytest.raises(UsageError) as caught:
         config.parse(text.replace(old, new, 1), "my.toml")
@@ -131,7 +131,7 @@ def test_a_wrong_q_learner_is_one_line(old, new, says):
 
 
 @pytest.mark.parametrize("name", ablation.names("owl"))
-def test_ablations_are_the_system_with_some_of_it_changed(name):
+def test_ablations_change_only_a_part_of_the_system(name):
     changed, system = ablation.find("owl", name), config.find("owl-v1", None)
     EnvConfig.of(changed.environment)
     assert changed.model == f"owl-{name}-v1".replace(".", "")
@@ -240,7 +240,7 @@ def test_shares_of_time_add_up_to_one():
     assert sum(shares.values()) == pytest.approx(1.0)
 
 
-def test_a_trace_that_is_surely_a_mistake_is_named_before_training(tmp_path):
+def test_an_obviously_wrong_trace_is_named_before_training(tmp_path):
     (tmp_path / "epoch.down").write_text("1700000000\n1700000060\n")
     own = tmp_path / "own.toml"
     own.write_text(
@@ -346,7 +346,7 @@ def test_a_signal_ends_all_trainings(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("fails", [None, "quick", "owl", "both"])
 @pytest.mark.parametrize("systems", [["quick"], ["quick", "owl"]])
-def test_the_json_of_several_trainings_has_one_shape_whatever_fails(tmp_path, monkeypatch, capsys, fails, systems):
+def test_the_json_of_several_trainings_has_the_same_keys_after_failures(tmp_path, monkeypatch, capsys, fails, systems):
     def trained(chosen, where, seed, _):
         if fails in {chosen.model, "both"}:
             raise RunError("the weights are not finite")

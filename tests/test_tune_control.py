@@ -12,7 +12,7 @@ from headway.tune.control import Control, ask, default_path
 from test_tune_hosts import run
 
 
-def test_the_control_socket_is_its_owners_alone(tmp_path):
+def test_only_the_owner_can_use_the_control_socket(tmp_path):
     async def body(_):
         path = tmp_path / "x.sock"
         door = await Control(path, lambda: {"role": "agent"}).open()
@@ -30,7 +30,7 @@ def test_the_control_socket_is_its_owners_alone(tmp_path):
     assert default_path("host", "rack/1").parent == default_path("host", "h").parent
 
 
-def test_a_busy_control_socket_stays_and_a_stale_one_is_replaced(tmp_path):
+def test_a_busy_control_socket_is_kept_and_a_stale_one_is_replaced(tmp_path):
     async def body(_):
         path, clients = tmp_path / "x.sock", ExitStack()
         with clients, socket.socket(socket.AF_UNIX) as busy:

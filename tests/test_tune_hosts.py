@@ -142,7 +142,7 @@ def test_a_status_shows_brackets_as_they_are(capsys):
         assert shown in printed
 
 
-def test_the_next_agent_serves_where_the_first_is_gone(url):
+def test_the_next_agent_takes_over_when_the_first_ends(url):
     async def body(started):
         safe = secure()
         await started.agent(url, safe)
@@ -398,7 +398,7 @@ def test_neighbours_flows_fill_the_table(url):
     run(body)
 
 
-def test_a_stranger_shares_nothing(url, place):
+def test_observations_of_an_unlisted_agent_are_ignored(url, place):
     async def body(started):
         for name in ("agent", "host"):
             keys.new(name, place / "keys")
@@ -498,7 +498,7 @@ def test_a_silent_host_is_forgotten(url, monkeypatch):
     run(body)
 
 
-def test_a_taken_port_is_one_line(url):
+def test_a_port_in_use_gives_a_one_line_error(url):
     async def body(started):
         await started.agent(url, secure())
         with pytest.raises(RunError, match="Address already in use"):
@@ -507,7 +507,7 @@ def test_a_taken_port_is_one_line(url):
     run(body)
 
 
-def test_the_defaults_are_the_papers_and_linuxs():
+def test_the_defaults_are_those_of_the_paper_and_linux():
     options = HostOptions("h")
     assert (options.t1_s, options.t2_s, options.patience_s) == (0.02, 1.0, 5.0)
     assert HostOptions("h", t2_s=60.0).patience_s == 180.0

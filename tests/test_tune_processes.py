@@ -205,7 +205,7 @@ def test_an_agent_is_killed_and_started_again(cluster):
     until(lambda: cluster.status("agent-0")["neighbours"], cluster)
 
 
-def test_an_agent_hangs_and_goes_on(cluster):
+def test_an_agent_hangs_and_continues(cluster):
     before = cluster.status("agent-0")
     lost(
         cluster,
@@ -236,7 +236,7 @@ def test_hosts_are_killed_and_started_again(cluster):
         account_for(host)
 
 
-def test_hosts_hang_and_go_on(cluster):
+def test_hosts_hang_and_continue(cluster):
     before = {host["name"]: host for host in cluster.hosts(2)}
     cluster.signal("host-2", signal.SIGSTOP)
     until(lambda: all(host["heard_s"] > 0.5 for host in cluster.status("agent-2")["hosts"]), cluster)
@@ -256,7 +256,7 @@ def test_hosts_hang_and_go_on(cluster):
         account_for(host)
 
 
-def test_status_is_told_of_all(cluster, run):
+def test_status_shows_all_hosts(cluster, run):
     done = run("tune", "status", cluster.folder / "agent-3.sock")
     assert done.returncode == 0, done.stderr
     assert "host-3-9" in done.stdout
@@ -264,7 +264,7 @@ def test_status_is_told_of_all(cluster, run):
     assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
 
 
-def test_ended_by_a_signal_they_restore_and_leave_nothing(cluster):
+def test_after_a_signal_hosts_restore_defaults_and_leave_nothing_behind(cluster):
     cluster.signal("host-4", signal.SIGINT)
     assert cluster.running["host-4"].wait(60) == 0
     assert "headway: stopped; the flows have their default" in (cluster.folder / "host-4.log").read_text()

@@ -86,7 +86,7 @@ class connection:  # noqa: N801
             one.close()
 
 
-def test_what_is_decoded_is_what_the_socket_says_of_itself(flow):
+def test_decoded_values_match_those_of_the_socket(flow):
     monitor = SocketMonitor("bbr", frozenset({flow.getsockname()[1]}))
     began = time.monotonic()
     (one,) = [stats for stats in monitor.sample() if stats.flow == id_of(flow)]
@@ -111,7 +111,7 @@ def test_what_is_decoded_is_what_the_socket_says_of_itself(flow):
     assert began <= one.time_s <= time.monotonic()
 
 
-def test_it_is_also_what_pyroute2_decodes():
+def test_decoded_values_match_those_of_pyroute2():
     from pyroute2 import DiagSocket
 
     with connection("127.0.0.1") as flow:
@@ -149,13 +149,13 @@ def test_other_controllers_and_ports_are_left_out(flow):
 
 @pytest.mark.usefixtures("flow")
 @pytest.mark.parametrize("cut", [0, 10, 71, 72, 80, 300])
-def test_what_the_kernel_cuts_short_is_none(cut):
+def test_truncated_data_of_the_kernel_are_ignored(cut):
     assert sockets.parse(bytes([socket.AF_INET]) * cut) is None
     assert sockets.tcp_info(b"\0" * 100) is None, "before Linux 4.18 it has no delivered"
     assert sockets.bbr_info(b"") is None
 
 
-def test_an_attribute_that_lies_about_its_length_ends_the_list():
+def test_an_attribute_with_an_impossible_length_ends_the_list():
     for length in (0, 3, 9999):
         assert list(sockets._attributes(struct.pack("=HH", 6, 4) + b"ab\0\0" + struct.pack("=HH", length, 2))) == [
             (4, b"ab")
@@ -221,7 +221,7 @@ def test_bbrs_variables_come_from_headwayd(daemon):
         monitor.close()
 
 
-def test_headwayds_flows_are_found_by_both_ends_or_a_remote_that_is_one_flows_alone():
+def test_headwayds_flows_are_found_by_both_ends_or_by_a_unique_remote():
     ids = ["10.0.0.1:1-10.0.0.2:9", "10.0.0.1:2-10.0.0.2:9", "10.0.0.1:3-10.0.0.3:9", "[::1]:4-[::1]:9"]
     remotes = ["10.0.0.2:9", "10.0.0.2:9", "[::ffff:10.0.0.3]:9", "[::1]:9"]
     flows = [{"flow": n, "remote": remote} for n, remote in enumerate(remotes)]
@@ -233,7 +233,7 @@ def test_headwayds_flows_are_found_by_both_ends_or_a_remote_that_is_one_flows_al
     }
 
 
-def test_windows_are_set_as_headwayd_set_does(daemon):
+def test_windows_are_set_like_headwayd_set(daemon):
     tuner = HeadwaydTuner(daemon.path)
     daemon.flows = [{"flow": 5, "local": "10.0.0.1:1", "remote": "10.0.0.2:9"}]
     assert tuner.apply("10.0.0.1:1-10.0.0.2:9", {"rtprop_window": 0.25, "btlbw_window": 4.0})
@@ -245,7 +245,7 @@ def test_windows_are_set_as_headwayd_set_does(daemon):
     ]
 
 
-def test_the_flows_of_one_look_are_indexed_once(daemon, monkeypatch):
+def test_the_flows_of_one_status_are_indexed_once(daemon, monkeypatch):
     """An answer has thousands of flows; to index them again for each costs their square."""
     indexed = []
     ends = headwayd._ends
@@ -258,7 +258,7 @@ def test_the_flows_of_one_look_are_indexed_once(daemon, monkeypatch):
     assert len(indexed) <= 3 * 20
 
 
-def test_a_headwayd_that_hangs_or_is_not_there_is_one_line(daemon, tmp_path):
+def test_a_hanging_or_missing_headwayd_gives_a_one_line_error(daemon, tmp_path):
     daemon.hangs = True
     with pytest.raises(RunError, match="headwayd run --controllers headway_bbr"):
         headwayd.ask(daemon.path, "status", patience_s=0.2)
@@ -266,7 +266,7 @@ def test_a_headwayd_that_hangs_or_is_not_there_is_one_line(daemon, tmp_path):
         HeadwaydTuner(str(tmp_path / "nowhere")).apply("*", {"btlbw_window": 4.0})
 
 
-def test_discovery_of_namespaces_outlives_an_error_of_one_look(monkeypatch):
+def test_discovery_of_namespaces_continues_after_an_error(monkeypatch):
     """Such as too many open files. One at the start is told."""
     looks = threading.Semaphore(0)
     there = namespaces.files
@@ -296,6 +296,6 @@ def test_discovery_of_namespaces_outlives_an_error_of_one_look(monkeypatch):
     found.close()
 
 
-def test_what_headwayd_does_not_say_is_not_known():
+def test_values_missing_from_headwayds_status_are_unknown():
     one = headwayd.with_bbr(GOOD, {"flow": 1, "btlbw_mbps": None, "rtprop_ms": True})
     assert one == replace(GOOD, btlbw_mbps=None, rtprop_ms=None, pacing_gain=None, cwnd_gain=None)

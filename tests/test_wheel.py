@@ -39,7 +39,7 @@ def test_files_of_the_package_are_in_the_wheel(wheel: zipfile.ZipFile) -> None:
     assert {name.removeprefix("python/") for name in listed} <= set(wheel.namelist())
 
 
-def test_headwayd_comes_along_and_needs_no_library(tmp_path: Path) -> None:
+def test_headwayd_is_in_the_wheel_and_needs_no_library(tmp_path: Path) -> None:
     if why := checks.without_headwayd():
         pytest.skip(why)
     subprocess.run(["make", "--silent", "wheel", f"WHEEL_OUT={tmp_path}"], cwd=ROOT, check=True)

@@ -60,7 +60,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize("arguments", PATHS, ids=" ".join)
-def test_an_empty_path_is_not_the_working_folder(tmp_path, monkeypatch, capsys, arguments):
+def test_an_empty_path_does_not_mean_the_working_folder(tmp_path, monkeypatch, capsys, arguments):
     monkeypatch.chdir(tmp_path)
     assert command(list(arguments)) == 2
     out, err = capsys.readouterr()
@@ -96,7 +96,7 @@ def test_a_stream_from_the_environment_is_no_folder_either(tmp_path, monkeypatch
     assert capsys.readouterr().err == "headway: --out -: a stream cannot hold files; name a folder\n"
 
 
-def test_a_folder_may_be_called_so(tmp_path, run):
+def test_a_folder_may_be_named_with_a_dash(tmp_path, run):
     assert run(*BENCH, "--out", "./-", cwd=tmp_path).returncode == 0
     assert (tmp_path / "-" / "bench.json").is_file()
 
@@ -345,7 +345,7 @@ def test_a_scenario_whose_name_is_not_utf_8_is_one_line(run, tmp_path, name):
         (OSError(errno.EACCES, "Permission denied", "out"), "out: Permission denied"),
     ],
 )
-def test_what_the_system_refuses_is_called_by_its_name(error, says):
+def test_a_system_error_names_the_file(error, says):
     assert _refused(error).startswith(says)
 
 
@@ -355,7 +355,7 @@ def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path, capsys):
     assert capsys.readouterr() == ("", "headway: a file is nested too deeply to be read\n")
 
 
-def test_a_recursion_of_our_own_is_no_file_that_is_nested_too_deeply(monkeypatch):
+def test_a_recursion_error_in_our_code_is_not_blamed_on_the_file(monkeypatch):
     def endless(*arguments, **options):
         return endless(*arguments, **options)
 

@@ -139,7 +139,7 @@ def test_two_scenarios_of_one_name_are_refused(run, tmp_path):
     assert all(word in done.stderr for word in ("mine.toml", "'rax-1'"))
 
 
-def test_the_command_of_a_result_gives_it_again(run, tmp_path):
+def test_the_command_of_a_result_reproduces_it(run, tmp_path):
     """Whatever came from the environment and from defaults stands in it."""
     first, again = tmp_path / "first", tmp_path / "again"
     given = {"HEADWAY_RUNS": "2", "HEADWAY_SECONDS": "1.5", "HEADWAY_WARMUP": "0.25", "HEADWAY_SEED": "7"}
@@ -153,7 +153,7 @@ def test_the_command_of_a_result_gives_it_again(run, tmp_path):
     assert row["scenario_hash"] == bench["scenarios"][0]["hash"]
 
 
-def test_the_command_of_a_member_named_by_its_length_gives_it_again(run, tmp_path):
+def test_the_command_of_a_member_named_by_its_length_reproduces_it(run, tmp_path):
     """It says nothing of --seconds, which such a family refuses."""
     first, again = tmp_path / "first", tmp_path / "again"
     run("bench", "--schemes", "cubic", "--scenario", "owl-duration:seconds=1", "--runs", "2", "--out", first)
@@ -324,7 +324,7 @@ def test_flags_beat_the_environment_which_beats_the_scenario(run):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
-def test_interrupted_it_keeps_what_is_finished(tmp_path):
+def test_an_interrupted_bench_keeps_finished_runs(tmp_path):
     command = [sys.executable, "-m", "headway", "bench", "--schemes", "newreno", "--scenario", "rax-1"]
     command += ["--runs", "100000", "--seconds", "20", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -374,7 +374,7 @@ def test_against_a_scheme_that_does_not_run_is_refused(run):
     assert done.stderr == "headway: --against vegas: not one of --schemes, which are cubic; add it there\n"
 
 
-def test_a_scheme_that_has_next_to_nothing_is_named(run, tmp_path):
+def test_a_scheme_with_almost_no_throughput_is_named(run, tmp_path):
     words = ("--schemes", "cubic,fixed-window:window=1", "--scenario", "pantheon-default", "--runs", "1")
     done = run("bench", *words, "--seconds", "5", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr

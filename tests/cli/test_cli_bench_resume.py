@@ -72,7 +72,7 @@ def copied(whole, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
-def test_a_stopped_bench_goes_on_and_ends_as_if_nothing_had_been(run, whole, tmp_path, name):
+def test_a_resumed_bench_gives_the_same_results_as_an_uninterrupted_one(run, whole, tmp_path, name):
     program = [sys.executable, "-c", STOPPED.format(name)]
     # One run at a time takes seconds. The first save comes after a tenth of one.
     stopped = subprocess.run(
@@ -96,7 +96,7 @@ def test_a_stopped_bench_goes_on_and_ends_as_if_nothing_had_been(run, whole, tmp
     assert contents(tmp_path) == contents(whole)
 
 
-def test_of_a_bench_that_is_complete_nothing_runs_again(run, whole, copied):
+def test_a_complete_bench_runs_nothing_again(run, whole, copied):
     done = run(*BENCH, "--out", copied)
     assert done.returncode == 0
     assert done.stderr == f"headway: {copied} has all {TOTAL} runs already\n"
@@ -183,7 +183,7 @@ def test_another_trace_or_text_of_the_same_name_is_refused(run, tmp_path):
     assert contents(tmp_path / "out") == before
 
 
-def test_a_scenario_that_is_named_from_elsewhere_is_the_same(run, tmp_path):
+def test_a_scenario_named_from_another_folder_is_the_same(run, tmp_path):
     (tmp_path / "mine.toml").write_text(SCENARIO.replace("mine.down", "./mine.down"))
     (tmp_path / "mine.down").write_text("".join(f"{t}\n" for t in range(1, 3000)))
     asked = ("bench", "--schemes", "cubic", "--out", tmp_path / "out", "--scenario")
@@ -201,7 +201,7 @@ def test_a_scenario_that_is_named_from_elsewhere_is_the_same(run, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["bench.json", "report.html", "series.parquet"])
-def test_what_is_of_no_bench_is_not_overwritten(capsys, tmp_path, name):
+def test_files_of_no_bench_are_not_overwritten(capsys, tmp_path, name):
     (tmp_path / name).write_text("mine")
     code = command([*BENCH, "--out", str(tmp_path)])
     out, err = capsys.readouterr()
@@ -210,7 +210,7 @@ def test_what_is_of_no_bench_is_not_overwritten(capsys, tmp_path, name):
     assert contents(tmp_path) == {name: b"mine"}
 
 
-def test_first_runs_run_again_for_recordings_which_stay_listed(run, whole, copied):
+def test_first_runs_run_again_for_recordings_and_earlier_recordings_stay_listed(run, whole, copied):
     done = run(*BENCH, "--logs", "--out", copied)
     assert done.returncode == 0, done.stderr
     again = "4 run now, 4 of them again for the recordings"
@@ -229,7 +229,7 @@ def test_first_runs_run_again_for_recordings_which_stay_listed(run, whole, copie
         assert (copied / file).read_bytes() == (whole / file).read_bytes()
 
 
-def test_an_interrupted_recording_leaves_a_whole_one_alone(monkeypatch, run, tmp_path):
+def test_an_interrupted_recording_does_not_change_a_complete_one(monkeypatch, run, tmp_path):
     asked = ("bench", "--schemes", "cubic", "--scenario", "synthetic-att", "--runs", "1", "--seconds", "300")
     asked = (*asked, "--logs", "--out", str(tmp_path))
     assert run(*asked).returncode == 0
@@ -279,7 +279,7 @@ class Failing:
         return False
 
 
-def test_a_run_that_fails_costs_the_others_nothing(monkeypatch, capsys, tmp_path):
+def test_a_failed_run_does_not_affect_the_others(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(plans, "Batch", Failing)
     short = ("--scenario", "pantheon-default", "--runs", "2", "--seconds", "1")
     assert command([*BENCH, *short, "--out", str(tmp_path)]) == 1
@@ -288,7 +288,7 @@ def test_a_run_that_fails_costs_the_others_nothing(monkeypatch, capsys, tmp_path
     assert [row["scheme"] for row in read_bench(tmp_path).rows] == ["cubic", "newreno"]
 
 
-def test_a_trace_that_disappears_costs_no_run(monkeypatch, capsys, tmp_path):
+def test_a_trace_that_disappears_does_not_stop_finished_runs(monkeypatch, capsys, tmp_path):
     """It is read before the first run; saving and the report need it no more."""
     (tmp_path / "mine.toml").write_text(SCENARIO + '[varies]\ntrace_offset = "0s..3s"\n')
     trace = tmp_path / "mine.down"
@@ -343,7 +343,7 @@ def test_a_run_found_unfit_runs_again(run, tmp_path):
     assert {row["run"] for row in batch.results()} == {0, 2}
 
 
-def test_a_save_that_fails_meanwhile_is_a_warning(capsys):
+def test_a_failed_save_during_a_bench_is_a_warning(capsys):
     def save():
         raise RunError("results.parquet: No space left on device")
 

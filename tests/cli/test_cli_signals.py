@@ -66,7 +66,7 @@ def test_gap_keeps_its_runs(tmp_path, number):
 
 
 @pytest.mark.usefixtures("recorded_traces")
-def test_a_learner_is_written_whole_or_not_at_all(tmp_path, number):
+def test_a_learner_is_written_completely_or_not_at_all(tmp_path, number):
     code, said = interrupted(
         number, lambda said: b"training flow 2" in said, "train", "rax-v3", "--seed", "3", "--out", tmp_path
     )
@@ -104,7 +104,7 @@ def as_a_command():
 
 
 @pytest.mark.usefixtures("as_a_command")
-def test_fetched_traces_are_said_to_be_there(tmp_path, number, monkeypatch, capfd):
+def test_an_interrupted_fetch_lists_the_fetched_traces(tmp_path, number, monkeypatch, capfd):
     def begun(*_):
         yield "one.down: 1.0 MB"
         signal.raise_signal(number)
@@ -120,7 +120,7 @@ def test_fetched_traces_are_said_to_be_there(tmp_path, number, monkeypatch, capf
 
 
 @pytest.mark.usefixtures("as_a_command")
-def test_what_is_being_written_is_written_whole(tmp_path, number):
+def test_a_signal_waits_until_files_are_completely_written(tmp_path, number):
     @ending.held()
     def write():
         signal.raise_signal(number)
@@ -139,7 +139,7 @@ BENCH = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "2", "-
 
 @pytest.mark.usefixtures("as_a_command")
 @pytest.mark.parametrize("during", ["headway.results.summarise", "headway.report.page"])
-def test_statistics_and_the_report_are_ended_and_cost_no_run(tmp_path, number, during, monkeypatch, capsys):
+def test_a_signal_ends_statistics_and_report_and_loses_no_run(tmp_path, number, during, monkeypatch, capsys):
     there = {}
 
     def asked_to_end(*_, **__):
@@ -224,7 +224,7 @@ class Kept(list):
 
 
 @pytest.mark.usefixtures("as_a_command")
-def test_a_second_signal_costs_no_finished_run(number):
+def test_a_second_signal_loses_no_finished_run(number):
     store, finished = Kept(), []
     task = Task()
     with pytest.raises(KeyboardInterrupt):
@@ -234,7 +234,7 @@ def test_a_second_signal_costs_no_finished_run(number):
 
 
 @pytest.mark.usefixtures("as_a_command")
-def test_a_service_is_told_of_every_signal(number):
+def test_a_service_receives_every_signal(number):
     async def serve():
         ended = asyncio.Event()
         ending.sets(ended, asyncio.get_running_loop())

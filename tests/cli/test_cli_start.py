@@ -41,7 +41,7 @@ from headway.cli.usage import EXAMPLES
         "traces plot",
     ],
 )
-def test_every_command_explains_itself_with_an_example(run, command):
+def test_the_help_of_every_command_has_an_example(run, command):
     done = run(*command.split(), "--help")
     assert done.returncode == 0
     # On one line, whatever the width: it is there to be copied.
@@ -84,7 +84,7 @@ def test_help_imports_nothing_heavy():
     assert len(imported) < MOST_MODULES
 
 
-def test_the_version_is_one(run):
+def test_all_versions_agree(run):
     assert run("--version").stdout == f"headway {headway.__version__}\n"
     assert metadata.version("headway") == headway.__version__
 
@@ -98,7 +98,7 @@ def test_a_full_disk_is_one_line_and_exit_1():
     assert done.stderr == "headway: standard output: No space left on device\n"
 
 
-def test_interrupted_while_it_loads_it_says_so(tmp_path):
+def test_ctrl_c_during_imports_prints_one_line(tmp_path):
     """An import that raises what Ctrl-C raises."""
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
     paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -111,7 +111,7 @@ def test_interrupted_while_it_loads_it_says_so(tmp_path):
 @pytest.mark.parametrize(
     "arguments", [("scenarios", "--json"), ("scenarios", "--jsn"), ("traces", "info", "own.down")]
 )
-def test_a_command_of_tests_that_forks_does_what_a_process_does(run, tmp_path, arguments):
+def test_a_forked_test_command_behaves_like_a_process(run, tmp_path, arguments):
     (tmp_path / "own.down").write_text("1\n2\n")
     command = [sys.executable, "-m", "headway", *arguments]
     real = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=600)
@@ -139,7 +139,7 @@ LOADS = {
 
 
 @pytest.mark.parametrize("name", LOADS)
-def test_a_command_imports_what_it_needs(small_bench, tmp_path, name):
+def test_a_command_imports_everything_that_it_uses(small_bench, tmp_path, name):
     """Runs in a process of its own.
 
     Commands of tests that fork find all libraries loaded (commands.py).
@@ -164,7 +164,7 @@ def shadow(server, folder, name):
     return server.run(["shadow", name], folder, os.environ, is_drawn=False).returncode
 
 
-def test_a_command_of_tests_that_hangs_is_ended_and_the_next_one_runs(server, tmp_path):
+def test_a_hanging_test_command_is_killed_and_the_next_one_runs(server, tmp_path):
     """Nobody ever writes to the pipe."""
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "own.jsonl").write_text(f"{json.dumps(DECISION)}\n")
@@ -191,7 +191,7 @@ class Fixed:
 """
 
 
-def test_a_process_that_a_command_of_tests_leaves_behind_is_seen(server, tmp_path):
+def test_a_process_left_by_a_test_command_is_detected(server, tmp_path):
     """It keeps none of the command's streams open."""
     (tmp_path / "mine.py").write_text(LEAVES)
     server.lingers_s = 0.5

@@ -48,7 +48,7 @@ def test_flows_fill_the_link(tmp_path):
     assert all(row["utilisation"]["mean"] > 0.7 for row in rows)
 
 
-def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
+def test_the_guard_takes_over_flows_on_real_packets(tmp_path):
     """Answers that take 0.7 s are none, in any world: Cubic has the flow, and fills the link."""
     late, in_time = "owl:guard=on:latency=700ms", "owl:guard=on"
     words = ("--schemes", f"{late},{in_time}", "--scenario", link(tmp_path), "--runs", 1)
@@ -57,7 +57,7 @@ def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
     assert {run["scheme"]: run["guard_trips"] for run in runs} == {late: 1, in_time: 0}
 
 
-def test_a_finite_flow_ends_when_the_simulators_does(tmp_path):
+def test_a_finite_flow_ends_at_the_same_time_as_in_the_simulator(tmp_path):
     """1 MB at 12 Mbit/s, RTT 100 ms.
 
     Until the last acknowledgement it would take 50 ms more, and use 6% less.

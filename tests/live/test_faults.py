@@ -151,7 +151,7 @@ def suffered(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("sufferer", CONTROLLERS)
-def test_none_stalls(suffered, sufferer):
+def test_no_flow_stalls_after_a_fault(suffered, sufferer):
     fault, all_, _ = suffered
     one = all_[sufferer]
     for since in one.judged():
@@ -159,7 +159,7 @@ def test_none_stalls(suffered, sufferer):
 
 
 @pytest.mark.parametrize("sufferer", CONTROLLERS)
-def test_all_do_as_well_as_cubic(suffered, sufferer):
+def test_all_flows_do_as_well_as_cubic_after_a_fault(suffered, sufferer):
     fault, all_, cubic = suffered
     one = all_[sufferer]
     for since in one.judged():
@@ -176,7 +176,7 @@ def test_all_do_as_well_as_cubic(suffered, sufferer):
 
 
 @pytest.mark.parametrize("sufferer", CONTROLLERS)
-def test_they_are_cubics(suffered, sufferer):
+def test_faulty_flows_are_given_to_cubic(suffered, sufferer):
     """Where no answer came, as their windows say, and the guard where there is somebody to ask."""
     fault, all_, _ = suffered
     one = all_[sufferer]
@@ -205,7 +205,7 @@ def test_they_are_cubics(suffered, sufferer):
 
 @pytest.mark.parametrize("sufferer", CONTROLLERS)
 @pytest.mark.parametrize("suffered", ["stopped"], indirect=True)
-def test_an_agent_that_goes_on_has_them_back(suffered, sufferer):
+def test_a_resumed_agent_gets_its_flows_back(suffered, sufferer):
     """After the probation, for each policy."""
     _, all_, cubic = suffered
     one = all_[sufferer]
@@ -217,16 +217,16 @@ def test_an_agent_that_goes_on_has_them_back(suffered, sufferer):
 
 
 @pytest.mark.parametrize("suffered", LEARNERS_FAULTS, indirect=True)
-def test_so_does_one_that_learns(suffered):
-    test_none_stalls(suffered, LEARNER)
-    test_all_do_as_well_as_cubic(suffered, LEARNER)
-    test_they_are_cubics(suffered, LEARNER)
+def test_a_learner_flow_survives_a_fault(suffered):
+    test_no_flow_stalls_after_a_fault(suffered, LEARNER)
+    test_all_flows_do_as_well_as_cubic_after_a_fault(suffered, LEARNER)
+    test_faulty_flows_are_given_to_cubic(suffered, LEARNER)
     if suffered[0] == "stopped":
-        test_an_agent_that_goes_on_has_them_back(suffered, LEARNER)
+        test_a_resumed_agent_gets_its_flows_back(suffered, LEARNER)
 
 
 @pytest.mark.parametrize(("policy", "controller"), [("owl", "headway_owl"), (LEARNER, "headway_window")])
-def test_a_slow_flow_returns_at_an_acknowledgement_with_an_answer(tmp_path, policy, controller):
+def test_a_slow_flow_returns_at_an_acknowledgement_that_has_an_answer(tmp_path, policy, controller):
     with daemon.Daemon("--policy", policy) as agent, path.flow(tmp_path, controller, path.LASTS_S, **SLOW) as flow:
         flow.wait(1)
         begun = agent.status()["counters"]

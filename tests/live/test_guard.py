@@ -52,7 +52,7 @@ def run(policy, controller, *options):
         (["--controllers", "headway_bbr"], "headway_bbr"),
     ],
 )
-def test_an_agent_is_killed_that_nobody_asks(tmp_path, plain, options, controller):
+def test_an_agent_is_killed_while_no_flow_needs_it(tmp_path, plain, options, controller):
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, controller, 12) as flow:
         flow.wait(4)
         agent.kill()
@@ -64,7 +64,7 @@ def test_an_agent_is_killed_that_nobody_asks(tmp_path, plain, options, controlle
 
 @pytest.mark.parametrize("controller", ["headway_owl", "headway_window"])
 @pytest.mark.parametrize("head", ["always less", "always more"])
-def test_the_model_is_replaced(tmp_path, plain, controller, head):
+def test_the_guard_takes_over_after_a_bad_model_is_loaded(tmp_path, plain, controller, head):
     folder = tmp_path / "model"
     put_model(folder, "owl-v1")
     with run(f"learned:model={folder}", controller) as agent, path.flow(tmp_path, controller, 26) as flow:
@@ -100,7 +100,7 @@ def test_a_net_in_the_kernel_is_replaced_and_guarded(tmp_path, plain):
         assert one["guard_judged_at_s"] - replaced < 3
 
 
-def test_what_found_no_room_is_asked_again(tmp_path):
+def test_a_request_that_found_the_ring_full_is_sent_again(tmp_path):
     """The agent is away for 40 ms at a time, in which the ring fills.
 
     That is less than the guard's patience of 100 ms.
@@ -120,7 +120,7 @@ def test_what_found_no_room_is_asked_again(tmp_path):
         assert (one["guard"], one["guard_trips"]) == ("policy", 0), agent.log
 
 
-def test_many_flows_are_none_stuck_when_the_agent_dies(tmp_path, plain):
+def test_no_flow_stalls_when_the_agent_dies(tmp_path, plain):
     with run("owl", "headway_owl") as agent, path.flow(tmp_path, "headway_owl", 12, flows=8) as flow:
         flow.wait(4)
         assert len(sending(agent.status())) == 8

@@ -22,7 +22,7 @@ def rows(*words, **environment):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_what_a_daemon_serves_does_as_its_controller_does(scenario, tmp_path):
+def test_a_served_flow_performs_as_the_controller_of_its_agent(scenario, tmp_path):
     """The stand-in's controller is Cubic too."""
     schemes = ("--schemes", "owl,owl:online=true,cubic", "--scenario", scenario, "--runs", "2")
     *served, cubic = rows(*schemes, "--out", tmp_path / "out")

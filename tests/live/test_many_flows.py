@@ -31,7 +31,7 @@ def delivering(agent):
     return [flow for flow in agent.status()["flows"] if flow["delivered_packets"] > 10]
 
 
-def test_a_thousand_flows(many_flows):
+def test_a_thousand_flows_are_served(many_flows):
     with (
         daemon.Daemon("--policy", "owl") as agent,
         sending(many_flows, SECONDS, DRAINS_S) as shell,
@@ -87,7 +87,7 @@ def resident_mib(many_flows, policy, controller, learners, seconds):
         ("owl:online=true", "headway_owl", 120, 12),
     ],
 )
-def test_what_learners_take(many_flows, policy, controller, seconds, most_mib):
+def test_memory_of_each_learner_is_bounded(many_flows, policy, controller, seconds, most_mib):
     """Beside as many flows that do not learn."""
     without, none = resident_mib(many_flows, policy, controller, 0, 10)
     with_them, all_ = resident_mib(many_flows, policy, controller, LEARNERS, seconds)

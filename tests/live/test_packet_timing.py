@@ -86,12 +86,12 @@ def reference(references: dict[tuple[str, str], Flow], beneath: str, name: str) 
 
 
 @pytest.mark.parametrize(("beneath", "name"), CASES)
-def test_the_kernel_answers_as_its_rfcs_say(references, beneath, name):
+def test_the_kernel_responds_as_the_rfcs_say(references, beneath, name):
     reference(references, beneath, name)
 
 
 @pytest.mark.parametrize(("controller", "name"), OURS)
-def test_ours_without_an_agent_answer_as_what_is_beneath(ours, references, controller, name):
+def test_our_controllers_without_an_agent_match_the_base_controller(ours, references, controller, name):
     assert controller in ours
     beneath = BENEATH.get(controller, "cubic")
     flow, like = flow_of(controller, beneath, name), reference(references, beneath, name)

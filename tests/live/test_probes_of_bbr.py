@@ -45,7 +45,7 @@ def dips(agent, seconds):
     return sum(now and not before for before, now in pairwise(seen))
 
 
-def test_they_are_set_while_a_flow_runs(tmp_path):
+def test_the_windows_are_set_while_a_flow_runs(tmp_path):
     options = ["--controllers", CONTROLLER]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, CONTROLLER, 24) as flow:
         flow.wait(2)

@@ -73,7 +73,7 @@ def test_flows_learn_from_random_weights(tmp_path):
         assert share < 0.5
 
 
-def test_what_has_converged_goes_on_after_a_crash_and_a_restart(tmp_path, state):
+def test_a_converged_learner_continues_after_a_crash_and_a_restart(tmp_path, state):
     options = ["--policy", "rax", "--state", str(state)]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 170, **LINK) as flow:
         # How soon is chance (docs/results/rax.md).
@@ -105,7 +105,7 @@ def test_what_has_converged_goes_on_after_a_crash_and_a_restart(tmp_path, state)
 
 
 @pytest.mark.parametrize("end", ["stopped", "killed"])
-def test_the_flow_goes_on_without_the_agent_while_it_explores(tmp_path, end):
+def test_an_exploring_flow_continues_without_the_agent(tmp_path, end):
     with (
         daemon.Daemon("--policy", "rax") as agent,
         path.flow(tmp_path, "headway_window", path.LASTS_S, **LINK) as flow,
@@ -135,7 +135,7 @@ def test_the_flow_goes_on_without_the_agent_while_it_explores(tmp_path, end):
             assert took_s < 13, "the guard's first probation is ten seconds"
 
 
-def test_it_goes_on_from_what_a_learner_learned(tmp_path, state):
+def test_a_new_flow_starts_from_the_saved_learner(tmp_path, state):
     options = ["--policy", "rax-pretrained", "--state", str(state)]
     learned = 0
     for again in (False, True):
@@ -184,7 +184,7 @@ def resumed(tmp_path, state, seconds):
         yield agent, flow, cubic
 
 
-def test_cubic_has_it_when_it_runs_away(tmp_path, state, kept):
+def test_cubic_takes_over_a_learner_that_runs_away(tmp_path, state, kept):
     change_learner(kept, run_away)
     with resumed(tmp_path, state, 30) as (agent, flow, cubic):
         while (one := sending(agent.status()))["guard"] == "policy" and time.monotonic() < flow.begun + 20:
@@ -201,7 +201,7 @@ def test_cubic_has_it_when_it_runs_away(tmp_path, state, kept):
         judge.does_as_well(flow, since, cubic.mbps(since, since + judge.AFTER_S), 0.75)
 
 
-def test_one_that_diverges_leaves_its_flow_and_begins_with_the_model(tmp_path, state, kept):
+def test_a_diverged_learner_gives_up_its_flow_and_restarts_from_the_model(tmp_path, state, kept):
     change_learner(kept, diverge)
     with resumed(tmp_path, state, 24) as (agent, flow, cubic):
         flow.wait(2)
@@ -222,7 +222,7 @@ def test_one_that_diverges_leaves_its_flow_and_begins_with_the_model(tmp_path, s
         assert lost < 0.02
 
 
-def test_a_learner_that_is_not_whole_is_refused(tmp_path, state, kept):
+def test_an_incomplete_learner_is_refused(tmp_path, state, kept):
     kept.write_bytes(kept.read_bytes()[:1000])
     options = ["--policy", "rax-pretrained", "--state", str(state)]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 3, **LINK) as flow:

@@ -31,7 +31,7 @@ def pause_s():
 @pytest.mark.parametrize(
     ("policy", "decisions"), [("owl", 3), ("aurora", 3), ("rax-pretrained", 3), ("bbr-tuner-ppo", 0)]
 )
-def test_restarts_cost_a_flow_nothing(tmp_path, bpffs, policy, decisions, request):
+def test_restarts_do_not_slow_a_flow(tmp_path, bpffs, policy, decisions, request):
     """As systemd does it: after SIGTERM the next agent begins at once, after SIGKILL later.
 
     The next restart comes a second after the new agent has decided more often than that: the tuner

@@ -40,7 +40,7 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
         assert counters["wakes"] < 0.5 * counters["actions"]
 
 
-def test_an_agent_that_nobody_asks_sleeps():
+def test_an_idle_agent_sleeps():
     with daemon.Daemon("--policy", "owl") as agent:
         time.sleep(1)
         used = agent.used_s()
@@ -48,7 +48,7 @@ def test_an_agent_that_nobody_asks_sleeps():
         assert agent.used_s() - used <= 0.03
 
 
-def test_who_asks_while_the_agent_sleeps_is_answered(tmp_path):
+def test_a_request_wakes_a_sleeping_agent(tmp_path):
     """Owl asks with the first acknowledgement after each 4 ms.
 
     A question that nobody heard would cost 100 ms.
@@ -68,7 +68,7 @@ def test_who_asks_while_the_agent_sleeps_is_answered(tmp_path):
     assert used < 0.06 * 4
 
 
-def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):
+def test_an_int8_policy_decides_in_the_kernel_without_an_agent(tmp_path):
     served = daemon.Daemon("--policy", "aurora:model=int8-v1")
     with served as agent, path.flow(tmp_path, "headway_rate", 10) as flow:
         flow.wait(4)
@@ -83,7 +83,7 @@ def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):
 
 
 @pytest.mark.parametrize(("controller", "owns"), [("headway_window", True), ("headway_owl", False)])
-def test_a_window_policy_has_every_state(tmp_path, controller, owns):
+def test_headway_window_leaves_the_window_to_the_policy_in_every_state(tmp_path, controller, owns):
     """A net that never changes the window.
 
     With every state its own it stays the first one, whatever is lost.
@@ -105,7 +105,7 @@ def test_a_window_policy_has_every_state(tmp_path, controller, owns):
 
 
 @pytest.mark.parametrize("models", [("aurora-int8-v1", "aurora-v2"), ("aurora-v2", "aurora-int8-v1")])
-def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
+def test_control_moves_between_kernel_and_agent(tmp_path, models):
     folder = tmp_path / "model"
     put_model(folder, models[0])
     served = daemon.Daemon("--policy", f"learned:model={folder}")
@@ -126,7 +126,7 @@ def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
             assert flow.mbps(flow.begun + until - 1.5, flow.begun + until) > 0.7 * 20, name
 
 
-def test_slow_clocks_are_answered_in_time(tmp_path):
+def test_policies_with_slow_clocks_are_answered_in_time(tmp_path):
     """Aurora decides each half of a round trip, here a second.
 
     Each question has its answer, not the next one's.
@@ -139,7 +139,7 @@ def test_slow_clocks_are_answered_in_time(tmp_path):
         assert agent.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
 
 
-def test_who_has_no_slot_is_cubics(tmp_path):
+def test_flow_without_slot_uses_cubic(tmp_path):
     options = ["--policy", "owl", "--flows", "1"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 6, flows=3) as flow:
         flow.wait(5)

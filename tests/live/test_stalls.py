@@ -68,7 +68,7 @@ def bench(out, has_stalls):
 
 
 @pytest.mark.needs(gap_ms=None, stood_still=None)
-def test_stalls_cost_cubic_little(tmp_path):
+def test_stalls_barely_slow_cubic(tmp_path):
     """Where nothing was left out, Cubic had a fifth of its throughput with these."""
     quiet, stalled = bench(tmp_path / "quiet", False), bench(tmp_path / "stalled", True)
     assert stalled["longest_stall_ms"] > 1e3 * STALL_S

@@ -112,6 +112,6 @@ def takeover(reason, controller, one, states):
 
 
 @pytest.mark.parametrize(("reason", "controller"), CASES)
-def test_within_two_round_trips_it_is_cubics(taken, reason, controller):
+def test_cubic_takes_over_within_two_round_trips(taken, reason, controller):
     took, lasts = takeover(reason, controller, *taken[reason, controller])
     assert took <= ROUND_TRIPS <= lasts, f"after {took:.2f} round trips, for {lasts:.1f} of them"

@@ -13,14 +13,14 @@ from headway.runs.many_machines import connected
 BENCH = ["cubic"], ["rax-1"]
 
 
-def test_without_ray_a_line_says_what_to_install(monkeypatch, tmp_path):
+def test_without_ray_the_error_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
     why = r"^the package 'ray' is missing; install it: pip install '\.\[ray\]' in the folder of Headway's sources$"
     with pytest.raises(headway.Error, match=why):
         headway.bench(*BENCH, out=tmp_path, ray="auto")
 
 
-def test_a_cluster_that_is_not_there_is_one_line(ray, tmp_path):
+def test_a_missing_cluster_gives_a_one_line_error(ray, tmp_path):
     ray.refuses = ConnectionError("Could not find any running Ray instance. Please specify\nthe one")
     why = "^ray auto: Could not find any running Ray instance; give auto on a machine of a cluster .* or local$"
     with pytest.raises(headway.Error, match=why):
@@ -36,7 +36,7 @@ def test_a_cluster_that_refuses_says_what_to_compare(ray, tmp_path):
         headway.bench(*BENCH, out=tmp_path, ray="auto")
 
 
-def test_a_cluster_with_another_token_says_what_to_copy(ray, tmp_path):
+def test_a_cluster_with_another_token_says_which_file_to_copy(ray, tmp_path):
     ray.refuses = RayError("Invalid token. Ensure that\nthe token")
     why = (
         "^ray auto: Invalid token; set RAY_AUTH_MODE=token, and copy the token of the cluster to ~/.ray/auth_token$"
@@ -60,7 +60,7 @@ def test_a_head_that_does_not_answer_is_refused_at_once(ray, address, why):
 
 
 @pytest.mark.usefixtures("ray")
-def test_signals_stay_ours():
+def test_ray_does_not_replace_signal_handlers():
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with connected("auto"):
@@ -70,7 +70,7 @@ def test_signals_stay_ours():
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_connection_of_the_callers_is_used_and_stays(ray):
+def test_an_existing_ray_connection_is_used_and_stays_open(ray):
     ray.is_up = True
     with connected("auto"):
         pass

@@ -74,7 +74,7 @@ def test_no_task_takes_more_cores_than_the_smallest_machine_has(ray, tmp_path):
     assert [options["num_cpus"] for options in ray.sent] == [1]
 
 
-def test_a_bench_goes_on_from_what_is_there(ray, here, tmp_path):
+def test_a_bench_continues_from_finished_runs(ray, here, tmp_path):
     """Of one scheme two of three runs are there: the third runs on this machine."""
     headway.bench(SCHEMES[:1], SCENARIOS, runs=2, seconds=5, out=tmp_path)
     bench(tmp_path, ray="auto")
@@ -82,7 +82,7 @@ def test_a_bench_goes_on_from_what_is_there(ray, here, tmp_path):
     must_be_equal(here, tmp_path)
 
 
-def test_an_interrupted_bench_keeps_what_has_come_back(ray, here, tmp_path):
+def test_an_interrupted_bench_keeps_returned_runs(ray, here, tmp_path):
     class EnoughError(Exception):
         pass
 
@@ -116,7 +116,7 @@ def test_a_lost_worker_loses_only_its_runs(ray, here, tmp_path):
     must_be_equal(here, tmp_path)
 
 
-def test_a_failed_pair_does_not_stop_the_runs_of_this_machine(ray, here, tmp_path):
+def test_a_failed_pair_does_not_stop_the_local_runs(ray, here, tmp_path):
     """Of one scheme two of three runs are there, and the worker of another is lost."""
     headway.bench(SCHEMES[:1], SCENARIOS[:1], runs=2, seconds=5, out=tmp_path)
 
@@ -130,7 +130,7 @@ def test_a_failed_pair_does_not_stop_the_runs_of_this_machine(ray, here, tmp_pat
     must_be_equal(here, tmp_path)
 
 
-def test_the_first_failure_is_told_after_the_runs_of_this_machine(ray, tmp_path):
+def test_the_first_failure_is_reported_after_the_local_runs(ray, tmp_path):
     """Of one scheme two of three runs are there, and each run of the other fails."""
     out, controller = tmp_path / "out", tmp_path / "fails.py"
     controller.write_text(FAILS)
@@ -145,7 +145,7 @@ def test_the_first_failure_is_told_after_the_runs_of_this_machine(ray, tmp_path)
 
 
 @pytest.mark.usefixtures("ray")
-def test_what_cannot_be_taken_over_ends_as_a_failed_run(here, tmp_path, monkeypatch):
+def test_a_result_that_cannot_be_stored_is_a_failed_run(here, tmp_path, monkeypatch):
     take_over = spread.Spread._take_over
 
     def full_once(*_):
@@ -160,7 +160,7 @@ def test_what_cannot_be_taken_over_ends_as_a_failed_run(here, tmp_path, monkeypa
     must_be_equal(here, tmp_path)
 
 
-def test_what_came_back_is_kept_when_the_head_is_lost(ray, here, tmp_path):
+def test_returned_runs_are_kept_when_the_head_node_is_lost(ray, here, tmp_path):
     def lose_head(carry_out):
         if len(ray.answers) == 2:
             raise RaySystemError("the head is gone\nand more")
@@ -186,7 +186,7 @@ def test_what_came_back_is_kept_when_the_head_is_lost(ray, here, tmp_path):
         ({"logs": True}, "^logs: recordings are written on this machine only; leave out ray$"),
     ],
 )
-def test_what_cannot_go_to_other_machines_is_refused(ray, tmp_path, options, why):
+def test_schemes_that_cannot_be_sent_to_other_machines_are_refused(ray, tmp_path, options, why):
     with pytest.raises(headway.Error, match=why):
         bench(tmp_path, **({"ray": "auto"} | options))
     assert ray.inits == []

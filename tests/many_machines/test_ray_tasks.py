@@ -55,7 +55,7 @@ def test_an_error_of_a_task_is_its_result(ray, work, why):
     assert len(ray.sent) == 1
 
 
-def test_what_ray_gives_up_for_another_reason_is_not_called_lost(ray):
+def test_a_task_that_fails_for_another_reason_is_not_called_lost(ray):
     def no_disk(_):
         raise RayError("no disk\nand more")
 
@@ -87,7 +87,7 @@ def test_a_cluster_that_fails_is_one_line(ray):
             running.wait()
 
 
-def test_what_ray_tells_of_workers_is_one_line_on_standard_error(capsys):
+def test_messages_of_ray_about_workers_are_one_line_on_standard_error(capsys):
     many_machines._tell(
         {
             "lines": ["A worker died or was killed.\nTo troubleshoot the problem, check the logs: 1.", "x"],

@@ -62,7 +62,7 @@ def test_the_agent_over_zeromq_tunes_the_runs_of_a_figure(tmp_path):
     until(lambda: not left(), left)
 
 
-def test_nothing_is_left_of_a_figure_that_is_killed(tmp_path):
+def test_a_killed_figure_leaves_nothing_behind(tmp_path):
     making = reproduce(tmp_path, "fig4")
     until(lambda: len(left()) >= 12, left)
     os.kill(making.pid, signal.SIGKILL)

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "bbr")]
 CONTROLLER = "headway_bbr"
 
 
-def test_they_are_set_while_a_flow_runs(tmp_path):
+def test_the_windows_are_set_while_a_flow_runs(tmp_path):
     options = ["--controllers", CONTROLLER]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, CONTROLLER, path.LASTS_S):
         # What BBR takes the path for is told as the path is; gains are those of ProbeBW

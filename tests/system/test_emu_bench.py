@@ -118,7 +118,7 @@ def test_rows_come_in_order(scenarios, tmp_path):
     assert "recordings/two/copa/run-0.bottleneck.log" in recorded
 
 
-def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
+def test_the_guard_takes_over_flows_on_real_packets(tmp_path):
     """Answers that take 0.7 s are none, in any world: Cubic has the flow."""
     scenario = tmp_path / "longer.toml"
     scenario.write_text(LINK.format(name="longer", flows=1).replace("seconds = 2", "seconds = 5"))
@@ -141,7 +141,7 @@ def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_keeps_what_is_finished_and_leaves_no_process(scenarios, tmp_path, number):
+def test_a_signal_keeps_finished_runs_and_leaves_no_process(scenarios, tmp_path, number):
     command = [*BENCH, "--schemes", "cubic", "--scenario", scenarios, "--runs", "6", "--out", str(tmp_path / "out")]
     bench = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first = until(lambda: [pid for pid in workers(bench.pid) if has_threads(pid)])
@@ -155,7 +155,7 @@ def test_a_signal_keeps_what_is_finished_and_leaves_no_process(scenarios, tmp_pa
     assert (tmp_path / "out" / "results.parquet").exists()
 
 
-def test_a_worker_that_stood_still_makes_its_run_unfit(tmp_path):
+def test_a_worker_that_stalled_makes_its_run_unfit(tmp_path):
     """290 ms of 8 s are no percentile, but TCP takes for lost what it waits for."""
     command = [*BENCH, "--schemes", "cubic", "--scenario", "pantheon-default", "--runs", "1", "--seconds", "8"]
     with subprocess.Popen(
@@ -205,7 +205,7 @@ def test_a_killed_bench_leaves_no_worker(scenarios, tmp_path):
     assert until(lambda: is_gone(worker))
 
 
-def test_a_killed_worker_is_told_in_one_line(scenarios, tmp_path):
+def test_a_killed_worker_is_reported_in_one_line(scenarios, tmp_path):
     command = [
         *BENCH,
         "--schemes",

@@ -58,7 +58,7 @@ def left_by(command, tmp_path, kinds):
         ("mkdir /run/headway && touch /run/headway/entry /run/headway/registry.lock", ["registry"]),
     ],
 )
-def test_what_a_command_leaves_is_found(tmp_path, command, kinds):
+def test_leftovers_of_a_command_are_found(tmp_path, command, kinds):
     left = left_by(command, tmp_path, kinds)
     assert sorted(line.partition(":")[0] for line in left if line) == kinds
 
@@ -85,7 +85,7 @@ def test_a_controller_that_stays_registered_is_found(tmp_path, end, kinds):
     until(lambda: "headway_left" not in daemon.registered())
 
 
-def test_nothing_of_it_reaches_the_outside(tmp_path):
+def test_nothing_inside_the_enclosure_reaches_the_outside(tmp_path):
     """The devices and processes left inside end with it."""
     left_by("ip tuntap add dev left1 mode tun; sleep 61 >/dev/null 2>&1 &", tmp_path, ["devices", "processes"])
     assert "left1" not in Path("/proc/net/dev").read_text()

@@ -44,7 +44,7 @@ def recorded(request, tmp_path_factory):
     return row, out / "out" / "recordings" / "logged" / request.param
 
 
-def test_events_are_the_mahimahi_log_and_more(recorded):
+def test_events_include_everything_in_the_mahimahi_log(recorded):
     _, folder = recorded
     table = pq.read_table(folder / "run-0.events.parquet")
     assert table.schema.metadata[b"schema"] == b"1"
@@ -82,7 +82,7 @@ def test_each_packet_can_be_followed(recorded):
     assert row["fitness"]["lateness_p50_ms"] == pytest.approx(late_ms[len(late_ms) // 2], rel=0.02)
 
 
-def test_the_run_tells_its_fitness(recorded):
+def test_a_run_reports_its_fitness(recorded):
     row, _ = recorded
     fitness = row["fitness"]
     assert 0 < fitness["lateness_p50_ms"] <= fitness["lateness_p99_ms"]
@@ -92,7 +92,7 @@ def test_the_run_tells_its_fitness(recorded):
     assert (fitness["host_wait_ms"] is None) == (row["scheme"] == "cubic")
 
 
-def test_an_interrupted_run_has_whole_logs(tmp_path):
+def test_an_interrupted_run_has_complete_logs(tmp_path):
     (tmp_path / "logged.toml").write_text(SCENARIO.replace("seconds = 3", "seconds = 600"))
     command = [sys.executable, "-m", "headway", "bench", "--world", "emu", "--logs", "--schemes", "cubic"]
     arguments = ["--scenario", "logged.toml", "--runs", "1", "--out", "out"]

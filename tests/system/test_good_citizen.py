@@ -134,13 +134,13 @@ def marked(agent, controller, of, ecn):
     return found
 
 
-def test_a_window_answers_marks_once_a_round_trip(tmp_path, ecn):
+def test_a_window_is_reduced_for_marks_once_per_round_trip(tmp_path, ecn):
     with serving(tmp_path / "model", "headway_window", HOLD) as agent:
         before, *after = marked(agent, "headway_window", lambda flow: flow.info().cwnd, ecn)
     assert after == [reduced(before), reduced(before), reduced(reduced(before))]
 
 
-def test_rax_answers_marks_although_its_answers_are_windows():
+def test_the_window_of_rax_is_reduced_for_marks():
     """Those that it gave before the mark do not raise the window again."""
 
     def play(flow):
@@ -167,13 +167,13 @@ def test_rax_answers_marks_although_its_answers_are_windows():
     assert max(after) <= reduced(before) + 2
 
 
-def test_a_rate_answers_marks_once_a_round_trip(tmp_path, ecn):
+def test_a_rate_is_reduced_for_marks_once_per_round_trip(tmp_path, ecn):
     with serving(tmp_path / "model", "headway_rate", HOLD) as agent:
         before, *after = marked(agent, "headway_rate", pacing_rate, ecn)
     assert after == pytest.approx([0.7 * before, 0.7 * before, 0.49 * before], rel=0.001)
 
 
-def test_owls_window_answers_marks_as_cubic_does(tmp_path, ecn):
+def test_the_window_of_owl_is_reduced_for_marks_as_in_cubic(tmp_path, ecn):
     """By ssthresh at once; the window follows until the end of the round trip."""
     with serving(tmp_path / "model", "headway_owl", HOLD) as agent:
         before, *after = marked(agent, "headway_owl", lambda flow: flow.info()[:2], ecn)
@@ -247,7 +247,7 @@ def test_no_window_is_above_the_routes_limit(tmp_path, controller, request):
     assert max(cwnds) == 7
 
 
-def test_a_window_that_is_not_used_does_not_grow(tmp_path):
+def test_an_unused_window_does_not_grow(tmp_path):
     with serving(tmp_path / "model", "headway_window", GROW) as agent, Flow("headway_window") as flow:
         for _ in range(40):
             flow.write(2)
@@ -256,7 +256,7 @@ def test_a_window_that_is_not_used_does_not_grow(tmp_path):
         assert flow.info().cwnd <= 10
 
 
-def test_a_window_leaves_over_a_round_trip_after_an_idle_period(tmp_path):
+def test_after_an_idle_period_a_window_is_sent_over_a_round_trip(tmp_path):
     """As BBR does it. Before that it leaves at once."""
 
     def play(flow):

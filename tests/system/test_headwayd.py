@@ -28,7 +28,7 @@ from waiting import until
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 
-def test_an_agent_that_nobody_asks_sleeps():
+def test_an_idle_agent_sleeps():
     """An agent that looked for questions would sleep for a short time, again and again."""
 
     def slept(agent):
@@ -57,7 +57,7 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
     assert counters["malformed_messages"] == counters["reports_of_unknown_flows"] == 0
 
 
-def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):
+def test_an_int8_policy_decides_in_the_kernel_without_an_agent(tmp_path):
     served = daemon.Daemon("--policy", "aurora:model=int8-v1")
     with served as agent, path.flow(tmp_path, "headway_rate", path.LASTS_S) as flow:
         seen(agent)
@@ -79,7 +79,7 @@ def test_a_window_policy_decides_while_packets_are_lost(tmp_path, controller):
         seen(agent, lambda one: one["decisions"] > 20 and one["lost_packets"] > 10)
 
 
-def test_prefixes_choose_and_names_are_given(tmp_path):
+def test_prefixes_choose_the_policy_and_names_are_shown(tmp_path):
     options = ["--policy", "owl", "--policy", "100.64.0.0/10=owl-loss", "--name", "mine"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "mine", path.LASTS_S):
         one = seen(agent)
@@ -89,7 +89,7 @@ def test_prefixes_choose_and_names_are_given(tmp_path):
         assert "Mbit/s" in table.stdout
 
 
-def test_a_shadow_decides_and_changes_nothing(tmp_path):
+def test_a_shadow_policy_decides_without_changing_the_flow(tmp_path):
     record = tmp_path / "shadow.jsonl"
 
     def recorded():
@@ -133,7 +133,7 @@ def test_another_model_decides_after_a_reload(tmp_path):
 
 
 @pytest.mark.parametrize("models", [("aurora-int8-v1", "aurora-v2"), ("aurora-v2", "aurora-int8-v1")])
-def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
+def test_control_moves_between_kernel_and_agent(tmp_path, models):
     folder = tmp_path / "model"
     put_model(folder, models[0])
     served = daemon.Daemon("--policy", f"learned:model={folder}")
@@ -186,7 +186,7 @@ def unreadable(file):
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def test_flows_are_answered_while_a_model_is_read(tmp_path):
+def test_flows_are_served_while_a_model_is_read(tmp_path):
     folder = tmp_path / "model"
     put_model(folder, "owl-v1")
     with (
@@ -205,7 +205,7 @@ def test_flows_are_answered_while_a_model_is_read(tmp_path):
     assert after["flow"] == before["flow"]
 
 
-def test_a_model_that_only_root_can_read_is_not_read_anew(tmp_path):
+def test_a_reload_does_not_read_a_model_that_only_root_can_read(tmp_path):
     folder = tmp_path / "model"
     put_model(folder, "owl-v1")
     try:
@@ -220,7 +220,7 @@ def test_a_model_that_only_root_can_read_is_not_read_anew(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-def test_what_the_guard_did_is_seen_though_the_ring_was_full(tmp_path):
+def test_guard_events_are_counted_although_the_ring_was_full(tmp_path):
     """4 KiB are full long before the guard loses its patience: its verdict may find no room."""
     options = ["--policy", "owl", "--ring", "4"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S) as flow:
@@ -245,7 +245,7 @@ def test_an_agent_ends_while_flows_storm_it():
         assert agent.log.count("\n") < 100
 
 
-def test_the_thread_that_learns_gives_way_to_all_others():
+def test_the_learning_thread_gives_way_to_all_others():
     with daemon.Daemon("--policy", "owl:online=true") as agent:
         threads = Path(f"/proc/{agent.process.pid}/task")
 
@@ -258,7 +258,7 @@ def test_the_thread_that_learns_gives_way_to_all_others():
         until(lambda: policies() == [os.SCHED_IDLE], policies)
 
 
-def test_policies_are_read_anew_while_flows_go_on(tmp_path):
+def test_policies_are_reloaded_while_flows_continue(tmp_path):
     with daemon.Daemon("--policy", "owl") as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
         before = seen(agent)
         agent.signal(signal.SIGHUP)
@@ -269,7 +269,7 @@ def test_policies_are_read_anew_while_flows_go_on(tmp_path):
         assert "read again" in agent.log
 
 
-def test_what_was_learned_and_is_not_whole_is_refused(tmp_path):
+def test_incomplete_saved_state_is_refused(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
     model, spec = model_folder.load("owl-v1").id, "owl:online=true"
@@ -288,7 +288,7 @@ def test_what_was_learned_and_is_not_whole_is_refused(tmp_path):
     assert refused.read_bytes() == b"torn"
 
 
-def test_a_full_disk_ends_nothing(tmp_path, small_disk):
+def test_a_full_disk_does_not_end_the_agent(tmp_path, small_disk):
     said = "cannot write what the policy would have done"
     with daemon.Daemon("--policy", "owl", "--shadow", str(small_disk / "shadow.jsonl")) as agent:
         with path.flow(tmp_path, "headway_owl", path.LASTS_S):
@@ -347,7 +347,7 @@ def test_metrics_beyond_loopback_are_refused():
     assert re.fullmatch(r"headwayd: --metrics .* only an address of loopback .*\n", done.stderr)
 
 
-def test_the_socket_is_its_owners_and_another_agent_is_refused(tmp_path):
+def test_only_the_owner_can_use_the_socket_and_a_second_agent_is_refused(tmp_path):
     with daemon.Daemon("--policy", "owl") as agent:
         assert Path(agent.socket).stat().st_mode & 0o777 == 0o600
         command = [find_headwayd(), "run", "--policy", "owl", "--socket"]
@@ -366,7 +366,7 @@ def test_the_socket_is_its_owners_and_another_agent_is_refused(tmp_path):
             assert b"unknown word" in client.recv(200)
 
 
-def test_bad_options_are_said_in_one_line(tmp_path):
+def test_bad_options_are_reported_in_one_line(tmp_path):
     command = [find_headwayd(), "run", "--socket", str(tmp_path / "socket")]
     for options, hint in [
         (["--policy", "copa"], "copa"),
@@ -399,7 +399,7 @@ def test_bad_options_are_said_in_one_line(tmp_path):
     assert not (tmp_path / "file").exists()
 
 
-def test_who_asks_nobody_is_told_how_to_start_one(tmp_path):
+def test_client_error_explains_how_to_start_an_agent(tmp_path):
     command = [find_headwayd(), "status", "--socket", str(tmp_path / "none")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1

@@ -58,7 +58,7 @@ def connect(host="127.0.0.1", before="", after=(), user="root", within=()):
     return json.loads(done.stdout)
 
 
-def test_who_has_no_privilege_may_choose_it():
+def test_an_unprivileged_user_may_choose_the_controller():
     names = ["headway_owl", "headway_rate"]
     with daemon.Daemon("--no-agent", "--controllers", ",".join(names)):
         for name in names:
@@ -75,7 +75,7 @@ def test_who_has_no_privilege_may_choose_it():
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_listening_socket_that_keeps_an_ended_agents_controller_is_named(is_killed):
+def test_a_listening_socket_that_still_uses_an_ended_agents_controller_is_named(is_killed):
     """Until it chooses the controller again. One that chose it of this agent is not named."""
 
     def choose(listener):
@@ -121,7 +121,7 @@ def route(*options):
 
 @pytest.mark.parametrize("user", ["root", "nobody"])
 @pytest.mark.parametrize("lock", [[], ["lock"]], ids=["congctl", "congctl-lock"])
-def test_a_route_chooses_it(lock, user):
+def test_a_route_chooses_the_controller(lock, user):
     with daemon.Daemon("--policy", "owl"), route("congctl", *lock, "headway_owl"):
         chosen = connect("127.9.0.1", before="reno", after=["reno"], user=user)
         elsewhere = connect(before="reno", user=user)
@@ -132,7 +132,7 @@ def test_a_route_chooses_it(lock, user):
     assert chosen["after"]["reno"] == ([errno.EPERM, "headway_owl"] if lock else [0, "reno"])
 
 
-def test_a_cgroup_chooses_it(cgroup):
+def test_a_cgroup_chooses_the_controller(cgroup):
     join = ["sh", "-c", f'echo $$ > {cgroup}/cgroup.procs && exec "$@"', "sh"]
     with daemon.Daemon("--policy", "owl", "--cgroup", str(cgroup)):
         assert connect(within=join)["connected"] == "headway_owl"
@@ -188,7 +188,7 @@ def test_the_subflow_of_an_mptcp_connection_is_served(mptcp):
     assert reports > 10
 
 
-def test_an_mptcp_connection_works_in_a_cgroup_that_has_a_controller_of_ours(cgroup):
+def test_an_mptcp_connection_works_in_a_cgroup_with_our_controller(cgroup):
     join = ["sh", "-c", f'echo $$ > {cgroup}/cgroup.procs && exec "$@"', "sh"]
     with daemon.Daemon("--policy", "owl", "--cgroup", str(cgroup)):
         command = [*join, sys.executable, "-c", MPTCP_TRANSFER, str(MPTCP)]

@@ -163,16 +163,16 @@ def outlives(tmp_path, keep, policies, how):
 
 
 @pytest.mark.usefixtures("bbr")
-def test_flows_and_listening_sockets_outlive_a_crash(tmp_path, keep):
+def test_flows_and_listening_sockets_survive_a_crash(tmp_path, keep):
     outlives(tmp_path, keep, POLICIES, signal.SIGKILL)
 
 
-def test_flows_and_listening_sockets_outlive_an_upgrade(tmp_path, keep):
+def test_flows_and_listening_sockets_survive_an_upgrade(tmp_path, keep):
     outlives(tmp_path, keep, ["owl"], signal.SIGTERM)
 
 
 @pytest.mark.parametrize("policy", ["owl", "aurora", "rax-pretrained"])
-def test_a_flow_that_begins_while_nobody_serves_is_cubics(tmp_path, keep, policy):
+def test_a_flow_that_begins_without_an_agent_uses_cubic(tmp_path, keep, policy):
     """Not only once the guard has noticed. The first acknowledgement with an agent takes a slot."""
     with serves(policy, keep) as agent:
         end(agent, signal.SIGKILL)
@@ -186,7 +186,7 @@ def test_a_flow_that_begins_while_nobody_serves_is_cubics(tmp_path, keep, policy
                 assert second.status()["counters"]["flows_opened"] == 1
 
 
-def test_a_policy_in_the_kernel_goes_on_without_an_agent(tmp_path, keep):
+def test_a_policy_in_the_kernel_continues_without_an_agent(tmp_path, keep):
     policy = "aurora:model=int8-v1"
     with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
         number = seen(agent)["flow"]
@@ -199,7 +199,7 @@ def test_a_policy_in_the_kernel_goes_on_without_an_agent(tmp_path, keep):
             assert second.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
 
 
-def test_a_shadow_takes_the_flows_of_the_agent_before_it(tmp_path, keep):
+def test_a_shadow_agent_takes_over_the_flows_of_the_previous_agent(tmp_path, keep):
     """Of a policy in the kernel: what the agent decides, the guard may have taken meanwhile."""
     policy = "aurora:model=int8-v1"
     with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
@@ -211,7 +211,7 @@ def test_a_shadow_takes_the_flows_of_the_agent_before_it(tmp_path, keep):
             flow.goes_on()
 
 
-def test_a_start_that_fails_changes_nothing_that_is_kept(tmp_path, keep, cgroup):
+def test_a_failed_start_does_not_change_the_pinned_programs(tmp_path, keep, cgroup):
     policy = "aurora:model=int8-v1"
     with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
         number = seen(agent)["flow"]
@@ -229,7 +229,7 @@ def test_a_start_that_fails_changes_nothing_that_is_kept(tmp_path, keep, cgroup)
             assert second.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
 
 
-def test_unload_takes_everything_away(tmp_path, keep):
+def test_unload_removes_everything(tmp_path, keep):
     """And who asks nobody is told what is pinned."""
     with serves("owl", keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
         program = seen(agent)["program"]
@@ -256,7 +256,7 @@ def version(keep):
     return folder
 
 
-def test_what_an_agent_of_another_abi_has_left_is_replaced(tmp_path, keep):
+def test_pinned_programs_of_another_abi_are_replaced(tmp_path, keep):
     with listener() as old, ExitStack() as stack:
         agent = stack.enter_context(serves("owl", keep))
         choose(old)
@@ -280,7 +280,7 @@ def test_what_an_agent_of_another_abi_has_left_is_replaced(tmp_path, keep):
         serve_client(old, lambda port: is_served(agent, port))
 
 
-def test_programs_of_another_build_go_on_and_are_named(tmp_path, keep):
+def test_pinned_programs_of_another_build_are_kept_and_named(tmp_path, keep):
     with serves("owl", keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S):
         seen(agent)
         end(agent, signal.SIGTERM)
@@ -293,7 +293,7 @@ def test_programs_of_another_build_go_on_and_are_named(tmp_path, keep):
             assert f"; program {'0' * 12}" in second.ask("status").stdout
 
 
-def test_what_is_left_of_a_crash_while_it_pins_is_replaced(keep):
+def test_leftovers_of_a_crash_during_pinning_are_replaced(keep):
     with serves("owl", keep) as agent:
         end(agent, signal.SIGKILL)
         # It is pinned last, and registers the controller.
@@ -303,7 +303,7 @@ def test_what_is_left_of_a_crash_while_it_pins_is_replaced(keep):
             assert (version(keep) / "link").exists()
 
 
-def test_other_sizes_than_those_that_are_kept_are_named(keep):
+def test_a_size_that_differs_from_the_pinned_one_is_named(keep):
     with serves("owl", keep, "--flows", "2"):
         pass
     with serves("owl", keep, "--flows", "3", "--ring", "8") as agent:
@@ -311,7 +311,7 @@ def test_other_sizes_than_those_that_are_kept_are_named(keep):
         assert "--ring 4096 stays, and not 8" in agent.log
 
 
-def test_a_name_has_one_agent(keep):
+def test_only_one_agent_can_use_a_name(keep):
     with serves("owl", keep):
         with pytest.raises(RuntimeError, match=f"another headwayd serves {NAME}"), serves("owl", keep):
             pass
@@ -325,7 +325,7 @@ def test_a_name_has_one_agent(keep):
 
 
 @pytest.mark.parametrize("options", [["--policy", "owl"], ["--no-agent", "--controllers", "headway_owl"]])
-def test_who_is_to_leave_nothing_takes_nothing_over(keep, options):
+def test_an_agent_with_no_keep_does_not_take_over_pinned_programs(keep, options):
     with serves("owl", keep):
         pass
     environment = {"HEADWAYD_KEEP": str(keep)}
@@ -334,7 +334,7 @@ def test_who_is_to_leave_nothing_takes_nothing_over(keep, options):
         pass
 
 
-def test_unload_sets_the_default_back(keep):
+def test_unload_restores_the_default(keep):
     before = DEFAULT.read_text()
     DEFAULT.write_text("reno")
     try:
@@ -347,7 +347,7 @@ def test_unload_sets_the_default_back(keep):
         DEFAULT.write_text(before)
 
 
-def test_unload_sets_the_default_back_where_nothing_is_kept(keep):
+def test_unload_restores_the_default_if_nothing_is_pinned(keep):
     before = DEFAULT.read_text()
     DEFAULT.write_text("reno")
     try:
@@ -364,7 +364,7 @@ def test_unload_sets_the_default_back_where_nothing_is_kept(keep):
         DEFAULT.write_text(before)
 
 
-def test_a_folder_that_others_may_write_is_refused(bpffs, tmp_path):
+def test_a_keep_folder_that_others_can_write_is_refused(bpffs, tmp_path):
     """So is one outside a bpffs."""
     (bpffs / "open").mkdir()
     (bpffs / "open").chmod(0o777)
@@ -393,7 +393,7 @@ def usual(folder):
             assert agent.wait(120) == 0
 
 
-def test_they_are_kept_in_the_usual_bpffs(tmp_path, usual_bpffs):
+def test_programs_are_pinned_in_the_usual_bpffs(tmp_path, usual_bpffs):
     usual_bpffs("bpf")
     with usual(tmp_path):
         pass
@@ -405,7 +405,7 @@ def test_they_are_kept_in_the_usual_bpffs(tmp_path, usual_bpffs):
     assert NAME not in daemon.registered()
 
 
-def test_without_a_bpffs_they_end_with_their_agent(tmp_path, usual_bpffs):
+def test_without_a_bpffs_programs_end_with_their_agent(tmp_path, usual_bpffs):
     usual_bpffs("tmpfs")
     with usual(tmp_path) as log:
         assert log().count("the programs end with this agent, because they cannot be pinned") == 1
@@ -413,7 +413,7 @@ def test_without_a_bpffs_they_end_with_their_agent(tmp_path, usual_bpffs):
     assert list(Path("/sys/fs/bpf").iterdir()) == []
 
 
-def test_a_policy_in_the_kernel_takes_the_flow_that_an_agents_policy_left(tmp_path, keep):
+def test_a_policy_in_the_kernel_takes_over_the_flow_of_an_agents_policy(tmp_path, keep):
     """The first leaves it for its round trip of 0.6 s, which its training had not."""
     folder = tmp_path / "remembering"
     folder.mkdir()

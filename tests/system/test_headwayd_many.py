@@ -20,7 +20,7 @@ SECONDS = 12
 DRAINS_S = 120
 
 
-def test_a_thousand_flows(many_flows):
+def test_a_thousand_flows_are_served(many_flows):
     with (
         daemon.Daemon("--policy", "owl") as agent,
         sending(many_flows, SECONDS, DRAINS_S) as shell,

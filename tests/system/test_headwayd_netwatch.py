@@ -112,7 +112,7 @@ def flow(controller):
             receiver.close()
 
 
-def test_a_flow_hears_of_its_path_while_somebody_tells(tmp_path, where):
+def test_a_flow_gets_reports_of_its_path_while_netwatch_runs(tmp_path, where):
     words = ("--netwatch", f"http://{where}", "--loopback")
     running = []
     with daemon.Daemon("--policy", "owl", "--name", NAME, *words) as agent, flow(NAME):
@@ -145,7 +145,7 @@ def test_a_flow_hears_of_its_path_while_somebody_tells(tmp_path, where):
 @pytest.mark.parametrize(
     ("feature", "first", "then"), [("pnc_packets", 125, 70), ("pna", 250, 500), ("network_known", 400, 1000)]
 )
-def test_what_switches_count_reaches_the_policy_until_nobody_tells(tmp_path, feature, first, then):
+def test_counts_of_switches_reach_the_policy_until_netwatch_ends(tmp_path, feature, first, then):
     """A policy that adds as many packets as the feature says, of which nothing is carried out."""
     spec = probe_models.probe(tmp_path / "probe-v1", feature)
     file = tmp_path / "decisions.jsonl"
@@ -172,7 +172,7 @@ def test_what_switches_count_reaches_the_policy_until_nobody_tells(tmp_path, fea
             awaited(lambda: last() == ("add-cwnd", 0), last)
 
 
-def test_what_cannot_be_asked_is_one_line(tmp_path):
+def test_an_unusable_netwatch_address_gives_a_one_line_error(tmp_path):
     for words, hint in (
         (("--netwatch", "http://10.0.0.1:8633"), "beyond this machine it takes https"),
         (("--netwatch", "https://10.0.0.1", "--netwatch-token", f"{tmp_path}/none"), "--netwatch-token"),

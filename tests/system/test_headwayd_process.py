@@ -64,7 +64,7 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
 
 
 @pytest.mark.parametrize("metrics", [False, True])
-def test_clients_that_ask_nothing_hold_up_no_other(metrics):
+def test_silent_clients_do_not_delay_others(metrics):
     """The agent gives up on each of them after two seconds, which is not waited for."""
     with daemon.Daemon("--policy", "owl", "--metrics", "127.0.0.1:19467") as agent, contextlib.ExitStack() as stack:
 
@@ -93,7 +93,7 @@ def test_clients_that_ask_nothing_hold_up_no_other(metrics):
         until(is_answered_meanwhile)
 
 
-def test_metrics_say_how_long_answers_took(tmp_path):
+def test_metrics_have_the_time_of_answers(tmp_path):
     """Prometheus' histogram: each bucket has those before it, too."""
     options = ["--policy", "owl", "--metrics", "127.0.0.1:19468"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
@@ -138,7 +138,7 @@ def capabilities(pid):
         (["--no-agent", "--controllers", "headway_owl"], 0),
     ],
 )
-def test_it_keeps_the_capabilities_that_it_needs(options, more):
+def test_headwayd_keeps_only_the_capabilities_that_it_needs(options, more):
     with daemon.Daemon(*options) as agent:
         threads = capabilities(agent.process.pid)
     # One that answers flows, one for the control socket, one that reads models again, two that
@@ -161,13 +161,13 @@ def unit():
     return text, parser["Service"]
 
 
-def test_what_is_refused_is_not_started_again(unit):
+def test_systemd_does_not_restart_after_a_refusal(unit):
     """However often it crashes, it is; wrong options would fill the journal."""
     done = subprocess.run([find_headwayd(), "run", "--policy", "no-such"], capture_output=True, check=False)
     assert unit[1]["RestartPreventExitStatus"] == str(done.returncode)
 
 
-def test_in_a_terminal_it_says_nothing_but_what_is_wrong():
+def test_in_a_terminal_headwayd_prints_only_the_error():
     """Its logs have no colours, and it does not ask for any."""
     ours, its = os.openpty()
     with open(ours, "rb", buffering=0) as terminal:
@@ -181,11 +181,11 @@ def test_in_a_terminal_it_says_nothing_but_what_is_wrong():
     assert said.count("\n") == 1
 
 
-def test_stopping_the_service_leaves_the_folder_that_shells_use_too(unit):
+def test_stopping_the_service_keeps_the_folder_that_shells_use(unit):
     assert (unit[1]["RuntimeDirectory"], unit[1]["RuntimeDirectoryPreserve"]) == ("headway", "yes")
 
 
-def test_systemd_takes_the_unit(tmp_path, unit):
+def test_systemd_accepts_the_unit(tmp_path, unit):
     if not shutil.which("systemd-analyze"):
         needs.skip("systemd-analyze", "systemd-analyze is missing; install it: sudo apt-get install -y systemd")
     file = tmp_path / "headwayd.service"
@@ -217,7 +217,7 @@ def options_of(service, more=""):
 
 
 @pytest.mark.parametrize(("more", "kept"), [("", 0), ("--default", NET_ADMIN)])
-def test_what_the_unit_permits_is_enough(tmp_path, unit, more, kept):
+def test_the_permissions_of_the_unit_are_enough(tmp_path, unit, more, kept):
     """And what it keeps of that, once it serves, is less."""
     _, service = unit
     within = as_the_unit_does(service)
@@ -235,7 +235,7 @@ def test_what_the_unit_permits_is_enough(tmp_path, unit, more, kept):
         assert agent.ask("reload").returncode == 0
 
 
-def test_what_the_unit_permits_is_enough_to_keep_the_programs(unit, bpffs):
+def test_the_permissions_of_the_unit_are_enough_to_pin_programs(unit, bpffs):
     """Without the rights of root in the file system: it owns the folder."""
     _, service = unit
     keep, name = bpffs / "headway", "hw_unit"
@@ -258,7 +258,7 @@ def map_bytes(flows):
     return sum({one["map_id"]: int(one["memlock"]) for one in maps}.values())
 
 
-def test_a_flows_place_takes_a_hundred_bytes_of_the_kernels_memory():
+def test_a_slot_takes_a_hundred_bytes_of_kernel_memory():
     """docs/kernel.md, Many flows. What does not depend on `--flows` is mostly the ring of 4 MiB."""
     few, many = map_bytes(2), map_bytes(16_384)
     assert 4 << 20 < few < 5 << 20
@@ -266,7 +266,7 @@ def test_a_flows_place_takes_a_hundred_bytes_of_the_kernels_memory():
 
 
 @pytest.mark.parametrize("without", ["CAP_BPF", "CAP_PERFMON"])
-def test_what_the_unit_permits_is_needed(unit, without):
+def test_each_permission_of_the_unit_is_needed(unit, without):
     _, service = unit
     agent = daemon.Daemon(*options_of(service), within=as_the_unit_does(service, without))
     with pytest.raises(RuntimeError, match=without), agent:
@@ -274,7 +274,7 @@ def test_what_the_unit_permits_is_needed(unit, without):
 
 
 @pytest.mark.parametrize("without", [None, "CAP_NET_ADMIN"])
-def test_what_the_unit_permits_is_needed_for_a_cgroup(unit, cgroup, without):
+def test_each_permission_of_the_unit_is_needed_for_a_cgroup(unit, cgroup, without):
     _, service = unit
     options = options_of(service, f"--cgroup {cgroup}")
     agent = daemon.Daemon(*options, within=as_the_unit_does(service, without))
@@ -287,7 +287,7 @@ def test_what_the_unit_permits_is_needed_for_a_cgroup(unit, cgroup, without):
 
 
 @pytest.mark.parametrize("ends", [None, signal.SIGTERM, signal.SIGINT])
-def test_it_is_the_default_until_it_ends(ends):
+def test_headwayd_is_the_default_until_it_ends(ends):
     """By a signal, or because the program that started it ended."""
     before = DEFAULT.read_text()
     DEFAULT.write_text("reno")
@@ -303,7 +303,7 @@ def test_it_is_the_default_until_it_ends(ends):
         DEFAULT.write_text(before)
 
 
-def test_a_default_that_somebody_has_set_meanwhile_stays():
+def test_a_default_changed_during_a_run_is_not_restored():
     before = DEFAULT.read_text()
     try:
         with daemon.Daemon("--policy", "owl", "--default"):
@@ -313,7 +313,7 @@ def test_a_default_that_somebody_has_set_meanwhile_stays():
         DEFAULT.write_text(before)
 
 
-def test_who_was_killed_is_not_the_default_before():
+def test_a_killed_agents_controller_is_not_restored_as_the_default():
     before = DEFAULT.read_text()
     DEFAULT.write_text("reno")
     try:

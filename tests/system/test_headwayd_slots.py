@@ -74,7 +74,7 @@ def opened_and_full(agent):
     return counters["flows_opened"], counters["slots_full"]
 
 
-def test_who_only_waits_or_receives_has_no_slot():
+def test_a_flow_that_only_waits_or_receives_has_no_slot():
     with daemon.Daemon("--policy", "owl", "--flows", "1", "--loopback") as agent, pairs("headway_owl", 20) as idle:
         assert opened_and_full(agent) == (0, 0)
         # The end that sends nothing has its FIN acknowledged.
@@ -89,7 +89,7 @@ def test_who_only_waits_or_receives_has_no_slot():
 @pytest.mark.parametrize(
     ("policy", "controller"), [("owl", "headway_owl"), ("owl", "headway_window"), ("aurora", "headway_rate")]
 )
-def test_who_found_none_looks_again_once_a_second(policy, controller):
+def test_a_flow_without_a_slot_looks_again_once_a_second(policy, controller):
     options = ["--policy", policy, "--controllers", controller, "--flows", "1", "--loopback"]
     with daemon.Daemon(*options) as agent, pairs(controller, 2) as (first, second):
         began = time.monotonic()
@@ -136,7 +136,7 @@ def test_a_policy_in_the_kernel_needs_no_slot():
         assert without > 100
 
 
-def test_who_has_no_slot_is_cubics(tmp_path):
+def test_flow_without_slot_uses_cubic(tmp_path):
     options = ["--policy", "owl", "--flows", "1"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S, flows=3) as flow:
         until(lambda: len(flow.connections()) == 3)
@@ -157,7 +157,7 @@ def test_slots_are_used_again(tmp_path):
         assert (counters["slots_full"], counters["flows_opened"]) == (0, 3)
 
 
-def test_a_slot_that_was_given_back_is_given_to_one_flow():
+def test_a_released_slot_is_given_to_one_flow():
     """The other slot is in use: so there is room for one that is given back twice."""
     options = ["--policy", "owl", "--flows", "2", "--loopback"]
     with daemon.Daemon(*options) as agent, pairs("headway_owl", 4) as (keeper, first, second, third):
@@ -176,7 +176,7 @@ def test_a_slot_that_was_given_back_is_given_to_one_flow():
         assert opened_and_full(agent)[0] == 3
 
 
-def test_who_may_not_learn_is_cubics_without_a_trip():
+def test_a_flow_beyond_the_learner_limit_uses_cubic_without_a_trip():
     options = ["--policy", "rax", "--learners", "1", "--loopback"]
     with daemon.Daemon(*options) as agent, pairs("headway_window", 2) as (learns, refused):
         for _ in range(15):
@@ -258,7 +258,7 @@ def test_the_same_user_of_two_containers_is_two_users():
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1"])
-def test_loopback_is_served_only_if_that_is_asked_for(host):
+def test_loopback_is_served_only_with_the_option(host):
     for options, flows in (([], 0), (["--loopback"], 2)):
         with daemon.Daemon("--policy", "owl", *options) as agent:
             with Pair("headway_owl", host) as pair:

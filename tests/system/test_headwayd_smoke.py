@@ -52,7 +52,7 @@ def served(tmp_path_factory):
         yield all_
 
 
-def test_an_agent_that_stands_still_loses_its_flow_and_has_it_back(served):
+def test_a_stopped_agent_loses_its_flow_and_gets_it_back(served):
     for one in served:
         told = seen(one.agent, lambda told: told["decisions"] > 20 and told["guard"] == "policy")
         assert told["policy"] == one.policy

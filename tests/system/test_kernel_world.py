@@ -85,7 +85,7 @@ def test_the_kernels_own_controllers_run_as_in_world_emu(scenario, tmp_path):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_learned_schemes_are_a_daemons_as_long_as_the_bench_lasts(scenario, tmp_path):
+def test_headwayd_serves_learned_schemes_while_the_bench_runs(scenario, tmp_path):
     done = bench(
         *("--schemes", "owl,owl:online=true,cubic", "--scenario", scenario, "--runs", "2", "--json"),
         *("--out", tmp_path / "out"),
@@ -140,7 +140,7 @@ def test_no_daemon_outlives_its_bench(scenario, tmp_path, how):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_a_daemon_that_dies_fails_the_run_in_one_line(scenario, tmp_path):
+def test_a_headwayd_that_dies_fails_the_run_with_one_line(scenario, tmp_path):
     command = [*BENCH, "--schemes", "owl", "--scenario", scenario, "--runs", "1", "--out", str(tmp_path / "out")]
     command += ["--seconds", "20"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -157,7 +157,7 @@ def test_a_daemon_that_dies_fails_the_run_in_one_line(scenario, tmp_path):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_what_a_daemon_says_against_it_is_told(scenario, tmp_path):
+def test_an_error_of_headwayd_is_reported(scenario, tmp_path):
     done = bench(
         *("--schemes", "owl", "--scenario", scenario, "--out", tmp_path / "out"),
         STAND_IN_REFUSES="needs CAP_BPF and CAP_PERFMON; run as root",
@@ -167,7 +167,7 @@ def test_what_a_daemon_says_against_it_is_told(scenario, tmp_path):
 
 
 @pytest.mark.usefixtures("bbr")
-def test_what_the_kernel_cannot_run_is_left_out_of_all(scenario, tmp_path):
+def test_schemes_all_leaves_out_those_that_the_kernel_cannot_run(scenario, tmp_path):
     done = bench(
         *("--schemes", "all", "--scenario", scenario, "--runs", "1", "--seconds", "1", "--json"),
         *("--out", tmp_path / "out"),

@@ -82,12 +82,12 @@ def test_counters_are_those_of_proc_net_dev(namespace):
         interfaces.close()
 
 
-def test_a_namespace_that_is_not_there_is_said_in_one_line():
+def test_a_missing_namespace_gives_a_one_line_error():
     with pytest.raises(RunError, match="network namespace /run/netns/nope: there is none; 'ip netns list'"):
         Interfaces("nope")
 
 
-def test_an_interface_that_comes_anew_begins_anew_and_one_that_is_gone_is_stale(namespace):
+def test_a_new_interface_restarts_counting_and_a_removed_one_is_stale(namespace):
     def add():
         namespace.inside("ip", "link", "add", "nw0", "type", "veth", "peer", "name", "nw1")
         for name in ("nw0", "nw1"):

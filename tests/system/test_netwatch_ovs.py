@@ -246,7 +246,7 @@ def joined(ovs, hosts, port):
         host.inside("ip", "neighbour", "add", other.address, "lladdr", mac, "dev", host.name)
 
 
-def test_port_statistics_are_those_that_the_hosts_count(ovs, hosts):
+def test_port_statistics_match_the_counts_of_the_hosts(ovs, hosts):
     port = free_port()
     joined(ovs, hosts, port)
     a, b = hosts
@@ -321,7 +321,7 @@ class Wire:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def test_a_switch_that_hangs_or_is_gone_holds_nobody_up(ovs, hosts):
+def test_a_switch_that_hangs_or_disappears_does_not_delay_others(ovs, hosts):
     port, middle = free_port(), free_port()
     joined(ovs, hosts, port)
     # Its echoes are held up as well, and it would connect again by itself.
@@ -362,7 +362,7 @@ def test_a_switch_that_hangs_or_is_gone_holds_nobody_up(ovs, hosts):
     asyncio.run(watched(watch, OpenFlowSource(watch.topology), scene))
 
 
-def test_switches_that_start_anew_begin_anew(ovs, hosts):
+def test_restarted_switches_restart_counting(ovs, hosts):
     port = free_port()
     joined(ovs, hosts, port)
     watch = Recording(topology(port))
@@ -412,7 +412,7 @@ async def master(port, generation):
     return server, elected
 
 
-def test_the_agent_reads_and_does_no_more_beside_a_master(ovs, hosts):
+def test_the_agent_only_reads_if_there_is_a_master(ovs, hosts):
     port, masters = free_port(), free_port()
     joined(ovs, hosts, masters)
     watch = Recording(topology(port))

@@ -109,14 +109,14 @@ def plays(request, ours) -> Iterator[Plays]:
 
 
 @pytest.mark.parametrize(("controller", "name"), SCRIPTS)
-def test_the_kernel_answers_as_its_rfcs_say(plays, controller, name, request):
+def test_the_kernel_responds_as_the_rfcs_say(plays, controller, name, request):
     if controller == "bbr":
         request.getfixturevalue("bbr")
     plays.flow(controller, name)
 
 
 @pytest.mark.parametrize(("controller", "name"), OURS)
-def test_ours_without_an_agent_answer_as_what_is_beneath(plays, ours, controller, name):
+def test_our_controllers_without_an_agent_match_the_base_controller(plays, ours, controller, name):
     if ours:
         needs.skip("bpf", f"our controllers without an agent: {ours}")
     beneath = BENEATH.get(controller, "cubic")
@@ -125,7 +125,7 @@ def test_ours_without_an_agent_answer_as_what_is_beneath(plays, ours, controller
     assert not found, f"{controller} answers otherwise than {beneath}:\n" + "\n".join(found)
 
 
-def test_a_difference_is_found(plays):
+def test_a_difference_from_the_script_is_found(plays):
     """Reno is no Cubic: it halves."""
     script = SCRIPTS["cubic", "one_loss"]
     with script.flow("reno") as flow, pytest.raises((AssertionError, ValueError)):

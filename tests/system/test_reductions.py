@@ -46,7 +46,7 @@ def wrong_loss(flow):
     return ssthresh, flow.info()
 
 
-def test_an_undo_gives_cubic_nothing_of_what_the_guard_took(tmp_path):
+def test_an_undo_does_not_give_cubic_the_packets_that_the_guard_removed(tmp_path):
     """The policy asks 32 times for too much, the last times while a loss is repaired.
 
     The loss was none, so the kernel undoes its own reduction, as Cubic shows.
@@ -90,7 +90,7 @@ def recovering(flow, packets=40):
     return untold
 
 
-def test_no_policy_begins_with_the_window_of_a_reduction(tmp_path):
+def test_no_policy_begins_with_the_window_of_an_unfinished_reduction(tmp_path):
     """A slot is free while losses are repaired. The flow takes it after that, with ssthresh."""
     with serving(tmp_path / "model", "headway_window", HOLD, "--flows", "1") as agent:
 
@@ -121,7 +121,7 @@ def test_no_policy_begins_with_the_window_of_a_reduction(tmp_path):
     assert reduced(40) <= info.cwnd <= reduced(40) + 2
 
 
-def test_a_policy_returns_with_the_window_that_a_reduction_leads_to(tmp_path):
+def test_a_policy_returns_with_the_window_after_the_reduction(tmp_path):
     """The probation ends while losses are repaired."""
     with serving(tmp_path / "model", "headway_window", HOLD) as agent:
 
@@ -166,7 +166,7 @@ def _remembering(tmp_path):
 
 
 @pytest.mark.usefixtures("_remembering")
-def test_a_rate_begins_with_what_a_reduction_leads_to():
+def test_a_rate_begins_with_the_window_after_the_reduction():
     with Flow("cubic", initial_cwnd=40, **SLOWLY | UNTIMED) as flow:
         # The guard bounds a rate by what was delivered.
         flow.write(40)
@@ -180,7 +180,7 @@ def test_a_rate_begins_with_what_a_reduction_leads_to():
 
 
 @pytest.mark.usefixtures("_remembering")
-def test_a_policy_in_the_kernel_remembers_nothing_of_a_socket_that_comes_again():
+def test_a_policy_in_the_kernel_forgets_the_state_of_a_socket_that_comes_again():
     with Flow("headway_rate", **SLOWLY | UNTIMED) as flow:
 
         def acknowledged(packets):

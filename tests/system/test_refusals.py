@@ -205,7 +205,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("command", "machine", "code"), CASES)
-def test_what_a_machine_refuses_to_those_who_make_namespaces(commands, tmp_path, command, machine, code):
+def test_commands_that_make_namespaces_report_what_the_machine_refuses(commands, tmp_path, command, machine, code):
     within, expected = MACHINES[machine]
     words, folder = commands[command]
     before = enclosure.Census.take()
@@ -249,7 +249,7 @@ def test_the_ip_of_busybox(commands, tmp_path):
     assert line == f"headway: ip: the 'ip' on the PATH is BusyBox's; {IP}"
 
 
-def test_a_read_only_sys_is_enough(commands):
+def test_a_read_only_sys_is_sufficient(commands):
     within = mounted("mount -o remount,ro,bind /sys")
     done = subprocess.run([*within, *HEADWAY, *commands["shell"][0]], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -297,7 +297,7 @@ def headwayd():
 
 
 @pytest.mark.parametrize("machine", AGENTS)
-def test_what_a_machine_refuses_to_headwayd(headwayd, tmp_path, machine):
+def test_headwayd_reports_what_the_machine_refuses(headwayd, tmp_path, machine):
     """What an earlier agent has written down stays, too."""
     tmp_path.chmod(0o777)
     shadow = tmp_path / "shadow.jsonl"
@@ -311,7 +311,7 @@ def test_what_a_machine_refuses_to_headwayd(headwayd, tmp_path, machine):
 
 
 @pytest.mark.usefixtures("headwayd")
-def test_a_bench_says_what_its_headwayd_does(tmp_path):
+def test_a_bench_reports_the_error_of_its_headwayd(tmp_path):
     scenario = tmp_path / "one.toml"
     scenario.write_text(SCENARIO)
     bench = [*HEADWAY, "bench", "--schemes", "owl", "--scenario", str(scenario), "--runs", "1", "--seconds", "1"]
@@ -322,7 +322,7 @@ def test_a_bench_says_what_its_headwayd_does(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_socket_where_a_user_may_make_none(headwayd, tmp_path):
+def test_a_socket_in_a_folder_without_write_permission(headwayd, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "roots").mkdir(mode=0o755)
     socket = tmp_path / "roots" / "socket"
@@ -370,7 +370,7 @@ def test_a_default_that_cannot_be_set(headwayd, tmp_path):
         "from headway.netwatch.netlink import Interfaces; Interfaces('/proc/self/ns/net')",
     ],
 )
-def test_namespaces_of_others_take_a_right(code):
+def test_namespaces_of_others_need_a_capability(code):
     said = f"from headway._native import RunError\ntry:\n    {code}\nexcept RunError as why:\n    print(why)"
     done = subprocess.run(
         [*POWERLESS, sys.executable, "-c", said], capture_output=True, text=True, check=True, timeout=HANGS_S

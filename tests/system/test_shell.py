@@ -113,7 +113,7 @@ def test_a_trace_gives_its_rate(tmp_path):
     assert (tmp_path / "log" / "events.parquet").stat().st_size > 0
 
 
-def test_loss_is_of_the_probability_and_the_direction(tmp_path):
+def test_loss_has_the_probability_of_its_direction(tmp_path):
     found = tmp_path / "found.json"
     (sent,), summary = shell(
         *("--up-loss", "10%", "--peer", traffic("collect", str(found))),
@@ -204,7 +204,7 @@ def exists(path):
     return f"until test -e {path}; do sleep 0.05; done"
 
 
-def test_what_a_program_leaves_in_the_background_ends_with_it(tmp_path):
+def test_background_processes_of_a_program_end_with_it(tmp_path):
     told = tmp_path / "told"
     leaves = "setsid sleep 7001 & setsid sh -c 'trap : TERM HUP; sleep 7002; sleep 7002'"
     with started(script=f"{leaves} & {exists(told)}") as process:
@@ -215,7 +215,7 @@ def test_what_a_program_leaves_in_the_background_ends_with_it(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_end_all_of_it(number):
+def test_signals_end_all_processes_of_the_shell(number):
     with started(script="sleep 7003 & sleep 7003; wait") as process:
         wait_for(lambda: len(running("7003")) == 2)
         process.send_signal(number)
@@ -226,7 +226,7 @@ def test_signals_end_all_of_it(number):
     assert devices() == set()
 
 
-def test_what_was_there_before_goes_on(tmp_path):
+def test_earlier_children_of_the_shell_continue(tmp_path):
     """A script that the command replaces (`exec`) had children of its own."""
     told = tmp_path / "told"
     command = " ".join((*HEADWAY, "shell", "--", "sh", "-c", f"'sleep 7011 & {exists(told)}'"))
@@ -251,7 +251,7 @@ def test_a_stubborn_program_is_killed():
     assert running("7004") == []
 
 
-def test_what_a_killed_shell_leaves_is_cleaned_and_nothing_else():
+def test_only_leftovers_of_a_killed_shell_are_removed():
     clean = [*HEADWAY, "shell", "--clean", "--json"]
     with started(script="sleep 7005 & sleep 7006; true") as dead, started(script="sleep 7007") as alive:
         wait_for(lambda: running("7005") and running("7006") and running("7007"))
@@ -303,7 +303,7 @@ class Terminal:
         return os.waitstatus_to_exitcode(ended[1])
 
 
-def test_a_person_has_a_terminal_as_usual():
+def test_an_interactive_shell_has_a_terminal():
     terminal = Terminal("--delay", "1ms")
     terminal.wait_for("ready> ")
     terminal.type("sleep 7008\n")
@@ -325,7 +325,7 @@ def test_a_person_has_a_terminal_as_usual():
     os.close(terminal.end)
 
 
-def test_a_peer_that_stops_stops_nobody_else(tmp_path):
+def test_a_stopped_peer_does_not_stop_others(tmp_path):
     told = tmp_path / "told"
     terminal = Terminal("--peer", f"{exists(told)}; kill -STOP $$")
     terminal.wait_for("ready> ")
@@ -344,7 +344,7 @@ def test_a_peer_that_stops_stops_nobody_else(tmp_path):
     os.close(terminal.end)
 
 
-def test_a_terminal_that_is_closed_ends_all_of_it():
+def test_closing_the_terminal_ends_all_processes_of_the_shell():
     terminal = Terminal()
     terminal.wait_for("ready> ")
     terminal.type("sleep 7009\n")
@@ -362,7 +362,7 @@ PYTHON = ("env", f"PYTHONPATH={':'.join(LIBRARIES)}", "python3", "-m", "headway"
 
 
 @pytest.mark.usefixtures("tun_for_all")
-def test_a_user_has_a_far_side_of_his_own():
+def test_each_user_has_a_separate_far_side():
     """Without any privilege, where user namespaces are permitted; so has a shell in his shell."""
     if subprocess.run(
         [*NOBODY, "unshare", "-Urn", *PYTHON, "--version"], capture_output=True, check=False
@@ -391,7 +391,7 @@ def test_root_of_a_user_namespace_has_a_far_side_too(who):
     assert cleaned.returncode == 0
 
 
-def test_a_log_of_a_program_whose_words_are_no_utf_8(tmp_path):
+def test_a_log_names_a_program_whose_arguments_are_not_utf_8(tmp_path):
     """The log's heading has the command, as far as it can be written."""
     command = [*HEADWAY, "shell", "--delay", "1ms", "--up", "1Mbps", "--log", tmp_path / "log", "--"]
     done = subprocess.run(
@@ -401,7 +401,7 @@ def test_a_log_of_a_program_whose_words_are_no_utf_8(tmp_path):
     assert "caf" in (tmp_path / "log" / "up.log").read_text()
 
 
-def test_a_program_that_is_not_there_leaves_no_log_in_the_way(tmp_path):
+def test_a_missing_program_leaves_no_log(tmp_path):
     log = tmp_path / "log"
     command = [*HEADWAY, "shell", "--up", "12Mbps", "--log", log, "--"]
     words = {"capture_output": True, "text": True, "timeout": 300, "env": environment()}

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.system, pytest.mark.controllers]
 SOAK = Path(__file__).parents[2] / "scripts" / "soak.py"
 
 
-def test_some_seconds_leave_nothing():
+def test_a_short_soak_leaves_nothing_behind():
     done = subprocess.run(
         [sys.executable, SOAK, "--minutes", "0.15", "--mbps", "10", "--least", "0"],
         capture_output=True,

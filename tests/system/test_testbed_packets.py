@@ -142,7 +142,7 @@ def test_packets_pass_and_netwatch_reads_the_known_switches(net):
 
 
 @pytest.mark.usefixtures("bpf")
-def test_a_policy_observes_the_switches_until_one_is_gone_and_then_all(net, tmp_path):
+def test_a_policy_observes_fewer_switches_as_the_switches_end(net, tmp_path):
     spec = probe_models.probe(tmp_path / "probe-v1", "network_known")
     file = tmp_path / "decisions.jsonl"
     name = f"hw_bed_{os.getpid()}"

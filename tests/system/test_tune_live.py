@@ -47,7 +47,7 @@ def connect(listener):
     return sender, listener.accept()[0]
 
 
-def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_is_gone(tmp_path):
+def test_an_agent_sets_the_windows_of_live_flows_and_defaults_return_when_it_ends(tmp_path):
     with (
         daemon.Daemon("--controllers", "headway_bbr", "--name", NAME, "--loopback") as agent,
         socket.create_server(("127.0.0.1", 0)) as listener,

@@ -51,7 +51,7 @@ def until(monitor, ports):
         time.sleep(0.05)
 
 
-def test_flows_of_all_namespaces_are_seen_while_those_are_there():
+def test_flows_are_seen_in_every_namespace_while_it_exists():
     home = os.stat("/proc/self/ns/net").st_ino
     first, namespaces = Enclosed(4001), Namespaces(every_s=0.1)
     monitor = SocketMonitor("reno", frozenset({5201}), namespaces)

@@ -24,7 +24,7 @@ UNTIMED = {"rto_min_ms": 30_000, "late_s": 30.0}
 """Of flows whose losses may be repaired for as long as a test needs."""
 
 
-def test_the_pacing_rate_follows_the_window_after_a_limit_was_raised(tmp_path):
+def test_the_pacing_rate_follows_the_window_after_a_limit_is_raised(tmp_path):
     """The kernel leaves it to the controller: with the qdisc fq, a flow has no more than this."""
     with serving(tmp_path / "model", "headway_window", HOLD) as agent:
 
@@ -40,7 +40,7 @@ def test_the_pacing_rate_follows_the_window_after_a_limit_was_raised(tmp_path):
     assert rate == pytest.approx(2 * brought, rel=0.1)
 
 
-def test_an_answer_is_found_where_acknowledgements_only_tell_of_a_loss(tmp_path):
+def test_an_answer_is_used_if_acknowledgements_only_report_a_loss(tmp_path):
     """After a pause the first packet of a flight is lost; what was asked before it is answered.
 
     Each flow is the guard's in the end where such an answer is not found: no try succeeds.
@@ -66,7 +66,7 @@ def test_an_answer_is_found_where_acknowledgements_only_tell_of_a_loss(tmp_path)
         in_time(agent, "headway_owl", play, is_kept, ecn=True, **UNTIMED)
 
 
-def test_cubic_takes_a_paced_flow_with_what_is_in_flight(tmp_path):
+def test_cubic_takes_over_a_paced_flow_with_its_packets_in_flight(tmp_path):
     """Its window only bounds it; all of it at once would be a burst."""
     with serving(tmp_path / "model", "headway_rate", HOLD) as agent:
 

@@ -59,7 +59,7 @@ def test_same_seed_same_weights(trained):
     assert once == again
 
 
-def test_rust_answers_with_both_outputs_as_pytorch_does(trained):
+def test_rust_computes_both_outputs_as_pytorch_does(trained):
     """The loader replays the golden outputs, both of each row, within 1e-5.
 
     Here they are computed once more.
@@ -81,7 +81,7 @@ def test_rust_answers_with_both_outputs_as_pytorch_does(trained):
     assert golden["outputs"].shape[1] == 2
 
 
-def test_its_card_says_what_it_began_with(trained):
+def test_the_card_names_the_initial_model(trained):
     """The id is the SHA-256 of what the model's folder holds.
 
     It is not of whatever has that name one day.
@@ -170,7 +170,7 @@ def played(lengths, rewards, values, last, *, gamma, gae_lambda, starts=(), done
     return buffer
 
 
-def test_time_is_worth_the_same_however_it_is_cut():
+def test_the_discounted_return_does_not_depend_on_the_step_lengths():
     """Eight round trips at a reward of 3, in eight steps, two, or unevenly.
 
     By hand it is 3 x (1 - 0.9^8) / (1 - 0.9).
@@ -235,7 +235,7 @@ def test_each_path_has_its_own_time():
     np.testing.assert_allclose(buffer.returns, by_hand + values, rtol=1e-4, atol=1e-5)
 
 
-def test_steps_of_one_round_trip_are_stable_baselines3s_own():
+def test_steps_of_one_round_trip_equal_those_of_stable_baselines3():
     """Three paths; the second ends on the way, the third with the rollout."""
     chance = np.random.default_rng(9)
     rewards, values = chance.normal(size=(20, 3)), chance.normal(size=(20, 3))
@@ -252,7 +252,7 @@ def test_steps_of_one_round_trip_are_stable_baselines3s_own():
 
 
 @pytest.mark.parametrize("normalise", ["true", "false"])
-def test_a_rollout_of_one_round_trip_a_step_is_stable_baselines3s_own(normalise):
+def test_a_rollout_of_one_round_trip_per_step_equals_that_of_stable_baselines3(normalise):
     """All of `elapsed` at once, on simulations that are cut off.
 
     They say that each step took a round trip.
@@ -292,7 +292,7 @@ def test_a_rollout_of_one_round_trip_a_step_is_stable_baselines3s_own(normalise)
         np.testing.assert_allclose(getattr(own, name), getattr(theirs, name), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_rewards_of_training_are_told_by_time():
+def test_logged_rewards_of_training_are_weighted_by_time():
     """Steps of 1 and 3 seconds earn 2 and 6: (2 x 1 + 6 x 3) / 4 by time, 4 by their number."""
     from headway.train.ppo import _Counted
 
@@ -304,7 +304,7 @@ def test_rewards_of_training_are_told_by_time():
         assert rewards.tolist() == [2.0, 6.0]
 
 
-def test_what_a_cut_leaves_is_discounted_by_its_length():
+def test_the_value_after_a_cut_step_is_discounted_by_its_length():
     """A step of two round trips that is cut off where 5 is available.
 
     Its reward has 0.9^2 x 5 on top of what it earned.
@@ -325,7 +325,7 @@ def test_what_a_cut_leaves_is_discounted_by_its_length():
     assert not info["TimeLimit.truncated"]
 
 
-def test_rewards_are_scaled_by_sums_that_time_discounts():
+def test_rewards_are_scaled_by_sums_discounted_by_time():
     from headway.train.elapsed import Elapsed, ElapsedNormalize
 
     clock = Elapsed(Path([2.0, 3.0], [1.0, 1.0]), 0.9)
@@ -336,7 +336,7 @@ def test_rewards_are_scaled_by_sums_that_time_discounts():
     assert around.returns[0] == pytest.approx(1.9 * 0.729 + 2.71)
 
 
-def test_what_it_cannot_begin_with_is_refused():
+def test_an_unsuitable_initial_model_is_refused():
     import torch
 
     from headway.models import load

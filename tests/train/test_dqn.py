@@ -18,7 +18,7 @@ from headway.train.sections import Guide, Mask, Net
 pytestmark = pytest.mark.train
 
 
-def test_returns_are_summed_up_to_an_end_and_no_cut_is_crossed():
+def test_returns_are_summed_up_to_an_end_and_do_not_cross_a_cut():
     import torch
 
     from headway.train.memory import CUT, GOES_ON, TERMINATED, Memory
@@ -132,7 +132,7 @@ def learner(**changed):
 
 
 @pytest.mark.parametrize("changed", [{}, {"double": False}, {"reward_scale": 3.0}, {"averaging": 0.05}])
-def test_it_finds_the_values_of_a_chain(changed):
+def test_dqn_learns_the_values_of_a_chain(changed):
     taught = learner(**changed)
     taught.stretch()
     best = np.array([[0.5, 1.0], [2.0, 0.5]]) * changed.get("reward_scale", 1.0)
@@ -141,7 +141,7 @@ def test_it_finds_the_values_of_a_chain(changed):
 
 
 @pytest.mark.parametrize("changed", [{}, {"averaging": 0.05}, {"guide": GUIDE}])
-def test_put_back_it_goes_on_bit_for_bit(changed):
+def test_a_restored_learner_continues_bit_for_bit(changed):
     import torch
 
     straight, other = learner(returns=3, **changed), learner(returns=3, **changed)
@@ -213,7 +213,7 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     assert rule.lead(own, 1.0).tolist() == own.tolist()
 
 
-def test_a_share_of_the_simulations_is_led_for_some_rounds():
+def test_the_rule_leads_a_share_of_the_simulations_for_some_rounds():
     import torch
 
     from headway.train.guide import GuideRule, Moves
@@ -266,7 +266,7 @@ def test_the_rule_takes_the_move_that_leads_nearest(action, after):
         assert after[rule.advice()[0]] == pytest.approx(window), index
 
 
-def test_imitation_costs_what_the_advised_action_lacks():
+def test_the_imitation_loss_is_the_shortfall_of_the_advised_action():
     import torch
 
     from headway.train.dqn import imitation
@@ -277,7 +277,7 @@ def test_imitation_costs_what_the_advised_action_lacks():
     assert imitation(values, torch.tensor([-1, -1, -1]), 0.05).item() == 0.0
 
 
-def test_the_mask_weighs_what_is_known_and_drops_the_rest():
+def test_the_mask_weighs_known_features_and_drops_unknown_ones():
     import torch
 
     from headway.train.networks import Network
@@ -331,7 +331,7 @@ def tiny_text():
     return text
 
 
-def test_killed_it_goes_on_bit_for_bit(run, tmp_path):
+def test_a_killed_training_continues_bit_for_bit(run, tmp_path):
     import signal
     import subprocess
     import sys

@@ -12,13 +12,13 @@ pytestmark = pytest.mark.train
 
 
 @pytest.mark.parametrize("name", list(IDS.values()))
-def test_its_checker_finds_nothing_wrong(name):
+def test_stable_baselines3s_checker_passes(name):
     from stable_baselines3.common.env_checker import check_env
 
     check_env(make(name), warn=False)
 
 
-def test_a_rollout_holds_what_was_seen_and_goes_on_where_an_episode_was_cut():
+def test_a_rollout_has_all_observations_and_bootstraps_at_a_cut():
     import torch
     from stable_baselines3 import PPO
 
@@ -56,7 +56,7 @@ def test_a_rollout_holds_what_was_seen_and_goes_on_where_an_episode_was_cut():
 
 
 @pytest.mark.parametrize("start_method", ["fork", "forkserver", "spawn"])
-def test_its_worker_processes_give_what_one_process_gives(start_method):
+def test_worker_processes_give_the_results_of_one_process(start_method):
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
@@ -134,7 +134,7 @@ class OneStep(gymnasium.vector.VectorEnv):
         return np.zeros((self.num_envs, 2)), self.rewards, over, over, info
 
 
-def test_rewards_count_by_time_where_that_is_asked():
+def test_rewards_are_weighted_by_time_on_request():
     """Rewards of 2 for a second and 6 for three.
 
     They are (2 x 1 + 6 x 3) / 4 by time, (2 + 6) / 2 by decisions.
@@ -146,7 +146,7 @@ def test_rewards_count_by_time_where_that_is_asked():
         assert measure("two", made, 1, lambda seen: seen, [], by_time=by_time).reward == pytest.approx(mean)
 
 
-def test_a_validation_that_says_nothing_is_refused():
+def test_an_empty_validation_is_refused():
     from types import SimpleNamespace
 
     from headway._native import RunError

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.train
 
 
 @pytest.mark.usefixtures("recorded_traces")
-def test_the_shipped_learner_is_what_its_command_makes(tmp_path, monkeypatch):
+def test_the_shipped_learner_equals_the_output_of_its_command(tmp_path, monkeypatch):
     # Its card's figures are of five; they are no part of what is learned.
     monkeypatch.setattr(online, "EVALUATED", 1)
     found = online.train(tmp_path / "rax-v3", 1, lambda _: None)

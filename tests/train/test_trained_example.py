@@ -18,7 +18,7 @@ pytestmark = pytest.mark.train
 FILE = Path(__file__).parents[2] / "examples" / "train_sb3.py"
 
 
-def test_it_makes_a_folder_and_a_verdict(tmp_path):
+def test_the_example_makes_a_folder_and_a_verdict(tmp_path):
     words = [sys.executable, FILE, "--steps", "2048", "--runs", "2", "--seconds", "3", "--out", "mine-v1"]
     path = os.pathsep.join(filter(None, [str(FILE.parents[1] / "python"), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(

@@ -90,7 +90,7 @@ def after_first_checkpoint(process):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_goes_on_bit_for_bit(straight, train, tiny, tmp_path, sent):
+def test_an_interrupted_training_continues_bit_for_bit(straight, train, tiny, tmp_path, sent):
     for number in range(5):
         out = tmp_path / str(number)
         process = start(tiny, out)
@@ -111,7 +111,7 @@ def test_goes_on_bit_for_bit(straight, train, tiny, tmp_path, sent):
     assert summary["validation"] == straight[1]["validation"]
 
 
-def test_an_interruption_says_what_is_kept(straight, tmp_path):
+def test_an_interrupted_training_says_what_is_kept(straight, tmp_path):
     """Before the first stretch has ended there is no checkpoint to go on from."""
     from headway.train.run import kept
 
@@ -135,7 +135,7 @@ def test_python_trains_as_the_command_does_after_an_interruption_too(straight, t
     assert [row["steps"] for row in found.log()] == [1024, 2048, 3072, 4096]
 
 
-def test_a_finished_training_stays_as_it_is(straight, train):
+def test_a_finished_training_is_not_changed(straight, train):
     before = read(straight[0])
     assert train(straight[0])["best_step"] == straight[1]["best_step"]
     assert read(straight[0]) == before
@@ -184,7 +184,7 @@ def test_tensorboard_has_every_stretch_once(straight):
     assert steps == [1024, 2048, 3072, 4096]
 
 
-def test_shares_of_time_are_told(straight):
+def test_shares_of_time_are_reported(straight):
     shares = straight[1]["time_shares"]
     assert set(shares) == {"simulator", "forward", "learning", "validation", "glue"}
     assert sum(shares.values()) == pytest.approx(1.0, abs=0.01)
@@ -230,7 +230,7 @@ def test_a_checkpoint_that_runs_code_is_refused(tmp_path):
     assert not (tmp_path / "made").exists()
 
 
-def test_several_seeds_are_trainings_of_their_own_and_one_scheme(straight, run, tiny, tmp_path):
+def test_several_seeds_are_separate_trainings_of_one_scheme(straight, run, tiny, tmp_path):
     command = ("train", "quick", "--config", tiny, "--out", tmp_path, "--seeds", "1-2", "--json")
     done = run(*command)
     assert done.returncode == 0, done.stderr

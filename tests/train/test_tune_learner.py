@@ -64,7 +64,7 @@ def actor(policy):
     return {name: tensor.clone() for name, tensor in policy._acting.actor().items()}
 
 
-def test_the_reward_is_the_papers_of_what_a_host_knows():
+def test_the_reward_is_the_papers_from_the_data_of_a_host():
     from headway.tune.learner import Reward
 
     reward = Reward(alpha=0.5, unit_ms=5.0)
@@ -78,7 +78,7 @@ def test_the_reward_is_the_papers_of_what_a_host_knows():
     assert reward.of([row() | {"btlbw_mbps": None}]) is None
 
 
-def test_what_earns_more_becomes_likelier(policy):
+def test_actions_that_earn_more_become_more_probable(policy):
     import torch
 
     best = 5
@@ -108,7 +108,7 @@ def test_what_earns_more_becomes_likelier(policy):
     assert told["updated_s"] < 60
 
 
-def test_tuples_that_cannot_be_true_are_counted_and_not_learned_from(policy):
+def test_impossible_tuples_are_counted_and_not_learned_from(policy):
     names = ["h/1"]
     bad = [
         ("rtt", row() | {"rtt_ms": 0.0}),
@@ -126,7 +126,7 @@ def test_tuples_that_cannot_be_true_are_counted_and_not_learned_from(policy):
     assert policy.counters["tuples"] == 1
 
 
-def test_an_update_that_fails_leaves_all_as_it_was(policy, monkeypatch):
+def test_a_failed_update_changes_nothing(policy, monkeypatch):
     import torch
 
     def broken(*_):
@@ -176,7 +176,7 @@ def test_answers_do_not_wait_for_an_update_that_hangs(policy, monkeypatch):
         ends.set()
 
 
-def test_what_was_learned_is_gone_on_from(tmp_path):
+def test_learning_continues_from_the_saved_state(tmp_path):
     from headway._native import UsageError
     from headway.tune.learner import LearningPolicy
 
@@ -194,7 +194,7 @@ def test_what_was_learned_is_gone_on_from(tmp_path):
         LearningPolicy(MODEL, 1, state)
 
 
-def test_a_full_disk_costs_no_update_and_closing_saves_what_it_left(tmp_path, capfd):
+def test_a_full_disk_loses_no_update_and_closing_saves_the_rest(tmp_path, capfd):
     from headway.tune.learner import LearningPolicy
 
     state = tmp_path / "state"
@@ -213,7 +213,7 @@ def test_a_full_disk_costs_no_update_and_closing_saves_what_it_left(tmp_path, ca
     assert same(actor(first), actor(again))
 
 
-def test_what_neighbours_share_is_used_and_what_cannot_be_is_refused(policy, monkeypatch):
+def test_valid_shares_of_neighbours_are_used_and_impossible_ones_refused(policy, monkeypatch):
     from safetensors.torch import load, save
 
     from headway.tune.learner import LearningPolicy
@@ -308,7 +308,7 @@ def test_neighbours_learn_from_one_another_over_zeromq():
     asyncio.run(both())
 
 
-def test_an_agent_that_is_killed_goes_on_from_what_it_had_learned(tmp_path):
+def test_a_killed_agent_continues_from_its_saved_learning(tmp_path):
     from headway.tune.control import ask
 
     url, status = free_url(), tmp_path / "agent.sock"
@@ -364,7 +364,7 @@ def test_settings_are_drawn_by_the_policys_probabilities(policy):
     assert np.abs(np.array(counts) / 2000 - expected).max() < 0.05
 
 
-def test_what_is_learned_from_is_what_was_seen_and_done(policy):
+def test_learning_uses_the_actual_observations_and_actions(policy):
     names, first, second = ["h/1", "h/2"], [[row(31.0)], [row(32.0)]], [[row(33.0)], [row(34.0)]]
     told = policy.decide_for(names, first)
     policy.decide_for(names, second)

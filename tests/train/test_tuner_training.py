@@ -62,7 +62,7 @@ def test_the_same_seed_gives_the_same_weights(train, trained, tmp_path):
     assert (again / "weights.safetensors").read_bytes() == (trained / "weights.safetensors").read_bytes()
 
 
-def test_a_flow_that_decides_for_itself_has_the_first_row_of_an_empty_table(trained, run):
+def test_a_flow_tuned_alone_has_only_the_first_row_of_its_table(trained, run):
     model = load(trained)
     seen = model.golden()["observations"]
     width = len(model.card["agent"]["observation"]["features"])

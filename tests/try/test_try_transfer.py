@@ -15,7 +15,7 @@ from headway.path_trial.transfer import EndedError, Look, Measured, Sender, _loo
 from path_trials import DEADLINE_S, send, serving, transferring
 
 
-def test_the_figures_of_a_transfer_come_from_its_looks():
+def test_the_figures_of_a_transfer_come_from_its_samples():
     """20 looks with smoothed RTTs of 1 to 20 ms behind the first: the 10th and the 19th."""
     looks = [Look(1.0, 500, 77_000, 900, 10, 1, 1000, 500, 0)]
     looks += [Look(1.1, 600, 1000 * k, 900, 11, 1, 1100, 500, 0) for k in range(20, 0, -1)]
@@ -27,7 +27,7 @@ def test_the_figures_of_a_transfer_come_from_its_looks():
         measured([looks[0], looks[0]], 0)
 
 
-def test_a_look_takes_the_fields_of_linuxs_tcp_info():
+def test_a_sample_reads_the_fields_of_linuxs_tcp_info():
     """Places by hand from include/uapi/linux/tcp.h: 160 bytes, then the delivery rate."""
     info = bytearray(232)
     times = {"busy_us": 168, "window_limited_us": 176, "buffer_limited_us": 184}
@@ -37,7 +37,7 @@ def test_a_look_takes_the_fields_of_linuxs_tcp_info():
     assert {name: getattr(look, name) for name in times} == times
 
 
-def test_a_transfer_arrives_whole():
+def test_a_transfer_arrives_completely():
     with serving() as (port, told):
         found = send(port)
     assert found.bytes > 0
@@ -85,7 +85,7 @@ def test_ctrl_c_ends_the_wait_for_a_connection():
 
 
 @pytest.mark.parametrize("says", [0, 1, 2])
-def test_ctrl_c_ends_the_wait_for_what_the_other_side_does_not_say(says):
+def test_ctrl_c_ends_the_wait_for_a_silent_peer(says):
     """It says this many of: its greeting, its answer, and how many bytes came."""
     greeting = {"headway_try": wire.SCHEMA, "nonce": "1", "needs_token": False, "most_seconds": 60}
     asked, ended = threading.Event(), threading.Event()

@@ -20,7 +20,7 @@ def verdict(metric, first, second):
     return next(one for one in found if one.measure.metric == metric)
 
 
-def test_a_verdict_is_of_the_differences_within_rounds():
+def test_a_verdict_uses_the_differences_within_rounds():
     """Differences of -10, -12, -14 and -12 ms: Student's t of 3 degrees of freedom is 3.182."""
     found = verdict("rtt_p95_ms", [100, 110, 120, 100], [90, 98, 106, 88])
     # The standard deviation is sqrt(8 / 3), half the interval 3.182 * 1.633 / 2 = 2.598.
@@ -37,7 +37,7 @@ def test_throughput_is_compared_in_percent():
     assert (found.zone, found.sentence) == (Zone.BETTER, says)
 
 
-def test_too_few_rounds_are_said_to_be_too_few():
+def test_a_verdict_says_when_there_are_too_few_rounds():
     """Shares of 0, 10, -10 and 0 points around 10%: half an interval is 3.182 * 8.165 / 2."""
     found = verdict("throughput_mbps", [10] * 4, [11, 12, 10, 11])
     assert found.zone == Zone.UNCLEAR
@@ -65,13 +65,13 @@ def test_a_verdict_says_when_even_many_rounds_may_not_suffice():
     assert verdict("throughput_mbps", [10, 10], [9, 11.001]).sentence.endswith(says)
 
 
-def test_one_round_tells_nothing():
+def test_one_round_gives_no_verdict():
     says = "1 round cannot tell whether owl had more or less throughput than cubic."
     assert verdict("throughput_mbps", [10], [20]).sentence == says
     assert verdict("throughput_mbps", [], []).sentence.startswith("0 rounds cannot tell")
 
 
-def test_what_is_within_the_margin_is_the_same():
+def test_schemes_within_the_margin_are_the_same():
     """Differences of 100 / 4096 points either way: half an interval is 3.182 * 0.0282 / 2."""
     near = [1 / 64 + 1 / 4096, 1 / 64 - 1 / 4096]
     found = verdict("retransmitted", [1 / 64] * 4, near * 2)
@@ -95,7 +95,7 @@ def test_the_margin_of_an_rtt_is_a_percent_of_the_first_scheme():
     assert verdict("rtt_p50_ms", [80.0] * 3, [81.2, 81.1, 81.25]).zone == Zone.WORSE
 
 
-def test_a_round_that_is_not_whole_does_not_count():
+def test_an_incomplete_round_does_not_count():
     rows = [row(0, "cubic"), row(0, "owl"), row(1, "owl", throughput_mbps=99.0), row(2, "cubic")]
     assert [sorted(one) for one in whole_rounds(rows, SCHEMES)] == [["cubic", "owl"]]
 

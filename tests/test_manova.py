@@ -162,7 +162,7 @@ def test_equal_differences_in_all_pairs_show_no_small_difference():
 
 
 @pytest.mark.parametrize("in_pairs", [True, False])
-def test_a_tiny_deviation_of_one_run_does_not_make_a_small_difference_certain(in_pairs):
+def test_a_tiny_change_of_one_run_does_not_make_a_small_difference_certain(in_pairs):
     """Of 30 runs that are equal but for a millionth, up to 9.5% may differ by 10%.
 
     The same holds of equal ones.

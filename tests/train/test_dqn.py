@@ -154,7 +154,7 @@ def test_a_restored_learner_continues_bit_for_bit(changed):
         assert torch.equal(tensor, other.weights()[name]), name
 
 
-def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
+def test_the_rule_is_the_bdp_and_some_packets():
     import torch
 
     from headway.train.guide import GuideRule, Moves

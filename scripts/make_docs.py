@@ -53,9 +53,9 @@ COMMANDS = (
 )
 FEATURES_ABOUT = """# Features
 
-This page lists what a learned controller can observe. In every world, each feature is computed from the same records of a
-flow (`Record` in `crates/policy`, `struct headway_record` in `crates/kernel/bpf/abi.h`). So a model sees the
-same in training and in use. There is no feature that the kernel cannot supply.
+This page lists what a learned controller can observe. In every world, each feature is computed from the same
+records of a flow (`Record` in `crates/policy`, `struct headway_record` in `crates/kernel/bpf/abi.h`). So a
+model sees the same in training and in use. There is no feature that the kernel cannot supply.
 
 *Simulator* is the source in our transport, in simulated time and over UDP. *Kernel* is what the BPF program
 reads; `tp` is the `tcp_sock`. *Rounding* is the largest difference because of the kernel's whole numbers: its

@@ -56,8 +56,7 @@ def write(figures: Figures, docs: Path) -> list[Path]:
 
 
 def scaling(figures: Figures) -> Spec:
-    """Draws time above and memory below, over flows at the left and over simulated seconds at the
-    right."""
+    """Draws time above and memory below, over flows (left) and over simulated seconds (right)."""
     time = {"title": "ns a packet", "colour": COLOURS["blue"][0]}
     memory = {"title": "bytes a packet in flight", "colour": COLOURS["vermillion"][0]}
     rows = []

@@ -138,8 +138,10 @@ def instructions_a_packet(progress: Progress, speed: Path, folder: Path) -> Figu
 
 
 def over_flows(progress: Progress, speed: Path, folder: Path) -> list[Figures]:
-    """Time and memory for a packet from 1 to 1,000 flows, with link and buffer scaled by the
-    flows."""
+    """Time and memory for a packet from 1 to 1,000 flows.
+
+    Link and buffer are scaled by the flows.
+    """
     scenarios = {flows: _scenario(flows, folder) for flows in FLOWS}
     times: dict[int, list[float]] = defaultdict(list)
     for round_ in progress.rounds("flows", "time and memory a packet, from 1 to 1,000 flows", most=9):

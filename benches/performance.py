@@ -96,8 +96,10 @@ def emulated(progress: Progress, emulator: Path) -> Figures:
 
 
 def measure_emulator(figures: Figures) -> Figures:
-    """The last `figures` with those of the emulator measured again, because these need an idle
-    machine."""
+    """The last `figures` with those of the emulator measured again.
+
+    These need an idle machine.
+    """
     progress = Progress({"emulator": BUDGETS["emulator"]})
     figures["emulator"] = emulated(progress, build_example("headway-emu", "link_speed"))
     progress.done()

@@ -17,7 +17,7 @@ from headway.models import from_sb3
 
 
 def reward(m):
-    """The share of the link that is used, less the delay in queues, less what is lost.
+    """Returns the used share of the link, less the delay in queues, less the lost share.
 
     Each column of `m` is an array with one value for each environment. So is what the function
     returns.

@@ -124,8 +124,10 @@ def _steering(status: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compared(rows: dict[str, list[dict[str, Any]]], over: dict[str, str]) -> dict[str, Any]:
-    """Medians of each variant, and ratios to its yardstick in the same round with their
-    intervals."""
+    """Medians of each variant, and ratios to its yardstick in the same round.
+
+    The ratios have intervals.
+    """
     found: dict[str, dict[str, Any]] = {}
     for name, of_name in rows.items():
         found[name] = {

@@ -86,8 +86,10 @@ COUNTERS = ("reports", "wakes", "guard_trips")
 
 
 def latencies(progress: Progress, models: Path, seconds: float) -> list[dict[str, Any]]:
-    """Measures the time from a record in the kernel to Owl's action in its slot, as the agent
-    counts it."""
+    """Measures the time from a record in the kernel to Owl's action in its slot.
+
+    The figures are the agent's own.
+    """
     full = nets.window(models / "still-full", nets.PAPERS_LAYERS)
     policies = {title(nets.OWLS_LAYERS): "owl", title(nets.PAPERS_LAYERS): f"learned:model={full}"}
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}

@@ -44,7 +44,7 @@ pub fn guard(input: &[u8]) {
 fn wild(bytes: [u8; size_of::<Limits>()]) -> Limits {
     let mut limits = Limits::read_from_bytes(&bytes).expect("its size");
     limits.min_cwnd = limits.min_cwnd.min(limits.max_cwnd);
-    // The numbers are below the one that means none, and below a path of 2^32 packets.
+    // It stays below the value that means none, also for a path of 2^32 packets.
     limits.least_ssthresh &= 15;
     limits
 }

@@ -1,5 +1,6 @@
 //! The fuzz targets. A target is one function of bytes, which panics if a promise is broken.
-//! `crates/emu/tests/fuzz_corpus.rs` calls the same functions with the stored inputs, on stable Rust.
+//! `crates/emu/tests/fuzz_corpus.rs` calls the same functions with the stored inputs, on stable
+//! Rust.
 
 mod controller;
 mod guard;

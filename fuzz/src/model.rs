@@ -1,4 +1,5 @@
-//! Fuzzes model folders. A folder has a card, weights and golden outputs, one of which is the input.
+//! Fuzzes model folders. A folder has a card, weights and golden outputs, one of which is the
+//! input.
 
 use std::path::{Path, PathBuf};
 
@@ -20,9 +21,9 @@ fn folder(path: &str) -> PathBuf {
     found.expect("the fixture")
 }
 
-/// The first byte chooses a model and a file, which the rest replaces. The card's hashes are made to
-/// match, because otherwise they would hide all later checks. A model that loads gives decisions for
-/// every observation.
+/// The first byte chooses a model and a file, which the rest replaces. The card's hashes are made
+/// to match, because otherwise they would hide all later checks. A model that loads gives decisions
+/// for every observation.
 pub fn model(input: &[u8]) {
     let Some((which, rest)) = input.split_first() else {
         return;

@@ -1,4 +1,4 @@
-"""Whatever is wrong is one line that says what would be right, and exit code 2."""
+"""Wrong input gives one line that names the remedy, and exit code 2."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--s
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture."""
+    """Disables pictures, because no test here looks at one."""
     return undrawn_run
 
 
@@ -104,7 +104,7 @@ def test_a_folder_may_be_named_with_a_dash(tmp_path, run):
 @pytest.mark.parametrize(
     ("arguments", "says", "environment"),
     [
-        # What is said names the place and what would be right.
+        # The message names the place and the remedy.
         bad("bnech", says=["bnech", "bench"]),
         bad("bench", says=["--schemes", "for example"]),
         bad("bench", "--bogus", says=["--bogus", "--schemes"]),
@@ -269,7 +269,10 @@ def test_a_damaged_trace_is_one_line_and_exit_2(run, tmp_path, content, says):
     [("lte-verizon", "Verizon-LTE-short.down", "mahimahi"), ("cellular-taxi", "nyc-taxi.down", "nyc")],
 )
 def test_a_missing_trace_names_the_command_that_fetches_it(run, tmp_path, scenario, trace, collection):
-    """Never another trace in its stead. An empty home and folder: no recorded trace is in reach."""
+    """A missing trace is never replaced by another.
+
+    Home and folder are empty, so no recorded trace is found.
+    """
     done = run(
         *("bench", "--schemes", "cubic", "--scenario", scenario, "--out", tmp_path / "out"),
         cwd=tmp_path,
@@ -285,7 +288,7 @@ def test_a_missing_trace_names_the_command_that_fetches_it(run, tmp_path, scenar
 
 @pytest.mark.parametrize("given", ["-", "/dev/stdin", "pipe"])
 def test_a_piped_scenario_has_no_folder(tmp_path, given):
-    """Where its own trace is, nobody can know; one with an absolute path runs."""
+    """The program cannot know the folder of its traces. A scenario with an absolute path runs."""
     text = SCENARIO.format(trace="./own.down")
     (tmp_path / "own.down").write_text("".join(f"{t}\n" for t in range(1, 1500)))
     done = piped(tmp_path, given, text)
@@ -310,7 +313,7 @@ queue = "50pkt"
 
 
 def piped(folder, given, text):
-    """A bench of a scenario on standard input."""
+    """Benches a scenario on standard input."""
     scenario = "/dev/fd/0" if given == "pipe" else given
     words = ("--schemes", "cubic", "--runs", "1", "--scenario", scenario, "--out", "out")
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""`headway bench --out DIR` goes on where it stopped, and never overwrites another bench."""
+"""`headway bench --out DIR` continues an interrupted bench, and never overwrites another one."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def save_and_stop(self):
 BenchFolder.save = save_and_stop
 main()
 """
-"""A bench that a signal reaches once it has saved for the first time."""
+"""Runs a bench that gets a signal after its first save."""
 
 
 def contents(folder):
@@ -52,13 +52,13 @@ def contents(folder):
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture."""
+    """Disables pictures, because no test here looks at one."""
     return undrawn_run
 
 
 @pytest.fixture(scope="module")
 def whole(run, tmp_path_factory):
-    """The folder of a bench that nothing has stopped."""
+    """The folder of an uninterrupted bench."""
     out = tmp_path_factory.mktemp("whole")
     done = run(*BENCH, "--out", out)
     assert (done.returncode, done.stderr) == (0, "")
@@ -67,14 +67,14 @@ def whole(run, tmp_path_factory):
 
 @pytest.fixture
 def copied(whole, tmp_path):
-    """A copy of it, to be changed."""
+    """A copy of the folder, to be changed."""
     return shutil.copytree(whole, tmp_path / "copied")
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
 def test_a_resumed_bench_gives_the_same_results_as_an_uninterrupted_one(run, whole, tmp_path, name):
     program = [sys.executable, "-c", STOPPED.format(name)]
-    # One run at a time takes seconds. The first save comes after a tenth of one.
+    # One run at a time takes seconds in all. The first save comes after a tenth of a second.
     stopped = subprocess.run(
         [*program, *BENCH, "--jobs", "1", "--out", tmp_path],
         capture_output=True,
@@ -101,7 +101,7 @@ def test_a_complete_bench_runs_nothing_again(run, whole, copied):
     assert done.returncode == 0
     assert done.stderr == f"headway: {copied} has all {TOTAL} runs already\n"
     assert contents(copied) == contents(whole)
-    # What no run would give again is there afterwards.
+    # The files that no run would make again still exist afterwards.
     path = copied / "results.parquet"
     table = pq.read_table(path)
     column = table.column_names.index("throughput_mbps")
@@ -132,13 +132,13 @@ def test_runs_schemes_and_scenarios_are_added(run, whole, tmp_path):
     ],
 )
 def test_a_folder_with_another_bench_is_refused_in_one_line(run, whole, copied, changed, says):
-    # Of an option that is given twice the last one counts.
+    # If an option is given twice, the last one counts.
     refused(run(*BENCH, *changed, "--out", copied), copied, says)
     assert contents(copied) == contents(whole)
 
 
 def refused(done, folder, says):
-    """Is the folder refused in one line that says this, and what to do?"""
+    """Checks that the folder is refused in one line with this text and a remedy."""
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert done.stderr.startswith(f"headway: --out {folder}: ")
     assert done.stderr.endswith("; give another --out, or remove the folder\n")
@@ -195,7 +195,7 @@ def test_a_scenario_named_from_another_folder_is_the_same(run, tmp_path):
     ):
         done = run(*asked, name, cwd=cwd)
         assert done.returncode == 0, done.stderr
-        # Nothing is left to be run.
+        # No run is left.
         assert done.stderr.startswith(f"headway: {tmp_path / 'out'} has ")
         assert done.stderr.partition("\n")[0].endswith(" already")
 
@@ -221,7 +221,7 @@ def test_first_runs_run_again_for_recordings_and_earlier_recordings_stay_listed(
     logs = contents(copied / "recordings")
     assert run(*BENCH, "--out", copied).returncode == 0
     done = run(*BENCH, "--logs", "--out", copied)
-    # What has been recorded is not run again.
+    # Existing recordings are not made again.
     assert done.stderr == f"headway: {copied} has all {TOTAL} runs already\n"
     assert contents(copied / "recordings") == logs
     assert json.loads((copied / "bench.json").read_text())["recordings"] == kept
@@ -245,7 +245,7 @@ def test_an_interrupted_recording_does_not_change_a_complete_one(monkeypatch, ru
         return whole_run(batch, save, SimpleNamespace(is_set=is_set), observer)
 
     monkeypatch.setattr(runs, "run", run_until_it_records)
-    # There is no capture yet, so the run is run again for one.
+    # There is no capture yet, so the run is repeated for one.
     assert command([*asked, "--pcap"]) != 0
     there = contents(tmp_path / "recordings")
     parts = {name for name in there if "/part-of-run-0." in name}
@@ -261,7 +261,7 @@ def test_an_interrupted_recording_does_not_change_a_complete_one(monkeypatch, ru
 
 
 class Failing:
-    """A batch whose last run has failed."""
+    """A batch whose last run fails."""
 
     def __init__(self, *arguments, **options):
         self._batch = Batch(*arguments, **options)
@@ -289,7 +289,7 @@ def test_a_failed_run_does_not_affect_the_others(monkeypatch, capsys, tmp_path):
 
 
 def test_a_trace_that_disappears_does_not_stop_finished_runs(monkeypatch, capsys, tmp_path):
-    """It is read before the first run; saving and the report need it no more."""
+    """It is read before the first run. Saving and the report do not need it."""
     (tmp_path / "mine.toml").write_text(SCENARIO + '[varies]\ntrace_offset = "0s..3s"\n')
     trace = tmp_path / "mine.down"
     trace.write_text("".join(f"{t}\n" for t in range(1, 3000)))
@@ -309,7 +309,7 @@ def test_a_trace_that_disappears_does_not_stop_finished_runs(monkeypatch, capsys
     assert read_bench(out).facts["finished_runs"] == 30
     assert (out / "report.html").is_file()
     assert command(["report", str(out)]) == 0
-    # A trace that is gone is one line; what has finished stays.
+    # A missing trace gives a one-line error, and finished runs stay.
     before = contents(out)
     assert command(["bench", *words]) == 2
     said = capsys.readouterr().err
@@ -319,9 +319,9 @@ def test_a_trace_that_disappears_does_not_stop_finished_runs(monkeypatch, capsys
 
 
 def test_a_run_found_unfit_runs_again(run, tmp_path):
-    """The folder of a bench in real time, made of one in simulated time.
+    """The folder of a bench in real time, made from one in simulated time.
 
-    Its second run says that it was unfit.
+    Its second run is marked as unfit.
     """
     asked = ("--schemes", "cubic", "--scenario", "rax-1", "--runs", "3", "--seconds", "2")
     assert run("bench", *asked, "--out", tmp_path).returncode == 0
@@ -353,7 +353,7 @@ def test_a_failed_save_during_a_bench_is_a_warning(capsys):
 
 
 class Long:
-    """A batch of 300 runs of a second each, on a clock of its own."""
+    """A batch of 300 runs of a second each, on its own clock."""
 
     total_runs = 300
 
@@ -384,7 +384,7 @@ class Long:
     ("took_s", "saved_at_s"),
     [
         (0.0, [30, 60, 90, 120, 150, 180, 210, 240, 270]),
-        # Fifty times as long passes until the next.
+        # The time to the next save is fifty times the time of a save.
         (2.0, [30, 132, 234]),
     ],
 )

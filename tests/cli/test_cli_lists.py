@@ -1,4 +1,4 @@
-"""Lists: their fields, in a pipe and on a terminal."""
+"""The fields of lists, in a pipe and on a terminal."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A command that is refused leaves nothing behind, and takes nothing away."""
+"""A refused command leaves nothing behind, and removes nothing."""
 
 import os
 
@@ -16,7 +16,7 @@ CARD = FOLDER / "card.toml"
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture."""
+    """Disables pictures, because no test here looks at one."""
     return undrawn_run
 
 
@@ -44,7 +44,7 @@ def test_a_refused_command_leaves_no_folder(run, tmp_path, arguments):
 
     (tmp_path / "there").mkdir()
     (tmp_path / "net.onnx").write_bytes(export(load(FOLDER))[0])
-    # The loader refuses its name, once the folder is made.
+    # The loader refuses the name after the folder was made.
     (tmp_path / "card.toml").write_text(CARD.read_text().replace('name = "tiny"', 'name = "Tiny"'))
     before = everything(tmp_path)
     done = run(*arguments, cwd=tmp_path)
@@ -99,13 +99,13 @@ def test_only_new_empty_folders_without_a_lock_are_removed(tmp_path):
     with alone_in(tmp_path / "locked" / "d"):
         remove_empty()
     assert everything(tmp_path) == ["full", "full/a", "full/a/result", "locked", "locked/d", "there"]
-    # What is left is another's now.
+    # The remaining folders belong to others now.
     remove_empty()
     assert (tmp_path / "locked" / "d").is_dir()
 
 
 def test_a_folder_removed_during_a_run_is_made_again(tmp_path, monkeypatch):
-    """Between its making and its locking another command may end, which made it."""
+    """Another command that made the folder may end before this one locks it."""
     folder = tmp_path / "out"
     opened, times = os.open, []
 

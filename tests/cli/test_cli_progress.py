@@ -1,4 +1,4 @@
-"""How far the statistics are, on a terminal, where they take long."""
+"""The progress of long statistics on a terminal."""
 
 import io
 
@@ -10,7 +10,7 @@ from headway.cli import progress
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A terminal of 80 columns; what it shows."""
+    """A terminal of 80 columns, and the text on it."""
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=80)
     monkeypatch.setattr(progress, "screen", lambda **_: console)

@@ -1,4 +1,4 @@
-"""Nothing that was measured is lost, whatever names, streams and signals a bench meets."""
+"""No result is lost, whatever the names, streams and signals of a bench."""
 
 import errno
 import io
@@ -35,11 +35,11 @@ SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 DRAWN = ("-m", "headway")
 UNDRAWN = (str(Path(__file__).parents[1] / "undrawn.py"),)
-"""Where a test does not look at a picture."""
+"""Disables pictures, for tests that do not look at one."""
 
 
 def start(*arguments, redirect="", limit="true", cwd=None, program=UNDRAWN, **environment):
-    """Runs `headway` by a shell, which limits it and redirects its streams."""
+    """Runs `headway` in a shell, which limits it and redirects its streams."""
     script = f'{limit}; exec "$@" {redirect}'
     command = ["sh", "-c", script, "sh", sys.executable, *program, *map(str, arguments)]
     return subprocess.run(
@@ -68,7 +68,7 @@ def test_a_model_in_a_folder_of_any_name_is_shown(tmp_path, monkeypatch, name, m
 
 
 def test_commands_that_are_shown_run_in_a_folder_with_blanks_and_brackets():
-    """A shell reads each as the words that are meant."""
+    """A shell reads each command as intended."""
     folder = Path("my out/lte[v2]")
     distilled = distill._text(Distilled(folder, "", 0.0, 1.0, {"teacher": [], "student": []}))
     trained = Trained(folder, "x-v1", 1, 1, 1, 0.0, [], [], 1, 1, {}, "rax-1")
@@ -304,7 +304,7 @@ def test_a_signal_loses_no_finished_run(tmp_path, number):
     with subprocess.Popen([*command, "--out", tmp_path], stderr=theirs, stdout=subprocess.DEVNULL) as child:
         os.close(theirs)
         text = b""
-        # The bar counts finished runs: from the first on there is something to keep.
+        # The bar counts finished runs. After the first there is something to keep.
         while not re.search(rb"[1-9][0-9]*/100000 runs", text):
             text += os.read(ours, 65536)
         child.send_signal(number)
@@ -323,7 +323,7 @@ def test_a_signal_loses_no_finished_run(tmp_path, number):
 
 
 def test_a_full_disk_leaves_no_empty_file_of_runs(tmp_path):
-    """As on a full disk, no file may have a byte."""
+    """Limits files to zero bytes, as on a full disk."""
     done = start("reproduce", "rax", "fig8", "--quick", "--out", "new/r", limit="ulimit -f 0", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.count(b"\n") == 1
@@ -357,9 +357,9 @@ def test_tokens_are_added_and_stay_private(tmp_path, monkeypatch):
 
 @pytest.fixture
 def full(tmp_path):
-    """As on a full disk: no file can be made.
+    """No file can be made, as on a full disk.
 
-    A folder stands where series.parquet is written until it is whole.
+    A folder has the temporary name of series.parquet.
     """
     out = tmp_path / "out"
     (out / "series.parquet.part").mkdir(parents=True)
@@ -377,7 +377,7 @@ def test_results_go_to_tmpdir_when_out_is_full(run, full, tmp_path):
     assert done.stderr.startswith(f"headway: {full}/series.parquet: ")
     assert done.stderr.endswith(said)
     assert done.stderr.count("\n") == 1
-    # That is all there is to do.
+    # No other action is necessary.
     (full / "series.parquet.part").rmdir()
     for file in saved.iterdir():
         file.rename(full / file.name)
@@ -399,7 +399,7 @@ def test_the_table_is_printed_if_no_file_can_be_written(full, monkeypatch, capsy
 
 
 def test_a_full_disk_error_says_which_runs_were_saved(tmp_path, monkeypatch, capsys):
-    """Two of four runs are in the folder when it takes no more."""
+    """Two of four runs are in the folder when the disk is full."""
     words = (*BENCH[:4], "pantheon-default", "--seconds", "1", "--out", str(tmp_path))
     assert headway([*words, "--runs", "2"]) == 0
 
@@ -432,7 +432,7 @@ def test_a_report_does_not_overwrite_its_own_input(run, tmp_path):
 
 
 def test_if_no_chart_can_be_drawn_only_the_report_is_missing(tmp_path):
-    """As V8 does under `ulimit -v`: it ends the process that it is in."""
+    """Ends the process, as V8 does under `ulimit -v`."""
     out = tmp_path / "my [out]"
     done = start(*BENCH, "--out", out, limit="ulimit -v 4000000", program=DRAWN)
     assert done.returncode == 1
@@ -460,7 +460,10 @@ def test_a_chart_that_cannot_be_drawn_is_reported_in_one_line(tmp_path, small_be
 
 
 def test_the_table_is_printed_before_anything_is_drawn(tmp_path):
-    """The table comes before the report, and a reader who then leaves costs no report."""
+    """The table comes before the report.
+
+    A reader who leaves after it does not prevent the report.
+    """
     done = start(*BENCH, "--out", tmp_path / "out", redirect="| { head -n 2; }")
     assert done.stderr == b""
     assert (tmp_path / "out" / "report.html").is_file()

@@ -1,6 +1,6 @@
-"""INT, TERM and HUP end each command the same way.
+"""INT, TERM and HUP end each command in the same way.
 
-What has finished is kept, and one line says where.
+Finished work is kept, and one line says where.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.parametrize("number", CODES)
 def interrupted(number, is_time, *arguments):
     """The exit code and standard error of a command that gets the signal.
 
-    It comes as soon as `is_time(stderr)`.
+    The signal comes as soon as `is_time(stderr)`.
     """
     command = [sys.executable, "-m", "headway", *map(str, arguments)]
     said = b""
@@ -79,7 +79,7 @@ def test_an_agent_says_that_it_ends(tmp_path, number):
     socket = tmp_path / "agent.sock"
     fixed = ("--fixed", "rtprop_window=2s,btlbw_window=4", "--bind", "tcp://127.0.0.1:*", "--insecure")
     code, said = interrupted(number, lambda _: socket.exists(), "tune", "agent", *fixed, "--socket", socket)
-    # A service that was asked to end has done its work.
+    # A service that ends on request has succeeded.
     assert code == 0, said
     assert said == "headway: stopped; hosts set their default windows again\n"
     assert not socket.exists()
@@ -99,7 +99,7 @@ def test_reproduce_keeps_its_runs(tmp_path, number):
 
 @pytest.fixture
 def as_a_command():
-    """Signals do here what they do in the program."""
+    """Signals have the same handlers here as in the program."""
     ending.prepare()
 
 
@@ -186,7 +186,7 @@ def test_statistics_that_are_ended_say_where_the_runs_are(
 
 
 class Finishes:
-    """A run that finishes although it was given up, and meets a second signal meanwhile."""
+    """A run that finishes although it was cancelled, and gets a second signal meanwhile."""
 
     progress = 0.5
     memory_bytes = 0
@@ -243,5 +243,5 @@ def test_a_service_receives_every_signal(number):
         return ending.exit_code()
 
     assert asyncio.run(serve()) == CODES[number]
-    # The loop has ended, and one more signal does nothing.
+    # The loop has ended, so another signal has no effect.
     signal.raise_signal(number)

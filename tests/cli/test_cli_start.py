@@ -1,4 +1,4 @@
-"""How the program starts, explains itself and stops."""
+"""The start, the help and the end of the program."""
 
 import json
 import os
@@ -44,14 +44,17 @@ from headway.cli.usage import EXAMPLES
 def test_the_help_of_every_command_has_an_example(run, command):
     done = run(*command.split(), "--help")
     assert done.returncode == 0
-    # On one line, whatever the width: it is there to be copied.
+    # The command is on one line at any width, so that it can be copied.
     assert f"Example: {EXAMPLES[command or 'headway']}\n" in done.stdout
     assert "[/" not in done.stdout
 
 
 @pytest.mark.parametrize("command", ["headway", "bench", "gap", "shell", "traces info", "traces plot"])
 def test_an_example_needs_no_recorded_trace(command):
-    """These do not come with Headway: a stranger's first command would end with an error."""
+    """Recorded traces are not part of Headway.
+
+    A new user's first command would end with an error.
+    """
     words = re.findall(r"[\w.-]+", EXAMPLES[command])
     scenarios = [Scenario.load(word) for word in words if word in scenario_names()]
     traces = {trace for scenario in scenarios for trace in scenario.traces}
@@ -62,7 +65,7 @@ def test_an_example_needs_no_recorded_trace(command):
 
 HEAVY = {"numpy", "scipy", "pyarrow", "pandas", "vl_convert", "torch", "gymnasium", "fastapi", "uvicorn", "os_ken"}
 MOST_MODULES = 300
-"""It imports 178 with Python 3.11."""
+"""The program imports 178 modules with Python 3.11."""
 SHOWS_MODULES = """
 import atexit, runpy, sys
 sys.argv = ["headway", "--help"]
@@ -74,7 +77,7 @@ runpy.run_module("headway", run_name="__main__")
 def test_help_imports_nothing_heavy():
     """`headway --help` is quick, about 0.2 s, because it imports little.
 
-    A time would depend on the machine.
+    A time limit would depend on the machine.
     """
     done = subprocess.run([sys.executable, "-c", SHOWS_MODULES], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -99,7 +102,7 @@ def test_a_full_disk_is_one_line_and_exit_1():
 
 
 def test_ctrl_c_during_imports_prints_one_line(tmp_path):
-    """An import that raises what Ctrl-C raises."""
+    """An import that raises KeyboardInterrupt, as Ctrl-C does."""
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
     paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
@@ -135,14 +138,14 @@ LOADS = {
     "systems": "train --list",
     "keys": "keys new host --out k",
 }
-"""A command that loads each library, and what it is given."""
+"""Commands that load each library, with their input."""
 
 
 @pytest.mark.parametrize("name", LOADS)
 def test_a_command_imports_everything_that_it_uses(small_bench, tmp_path, name):
-    """Runs in a process of its own.
+    """Runs in a separate process.
 
-    Commands of tests that fork find all libraries loaded (commands.py).
+    In tests, forked commands have all libraries loaded (commands.py).
     """
     (tmp_path / "own.down").write_text("".join(f"{k}\n" for k in range(1, 3000)))
     (tmp_path / "own.jsonl").write_text(f"{json.dumps(DECISION)}\n")
@@ -160,12 +163,12 @@ def server():
 
 
 def shadow(server, folder, name):
-    """The exit code of `headway shadow` of a file, which needs little."""
+    """The exit code of `headway shadow` for a file, which needs few libraries."""
     return server.run(["shadow", name], folder, os.environ, is_drawn=False).returncode
 
 
 def test_a_hanging_test_command_is_killed_and_the_next_one_runs(server, tmp_path):
-    """Nobody ever writes to the pipe."""
+    """The pipe never gets any input."""
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "own.jsonl").write_text(f"{json.dumps(DECISION)}\n")
     server.hangs_s = 0.5
@@ -192,7 +195,7 @@ class Fixed:
 
 
 def test_a_process_left_by_a_test_command_is_detected(server, tmp_path):
-    """It keeps none of the command's streams open."""
+    """The process keeps none of the command's streams open."""
     (tmp_path / "mine.py").write_text(LEAVES)
     server.lingers_s = 0.5
     words = "bench --schemes python:mine.py --scenario rax-1 --runs 1 --seconds 1 --out b"

@@ -1,4 +1,4 @@
-"""What programs measure of the delays of `headway shell`: little more than what was asked for."""
+"""The delays of `headway shell`, measured by programs, are little more than the requested ones."""
 
 import json
 import statistics

@@ -1,4 +1,4 @@
-"""What learners hand on: files that the agent writes once flows have done well for long enough."""
+"""The files of learners. The agent writes them once flows have done well for long enough."""
 
 import signal
 
@@ -17,7 +17,7 @@ LEARNS = ("--policy", "owl:online=true", "--state")
 def test_learned_weights_are_saved(tmp_path):
     """The agent saves every 30 s.
 
-    It saves what ten judged seconds and no trip of the last minute stand behind.
+    It saves a state with ten judged seconds, and without a trip in the last minute.
     """
     state = tmp_path / "state"
     state.mkdir()

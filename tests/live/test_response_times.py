@@ -1,6 +1,6 @@
-"""How long people wait.
+"""Response times for people.
 
-They wait for help, for a report to open, for a network's counters, for a lost agent.
+They are those of the help, a report, the counters of a network, and a lost agent.
 """
 
 import statistics

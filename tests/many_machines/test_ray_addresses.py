@@ -1,4 +1,4 @@
-"""`--ray ADDRESS`: how a cluster is found, and what is said where there is none."""
+"""`--ray ADDRESS`: how a cluster is found, and the errors if there is none."""
 
 import signal
 import sys
@@ -28,7 +28,7 @@ def test_a_missing_cluster_gives_a_one_line_error(ray, tmp_path):
 
 
 def test_a_cluster_that_refuses_says_what_to_compare(ray, tmp_path):
-    """Ray says no more of a token that is missing or another."""
+    """Ray gives no details about a missing or a different token."""
     ray.refuses = ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379. \nHere is a traceback")
     cure = r"see that its head runs, and that RAY_AUTH_MODE and ~/\.ray/auth_token are the same here"
     why = rf"^ray auto: Failed to connect to Ray cluster at 10\.0\.0\.1:6379; {cure}$"
@@ -53,7 +53,7 @@ def test_a_cluster_with_another_token_says_which_file_to_copy(ray, tmp_path):
     ],
 )
 def test_a_head_that_does_not_answer_is_refused_at_once(ray, address, why):
-    """Ray tries for four minutes."""
+    """Ray itself tries for four minutes."""
     with pytest.raises(UsageError, match=rf"^--ray {address}: {why}; give auto on a machine"), connected(address):
         pass
     assert ray.inits == []

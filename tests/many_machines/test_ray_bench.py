@@ -1,6 +1,6 @@
-"""`headway bench --ray`.
+"""Tests of `headway bench --ray`.
 
-It writes the same files as on one machine, and keeps what is done where something fails.
+It writes the same files as on one machine, and keeps finished runs after a failure.
 """
 
 import json
@@ -65,7 +65,7 @@ def test_a_bench_on_a_cluster_leaves_the_same_files(ray, here, tmp_path):
 def test_few_tasks_take_several_cores_of_one_machine(ray, tmp_path):
     ray.node_cores = (8, 4)
     headway.bench(SCHEMES, SCENARIOS[:1], runs=3, seconds=1, out=tmp_path, ray="auto")
-    # Twelve cores and two tasks; but no task has more runs than three.
+    # The cluster has twelve cores, and there are two tasks. But no task has more than three runs.
     assert [options["num_cpus"] for options in ray.sent] == [3, 3]
 
 
@@ -75,7 +75,7 @@ def test_no_task_takes_more_cores_than_the_smallest_machine_has(ray, tmp_path):
 
 
 def test_a_bench_continues_from_finished_runs(ray, here, tmp_path):
-    """Of one scheme two of three runs are there: the third runs on this machine."""
+    """Two of three runs of one scheme exist. The third runs on this machine."""
     headway.bench(SCHEMES[:1], SCENARIOS, runs=2, seconds=5, out=tmp_path)
     bench(tmp_path, ray="auto")
     assert len(ray.sent) == 2
@@ -91,7 +91,7 @@ def test_an_interrupted_bench_keeps_returned_runs(ray, here, tmp_path):
 
     with pytest.raises(EnoughError):
         bench(tmp_path, ray="auto", jobs=2, progress=stop)
-    # Two were sent, and the second one came back first.
+    # Two tasks were sent, and the second one returned first.
     first, second, *others = PAIRS
     assert [pair_of(task) for task in ray.tasks] == [first, second]
     assert ray.cancelled == [0]
@@ -117,7 +117,7 @@ def test_a_lost_worker_loses_only_its_runs(ray, here, tmp_path):
 
 
 def test_a_failed_pair_does_not_stop_the_local_runs(ray, here, tmp_path):
-    """Of one scheme two of three runs are there, and the worker of another is lost."""
+    """Two of three runs of one scheme exist, and the worker of another scheme is lost."""
     headway.bench(SCHEMES[:1], SCENARIOS[:1], runs=2, seconds=5, out=tmp_path)
 
     def lost_once(_):
@@ -131,7 +131,7 @@ def test_a_failed_pair_does_not_stop_the_local_runs(ray, here, tmp_path):
 
 
 def test_the_first_failure_is_reported_after_the_local_runs(ray, tmp_path):
-    """Of one scheme two of three runs are there, and each run of the other fails."""
+    """Two of three runs of one scheme exist, and each run of the other scheme fails."""
     out, controller = tmp_path / "out", tmp_path / "fails.py"
     controller.write_text(FAILS)
     headway.bench(SCHEMES[:1], SCENARIOS[:1], runs=2, seconds=5, out=out)

@@ -1,4 +1,4 @@
-"""`headway reproduce --ray`: the same runs as on one machine."""
+"""`headway reproduce --ray` makes the same runs as on one machine."""
 
 import pytest
 

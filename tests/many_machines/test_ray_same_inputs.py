@@ -1,6 +1,6 @@
-"""What must be the same on all machines: Headway's code, scenarios, traces and models.
+"""Headway's code, scenarios, traces and models must be the same on all machines.
 
-Others are refused.
+Machines with other ones are refused.
 """
 
 from dataclasses import replace

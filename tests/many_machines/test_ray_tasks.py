@@ -1,6 +1,6 @@
-"""Tasks on a cluster: how many are sent, and what comes back.
+"""Tasks on a cluster: the number of sent tasks, and their results.
 
-Also what is said where a machine or Ray fails.
+It also tests the messages if a machine or Ray fails.
 """
 
 import pytest

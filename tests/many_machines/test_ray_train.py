@@ -31,9 +31,9 @@ HISTORY = [{"steps": steps, "reward": 0.5, "validation": 1.0, "scores": SCORES} 
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Trainings take no time, and need no PyTorch.
+    """Replaces trainings by stand-ins that take no time and need no PyTorch.
 
-    Gives the seeds in the order in which they were trained.
+    It yields the seeds in the order in which they were trained.
     """
     seeds = []
 

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 
 def test_an_idle_agent_sleeps():
-    """An agent that looked for questions would sleep for a short time, again and again."""
+    """A polling agent would sleep for a short time, again and again."""
 
     def slept(agent):
         statuses = Path(f"/proc/{agent.process.pid}/task").glob("*/status")
@@ -52,7 +52,7 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
             one = seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
             counters = agent.status()["counters"]
     assert one["policy"] == policy
-    # What the link delays there and back.
+    # The delay of the link in both directions.
     assert one["min_rtt_ms"] >= 20
     assert counters["malformed_messages"] == counters["reports_of_unknown_flows"] == 0
 
@@ -61,7 +61,7 @@ def test_an_int8_policy_decides_in_the_kernel_without_an_agent(tmp_path):
     served = daemon.Daemon("--policy", "aurora:model=int8-v1")
     with served as agent, path.flow(tmp_path, "headway_rate", path.LASTS_S) as flow:
         seen(agent)
-        # The kernel decides: nobody has to be there.
+        # The kernel decides, so no agent is needed.
         agent.signal(signal.SIGSTOP)
         flow.goes_on()
         agent.signal(signal.SIGCONT)
@@ -99,8 +99,8 @@ def test_a_shadow_policy_decides_without_changing_the_flow(tmp_path):
         assert agent.status()["shadow"]
         with path.flow(tmp_path, "headway_owl", path.LASTS_S):
             until(lambda: len(recorded()) > 100 and any(line["value"] for line in recorded()))
-            # Cubic fills the queue that Owl would leave: 60 packets of 1500 bytes are 36 ms at 20
-            # Mbit/s.
+            # Cubic fills the queue that Owl would keep empty: 60 packets of 1500 bytes are 36 ms at
+            # 20 Mbit/s.
             assert seen(agent, lambda one: one["srtt_ms"] > 30)["guard_trips"] == 0
     lines = recorded()
     assert {(line["schema"], line["policy"]) for line in lines} == {(1, "owl")}
@@ -125,9 +125,9 @@ def test_another_model_decides_after_a_reload(tmp_path):
         reloaded = len(recorded()[0])
         until(lambda: len(recorded()[0]) > reloaded + 100 and len(recorded()[1]) == 2)
     lines, values = recorded()
-    # The folder is the same, and the model another.
+    # The folder is the same, but the model is another.
     assert {line["policy"] for line in lines} == {f"learned:model={folder}"}
-    # The second model takes the first choice, whatever it sees.
+    # The second model takes the first choice for any observation.
     assert len(values) == 2
     assert len(values[1]) == 1
 
@@ -143,7 +143,7 @@ def test_control_moves_between_kernel_and_agent(tmp_path, models):
             assert agent.ask("reload").returncode == 0
             before = seen(agent)["decisions"]
             if "int8" in name:
-                # A question from before may yet be answered.
+                # An earlier request may still be answered.
                 until(lambda: still(agent))
                 agent.signal(signal.SIGSTOP)
                 flow.goes_on()
@@ -161,10 +161,10 @@ def still(agent):
 
 @contextmanager
 def unreadable(file):
-    """A program that opens the file waits until this has ended.
+    """Makes a program that opens the file wait until this context ends.
 
-    It gives what waits for somebody who does. A lease (fcntl(2)): the kernel asks its holder by
-    SIGIO, and waits as long as a sysctl says, 45 s by default.
+    It yields a function that waits for such a program. With a lease (fcntl(2)) the kernel asks the
+    holder by SIGIO, and waits as long as a sysctl says, 45 s by default.
     """
     longest = Path("/proc/sys/fs/lease-break-time")
     usual = longest.read_text()
@@ -221,13 +221,13 @@ def test_a_reload_does_not_read_a_model_that_only_root_can_read(tmp_path):
 
 
 def test_guard_events_are_counted_although_the_ring_was_full(tmp_path):
-    """4 KiB are full long before the guard loses its patience: its verdict may find no room."""
+    """4 KiB are full long before the guard trips, so its event may find no room."""
     options = ["--policy", "owl", "--ring", "4"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S) as flow:
         seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
         before = agent.status()["counters"]
         agent.signal(signal.SIGSTOP)
-        # Far more than the ring has room for, and later than the guard's patience ends.
+        # That is far more than the ring holds, and later than the guard's patience.
         flow.outlasts(1.0)
         agent.signal(signal.SIGCONT)
         counted(agent, "ring_dropped", before["ring_dropped"] + 1)
@@ -254,7 +254,7 @@ def test_the_learning_thread_gives_way_to_all_others():
             # proc_pid_stat(5): the 41st, and the second ends with the last bracket.
             return [int((one / "stat").read_text().rpartition(")")[2].split()[38]) for one in learning]
 
-        # It takes its name and its priority itself, as it starts.
+        # The thread sets its name and its priority itself, as it starts.
         until(lambda: policies() == [os.SCHED_IDLE], policies)
 
 
@@ -262,7 +262,7 @@ def test_policies_are_reloaded_while_flows_continue(tmp_path):
     with daemon.Daemon("--policy", "owl") as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
         before = seen(agent)
         agent.signal(signal.SIGHUP)
-        # A reload is refused while that of the signal is under way.
+        # A reload is refused during the one that the signal started.
         until(lambda: agent.ask("reload").returncode == 0)
         after = seen(agent, lambda one: one["decisions"] > before["decisions"] + 20)
         assert after["flow"] == before["flow"]
@@ -273,13 +273,13 @@ def test_incomplete_saved_state_is_refused(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
     model, spec = model_folder.load("owl-v1").id, "owl:online=true"
-    # Named by the model, the policy and the class, so that no other flow goes on from it.
+    # The name has the model, the policy and the class, so that no other flow starts from it.
     digest = hashlib.sha256(f"{model}\n{spec}".encode()).hexdigest()
     torn = state / f"{re.sub('[^A-Za-z0-9-]', '-', model)}-{digest[:16]}-private.learned"
     torn.write_bytes(b"torn")
     options = ["--policy", spec, "--state", str(state)]
     with daemon.Daemon(*options) as agent:
-        # Before the first flow.
+        # This is before the first flow.
         (said,) = [line for line in agent.log.splitlines() if "flows start from the model" in line]
         assert "not a whole safetensors file" in said
         with path.flow(tmp_path, "headway_owl", path.LASTS_S, flows=2):
@@ -315,7 +315,7 @@ def test_metrics_are_prometheus(tmp_path):
         with socket.create_connection(("127.0.0.1", 19464), timeout=60) as client:
             client.sendall(b"nonsense\r\n\r\n")
             assert client.recv(100).startswith(b"HTTP/1.1 400")
-    # The text format: a name, perhaps labels, a number; each announced.
+    # The text format has a name, optional labels and a number, and announces each name.
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert all(
         re.fullmatch(r'[a-z_0-9]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [-+0-9.e]+', line) for line in lines
@@ -403,6 +403,6 @@ def test_client_error_explains_how_to_start_an_agent(tmp_path):
     command = [find_headwayd(), "status", "--socket", str(tmp_path / "none")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
-    # This machine may have programs without an agent: then the line names them too.
+    # This machine may have programs without an agent. Then the line names them too.
     said = r"headwayd: no agent answers at .*/none: .*headwayd run --policy .*--socket PATH(; kept in .*)?\n"
     assert re.fullmatch(said, done.stderr)

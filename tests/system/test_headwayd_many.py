@@ -1,6 +1,6 @@
 """A thousand flows at once.
 
-Each is served, none fails when its agent stands still, and none is left at the end.
+Each is served, none fails when its agent stops, and none is left at the end.
 """
 
 import json

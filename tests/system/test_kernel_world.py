@@ -1,6 +1,6 @@
 """World `kernel`: every flow is a kernel socket's.
 
-Learned schemes run by a headwayd that lives as long as its bench.
+A headwayd serves learned schemes as long as the bench runs.
 """
 
 import json
@@ -39,12 +39,12 @@ def scenario(tmp_path):
 
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
-    """A headwayd that only speaks like one: its learned schemes are the kernel's Cubic."""
+    """A stand-in for headwayd. Its learned schemes are the kernel's Cubic."""
     program = tmp_path / "headwayd"
     program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(STAND_IN)])} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("HEADWAYD", str(program))
-    # Its sockets' folders are looked at.
+    # The folders of its sockets are checked.
     folder = tmp_path / "tmp"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -214,14 +214,14 @@ def test_the_gap_has_a_column_for_the_kernel(scenario, tmp_path):
 
 @pytest.fixture
 def headwayd():
-    """The test is skipped where none serves."""
+    """Skips the test if no headwayd serves."""
     if why := refusal():
         needs.skip("bpf", why)
 
 
 @pytest.mark.usefixtures("headwayd")
 def test_owl_runs_in_the_kernel_and_leaves_no_controller(tmp_path, bpffs, monkeypatch):
-    """Also where the environment says where programs are kept that are to outlive their agent."""
+    """This also holds if the environment names a folder for pinned programs."""
     monkeypatch.setenv("HEADWAYD_KEEP", str(bpffs / "headway"))
     before = registered()
     done = bench(
@@ -232,6 +232,6 @@ def test_owl_runs_in_the_kernel_and_leaves_no_controller(tmp_path, bpffs, monkey
     owl, cubic = json.loads(done.stdout)
     assert owl["model"] == OWL
     assert all(row["utilisation"]["mean"] > 0 for row in (owl, cubic))
-    # Another part of the gate may load a module with a controller of the kernel's.
+    # Another part of the gate may load a module with a controller of the kernel.
     assert until(lambda: not {name for name in registered() - before if name.startswith("h")})
     assert not (bpffs / "headway").exists()

@@ -1,4 +1,4 @@
-"""`import headway`: the results of the command from Python, and one kind of error."""
+"""`import headway` gives the results of the command in Python, and one kind of error."""
 
 import errno
 import json
@@ -31,7 +31,7 @@ TINY = {"schemes": ["cubic"], "scenarios": ["rax-1"], "runs": 1, "seconds": 1}
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """A bench that Python has run, in a folder."""
+    """A bench that was run from Python, in a folder."""
     return headway.bench(*BENCH, **LENGTH, out=tmp_path_factory.mktemp("api") / "deep" / "out")
 
 
@@ -140,7 +140,7 @@ def test_a_comparison_equals_that_of_the_command(run, kept, tmp_path):
         assert [row["low"], row["high"]] == found["difference"]["ci95"]
         assert (row["unit"], row["verdict"]) == (found["unit"], found["zone"])
     assert table.to_pandas().verdict.tolist() == [row["verdict"] for row in table]
-    # A bench that was given --against needs to be told nothing.
+    # The comparison of a bench with --against needs no argument.
     assert list(headway.load(tmp_path).compare()) == list(table)
     page = kept.report(tmp_path / "again.html", against="cubic").read_text()
     assert "Against cubic, run by run" in page
@@ -157,7 +157,7 @@ def test_a_picture_is_written_and_shown(kept, tmp_path):
 
 
 def refused(call, *arguments, **options):
-    """The line of the error that it raises."""
+    """The line of the error that the call raises."""
     with pytest.raises(headway.Error) as raised:
         call(*arguments, **options)
     assert "\n" not in str(raised.value)
@@ -235,7 +235,7 @@ def test_an_impossible_comparison_or_output_gives_a_one_line_error(kept, tmp_pat
 
 @pytest.mark.parametrize("package", ["pandas", "pyarrow"])
 def test_without_an_optional_package_one_line_says_what_installs_it(kept, monkeypatch, package):
-    # What is None there cannot be imported.
+    # Importing a package whose entry is None fails.
     monkeypatch.setitem(sys.modules, package, None)
     ask = kept.to_pandas if package == "pandas" else kept.to_arrow
     assert refused(ask) == f"{package} is not installed: pip install {package}"
@@ -252,7 +252,7 @@ def test_progress_gets_the_number_of_finished_runs():
 
 @pytest.fixture
 def signalled(monkeypatch):
-    """A function for `progress` that sends a signal to this process, the first time."""
+    """A function for `progress` that sends a signal to this process at its first call."""
     monkeypatch.setattr(ending, "_came", [])
 
     def send(number):
@@ -263,7 +263,7 @@ def signalled(monkeypatch):
 
 
 def test_ctrl_c_keeps_finished_runs(signalled):
-    """There are more runs than finish in the tenth of a second until it is told of some."""
+    """More runs are planned than finish in the tenth of a second before the first report."""
     many = TINY | {"scenarios": ["synthetic-att"], "seconds": 20, "runs": 100_000}
     with pytest.raises(KeyboardInterrupt) as raised:
         headway.bench(**many, progress=signalled(signal.SIGINT))
@@ -300,7 +300,10 @@ def test_a_signal_that_ends_a_process_still_does_once_the_runs_are_saved(signall
 
 
 def test_if_progress_raises_finished_runs_are_kept(tmp_path):
-    """The error is the caller's own, also one that looks like ours, and it has the results."""
+    """The caller's error is raised unchanged.
+
+    This also holds for an error that looks like ours. It has the results.
+    """
     many = TINY | {"scenarios": ["synthetic-att"], "seconds": 20, "runs": 5000}
 
     def closed(*_):
@@ -317,7 +320,7 @@ def test_if_progress_raises_finished_runs_are_kept(tmp_path):
 
 @pytest.fixture
 def library(monkeypatch):
-    """This process is no command of ours, and whatever ends it at once fails the test."""
+    """This process is not a command of ours. The test fails if anything would end it at once."""
 
     def ends(code):
         raise AssertionError(f"the process would have ended with {code}")
@@ -436,7 +439,10 @@ print(*sys.modules)
 
 
 def test_import_headway_is_quick_and_a_bench_needs_no_command_line():
-    """It takes some 0.05 s, because it imports little. A time would depend on the machine."""
+    """The import takes some 0.05 s, because it imports little.
+
+    A time limit would depend on the machine.
+    """
     words = [sys.executable, "-c", SHOWS_MODULES]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -449,7 +455,7 @@ def test_import_headway_is_quick_and_a_bench_needs_no_command_line():
 
 
 def test_except_error_catches_every_error_that_is_offered():
-    """What envs and models raise is of Python's own kinds, and is not offered beside it."""
+    """Errors of envs and models are Python's own kinds, and are not exported here."""
     offered = [getattr(headway, name) for name in headway.__all__]
     kinds = [one for one in offered if isinstance(one, type) and issubclass(one, BaseException)]
     assert {one for one in kinds if not issubclass(one, headway.Error)} == {headway.Interrupted}

@@ -1,4 +1,4 @@
-"""What is documented of `import headway` is so: names, examples, and the columns of files."""
+"""The documentation of `import headway` is correct: names, examples, and columns of files."""
 
 import doctest
 import re
@@ -69,7 +69,7 @@ def test_the_page_names_the_type_of_every_table():
 
 
 def test_the_documented_columns_of_events_match_the_code():
-    """World emu writes them, which no test of the gate can run everywhere."""
+    """World emu writes events, which no test of the gate can run everywhere."""
     source = (ROOT / "crates/record/src/recording/event_file.rs").read_text()
     written = re.findall(r'field\("(\w+)", Physical::(\w+), [\w.()]+, (\w+)\)', source)
     types = {"BYTE_ARRAY": "text", "INT32": "int32", "INT64": "int64"}

@@ -1,4 +1,4 @@
-"""`headway.gap` gives what the command `headway gap` writes."""
+"""`headway.gap` returns the results that the command `headway gap` writes."""
 
 import inspect
 import json
@@ -42,7 +42,7 @@ def emulated(tmp_path, monkeypatch):
 
 @pytest.fixture
 def failing(monkeypatch):
-    """A function that makes every run fail but the first this many, with an error."""
+    """A function that makes every run after the first this many fail with an error."""
 
     def fail(after, error):
         begun = []
@@ -60,7 +60,7 @@ def failing(monkeypatch):
 
 
 class Failing:
-    """A run that raises as soon as somebody waits for it."""
+    """A run that raises when the caller waits for it."""
 
     memory_bytes = 0
     progress = 0.0
@@ -88,7 +88,7 @@ def test_python_returns_the_same_results_as_the_command_writes(undrawn_run, emul
     told = []
     with pytest.warns(UserWarning, match="unfit") as warned:
         found = headway.gap(**ASKED, out=emulated, progress=lambda *of: told.append(of))
-    # In the simulator udp-cubic is cubic, so three runs were missing.
+    # In the simulator udp-cubic equals cubic, so three runs were missing.
     assert told[-1] == (3, 3)
     assert {one.filename for one in warned} == {__file__}
     unfit = f"unfit: {NETWORK.name}, cubic, world emu: the emulator was 3 ms late; fewer jobs"
@@ -117,7 +117,7 @@ def test_the_table_has_each_metric_of_the_rows(emulated):
         assert [line["low"], line["high"]] == gap["difference"]["ci95"]
         assert [line["percent_low"], line["percent_high"]] == gap["percent"]["ci95"]
         assert line["target"] == (row["target"] or {}).get("throughput_mbps")
-    # A mean of 12.2 and 12.4 in the emulator, for the first run was unfit.
+    # The mean of 12.2 and 12.4 in the emulator, because the first run was unfit.
     line = by_metric["cubic", "throughput_mbps"]
     assert (line["pairs"], line["unfit"], line["real"]) == (2, 1, pytest.approx(12.3))
     assert np.isnan(table.to_pandas().query("metric == 'rtt_mean_ms'").real).all()
@@ -207,7 +207,7 @@ def test_a_signal_while_the_result_is_written_comes_after_it(emulated, monkeypat
 
 @pytest.mark.filterwarnings("ignore:unfit")
 def test_the_example_of_the_page_runs(emulated, monkeypatch, capsys):
-    """It keeps its runs in out/gap, where the emulated ones are by now."""
+    """The example keeps its runs in out/gap, which has the emulated ones already."""
     (example,) = re.findall(r"```python\n(\w+ = headway\.gap\(.*?)```", PAGE.read_text(), re.DOTALL)
     monkeypatch.chdir(emulated.parent.parent)
     exec(example, {"headway": headway})

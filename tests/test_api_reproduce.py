@@ -1,4 +1,4 @@
-"""`headway.reproduce` gives what the command `headway reproduce` writes."""
+"""`headway.reproduce` returns the results that the command `headway reproduce` writes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ FIG8 = ("rax", "fig8")
 
 
 def drawn(_):
-    """No test here looks at a picture."""
+    """Disables pictures, because no test here looks at one."""
     return b"<svg></svg>"
 
 
@@ -31,7 +31,7 @@ def undrawn(monkeypatch):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A figure that Python has made, and what `progress` was told."""
+    """A figure made from Python, and the calls of `progress`."""
     told = []
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("headway.report.svg._drawn", drawn)

@@ -1,4 +1,6 @@
-"""`headway.train` and what it says when it ends early. Without PyTorch: the learner is a stand-in.
+"""`headway.train`, and its messages when it ends early.
+
+It needs no PyTorch: the learner is a stand-in.
 
 tests/train has the real one.
 """
@@ -41,7 +43,7 @@ def score(scenario, reward):
 
 
 class StandIn:
-    """A training of three stretches of 100 steps. It goes on from its checkpoint."""
+    """A training of three stretches of 100 steps. It continues from its checkpoint."""
 
     def __init__(self, config, seed, history):
         self.config = config
@@ -81,7 +83,7 @@ def train(config, folder, seed, makes, watcher):
 
 @pytest.fixture(autouse=True)
 def learner(monkeypatch):
-    """The stand-in takes the place of all that needs PyTorch."""
+    """Replaces everything that needs PyTorch by the stand-in."""
     stand_ins = {
         "loop": SimpleNamespace(train=train),
         "environments": SimpleNamespace(Headway=object),
@@ -158,7 +160,7 @@ def test_a_failed_training_does_not_end_the_others(tmp_path):
 
 
 def press(number):
-    """A function for `progress` that sends a signal the first time."""
+    """A function for `progress` that sends a signal at its first call."""
     left = [number]
     return lambda _: signal.raise_signal(left.pop()) if left else None
 
@@ -281,7 +283,7 @@ def test_a_learner_is_trained_with_several_seeds_and_a_second_call_keeps_them(mo
     learners = [load_learner(folder) for folder in found.models]
     ids = [one.id for one in learners]
     assert len({*ids}) == 2
-    # Trainings are replicates: no training flow of one has the seed of another's.
+    # Trainings are replicates, so no training flow of one has the seed of another's.
     assert [one.card["training"]["seeds"] for one in learners] == [[1, 2], [3, 4]]
     assert found.schemes == [f"rax-pretrained:model={found.models[0]}:model={found.models[1]}"]
     with pytest.warns(UserWarning, match="2 samples"):

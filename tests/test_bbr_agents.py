@@ -1,4 +1,4 @@
-"""The study of several agents, drawn and judged from made-up trainings: no PyTorch."""
+"""The study of several agents, drawn and judged from made-up trainings, without PyTorch."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Who compares a model on networks beyond its training is told so."""
+"""A comparison of a model on networks beyond its training gives a warning."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ from headway.benches.beyond import beyond
 
 MODELS = Path(__file__).parent.parent / "models"
 AURORA = f"learned:model={MODELS / 'aurora-v1'}"
-"""Trained on 1.2 to 6 Mbit/s and RTTs of 100 to 1000 ms (PCC-RL's range)."""
+"""The training range: 1.2 to 6 Mbit/s and RTTs of 100 to 1000 ms, as in PCC-RL."""
 
 
 def folder_of(place: Path, rates: str, rtts: str) -> str:
-    """A scheme of a model with this training; only the card is read."""
+    """A scheme of a model with this training. Only the card is read."""
     place.mkdir()
     card = f"[training.range]\nrate_mbps = {rates}\nrtt_ms = {rtts}\n"
     (place / "card.toml").write_text(card)

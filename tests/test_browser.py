@@ -1,4 +1,4 @@
-"""The report in a real browser: what a reader clicks does what it says, and nothing complains."""
+"""The report in a real browser: clicks have their documented effect, without console errors."""
 
 import re
 from dataclasses import replace
@@ -15,9 +15,9 @@ WIDTHS = (1400, 800, 390)
 
 @pytest.fixture
 def open_report(browser):
-    """Opens a file in a window of its own.
+    """Opens a file in a separate window.
 
-    A complaint on the console or an attempt to fetch fails the test.
+    An error on the console or an attempt to fetch fails the test.
     """
     contexts, complaints = [], []
 
@@ -41,7 +41,7 @@ def open_report(browser):
 
 @pytest.fixture(scope="session")
 def fair_bench(run, tmp_path_factory):
-    """Two flows, so that there is fairness to show, and a second scenario."""
+    """A report with two flows, which have a fairness, and with a second scenario."""
     out = tmp_path_factory.mktemp("fair")
     done = run(
         *("bench", "--schemes", "newreno,cubic,bbr", "--scenario", "rax-2,pantheon-default"),
@@ -149,7 +149,7 @@ def test_traces_load_after_a_click(open_report, fair_bench, trace):
     assert not fold.locator("svg").is_visible()
     fold.locator("summary").click()
     assert fold.locator("svg").is_visible()
-    # A line with its markers for every scheme, and nothing drawn outside.
+    # Every scheme has a line with its markers, and nothing is drawn outside.
     lines = fold.locator("svg g[class]")
     assert {element.get_attribute("class") for element in lines.all()} == {"k0", "k1", "k2"}
     assert fold.locator("svg path").first.bounding_box()["width"] > 100
@@ -191,7 +191,8 @@ def test_the_page_never_scrolls_sideways(open_report, fair_bench, width):
 def test_the_page_prints_on_white_without_controls(open_report, fair_bench):
     window = open_report(fair_bench, "#schemes=newreno,bbr", color_scheme="dark")
     pdf = window.pdf(prefer_css_page_size=True)
-    # A page for the summary, the scenarios and how it was made, and not a page a chart.
+    # The print has one page each for the summary, the scenarios and the methods, and no page for
+    # each chart.
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
     assert 4 <= pages <= 12
     window.emulate_media(media="print")
@@ -257,9 +258,9 @@ def test_a_sweep_is_one_section_with_lines_over_the_value(open_report, sweep_ben
     assert window.locator("h2").all_inner_texts() == ["All scenarios", "buffers", "How this was made"]
     chart = window.locator("svg[aria-label^='throughput over bottleneck.queue']")
     assert set(chart.locator("text").all_text_contents()) >= {"10", "50", "200", "bottleneck.queue (kB)"}
-    # A band, a line and three markers a scheme.
+    # Each scheme has a band, a line and three markers.
     assert [chart.locator(f".{key} path").count() for key in ("k0", "k1")] == [5, 5]
-    # A member folds out when the summary's link is followed.
+    # A member unfolds when the summary's link is followed.
     window.locator(".summary table:visible a").nth(1).click()
     heading = window.locator("#at-buffers_3a_queue_3d_50kB")
     assert heading.is_visible()
@@ -312,7 +313,7 @@ def twenty_schemes(fair_bench, tmp_path_factory):
             for s in bench.series:
                 if (s["scheme"], s["scenario"]) != (scheme, "rax-2"):
                     continue
-                # As many bins as a run of 60 s has, none like its neighbour, and eight flows.
+                # The page has as many bins as a run of 60 s, all different, and eight flows.
                 longer = {k: v * 6 for k, v in s.items() if isinstance(v, list)} | {
                     "time_s": [k * 0.5 for k in range(120)]
                 }
@@ -328,11 +329,10 @@ def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small(open_repo
     path = twenty_schemes
     assert path.stat().st_size < 3_000_000
     window = open_report(path, viewport={"width": 1300, "height": 900})
-    # How many elements it has decides how long it takes to load: about one second on two busy
-    # cores.
+    # The number of elements determines the loading time: about one second on two busy cores.
     assert window.evaluate("document.getElementsByTagName('*').length") < MOST_ELEMENTS
     assert window.locator("table.sortable tbody tr").count() == 60
-    # Every column of the metrics is in sight, and no name in a chart lies on another.
+    # Every column of the metrics is visible, and no name in a chart overlaps another.
     widths = "t => [t.parentElement.scrollWidth, t.parentElement.clientWidth]"
     for table in window.locator("table.sortable").all():
         needed, given = table.evaluate(widths)

@@ -14,7 +14,7 @@ LINE = (
 
 @pytest.fixture
 def checks(monkeypatch, tmp_path):
-    """The module, which keeps its file in a folder of this test's."""
+    """The module, with its file in a folder of this test."""
     monkeypatch.syspath_prepend(ROOT / "scripts")
     module = importlib.import_module("checks")
     monkeypatch.setattr(module, "KEPT", tmp_path / "checks.json")

@@ -16,7 +16,10 @@ THROUGHPUT, DELAY, LOSS, JAIN = MEASURES
 
 
 def test_a_comparison_loads_no_trace():
-    """What `headway bench` needs for its table; the readers of traces would only cost time."""
+    """`headway bench` needs this for its table.
+
+    Importing the readers of traces would only take time.
+    """
     program = "import sys, headway.compare; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
@@ -33,7 +36,7 @@ def runs_of(scheme, throughputs, scenario="s", **more):
 
 
 def networks(count, seed=1):
-    """Rates that networks permit: they differ much more than schemes do."""
+    """Rates of networks, which differ much more than those of schemes."""
     return np.random.default_rng(seed).uniform(1, 100, count)
 
 
@@ -46,7 +49,7 @@ def test_a_difference_that_the_means_hide_shows_run_by_run():
     low, high = one.differences["throughput_mbps"]["ci95"]
     assert 4 < low < 5 < high < 6
     assert one.zones == {"throughput_mbps": Zone.BETTER, "delay_p95_ms": Zone.EQUAL, "loss": Zone.EQUAL}
-    # The intervals of the two means overlap almost wholly.
+    # The intervals of the two means overlap almost completely.
     first, second = mean_interval(rates), mean_interval(1.05 * rates * noise)
     assert second[0] < first[1]
     assert ("a", "s") not in found, "not beside itself"
@@ -96,19 +99,26 @@ def test_zone_of_an_interval(measure, ends, zone):
     ],
 )
 def test_equal_runs_do_not_make_a_difference_certain(rate, runs, zone):
-    """30 equal runs leave 9.5% of all runs open, five 45%, each of which may be off by 10%."""
+    """30 equal runs leave 9.5% of all runs uncertain, five leave 45%.
+
+    Each of these may be off by 10%.
+    """
     found = compare(numbered([*runs_of("a", [100.0] * runs), *runs_of("b", [rate] * runs)]), "a")
     assert found["b", "s"].zones["throughput_mbps"] is zone
     # The interval is the one that was judged.
     difference = found["b", "s"].differences["throughput_mbps"]
     reach = 10 * (1 - 0.05 ** (1 / runs))
     assert difference["ci95"] == pytest.approx([rate - 100 - reach, rate - 100 + reach])
-    # All have the same loss of 1%: as equal as the margin of 0.1 points, or not.
+    # All schemes have the same loss of 1%, so they are equal up to the margin of 0.1 points, or
+    # uncertain.
     assert found["b", "s"].zones["loss"] is (Zone.EQUAL if runs == 30 else Zone.UNCLEAR)
 
 
 def test_two_learners_with_different_trainings_are_independent_samples():
-    """Three trainings of one and two of another, in turn: Welch's interval of the means of each."""
+    """Three trainings of one learner and two of another, in turn.
+
+    The interval is Welch's, of the means of each.
+    """
 
     def learner(scheme, models, rates):
         return [
@@ -122,7 +132,7 @@ def test_two_learners_with_different_trainings_are_independent_samples():
     theirs = ttest_ind(*scaled, equal_var=False).confidence_interval(0.95)
     assert found["mean"] == pytest.approx(100 / 3)
     assert found["ci95"] == pytest.approx([100 / 3 + theirs.low, 100 / 3 + theirs.high])
-    # The same trainings in two ways are pairs: 1, 2 and 3 less, of 14 on average.
+    # Two settings of the same trainings are pairs: 1, 2 and 3 less, of 14 on average.
     same = learner("c", "xyz", [11.0, 12.0, 13.0])
     found = compare(numbered([*other, *same]), "b")["c", "s"].differences["throughput_mbps"]
     assert found["mean"] == pytest.approx(-100 * 2 / 14)
@@ -194,7 +204,7 @@ def test_the_leader_is_decided_by_fit_runs():
 
 
 def test_a_scheme_that_is_better_in_every_common_run_is_not_shown_to_be_worse():
-    """The best mean may rest on runs that the other lacks."""
+    """The best mean may come from runs that the other scheme lacks."""
     first = runs_of("a", [1.0] * 9 + [100.0] * 3)
     second = runs_of("b", [2.0 + 0.01 * k for k in range(9)] + [None] * 3)
     assert leaders(numbered([*first, *second]), "throughput_mbps", more=True) == ({"s": "a"}, {("b", "s")})
@@ -221,9 +231,9 @@ def zones_of_throughput(runs, ahead, spread):
 
 @pytest.mark.parametrize("ahead", [0.01, -0.01])
 def test_a_scheme_that_is_ahead_by_the_margin_is_called_better_in_a_fortieth_of_all_cases(ahead):
-    """The worst case: by less than the margin the two are equal.
+    """The worst case: below the margin the two are equal.
 
-    The interval's other side is as often wrong.
+    The interval's other side is wrong as often.
     """
     found = zones_of_throughput(30, ahead, 0.02)
     said = Zone.BETTER if ahead > 0 else Zone.WORSE
@@ -232,7 +242,7 @@ def test_a_scheme_that_is_ahead_by_the_margin_is_called_better_in_a_fortieth_of_
 
 
 def test_schemes_equal_within_the_margin_are_not_called_better():
-    """0.8% ahead, which each of 80% of samples shows to be more than 0.
+    """The scheme is 0.8% ahead, which 80% of samples show to be more than 0.
 
     Within the margin it counts as equal.
     """
@@ -242,16 +252,16 @@ def test_schemes_equal_within_the_margin_are_not_called_better():
 
 
 def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_equal():
-    """Just beyond the margin, as precisely as runs can show it."""
+    """The scheme is just beyond the margin, with the largest precision of runs."""
     assert zones_of_throughput(30, 0.0101, 0.003)[Zone.EQUAL] <= 0.025 + 0.008
 
 
 @pytest.mark.parametrize("runs", [12, 30])
 @pytest.mark.parametrize(("ahead", "wrong"), [(-0.0101, Zone.NOT_WORSE), (0.0101, Zone.NOT_BETTER)])
 def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_not_worse_or_not_better(ahead, wrong, runs):
-    """Just beyond the margin, and so varied that hardly any interval lies within it.
+    """The scheme is just beyond the margin, and varies a lot.
 
-    It would be called equal.
+    Hardly any interval lies within the margin, and only such an interval would call it equal.
     """
     found = zones_of_throughput(runs, ahead, 0.05)
     assert found[Zone.EQUAL] == 0

@@ -1,4 +1,4 @@
-"""What tests do where headwayd does not serve: a stand-in says why."""
+"""The behaviour of tests if headwayd does not serve. A stand-in gives the reason."""
 
 import pytest
 
@@ -7,7 +7,7 @@ import daemon
 
 @pytest.fixture
 def headwayd(monkeypatch, tmp_path):
-    """Has this script of sh stand in for it."""
+    """Puts this sh script in place of headwayd."""
 
     def put(script):
         program = tmp_path / "headwayd"

@@ -1,4 +1,4 @@
-"""Same seed: the same bytes, whatever the number of jobs. Another seed: other results."""
+"""The same seed gives the same bytes for any number of jobs. Another seed gives other results."""
 
 import pyarrow.parquet as pq
 import pytest
@@ -35,7 +35,7 @@ def test_pyarrow_can_read_our_parquet_files(small_bench):
     table = pq.read_table(small_bench / "results.parquet")
     assert table.schema.metadata[b"schema"] == b"6"
     results = table.to_pylist()
-    # 2 schemes x 2 scenarios x 3 runs.
+    # There are 2 schemes x 2 scenarios x 3 runs.
     assert len([r for r in results if r["flow"] == -1]) == 12
     assert {r["scheme"] for r in results} == {"newreno", "cubic"}
     for row in results:

@@ -1,4 +1,4 @@
-"""The generated pages say what the program says."""
+"""The generated pages match the program."""
 
 import importlib
 import os
@@ -31,10 +31,10 @@ def test_a_generated_page_is_up_to_date(monkeypatch, name, page):
 
 
 def test_the_site_leads_to_every_page():
-    """Decisions have a list of their own."""
+    """Decisions have a separate list."""
     pages = {page.relative_to(DOCS).as_posix() for page in [*DOCS.glob("*.md"), *DOCS.glob("[!d]*/*.md")]}
     nav = set(re.findall(r": ([a-z0-9/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
-    # What the site makes itself.
+    # Pages that the site makes itself.
     assert nav - {"index.md", "python-modules.md", "decisions/README.md"} - pages == set()
     assert pages - nav == set()
     listed = (DOCS / "decisions" / "README.md").read_text()
@@ -77,7 +77,7 @@ def test_the_example_of_the_base_controller_prints_what_its_page_says(capsys):
     example, printed = re.findall(r"^```(?:python)?\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     exec(example, {})
     assert capsys.readouterr().out == printed
-    # Each table that the page shows is one that an agent may have.
+    # Each table on the page is valid for an agent.
     shown = [tomllib.loads(f"it = {text}")["it"] for text in re.findall(r"^\| `(\{.*?\})`", page, re.MULTILINE)]
     assert len(shown) == 5
     for table in shown:
@@ -88,7 +88,7 @@ def test_the_example_of_the_base_controller_prints_what_its_page_says(capsys):
 
 
 def test_each_crate_in_the_architecture_picture_uses_only_crates_below_it():
-    """And every crate with code is in it."""
+    """Every crate with code is in the picture."""
     picture = (DOCS / "img" / "architecture.svg").read_text()
     heights = {name: float(y) for y, name in re.findall(r'class="name" x="[\d.]+" y="([\d.]+)">([\w/]+)<', picture)}
     assert heights.pop("python/headway") < min(heights.values())

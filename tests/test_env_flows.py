@@ -43,7 +43,7 @@ def config(tmp_path):
 def _strict():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        # Advice on what observations look like, which features decide.
+        # These warnings advise on observations, which the features determine.
         warnings.filterwarnings("ignore", message=".*(infinity|[Oo]bservation|render).*")
         yield
 

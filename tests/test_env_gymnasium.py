@@ -1,4 +1,4 @@
-"""The environments as Gymnasium's users use them: autoreset modes, wrappers, pictures."""
+"""The environments as users of Gymnasium use them: autoreset modes, wrappers, pictures."""
 
 import itertools
 import sys
@@ -42,7 +42,7 @@ SEEDS = [3, 4, 5]
 
 @pytest.fixture
 def ending(tmp_path):
-    """Episodes of 12 steps at most; some end sooner, as the flow has sent all that it has."""
+    """Episodes of 12 steps at most. Some end sooner, because the flow has sent all of its data."""
     path = tmp_path / "finite.toml"
     path.write_text(FLOW)
     agent = dict(EnvConfig.named("aurora-v1").agent)
@@ -52,7 +52,7 @@ def ending(tmp_path):
 
 
 def both(config: EnvConfig, mode: AutoresetMode, **more: Any) -> tuple[HeadwayVectorEnv, SyncVectorEnv]:
-    """Ours, and Gymnasium's own over single environments."""
+    """Our vector environment, and Gymnasium's own over single environments."""
     ours = HeadwayVectorEnv(config, len(SEEDS), threads=1, autoreset_mode=mode, **more)
     single = [lambda: HeadwayEnv(config, **more)] * len(SEEDS)
     return ours, SyncVectorEnv(single, autoreset_mode=mode)
@@ -138,7 +138,7 @@ def test_an_invalid_mask_is_refused(mask):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_gymnasiums_vector_wrappers_work(mode):
-    """Two of them refuse some modes themselves."""
+    """Two of Gymnasium's wrappers refuse some modes themselves."""
     kinds = {
         "RecordEpisodeStatistics": {},
         "NormalizeReward": {},
@@ -221,14 +221,14 @@ def test_the_checker_warns_only_of_actions_beyond_one(name, monkeypatch):
     monkeypatch.setattr("headway.envs.picture.Window", lambda: Screen(shown))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # Aurora's actions reach to 10 either way, by its paper.
+        # Aurora's actions range from -10 to 10, by its paper.
         warnings.filterwarnings("ignore", message=".*symmetric and normalized")
         check_env(gymnasium.make(name).unwrapped)
     assert shown
 
 
 class Screen:
-    """A window that keeps what it is shown."""
+    """A window that keeps the pictures that it gets."""
 
     def __init__(self, shown: list[str]) -> None:
         self.shown = shown
@@ -308,7 +308,7 @@ def test_a_window_shows_a_fixed_frame_rate_until_it_is_closed(monkeypatch):
     for step in range(51):
         picture.add({**ROW, "dt_s": 1 / 256, "time_s": step / 256})
         window.show(picture)
-    # At the steps 0, 11, 22, 33 and 44: not sooner than after 1/25 s.
+    # Pictures are shown at the steps 0, 11, 22, 33 and 44, at least 1/25 s apart.
     assert tk.PhotoImage.call_count == 5
     assert tk.PhotoImage.call_args.kwargs["data"].startswith(b"\x89PNG")
     picture.begin(None)

@@ -1,4 +1,4 @@
-"""Rewards of the user's own, configurations by file, and every column of a step."""
+"""Users' rewards, configurations by file, and every column of a step."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_environments_have_the_text_for_the_card_of_their_reward(reward: Any, to
 
 
 def test_stable_baselines3_gets_rewards_and_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in for its VecEnv where it is not installed."""
+    """A stand-in replaces its VecEnv if it is not installed."""
     if "stable_baselines3" not in sys.modules:
         module = ModuleType("stable_baselines3.common.vec_env")
 
@@ -225,7 +225,7 @@ def _text(name: str) -> str:
 
 
 def test_every_column_is_measured_even_if_it_is_not_observed() -> None:
-    """Of the summaries over acknowledgements the agent of aurora-v1 observes none."""
+    """The agent of aurora-v1 observes none of the summaries over acknowledgements."""
     observed = {feature["name"] for feature in AURORA.spec["observation"]["features"]}
     assert not observed & {RTT_MAX, RTT_EWMA}
     agent = AURORA.spec

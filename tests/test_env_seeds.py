@@ -52,7 +52,7 @@ def test_an_invalid_seed_is_refused(seed):
 
 
 def in_a_fork(work):
-    """What `work` gives in a forked child, as bytes; nothing where the child hangs."""
+    """The bytes that `work` returns in a forked child, or nothing if the child hangs."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -116,7 +116,7 @@ def test_a_forked_child_has_environments_and_runs_of_its_own():
 @pytest.mark.parametrize("copies", [copy.copy, copy.deepcopy, pickle.dumps])
 @pytest.mark.parametrize("kind", [HeadwayEnv, HeadwayVectorEnv, HeadwayParallelEnv, HeadwayAECEnv])
 def test_copying_an_environment_gives_a_clear_error(kind, copies):
-    """A shallow one too: it would step the same simulation."""
+    """A shallow copy is refused too, because it would step the same simulation."""
     config = CONFIG if kind in {HeadwayEnv, HeadwayVectorEnv} else FLOWS
     with pytest.raises(UsageError, match="cannot be copied or pickled") as error:
         copies(kind(config))

@@ -1,6 +1,6 @@
 """Flows that are tuned together.
 
-It tests who sees what, who is rewarded for what, and flows that come and go.
+It tests the observations and rewards of each, and flows that come and go.
 """
 
 import copy
@@ -35,7 +35,7 @@ def config(team=None, **env):
 
 
 def steps(env, seed=1, action=0):
-    """Of an episode: tables, rewards and infos, by flow."""
+    """The results of an episode: tables, rewards and infos, by flow."""
     seen, _ = env.reset(seed=seed)
     while env.agents:
         found, rewards, _, _, infos = env.step(dict.fromkeys(env.agents, action))

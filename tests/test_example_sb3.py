@@ -1,4 +1,4 @@
-"""`examples/train_sb3.py` and its page, as far as they go without PyTorch.
+"""`examples/train_sb3.py` and its page, as far as possible without PyTorch.
 
 tests/train runs the rest.
 """

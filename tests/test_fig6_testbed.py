@@ -1,4 +1,7 @@
-"""Figure 6 over the testbed: what is run beside it, which runs count, and what the tables say."""
+"""Figure 6 over the testbed:
+
+the simulations for comparison, the runs that count, and the tables.
+"""
 
 import pytest
 import tomli_w
@@ -16,7 +19,7 @@ def test_the_simulated_path_is_the_papers_at_its_scale(tmp_path, divided):
     levels = Scenario.load_all(str(file))
     assert len(levels) == len(fig6.LEVELS)
     ours, theirs = levels[0], Scenario.load("owl-nsfnet:known=0")
-    # Of 100 Mbit/s or 10, with a buffer of 30 ms and six links there and back.
+    # The link has 100 Mbit/s or 10, with a buffer of 30 ms and six links in each direction.
     (_, rate, rtt_ms), *_ = ours.path(1)
     assert rate == PATH_MBPS[divided]
     # A packet takes longer over slower links.
@@ -30,7 +33,7 @@ def test_a_simulated_flow_gets_the_counts_of_its_known_switches(tmp_path):
     none, *_, every = Scenario.load_all(str(file))
     assert fig6.told(none, 1, 10.0) == {"pnc": 0.0, "pna": 0.0, "known_least": 0.0}
     seen = fig6.told(every, 1, 10.0)
-    # The load takes 40%, and the flow takes from the rest.
+    # The load takes 40%, and the flow takes a part of the rest.
     assert seen["known_least"] == 1.0
     assert 0 < seen["pna"] < 0.6
     assert seen["pnc"] > 0
@@ -67,7 +70,7 @@ def test_tables_compare_runs_of_one_seed_and_leave_out_unfit_ones():
     ]
     text = "\n".join(fig6.tables({fig6.TESTBED: runs}, 60.0))
     assert f"7 runs of 60 s, 1 of them unfit and left out, Headway {code_version}" in text
-    # 5, 6 and 7: Student's interval of three values is 2.484 wide on either side.
+    # The values are 5, 6 and 7. Student's interval of three values reaches 2.484 to either side.
     assert "| Owl, 0% | 6.00 (3.52 to 8.48) | 40.00 (40.00 to 40.00) |  |  |" in text
     assert "| Owl, 50% | 12.00 (7.03 to 16.97) | 40.00 (40.00 to 40.00) | +100.0 (+100.0 to +100.0) |" in text
     assert "| Owl, 100% | none | none | none | none |" in text

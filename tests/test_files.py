@@ -1,4 +1,4 @@
-"""Writing a file destroys nothing of the user's."""
+"""Writing a file never destroys a file of the user."""
 
 import errno
 import os
@@ -162,7 +162,7 @@ def test_a_file_in_place_of_a_folder_is_named(tmp_path):
     ["/dev/fd/{}", "/proc/self/fd/{}", "/proc/thread-self/fd/{}", "/proc/{pid}/fd/{}", "link", "link-of-link"],
 )
 def test_an_open_stream_is_written_where_it_is(tmp_path, monkeypatch, name):
-    """A second open would write from the beginning, over what others have put there."""
+    """A second open would write from the beginning, over the output of others."""
     monkeypatch.chdir(tmp_path)
     with (tmp_path / "log").open("wb", buffering=0) as shared:
         shared.write(b"theirs, ")
@@ -218,7 +218,7 @@ def test_a_full_pipe_that_does_not_block_gets_everything():
 
 @pytest.mark.parametrize("number", [errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EROFS])
 def test_a_file_that_cannot_be_replaced_is_written_into(tmp_path, monkeypatch, number):
-    """As one that is mounted by itself, or whose folder is closed."""
+    """The file is like one that is mounted by itself, or whose folder is closed."""
 
     def refuse(self, _):
         raise OSError(number, os.strerror(number), str(self))

@@ -1,4 +1,4 @@
-"""Runs that the machine has changed are told: in tables, JSON, the report, and by exit code."""
+"""Runs that the machine disturbed are reported: in tables, JSON, the report, and by exit code."""
 
 import json
 import re
@@ -29,7 +29,7 @@ LATE = FIT | {"lateness_p99_ms": 9.0, "cpu_idle": 0.02, "unfit": WHY}
 
 
 def in_real_time(runs):
-    """The same rows as if of an emulator that was late in the second run of newreno."""
+    """The same rows, as if an emulator was late in the second run of newreno."""
     late = {("newreno", 1)}
     return [dict(run) | (LATE if (run["scheme"], run["run"]) in late else FIT) for run in runs]
 
@@ -81,7 +81,7 @@ def test_the_report_says_which_runs_are_unfit_and_why(run, emulated):
     assert "2 of 12 runs are unfit" in html
     assert html.count("<details open><summary>How well the machine kept up") == 2
     assert "newreno, run 1: the emulator was 9.000 ms late &lt;99th&gt;" in html
-    # The badge stands with the name, in the table of metrics and in that of the machine.
+    # The badge is next to the name, in the table of metrics and in that of the machine.
     badges = re.findall(
         r'<th scope="row">[^\n]*?<span class="name">(\w+)</span> <span class="unfit">([^<]*)<', html
     )

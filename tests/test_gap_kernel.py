@@ -1,4 +1,4 @@
-"""The gap between simulator and kernel, beside the emulator's, on results worked out by hand."""
+"""The gap between simulator and kernel, next to the emulator's, on results worked out by hand."""
 
 import json
 
@@ -14,7 +14,7 @@ from headway.report.svg import standalone
 def in_three(triples, scenario=NETWORK, scheme="owl", runs=None):
     """The row of a learned scheme.
 
-    It is of (simulator, emulator, kernel) keywords of `finished` for each seed.
+    It has (simulator, emulator, kernel) keywords of `finished` for each seed.
     """
     settings = Settings(runs=runs or len(triples))
     by_key = {}
@@ -28,7 +28,7 @@ def in_three(triples, scenario=NETWORK, scheme="owl", runs=None):
 
 
 def owl_row():
-    """Three pairs in each world, the kernel 5% slower and its delay 25% longer."""
+    """Three pairs in each world. The kernel is 5% slower and its delay 25% longer."""
     return in_three(
         [
             ({}, {"throughput": 10.1}, {"throughput": 9.5, "delay": 125.0, "guard_trips": trips})
@@ -50,7 +50,7 @@ def test_the_kernel_has_its_own_target_next_to_the_emulator():
         "In the kernel, pantheon-default, owl: the guard took over 2 times, in 1 of 3 runs; "
         "those runs show in part a classical controller, not the policy"
     ]
-    # Only of learned schemes: newreno is the kernel's in the emulator already.
+    # Only learned schemes have it, because newreno is the kernel's in the emulator already.
     assert compared([({}, {})], Settings(runs=1))["kernel"] is None
     assert in_three([({}, {}, None)])["kernel"] is None
 
@@ -69,7 +69,7 @@ def test_tables_have_kernel_columns_if_anything_ran_there():
     assert [c.title for c in tables.columns_for(alone)].count("kernel less sim") == 0
     assert [c.title for c in tables.columns_for(both)].count("kernel less sim") == 2
     text = page.tables(both)
-    # The scenario of the learned scheme has them, the other has not.
+    # The scenario of the learned scheme has these columns, and the other has not.
     first, second = text.split("### ")[1:]
     assert "in the kernel" in first
     assert "in the kernel" not in second

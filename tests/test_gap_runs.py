@@ -1,4 +1,4 @@
-"""Runs of the gap: which there are, how they are made, and how they are kept."""
+"""Runs of the gap: their plan, their execution, and their storage."""
 
 import json
 
@@ -44,7 +44,7 @@ TASKS = plan.tasks(EMU, [NETWORK], ["cubic"], Settings(runs=4, seconds=5))
 
 
 class Fake:
-    """A run that finishes after some looks, or fails."""
+    """A run that finishes after some checks, or fails."""
 
     under_way = 0
     most = 0
@@ -88,7 +88,7 @@ def test_a_fixed_number_runs_at_a_time_and_a_failure_does_not_end_the_others(tmp
 
 
 def test_a_run_waits_for_memory_until_another_has_ended(tmp_path, monkeypatch):
-    """Two of four fit at a time; in the midst of it another program takes the place of one."""
+    """Two of four runs fit at a time. Meanwhile another program takes the memory of one."""
     monkeypatch.setattr(memory, "ALWAYS", 0)
     there = [2500]
     monkeypatch.setattr(memory, "available", lambda: there[0])
@@ -182,7 +182,7 @@ def test_other_settings_or_code_are_other_runs(tmp_path):
     sim = plan.tasks(SIM, [NETWORK], ["cubic"], Settings(runs=1, seconds=5))[0]
     kept.add(TASKS[0], [finished(TASKS[0], code_version="0.0.9")])
     kept.add(sim, [finished(sim, code_version="0.0.9")])
-    # The simulator's takes no time, the emulator's does; which code it was, it says.
+    # The simulator's run takes no time, but the emulator's does. Each records its code.
     assert kept.find(TASKS[0])["code_version"] == "0.0.9"
     assert kept.find(sim) is None
     for other in (Settings(runs=1, seconds=6), Settings(runs=1, seconds=5, warmup=1), Settings(runs=1, seed=2)):
@@ -199,7 +199,7 @@ def test_a_run_counts_only_for_the_current_model_of_its_scheme(tmp_path, monkeyp
         assert kept.find(owl) is None
     kept.add(owl, [finished(owl, model=OWL)])
     assert kept.find(owl)["model"] == OWL
-    # Rax begins with none; what cannot be run here is looked at.
+    # Rax starts without a model. A scheme that cannot run here is only looked up.
     for task, model in ((rax, "rax" if world == KERNEL else None), (gone, "gone-v1@0123456789ab")):
         kept.add(task, [finished(task, model=model)])
         assert kept.find(task)["model"] == model
@@ -213,7 +213,7 @@ def test_a_run_in_the_kernel_counts_only_for_its_headwayd(tmp_path, monkeypatch)
     assert kept.find(task)["headwayd"] == "this"
     monkeypatch.setattr(store, "headwayd", lambda: "another")
     assert kept.find(task) is None
-    # Where there is none nothing can be run, but looked at.
+    # Without a headwayd nothing can run, but stored runs can be read.
     monkeypatch.setattr(store, "headwayd", lambda: None)
     assert kept.find(task)["headwayd"] == "this"
 

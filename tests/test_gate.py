@@ -77,7 +77,7 @@ def test_a_rust_test_is_forgiven_only_if_it_ran_again(tmp_path, monkeypatch, aga
 
 
 def test_a_worker_that_dies_is_a_failure_and_no_hang(tmp_path, monkeypatch):
-    """The tests that it still had never run, so it does not help that its own would pass alone."""
+    """The tests left to the worker never ran, so it does not help that they would pass alone."""
     monkeypatch.setattr(again, "forgive", lambda *_: [])
     (tmp_path / "conftest.py").write_text(
         f"import sys\nsys.path.insert(0, {str(ROOT / 'scripts')!r})\nfrom workers import *\n"
@@ -112,7 +112,7 @@ def test_a_program_of_system_tests_that_is_missing_ends_them(monkeypatch):
 
 
 def prepared(script, starter="", **environment):
-    """What a script prints whose process `starter` has changed before `surroundings.prepare`."""
+    """The output of a script if `starter` has changed its process before `surroundings.prepare`."""
     head = f"import os, signal, subprocess, sys\n{starter}\n"
     then = f"import json, os, signal, subprocess, surroundings\nsurroundings.prepare()\n{script}"
     scripts = {"PYTHONPATH": str(Path(surroundings.__file__).parent)}
@@ -143,7 +143,7 @@ def test_files_that_tests_make_can_be_read_by_others_whatever_the_starter_hides(
 
 
 def test_tests_do_not_inherit_the_settings_of_the_starter():
-    """What chooses tests, what commands take for defaults, and a proxy.
+    """Variables that choose tests, set defaults of commands, or name a proxy, are not inherited.
 
     The proxy knows no server here.
     """
@@ -169,7 +169,7 @@ def test_tests_do_not_inherit_the_settings_of_the_starter():
 
 
 def test_each_mutants_text_occurs_exactly_once():
-    """One whose text has changed would be tried nowhere."""
+    """A fault whose text has changed would not be tried."""
     mutants = runpy.run_path(str(ROOT / "scripts" / "mutants"))["MUTANTS"]
     counts = {m.name: (ROOT / m.file).read_text().count(m.before) for m in mutants}
     assert {name: count for name, count in counts.items() if count != 1} == {}
@@ -184,7 +184,7 @@ def test_training_covers_the_crates_and_not_their_tests():
 
 
 def test_training_covers_the_imports_of_its_files():
-    """A change there asks for the tests of training too.
+    """A change there requires the tests of training too.
 
     Such a file belongs in IMPORTED, and no other.
     """
@@ -196,7 +196,7 @@ def test_training_covers_the_imports_of_its_files():
         if file in names:
             imported = {name for base, taken in imports(module, ROOT / file) for name in (base, *taken)}
             used |= {modules[name] for name in imported & modules.keys()}
-    # And what runs them, by the names of scripts and of tests.
+    # The programs that run them are named by scripts and tests.
     for name in names - set(modules.values()):
         if name.endswith(".py"):
             words = re.findall(r"^(?:from|import) (\w+)", (ROOT / name).read_text(), re.MULTILINE)
@@ -239,7 +239,7 @@ def test_a_wrong_tree_is_not_blamed_on_the_network(said):
 
 
 def test_processes_of_the_gate_end_with_it(tmp_path):
-    """SIGTERM reaches what a part has started, although that has a session of its own."""
+    """SIGTERM reaches the processes of a part, although they have their own session."""
     marker = tmp_path / "pid"
     script = f"""
 import signal, sys

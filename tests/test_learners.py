@@ -1,6 +1,6 @@
-"""Learners: what a flow of Rax has learned.
+"""Learners: the learned state of a flow of Rax.
 
-It is made, read back, listed, and refused where it is not whole.
+It is made, read back, listed, and refused if it is incomplete.
 """
 
 import json
@@ -59,7 +59,7 @@ def test_a_folder_is_written_once_and_read_back(tmp_path, learned):
 
 
 def test_a_failed_evaluation_keeps_the_learned_weights(tmp_path, monkeypatch):
-    """The temporary folder has a sign that no path of a scheme may have."""
+    """The name of the temporary folder has a character that a scheme's path must not have."""
     (tmp_path / "a:b").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a:b"))
     monkeypatch.setattr(online, "TRAINING_FLOWS", ("rax-1",))
@@ -101,7 +101,7 @@ def test_the_shipped_learner_is_listed_shown_and_checked(run):
 
 @pytest.mark.usefixtures("recorded_traces")
 def test_a_learner_is_made_by_one_command(run, tmp_path, monkeypatch):
-    """Training flows of a second, here; the shipped learner's are a minute."""
+    """Training flows last a second here. Those of the shipped learner last a minute."""
     monkeypatch.setattr(online, "FLOW_S", 1.0)
     monkeypatch.setattr(online, "EVALUATED", 1)
     said = []

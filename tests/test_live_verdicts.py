@@ -1,4 +1,4 @@
-"""What the live tests' attempts are judged to say, from records that are handed in."""
+"""The verdicts of live tests, from made-up attempts."""
 
 import json
 
@@ -98,7 +98,7 @@ def test_needs_are_read_from_a_line_of_a_rust_test():
 
 
 def sample(at, **counters):
-    """Two CPUs that were idle but for what is told otherwise."""
+    """Two CPUs that were idle except for the given values."""
     given = {"idle_s": 2.0 * at, "stolen_s": 0.0, "own_s": 0.0, "pressure_s": 0.0}
     return Sample(at=at, cpu_s=2.0 * at, **(given | counters))
 
@@ -129,7 +129,7 @@ def test_windows_are_summed_and_time_between_them_is_left_out():
 
 
 def test_time_that_is_in_two_windows_counts_once():
-    """A fixture that tests share is set up inside the first test that asks for it."""
+    """A shared fixture is set up inside the first test that uses it."""
     assert witness.merged([(5, 9), (1, 4), (6, 7), (4, 4.5)]) == [(1, 4.5), (5, 9)]
     found = witness.sum_up([(12, 14), (10, 20)], [Stall(0, True, 13, 1)], [sample(10), sample(20)])
     assert (found.seconds, found.stood_still) == (10, 0.1)
@@ -243,7 +243,7 @@ def test_only_a_strict_run_fails_on_inconclusive_tests():
 
 
 class Sessions:
-    """A group of tests whose sessions give outcomes that are handed in, and are noted."""
+    """A group of tests whose sessions have given outcomes and are recorded."""
 
     def __init__(self, *sessions):
         names = dict.fromkeys(name for session in sessions for name in session)
@@ -264,7 +264,7 @@ class OnQuietMachine:
 
 @pytest.fixture
 def results(monkeypatch, tmp_path):
-    """The file of results, in a folder of this test's; nothing is waited for."""
+    """The file of results, in a folder of this test. There are no waits."""
     monkeypatch.setattr(live_tests, "RESULTS", tmp_path / "results.jsonl")
     monkeypatch.setattr(live_tests, "LOG", tmp_path / "log")
     monkeypatch.setattr(live_tests, "QUIET_S", 0)

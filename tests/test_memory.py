@@ -1,4 +1,4 @@
-"""What would take more memory than there is is refused before it begins."""
+"""Work that would need more memory than available is refused before it begins."""
 
 import os
 import re
@@ -68,7 +68,7 @@ def test_the_memory_of_this_machine_is_known():
 
 
 def a_group(monkeypatch, root, used, stat, place="", membership="0::/\n"):
-    """The folder of a control group of 3 MB, which this process is in."""
+    """The folder of a control group of 3 MB that contains this process."""
     folder, own = root / place, root / "self"
     folder.mkdir(parents=True, exist_ok=True)
     own.write_text(membership)

@@ -1,4 +1,4 @@
-"""Model folders of ONNX graphs as PyTorch's exporter and others write them, and what is refused."""
+"""Model folders of ONNX graphs from PyTorch's exporter and others, and the refused ones."""
 
 import codecs
 import re
@@ -63,7 +63,7 @@ def test_another_graph_is_refused_in_one_line(tmp_path, nodes, says):
 
 
 def test_a_graph_whose_outputs_are_not_its_layers_is_refused(tmp_path):
-    """A Transpose looks like one that changes no number; this one changes their order."""
+    """A Transpose looks like a node that changes no number. This one changes their order."""
     nodes = [
         helper.make_node("Gemm", ["x", "w", "b"], ["a"]),
         helper.make_node("Reshape", ["a", "s"], ["r"]),
@@ -79,7 +79,7 @@ def test_a_graph_whose_outputs_are_not_its_layers_is_refused(tmp_path):
 
 
 def test_external_weights_of_a_graph_are_read_and_included_in_its_hash(run, tmp_path):
-    """As PyTorch's exporter writes them."""
+    """The files are as PyTorch's exporter writes them."""
     graph = tmp_path / "tiny.onnx"
     assert run("models", "export", FOLDER, "--onnx", graph).returncode == 0
     outside = tmp_path / "outside.onnx"
@@ -108,7 +108,7 @@ def test_a_value_head_is_left_out(run, tmp_path):
     words = ("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out")
 
     def with_head(name, *, first):
-        """The graph with another head of that name, before the action or after it."""
+        """The graph with another head of that name, before or after the action."""
         both = onnx.ModelProto()
         both.CopyFrom(proto)
         head = onnx.helper.make_node(last.op_type, last.input, [name])
@@ -122,7 +122,7 @@ def test_a_value_head_is_left_out(run, tmp_path):
             assert both.graph.output[0].name == theirs.name
         onnx.save(both, graph)
 
-    # A head that is called so is no action, wherever it stands.
+    # A head with such a name is not an action, at any position.
     for number, (name, first) in enumerate((("value", False), ("value", True), ("critic_out", True))):
         with_head(name, first=first)
         done = run(*words, tmp_path / f"clear-{number}")
@@ -137,7 +137,7 @@ def test_a_value_head_is_left_out(run, tmp_path):
     done = run(*words, tmp_path / "named", "--output", "output")
     assert (done.returncode, done.stderr) == (0, "")
     folders = ("clear-0", "clear-1", "clear-2", "unclear", "named")
-    # An id has the graph's own digest in its card, so weights are compared.
+    # The card contains the graph's own digest, so weights are compared and not ids.
     assert len({(tmp_path / folder / "weights.safetensors").read_bytes() for folder in folders}) == 1
     done = run(*words, tmp_path / "no", "--output", "values")
     assert done.returncode == 2
@@ -158,7 +158,7 @@ def test_a_file_that_is_no_graph_is_one_line(run, tmp_path, content):
 
 
 def test_a_card_with_a_byte_order_mark_is_read(run, tmp_path):
-    """Windows' Notepad writes one."""
+    """Windows' Notepad writes a byte order mark."""
     folder = shutil.copytree(FOLDER, tmp_path / "model")
     card = folder / "card.toml"
     card.write_bytes(codecs.BOM_UTF8 + card.read_bytes())
@@ -228,7 +228,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_forms_of_exporters_are_one_network(tmp_path, form):
-    """As PyTorch's exporter writes them, with do_constant_folding=False and without."""
+    """The forms are those of PyTorch's exporter, with do_constant_folding=False and without."""
     import_(*saved(tmp_path, chain(FORMS[form], {"w": W, "b": B, "v": V})))
     model = load(tmp_path / "out")
     assert model.card["net"] == {"kind": "mlp", "layers": [4, 6, 2], "activations": ["tanh", "identity"]}
@@ -289,7 +289,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("where", MALFORMED)
 def test_a_malformed_node_is_named(tmp_path, where):
-    # Weights of a GRU of four units, and of one whose twelve rows are only ten.
+    # These are weights of a GRU of four units, and of one with ten rows instead of twelve.
     gates = {"gw": np.zeros((1, 10, 4)), "gr": np.zeros((1, 10, 4))}
     files = saved(tmp_path, chain(MALFORMED[where], {"w": W, "b": B, "v": V, **gates}))
     name, _, operator = where.partition(" ")
@@ -403,7 +403,10 @@ def test_a_graph_from_a_stream_cannot_have_external_weights(tmp_path):
 
 @pytest.mark.parametrize("operator", ["ConstantOfShape", "Expand", "Tile"])
 def test_a_small_graph_that_makes_a_huge_constant_is_refused(operator):
-    """Ten thousand million numbers out of one: refused by their shape, before any is made."""
+    """A node makes ten thousand million numbers from one.
+
+    It is refused by its shape, before it is computed.
+    """
     import onnx
 
     from headway.models.fold_onnx import fold
@@ -420,7 +423,7 @@ def test_a_small_graph_that_makes_a_huge_constant_is_refused(operator):
 
 
 def test_a_constant_of_unknown_size_is_not_computed(tmp_path):
-    """Of this OneHot ONNX cannot tell the size, which is its depth: ten thousand million here."""
+    """ONNX cannot infer the size of this OneHot, which is its depth: ten thousand million here."""
     nodes = [
         *(constant("at", [0], np.int64), constant("depth", 1e10, np.float64), constant("two", [0.0, 1.0])),
         *(node("OneHot", "at depth two", "w2"), node("MatMul", "x w2", "y")),

@@ -1,4 +1,4 @@
-"""Imported graphs that limit their action at their end: as their cards do, or they are refused."""
+"""Imported graphs that limit their action: the limit is that of their card, or they are refused."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the agent believes of a switch's counters, by vectors worked out by hand."""
+"""The agent's interpretation of a switch's counters, by vectors worked out by hand."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def reading(at_s, counters=ZERO, *, clock_s=None, port="1", life=0, within_s=0.0
 
 
 def grown(one):
-    """What the port counted in the last interval, and how long that was by its own clock."""
+    """The counts of the port in the last interval, and its length by the port's own clock."""
     interval = one.intervals["1"]
     assert interval.before[:4] == ZERO
     return interval.after[:4], interval.after.at_ns - interval.before.at_ns
@@ -47,7 +47,7 @@ def test_a_single_reading_gives_no_difference():
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_a_counter_wrap_is_handled(bits):
-    # 64 bits all ones stand for a counter that is not kept: the last value but one.
+    # 64 bits all ones mean a counter that is not kept, so the largest value is one less.
     top = (1 << bits) - 2
     one = ledger()
     enter(one, reading(10, (top, top, 0, 0)), reading(11, (8, 998, 1, 100)))
@@ -88,9 +88,9 @@ def test_another_interface_of_the_same_name_is_a_reset():
 
 
 LIES = [
-    # 160 Mbit in a second.
+    # The counts are 160 Mbit in a second.
     ((0, 20 * MBPS, 0, 0), "a rate above the link's"),
-    # As many empty packets are 123 Mbit.
+    # The same number of empty packets is 123 Mbit.
     ((0, 0, 1_100_000, 0), "a rate above the link's"),
     ((90, 9000, 200, 20000), "a counter that went back"),
     ((UNSUPPORTED, 10100, 110, 11000), "a counter that the switch does not keep"),
@@ -106,7 +106,7 @@ def test_an_impossible_reading_puts_a_switch_on_probation(lie, why):
     enter(one, reading(12, lie))
     assert not one.intervals
     assert one.quarantine == why
-    # Back at the truth, which seems a lie once more beside the lie.
+    # Correct counts look impossible once more, compared with the wrong ones.
     enter(one, reading(13, honest[3]))
     for n in range(1, PROBATION):
         enter(one, reading(13 + n, honest[3 + n]))
@@ -153,7 +153,7 @@ def test_if_a_clock_stops_the_older_reading_ages():
 
 
 def test_a_slow_answer_does_not_count_as_a_wrong_clock():
-    # Asked at 11, counted and answered somewhere in the 0.9 s after.
+    # The request was sent at 11, and answered somewhere in the 0.9 s after.
     one = ledger()
     enter(one, reading(10, clock_s=10), reading(11, (1, 100, 0, 0), clock_s=11.9, within_s=0.9))
     assert one.intervals

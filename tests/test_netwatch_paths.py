@@ -1,7 +1,7 @@
 """Paths from ledgers.
 
-They are compared with vectors worked out by hand, and with what the simulator's own senders are
-told.
+They are compared with vectors worked out by hand, and with the observations of the simulator's
+senders.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ from headway.netwatch.source import Counters, PortReading, Reading
 from headway.netwatch.topology import load, parse
 from headway.netwatch.watch import Watch
 
-# s1 -- s2 -- s3 -- host, of which s2 is not known; 10 Mbit/s, and 20 back from s2 to s1.
+# The path is s1 -- s2 -- s3 -- host, of which s2 is unknown. It has 10 Mbit/s, and 20 from s2 back
+# to s1.
 CHAIN = """
 [netwatch]
 period = "1s"
@@ -81,7 +82,7 @@ def two_readings(watch, clock):
     for switch in ("s1", "s3"):
         read(watch, clock, switch, (0, 0, 0, 0), (0, 0, 0, 0))
     clock.now += 2
-    # 1000 packets of 1250 bytes in 2 s are 5 Mbit/s; s1 keeps 200 of them, s3 none of 800.
+    # 1000 packets of 1250 bytes in 2 s are 5 Mbit/s. s1 loses 200 of them, and s3 none of 800.
     read(watch, clock, "s1", (1000, 1_250_000, 0, 0), (0, 0, 800, 1_000_000))
     read(watch, clock, "s3", (800, 1_000_000, 10, 12_500), (10, 12_500, 800, 1_000_000))
 
@@ -95,7 +96,7 @@ def test_pnc_pna_known_and_age_by_hand():
     two_readings(watch, clock)
     clock.now += 0.5
     there, back = states(watch)["there"], states(watch)["back"]
-    # 200 packets in 2 s; 4 Mbit/s leave s1 at 10, and s3 at 4: nothing is free there.
+    # 200 packets in 2 s. 4 Mbit/s leave s1 at 10, and s3 at 4, where nothing is free.
     assert (there.pnc, there.pna, there.age_s) == (100.0, 0.0, 0.5)
     assert there.known == pytest.approx(2 / 3)
     assert [(s.name, s.used, s.why) for s in there.switches] == [
@@ -104,7 +105,7 @@ def test_pnc_pna_known_and_age_by_hand():
         ("s3", True, None),
     ]
     assert (there.source, there.destination) == ("10.0.1.0/24", "10.0.2.1/32")
-    # 50 kbit/s leave s3 at 10 Mbit/s; s1 is the last, and no link behind it is named.
+    # 50 kbit/s leave s3 at 10 Mbit/s. s1 is the last, and no link behind it is named.
     assert (back.pnc, back.pna) == (100.0, pytest.approx(0.995))
 
 
@@ -158,7 +159,7 @@ def test_links_have_their_own_capacity_each_way():
     assert (links["s2:1-s1"].capacity_bps, links["s2:1-s1"].free) == (20_000_000, None)
 
 
-# At a fixed rate, with all switches known, and on a trace.
+# The paths have a fixed rate with all switches known, and a trace.
 @pytest.mark.parametrize("scenario", ["owl-nsfnet:known=4", "owl-nsfnet:known=7", "owl-lte-att"])
 def test_a_simulation_is_measured_as_its_senders_see_it(scenario):
     network = SimulatedNetwork(Scenario.load(scenario), "cubic", seconds=8)

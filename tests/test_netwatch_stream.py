@@ -41,7 +41,7 @@ def test_a_stream_has_every_snapshot_and_ends_when_closed():
 
 def test_a_slow_subscriber_is_skipped_then_dropped_and_others_are_not(monkeypatch):
     monkeypatch.setattr(stream, "PATIENCE_S", 3.0)
-    # Large enough that sockets' buffers are full soon.
+    # The snapshots are so large that sockets' buffers fill soon.
     broadcast = Published(paths=3000)
     with serving(app_of(broadcast), broadcast) as port:
         slow = socket.create_connection(("127.0.0.1", port))
@@ -61,10 +61,10 @@ def test_a_slow_subscriber_is_skipped_then_dropped_and_others_are_not(monkeypatc
             return broadcast.counted["dropped"] >= 1
 
         until(is_dropped)
-        # How many there were depends on the machine: it is dropped after three seconds.
+        # Their number depends on the machine. The subscriber is dropped after three seconds.
         assert broadcast.counted["skipped"] >= 1
         slow.close()
-        # The other one hears what comes after that too.
+        # The other subscriber also gets the following ones.
         before = len(heard)
         broadcast.go()
         until(lambda: len(heard) > before)
@@ -93,7 +93,7 @@ def test_a_stream_continues_after_the_agent_restarts():
 
 @pytest.mark.parametrize("asks", ["FORCE_COLOR", "TTY_COMPATIBLE"])
 def test_in_a_log_each_table_is_printed_separately(monkeypatch, capsys, asks):
-    """Each snapshot is a table of its own there, and no cursor is moved."""
+    """In a log each snapshot is a separate table, and no cursor is moved."""
     snapshots = [Snapshot(number, 0.0, []) for number in range(1, 4)]
     monkeypatch.setenv(asks, "1")
     command._follow(SimpleNamespace(health=lambda: None, stream=lambda: iter(snapshots)), json=False)
@@ -119,7 +119,10 @@ def test_a_flood_does_not_delay_a_stream():
 
 
 def test_a_flood_does_not_block_a_stream_of_the_same_address():
-    """headwayd opens its stream again every half minute, and on loopback all have one address."""
+    """headwayd reopens its stream every half minute.
+
+    On loopback all clients have one address.
+    """
     broadcast = Published()
     with serving(make_app(broadcast.watch, broadcast, Limits(0.1, 20)), broadcast) as port, flood(port) as statuses:
         until(lambda: statuses.count(429) > 100)
@@ -128,7 +131,7 @@ def test_a_flood_does_not_block_a_stream_of_the_same_address():
             one.request("GET", "/v1/stream")
             assert one.getresponse().status == 200
             one.close()
-        # It has a limit of its own.
+        # Streams have a separate limit.
         kept = []
         while 429 not in kept:
             one = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

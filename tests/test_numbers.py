@@ -27,7 +27,7 @@ def test_a_margin_has_the_digits_of_its_mean_and_never_rounds_to_zero(value, mea
         # BBR's loss on owl-lte-att in five runs: half of the interval reaches below zero.
         (4.3, 69.4, 21.2, "(4.3\u201369.4)"),
         (0.0, 0.004, 0.001, "(0.000\u20130.004)"),
-        # Sides that would be written alike are alike.
+        # Sides with the same written form are alike.
         (12.0, 12.04, 12.01, "\u00b1 <0.1"),
         (3.0, 3.0, 3.0, "\u00b1 0.00"),
     ],

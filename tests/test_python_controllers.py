@@ -1,4 +1,4 @@
-"""Controllers that are Python classes, benched beside built-in ones."""
+"""Controllers as Python classes, compared with built-in ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Fixed:
         pass
 """
 
-# The rules of crates/cc/src/schemes/newreno.rs, in whole bytes as there.
+# The rules are those of crates/cc/src/schemes/newreno.rs, in whole bytes as there.
 RENO = """
 class Reno:
     def __init__(self, setup):
@@ -131,7 +131,7 @@ def test_a_class_of_the_same_rules_gives_the_rows_of_the_built_in_scheme(
 
 def test_the_class_sets_its_pacing_rate_and_timer(write: Any) -> None:
     (row, *_) = rows(write(RATE), "pantheon-default", 13.0)
-    # 3 s at 4 Mbit/s and 10 s at 8.
+    # The limits are 3 s at 4 Mbit/s and 10 s at 8.
     assert row["throughput_mbps"] == pytest.approx((3 * 4 + 10 * 8) / 13, rel=0.05)
 
 
@@ -196,7 +196,7 @@ def test_a_folder_resumes_with_the_same_file_and_refuses_a_changed_one(write: An
         common = ("--scenario", "pantheon-default", "--seconds", "2", "--out", str(out))
         return bench("--schemes", write(source), *common, "--runs", str(runs))
 
-    # Without a finished run there is nothing that another file would contradict.
+    # Without a finished run, another file contradicts nothing.
     assert "has no attribute 'no'" in str(again(FIXED.replace("pass", "self.no"), 1).exception)
     assert again(FIXED, 1).exit_code == 0
     assert again(FIXED, 2).exit_code == 0
@@ -294,7 +294,7 @@ def test_a_name_without_a_file_or_of_an_imported_class_is_refused(tmp_path):
 
 
 def test_the_third_signal_ends_a_controller_that_never_returns(tmp_path):
-    """The first two let it end by itself, which it cannot."""
+    """The first two signals wait for its end, which never comes."""
     began = tmp_path / "began"
     text = FIXED.replace(
         "        pass\n", f"        open({str(began)!r}, 'w').close()\n        while True:\n            pass\n"

@@ -1,4 +1,4 @@
-"""What Owl's figures are made from: its ablations, its buffers and its paths."""
+"""The inputs of Owl's figures: its ablations, its buffers and its paths."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What the tuner's figures judge, on runs that are made up and numbers worked out by hand."""
+"""The judgement of the tuner's figures, on made-up runs and numbers worked out by hand."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def a_run(scenario, of, flows=0):
 
 
 def test_the_path_matches_the_scenario():
-    """20 ms each way and, from 11 s on, 200; 1500 bytes at 20 Mbit/s are 0.6 ms."""
+    """The delay is 20 ms each way and, from 11 s on, 200. 1500 bytes at 20 Mbit/s are 0.6 ms."""
     run = a_run("bbr-rtt-step", lambda _: (40.6, 20.0, 20.0, 41.0))
     rates, rtts = truth(run)
     assert set(rates) == {20.0}
@@ -65,7 +65,7 @@ def test_the_path_matches_the_scenario():
 
 def test_an_estimate_within_ten_percent_is_right():
     run = a_run("bbr-rtt-step", lambda t: (44.0 if t < 11 else None if t < 20 else 370.0, 20.0, 20.0, 41.0))
-    # 10.9 s of 60 are right, 9 are unknown, 40 right.
+    # 10.9 s of 60 are right, 9 are unknown, and 40 are right.
     assert percent_right(run) == pytest.approx(100.0, abs=0.5)
     run = a_run("bbr-rtt-step", lambda _: (44.0, 20.0, 20.0, 41.0))
     assert percent_right(run) == pytest.approx(100 * 11 / 60, abs=0.5)
@@ -75,7 +75,7 @@ def test_an_estimate_within_ten_percent_is_right():
 def test_stale_estimates_and_lost_throughput_are_timed_from_the_step():
     def after(t):
         back = 20.0 if t < 11 or t >= 31 else 8.0
-        # ProbeRTT, 35 s after the start, is no loss of the link.
+        # ProbeRTT, 35 s after the start, does not count as a loss of the link.
         return (40.6 if t < 20.5 else 400.6, 20.0, 0.5 if 45 <= t < 45.4 else back, 41.0)
 
     run = a_run("bbr-rtt-step", after)
@@ -108,8 +108,8 @@ def test_full_rate_soon_after_an_increase():
         return of
 
     assert percent_soon(a_run("bbr-epochs", delayed(0.5))) == 100.0
-    # The second that ends 2 s after the increase is full if the flow takes 0.9 s, and not if it
-    # takes 1.9.
+    # The second that ends 2 s after the increase is full if the flow needs 0.9 s, and not if it
+    # needs 1.9.
     assert percent_soon(a_run("bbr-epochs", delayed(0.9))) == 100.0
     assert percent_soon(a_run("bbr-epochs", delayed(1.9))) < 20.0
     assert quantile(0.5)(a_run("bbr-epochs", lambda t: (30.0, 5.0, t / 10, 30.0))) == pytest.approx(2.95, abs=0.1)
@@ -123,9 +123,9 @@ def test_flows_have_converged_once_all_keep_near_their_share():
 
         return of
 
-    # A second's mean is within a quarter of 2 Mbit/s 0.6 s after what was 0.8 is 2.
+    # A second's mean is within a quarter of 2 Mbit/s 0.6 s after the change from 0.8 to 2.
     run = a_run("bbr-join-leave", five(26.0), flows=5)
-    # Three seconds later it has been so for long enough.
+    # Three seconds later this has lasted long enough.
     assert converges_s(run) == pytest.approx(9.6, abs=0.3)
     assert has_converged(run)
     # Means of 5 s come within a quarter 2 s later; within 0.4 sooner.
@@ -183,7 +183,7 @@ def test_a_tuned_flow_that_is_better_is_found_to_be_and_a_worse_one_not():
 
 @pytest.fixture
 def trainings(tmp_path, monkeypatch):
-    """Five trainings of PPO, three of DQN and two of A2C; the shipped models stand for them."""
+    """Five trainings of PPO, three of DQN and two of A2C. The shipped models stand for them."""
     for kind, count in (("ppo", 5), ("dqn", 3), ("a2c", 2)):
         shipped = load(f"bbr-tuner-{kind}-v1")
         for seed in range(2, 2 + count):
@@ -196,7 +196,7 @@ def trainings(tmp_path, monkeypatch):
 
 
 def of_number(one, seed):
-    """The how-manieth training of a scheme has a seed's run."""
+    """The number of a scheme's training that has a seed's run."""
     return one.seeds.index(seed) % len(one.models)
 
 
@@ -206,7 +206,7 @@ def test_each_training_has_thirty_runs_and_vanilla_as_many_seeds_as_all(training
         wanted = {one.label: one for one in next(figures[name].make(replace(trainings, settings=FULL)))}
         assert {len(one.seeds) for one in wanted.values()} == {150}
         own = [task.spec for task in wanted["PPO"].tasks]
-        # Seed 1 is the shipped one: alpha and recipe were chosen with it.
+        # Seed 1 is the shipped one, because alpha and recipe were chosen with it.
         assert {re.search(r"seed-(\d)", spec)[1] for spec in own} == set("23456")
         assert {own.count(spec) for spec in own} == {30}
 
@@ -219,7 +219,7 @@ def test_figure_3_uses_trainings_as_samples_and_counts_those_of_each_claim(train
     def run_of(one, seed):
         """RTprop is right for `share` % of the time.
 
-        The rate follows at once in all runs of PPO and never else.
+        The rate follows at once in all runs of PPO and in no others.
         """
         scenario = Scenario.load("bbr-epochs")
         share = shares[one.label][of_number(one, seed)] if one.label in shares else 40
@@ -314,7 +314,7 @@ class FakeRun:
 
 
 class FakeChain:
-    """Of which it is told how much has been set."""
+    """A run with a given number of windows set."""
 
     decides = "a-model"
 
@@ -406,9 +406,9 @@ def test_runs_of_two_chains_do_not_overlap(monkeypatch, tmp_path):
 
 
 def test_runs_of_two_chains_at_once_give_a_one_line_error_and_keep_no_chain(monkeypatch, tmp_path):
-    """The second cannot start.
+    """The second chain cannot start.
 
-    The first is given up, and neither is waited for that never began.
+    The first is given up, and the chain that never began is not waited for.
     """
 
     class Long(FakeRun):

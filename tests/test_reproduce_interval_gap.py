@@ -1,6 +1,6 @@
-"""How far real packets are from the simulator.
+"""The difference of real packets from the simulator.
 
-It is read from what `headway gap` has kept, made up here.
+It is read from the store of `headway gap`, which is made up here.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from headway.runs.task import model_of
 
 INTERVAL = paper("interval")
 (FIGURE,) = (figure for figure in INTERVAL.figures if figure.name == "gap")
-# The third follows a recorded trace, which may not be here.
+# The third network follows a recorded trace, which may not be here.
 STEADY = ("pantheon-default", "low-bdp")
 
 
@@ -33,7 +33,7 @@ def _here(tmp_path, monkeypatch):
 
 
 def keep(networks=STEADY, worlds=(SIM, EMU, KERNEL), seconds=gap.SECONDS, warmup=0.0, **more):
-    """Keeps two runs of both agents.
+    """Stores two runs of both agents.
 
     They have 10 Mbit/s in the simulator, 11 in the emulator, 9 in the kernel.
     """

@@ -1,4 +1,4 @@
-"""Figures over the kernel's TCP: what is run, and what stands beside Owl."""
+"""Figures over the kernel's TCP: their runs, and the schemes next to Owl."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_a_lab_of_the_kernel_asks_for_runs_there(monkeypatch, tmp_path):
     assert (task.world, task.transport) == ("kernel", "linux")
     assert task.key["scheme"] == canonical_scheme("owl", "kernel")
     assert task.key["world"] == "kernel"
-    # A seed that varies nothing does not make real time the same.
+    # Without random parameters, real time still varies.
     fixed = of_text('schema = 1\nname = "fixed"\nseconds = 4\n[bottleneck]\nrate = "12Mbps"\ndelay = "9ms"\n')
     assert fixed.varies == []
     assert [len(lab.want("c", "cubic", fixed).seeds) for lab in (full, Lab())] == [5, 1]
@@ -68,9 +68,9 @@ def test_every_controller_of_the_kernel_is_a_contender(monkeypatch, tmp_path):
 
 
 def test_unfit_runs_are_left_out_pair_by_pair():
-    """The second of Owl's is unfit.
+    """The second run of Owl is unfit.
 
-    Its seed says nothing of the difference, and neither does Cubic's run of it.
+    Its seed shows no difference, also not with Cubic's run of it.
     """
     found, wanted = measured(owl=[11.0, 99.0, 31.0], cubic=[10.0, 20.0, 30.0])
     runs = {one: list(found.runs(one)) for one in wanted.values()}

@@ -1,4 +1,4 @@
-"""Rax's figure over the kernel's TCP: what it judges.
+"""The judgement of Rax's figure over the kernel's TCP.
 
 Runs are made up, and numbers are worked out by hand.
 """
@@ -30,7 +30,7 @@ PRESENT = [f"fig1-kernel.{name}" for name in ("throughput", "loss", "minutes", "
 
 @pytest.fixture(autouse=True)
 def headwayd(monkeypatch, tmp_path):
-    """One that nobody starts."""
+    """A run that is never started."""
     program = tmp_path / "headwayd"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -38,20 +38,20 @@ def headwayd(monkeypatch, tmp_path):
 
 
 def flow(seconds, *, empty=40, rate=19.8, later=None, loss=0.001, trips=0):
-    """A flow that learns for some seconds and then has a rate, and another one from 300 s on."""
+    """A flow that learns for some seconds and then has a rate, and another rate from 300 s on."""
     rates = [1.0] * empty + [rate] * (300 - empty) + [rate if later is None else later] * 300
     return a_run(0, rates[: round(seconds)], [loss] * round(seconds)) | {"guard_trips": trips}
 
 
 def learns(number):
-    """As flows do that learn: each in its time, with losses of its own."""
+    """Learning flows: each with its own time and losses."""
     return {"empty": 40 + number % 3, "loss": 0.001 + 0.0001 * number}
 
 
 def drawn(make, lab=KERNELS, **flows):
-    """What `make` makes of the figure, of made-up flows.
+    """The claims of the figure for made-up flows.
 
-    Each of `flows` gives the options of `flow` of a run's number.
+    Each of `flows` gives the options of `flow` for a run's number.
     """
     given = {"live": learns} | flows
 
@@ -124,7 +124,7 @@ def test_events_after_five_minutes_do_not_change_claims_of_learning():
 def test_ten_successes_of_ten_leave_claims_of_shares_open():
     found = made()
     assert verdicts(found, CONVERGES, TRIPS, CUBIC, SHIPPED) == [OPEN, OPEN, HOLDS, OPEN]
-    # Clopper and Pearson's interval of 10 of 10 begins at 0.025 ** (1 / 10).
+    # The interval of Clopper and Pearson for 10 of 10 begins at 0.025 ** (1 / 10).
     assert found[CONVERGES].levels[0].judged == pytest.approx((100 * 0.025**0.1, 100.0))
     for name, cannot in (
         (CONVERGES, "so few cannot show 80%"),
@@ -135,7 +135,7 @@ def test_ten_successes_of_ten_leave_claims_of_shares_open():
 
 
 def test_eight_of_ten_are_open_and_four_are_too_few():
-    """Of 5 of 10 the interval of 95% ends at 81.3%, of 4 of 10 at 73.8%."""
+    """For 5 of 10 the interval of 95% ends at 81.3%, for 4 of 10 at 73.8%."""
 
     def of(late):
         return made(live=lambda k: {"empty": 171 if k < late else 170})[CONVERGES]
@@ -163,16 +163,16 @@ def test_one_shipped_flow_that_is_late_is_one_too_many():
 
 
 def test_cubic_is_beaten_in_the_median_of_the_pairs():
-    """Of ten values the median's interval goes from the second to the ninth."""
+    """For ten values the median's interval goes from the second to the ninth."""
 
     def of(behind):
         return made(live=lambda k: {"later": 18.0 if k < behind else 19.8})[CUBIC]
 
-    # 19.8 and 18 less Cubic's 19.
+    # The differences are 19.8 and 18 less Cubic's 19.
     assert of(0).ours.mean == pytest.approx(0.8)
     assert of(10).ours.mean == pytest.approx(-1.0)
     assert [of(behind).verdict for behind in (0, 1, 2, 8, 9, 10)] == [HOLDS, HOLDS, OPEN, OPEN, FAILS, FAILS]
-    # 1% of the link is nothing.
+    # A rate of 1% of the link counts as nothing.
     assert made(live=lambda _: {"later": 18.81})[CUBIC].verdict is HOLDS
 
 

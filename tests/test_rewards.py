@@ -1,4 +1,4 @@
-"""Each reward against a number worked by hand from its source."""
+"""Each reward, compared with a number worked out by hand from its source."""
 
 import math
 
@@ -111,8 +111,8 @@ def test_owls_reward_can_use_the_sending_rate():
 
 
 def test_owls_reward_grows_up_to_its_fair_share_when_trained_with_other_flows():
-    # 12 Mbit/s for three: 3 are below the share, 4 are the share, 6 are 2 above it, at last with a
-    # tenth lost. What a step saw, a burst or a gap, does not matter.
+    # 12 Mbit/s for three flows: 3 are below the share, 4 are the share, 6 are 2 above it, at last
+    # with a tenth lost. The observations of a step, such as a burst or a gap, do not matter.
     step = Measurements.of(
         throughput_mbps=[0, 9, 1, 7],
         delivery_rate_mbps=[3, 4, 6, 6],
@@ -128,7 +128,7 @@ def test_owls_reward_grows_up_to_its_fair_share_when_trained_with_other_flows():
     # earns.
     shaped = Reward("owl", {"delta": 0.4, "fair": 1, "scale": 10, "exponent": 1, "regret": 1}).function()
     assert shaped(step) == pytest.approx([7.5 - 3 - 6, 0, 10 - 6 - 6, 10 - 6 / 0.9 - 6])
-    # Half as much again as the share is what it may take: 6 of 12.
+    # The limit is one and a half times the share: 6 of 12.
     lenient = Reward("owl", {"delta": 0.4, "fair": 1.5, "regret": 1}).function()
     assert lenient(step) == pytest.approx([1.8 - 3.6, 2.4 - 3.6, 0, 6 - 2.4 / 0.9 - 3.6])
     with pytest.raises(UsageError, match="has no link with a rate"):
@@ -183,7 +183,7 @@ def test_the_tuners_reward_has_the_papers_general_terms_too():
     of = {"proportional": 1.0 * 110 / 200, "derivative": -0.2, "integral": -10e-3 * 0.36}
     for name, term in of.items():
         assert Reward("bbr-tuner", {name: 1.0}).function()(STEP)[0] == pytest.approx(paper + term), name
-    # Of 40 ms the latency's term is 0.49 in seconds, and nothing in milliseconds.
+    # With 40 ms the latency's term is 0.49 in seconds, and nothing in milliseconds.
     off = Measurements.of(path_mbps=5.0, fair_mbps=5.0, capacity_mbps=5.0, path_rtt_ms=40.0, rtprop_ms=80.0)
     for unit_ms, near in ((1000.0, 0.49), (1.0, 0.0)):
         reward = Reward("bbr-tuner", {"alpha": 0.0, "unit_ms": unit_ms}).function()(off)[0]

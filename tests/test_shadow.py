@@ -1,4 +1,4 @@
-"""`headway shadow`: files by hand, in headwayd's format."""
+"""`headway shadow`: files written by hand, in headwayd's format."""
 
 import io
 import json
@@ -18,7 +18,7 @@ SEEN = {"srtt_us": 40_000, "min_rtt_us": 30_000, "delivered_packets": 100, "lost
 
 
 def line(would, value=None, *, cwnd=20, at_s=1.0, **more):
-    """As headwayd writes it."""
+    """A line as headwayd writes it."""
     figures = {"at_ns": round(at_s * 1e9), "cwnd_packets": cwnd}
     said = {"schema": 1, **FLOW, **SEEN, **figures, "would": would, "value": value, **more}
     return json.dumps(said).encode() + b"\n"
@@ -97,7 +97,7 @@ def test_settings_without_number_are_counted_and_printed_to_a_bound(tmp_path, ca
 
 
 def test_sizes_are_the_median_and_the_95th_percentile():
-    """Windows of 100 packets that grow by 1 to 20: the 10th and the 19th of 20 sizes."""
+    """Windows of 100 packets grow by 1 to 20. The values are the 10th and the 19th of 20 sizes."""
     one = found(*(line("add-cwnd", k, cwnd=100) for k in range(20, 0, -1))).all.as_json()
     assert one["raised_percent"] == {"p50": 10.0, "p95": 19.0}
 
@@ -174,7 +174,7 @@ def test_a_flow_of_many_decisions_keeps_a_bounded_number_of_points():
     assert many.all.count == 3 * MOST_POINTS
     times = [at for at, _ in many.all.points]
     assert MOST_POINTS <= len(times) <= 2 * MOST_POINTS
-    # They are spread over all of the time.
+    # The points are spread over the whole time.
     assert times[0] <= 1e9
     assert times[-1] >= (3 * MOST_POINTS - 2) * 1e9
     panel = picture(many)["vconcat"][0]

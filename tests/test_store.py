@@ -13,7 +13,7 @@ from headway.runs.store import NAME, Store
 
 
 class Task:
-    """A task of one run, told from others by its seed."""
+    """A task of one run, identified by its seed."""
 
     world = "sim"
     grid_ms = None
@@ -29,7 +29,7 @@ RESULTS = [{"flow": -1, "remark": "x" * 1000}]
 
 @contextmanager
 def no_file_longer_than(size):
-    """As on a full disk, what is written ends at that size."""
+    """Limits files to this size, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -61,7 +61,7 @@ def test_closing_a_store_on_a_full_disk_raises_no_second_error(tmp_path):
         with pytest.raises(RunError):
             store.add(Task(1), RESULTS)
         store.close()
-    # A new file in which nothing is goes with its store.
+    # A new empty file is removed with its store.
     assert not (tmp_path / NAME).exists()
 
 
@@ -80,7 +80,10 @@ def test_output_files_without_a_store_of_runs_are_not_overwritten(tmp_path, name
 
 
 def test_a_run_over_another_trace_does_not_count(tmp_path, monkeypatch):
-    """Two folders have the same scenario, which names a trace beside it; the traces differ."""
+    """Two folders have the same scenario, which names a trace in the same folder.
+
+    The traces differ.
+    """
 
     def task(folder, packets):
         folder.mkdir()

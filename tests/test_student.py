@@ -1,4 +1,4 @@
-"""Student's interval against scipy's, and that it covers what it says."""
+"""Student's interval, compared with scipy's and with its stated coverage."""
 
 import random
 from statistics import fmean, stdev

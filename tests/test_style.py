@@ -1,4 +1,4 @@
-"""Schemes keep their look, and looks stay apart also with colour blindness."""
+"""Schemes keep their look, and looks can be distinguished also with colour blindness."""
 
 import itertools
 
@@ -11,7 +11,8 @@ from headway.report.style import COLOURS, FIXED, MARKERS, names_shown, styles
 KNOWN = list(FIXED)
 SIGHTS = (None, "deuteranomaly", "protanomaly", "tritanomaly")
 LEAST_APART = 13.0
-"""In CAM02-UCS; about 2 can just be noticed. Okabe and Ito's own, less yellow, come to 11."""
+"""A distance in CAM02-UCS. About 2 can just be noticed. Okabe and Ito's own colours, less yellow,
+reach 11."""
 
 
 def rgb(colour):
@@ -19,7 +20,10 @@ def rgb(colour):
 
 
 def seen(colours, sight):
-    """As somebody with that sight, at full severity, sees them (Machado et al. 2009)."""
+    """The colours as a person with that vision sees them, at full severity (Machado et al.
+
+    2009).
+    """
     values = np.array([rgb(c) for c in colours])
     if sight:
         space = {"name": "sRGB1+CVD", "cvd_type": sight, "severity": 100}
@@ -28,7 +32,7 @@ def seen(colours, sight):
 
 
 def contrast(one, other):
-    """Of WCAG 2.2."""
+    """The contrast that WCAG 2.2 requires."""
 
     def luminance(colour):
         channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb(colour)]
@@ -51,7 +55,7 @@ def test_any_two_colours_stay_apart(sight, paper):
 
 
 def test_the_simulation_confuses_colours_that_are_known_to_be_confused():
-    """The check can fail: pure red and a dark olive are alike to deuteranopes."""
+    """The check can fail: pure red and a dark olive look similar to deuteranopes."""
     one, other = seen(["#a05000", "#6a6a00"], "deuteranomaly")
     assert (
         np.linalg.norm(one - other) < LEAST_APART < np.linalg.norm(np.subtract(*seen(["#a05000", "#6a6a00"], None)))
@@ -107,6 +111,6 @@ def test_tables_show_short_names_of_schemes():
         several: "owl (3 models)",
         long: "learned:model=\u2026/quick-v1",
     }
-    # Two folders of that name are told apart.
+    # Two folders of that name are distinguished.
     other = long.replace("seed-1", "seed-2")
     assert names_shown([long, other]) == {long: long, other: other}

@@ -1,6 +1,6 @@
-"""Testbeds as they are planned, without root.
+"""The plan of testbeds, without root.
 
-It tests topologies, paths, flows, which switches are known, and what is left.
+It tests topologies, paths, flows, the known switches, and leftovers.
 """
 
 import fcntl
@@ -42,7 +42,7 @@ def test_nsfnet_is_the_network_and_the_path_of_the_scenario():
     (nodes, _), *_ = network.paths
     assert (ours.source.name, *ours.route, ours.destination.name) == tuple(nodes)
     assert ours.base_rtt_s == 0.03
-    # 10 Mbit/s for 30 ms.
+    # The queue has 10 Mbit/s for 30 ms.
     assert {ours.queue_bytes(link) for link in ours.links} == {37_500}
 
 
@@ -51,12 +51,12 @@ def test_a_path_is_the_one_with_the_smallest_delay():
     assert ours.route == ("s1", "s2", "s3")
     assert ours.base_rtt_s == 0.01
     assert ours.hops() == [(0, 0), (1, 1)]
-    # One BDP of each link, its own queue, and what is too small for two packets.
+    # The queues are one BDP of each link, its own queue, and one that is too small for two packets.
     assert [ours.queue_bytes(link) for link in ours.links] == [12_500, 30_000, 3_028]
 
 
 def every_way(links, way, end):
-    """All ways without a loop, by trying."""
+    """All paths without a loop, by trying."""
     if way[-1] == end:
         yield way
         return
@@ -97,7 +97,7 @@ def test_a_larger_share_knows_the_same_switches_and_others():
         drawn = [ours.known(share, seed) for share in (0.0, 0.2, 0.5, 1.0)]
         for smaller, larger in pairwise(drawn):
             assert set(smaller) <= set(larger)
-            # In the path's order.
+            # The switches are in the path's order.
             assert [switch for switch in ours.route if switch in larger] == list(larger)
         assert drawn[0] == ()
         assert drawn[-1] == ours.route
@@ -109,7 +109,10 @@ def test_a_larger_share_knows_the_same_switches_and_others():
 
 
 def forwarded(topology, switch, source, destination):
-    """Where a packet goes from a switch on: (switch, port) at each, by what `bed.flows` says."""
+    """The path of a packet from a switch on:
+
+    (switch, port) at each, by the rules of `bed.flows`.
+    """
     does = bed.flows(topology)
     ends = {}
     for index, link in enumerate(topology.links):

@@ -1,4 +1,4 @@
-"""Where flows are told nothing of switches, schemes that observe them say so."""
+"""If flows get no reports of switches, schemes that observe them give a warning."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ LINE = (
 
 def test_features_of_switches_need_a_measurement_agent():
     told = {one["name"] for one in features() if one["kernel"] == ["the measurement agent"]}
-    # An age alone says nothing of a path.
+    # An age alone has no information about a path.
     assert told - {"network_age_ms"} == FEATURES
 
 

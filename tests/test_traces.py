@@ -1,4 +1,4 @@
-"""Traces: what is said of them, where their files are, how they are drawn, and what warns."""
+"""Traces: their description, their paths, their pictures, and the warnings."""
 
 import importlib
 import json
@@ -24,14 +24,14 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_info_of_a_recorded_trace(run, recorded_traces):
-    """Against the published mean of Verizon-LTE-short.down, and its length."""
+    """The result is compared with the published mean of Verizon-LTE-short.down, and its length."""
     (found,) = json.loads(run("traces", "info", recorded_traces["Verizon-LTE-short.down"], "--json").stdout)
     assert found["seconds"] == 140
     assert found["mean_mbps"] == pytest.approx(5.028, abs=5e-4)
 
 
 def test_describe_gives_rates_and_outages(tmp_path):
-    # 10 s at one opportunity a ms (12 Mbit/s), with nothing from 4 s to 5.2 s.
+    # The trace has 10 s at one opportunity each ms (12 Mbit/s), with nothing from 4 s to 5.2 s.
     times = [t for t in range(1, 10_001) if not 4000 < t <= 5200]
     found = describe("x", trace_of(times, tmp_path))
     assert found["seconds"] == 10
@@ -123,7 +123,7 @@ def test_a_shell_takes_a_trace_from_a_pipe(tmp_path):
         link, _, settings = readable(f"{pipe}:mean=1Mbps", opened).partition(":")
         assert Path(link).read_text() == "1\n2\n"
         assert settings == "mean=1Mbps"
-        # Up and down may be the same.
+        # Both directions may have the same trace.
         assert readable(str(pipe), opened) == link
         for other in (None, "12Mbps", "synthetic-att.up", "/nowhere/x", "a" * 300, "a/" * 3000):
             assert readable(other, opened) == other
@@ -173,7 +173,7 @@ def test_the_list_has_the_path_and_the_use_of_each_trace(run):
     assert held["ATT-LTE-driving-2016.down"] == held["nyc-static.down"] == "all"
     assert held["nyc-walking.down"] == "none"
     assert {way for name, way in held.items() if name.startswith("synthetic-")} == {"none"}
-    # A listed trace that has a pinned file is known by the pinned hash.
+    # A listed trace with a pinned file is recognised by the pinned hash.
     split = tomllib.loads((ROOT / "split.toml").read_text())["trace"]
     pins = {name: pin for c in collections().values() for name, pin in c.files.items()}
     assert {t["name"]: t["sha256"] for t in split if t["name"] in pins} == pins
@@ -192,7 +192,7 @@ def test_a_part_of_a_trace(run, tmp_path):
         Trace.load(path, "training")
     with pytest.raises(UsageError, match="did you mean 'training'"):
         Trace.load(path, "trainin")
-    # Nobody gets the seconds for evaluation by leaving the part out.
+    # Without a part, the seconds for evaluation are not given either.
     with pytest.raises(TypeError, match="part"):
         Trace.load(path)
 
@@ -240,7 +240,7 @@ queue = "20pkt"
 def doubtful(tmp_path):
     """Scenario files.
 
-    One is of a trace with epoch seconds, one of a mean of 0.00 Mbit/s, and one is good.
+    One has a trace with epoch seconds, one has a mean of 0.00 Mbit/s, and one is good.
     """
     traces = {"epoch": [1_700_000_000, 1_700_000_060], "slow": [4000, 8000], "good": range(1, 100)}
     for name, times in traces.items():
@@ -250,7 +250,7 @@ def doubtful(tmp_path):
 
 
 def test_a_bench_warns_once_of_an_obvious_mistake(run, tmp_path, doubtful):
-    # Two schemes and two runs of the same trace bring one warning.
+    # Two schemes and two runs of the same trace give one warning.
     out = tmp_path / "out"
     done = run(
         *("bench", "--schemes", "cubic,newreno", "--runs", "2", "--out", out),

@@ -1,4 +1,4 @@
-"""Tables of rates become traces and come back.
+"""Tables of rates become traces and are restored.
 
 It tests their formats, their columns, and the manual's recipes.
 """
@@ -31,7 +31,7 @@ def test_csv_to_trace_and_back(tmp_path):
     lines = (tmp_path / "b.csv").read_text().splitlines()
     assert lines[0] == "time_s,rate_mbps"
     back = [float(line.split(",")[1]) for line in lines[1:]]
-    # An opportunity more or less in an interval is 0.012 Mbit/s.
+    # One opportunity more or less in an interval is 0.012 Mbit/s.
     assert back[:4] == pytest.approx(rates, abs=0.025)
 
 
@@ -107,8 +107,7 @@ def test_convert_takes_a_trace_by_name(run, tmp_path):
     assert len((tmp_path / "rates.csv").read_text().splitlines()) == 7
 
 
-# Small files made up in the formats of public sets, and the commands of docs/traces.md that bring
-# them in.
+# Small made-up files have the formats of public sets. The commands of docs/traces.md convert them.
 UCC = "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate"
 MADE_UP = {
     "trace_4529613": "0.00 4.0\n1.02 2.0\n2.01 0\n3.03 6.0\n",
@@ -147,7 +146,7 @@ MADE_UP = {
 
 
 def recipes():
-    """Each command of docs/traces.md that converts, as it stands there."""
+    """Each command of docs/traces.md that converts, unchanged."""
     text = (ROOT / "docs" / "traces.md").read_text()
     blocks = re.findall(r"(?m)(?:^    .*\n)+", text)
     return [textwrap.dedent(block).strip() for block in blocks if "convert" in block]

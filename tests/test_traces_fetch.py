@@ -1,4 +1,7 @@
-"""Recorded traces are fetched: each file is the published one, and yours are not overwritten."""
+"""Recorded traces are fetched.
+
+Each file is the published one, and a user's files are not overwritten.
+"""
 
 import json
 from hashlib import sha256
@@ -12,7 +15,7 @@ from headway.traces.fetch import Collection
 
 CONTENTS = {"a.down": b"1\n2\n", "a.up": b"3\n"}
 TOY = Collection("https://127.0.0.1:1/", {name: sha256(text).hexdigest() for name, text in CONTENTS.items()})
-"""Two files; nothing listens at the URL."""
+"""Two files. Nothing listens at the URL."""
 
 
 def test_fetch_copies_checks_and_skips(tmp_path):
@@ -22,7 +25,7 @@ def test_fetch_copies_checks_and_skips(tmp_path):
         (source / name).write_bytes(text)
     assert list(fetch(TOY, target, source)) == ["a.down: 0.0 MB", "a.up: 0.0 MB"]
     assert (target / "a.down").read_bytes() == CONTENTS["a.down"]
-    # What is there stays. What is missing comes; a file of your own that has its name is not
+    # Existing files stay, and missing ones are fetched. A user's file with such a name is not
     # overwritten.
     (target / "a.up").unlink()
     assert list(fetch(TOY, target, source)) == ["a.down: there already", "a.up: 0.0 MB"]
@@ -63,7 +66,7 @@ def test_fetch_from_an_incomplete_copy_lists_missing_files(tmp_path):
 
 
 def test_fetch_knows_a_file_by_its_origins_name_too(tmp_path):
-    """It is kept under ours, wherever it comes from."""
+    """The file is stored under our name, for any source."""
     renamed = Collection(TOY.url, TOY.files, {"a.down": "trace-1-home"})
     (tmp_path / "trace-1-home").write_bytes(CONTENTS["a.down"])
     (tmp_path / "a.up").write_bytes(CONTENTS["a.up"])

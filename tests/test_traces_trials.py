@@ -1,6 +1,6 @@
-"""Traces and tables as people have them: each is read rightly, or a line says what is wrong.
+"""Traces and tables in usual forms. Each is read correctly, or a line names the fault.
 
-The first are those of the trials of issue 28, the others are of the same kinds.
+The first are those of the trials of issue 28, the others are similar.
 """
 
 import gzip
@@ -30,12 +30,12 @@ TABLE = "time_s,rate_mbps\n0,12\n1,6\n2,0\n3,12\n"
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture, but for one."""
+    """Disables pictures, because only one test here looks at one."""
     return undrawn_run
 
 
 def refused(run, *arguments, stdin=None, cwd=None):
-    """The line that says why a command refuses."""
+    """The error line of a command that refuses."""
     done = run(*arguments, cwd=cwd) if stdin is None else piped(arguments, stdin, cwd)
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
@@ -90,7 +90,7 @@ def test_02_pipes(tmp_path):
 
 @pytest.mark.parametrize(("name", "text"), [("epoch-s", EPOCH_S), ("limit", "4294967294\n4294967295\n")])
 def test_04_a_trace_of_few_lines_needs_little_memory(tmp_path, name, text):
-    """Whatever the times are: `limit` is as late as a time may be."""
+    """The times have any order of magnitude. `limit` is the largest allowed time."""
     (tmp_path / f"{name}.down").write_text(text)
     for command in (
         ("info", f"{name}.down"),
@@ -107,7 +107,7 @@ def test_04_a_trace_of_few_lines_needs_little_memory(tmp_path, name, text):
 
 
 def within_memory(arguments, cwd, most=700 << 20):
-    """A run of `headway` that gets `most` bytes for its data and no more.
+    """A run of `headway` that gets at most `most` bytes for its data.
 
     A library's code does not count.
     """
@@ -117,7 +117,7 @@ def within_memory(arguments, cwd, most=700 << 20):
         capture_output=True,
         text=True,
         check=False,
-        # Each thread of a library that computes has some memory of its own.
+        # Each thread of a numeric library has some memory of its own.
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "RAYON_NUM_THREADS": "2"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (most, most)),
     )
@@ -142,7 +142,7 @@ def test_a_picture_has_a_bounded_number_of_points(drawing_run, tmp_path):
 
 
 def test_a_table_of_few_rows_and_much_to_send_takes_bounded_memory(tmp_path):
-    """A hundred million packets are the most that a trace may have.
+    """A trace may have at most a hundred million packets.
 
     They are 4 bytes each, and less than 1 GB of text.
     """
@@ -241,7 +241,7 @@ def test_15_a_linked_scenario_finds_its_trace_in_the_folder_of_its_target(run, t
 
 
 def test_15_with_two_traces_of_one_name_a_line_says_which_is_used(run, tmp_path):
-    """Headway has one called synthetic-att.up, and HEADWAY_TRACES an own.down."""
+    """Headway ships a trace named synthetic-att.up, and HEADWAY_TRACES has an own.down."""
     named = tmp_path / "named"
     named.mkdir()
     for file in ("own.down", "synthetic-att.up", "named/own.down"):
@@ -336,7 +336,7 @@ def test_a_damaged_trace_or_table_from_a_pipe_is_called_standard_input(run, tmp_
 
 
 def test_an_error_about_the_copy_of_a_pipe_names_the_pipe(tmp_path):
-    """As `headway shell` gives it, which hands the copies on."""
+    """The path is as `headway shell` passes it on."""
     pipes = [str(tmp_path / f"pipe-{number}") for number in range(11)]
     copies = []
     for pipe in pipes:

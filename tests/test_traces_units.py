@@ -1,6 +1,6 @@
 """The units of times and rates of a table.
 
-They come by an option, by a name of a column, or by a guess that is said.
+They come from an option, from a name of a column, or from a reported guess.
 """
 
 import pytest
@@ -43,7 +43,8 @@ def test_a_guessed_unit_of_time_is_reported_in_one_line(tmp_path, text, seconds,
         ("time_ms,rate_mbps\n0,12\n10,6\n20,12\n", 0.03),
         ("t (us),Mbit/s\n0,12\n10000,6\n20000,12\n", 0.03),
         ("seconds\tMbps\n0\t12\n20\t6\n40\t12\n", 60),
-        # The last row holds as long as the one before it, at uneven spacing too (docs/traces.md).
+        # The last row holds as long as the one before it, also with uneven spacing
+        # (docs/traces.md).
         ("0.0 12\n1.0 6\n10.0 12\n", 19),
         ("0.0 12\n1.0 6\n10.0 12\n11.0 12\n", 12),
     ],
@@ -88,7 +89,7 @@ def test_a_given_unit_of_time_is_used(tmp_path, unit, seconds):
 def test_the_name_of_a_column_gives_the_unit_of_rates(tmp_path, name, factor):
     (tmp_path / "a.csv").write_text(f"when,what,{name}\n0.5,x,20\n1.5,y,40\n")
     assert read_table(tmp_path / "a.csv", Columns("when", name)).rates_mbps == [20 * factor, 40 * factor]
-    # What is said counts more than a name.
+    # A given unit takes precedence over a name.
     assert read_table(tmp_path / "a.csv", Columns("1", "3", "bit/s")).rates_mbps == [20 * 1e-6, 40 * 1e-6]
 
 

@@ -1,6 +1,6 @@
-"""What `headway train` says of wrong configurations, and that those it comes with are right.
+"""The errors of `headway train` for wrong configurations, and the shipped configurations.
 
-Without PyTorch.
+The tests need no PyTorch.
 """
 
 import codecs
@@ -29,7 +29,7 @@ SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 
 def trained_in(model, system, seed):
-    """A training that is done, as far as what is printed of several goes."""
+    """A finished training, with the fields that are printed for several."""
     return trainings.Trained(model, system, seed, 1, 1, 0.5, [], [], 1.0, 1.0, {}, "rax-1")
 
 
@@ -42,7 +42,7 @@ def test_systems_are_in_order_and_validate_on_scenarios_outside_training(system)
 
 @pytest.mark.parametrize("study", ["aurora", "interval", "lte", "owl"])
 def test_scenarios_made_for_training_are_of_some_system(study):
-    """One that no system names is left over, or misspelt where it was meant."""
+    """A scenario that no system uses is left over, or misspelt in a system."""
     found = [config.find(system, None) for system in config.systems()]
     named = {name for one in found for name in (*scenarios.trained_on(one), *one.validation.scenarios)}
     made = {file.stem for what in ("training", "validation") for file in SCENARIOS.glob(f"{study}-{what}*.toml")}
@@ -136,7 +136,7 @@ def test_ablations_change_only_a_part_of_the_system(name):
     EnvConfig.of(changed.environment)
     assert changed.model == f"owl-{name}-v1".replace(".", "")
     assert changed.asked == f"owl --ablation {name}"
-    # What its card keeps trains the same again.
+    # The stored card trains the same model again.
     kept = config.parse(changed.text, "its card")
     assert (kept.algorithm, kept.net, kept.environment) == (changed.algorithm, changed.net, changed.environment)
     assert changed.algorithm.total_steps < system.algorithm.total_steps * 2
@@ -144,7 +144,7 @@ def test_ablations_change_only_a_part_of_the_system(name):
         (changed.net, system.net),
         (getattr(changed.algorithm, "guide", None), system.algorithm.guide),
     ]
-    # Figures hold the others against the one that differs in its budget alone.
+    # Figures compare the others with the one that differs only in its budget.
     assert all(one == other for one, other in parts) == (name == BASE)
     assert changed.hash != system.hash
 
@@ -255,7 +255,7 @@ def test_an_obviously_wrong_trace_is_named_before_training(tmp_path):
 
 
 def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
-    """Windows' Notepad writes one."""
+    """Windows' Notepad writes a byte order mark."""
     mine = tmp_path / "quick.toml"
     mine.write_bytes(codecs.BOM_UTF8 + QUICK.encode())
     assert config.find("quick", mine).environment == config.parse(QUICK, "quick.toml").environment
@@ -265,7 +265,7 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
 
 
 def test_the_systems_are_listed_and_shown_as_they_are_written(tmp_path):
-    """What is shown is a configuration again."""
+    """The output is a configuration again."""
 
     def said(*arguments):
         done = CliRunner().invoke(app, ["train", *arguments])

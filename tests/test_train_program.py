@@ -1,4 +1,4 @@
-"""The programs of the package `headway.train` end as the commands of `headway` do."""
+"""The programs of the package `headway.train` end like the commands of `headway`."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from headway.train import program
 
 @pytest.fixture(autouse=True)
 def as_a_program(monkeypatch):
-    """Signals do here what they do in a program; the streams are pytest's."""
+    """Signals have the same handlers here as in a program. The streams are pytest's."""
     monkeypatch.setattr(streams, "prepare", lambda: None)
 
 

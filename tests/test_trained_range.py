@@ -1,4 +1,4 @@
-"""The paths that a model was trained on, as its card has them."""
+"""The range of paths that a model was trained on, from its card."""
 
 import pytest
 
@@ -21,7 +21,7 @@ loss = {loss}
 
 @pytest.fixture
 def scenario(tmp_path):
-    """Writes a scenario of one link; its path."""
+    """Writes a scenario of one link, and returns its path."""
 
     def write(name, rate="10Mbps..100Mbps", queue="100pkt", loss='"0..2%"'):
         path = tmp_path / f"{name}.toml"

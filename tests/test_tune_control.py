@@ -1,4 +1,7 @@
-"""The control socket of an agent and of a host: it is its owner's alone, and outlives nobody."""
+"""The control socket of an agent and of a host.
+
+Only its owner can use it, and it ends with them.
+"""
 
 import asyncio
 import errno
@@ -26,7 +29,7 @@ def test_only_the_owner_can_use_the_control_socket(tmp_path):
             await asyncio.to_thread(ask, path)
 
     run(body)
-    # Where `headway tune status` looks, whatever the name.
+    # `headway tune status` looks there, for any name.
     assert default_path("host", "rack/1").parent == default_path("host", "h").parent
 
 
@@ -37,7 +40,7 @@ def test_a_busy_control_socket_is_kept_and_a_stale_one_is_replaced(tmp_path):
             busy.bind(str(path))
             busy.listen(0)
             before = path.stat().st_ino
-            # Until nobody more may wait there.
+            # Connections are opened until no more can wait there.
             code = 0
             while code == 0:
                 one = clients.enter_context(socket.socket(socket.AF_UNIX))

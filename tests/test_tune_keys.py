@@ -1,4 +1,4 @@
-"""Keys: made once, read by their owner alone; and what is refused beyond loopback."""
+"""Keys are made once, and read by their owner alone. It also tests the refusals beyond loopback."""
 
 import errno
 import json
@@ -26,7 +26,7 @@ def test_a_key_pair_is_valid_for_zeromq_and_private(place):
     public, secret = keys.new("agent-1", place)
     for file in (public, secret):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    # As zmq.auth reads them.
+    # The format is the one that zmq.auth reads.
     theirs = zmq.auth.load_certificate(secret)
     ours = keys.own("agent-1")
     assert theirs == (ours.public, ours.secret)
@@ -75,7 +75,7 @@ def test_on_loopback_a_users_processes_share_a_pair(place):
 
 
 def test_a_key_is_written_completely_or_not_at_all(place, monkeypatch):
-    """Another process that starts at the same time never finds half a key.
+    """Another process that starts at the same time never finds an incomplete key.
 
     Nor does one after a crash.
     """
@@ -108,7 +108,10 @@ def test_two_processes_that_make_a_key_at_once_get_the_same_key(place, monkeypat
 
 
 def test_a_file_placed_by_another_user_never_gets_the_secret(place, tmp_path, monkeypatch):
-    """They may write the folder, and know the name: a link of theirs, or an open file of theirs."""
+    """Other users can write to the folder, and know the name:
+
+    they place a link, or an open file.
+    """
     place.mkdir()
     theirs = tmp_path / "theirs"
     monkeypatch.setattr(secrets, "token_hex", lambda _: "0")

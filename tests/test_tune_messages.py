@@ -1,4 +1,4 @@
-"""Messages: what is written is read, and whatever else is refused and counted."""
+"""Messages: written ones are read back, and malformed ones are refused and counted."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Smoothing and rules (section III-A), against NumPy and SciPy."""
+"""Smoothing and rules (section III-A), compared with NumPy and SciPy."""
 
 import math
 from dataclasses import replace
@@ -63,7 +63,7 @@ def test_the_filter_equals_scipys_first_order_filter():
     st.integers(1, 20),
 )
 def test_a_constant_stretch_counts_by_its_length_not_its_samples(cutoff_hz, steps, parts):
-    """Irregular samples: one step of dt, and the same in several parts, lead to the same."""
+    """For irregular samples one step of dt, and the same in several parts, give the same result."""
     once, often = LowPass(cutoff_hz), LowPass(cutoff_hz)
     at, low, high = 0.0, math.inf, -math.inf
     for dt, value in steps:
@@ -137,7 +137,7 @@ def test_impossible_samples_are_rejected_and_counted_by_rule(rule, wrong):
 
 
 def test_an_outdated_rtprop_is_not_rejected():
-    """The paper's case (section V-A): the path became shorter, and BBR does not know yet."""
+    """The paper's case (section V-A): the path became shorter, and BBR has not noticed yet."""
     assert Rules().accepts(replace(GOOD, rtt_ms=40.0, srtt_ms=40.0, rtprop_ms=400.0))
 
 

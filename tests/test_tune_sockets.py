@@ -1,6 +1,6 @@
-"""Statistics of real sockets, against the sockets themselves and pyroute2.
+"""Statistics of real sockets, compared with the sockets themselves and pyroute2.
 
-Also those of headwayd's flows.
+It also tests those of headwayd's flows.
 """
 
 import json
@@ -23,7 +23,7 @@ from headway.tune.sockets import SocketMonitor
 from test_tune_robust import GOOD
 
 TCP_CC_INFO = 26
-"""linux/tcp.h"""
+"""Values of linux/tcp.h."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
@@ -42,7 +42,7 @@ def id_of(one):
 
 @pytest.fixture(params=["127.0.0.1", "::1"])
 def flow(request):
-    """A loopback connection over the kernel's BBR that has sent 3 MB and now stands still."""
+    """A loopback connection over the kernel's BBR that has sent 3 MB and is idle now."""
     with connection(request.param) as one:
         yield one
 
@@ -105,7 +105,8 @@ def test_decoded_values_match_those_of_the_socket(flow):
     assert one.btlbw_mbps == pytest.approx(bbr.bw * 8e-6 * wire)
     assert one.rtprop_ms == pytest.approx(bbr.min_rtt_us / 1e3)
     assert (one.pacing_gain, one.cwnd_gain) == (bbr.pacing_gain, bbr.cwnd_gain)
-    # BBR's own: 2/ln 2 in start-up, its inverse while it drains, then around 1 (tcp_bbr.c).
+    # The gains are BBR's own: 2/ln 2 in start-up, its inverse while it drains, then around 1
+    # (tcp_bbr.c).
     assert 0.3 < one.pacing_gain < 2.9
     assert one.cwnd_gain == pytest.approx(2.887, abs=0.01) or one.cwnd_gain == pytest.approx(2.0)
     assert began <= one.time_s <= time.monotonic()
@@ -163,7 +164,7 @@ def test_an_attribute_with_an_impossible_length_ends_the_list():
 
 
 class Daemon:
-    """Speaks as headwayd does: a word in, a line of JSON out."""
+    """A stand-in for headwayd: it reads a word, and answers with a line of JSON."""
 
     def __init__(self, path):
         self.path, self.flows, self.asked, self.hangs = path, [], [], False
@@ -214,7 +215,7 @@ def test_bbrs_variables_come_from_headwayd(daemon):
         (one,) = [stats for stats in monitor.sample() if stats.flow == id_of(flow)]
         assert {key: getattr(one, key) for key in BBR} == BBR
         assert one.lost_packets == 7
-        # It is gone: what it said is too old, and TCP_INFO's count of losses is another.
+        # It has ended. Its last status is too old, and TCP_INFO's count of losses is another.
         monitor.status._at -= 10
         monitor.status._ended.set()
         assert id_of(flow) not in [stats.flow for stats in monitor.sample()]
@@ -246,7 +247,7 @@ def test_windows_are_set_like_headwayd_set(daemon):
 
 
 def test_the_flows_of_one_status_are_indexed_once(daemon, monkeypatch):
-    """An answer has thousands of flows; to index them again for each costs their square."""
+    """A status has thousands of flows. Indexing them for each request would take quadratic time."""
     indexed = []
     ends = headwayd._ends
     monkeypatch.setattr(headwayd, "_ends", lambda one: indexed.append(one) or ends(one))
@@ -267,7 +268,7 @@ def test_a_hanging_or_missing_headwayd_gives_a_one_line_error(daemon, tmp_path):
 
 
 def test_discovery_of_namespaces_continues_after_an_error(monkeypatch):
-    """Such as too many open files. One at the start is told."""
+    """The error is one such as too many open files. An error at the start is reported."""
     looks = threading.Semaphore(0)
     there = namespaces.files
     fails = [OSError(24, "Too many open files")]

@@ -173,7 +173,7 @@ def test_a_model_with_rows_sees_the_other_flows(tmp_path):
 
 
 def test_a_model_gets_no_rows_that_it_was_not_trained_on():
-    # Trained with an agent for each flow, which share nothing: below its own row the table was
+    # The model was trained with a separate agent for each flow. So below its own row the table was
     # always empty.
     policy = ModelPolicy.load("bbr-tuner-ppo-v1")
     assert policy.rows == 1

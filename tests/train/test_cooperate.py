@@ -1,6 +1,6 @@
-"""Agents that learn by themselves and share.
+"""Agents that learn separately and share.
 
-It tests them against SB3, by hand, and for the same bits from the same seed.
+They are compared with SB3, with results by hand, and for the same bits from the same seed.
 """
 
 import errno
@@ -53,7 +53,7 @@ def team(net):
 
 
 def met(agent, steps=12, flows=3, seed=7):
-    """Trajectories of made-up steps, an episode's end among them, acted by `agent`."""
+    """Trajectories of made-up steps of `agent`, including an episode's end."""
     import torch
 
     from headway.train.cooperate import Trajectories
@@ -104,7 +104,7 @@ def test_a_single_agent_matches_stable_baselines3(agent):
     whole = met(ours, steps, flows)
     values, after = ours.values(whole.observations), ours.values(whole.following)
     for t in range(steps):
-        # As its rollouts do at an episode's cut.
+        # This is as in its rollouts at an episode's cut.
         rewards = whole.rewards[t] + np.where(whole.ended[t], terms.gamma * after[t], 0.0)
         begins = whole.ended[t - 1] if t else np.ones(flows)
         theirs.rollout_buffer.add(
@@ -139,9 +139,9 @@ def test_actions_of_a_flow_that_has_left_are_not_learned_from(agent):
 
 
 def test_a_neighbours_episode_is_weighted_by_the_ratio_to_the_acting_policy(agent):
-    """The first gradient step's objective, by hand.
+    """The objective of the first gradient step, by hand.
 
-    It is min(r A, clip(r) A) with r of the learner to the neighbour.
+    It is min(r A, clip(r) A) with the ratio r of the learner to the neighbour.
     """
     import torch
 
@@ -350,7 +350,7 @@ def test_only_a_cut_off_last_line_of_a_study_is_left_out(tmp_path):
 def test_a_study_that_is_interrupted_says_where_its_trainings_are(tmp_path, number):
     running = study(tmp_path)
     end = time.monotonic() + 300
-    # From then on it is ready for signals.
+    # From then on it handles signals.
     while not (tmp_path / "runs.jsonl").exists():
         assert time.monotonic() < end
         assert running.poll() is None, running.communicate()

@@ -1,4 +1,4 @@
-"""A model folder answers as the model of Stable-Baselines3 that it was made of."""
+"""A model folder answers like the model of Stable-Baselines3 that it was made of."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.train
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    """Networks this small are slower on several."""
+    """One thread is used, because networks this small are slower on several."""
     import torch
 
     before = torch.get_num_threads()
@@ -23,7 +23,10 @@ def _one_thread():
 
 
 def answers_of(model, env, found):
-    """What Stable-Baselines3 predicts for the folder's observations, as VecNormalize shows them."""
+    """The predictions of Stable-Baselines3 for the folder's observations.
+
+    VecNormalize normalises the observations.
+    """
     seen = found.golden()["observations"]
     shown = env.normalize_obs(seen) if hasattr(env, "normalize_obs") else seen
     return model.predict(shown, deterministic=True)[0]

@@ -1,4 +1,4 @@
-"""What `cargo test` takes for PyTorch's numbers are those that PyTorch gives today."""
+"""The fixtures of `cargo test` equal the results of the current PyTorch."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Stable-Baselines3 on our environments: by its own checker, and what its rollouts hold."""
+"""Stable-Baselines3 on our environments: its own checker, and the contents of its rollouts."""
 
 import gymnasium
 import numpy as np
@@ -36,7 +36,7 @@ def test_a_rollout_has_all_observations_and_bootstraps_at_a_cut():
     buffer = ppo.rollout_buffer
     ppo.policy.load_state_dict(before)
 
-    # The same actions once more, from Gymnasium's side.
+    # The same actions are taken once more with Gymnasium's interface.
     plain = HeadwayVectorEnv(config, 3)
     seen, _ = plain.reset(seed=4)
     ends = 0
@@ -85,7 +85,7 @@ def test_a_render_is_one_picture_of_all_environments():
     environments.reset()
     for _ in range(3):
         environments.step(np.zeros((3, 1), np.float32))
-    # Two by two with one place empty, as Stable-Baselines3 has it.
+    # The pictures are two by two with one empty place, as in Stable-Baselines3.
     picture = environments.render()
     assert (picture.shape, picture.dtype) == ((2 * 480, 2 * 640, 3), np.uint8)
     for index, frame in enumerate(environments.environments.render()):
@@ -111,7 +111,7 @@ def test_episodes_that_do_not_begin_in_the_same_step_are_refused():
 
 
 class OneStep(gymnasium.vector.VectorEnv):
-    """Episodes of one step, as given.
+    """Given episodes of one step.
 
     They have a capacity, and each environment's reward and length in seconds.
     """
@@ -135,9 +135,9 @@ class OneStep(gymnasium.vector.VectorEnv):
 
 
 def test_rewards_are_weighted_by_time_on_request():
-    """Rewards of 2 for a second and 6 for three.
+    """The rewards are 2 for a second and 6 for three.
 
-    They are (2 x 1 + 6 x 3) / 4 by time, (2 + 6) / 2 by decisions.
+    The mean is (2 x 1 + 6 x 3) / 4 by time, and (2 + 6) / 2 by decisions.
     """
     from headway.train.validation import measure
 

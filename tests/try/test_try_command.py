@@ -81,7 +81,7 @@ def test_the_command_compares_over_loopback(tmp_path, capsys):
         assert "<svg" in plot.read_text()
         rows = [json.loads(line) for line in (out / ROWS).read_text().splitlines()]
         assert {one["controller"] for one in rows} == {"cubic", "reno"}
-        # All of its time is over: it prints the same again, as a table.
+        # All of its time is over, so it prints the same again, as a table.
         over = "".join(f"{json.dumps(one | {'took_s': 60.0})}\n" for one in rows)
         (out / ROWS).write_text(over)
         assert command(words) == 0

@@ -1,4 +1,4 @@
-"""The folder of a trial: what is kept there, and which folder is refused."""
+"""The folder of a trial: its contents, and the refused folders."""
 
 import json
 import re

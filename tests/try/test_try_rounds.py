@@ -1,4 +1,4 @@
-"""Rounds of `headway try`: their order, their time, and what ends a trial.
+"""Rounds of `headway try`: their order, their time, and the end of a trial.
 
 Transfers are made up.
 """
@@ -40,7 +40,7 @@ def test_transfers_are_short_enough_for_thirty_rounds_if_possible(minutes, schem
 
 
 def test_thirty_rounds_fit_including_the_time_without_sending(tmp_path):
-    """At an RTT of 50 ms: TCP's handshake, greeting, question, and 0.25 s until the last byte."""
+    """The RTT is 50 ms: TCP's handshake, greeting, request, and 0.25 s until the last byte."""
     transfers = Transfers(usual_seconds(5, 2) + 3 * 0.05 + 0.25)
     kept, _ = transfers.run(tmp_path, minutes=5)
     assert len(whole_rounds(kept.rows, SCHEMES)) >= 30
@@ -75,7 +75,7 @@ def test_a_trial_resumes_and_leaves_out_the_incomplete_round(tmp_path):
     kept, _ = Transfers(5, [None, None, None, EndedError()]).run(tmp_path)
     assert len(kept.rows) == 3
     kept, _ = Transfers(5).run(tmp_path)
-    # 15 of 60 s were over: round 2 to 6 fit, 5 of them end at 65 s and are closer than 4.
+    # 15 of 60 s were over. Rounds 2 to 6 fit: five of them end at 65 s, which is closer than four.
     assert [one["round"] for one in kept.rows] == [0, 0, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
     assert [one["cubic"]["round"] for one in whole_rounds(kept.rows, SCHEMES)] == [0, 2, 3, 4, 5, 6]
     again, _ = Transfers(5).run(tmp_path)
@@ -98,7 +98,7 @@ def test_a_controller_that_always_fails_ends_the_trial_even_if_others_work(tmp_p
     monkeypatch.setattr(trial, "PATIENCE_S", 0.0)
 
     class OwlFails(Transfers):
-        """Each transfer of owl fails, but the first."""
+        """Each transfer of owl except the first fails."""
 
         def send(self, scheme, *rest):
             has_sent = scheme in [name for name, *_ in self.sent]
@@ -126,7 +126,7 @@ def test_failed_transfers_are_counted_by_scheme_and_noted(tmp_path, monkeypatch)
 
 
 def test_a_row_that_cannot_be_saved_ends_the_trial_at_once(tmp_path, monkeypatch):
-    """Transfers load the path, and each further one would be thrown away too."""
+    """Transfers load the path, and each further one would be discarded too."""
     transfers, add = Transfers(5), TrialFolder.add
 
     def full(self, row):
@@ -141,7 +141,7 @@ def test_a_row_that_cannot_be_saved_ends_the_trial_at_once(tmp_path, monkeypatch
 
 
 def test_a_trial_that_continues_after_showing_results_says_so(tmp_path, capsys):
-    """Only more rounds are a further look: to print the same again changes no error rate."""
+    """Only more rounds count as a further look. Printing the same again changes no error rate."""
     plan = Plan("there", SCHEMES, 5.0, 1)
     shown = []
     for minutes in (1.0, 1.0, 2.0):

@@ -1,4 +1,4 @@
-"""A server of `headway try`: whom it answers, whom it refuses, and whom it cuts off."""
+"""A server of `headway try`: the clients that it answers, refuses, and disconnects."""
 
 import hashlib
 import socket

@@ -138,7 +138,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=2.0, help="CPU seconds of each measurement")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--write-doc", action="store_true", help="put the figures into docs/performance.md")
+    parser.add_argument("--write-doc", action="store_true", help="write the figures into docs/performance.md")
     args = parser.parse_args()
     rows = []
     print(HEADING)

@@ -178,7 +178,7 @@ def flood(clients: int, seconds: float, cores: tuple[int | None, int | None]) ->
 def main() -> None:
     """Measures, and prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of one measurement")
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of a measurement")
     parser.add_argument("--clients", type=int, default=32)
     options = parser.parse_args()
     available = sorted(os.sched_getaffinity(0))

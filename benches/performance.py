@@ -129,9 +129,9 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(prog="benches/run", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print build/bench/bench.json instead of tables")
-    parser.add_argument("--write-doc", action="store_true", help="put the figures into docs/performance.md")
-    parser.add_argument("--last", action="store_true", help="take the last measurement instead of a new one")
-    parser.add_argument("--emulator", action="store_true", help="measure only the emulator; the rest is the last's")
+    parser.add_argument("--write-doc", action="store_true", help="write the figures into docs/performance.md")
+    parser.add_argument("--last", action="store_true", help="use the last measurement instead of a new one")
+    parser.add_argument("--emulator", action="store_true", help="measure only the emulator; other figures are kept")
     args = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     kept = OUT / "bench.json"
@@ -148,7 +148,7 @@ def main() -> int:
     except KeyError as missing:
         sys.exit(f"benches/run: {kept} is of an older benches/run (without {missing}): leave --emulator out")
     except FileNotFoundError as error:
-        print(f"benches/run: {error.filename} is missing; `make bench` brings what it needs", file=sys.stderr)
+        print(f"benches/run: {error.filename} is missing; `make bench` installs what it needs", file=sys.stderr)
         return 1
     except subprocess.CalledProcessError as error:
         said = (error.stderr or "").strip().splitlines()

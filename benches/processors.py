@@ -31,7 +31,7 @@ ROWS = {"one flow": (1, 1), "two flows, one agent": (2, 1), "two flows, two agen
 def main() -> int:
     """Measures, and prints a table. Returns 0."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--rounds", type=int, default=5, metavar="N", help="of all rows; else 5")
+    arguments.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of each row; default: 5")
     arguments.add_argument("--json", action="store_true", help="print each round instead of the medians")
     given = arguments.parse_args()
     if not enclosure.is_inside():

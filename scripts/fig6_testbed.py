@@ -60,10 +60,10 @@ METRICS = ("throughput_mbps", "rtt_ms")
 def arguments() -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(prog="scripts/fig6_testbed.py", description=__doc__.partition("\n")[0])
-    parser.add_argument("--seeds", type=int, metavar="N", help="of each level, default 10")
-    parser.add_argument("--seconds", type=float, metavar="S", help="of each run, default 60")
-    parser.add_argument("--quick", action="store_true", help="one seed, 10 s: does it work?")
-    parser.add_argument("--probe", action="store_true", help="show what reaches the policy; nothing is kept")
+    parser.add_argument("--seeds", type=int, metavar="N", help="seeds of each level; default: 10")
+    parser.add_argument("--seconds", type=float, metavar="S", help="length of a run; default: 60")
+    parser.add_argument("--quick", action="store_true", help="one seed and 10 s, as a test")
+    parser.add_argument("--probe", action="store_true", help="show the policy's observations; nothing is kept")
     given = parser.parse_args()
     given.seeds = given.seeds or (1 if given.quick else 10)
     given.seconds = given.seconds or (10.0 if given.quick or given.probe else 60.0)
@@ -192,10 +192,10 @@ def from_agent(status: Mapping[str, Any], path: str) -> Run:
     """The status of the flow in headwayd. Raises RunError if it got no report of its path."""
     network = status["network"]
     if not status["flows"]:
-        raise RunError("headwayd was told of no flow")
+        raise RunError("headwayd has no flow")
     flow = max(status["flows"], key=lambda one: one["delivered_packets"])
     if flow["path"] != path or network["refused"] or not network["events"]:
-        raise RunError(f"headwayd does not hear of the path {path}: {json.dumps(network)}")
+        raise RunError(f"headwayd gets no reports of the path {path}: {json.dumps(network)}")
     if not flow["decisions"]:
         raise RunError("headwayd has decided nothing for the flow; take longer --seconds")
     return {
@@ -208,11 +208,11 @@ def from_agent(status: Mapping[str, Any], path: str) -> Run:
 def why_unfit(run: Run, known: float, snapshots: int) -> str | None:
     """The influence of the machine on a run, or None if there was none."""
     if not snapshots:
-        return "netwatch said nothing"
+        return "netwatch sent no report"
     if run["known_least"] < known - 1e-9:
         return "the counters of a known switch were missing"
     if run["failed"]:
-        return "a link lost packets beside its queue"
+        return "a link lost packets outside its queue"
     if run["late_p99_us"] > LATE_US:
         return f"packets left the links late: {run['late_p99_us']} us (p99)"
     if run.get("answers_p99_us", 0) > PERIOD_US:

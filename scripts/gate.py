@@ -235,7 +235,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog=".ci/run", description=(__doc__ or "").partition("\n\n")[0])
     names = [part.name for part in PARTS]
     # Before Python 3.12 argparse does not accept a list as the default of a choice.
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(names)}; all unless told")
+    parser.add_argument("parts", nargs="*", help=f"parts of {', '.join(names)}; default: all")
     asked = parser.parse_args().parts
     if unknown := [name for name in asked if name not in names]:
         parser.error(f"no such part: {unknown[0]}; parts are {', '.join(names)}")

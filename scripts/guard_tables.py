@@ -66,8 +66,8 @@ SAMPLES = {
 def main() -> int:
     """Runs the missing jobs, and writes the tables. Always returns 0."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--tables", action="store_true", help="run nothing: write the tables of what there is")
-    arguments.add_argument("--only", choices=list(SAMPLES), help="one sample's runs alone")
+    arguments.add_argument("--tables", action="store_true", help="run nothing; write the tables of existing runs")
+    arguments.add_argument("--only", choices=list(SAMPLES), help="run only this sample")
     given = arguments.parse_args()
     if not given.tables:
         subprocess.run(BUILD, cwd=ROOT, check=True)

@@ -131,7 +131,7 @@ class RustTest:
         self.tests = [Test(f"{program.crate}: {name}", Needs())]
 
     def run(self, names: list[str]) -> Iterator[Ran]:
-        """Runs the test, and reads its lines `needs: ...`, `inconclusive: ...` and `skipped: ...`."""
+        """Runs it, and reads its lines `needs: ...`, `inconclusive: ...` and `skipped: ...`."""
         since = time.monotonic()
         try:
             done = self._program.run(*ALONE, self._name, timeout=HANGS_S)
@@ -447,12 +447,12 @@ def run(words: list[str]) -> int:
     current, done = Run.now(sum(len(group.tests) for group in groups), words), set[str]()
     if os.environ.get("RESUME") == "1":
         current, done = to_resume(read_results(RESULTS), current)
-        print(f"going on with the run of {current.started}: {len(done)} tests are done")
+        print(f"continuing the run of {current.started}: {len(done)} tests are done")
     for group in groups:
         group.tests = [test for test in group.tests if test.name not in done]
     groups = [group for group in groups if group.tests]
     if not current.of:
-        print(f"no live test is called so; see {LOG}")
+        print(f"no live test has such a name; see {LOG}")
         return 1
     with Witness(root=1) as witness:
         Session(current, groups, witness).hold()
@@ -483,7 +483,7 @@ def main() -> int:
     try:
         return enclosure.enter(__file__, sys.argv[1:])
     except KeyboardInterrupt:
-        print("stopped; the verdicts so far are kept, and RESUME=1 goes on")
+        print("stopped; the verdicts so far are kept, and RESUME=1 continues")
         return STOPPED
 
 

@@ -42,7 +42,7 @@ def main() -> int:
         print(f"FAILED {name}")
     drifted = checks.drifted(checks.read(printed), is_whole=not skipped)
     for name in drifted:
-        print(f"docs/checks.json says otherwise: {name}; run: make docs")
+        print(f"docs/checks.json has another figure: {name}; run: make docs")
     passed = sum(outcome.passed for outcome in outcomes)
     print(f"{passed - len(skipped)} passed, {len(failed)} failed, {len(skipped)} skipped")
     return int(bool(failed or drifted or documentation))

@@ -46,13 +46,13 @@ Facts = dict[str, Any]
 def main() -> int:
     """Runs everything in a separate place. Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--minutes", type=float, default=30.0, help="how long flows come and go (default: 30)")
+    parser.add_argument("--minutes", type=float, default=30.0, help="how long flows start and end (default: 30)")
     parser.add_argument("--mbps", type=int, default=100, help="the rate of each direction (default: 100)")
     parser.add_argument(
         "--least",
         type=float,
         default=LEAST_SHARE,
-        help=f"the share of it that flows are to use (default: {LEAST_SHARE})",
+        help=f"the share of it that flows should use (default: {LEAST_SHARE})",
     )
     given = parser.parse_args()
     minutes = given.minutes

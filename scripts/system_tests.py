@@ -92,7 +92,7 @@ def alone() -> Iterator[None]:
             )
             fcntl.flock(lock, fcntl.LOCK_EX)
         if others := sorted(name for name in CONTROLLERS.read_text().split() if name.startswith("headway_")):
-            print(f"somebody else has registered {', '.join(others)}: tests of these names fail until that ends")
+            print(f"another program has registered {', '.join(others)}: tests of these names fail until it ends")
         yield
     finally:
         os.close(lock)
@@ -103,7 +103,7 @@ def in_groups() -> int:
     # SIGTERM ends this program by an exception, so that it ends the groups too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     where = LOG.relative_to(checks.ROOT)
-    print(f"two groups run at the same time; what the second prints goes to {where}", flush=True)
+    print(f"two groups run at the same time; the output of the second goes to {where}", flush=True)
     LOG.parent.mkdir(exist_ok=True)
     with (
         hystart.kept(),

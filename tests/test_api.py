@@ -189,7 +189,7 @@ def refused(call, *arguments, **options):
         ({"logs": True}, "pcap, qlog and logs need a folder: give out=FOLDER"),
     ],
 )
-def test_a_wrong_argument_is_one_line(wrong, says):
+def test_a_wrong_argument_gives_a_one_line_error(wrong, says):
     assert says in refused(headway.bench, **TINY | wrong)
 
 

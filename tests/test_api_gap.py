@@ -141,7 +141,7 @@ def test_the_table_has_each_metric_of_the_rows(emulated):
         ({"warmup": 4}, "warmup (4 s) must be less than seconds (4)"),
     ],
 )
-def test_a_wrong_argument_is_one_line_and_makes_no_folder(tmp_path, wrong, says):
+def test_a_wrong_argument_gives_a_one_line_error_and_makes_no_folder(tmp_path, wrong, says):
     with pytest.raises(headway.Error) as raised:
         headway.gap(**ASKED | wrong, out=tmp_path / "new" / "out")
     assert says in str(raised.value)
@@ -150,7 +150,7 @@ def test_a_wrong_argument_is_one_line_and_makes_no_folder(tmp_path, wrong, says)
 
 
 @pytest.mark.filterwarnings("ignore:unfit")
-def test_ctrl_c_keeps_the_finished_runs_and_the_same_call_goes_on(emulated, failing, monkeypatch):
+def test_ctrl_c_keeps_the_finished_runs_and_the_same_call_continues(emulated, failing, monkeypatch):
     failing(1, KeyboardInterrupt())
     with pytest.raises(headway.Interrupted) as raised:
         headway.gap(**ASKED, out=emulated)
@@ -190,7 +190,7 @@ def test_if_progress_raises_the_callers_error_is_raised(emulated):
         headway.gap(**ASKED, out=emulated, progress=closed)
 
 
-def test_a_signal_while_the_result_is_written_comes_after_it(emulated, monkeypatch):
+def test_a_signal_during_writing_takes_effect_after_it(emulated, monkeypatch):
     drawn = []
 
     def draw(_):

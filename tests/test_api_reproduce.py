@@ -94,7 +94,7 @@ def test_a_chart_is_shown_and_written(made, tmp_path):
         (FIG8, {"jobs": 0}, "jobs 0: must be a whole number from 1 to 1024"),
     ],
 )
-def test_a_wrong_argument_is_one_line_and_makes_no_folder(tmp_path, arguments, options, says):
+def test_a_wrong_argument_gives_a_one_line_error_and_makes_no_folder(tmp_path, arguments, options, says):
     with pytest.raises(headway.Error) as raised:
         headway.reproduce(*arguments, **options, out=tmp_path / "new" / "out")
     assert str(raised.value).startswith(says)
@@ -123,7 +123,7 @@ def test_an_impossible_figure_is_a_warning_and_an_error_if_all_are(tmp_path, mon
     assert [bool(result["missing"]) for result in found.results] == [False, True]
 
 
-def test_ctrl_c_keeps_the_finished_runs_and_the_same_call_goes_on(made, tmp_path):
+def test_ctrl_c_keeps_the_finished_runs_and_the_same_call_continues(made, tmp_path):
     left = [signal.SIGINT]
     told = []
 

@@ -239,7 +239,7 @@ def test_if_progress_raises_the_callers_error_is_raised(tmp_path):
         ({"system": "rax-v3", "ray": "auto"}, "rax-v3 is trained on this machine"),
     ],
 )
-def test_a_wrong_argument_is_one_line_and_makes_no_folder(tmp_path, wrong, says):
+def test_a_wrong_argument_gives_a_one_line_error_and_makes_no_folder(tmp_path, wrong, says):
     with pytest.raises(headway.Error) as raised:
         headway.train(**{"system": "quick"} | wrong, out=tmp_path / "new" / "out")
     assert says in str(raised.value)

@@ -82,7 +82,7 @@ def test_navigation_links_scroll_to_their_sections(open_report, fair_bench):
     assert "at=at-pantheon-default" in window.url
 
 
-def test_a_filter_takes_a_scheme_off_the_whole_page_and_the_address_keeps_it(open_report, fair_bench):
+def test_a_filter_hides_a_scheme_on_the_whole_page_and_is_kept_in_the_address(open_report, fair_bench):
     window = open_report(fair_bench)
     key = re.sub("^pick-", "", window.get_by_role("checkbox", name="cubic").get_attribute("id"))
     before = shown(window, f"main .{key}")

@@ -177,7 +177,7 @@ def test_the_best_of_schemes_that_do_not_vary_is_ahead_only_by_more_than_that():
     assert found == ({"s": "a"}, {("b", "s")})
 
 
-def test_runs_at_offsets_of_one_trace_are_taken_in_blocks():
+def test_runs_at_offsets_of_one_trace_are_resampled_in_blocks():
     rates = networks(30)
     runs = [*runs_of("a", rates), *runs_of("b", rates + np.sin(np.arange(30) / 3))]
     alone = compare(numbered(runs), "a")["b", "s"].differences["throughput_mbps"]["ci95"]
@@ -269,7 +269,7 @@ def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_not_worse
 
 
 @pytest.mark.parametrize("schemes", [5, 10])
-def test_schemes_that_are_behind_by_the_margin_are_seldom_called_worse_than_the_best(schemes):
+def test_schemes_that_are_behind_by_the_margin_are_rarely_called_worse_than_the_best(schemes):
     """All but the best are 1% behind, which counts as equal.
 
     In a twentieth of all trials one is called worse.

@@ -184,7 +184,7 @@ def test_wrong_usage_gives_a_one_line_error(capsys, tmp_path):
         assert error.count("\n") == 1
 
 
-def test_the_model_that_comes_with_headway_says_how_it_was_made(capsys):
+def test_the_shipped_model_records_how_it_was_made(capsys):
     assert headway(["models", "show", "aurora-int8-v1", "--json"]) == 0
     card = json.loads(capsys.readouterr().out)
     assert card["training"]["command"].startswith("headway distill aurora-v2 --to int8")

@@ -70,7 +70,7 @@ def in_a_fork(work):
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_a_forked_child_goes_on_as_its_parent_does(count):
+def test_a_forked_child_continues_like_its_parent(count):
     vector = HeadwayVectorEnv(CONFIG, count, seed=1, threads=2)
     vector.reset(seed=1)
     zeros = np.zeros((count, 1), np.float32)
@@ -92,7 +92,7 @@ def test_a_forked_child_begins_the_episodes_that_its_parent_begins():
     assert in_a_fork(begun) == begun()
 
 
-def test_a_forked_child_has_environments_and_runs_of_its_own():
+def test_a_forked_child_has_separate_environments_and_runs():
     beside = HeadwayVectorEnv(CONFIG, 4, seed=1, threads=2)
     beside.reset(seed=1)
 
@@ -137,14 +137,14 @@ def test_make_vec_accepts_the_keywords_that_gymnasium_passes():
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, 3.0, "3", True, 1 << 32, np.float64(2)])
-def test_a_wrong_number_of_steps_is_one_line(value):
+def test_a_wrong_number_of_steps_gives_a_one_line_error(value):
     with pytest.raises(UsageError, match=r"^max_episode_steps is .* whole number from 1 to 4294967295$"):
         make_vec("aurora-v1", 2, max_episode_steps=value)
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, "2", True, [2]])
 @pytest.mark.parametrize(("name", "most"), [("num_envs", 100_000), ("threads", 1024)])
-def test_wrong_numbers_of_environments_and_threads_are_one_line(name, most, value):
+def test_wrong_numbers_of_environments_and_threads_give_a_one_line_error(name, most, value):
     for wrong in (value, most + 1):
         with pytest.raises(ValueError, match=f"^{name} is .* whole number from 1 to {most}$"):
             HeadwayVectorEnv(CONFIG, **{"num_envs": 2, name: wrong})

@@ -98,7 +98,7 @@ def test_a_table_has_the_own_row_then_the_teams_then_the_neighbours():
     assert found > 50
 
 
-def test_every_flow_that_is_there_is_rewarded_by_the_mean_of_all():
+def test_every_present_flow_is_rewarded_by_the_mean_of_all():
     single = HeadwayParallelEnv(config())
     single.reset(seed=2)
     several = 0

@@ -101,7 +101,7 @@ def test_spaces_are_kept(config):
         assert np.isfinite(rewards).all()
 
 
-def test_an_episode_of_so_many_steps_is_truncated_and_the_next_begins_in_the_same_step(short):
+def test_an_episode_is_truncated_at_its_limit_and_the_next_begins_in_the_same_step(short):
     vector = HeadwayVectorEnv(EnvConfig.of(table(scenarios=[short], steps=5)), 2)
     single = HeadwayEnv(EnvConfig.of(table(scenarios=[short], steps=5)))
     first, _ = vector.reset(seed=[3, 4])

@@ -51,9 +51,9 @@ def run(**more):
     ("more", "snapshots", "why"),
     [
         ({}, 9, None),
-        ({}, 0, "netwatch said nothing"),
+        ({}, 0, "netwatch sent no report"),
         ({"known_least": 2 / 7}, 9, "the counters of a known switch were missing"),
-        ({"failed": 1}, 9, "a link lost packets beside its queue"),
+        ({"failed": 1}, 9, "a link lost packets outside its queue"),
         ({"late_p99_us": 1200}, 9, "packets left the links late: 1200 us (p99)"),
         ({"answers_p99_us": 5000.0}, 9, "headwayd answered late: 5000 us (p99)"),
     ],
@@ -66,7 +66,7 @@ def test_tables_compare_runs_of_one_seed_and_leave_out_unfit_ones():
     runs = [
         *(run(known=0.0, seed=seed, throughput_mbps=4.0 + seed) for seed in (1, 2, 3)),
         *(run(known=0.5, seed=seed, throughput_mbps=2 * (4.0 + seed), guard_trips=1) for seed in (1, 2, 3)),
-        run(known=0.5, seed=4, throughput_mbps=1e6, unfit="netwatch said nothing"),
+        run(known=0.5, seed=4, throughput_mbps=1e6, unfit="netwatch sent no report"),
     ]
     text = "\n".join(fig6.tables({fig6.TESTBED: runs}, 60.0))
     assert f"7 runs of 60 s, 1 of them unfit and left out, Headway {code_version}" in text

@@ -127,18 +127,18 @@ def prepared(script, starter="", **environment):
     return done.stdout.strip()
 
 
-def test_an_exit_code_is_known_although_the_starter_ignores_sigchld():
+def test_exit_codes_are_known_although_the_starter_ignores_sigchld():
     """The kernel keeps no exit code then, and each command of the gate would seem to pass."""
     ignored = "signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
     assert prepared("print(subprocess.run(['false']).returncode)", ignored) == "1"
 
 
-def test_signals_that_the_starter_blocks_reach_tests():
+def test_signals_blocked_by_the_starter_reach_tests():
     blocked = "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])"
     assert prepared("print(signal.pthread_sigmask(signal.SIG_BLOCK, []))", blocked) == "set()"
 
 
-def test_files_that_tests_make_can_be_read_by_others_whatever_the_starter_hides():
+def test_files_of_tests_are_readable_with_any_umask_of_the_starter():
     assert prepared("print(oct(os.umask(0)))", "os.umask(0o077)") == "0o22"
 
 

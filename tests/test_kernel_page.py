@@ -151,20 +151,20 @@ def test_the_abi_is_that_of_the_core():
 
 
 @pytest.mark.parametrize("flows", [many.FEW + 1, 10_000, many.MOST_FLOWS])
-def test_ten_thousand_flows_may_be_asked_for(monkeypatch, flows):
+def test_ten_thousand_flows_can_be_requested(monkeypatch, flows):
     monkeypatch.setattr("sys.argv", ["kernel.py", "--only", "flows", "--flows", f"{flows}"])
     assert (kernel.arguments().flows, kernel.arguments().only) == (flows, ["flows"])
 
 
 @pytest.mark.parametrize("flows", [many.FEW, many.MOST_FLOWS + 1])
-def test_no_more_flows_than_headwayd_serves(monkeypatch, capsys, flows):
+def test_more_flows_than_headwayd_serves_are_refused(monkeypatch, capsys, flows):
     monkeypatch.setattr("sys.argv", ["kernel.py", "--flows", f"{flows}"])
     with pytest.raises(SystemExit):
         kernel.arguments()
     assert f"--flows {flows}: 101 to 16384" in capsys.readouterr().err
 
 
-def test_headwayd_serves_as_many():
+def test_the_numbers_of_flows_match_those_of_headwayd():
     """The check reads its sources, because its limits are not in the core."""
     args = (ROOT / "crates/headwayd/src/cli/args.rs").read_text()
     assert int(re.search(r"const FLOWS: u32 = (\d+);", args)[1]) == many.SLOTS

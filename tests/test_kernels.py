@@ -116,7 +116,7 @@ def test_programs_that_are_adopted_and_unloaded_work():
     assert judged(PINNED, "6.4.0-1-cloud-amd64") == ("works", seen)
 
 
-def test_a_kernel_without_links_says_why_nothing_is_pinned():
+def test_on_a_kernel_without_links_the_agent_says_why_nothing_is_pinned():
     why = "Linux has links of controllers, which can be pinned, since 6.4"
     assert judged(UNPINNED, SIX_THREE) == ("works", f"34.8 Mbit/s (Cubic 38.0); {why}; unloaded")
 

@@ -56,7 +56,7 @@ def graph_of(package: Path) -> dict[str, set[str]]:
     """The imports of each module.
 
     `headway` itself is at the top, because it loads `headway.api`. It also has names that lower
-    modules use (test_only_names_of_its_own_are_taken_from_the_package_itself), which are not
+    modules use (test_only_names_defined_in_the_package_are_imported_from_it), which are not
     counted here.
     """
     modules = modules_of(package)
@@ -120,7 +120,7 @@ def test_only_the_command_imports_the_command_line(graph):
     assert {part_of(user) for user in users} == {"headway.cli", "headway.__main__"}
 
 
-def test_only_names_of_its_own_are_taken_from_the_package_itself():
+def test_only_names_defined_in_the_package_are_imported_from_it():
     modules = modules_of(PACKAGE)
     taken = set()
     for file in modules.values():

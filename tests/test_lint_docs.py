@@ -40,7 +40,7 @@ def test_the_documents_have_no_fault():
         ("See `crates/cc/src/nowhere.rs`.", "1: there is no crates/cc/src/nowhere.rs"),
     ],
 )
-def test_a_fault_is_one_line(page, text, fault):
+def test_a_fault_is_reported_in_one_line(page, text, fault):
     assert page(text) == [fault]
 
 

@@ -200,7 +200,7 @@ def test_results_are_read_though_the_last_line_was_cut_off(tmp_path):
     assert Evidence(**live_tests.read_results(path)[0]["attempts"][0]["evidence"]) == QUIET
 
 
-def test_a_run_goes_on_where_the_last_one_like_it_stopped():
+def test_a_run_continues_the_last_one_with_the_same_settings():
     lines = [line("old", of=started("2025")), line("a")]
     again = started("2027")
     assert live_tests.to_resume(lines, again) == (RUN, {"a"})

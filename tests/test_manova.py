@@ -92,7 +92,7 @@ def test_with_one_quantity_the_effect_is_that_of_an_ordinary_analysis_of_varianc
     assert manova({name: [r[:1] for r in rows] for name, rows in iris.items()}, ["a"]) is None
 
 
-def test_scales_change_nothing(iris):
+def test_the_results_do_not_depend_on_scales(iris):
     found = manova(iris, list("abcd"))
     scale = np.array([1e6, 1e-6, 1.0, 1e3])
     scaled = {name: (np.array(rows) * scale + 7e3 * scale).tolist() for name, rows in iris.items()}

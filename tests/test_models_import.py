@@ -146,7 +146,7 @@ def test_a_value_head_is_left_out(run, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"not a graph", b"\x08"])
-def test_a_file_that_is_no_graph_is_one_line(run, tmp_path, content):
+def test_a_file_without_a_graph_gives_a_one_line_error(run, tmp_path, content):
     graph = tmp_path / "empty.onnx"
     graph.write_bytes(content)
     done = run("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out", tmp_path / "out")
@@ -297,7 +297,7 @@ def test_a_malformed_node_is_named(tmp_path, where):
         import_(*files)
 
 
-def test_a_malformed_tensor_is_one_line(tmp_path):
+def test_a_malformed_tensor_gives_a_one_line_error(tmp_path):
     proto = chain([FIRST, node("MatMul", "a v", "y")], {"w": W, "v": V})
     proto.graph.initializer[0].dims[0] = 5
     with pytest.raises(UsageError, match=r"net\.onnx: not as ONNX has it: ValueError: ") as error:
@@ -305,7 +305,7 @@ def test_a_malformed_tensor_is_one_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_a_card_with_a_date_is_one_line(tmp_path):
+def test_a_card_with_a_date_gives_a_one_line_error(tmp_path):
     graph, card, out = saved(tmp_path, chain([node("Gemm", "x w b", "y")], {"w": W, "b": B}))
     card.write_text(card.read_text() + "\n[agent.made]\non = 2026-11-26\n")
     with pytest.raises(UsageError, match=r"card\.toml: \[agent\] has a date or a time; write numbers and texts"):
@@ -330,7 +330,7 @@ def test_a_graph_and_an_observation_have_as_many_numbers(tmp_path, declared, see
     )
 
 
-def test_an_input_of_whole_numbers_is_refused(tmp_path):
+def test_an_integer_input_is_refused(tmp_path):
     proto = chain([node("Gemm", "x w b", "y")], {"w": W, "b": B})
     proto.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
     with pytest.raises(UsageError, match="input 'x' is of INT64, must be of FLOAT or DOUBLE"):
@@ -367,7 +367,7 @@ def headway(*arguments, given=b""):
     return subprocess.run(words, input=given, capture_output=True, timeout=600, check=False)
 
 
-def test_a_graph_goes_through_a_pipe(tmp_path):
+def test_a_graph_can_be_written_to_and_read_from_a_pipe(tmp_path):
     exported = headway("models", "export", FOLDER, "--onnx", "-")
     assert exported.returncode == 0, exported.stderr
     card, out = FOLDER / "card.toml", tmp_path / "out"

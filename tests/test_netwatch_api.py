@@ -80,7 +80,7 @@ def test_the_api_shows_the_paths_that_the_watch_knows():
     assert 'headway_netwatch_responses_total{status="404"} 1.0' in text
 
 
-def test_ages_grow_from_a_snapshot_until_it_is_requested():
+def test_the_age_of_a_snapshot_grows_until_it_is_requested():
     """A new subscriber gets the last snapshot, which may be a whole period old."""
     now_s = 0.0
     watch = Watch(parse(TOPOLOGY, "test"), lambda: now_s)

@@ -113,7 +113,7 @@ def test_an_impossible_reading_puts_a_switch_on_probation(lie, why):
         assert not one.intervals
         assert one.quarantine
     enter(one, reading(13 + PROBATION, honest[3 + PROBATION]))
-    if not one.intervals:  # the way back was a lie as well, so that probation began a reading later
+    if not one.intervals:  # the way back looked impossible too, so probation began a reading later
         enter(one, reading(14 + PROBATION, honest[4 + PROBATION]))
     assert grown(one)[0] == (1, 100, 1, 100)
     assert not one.quarantine

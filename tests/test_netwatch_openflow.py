@@ -512,7 +512,7 @@ def test_with_tls_only_a_switch_with_a_certificate_of_the_authority_can_connect(
     assert [watch.switch(name).counted.get("connected", 0) for name in ("s1", "s2", "s3", "s4")] == [1, 0, 0, 0]
 
 
-def test_a_port_that_is_taken_and_one_that_all_can_reach_are_refused():
+def test_a_port_in_use_and_an_open_port_are_refused():
     watch = watched("s1")
     host, _, port = watch.topology.openflow.listen.rpartition(":")
     with socket.create_server((host, int(port))), pytest.raises(UsageError, match="Address already in use"):

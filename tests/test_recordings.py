@@ -275,7 +275,7 @@ def check_qlog(path: Path) -> list[dict]:
     """
     head, *log = events(path)
     conforms("QlogFileSeq", head)
-    assert head["qlog_version"] == "0.3"  # of those that qvis knows
+    assert head["qlog_version"] == "0.3"  # a version that qvis reads
     times = [e["time"] for e in log]
     assert all(isinstance(t, float) for t in times)
     assert times == sorted(times)
@@ -374,7 +374,7 @@ def test_logs_of_a_rate_have_opportunities_and_drops(tmp_path):
     assert graph.capacity_mbps == pytest.approx(20, rel=0.001)
     assert graph.arrived == row["sent_packets"]
     assert graph.dropped > 10
-    assert 0 <= graph.arrived - graph.departed - graph.dropped <= 11  # what is left at the end
+    assert 0 <= graph.arrived - graph.departed - graph.dropped <= 11  # the packets left at the end
     assert graph.queue_p95_ms == pytest.approx(row["queue_p95_ms"], abs=1)
     assert not (folder / "run-0.return.log").exists(), "a link without a rate has no queue to log"
 

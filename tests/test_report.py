@@ -174,7 +174,7 @@ def test_an_interval_beyond_an_axis_ends_at_the_axis():
         ([11.8, 3.0], True, "throughput (Mbit/s)"),
     ],
 )
-def test_the_axis_of_throughput_shows_schemes_apart_and_says_where_it_does_not_begin_at_0(rates, begins_at_0, says):
+def test_the_axis_of_throughput_separates_schemes_and_is_marked_if_it_does_not_begin_at_0(rates, begins_at_0, says):
     rows = [row(name, (r, r, r), (50, 50, 50)) for name, r in zip(("cubic", "owl"), rates, strict=True)]
     y = scatter(rows, from_zero=False)["layer"][-2]["encoding"]["y"]
     low, high = y["scale"]["domain"]

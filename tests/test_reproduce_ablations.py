@@ -47,7 +47,7 @@ def test_an_ablation_of_other_settings_or_scenarios_is_refused(tmp_path):
     assert ablation(Lab(models=tmp_path), "no-mask").startswith("learned:")
 
 
-def test_figures_need_nothing_of_training():
+def test_figures_do_not_import_training():
     code = (
         "import sys; sys.modules |= dict.fromkeys(['tomli_w', 'gymnasium', 'torch', 'safetensors', 'onnx']);"
         "from headway.reproduce import paper; print(len(paper('owl').figures))"

@@ -462,7 +462,7 @@ def test_the_trainings_of_a_scheme_are_taken_from_the_point_that_has_several():
     assert less.ci95 == pytest.approx((-4 - half, -4 + half))
 
 
-def test_runs_of_several_trainings_are_no_independent_ones():
+def test_runs_of_several_trainings_are_not_independent():
     lab = Lab(Settings(runs=10))
     scenario = Scenario.load("owl-geni:count=2")
     several, one = (lab.want("owl", f"learned:model=a{more}", scenario) for more in (":model=b", ""))

@@ -258,7 +258,7 @@ def test_the_study_is_timed_where_all_of_it_was_run():
     assert verdicts(slow)["table10.five-minutes"] is FAILS
 
 
-def test_bold_is_the_best_of_a_column_and_takes_ten_runs():
+def test_the_best_of_a_column_is_bold_and_needs_ten_runs():
     def bold(seeds):
         rows = drawn("fig4", by_the_paper, seeds=seeds).table
         return {title: {row[0] for row in rows[1:] if row[k].startswith("**")} for k, title in enumerate(rows[0])}

@@ -306,7 +306,7 @@ def test_figure_1_holds_where_it_converges_and_fails_where_it_does_not():
         assert bad[f"fig1.{name}"].verdict is FAILS, name
 
 
-def test_figure_5_goes_by_how_alpha_changes_spike_loss_and_time():
+def test_figure_5_is_judged_by_the_effect_of_alpha_on_spike_loss_and_time():
     found = claims(fig5, good)
     assert {claim.verdict for claim in found.values()} == {HOLDS}
     # From alpha 1 to 2 the spike changes by 40 - 20 points.

@@ -158,7 +158,7 @@ def many_runs(parquet_only):
 
 def test_very_many_runs_are_read_in_little_memory(many_runs):
     """Each run has two rows of forty values. As a dict a row takes three thousand bytes."""
-    read_bench(many_runs)  # What it loads and keeps does not count.
+    read_bench(many_runs)  # This first call loads modules, which do not count.
 
     def statistics():
         (row,) = read_bench(many_runs).rows

@@ -64,8 +64,8 @@ def test_same_values_same_interval():
 @pytest.mark.parametrize(
     ("runs", "run_s", "trace_s", "expected"),
     [
-        (30, 1, 140, 1),  # hardly ever overlap
-        (30, 10, 140, 3),  # two others within reach, about
+        (30, 1, 140, 1),  # runs hardly ever overlap
+        (30, 10, 140, 3),  # about two others overlap
         (30, 60, 140, 5),  # thirteen would be too few blocks: sqrt(30)
         (1, 60, 140, 1),
         (2, 60, 60, 1),
@@ -119,7 +119,7 @@ def most_megabytes(work):
         tracemalloc.stop()
 
 
-def test_the_bootstrap_takes_a_fixed_memory():
+def test_the_bootstrap_uses_a_fixed_amount_of_memory():
     """A table of ten thousand resamples of a thousand values is 80 MB with eight bytes a number."""
     _weights.cache_clear()
     values = [math.sin(k) for k in range(5 * MOST_VALUES)]
@@ -136,6 +136,6 @@ def test_resamples_drawn_in_parts_equal_those_drawn_at_once(n):
 def test_two_samples_are_drawn_a_part_at_a_time(monkeypatch):
     monkeypatch.setattr("headway.stats.two_samples.MOST_DRAWN", 50_000)
     one, other = ([math.sin(k) + shift for k in range(100)] for shift in (0.0, 1.0))
-    between(one[:10], other[:10]).interval(0.95)  # What it loads and keeps does not count.
+    between(one[:10], other[:10]).interval(0.95)  # This first call loads modules, which do not count.
     # Ten thousand resamples of a hundred values are 8 MB each of places and of values.
     assert most_megabytes(lambda: between(one, other).interval(0.95)) < 8

@@ -44,7 +44,7 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("paper", [0, 1])
-def test_any_two_colours_stay_apart(sight, paper):
+def test_any_two_colours_can_be_distinguished(sight, paper):
     names = list(COLOURS)
     places = seen([COLOURS[name][paper] for name in names], sight)
     apart = {
@@ -68,7 +68,7 @@ def test_marks_reach_the_contrast_that_wcag_asks_of_graphics(paper, colour):
         assert contrast(pair[paper], colour) >= 2.995, name
 
 
-def test_every_known_scheme_has_a_look_of_its_own():
+def test_every_known_scheme_has_a_different_look():
     found = styles(KNOWN)
     assert len({(s.colour, s.marker) for s in found.values()}) == len(KNOWN) >= 24
     assert len({s.key for s in found.values()}) == len(KNOWN)

@@ -84,7 +84,7 @@ def test_percentiles_are_over_all_seconds(tmp_path):
         assert found[f"p{p}"] == pytest.approx(float(np.percentile(whole, p)), abs=1e-6)
 
 
-def test_a_trace_comes_through_a_pipe(run, tmp_path):
+def test_a_trace_is_read_from_a_pipe(run, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     lines = "".join(f"{k}\n" for k in range(1, 1001))
@@ -114,7 +114,7 @@ def test_an_empty_pipe_is_refused(run):
     assert done.stderr.count("\n") == 1
 
 
-def test_a_shell_takes_a_trace_from_a_pipe(tmp_path):
+def test_a_shell_reads_a_trace_from_a_pipe(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_text("1\n2\n"))

@@ -101,7 +101,7 @@ def test_times_are_exact_both_ways(tmp_path):
     assert Trace.load(tmp_path / "back.down", "whole").opportunities == before.opportunities
 
 
-def test_convert_takes_a_trace_by_name(run, tmp_path):
+def test_convert_accepts_the_name_of_a_trace(run, tmp_path):
     done = run("traces", "convert", "synthetic-att.up", tmp_path / "rates.csv", "--interval", "10s")
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "rates.csv").read_text().splitlines()) == 7

@@ -37,7 +37,7 @@ def test_fetch_copies_checks_and_skips(tmp_path):
     assert sorted(p.name for p in target.iterdir()) == ["a.down", "a.up"]
 
 
-def test_fetch_takes_no_other_file_than_the_pinned_one(tmp_path):
+def test_fetch_accepts_only_the_pinned_file(tmp_path):
     (tmp_path / "a.down").write_bytes(b"1\n2\n3\n")
     with pytest.raises(UsageError, match=r"a\.down.*SHA-256"):
         list(fetch(TOY, tmp_path / "target", tmp_path))

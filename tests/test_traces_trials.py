@@ -141,7 +141,7 @@ def test_a_picture_has_a_bounded_number_of_points(drawing_run, tmp_path):
     assert (done.returncode, "too short" in done.stderr) == (0, False)
 
 
-def test_a_table_of_few_rows_and_much_to_send_takes_bounded_memory(tmp_path):
+def test_a_table_of_few_rows_with_many_packets_needs_bounded_memory(tmp_path):
     """A trace may have at most a hundred million packets.
 
     They are 4 bytes each, and less than 1 GB of text.

@@ -225,7 +225,7 @@ def test_without_pytorch_one_line_says_how_to_get_it(run):
     assert done.stderr.count("\n") == 1
 
 
-def test_the_last_stretch_is_whole():
+def test_the_last_stretch_is_complete():
     found = config.parse(QUICK.replace("total_steps = ", "total_steps = 1 #", 1), "my.toml")
     assert found.stretches == 1
     assert found.stretch_steps == found.validation.every * found.algorithm.environments * found.algorithm.steps
@@ -289,7 +289,7 @@ def test_the_systems_are_listed_and_shown_as_they_are_written(tmp_path):
     ("arguments", "says"),
     [([], "SYSTEM is missing; headway train --list"), (["--show", "rax-v3"], "has no configuration")],
 )
-def test_a_train_command_without_a_configuration_says_so(arguments, says):
+def test_a_train_command_without_a_configuration_gives_a_clear_error(arguments, says):
     assert says in str(CliRunner().invoke(app, ["train", *arguments]).exception)
 
 

@@ -184,7 +184,7 @@ def test_a_model_gets_no_rows_that_it_was_not_trained_on():
     assert policy.decide(flows) == [policy.decide([flow])[0] for flow in flows]
 
 
-def test_a_model_that_is_no_tuner_is_refused():
+def test_a_model_other_than_a_tuner_is_refused():
     with pytest.raises(UsageError, match="must be 'settings'"):
         ModelPolicy.load("owl-v1")
 

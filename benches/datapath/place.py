@@ -161,7 +161,7 @@ def wait_for_server(port: int) -> None:
     words = inside(FAR, TRAFFIC_CPU, "ss", "-Hltn", f"sport = :{port}")
     while not subprocess.run(words, check=True, capture_output=True).stdout:
         if time.monotonic() > until:
-            raise RuntimeError(f"nobody listens at port {port}")
+            raise RuntimeError(f"no program listens at port {port}")
         time.sleep(0.05)
 
 

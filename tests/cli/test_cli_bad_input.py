@@ -82,14 +82,14 @@ def test_an_empty_path_does_not_mean_the_working_folder(tmp_path, monkeypatch, c
     ],
     ids=" ".join,
 )
-def test_a_folder_is_no_stream(tmp_path, monkeypatch, capsys, arguments):
+def test_a_stream_in_place_of_a_folder_is_refused(tmp_path, monkeypatch, capsys, arguments):
     monkeypatch.chdir(tmp_path)
     assert command(list(arguments)) == 2
     assert capsys.readouterr() == ("", "headway: --out -: a stream cannot hold files; name a folder\n")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stream_from_the_environment_is_no_folder_either(tmp_path, monkeypatch, capsys):
+def test_a_stream_from_the_environment_in_place_of_a_folder_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HEADWAY_OUT", "-")
     assert command(["train", "quick"]) == 2
@@ -206,7 +206,7 @@ def test_a_folder_may_be_named_with_a_dash(tmp_path, run):
         bad("traces", "convert", "nowhere.csv", "b.down", says=["nowhere.csv"]),
     ],
 )
-def test_bad_input_is_one_line_and_exit_2(tmp_path, monkeypatch, capfd, arguments, says, environment):
+def test_bad_input_gives_a_one_line_error_and_exit_2(tmp_path, monkeypatch, capfd, arguments, says, environment):
     monkeypatch.chdir(tmp_path)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -234,7 +234,7 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path, monkeypatch, capfd, argument
         ("\x00\xff", []),
     ],
 )
-def test_a_damaged_scenario_is_one_line_and_exit_2(run, tmp_path, toml, says):
+def test_a_damaged_scenario_gives_a_one_line_error_and_exit_2(run, tmp_path, toml, says):
     path = tmp_path / "mine.toml"
     path.write_text(toml, encoding="latin-1")
     done = run("bench", "--schemes", "cubic", "--scenario", "./mine.toml", cwd=tmp_path)
@@ -254,7 +254,7 @@ def test_a_damaged_scenario_is_one_line_and_exit_2(run, tmp_path, toml, says):
         ("-3\n", ["line 1", "-3"]),
     ],
 )
-def test_a_damaged_trace_is_one_line_and_exit_2(run, tmp_path, content, says):
+def test_a_damaged_trace_gives_a_one_line_error_and_exit_2(run, tmp_path, content, says):
     path = tmp_path / "my.down"
     path.write_text(content)
     done = run("traces", "info", path)
@@ -328,7 +328,7 @@ def piped(folder, given, text):
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9.toml", b"d\xe9/mine.toml"])
-def test_a_scenario_whose_name_is_not_utf_8_is_one_line(run, tmp_path, name):
+def test_a_scenario_whose_name_is_not_utf_8_gives_a_one_line_error(run, tmp_path, name):
     path = tmp_path / os.fsdecode(name)
     path.parent.mkdir(exist_ok=True)
     path.write_text("")
@@ -352,7 +352,7 @@ def test_a_system_error_names_the_file(error, says):
     assert _refused(error).startswith(says)
 
 
-def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path, capsys):
+def test_a_file_that_is_nested_too_deeply_gives_a_one_line_error(tmp_path, capsys):
     (tmp_path / "deep.toml").write_text(f"x = {'[' * 5000}{']' * 5000}")
     assert command(["netwatch", "run", str(tmp_path / "deep.toml")]) == 2
     assert capsys.readouterr() == ("", "headway: a file is nested too deeply to be read\n")

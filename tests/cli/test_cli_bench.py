@@ -191,7 +191,7 @@ def test_results_name_their_traces_by_hash_and_warn_of_another(run, tmp_path):
         ("rax-1", 1, None),
     ],
 )
-def test_intervals_from_few_samples_are_called_rough(on_a_terminal, tmp_path, scenario, runs, says):
+def test_intervals_from_few_samples_are_marked_as_rough(on_a_terminal, tmp_path, scenario, runs, says):
     lines = on_a_terminal(
         *("bench", "--schemes", "bbr", "--scenario", scenario, "--runs", runs, "--seconds", "9", "--out", "o")
     )
@@ -261,7 +261,7 @@ def test_several_flows_are_listed(run, tmp_path):
     assert 0 < row["jain"]["mean"] <= 1
 
 
-def test_a_scheme_that_nothing_varies_runs_once(run, tmp_path):
+def test_a_scheme_without_any_variation_runs_once(run, tmp_path):
     scenario = tmp_path / "still.toml"
     scenario.write_text(
         'schema = 1\nname = "still"\ndescription = "nothing varies"\nseconds = 2\n'
@@ -274,7 +274,7 @@ def test_a_scheme_that_nothing_varies_runs_once(run, tmp_path):
     assert row["throughput_mbps"]["ci95"] is None
 
 
-def test_all_schemes(run, tmp_path):
+def test_schemes_all_runs_every_suitable_scheme(run, tmp_path):
     def bench(scenario):
         done = run(
             *("bench", "--schemes", "all", "--scenario", scenario, "--runs", "1", "--seconds", "1"),

@@ -388,7 +388,7 @@ class Long:
         (2.0, [30, 132, 234]),
     ],
 )
-def test_saves_are_half_a_minute_apart_and_take_little_of_the_time(monkeypatch, took_s, saved_at_s):
+def test_saves_are_half_a_minute_apart_and_use_little_of_the_time(monkeypatch, took_s, saved_at_s):
     batch = Long()
     monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=lambda: batch.now_s))
     assert runs.run(batch, lambda: batch.save(took_s), Event(), runs.Observer()) is None

@@ -92,7 +92,7 @@ def test_a_bench_writes_its_results_into_a_folder_of_any_name(tmp_path, name):
     assert all((tmp_path / name / recording).is_file() for recording in kept)
 
 
-def test_a_trace_of_any_name_is_read_drawn_and_written(tmp_path):
+def test_a_trace_with_any_name_is_read_drawn_and_written(tmp_path):
     (tmp_path / LATIN1).write_text("".join(f"{k}\n" for k in range(1, 500)))
     (tmp_path / "rates.csv").write_text("time_s,rate_mbps\n0,12\n1,6\n")
     written, picture = LATIN1 + ".down", LATIN1 + ".svg"
@@ -287,7 +287,7 @@ def test_only_one_distill_at_a_time_writes_a_model(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_every_bench_without_a_folder_gets_one_of_its_own(tmp_path, monkeypatch):
+def test_every_bench_without_a_folder_gets_a_new_one(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "strftime", lambda _: "now")
     assert [new_folder(tmp_path).name for _ in range(3)] == ["now", "now-2", "now-3"]
 

@@ -93,7 +93,7 @@ def test_all_versions_agree(run):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_is_one_line_and_exit_1():
+def test_a_full_disk_gives_a_one_line_error_and_exit_1():
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "headway", "schemes", "--json"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)

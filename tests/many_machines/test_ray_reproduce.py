@@ -19,7 +19,7 @@ def test_a_figure_on_a_cluster_has_the_same_runs(ray, tmp_path):
         assert (one / name).read_bytes() == (many / name).read_bytes(), name
 
 
-def test_an_interrupted_figure_goes_on(ray, tmp_path):
+def test_an_interrupted_figure_continues(ray, tmp_path):
     def lost_third(carry_out):
         if len(ray.answers) == 2:
             raise KeyboardInterrupt

@@ -80,7 +80,7 @@ def test_results_are_given_before_an_error_that_came_with_them(ray):
         assert running.is_done
 
 
-def test_a_cluster_that_fails_is_one_line(ray):
+def test_a_failing_cluster_gives_a_one_line_error(ray):
     with connected("auto") as machines, machines.running(times_two, range(3)) as running:
         ray.fails = RaySystemError("the head is gone\nand more")
         with pytest.raises(RunError, match=r"^--ray auto: Ray fails: the head is gone$"):

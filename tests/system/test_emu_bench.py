@@ -90,7 +90,7 @@ def test_a_learner_runs_over_udp():
     assert row["utilisation"]["mean"] > 0, row
 
 
-def test_rows_come_in_order(scenarios, tmp_path):
+def test_rows_are_in_order(scenarios, tmp_path):
     out = tmp_path / "out"
     command = [
         *BENCH,

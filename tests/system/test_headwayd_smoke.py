@@ -75,7 +75,7 @@ def test_a_stopped_agent_loses_its_flow_and_gets_it_back(served):
         assert one.agent.status()["counters"]["guard_returns"] > before
 
 
-def test_a_flow_goes_on_when_its_agent_is_killed(served):
+def test_a_flow_continues_when_its_agent_is_killed(served):
     for one in served:
         one.agent.kill()
     for one in served:

@@ -384,7 +384,7 @@ def test_namespaces_of_others_need_a_capability(code):
     ), done
 
 
-def test_system_tests_make_a_tun_device_where_there_is_none():
+def test_system_tests_make_a_tun_device_if_there_is_none():
     look = "import sys; sys.path.insert(0, sys.argv[1]); import enclosure; print(enclosure.refusal())"
     scripts = str(Path(enclosure.__file__).parent)
     done = subprocess.run(

@@ -109,7 +109,7 @@ def test_a_trace_gives_its_rate(tmp_path):
     graph = read_log(tmp_path / "log" / "up.log")
     assert graph.departed == summary["up"]["packets"]
     assert graph.dropped == summary["up"]["drops"]
-    assert not (tmp_path / "log" / "down.log").exists()  # It has no rate.
+    assert not (tmp_path / "log" / "down.log").exists()  # This direction has no rate.
     assert (tmp_path / "log" / "events.parquet").stat().st_size > 0
 
 
@@ -307,7 +307,7 @@ def test_an_interactive_shell_has_a_terminal():
     terminal.wait_for("ready> ")
     terminal.type("sleep 7008\n")
     wait_for(lambda: running("7008"))
-    terminal.wait_for("\x1b]2;up")  # The title.
+    terminal.wait_for("\x1b]2;up")  # This sets the title.
     terminal.type("\x03")
     terminal.wait_for("ready> ")
     assert running("7008") == []

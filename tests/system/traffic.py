@@ -47,7 +47,7 @@ def ping(address: str, count: str) -> None:
         for number in range(int(count)):
             body = struct.pack("!HH", own, number) + bytes(24)
             head = struct.pack("!BBH", request, 0, 0)
-            if not six:  # The kernel does it for IPv6.
+            if not six:  # For IPv6 the kernel computes the checksum.
                 head = struct.pack("!BBH", request, 0, checksum(head + body))
             begin = time.monotonic()
             s.sendto(head + body, (address, 0))

@@ -35,7 +35,7 @@ def test_returns_are_summed_up_to_an_end_and_do_not_cross_a_cut():
     assert set(began.tolist()) == {2, 3, 4}
     of = ((batch.returns / 10.0 ** began.double()).round(decimals=6)).tolist()
     expected = {
-        (2, 6.0): (4.0, 0.25, 1.0),  # goes on: 1 + 10 / 2
+        (2, 6.0): (4.0, 0.25, 1.0),  # continues: 1 + 10 / 2
         (2, 12.0): (4.0, 0.0, 1.0),  # terminated at its second: 2 + 20 / 2
         (2, 24.0): (4.0, 0.0, 0.0),  # cut at its second
         (3, 6.0): (5.0, 0.25, 1.0),
@@ -249,7 +249,7 @@ def test_the_rule_leads_a_share_of_the_simulations_for_some_rounds():
         ),
     ],
 )
-def test_the_rule_takes_the_move_that_leads_nearest(action, after):
+def test_the_rule_chooses_the_closest_move(action, after):
     import torch
 
     from headway.train.guide import GuideRule, Moves

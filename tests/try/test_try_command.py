@@ -92,7 +92,7 @@ def test_the_command_compares_over_loopback(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("has_cubic")
-def test_the_command_takes_its_token_from_the_environment(tmp_path, monkeypatch, capsys):
+def test_the_command_reads_its_token_from_the_environment(tmp_path, monkeypatch, capsys):
     token, out = new("laptop", tmp_path / "tokens"), tmp_path / "out"
     with serving(Tokens(tmp_path / "tokens")) as (port, _):
         words = ["try", "--to", f"127.0.0.1:{port}", "--schemes", "cubic,reno", "--json"]

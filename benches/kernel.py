@@ -61,10 +61,16 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benches/kernel.py", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print build/bench/kernel.json instead of tables")
     parser.add_argument("--quick", action="store_true", help="short runs and few rounds, as a test")
-    parser.add_argument("--rounds", type=int, metavar="N", help="rounds of every stage; default: 7 for cost, 3 else")
-    parser.add_argument("--seconds", type=float, metavar="S", help="length of a transfer; default: 2.2, or 1 with --quick")
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="rounds of every stage; default: 7 for cost, 3 else"
+    )
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="length of a transfer; default: 2.2, or 1 with --quick"
+    )
     parser.add_argument("--flows", type=int, default=1000, metavar="N", help="flows that one agent serves at once")
-    parser.add_argument("--only", metavar="STAGE,...", help=f"only these stages of {', '.join(STAGES)}; the others are kept")
+    parser.add_argument(
+        "--only", metavar="STAGE,...", help=f"only these stages of {', '.join(STAGES)}; the others are kept"
+    )
     parser.add_argument("--int8", metavar="SPEC", help="the integer policy; default: the newest in models/")
     parser.add_argument("--last", action="store_true", help="use the last measurement instead of a new one")
     parser.add_argument("--publish", action="store_true", help="write docs/kernel-performance.md")

@@ -27,9 +27,9 @@ class Progress:
         self.terminal = sys.stderr.isatty()
 
     def rounds(self, stage: str, title: str, least: int = 3, most: int = 7) -> Iterator[int]:
-        """Yields the rounds of a stage:
+        """Yields the rounds of a stage.
 
-        as many as fit its budget, at least `least`, at most `most`.
+        There are as many as fit its budget, at least `least`, and at most `most`.
         """
         start = time.monotonic()
         for done in range(most):

@@ -120,10 +120,10 @@ def main() -> None:
     """Trains, and writes the folder."""
     options = argparse.ArgumentParser(description="Trains a policy with RLlib, and writes a model folder.")
     options.add_argument("--out", type=Path, required=True, help="model folder to write, such as out/rllib-v1")
-    options.add_argument("--iterations", type=int, default=40, help="iterations of 8192 decisions; default: %(default)s")
     options.add_argument(
-        "--runners", type=int, default=0, help="additional processes that simulate; default: 0"
+        "--iterations", type=int, default=40, help="iterations of 8192 decisions; default: %(default)s"
     )
+    options.add_argument("--runners", type=int, default=0, help="additional processes that simulate; default: 0")
     options.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     asked = options.parse_args()
     weights = train(asked.iterations, asked.runners, asked.seed)

@@ -169,9 +169,9 @@ def is_deserved(trip: Line) -> bool:
 
 
 def share(line: Line) -> float:
-    """The first flow's share of plain Cubic's throughput:
+    """The first flow's share of plain Cubic's throughput.
 
-    after its first trip, or in the whole run.
+    It is taken after the first trip, or over the whole run.
     """
     trip = next((trip for trip in line["trips"] if trip["flow"] == 0 and "after" in trip), None)
     mine, cubics = (

@@ -90,9 +90,7 @@ FILE = re.compile(r"`((?:benches|crates|docs|models|python|scenarios|scripts|tes
 def main() -> int:
     """Checks all documents and the code's prose. Returns 1 if there is a fault, else 0."""
     found = [fault for page in documents() for fault in faults(page)]
-    found += [
-        fault for file in sources() for fault in (*code_faults(file), *name_faults(file), *long_prose(file))
-    ]
+    found += [fault for file in sources() for fault in (*code_faults(file), *name_faults(file), *long_prose(file))]
     for fault in found:
         print(fault, file=sys.stderr)
     return 1 if found else 0

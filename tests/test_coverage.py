@@ -244,7 +244,9 @@ def test_trainings_and_recordings_are_the_samples():
 
 
 @pytest.mark.parametrize(("of_recordings", "of_trainings"), [(1.0, 0.1), (1.0, 1.0), (0.1, 1.0)])
-def test_the_interval_over_recordings_includes_the_variance_of_recordings_and_trainings(of_recordings, of_trainings):
+def test_the_interval_over_recordings_includes_the_variance_of_recordings_and_trainings(
+    of_recordings, of_trainings
+):
     """Five recordings are used with the same five trainings.
 
     If both vary, the interval is wider than needed.

@@ -116,7 +116,7 @@ def test_names_in_code_have_no_fault(tmp_path, name, text):
         ("a.py", "class A:\n    def test_waits_in_vain(self):\n", "2: test test_waits_in_vain: 'in vain'; write: "),
         ("a.py", "async def test_who_asks_waits():\n", "1: test test_who_asks_waits: begins with 'who'; say "),
         ("a.rs", "#[test]\nfn what_is_lost() {\n", "2: test what_is_lost: begins with 'what'; say "),
-        ("a.rs", "#[test]\n// why\n#[ignore = \"x\"]\nfn none_waits() {", "4: test none_waits: begins"),
+        ("a.rs", '#[test]\n// why\n#[ignore = "x"]\nfn none_waits() {', "4: test none_waits: begins"),
         ("a.rs", "#[test] fn losses_by_chance() {}\n", "1: test losses_by_chance: 'by chance'; write: at random"),
     ],
 )

@@ -346,7 +346,9 @@ def test_a_signal_ends_all_trainings(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("fails", [None, "quick", "owl", "both"])
 @pytest.mark.parametrize("systems", [["quick"], ["quick", "owl"]])
-def test_the_json_of_several_trainings_has_the_same_keys_after_failures(tmp_path, monkeypatch, capsys, fails, systems):
+def test_the_json_of_several_trainings_has_the_same_keys_after_failures(
+    tmp_path, monkeypatch, capsys, fails, systems
+):
     def trained(chosen, where, seed, _):
         if fails in {chosen.model, "both"}:
             raise RunError("the weights are not finite")

@@ -157,7 +157,7 @@ def test_no_flow_stalls_after_a_fault(suffered, sufferer):
     fault, all_, _ = suffered
     one = all_[sufferer]
     for since in one.judged():
-        judge.none_stalls(one.flow, since, FLOWS.get(fault, 1))
+        judge.no_flow_stalls(one.flow, since, FLOWS.get(fault, 1))
 
 
 @pytest.mark.parametrize("sufferer", CONTROLLERS)

@@ -36,7 +36,7 @@ def sending(status):
 def judged(flow, since, plain, flows=1):
     """Checks that the flows do as well as plain Cubic in the same seconds, and none stalls."""
     flow.wait(since + AFTER_S + 0.3 - flow.begun)
-    judge.none_stalls(flow, since, flows)
+    judge.no_flow_stalls(flow, since, flows)
     judge.does_as_well(flow, since, judge.cubics(plain, since, since + AFTER_S))
 
 

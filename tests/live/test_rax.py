@@ -196,7 +196,7 @@ def test_cubic_takes_over_a_learner_that_runs_away(tmp_path, state, kept):
         assert (one["guard_reason"], one["divergences"]) in {("loss", 0), ("", 1)}
         since = time.monotonic()
         flow.wait(since + judge.AFTER_S + 0.3 - flow.begun)
-        judge.none_stalls(flow, since)
+        judge.no_flow_stalls(flow, since)
         # At an age of half a second the flow starts again at the known limit of the path. Plain
         # Cubic is in its first slow start.
         judge.does_as_well(flow, since, cubic.mbps(since, since + judge.AFTER_S), 0.75)
@@ -212,7 +212,7 @@ def test_a_diverged_learner_gives_up_its_flow_and_restarts_from_the_model(tmp_pa
         assert not kept.exists(), "who goes on from it would diverge too"
         since = flow.begun + 2
         flow.wait(2 + judge.AFTER_S + 0.3)
-        judge.none_stalls(flow, since)
+        judge.no_flow_stalls(flow, since)
         judge.does_as_well(flow, since, cubic.mbps(since, since + judge.AFTER_S))
         flow.wait(14)
         share, lost = came_and_lost(agent, flow, 22)

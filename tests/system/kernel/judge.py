@@ -22,7 +22,7 @@ LEAST_UNSEEN = 0.5
 stretch is over."""
 
 
-def none_stalls(flow: Flow, since: float, flows: int = 1) -> None:
+def no_flow_stalls(flow: Flow, since: float, flows: int = 1) -> None:
     """Checks that each of the flows continues, and none has almost nothing."""
     until = since + AFTER_S
     each = {one: (flow.mbps(since, until, one), flow.longest_gap(since, until, one)) for one in flow.connections()}

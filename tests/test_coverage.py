@@ -201,9 +201,9 @@ def test_the_interval_of_a_ratio_of_means_has_its_stated_coverage(n):
 
 @pytest.mark.parametrize("n", [5, 10, 30])
 def test_the_interval_of_a_retained_share_has_its_stated_coverage(n):
-    """Two schemes on two paths each:
+    """There are two schemes on two paths each.
 
-    80% of the first one's throughput is left, and 60% of the other's.
+    The first one keeps 80% of its throughput, and the other 60%.
     """
 
     def draw(random):

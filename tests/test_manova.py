@@ -176,9 +176,9 @@ def test_a_tiny_change_of_one_run_does_not_make_a_small_difference_certain(in_pa
 
 @pytest.mark.parametrize("in_pairs", [True, False])
 def test_p_of_equal_runs_is_the_probability_that_no_sampled_run_differs(in_pairs):
-    """The groups are 8% apart:
+    """The groups are 8% apart.
 
-    four of five runs would have to be 10% off, and two of two have p = 4%.
+    Four of five runs would have to be 10% off, and two of two have p = 4%.
     """
     two = Pairwise({"a": [100.0] * 2, "b": [92.0] * 2}, in_pairs=in_pairs)
     assert two.p[frozenset("ab")] == pytest.approx(0.2**2)

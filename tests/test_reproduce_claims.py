@@ -106,9 +106,9 @@ def test_with_many_levels_more_evidence_is_needed_against_a_claim():
 
 
 def test_contrary_levels_are_those_that_holms_procedure_rejects():
-    """The levels are compared with statsmodels:
+    """The levels are compared with those of statsmodels.
 
-    two-sided p values of normal estimates, at 5% together.
+    It gets two-sided p values of normal estimates, at 5% together.
     """
     from statsmodels.stats.multitest import multipletests
 
@@ -280,9 +280,9 @@ def test_numbers_are_written_with_the_digits_that_their_interval_needs():
 
 
 def measured(seeds=3, **values):
-    """Returns Measured, and the requests by label:
+    """Returns Measured, and the requests by label.
 
-    throughputs of runs on a network without a trace.
+    They have throughputs of runs on a network without a trace.
     """
     lab = Lab(Settings(runs=seeds), first_seed=5)
     scenario = Scenario.load("owl-geni:count=2")

@@ -109,9 +109,9 @@ def test_a_larger_share_knows_the_same_switches_and_others():
 
 
 def forwarded(topology, switch, source, destination):
-    """The path of a packet from a switch on:
+    """The path of a packet from a switch on, by the rules of `bed.flows`.
 
-    (switch, port) at each, by the rules of `bed.flows`.
+    It has (switch, port) for each switch.
     """
     does = bed.flows(topology)
     ends = {}

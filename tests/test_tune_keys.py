@@ -108,9 +108,9 @@ def test_two_processes_that_make_a_key_at_once_get_the_same_key(place, monkeypat
 
 
 def test_a_file_placed_by_another_user_never_gets_the_secret(place, tmp_path, monkeypatch):
-    """Other users can write to the folder, and know the name:
+    """Other users can write to the folder, and know the name.
 
-    they place a link, or an open file.
+    They place a link there, or an open file.
     """
     place.mkdir()
     theirs = tmp_path / "theirs"

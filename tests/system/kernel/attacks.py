@@ -61,9 +61,9 @@ def storm(controller: str, _socket: str, begun: Callable[[], None]) -> None:
 
 
 def slots(controller: str, _socket: str, begun: Callable[[], None]) -> None:
-    """Starts flows that stay, and send just enough to look for a slot as often as possible:
+    """Starts flows that stay, and send just enough to look for a slot as often as possible.
 
-    once a second.
+    That is once a second.
     """
     pairs = connected()
     for near, _ in pairs:

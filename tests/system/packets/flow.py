@@ -172,9 +172,9 @@ class Flow:
     # Actions of the receiver.
 
     def flight(self) -> list[Packet]:
-        """All packets that arrive until the ACK of the first of them is due:
+        """All packets that arrive until the ACK of the first of them is due.
 
-        those of a round trip.
+        They are those of a round trip.
         """
         if not self.news and not self._poll(time.monotonic() + NOTHING_S):
             raise AssertionError(f"{self.controller} sends nothing for {NOTHING_S:g} s")

@@ -1,6 +1,6 @@
-"""How right the simulator is.
+"""Measures the accuracy of the simulator.
 
-The validation tests' checks compare its figures with outside ones.
+The validation tests compare its figures with published ones.
 """
 
 import re
@@ -17,7 +17,7 @@ SUITES = {
 
 
 def measure(root: Path) -> Figures:
-    """Runs the validation tests and the controllers' own.
+    """Runs the validation tests and the controllers' own tests.
 
     Returns:
         checks (of `checks.read`), suites (did each pass, and how many tests) and skipped (tests

@@ -1,6 +1,6 @@
-"""What schemes earn by Aurora's reward in a bench.
+"""Computes the mean of Aurora's reward for each scheme of a bench.
 
-It gives the mean of a run, and the difference from a scheme, paired run by run. usage:
+With SCHEME it also gives the difference from that scheme, paired run by run. Usage:
 aurora_reward.py FOLDER [SCHEME]
 """
 
@@ -14,9 +14,9 @@ PACKET_BITS = 1500 * 8
 
 
 def reward(run: dict[str, float]) -> float:
-    """PCC-RL's (network_sim.py).
+    """Aurora's reward as in PCC-RL (network_sim.py).
 
-    It is linear: a run's means give the mean of its intervals, weighted by time.
+    It is linear, so the means of a run give the mean over its intervals, weighted by time.
     """
     packets_per_s = run["throughput_mbps"] * 1e6 / PACKET_BITS
     return 0.001 * (10 * packets_per_s - 1000 * run["rtt_mean_ms"] * 1e-3 - 2000 * run["loss"])

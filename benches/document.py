@@ -1,4 +1,4 @@
-"""Puts the figures into docs/performance.md, between its markers, and draws its pictures."""
+"""Writes the figures into docs/performance.md, between its markers, and draws its pictures."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ PART_COLOURS = {
 
 
 def write(figures: Figures, docs: Path) -> list[Path]:
-    """Writes the page and its pictures; what was not measured stays as it was.
+    """Writes the page and its pictures. Parts that were not measured stay as they were.
 
     Args:
         figures: What `performance.measure` found.
@@ -56,7 +56,7 @@ def write(figures: Figures, docs: Path) -> list[Path]:
 
 
 def scaling(figures: Figures) -> Spec:
-    """Time above, memory below; over flows at the left, over simulated seconds at the right."""
+    """Draws time above and memory below, over flows (left) and over simulated seconds (right)."""
     time = {"title": "ns a packet", "colour": COLOURS["blue"][0]}
     memory = {"title": "bytes a packet in flight", "colour": COLOURS["vermillion"][0]}
     rows = []
@@ -85,9 +85,9 @@ def scaling(figures: Figures) -> Spec:
 
 
 def instructions(figures: Figures) -> Spec:
-    """A bar a scheme, made of its parts, and the line that NewReno is not to pass.
+    """Draws a bar for each scheme, made of its parts, and the limit for NewReno as a line.
 
-    Schemes that would make all other bars short stand in the subtitle.
+    Schemes that would make all other bars short are named in the subtitle.
     """
     parts = tables.instructions(figures).columns[1:-1]
     drawn = {scheme: found for scheme, found in figures["instructions"].items() if scheme not in tables.EXPENSIVE}

@@ -1,12 +1,12 @@
-"""How fast the vector environment is.
+"""Measures the speed of the vector environment.
 
-It counts steps and simulated packets a CPU second, with observations delivered to NumPy.
+It counts steps and simulated packets in a CPU second, with observations delivered to NumPy.
 
     python benches/environments.py [--seconds S] [--json FILE] [--write-doc]
 
 Aurora's observation (30 numbers), random actions, Aurora's training distribution; and the same with
 decisions so often that a step has 13 packets, as in Genet's simulator. CPU time is the process's
-own, of all its threads. The machine's load is printed beside it.
+own, of all its threads. The machine's load is printed too.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from headway.report.svg import standalone
 DOCS = Path(__file__).parents[1] / "docs"
 COUNTS = (1, 16, 256, 4096)
 CLOCKS = {"aurora": 0.5, "13 packets": 0.042}
-"""Intervals in mean RTTs: Aurora's own, and one with which a step has about 13 packets."""
+"""Intervals in mean RTTs: Aurora's own, and one with about 13 packets in a step."""
 THREADS = {1: "one thread", 2: "two threads"}
 REACH = {"aurora": ("packets_per_cpu_s", 3e6), "13 packets": ("steps_per_cpu_s", 1e5)}
 
 
 def measure(clock: str, count: int, threads: int, seconds: float) -> dict[str, Any]:
-    """Steps until this many CPU seconds have gone, after every flow is past its start."""
+    """Counts steps until this many CPU seconds have passed, once every flow is past its start."""
     config = EnvConfig.named("aurora-v1")
     agent = dict(config.agent) | {"clock": {"kind": "rtt", "n": CLOCKS[clock], "estimator": "mean"}}
     environments = HeadwayVectorEnv(replace(config, agent=agent), count, threads=threads, copy=False)
@@ -78,7 +78,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def write(rows: list[dict[str, Any]]) -> None:
-    """Puts table and picture into docs/performance.md."""
+    """Writes the table and the picture into docs/performance.md."""
     page = DOCS / "performance.md"
     table = "\n".join([HEADING, *map(line, rows), ""])
     page.write_text(put_between(page.read_text(), "<!-- bench: environments -->", table, page))
@@ -86,9 +86,9 @@ def write(rows: list[dict[str, Any]]) -> None:
 
 
 def drawing(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Packets at the left, steps at the right, a second of wall time.
+    """Draws packets at the left and steps at the right, in a second of wall time.
 
-    The x axis is the number of simulations side by side.
+    The x axis is the number of simulations that run together.
     """
     return {
         "title": {
@@ -106,7 +106,7 @@ def drawing(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def panel(rows: list[dict[str, Any]], clock: str, figure: str, title: str, scale: float) -> dict[str, Any]:
-    """One figure over the number of simulations, a line for each number of threads."""
+    """Draws one figure over the number of simulations, with a line for each number of threads."""
     of_clock = [row for row in rows if row["clock"] == clock]
     values = [
         {"x": row["simulations"], "y": row[figure] * scale, "threads": THREADS[row["threads"]]} for row in of_clock
@@ -134,11 +134,11 @@ def panel(rows: list[dict[str, Any]], clock: str, figure: str, title: str, scale
 
 
 def main() -> int:
-    """Measures everything and says whether what is to be reached is; 1 if not."""
+    """Measures everything, and prints whether the targets are reached. Returns 1 if not."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=2.0, help="CPU seconds of each measurement")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--write-doc", action="store_true", help="put the figures into docs/performance.md")
+    parser.add_argument("--write-doc", action="store_true", help="write the figures into docs/performance.md")
     args = parser.parse_args()
     rows = []
     print(HEADING)

@@ -1,6 +1,6 @@
-"""One answer of Aurora's and Owl's networks.
+"""Measures one answer of Aurora's and Owl's networks.
 
-ONNX Runtime and PyTorch are measured beside them where they are installed.
+ONNX Runtime and PyTorch are measured too if they are installed.
 """
 
 import itertools
@@ -26,7 +26,7 @@ PEERS = {"ONNX Runtime": "onnxruntime", "PyTorch": "torch"}
 def pythons() -> dict[str, str]:
     """The Python that has each peer: this one, or that of `make test-train`.
 
-    Peers that none has are left out.
+    Peers that neither has are left out.
     """
     found = {}
     for peer, module in PEERS.items():
@@ -39,7 +39,7 @@ def pythons() -> dict[str, str]:
 
 
 def cases(folder: Path) -> list[Path]:
-    """The networks, with numbers of a fixed seed, as files for both sides."""
+    """Writes the networks, with numbers of a fixed seed, as files for both sides."""
     draw = np.random.default_rng(1)
     paths = []
     for number, (name, (layers, activations)) in enumerate(NETS.items()):
@@ -60,9 +60,9 @@ def cases(folder: Path) -> list[Path]:
 
 
 def measure(progress: Progress, example: Path, peers: dict[str, str], folder: Path) -> list[Figures]:
-    """Microseconds an answer takes here, by instruction set, and in the peers.
+    """Microseconds of an answer in Headway, by instruction set, and in the peers.
 
-    The peers' times over ours are given by round.
+    The ratios of the peers' times to ours are given by round.
     """
     files = [str(path) for path in cases(folder)]
     commands = {"Headway": [str(example), *files]} | {

@@ -1,4 +1,4 @@
-"""Instructions a packet under callgrind, and which part of Headway they belong to."""
+"""Counts instructions for a packet with callgrind, by the part of Headway that they belong to."""
 
 import json
 import re
@@ -14,23 +14,22 @@ PARTS = (
     ("controller", r"cc/"),
     ("metrics", r"record/"),
 )
-"""A part of Headway and the source files that it is, below `crates/`; the first that matches
-counts."""
+"""The parts of Headway with their source files below `crates/`. The first match counts."""
 LIBRARY = "library code"
-"""Whatever no file of Headway's asked for in line: the allocator, memcpy, containers that were not
+"""Code that no file of Headway inlined: the allocator, memcpy, and containers that were not
 inlined."""
 
 SHARED = ("cc/src/units.rs", "net/src/ring.rs")
-"""Arithmetic on times and rates, and the ring: they count for the code that calls them."""
+"""Arithmetic on times and rates, and the ring. It counts for the code that calls it."""
 
 
 def profile(program: Path, args: list[str], out: Path) -> tuple[int, Counter[str]]:
-    """One run of `speed` under callgrind.
+    """Runs `speed` once under callgrind.
 
     Args:
         program: The simulator's example `speed`.
-        args: Its options.
-        out: Where callgrind's profile goes.
+        args: The options of the program.
+        out: The path of callgrind's profile.
 
     Returns:
         Delivered data packets, and instructions by part.
@@ -46,11 +45,13 @@ def profile(program: Path, args: list[str], out: Path) -> tuple[int, Counter[str
 
 
 def by_address(text: str, name: str) -> Counter[int | None]:
-    """Instructions at each address of the program called `name`; None collects all other objects.
+    """The instructions at each address of the program called `name`.
 
-    `text` is a profile in callgrind's format ("Callgrind Format Specification", Valgrind manual): a
-    name is spelled out once and a number from then on, an address is often given relative to the
-    last one.
+    None collects all other objects.
+
+    `text` is a profile in callgrind's format ("Callgrind Format Specification", Valgrind manual). A
+    name is written once and a number stands for it from then on. An address is often relative to
+    the previous one.
     """
     names: dict[str, str] = {}
     counts: Counter[int | None] = Counter()
@@ -70,7 +71,8 @@ def by_address(text: str, name: str) -> Counter[int | None]:
                 address += int(position, 0)
             elif position != "*":
                 address = int(position, 0)
-            # The line after calls= is what the called function cost: that is counted where it ran.
+            # The line after calls= is the cost of the called function, which is counted where it
+            # ran.
             if not called:
                 counts[address if here else None] += int(rest.split()[1])
             called = False
@@ -80,7 +82,7 @@ def by_address(text: str, name: str) -> Counter[int | None]:
 def parts(program: Path, addresses: list[int]) -> dict[int, str]:
     """The part that each address belongs to.
 
-    Of the functions inlined there, the innermost of Headway's counts.
+    Of the functions inlined at an address, the innermost one of Headway counts.
     """
     asked = "\n".join(f"{address:#x}" for address in addresses)
     command = ["addr2line", "--inlines", "--addresses", f"--exe={program}"]

@@ -1,8 +1,8 @@
-"""`make bench-kernel`: what the Linux datapath costs beside the kernel's own Cubic.
+"""`make bench-kernel` compares the cost of the Linux datapath with the kernel's own Cubic.
 
-It also measures how soon the agent answers. Needs root and a kernel that takes BPF controllers. All
-it makes is in network, mount and process namespaces of its own, which end with it.
-docs/kernel-performance.md
+It also measures how soon the agent answers. It needs root and a kernel that accepts BPF
+controllers. Everything runs in separate network, mount and process namespaces, which end with it.
+See docs/kernel-performance.md.
 """
 
 import argparse
@@ -49,11 +49,11 @@ TOOLS = {"iperf3": "iperf3", "ip": "iproute2", "tc": "iproute2", "taskset": "uti
 SCHEMA = 4
 STAGES = ("cost", "hooks", "latency", "flows", "backlog", "answers", "int8")
 TESTED = "HEADWAY_BENCH_PROGRAMS"
-"""In the environment: what was built for this, by name."""
+"""An environment variable with the programs built for this measurement, by name."""
 
 
 def refusal() -> str | None:
-    """Why this cannot run here, in one line; None where it can."""
+    """The reason why the measurement cannot run here, in one line, or None if it can."""
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     packages = " ".join(sorted({TOOLS[tool] for tool in missing}))
     reasons = {
@@ -71,16 +71,22 @@ def refusal() -> str | None:
 
 
 def arguments() -> argparse.Namespace:
-    """As given."""
+    """The options of the command line."""
     parser = argparse.ArgumentParser(prog="benches/kernel.py", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print build/bench/kernel.json instead of tables")
-    parser.add_argument("--quick", action="store_true", help="short runs, few rounds: does it work?")
-    parser.add_argument("--rounds", type=int, metavar="N", help="of all; else 7 for the cost, 3 for others")
-    parser.add_argument("--seconds", type=float, metavar="S", help="of each transfer; else 2.2, with --quick 1")
-    parser.add_argument("--flows", type=int, default=1000, metavar="N", help="that one agent serves at once")
-    parser.add_argument("--only", metavar="STAGE,...", help=f"of {', '.join(STAGES)}; the rest is the last's")
-    parser.add_argument("--int8", metavar="SPEC", help="the policy in whole numbers; else what models/ has")
-    parser.add_argument("--last", action="store_true", help="take the last measurement instead of a new one")
+    parser.add_argument("--quick", action="store_true", help="short runs and few rounds, as a test")
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="rounds of every stage; default: 7 for cost, 3 else"
+    )
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="length of a transfer; default: 2.2, or 1 with --quick"
+    )
+    parser.add_argument("--flows", type=int, default=1000, metavar="N", help="flows that one agent serves at once")
+    parser.add_argument(
+        "--only", metavar="STAGE,...", help=f"only these stages of {', '.join(STAGES)}; the others are kept"
+    )
+    parser.add_argument("--int8", metavar="SPEC", help="the integer policy; default: the newest in models/")
+    parser.add_argument("--last", action="store_true", help="use the last measurement instead of a new one")
     parser.add_argument("--publish", action="store_true", help="write docs/kernel-performance.md")
     args = parser.parse_args()
     if args.rounds is not None and args.rounds < 1:
@@ -96,15 +102,15 @@ def arguments() -> argparse.Namespace:
 
 
 def kept() -> dict[str, Any] | None:
-    """The last measurement; None where there is none, or one of another schema."""
+    """The last measurement, or None if there is none, or one of another schema."""
     figures: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     return figures if figures.get("schema") == SCHEMA else None
 
 
 def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
-    """Runs every stage that is asked for and keeps what it finds.
+    """Runs every stage that was chosen, and saves its figures.
 
-    The figures of other stages are the last measurement's.
+    The figures of other stages are taken from the last measurement.
     """
     figures = kept() or {}
     figures |= {
@@ -154,13 +160,13 @@ def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
             "programs": programs.digest(OBJECTS),
         }
         figures["targets"] = judge.targets(figures)
-        # What was measured stays, whatever becomes of the rest.
+        # The finished figures are saved, even if a later stage fails.
         KEPT.write_text(json.dumps(figures, indent=1) + "\n")
     progress.done()
 
 
 def abi() -> int:
-    """The version of what programs and agent say to each other."""
+    """The version of the interface between programs and agent."""
     found = re.search(r"^#define HEADWAY_VERSION (\d+)$", ABI.read_text(), re.MULTILINE)
     if not found:
         raise RuntimeError(f"{ABI.relative_to(ROOT)} does not define HEADWAY_VERSION")
@@ -175,7 +181,7 @@ def many_flows() -> Path:
 
 
 def enter(stages: list[str]) -> int:
-    """Runs this script again in a place of its own, which ends with whatever ends this process."""
+    """Runs this script again in separate namespaces, which end with this process in any case."""
     command = enclosure.command(sys.executable, __file__, *sys.argv[1:])
     outer = others.outer_proc()
     inside = {enclosure.INSIDE: "1", TESTED: json.dumps(built.build(ROOT, stages)), others.OUTER_PROC: f"{outer}"}
@@ -184,7 +190,7 @@ def enter(stages: list[str]) -> int:
         try:
             return inside_it.wait()
         except KeyboardInterrupt:
-            # It has been told too, and cleans up.
+            # The child has received the signal too, and cleans up.
             inside_it.wait(20)
             return 130
         finally:
@@ -192,9 +198,9 @@ def enter(stages: list[str]) -> int:
 
 
 def main() -> int:
-    """Measures, keeps and shows.
+    """Measures, saves and shows the figures.
 
-    Returns 0 even where a target is missed, because this is a measurement and not a test.
+    Returns 0 even if a target is missed, because this is a measurement and not a test.
     """
     # The program that started this may ignore the signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,7 +1,7 @@
 """The measurements of docs/performance.md.
 
-Each takes its budget from `progress` and returns what it found. A curve is walked forth and back,
-so that a machine that grows slower meanwhile does not bend it.
+Each takes its budget from `progress` and returns its figures. A curve is measured in both
+directions, so that a machine that slows down meanwhile does not distort it.
 """
 
 import json
@@ -19,7 +19,8 @@ from rounds import Figures, Progress, spread
 FLOWS = (1, 3, 10, 30, 100, 300, 1000)
 SECONDS = (1, 3, 10, 30, 100, 300, 600)
 SPECS = {"fixed-window": "fixed-window:window=100", "fixed-rate": "fixed-rate:rate=16Mbps"}
-"""How the yardsticks are to send about as much as NewReno does, 16 Mbit/s, by scheme."""
+"""Settings of the yardsticks, by scheme, with which they send about as much as NewReno: 16
+Mbit/s."""
 YARDSTICK = "cubic"
 ROUTERS = (0, 1, 2)
 EMULATED = {
@@ -27,12 +28,12 @@ EMULATED = {
     "1 Gbit/s, 2 ms": ("--rate", "1000", "--delay", "2"),
     "1 Gbit/s, 2 ms, 50 packets": ("--rate", "1000", "--delay", "2", "--queue", "50"),
 }
-"""Links of the emulator, and how its example is told of them."""
+"""Links of the emulator, and the options of its example for them."""
 
 PATH_PACKETS = 110
-"""What Rax's link holds for each flow: 100 packets of bandwidth-delay product, 10 of buffer."""
+"""The queue of Rax's link for each flow: a BDP of 100 packets, and a buffer of 10."""
 FLOW_SECONDS = 5
-"""How long a run of the curve over flows lasts; every flow of it sends some 8,000 packets."""
+"""The length of a run of the curve over flows. Every flow of it sends some 8,000 packets."""
 MEMORY_REPEATS = 3
 PAGE = 4096
 
@@ -55,7 +56,7 @@ stagger = "{stagger}us"
 
 
 def against_ns3(progress: Progress, speed: Path, rax_link: Path) -> Figures:
-    """Packets a CPU second beside stock ns-3.
+    """Packets in a CPU second, compared with unmodified ns-3.
 
     Each of its three topologies runs right before one of ours.
     """
@@ -77,7 +78,7 @@ def against_ns3(progress: Progress, speed: Path, rax_link: Path) -> Figures:
 
 
 def alone(progress: Progress, speed: Path) -> Figures:
-    """Packets a CPU second on a machine without ns-3."""
+    """Packets in a CPU second on a machine without ns-3."""
     return {
         "headway": spread(
             [
@@ -89,7 +90,7 @@ def alone(progress: Progress, speed: Path) -> Figures:
 
 
 def over_schemes(progress: Progress, speed: Path) -> list[Figures]:
-    """CPU time a packet of every scheme, over that of Cubic in the same round."""
+    """CPU time for a packet of every scheme, relative to Cubic in the same round."""
     times: dict[str, list[float]] = defaultdict(list)
     used: dict[str, float] = {}
     for _ in progress.rounds("schemes", "time a packet, every scheme", most=5):
@@ -109,13 +110,13 @@ def over_schemes(progress: Progress, speed: Path) -> list[Figures]:
 
 
 def schemes() -> list[str]:
-    """Every scheme of the registry that can be run as it is, as it is to be run."""
+    """Every scheme of the registry that needs no parameters, with its settings."""
     ready = (s["name"] for s in all_schemes() if not any(p["required"] for p in s["params"]))
     return [SPECS.get(name, name) for name in ready]
 
 
 def instructions_a_packet(progress: Progress, speed: Path, folder: Path) -> Figures:
-    """Instructions a delivered packet, by part.
+    """Instructions for a delivered packet, by part.
 
     They are the difference of two run lengths, so that start-up cancels.
     """
@@ -137,12 +138,16 @@ def instructions_a_packet(progress: Progress, speed: Path, folder: Path) -> Figu
 
 
 def over_flows(progress: Progress, speed: Path, folder: Path) -> list[Figures]:
-    """Time and memory a packet from 1 to 1,000 flows, link and buffer scaled with them."""
+    """Time and memory for a packet from 1 to 1,000 flows.
+
+    Link and buffer are scaled by the flows.
+    """
     scenarios = {flows: _scenario(flows, folder) for flows in FLOWS}
     times: dict[int, list[float]] = defaultdict(list)
     for round_ in progress.rounds("flows", "time and memory a packet, from 1 to 1,000 flows", most=9):
         for flows in sorted(FLOWS, reverse=round_ % 2 == 1):
-            # Small runs are repeated, so that each point simulates about as many packets.
+            # Small runs are repeated, so that each point simulates about the same number of
+            # packets.
             times[flows].append(_ns_a_packet([scenarios[flows]] * max(1, 100 // flows), FLOW_SECONDS))
     base = _peak_bytes(speed, 1, 0)
     return [
@@ -152,7 +157,7 @@ def over_flows(progress: Progress, speed: Path, folder: Path) -> list[Figures]:
 
 
 def over_seconds(progress: Progress, speed: Path, folder: Path) -> list[Figures]:
-    """Time and memory a packet of one flow, from 1 to 600 simulated seconds."""
+    """Time and memory for a packet of one flow, from 1 to 600 simulated seconds."""
     scenario = _scenario(1, folder)
     times: dict[int, list[float]] = defaultdict(list)
     for round_ in progress.rounds("seconds", "time and memory a packet, from 1 to 600 s", most=9):
@@ -166,9 +171,9 @@ def over_seconds(progress: Progress, speed: Path, folder: Path) -> list[Figures]
 
 
 def two_cores(progress: Progress, folder: Path) -> Figures:
-    """The same batch on one core and on two, in turn.
+    """Runs the same batch on one core and on two, in turn.
 
-    It also says how much of two cores the machine gave.
+    It also measures how much of two cores the machine gave.
     """
     scenario = _scenario(1, folder)
     walls: dict[int, list[float]] = defaultdict(list)
@@ -192,9 +197,9 @@ def _ratios(above: list[float], below: list[float]) -> list[float]:
 
 
 def emulated(progress: Progress, emulator: Path, folder: Path) -> list[Figures]:
-    """What the emulator carries of a kernel Cubic flow, with a log.
+    """Measures the throughput of a kernel Cubic flow through the emulator, with a log.
 
-    It also says what that costs, and how exact the emulator's delays are.
+    It also measures the cost, and how exact the emulator's delays are.
     """
     log = folder / "emulated"
     runs: dict[str, list[Figures]] = defaultdict(list)
@@ -219,7 +224,7 @@ def emulated(progress: Progress, emulator: Path, folder: Path) -> list[Figures]:
 
 
 def _scenario(flows: int, folder: Path) -> Scenario:
-    """Rax's link for that many flows; they begin spread over one round trip."""
+    """Rax's link for this number of flows. Their starts are spread over one round trip."""
     path = folder / f"rax-{flows}.toml"
     path.write_text(RAX_LINK.format(flows=flows, rate=20 * flows, queue=10 * flows, stagger=50_000 // flows))
     return Scenario.load(str(path))
@@ -231,7 +236,7 @@ def _ns_a_packet(scenarios: list[Scenario], seconds: float) -> float:
 
 
 def _batch(scenarios: list[Scenario], seconds: float, jobs: int) -> tuple[float, float, int]:
-    """Wall seconds, CPU seconds and delivered packets of a batch of NewReno, once it is set up."""
+    """Wall seconds, CPU seconds and delivered packets of a batch of NewReno, after its set-up."""
     batch = Batch(scenarios, ["newreno"], seconds=seconds, jobs=jobs, grid_ms=None)
     wall, cpu = time.perf_counter(), time.process_time()
     batch.start()
@@ -242,17 +247,17 @@ def _batch(scenarios: list[Scenario], seconds: float, jobs: int) -> tuple[float,
 
 
 def _memory(speed: Path, flows: int, seconds: float, base: float) -> Figures:
-    """Peak memory, and how much of it is over the base, for a packet that the path holds.
+    """Peak memory, and the part above the base for each packet that the path holds.
 
-    The part over the base is at least a page in all.
+    The part above the base is at least a page in all.
     """
     peak = _peak_bytes(speed, flows, seconds)
     return {"peak_bytes": peak, "bytes_a_packet": max(peak - base, PAGE) / (PATH_PACKETS * flows)}
 
 
 def _peak_bytes(speed: Path, flows: int, seconds: float) -> float:
-    """The most memory resident while `speed` runs."""
-    # At random addresses, the same program touches some pages more or fewer each time.
+    """The largest resident memory while `speed` runs."""
+    # With random addresses the same program would touch a varying number of pages.
     fixed: list[Path | str] = ["setarch", "-R"] if shutil.which("setarch") else []
     command = [*fixed, speed, "--flows", str(flows), "--seconds", str(seconds)]
     return 1024 * spread([_json(command)["peak_memory_kb"] for _ in range(MEMORY_REPEATS)])["median"]
@@ -260,6 +265,6 @@ def _peak_bytes(speed: Path, flows: int, seconds: float) -> float:
 
 def _json(command: list[Path | str]) -> Figures:
     run = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True, timeout=120)
-    # A run of no time has no packets: its rate is not a number that JSON knows.
+    # A run of zero length has no packets, so its rate is not a number in JSON.
     figures: Figures = json.loads(run.stdout.replace(": inf", ": Infinity"))
     return figures

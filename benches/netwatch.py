@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How many requests a second `headway netwatch` answers, and what a flood does to its snapshots.
+"""Measures the requests a second that `headway netwatch` answers, and its snapshots in a flood.
 
-A simulation of NSFNET is the source. Clients keep their connections, in a process of their own on
+A simulation of NSFNET is the source. Clients keep their connections, in a separate process on
 another core.
 """
 
@@ -30,7 +30,7 @@ PATHS = ("/v1/paths/flow-0", "/v1/paths", "/v1/switches", "/metrics")
 
 
 async def ask(port: int, path: str, until_s: float, taken_ms: list[float], statuses: dict[int, int]) -> None:
-    """One client: a request after another on one connection."""
+    """Runs one client, which sends one request after another on one connection."""
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -50,7 +50,7 @@ async def ask(port: int, path: str, until_s: float, taken_ms: list[float], statu
 
 
 def load(port: int, path: str, clients: int, seconds: float, core: int | None, told: multiprocessing.Queue) -> None:
-    """Many clients at once; tells how many were answered in which time."""
+    """Runs many clients at once. Returns how many requests were answered, and in which time."""
     if core is not None:
         os.sched_setaffinity(0, {core})
 
@@ -67,9 +67,9 @@ def load(port: int, path: str, clients: int, seconds: float, core: int | None, t
 def loaded(
     port: int, path: str, clients: int, seconds: float, core: int | None
 ) -> tuple[float, list[float], dict[int, int]]:
-    """The same from a process of its own.
+    """Runs the clients in a separate process.
 
-    It says how long it took, how long each answer took, and how many answers had which status.
+    Returns the total time, the time of each answer, and the number of answers by status.
     """
     told: Queue = multiprocessing.Queue()
     process = multiprocessing.Process(target=load, args=(port, path, clients, seconds, core, told))
@@ -80,12 +80,12 @@ def loaded(
 
 
 class Served:
-    """`headway netwatch run` on one core."""
+    """Runs `headway netwatch run` on one core."""
 
     def __init__(self, core: int | None, *options: str) -> None:
-        """With these options more."""
+        """Starts it with these additional options."""
         command = [sys.executable, "-m", "headway", "netwatch", "run", "--simulate", "owl-nsfnet:known=4"]
-        # So light a scenario that the simulator takes little of the core.
+        # The scenario is so light that the simulator uses little of the core.
         options = ("--scheme", "fixed-window:window=1", "--seconds", "600", "--bind", "127.0.0.1:0", *options)
         self.process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
         self.url = self.process.stdout.readline().partition(" at ")[2].partition(",")[0]
@@ -94,13 +94,13 @@ class Served:
             os.sched_setaffinity(self.process.pid, {core})
 
     def end(self) -> None:
-        """By a signal."""
+        """Ends it by a signal."""
         self.process.terminate()
         self.process.wait(10)
 
 
 def answers(clients: int, seconds: float, cores: tuple[int | None, int | None], subscribers: int) -> list[dict]:
-    """Requests a second of each path: the median of the rounds, and the lowest and highest."""
+    """Requests a second for each path: the median of the rounds, and the lowest and highest."""
     served = Served(cores[0], "--rate", "0")
     streams = [Client(served.url) for _ in range(subscribers)]
 
@@ -138,9 +138,9 @@ def answers(clients: int, seconds: float, cores: tuple[int | None, int | None], 
 
 
 def flood(clients: int, seconds: float, cores: tuple[int | None, int | None]) -> dict:
-    """What of a flood is answered with the limits on.
+    """Measures how many requests of a flood are answered with the limits on.
 
-    It also says how far apart snapshots come meanwhile.
+    It also measures the time between snapshots during the flood.
     """
     served = Served(cores[0])
     gaps: list[float] = []
@@ -176,9 +176,9 @@ def flood(clients: int, seconds: float, cores: tuple[int | None, int | None]) ->
 
 
 def main() -> None:
-    """Prints JSON."""
+    """Measures, and prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of one measurement")
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of a measurement")
     parser.add_argument("--clients", type=int, default=32)
     options = parser.parse_args()
     available = sorted(os.sched_getaffinity(0))

@@ -1,6 +1,6 @@
 """Times one answer of networks in a peer, on one thread: `peers.py onnxruntime|torch CASE.json...`.
 
-The cases are those of `crates/policy/examples/inference.rs`. Prints
+The cases are those of `crates/policy/examples/inference.rs`. The program prints
 `{case: {"ns": median, "output": [...]}}`.
 """
 
@@ -23,7 +23,7 @@ Answer = Callable[[np.ndarray], np.ndarray]
 
 
 def tensors(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Weight [outputs, inputs] and bias of each layer."""
+    """Reads the weight [outputs, inputs] and the bias of each layer."""
     sizes = case["net"]["layers"]
     return [
         (
@@ -62,7 +62,7 @@ def in_onnxruntime(case: Case) -> Answer:
 
 
 def in_torch(case: Case) -> Answer:
-    """The network in PyTorch, eager."""
+    """The network in PyTorch, in eager mode."""
     import torch
 
     torch.set_num_threads(1)
@@ -82,7 +82,7 @@ def in_torch(case: Case) -> Answer:
 
 
 def median_ns(answer: Answer, x: np.ndarray) -> float:
-    """The median time of one answer, over rounds of many."""
+    """The median time of one answer, over rounds of many answers."""
     times = []
     for _ in range(ROUNDS):
         start = time.perf_counter_ns()
@@ -93,7 +93,7 @@ def median_ns(answer: Answer, x: np.ndarray) -> float:
 
 
 def main() -> None:
-    """Measures each case."""
+    """Measures each case and prints the result."""
     make = {"onnxruntime": in_onnxruntime, "torch": in_torch}[sys.argv[1]]
     found = {}
     for path in sys.argv[2:]:

@@ -1,4 +1,4 @@
-"""`make bench`: how right Headway is, and how fast.
+"""`make bench` measures how accurate and how fast Headway is.
 
 Each speed is a ratio or a count taken in one run.
 """
@@ -34,11 +34,11 @@ BUDGETS = {
     "inference": 30.0,
     "emulator": 45.0,
 }
-"""Seconds each measurement may take; more rounds are run while they last."""
+"""The seconds that each measurement may take. Rounds are repeated while time remains."""
 
 
 def build_example(package: str, example: str) -> Path:
-    """Builds the example of a package that measures it; returns where cargo put it."""
+    """Builds the example of a package that measures it, and returns its path."""
     command = ["cargo", "build", "--locked", "--release", "--quiet", "-p", package, "--example", example]
     run = subprocess.run(
         [*command, "--message-format=json"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
@@ -91,12 +91,15 @@ def measure() -> Figures:
 
 
 def emulated(progress: Progress, emulator: Path) -> Figures:
-    """The emulator's figures, which say themselves where and when they were taken."""
+    """The emulator's figures, which include their own place and date."""
     return {"machine": machine(), "links": measures.emulated(progress, emulator, OUT)}
 
 
 def measure_emulator(figures: Figures) -> Figures:
-    """The last `figures` with those of the emulator measured again: these need an idle machine."""
+    """The last `figures` with those of the emulator measured again.
+
+    These need an idle machine.
+    """
     progress = Progress({"emulator": BUDGETS["emulator"]})
     figures["emulator"] = emulated(progress, build_example("headway-emu", "link_speed"))
     progress.done()
@@ -105,7 +108,7 @@ def measure_emulator(figures: Figures) -> Figures:
 
 
 def machine() -> Figures:
-    """What was measured, where and when."""
+    """The machine, the commit and the date of the measurement."""
     cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     version = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, check=False, capture_output=True, text=True
@@ -120,15 +123,15 @@ def machine() -> Figures:
 
 
 def main() -> int:
-    """Measures, shows and keeps.
+    """Measures, shows and saves the figures.
 
-    Returns 0 even where a target is missed, because this is a measurement and not a test.
+    Returns 0 even if a target is missed, because this is a measurement and not a test.
     """
     parser = argparse.ArgumentParser(prog="benches/run", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print build/bench/bench.json instead of tables")
-    parser.add_argument("--write-doc", action="store_true", help="put the figures into docs/performance.md")
-    parser.add_argument("--last", action="store_true", help="take the last measurement instead of a new one")
-    parser.add_argument("--emulator", action="store_true", help="measure only the emulator; the rest is the last's")
+    parser.add_argument("--write-doc", action="store_true", help="write the figures into docs/performance.md")
+    parser.add_argument("--last", action="store_true", help="use the last measurement instead of a new one")
+    parser.add_argument("--emulator", action="store_true", help="measure only the emulator; other figures are kept")
     args = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     kept = OUT / "bench.json"
@@ -145,7 +148,7 @@ def main() -> int:
     except KeyError as missing:
         sys.exit(f"benches/run: {kept} is of an older benches/run (without {missing}): leave --emulator out")
     except FileNotFoundError as error:
-        print(f"benches/run: {error.filename} is missing; `make bench` brings what it needs", file=sys.stderr)
+        print(f"benches/run: {error.filename} is missing; `make bench` installs what it needs", file=sys.stderr)
         return 1
     except subprocess.CalledProcessError as error:
         said = (error.stderr or "").strip().splitlines()

@@ -1,8 +1,8 @@
-"""Two processors that write into one ring of the agent's: what a program costs an acknowledgement.
+"""Measures the cost of two processors that write into one ring of the agent.
 
 `sudo PYTHONPATH=scripts .venv/bin/python benches/processors.py` (a minute)
 
-Each flow has a processor, with both of its ends. Packets have 1500 bytes, without offloads. Three
+Each flow has a processor for both of its ends. Packets have 1500 bytes, without offloads. Three
 rows take turns: one flow alone, two flows whose records one agent reads, and two flows with an
 agent each. If the lock of a ring that two processors write into costs anything, the second row has
 more nanoseconds than the third.
@@ -25,13 +25,13 @@ SECONDS = 3.0
 SETTLES_S = 1.0
 WINDOW_S = 1.5
 ROWS = {"one flow": (1, 1), "two flows, one agent": (2, 1), "two flows, two agents": (2, 2)}
-"""How many flows, and how many agents."""
+"""The numbers of flows and of agents of each row."""
 
 
 def main() -> int:
-    """Measures, and prints a table; 0."""
+    """Measures, and prints a table. Returns 0."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--rounds", type=int, default=5, metavar="N", help="of all rows; else 5")
+    arguments.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of each row; default: 5")
     arguments.add_argument("--json", action="store_true", help="print each round instead of the medians")
     given = arguments.parse_args()
     if not enclosure.is_inside():
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def measured(flows: int, agents: int, counting: float) -> dict[str, float]:
-    """What the programs took, of all flows together."""
+    """The time that the programs took, over all flows together."""
     with ExitStack() as stack:
         stack.enter_context(place.link(is_offloaded=False))
         serving = [

@@ -1,6 +1,6 @@
-"""Repeated measurements on a machine that others use.
+"""Repeats measurements on a machine that others use.
 
-They are interleaved and bounded in time, and their spread is told.
+They are interleaved and bounded in time, and their spread is reported.
 """
 
 import statistics
@@ -11,12 +11,12 @@ from typing import Any
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, lowest and highest, as the tables show them."""
+    """Median, lowest and highest value, as the tables show them."""
     return {"median": statistics.median(values), "lowest": min(values), "highest": max(values)}
 
 
 class Progress:
-    """Says on standard error what is being measured and how long it can still take.
+    """Shows on standard error what is being measured, and the remaining time.
 
     Args:
         budgets: Seconds that each stage may take, in the order in which they run.
@@ -27,7 +27,10 @@ class Progress:
         self.terminal = sys.stderr.isatty()
 
     def rounds(self, stage: str, title: str, least: int = 3, most: int = 7) -> Iterator[int]:
-        """Rounds of a stage: as many as fit its budget, at least `least`, at most `most`."""
+        """Yields the rounds of a stage.
+
+        There are as many as fit its budget, at least `least`, and at most `most`.
+        """
         start = time.monotonic()
         for done in range(most):
             self.say(stage, f"{title}, round {done + 1}", time.monotonic() - start)
@@ -36,7 +39,7 @@ class Progress:
                 break
 
     def say(self, stage: str, text: str, spent_s: float = 0) -> None:
-        """One line, which the next one replaces on a terminal."""
+        """Shows one line, which the next one replaces on a terminal."""
         later = list(self.budgets)[list(self.budgets).index(stage) :]
         left = max(0, sum(self.budgets[s] for s in later) - spent_s)
         line = f"bench: {text} (at most {left:.0f} s left)"
@@ -50,4 +53,4 @@ class Progress:
 
 
 Figures = dict[str, Any]
-"""What a measurement found, ready for JSON."""
+"""The result of a measurement, ready for JSON."""

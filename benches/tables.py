@@ -1,4 +1,4 @@
-"""The figures as tables, and what each target says of them.
+"""Writes the figures as tables, and compares them with their targets.
 
 The tables are for the terminal and for docs/performance.md.
 """
@@ -12,13 +12,13 @@ TOPOLOGIES = {
     "1": "sender - router = receiver",
     "2": "sender - router = router - receiver",
 }
-"""By routers in ns-3's topology; = is the bottleneck."""
+"""Titles by the routers in ns-3's topology, where = is the bottleneck."""
 
 
 EXPENSIVE = ("sprout", "verus")
-"""Schemes that infer or fit a model of the link, and may cost more for it."""
+"""Schemes that infer or fit a model of the link. They may cost more for it."""
 LIMITS = {False: ("every scheme but Sprout and Verus", 2.0), True: ("Sprout and Verus", 10.0)}
-"""Times Cubic's that a packet may cost at most, by whether a scheme is expensive."""
+"""The largest cost of a packet relative to Cubic's, by whether a scheme is expensive."""
 
 
 class Table(NamedTuple):
@@ -30,7 +30,7 @@ class Table(NamedTuple):
 
 
 def judge(figures: Figures) -> list[Figures]:
-    """Each target beside its figure.
+    """Each target with its figure.
 
     A row has name, value, target, sense ("at least" or "at most"), met, note.
     """
@@ -73,7 +73,7 @@ def judge(figures: Figures) -> list[Figures]:
 
 
 def targets(figures: Figures) -> Table:
-    """What was to be reached."""
+    """The table of the targets."""
     rows = [
         [t["name"], _number(t["value"]), f"{t['sense']} {t['target']:g}", _verdict(t)] for t in figures["targets"]
     ]
@@ -86,7 +86,7 @@ def _verdict(target: Figures) -> str:
 
 
 def speed(figures: Figures) -> Table:
-    """Packets a CPU second, and how many times ns-3's."""
+    """The table of packets in a CPU second, and of the ratio to ns-3's."""
     found = figures["speed"]
     rows = [["Headway", _thousands(found["headway"]), ""]]
     rows += [
@@ -101,7 +101,7 @@ def speed(figures: Figures) -> Table:
 
 
 def accuracy(figures: Figures) -> Table:
-    """A row a source: how many figures are checked against it, and the one that is furthest off."""
+    """A row for each source: the number of figures checked against it, and the one furthest off."""
     found = figures["accuracy"]
     sources: dict[str, list[Figures]] = {}
     for check in found["checks"]:
@@ -120,7 +120,7 @@ def accuracy(figures: Figures) -> Table:
 
 
 def schemes(figures: Figures) -> Table:
-    """Time and instructions a packet of every scheme, compared with Cubic's."""
+    """The table of time and instructions for a packet of every scheme, compared with Cubic's."""
     counts = figures.get("instructions", {})
     rows = []
     for found in figures["schemes"]:
@@ -151,7 +151,7 @@ def schemes(figures: Figures) -> Table:
 
 
 def instructions(figures: Figures) -> Table:
-    """Instructions a packet by part, a row a scheme."""
+    """The table of instructions for a packet by part, with a row for each scheme."""
     found = figures["instructions"]
     parts = sorted(found["newreno"]["parts"], key=lambda part: -found["newreno"]["parts"][part])
     rows = [
@@ -162,17 +162,17 @@ def instructions(figures: Figures) -> Table:
 
 
 def flows(figures: Figures) -> Table:
-    """Time and memory a packet over flows."""
+    """The table of time and memory for a packet over flows."""
     return _curve(figures["flows"], "flows", "From 1 to 1,000 flows")
 
 
 def seconds(figures: Figures) -> Table:
-    """Time and memory a packet over simulated seconds."""
+    """The table of time and memory for a packet over simulated seconds."""
     return _curve(figures["seconds"], "seconds", "From 1 to 600 simulated seconds")
 
 
 def cores(figures: Figures) -> Table:
-    """One core and two."""
+    """The table of one core and two."""
     found = figures["cores"]
     rows = [
         ["wall time, one job, s", _spread(found["one_s"])],
@@ -185,7 +185,7 @@ def cores(figures: Figures) -> Table:
 
 
 def emulator(figures: Figures) -> Table:
-    """What real packets cost and how late they are, a row a link."""
+    """The table of the cost and the lateness of real packets, with a row for each link."""
     rows = [
         [
             found["link"],
@@ -210,9 +210,9 @@ def emulator(figures: Figures) -> Table:
 
 
 def inference(figures: Figures) -> Table:
-    """Microseconds an answer of each network.
+    """The table of the microseconds of an answer of each network.
 
-    Ours are given by instruction set, and others' over our best.
+    Ours are given by instruction set, and those of others relative to our best.
     """
     rows = []
     for net in figures["inference"]:
@@ -231,7 +231,7 @@ def every(figures: Figures) -> dict[str, Table]:
 
 
 def show(figures: Figures) -> None:
-    """Prints every table, then what was left out and what was missed."""
+    """Prints every table, then what was left out and which targets were missed."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as Drawn
@@ -259,7 +259,7 @@ def markdown(table: Table) -> str:
 
 
 def about(figures: Figures) -> str:
-    """One line: of what, where and when."""
+    """One line with the machine, the commit and the date."""
     m = figures["machine"]
     return (
         f"Headway {m['version']} on {m['date']}, {m['cores']} cores of {m['cpu']}, load {m['load']} before the run."

@@ -23,6 +23,6 @@ class Aimd:
                 self.cwnd += self.mss * f.acked_bytes / self.cwnd
 
     def on_rto(self, rto):
-        if rto.consecutive == 1:  # the first of a series: the others tell nothing new
+        if rto.consecutive == 1:  # the first of a series; the others add no information
             self.ssthresh = max(rto.prior_in_flight_bytes / 2, 2 * self.mss)
         self.cwnd = self.mss

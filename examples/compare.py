@@ -10,8 +10,8 @@ import headway
 
 options = argparse.ArgumentParser()
 options.add_argument("--runs", type=int, default=30)
-options.add_argument("--seconds", type=float, help="length of a run; else the scenario's own")
-options.add_argument("--out", help="keep the runs in this folder; the same command goes on from it")
+options.add_argument("--seconds", type=float, help="length of a run; default: the scenario's own")
+options.add_argument("--out", help="keep the runs in this folder; the same command continues from it")
 asked = options.parse_args()
 
 results = headway.bench(

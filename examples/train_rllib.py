@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 def make_env(_: object) -> Any:
-    """An environment in a process of Ray."""
+    """Makes an environment in a process of Ray."""
     import gymnasium
 
     import headway.envs  # noqa: F401  # makes the ids known to this process
@@ -32,7 +32,7 @@ def make_env(_: object) -> Any:
 
 
 def train(iterations: int, runners: int, seed: int) -> dict[str, Array]:
-    """Trains PPO; the weights of its policy by name."""
+    """Trains PPO. Returns the weights of its policy by name."""
     import ray
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.tune.registry import register_env
@@ -51,7 +51,7 @@ def train(iterations: int, runners: int, seed: int) -> dict[str, Array]:
     algorithm = config.build_algo()
     for iteration in range(1, iterations + 1):
         mean = algorithm.train()["env_runners"].get("episode_return_mean")
-        # No episode may have ended yet.
+        # In the first iterations no episode may have ended.
         print(f"iteration {iteration} of {iterations}: mean return {mean}", flush=True)
     weights = {name: tensor.numpy() for name, tensor in algorithm.get_module().state_dict().items()}
     algorithm.stop()
@@ -74,7 +74,7 @@ def layers_of(weights: dict[str, Array], limit: float) -> list[tuple[Array, Arra
 
 
 def forward(layers: list[tuple[Array, Array]], observations: Array) -> Array:
-    """What the network gives for observations [n, inputs]: float32 [n, actions]."""
+    """The outputs of the network for observations [n, inputs]: float32 [n, actions]."""
     values = observations.astype(np.float64)
     for index, (weight, bias) in enumerate(layers):
         values = values @ weight.T + bias
@@ -84,7 +84,7 @@ def forward(layers: list[tuple[Array, Array]], observations: Array) -> Array:
 
 
 def write(weights: dict[str, Array], out: Path, command: str) -> str:
-    """Writes the model folder; the model's id."""
+    """Writes the model folder. Returns the model's id."""
     config = EnvConfig.named(CONFIG)
     layers = layers_of(weights, config.action_limit())
     # The folder keeps some observations with their answers. Each load checks the network against
@@ -117,13 +117,13 @@ def write(weights: dict[str, Array], out: Path, command: str) -> str:
 
 
 def main() -> None:
-    """Trains and writes."""
+    """Trains, and writes the folder."""
     options = argparse.ArgumentParser(description="Trains a policy with RLlib, and writes a model folder.")
     options.add_argument("--out", type=Path, required=True, help="model folder to write, such as out/rllib-v1")
-    options.add_argument("--iterations", type=int, default=40, help="of 8192 decisions; default: %(default)s")
     options.add_argument(
-        "--runners", type=int, default=0, help="processes that simulate; 0, the default, is none but this"
+        "--iterations", type=int, default=40, help="iterations of 8192 decisions; default: %(default)s"
     )
+    options.add_argument("--runners", type=int, default=0, help="additional processes that simulate; default: 0")
     options.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     asked = options.parse_args()
     weights = train(asked.iterations, asked.runners, asked.seed)

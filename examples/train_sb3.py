@@ -17,7 +17,7 @@ from headway.models import from_sb3
 
 
 def reward(m):
-    """The share of the link that is used, less the delay in queues, less what is lost.
+    """Returns the used share of the link, less the delay in queues, less the lost share.
 
     Each column of `m` is an array with one value for each environment. So is what the function
     returns.
@@ -46,9 +46,9 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("--out", default="out/mine-v1", help="the model folder, NAME-vVERSION")
     options.add_argument("--steps", type=int, default=50_000, help="decisions of the training")
-    options.add_argument("--seed", type=int, default=1, help="of the training")
-    options.add_argument("--runs", type=int, default=30, help="of the comparison, on each network")
-    options.add_argument("--seconds", type=float, help="length of a run; else the scenario's own")
+    options.add_argument("--seed", type=int, default=1, help="seed of the training")
+    options.add_argument("--runs", type=int, default=30, help="runs of the comparison on each network")
+    options.add_argument("--seconds", type=float, help="length of a run; default: the scenario's own")
     asked = options.parse_args()
     if Path(asked.out).exists():
         options.error(f"{asked.out} is there already; give the next version")

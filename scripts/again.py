@@ -1,10 +1,10 @@
-"""A test that failed runs once more, in a process of its own.
+"""Runs a failed test once more, in a separate process.
 
-If it then passes it is named FLAKY, and the run goes on.
+If it then passes, it is named FLAKY, and the run continues.
 
-A regression fails twice, for what tests judge here does not depend on time. A test that fails once
-and then passes has a fault that somebody has to look at. At most `MOST` of them are forgiven in one
-run of the gate.
+A regression fails twice, because the tests here do not depend on time. A test that fails once and
+then passes has a fault that has to be examined. At most `MOST` of them are forgiven in one run of
+the gate.
 """
 
 import fcntl
@@ -17,17 +17,17 @@ from pathlib import Path
 
 MOST = 3
 LOG = "HEADWAY_FLAKY"
-"""The environment variable that names the file which the parts of one run of the gate share.
+"""The environment variable with the path of the file that the parts of one run of the gate share.
 
 Without it each part counts alone.
 """
 
 
 def forgive(failed: list[str], passes: Callable[[str], bool]) -> list[str]:
-    """Runs what failed once more by `passes`; returns what counts as failed.
+    """Runs the failed tests once more by `passes`, and returns those that count as failed.
 
-    Where more failed than may be forgiven nothing is run again: the cause is then hardly chance.
-    Parts that run at the same time take turns here.
+    If more tests failed than can be forgiven, none is run again, because the cause is then unlikely
+    to be random. Parts that run at the same time take turns here.
     """
     with ExitStack() as stack:
         log = stack.enter_context(Path(os.environ[LOG]).open("a+")) if LOG in os.environ else None

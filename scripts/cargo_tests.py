@@ -1,4 +1,4 @@
-"""The programs of the Rust crates' tests: one build makes them all, and each is run by itself."""
+"""Builds the test programs of the Rust crates at once, and runs each separately."""
 
 import json
 import os
@@ -15,28 +15,27 @@ CARGO = [*checks.CARGO, "--workspace", "--exclude", "headway-py"]
 BUILD = ["--no-run", "--message-format", "json-render-diagnostics", "--lib", "--bins", "--tests"]
 
 BUILT = checks.ROOT / "build" / "rust-tests.json"
-"""The list of the programs."""
+"""The list of the programs, written by `build`."""
 FAILED = 101
-"""The exit code of a program whose tests all ran, and some of them failed."""
+"""The exit code of a program whose tests all ran, if some of them failed."""
 OF_NETWORKS = ("emu", "system")
 """The crate and the target of the program whose tests all make network namespaces."""
 LIVE = "live::"
-"""So begin the names of those that judge real time: `make test-live` runs them, nothing else
-does."""
+"""The beginning of the names of tests that judge real time. Only `make test-live` runs them."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """One program of tests: of a crate's library, of its binary, or of a file in its tests."""
+    """A test program of a crate's library, of its binary, or of a file in its tests."""
 
     crate: str
     target: str
     folder: Path
-    """The crate's: its tests find their files from there."""
+    """The folder of the crate, from which its tests find their files."""
     path: Path
 
     def run(self, *arguments: str, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
-        """Runs it as cargo does; what it prints is kept.
+        """Runs the program as cargo does, and returns its output.
 
         Raises:
             subprocess.TimeoutExpired: If it does not end in `timeout` seconds.
@@ -56,15 +55,16 @@ class Program:
 
 
 def cargo() -> list[str]:
-    """`cargo test` of all crates that can be tested here.
+    """The command `cargo test` for all crates that can be tested here.
 
-    Always the same crates: for others cargo would choose other features, and compile all again.
+    It always has the same crates. For others cargo would choose other features, and compile
+    everything again.
     """
     return [*CARGO, *(["--exclude", "headwayd"] if checks.without_headwayd() else [])]
 
 
 def build() -> list[Program]:
-    """Builds them, without headwayd's where its libraries are missing.
+    """Builds the programs, without headwayd's if its libraries are missing.
 
     Raises:
         SystemExit: If cargo fails, with its exit code.
@@ -89,15 +89,15 @@ def build() -> list[Program]:
 
 
 def built() -> list[Program]:
-    """What the last `build` made."""
+    """The programs of the last `build`."""
     rows = json.loads(BUILT.read_text())
     return [Program(row["crate"], row["target"], Path(row["folder"]), Path(row["path"])) for row in rows]
 
 
 def names_of_failed(printed: str) -> list[str]:
-    """The tests that failed, by the list at the end.
+    """The failed tests, by the list at the end of the output.
 
-    What tests print may split the lines before.
+    Output of the tests can split the lines before the list.
     """
     lists = re.findall(r"^failures:\n((?: {4}\S+\n)+)", printed, re.M)
     return sorted(set(lists[-1].split())) if lists else []
@@ -105,7 +105,7 @@ def names_of_failed(printed: str) -> list[str]:
 
 @dataclass
 class Outcome:
-    """Of one program or more."""
+    """The tests of one or more programs."""
 
     passed: int
     failed: list[str]
@@ -118,9 +118,9 @@ def run(program: Program, *arguments: str) -> Outcome:
 
 
 def judge(program: Program, done: subprocess.CompletedProcess[str], *arguments: str) -> Outcome:
-    """What came of a program's run. A test that failed runs once more, alone.
+    """The result of a program's run. A failed test runs once more, alone.
 
-    What the program prints is printed here if a test fails.
+    The output of the program is printed if a test fails.
     """
     failed = names_of_failed(done.stdout)
     passed = sum(map(int, re.findall(r"^test result: \S+ (\d+) passed", done.stdout, re.M)))
@@ -128,14 +128,14 @@ def judge(program: Program, done: subprocess.CompletedProcess[str], *arguments: 
         return Outcome(passed, [], done.stdout)
     print(done.stdout, end="", flush=True)
     if done.returncode != FAILED or not failed:
-        # It ended before all tests had run: an abort, a signal, an argument that it does not know.
+        # The program ended before all tests had run: an abort, a signal, or an unknown argument.
         return Outcome(passed, [f"{program.crate}: {program.target} (exit {done.returncode})"], done.stdout)
     options = [one for one in arguments if one.startswith("--") and one != "--skip"]
 
     def passes(name: str) -> bool:
         once_more = program.run(*options, "--exact", name.rpartition(" ")[2], "--show-output")
         print(once_more.stdout, end="", flush=True)
-        # A name that no test has is no failure to libtest.
+        # libtest does not fail for a name that matches no test.
         return once_more.returncode == 0 and "\ntest result: ok. 1 passed" in once_more.stdout
 
     still = again.forgive([f"{program.crate}: {program.target}: {name}" for name in failed], passes)

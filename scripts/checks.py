@@ -1,4 +1,4 @@
-"""The figures that the validation tests hold against the outside, kept in docs/checks.json."""
+"""The figures that the validation tests compare with published ones, kept in docs/checks.json."""
 
 import json
 import re
@@ -9,24 +9,24 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "checks.json"
 CARGO = ["cargo", "test", "--locked", "--quiet", "--profile", "gate"]
-"""The profile that the gate builds everything with, so that it compiles once."""
+"""The profile of everything that the gate builds, so that it compiles once."""
 LIBRARIES = ["libelf", "zlib"]
-"""What headwayd links, and nothing else does."""
+"""The libraries that only headwayd links."""
 COMMAND = [*CARGO, "-p", "headway-sim", "--test", "validation", "--", "--show-output"]
 
 Check = dict[str, Any]
-"""scheme, what, unit, source, outside, ours, off (beyond 1 or -1: missed), missed (why; empty where
-it holds)."""
+"""The fields of a check: scheme, what, unit, source, outside, ours, off (beyond 1 or -1: missed),
+missed (the reason, or empty if the check holds)."""
 
 
 def read(output: str) -> list[Check]:
-    """The checks in what tests printed, by scheme and source."""
+    """The checks in the output of the tests, by scheme and source."""
     found = [json.loads(line) for line in re.findall(r"^check (\{.*\})$", output, flags=re.MULTILINE)]
     return sorted(found, key=lambda check: (check["scheme"], check["source"], check["what"]))
 
 
 def without_headwayd() -> str | None:
-    """Why headwayd cannot be built here; None where it can."""
+    """The reason why headwayd cannot be built here, or None if it can."""
     try:
         found = subprocess.run(["pkg-config", "--exists", *LIBRARIES], check=False).returncode == 0
     except FileNotFoundError:
@@ -44,7 +44,7 @@ def measure() -> list[Check]:
 
     Raises:
         subprocess.CalledProcessError: If one fails.
-        SystemExit: If one lacks its trace, for its figures would be missing.
+        SystemExit: If one lacks its trace, because its figures would be missing.
     """
     run = subprocess.run(COMMAND, cwd=ROOT, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if missing := skipped(run.stdout):
@@ -53,21 +53,20 @@ def measure() -> list[Check]:
 
 
 def kept() -> list[Check]:
-    """Those of docs/checks.json."""
+    """The checks in docs/checks.json."""
     checks: list[Check] = json.loads(KEPT.read_text())
     return checks
 
 
 def keep(checks: list[Check]) -> None:
-    """Writes docs/checks.json."""
+    """Writes the checks to docs/checks.json."""
     KEPT.write_text("[\n" + ",\n".join(json.dumps(check, ensure_ascii=False) for check in checks) + "\n]\n")
 
 
 def drifted(checks: list[Check], is_whole: bool) -> list[str]:
-    """What docs/checks.json says otherwise than these checks.
+    """The differences between docs/checks.json and these checks.
 
-    Figures, rows that are not there and, if these are all that there are, rows that nothing
-    measures.
+    They are figures, missing rows and, if these are all checks, rows that no test measures.
     """
 
     def named(of: list[Check]) -> dict[str, Check]:

@@ -1,6 +1,6 @@
 r"""Writes another model's evaluation into a card.
 
-It shows what the paper's own settings came to, beside what is shipped.
+It shows the result of the paper's own settings next to the shipped model.
 
     .venv/bin/python scripts/compare_in_card.py models/owl-v1 \
         out/train/owl-paper-v1-seed-1/owl-paper-v1
@@ -17,7 +17,7 @@ import tomli_w
 
 
 def main(folder: Path, other: Path) -> str | None:
-    """The reason why not, if it cannot be done."""
+    """The reason why the comparison is impossible."""
     card, compared = (tomllib.loads((path / "card.toml").read_text(encoding="utf-8")) for path in (folder, other))
     own, theirs = card["evaluation"], compared["evaluation"]
     for key in ("runs", "seconds", "seed"):

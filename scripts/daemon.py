@@ -19,19 +19,19 @@ from headway._native import UsageError, find_headwayd
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 PATIENCE_S = 120.0
-"""Whatever takes longer hangs."""
+"""A command that takes longer counts as hanging."""
 GONE_S = 20.0
-"""The kernel may keep a controller for this time after its agent has ended."""
+"""The kernel can keep a controller for this time after its agent has ended."""
 WANTING = ("not permitted:", " needs Linux ", "no /sys/kernel/btf/vmlinux", "CONFIG_BPF", "bpf_jit_enable=0")
-"""What headwayd says where a machine cannot have BPF controllers (crates/machine/src/bpf.rs)."""
+"""Messages of headwayd if a machine cannot have BPF controllers (crates/machine/src/bpf.rs)."""
 
 
 def refusal() -> str | None:
-    """Why BPF controllers cannot be had here; None where they can.
+    """The reason why BPF controllers are not available here, or None if they are.
 
     Raises:
         RuntimeError: If headwayd fails for any other reason, such as a verifier that refuses our
-            program: to skip tests for that would hide it.
+            program. To skip tests for that would hide it.
     """
     try:
         found = find_headwayd()
@@ -59,7 +59,7 @@ def refusal() -> str | None:
 
 
 def used_s(pid: int) -> float:
-    """Processor seconds of a process and its threads, or of children that it waited for.
+    """CPU seconds of a process and its threads, or of children that it waited for.
 
     See proc(5).
     """
@@ -74,7 +74,7 @@ def registered() -> set[str]:
 
 @contextmanager
 def _ahead() -> Iterator[None]:
-    """What this thread starts meanwhile has real-time priority, where that is permitted."""
+    """Gives processes started in this context real-time priority, where that is permitted."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
@@ -85,16 +85,16 @@ def _ahead() -> Iterator[None]:
 
 
 class Daemon:
-    """`headwayd run` with these options.
+    """Runs `headwayd run` with these options.
 
-    At the end it is asked to go, and its controllers have to be gone too. Raises RuntimeError where
-    it does not serve, or leaves a controller behind. `within` is a command that runs it, such as
-    taskset, and `environment` what it has on top of ours. `keep` is a folder of a bpffs: what it
-    pins there stays when it ends, registered, until `headwayd unload`.
+    At the end it receives a signal, and its controllers have to disappear too. Raises RuntimeError
+    if it does not serve, or leaves a controller behind. `within` is a command that runs it, such as
+    taskset, and `environment` contains additional variables. `keep` is a folder of a bpffs.
+    Programs pinned there stay registered after its end, until `headwayd unload`.
     """
 
     is_ahead = False
-    """Whether it runs ahead of all else on the machine, where that is permitted."""
+    """Whether it runs with real-time priority, where that is permitted."""
 
     def __init__(
         self,
@@ -142,14 +142,14 @@ class Daemon:
     def __exit__(self, kind: type[BaseException] | None, *_: TracebackType | BaseException | None) -> None:
         self._end()
         self._folder.cleanup()
-        # Others may register theirs meanwhile: names are global to the machine.
+        # Others can register controllers meanwhile, because names are global to the machine.
         left = registered() & self._own
         if kind is None and left:
             raise RuntimeError(f"headwayd left registered: {', '.join(sorted(left))}")
 
     def _end(self) -> None:
         assert self.process.stdin
-        # It may be stopped.
+        # The process may be stopped by SIGSTOP.
         self.process.send_signal(signal.SIGCONT)
         self.process.stdin.close()
         try:
@@ -163,35 +163,35 @@ class Daemon:
 
     @property
     def log(self) -> str:
-        """What it has said on standard error."""
+        """Its output on standard error."""
         return self._log.read_text()
 
     def kill(self) -> None:
-        """Without a chance to say good-bye."""
+        """Kills it, without a chance to clean up."""
         self.process.kill()
         self.process.wait()
 
     def used_s(self) -> float:
-        """Processor seconds of it so far."""
+        """CPU seconds that it has used."""
         return used_s(self.process.pid)
 
     def memory_mib(self) -> dict[str, float]:
-        """Resident, now and at most."""
+        """Resident memory, now and at most."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         kib = {line.partition(":")[0]: int(line.split()[1]) for line in lines if line.startswith("Vm")}
         return {"now": kib["VmRSS"] / 1024, "most": kib["VmHWM"] / 1024}
 
     def signal(self, number: int) -> None:
-        """Sends it one."""
+        """Sends it a signal."""
         self.process.send_signal(number)
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """`headwayd WORD --socket ...`."""
+        """Runs `headwayd WORD --socket ...`."""
         command = [find_headwayd(), words[0], "--socket", self.socket, *words[1:]]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
     def status(self) -> dict[str, Any]:
-        """What `headwayd status --json` prints."""
+        """The output of `headwayd status --json`, parsed."""
         done = self.ask("status", "--json")
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)

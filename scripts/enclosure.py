@@ -1,10 +1,10 @@
-"""A place of its own for whatever makes network namespaces.
+"""A separate place for programs that make network namespaces.
 
-Nothing of it stays, and nothing of others is touched. Network, mount and process namespaces of
-their own, and an empty /run. What is left over in there can be counted, whatever else goes on at
-the machine, and ends with the first process. Congestion controllers alone are the whole machine's:
-one that somebody registers meanwhile is counted too. HyStart is the machine's as well: `enter` puts
-it back as it was.
+It has its own network, mount and process namespaces, and an empty /run. Nothing outside is changed,
+and nothing is left after its end. Leftovers inside can be counted regardless of other activity on
+the machine, and they end with the first process. Only congestion controllers belong to the whole
+machine: one that another program registers meanwhile is counted too. HyStart is also a setting of
+the machine: `enter` restores it.
 """
 
 import os
@@ -19,43 +19,42 @@ import hystart
 
 OWN = ("--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
 INSIDE = "HEADWAY_ENCLOSED"
-"""Set in the environment of what runs in such a place."""
+"""A variable that is set in the environment of processes in such a place."""
 GROUP = "HEADWAY_SYSTEM_GROUP"
-"""In the environment of system tests: which group of them runs (system_tests.py)."""
+"""A variable in the environment of system tests: the group that runs (system_tests.py)."""
 OWN_TUN = "mkdir -p /dev/net && mount -t tmpfs tmpfs /dev/net && mknod /dev/net/tun c 10 200"
-"""Where the machine has no such device, and root may make one."""
+"""A command that makes a TUN device where the machine has none and root may make one."""
 PREPARE = f"mount -t tmpfs tmpfs /run && ip link set lo up && {{ test -c /dev/net/tun || {{ {OWN_TUN}; }}; }}"
 RUN = f'{PREPARE} && "$@"; exit $?'
-"""The first process is a shell that waits for another one, and buries whatever orphans end
-meanwhile."""
+"""The command of the first process. The shell waits for another process, and reaps orphans."""
 TRY = "ip tuntap add dev headway-try mode tun"
 
 REGISTRY = Path("/run/headway")
 LOCK = ".lock"
-"""Files that end so stay in the registry, empty."""
+"""The ending of files that stay in the registry, empty."""
 
 PINS = Path("/sys/fs/bpf/headway")
-"""Where headwayd pins its programs, unless it is told otherwise."""
+"""The folder in which headwayd pins its programs by default."""
 CONTROLLERS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 DEFAULT_CONTROLLER = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
 GRACE_S = 30.0
-"""What has just ended may still be there for this time."""
+"""An ended process may leave its objects for this time."""
 
 
 def command(*inner: str) -> list[str]:
     """The command that runs another one in such a place.
 
-    It runs as root, else as the root of a user namespace.
+    It runs as root, or as the root of a user namespace.
     """
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     return ["unshare", *user, *OWN, "sh", "-c", RUN, "sh", *inner]
 
 
 def refusal() -> str | None:
-    """Why namespaces and TUN devices are not available here, and what would help.
+    """The reason why namespaces and TUN devices are not available here, and a remedy.
 
-    None where they are available.
+    None if they are available.
     """
     try:
         done = subprocess.run(command(*TRY.split()), capture_output=True, text=True, check=False)
@@ -70,17 +69,17 @@ def refusal() -> str | None:
 
 
 def enter(script: str, arguments: list[str]) -> int:
-    """Runs the Python script in a place of its own; its exit code."""
+    """Runs the Python script in a separate place, and returns its exit code."""
     with hystart.kept(), start(script, arguments) as place:
         try:
             return place.wait()
         finally:
-            # Its processes end with it.
+            # The processes in the place end with it.
             place.kill()
 
 
 def start(script: str, arguments: list[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Starts the Python script in a place of its own; `options` are those of Popen."""
+    """Starts the Python script in a separate place. `options` are those of Popen."""
     return subprocess.Popen(command(sys.executable, script, *arguments), env=os.environ | {INSIDE: "1"}, **options)
 
 
@@ -91,26 +90,29 @@ def is_inside() -> bool:
 
 @dataclass(frozen=True)
 class Census:
-    """What there is at a moment, each by a name that says what it is."""
+    """The objects that exist at a moment, each by a name that describes it."""
 
     processes: frozenset[str]
-    """But for this one and those that have ended."""
+    """Processes, without this one and without those that have ended."""
     namespaces: frozenset[str]
-    """Of the network: of processes, held open by them, or mounted."""
+    """Network namespaces of processes, held open by them, or mounted."""
     devices: frozenset[str]
     """Network devices of this namespace."""
     registry: frozenset[str]
-    """Files in which Headway notes what it has made."""
+    """Files in which Headway records the objects that it has made."""
     pins: frozenset[str]
-    """Folders of programs that outlive their agent."""
+    """Folders of programs that stay after their agent."""
     controllers: frozenset[str]
-    """Of congestion, that sockets can choose."""
+    """Congestion controllers that sockets can choose."""
     default_controller: frozenset[str]
-    """Of sockets here that choose none; one."""
+    """The congestion controller of sockets that choose none; it has one entry."""
 
     @staticmethod
     def take() -> "Census":
-        """Counts; meant for a place of its own, where nobody else makes any."""
+        """Counts the objects.
+
+        It is meant for a separate place, where no other program makes any.
+        """
         processes, namespaces = set(), _mounted()
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -118,7 +120,7 @@ class Census:
                 held = [folder / "ns" / "net", *(folder / "fd").iterdir()]
                 namespaces |= {link for one in held if (link := _target(one)).startswith("net:[")}
             except OSError:
-                # It has ended meanwhile.
+                # The process has ended meanwhile.
                 continue
             if words and folder.name != str(os.getpid()):
                 processes.add(f"{folder.name} {words}")
@@ -135,7 +137,7 @@ class Census:
         )
 
     def more_than(self, before: "Census") -> list[str]:
-        """What is there that was not before, a line each."""
+        """The objects that did not exist before, one in a line."""
         return [
             f"{field.name}: {one}"
             for field in fields(Census)
@@ -144,7 +146,7 @@ class Census:
 
 
 def left_over(before: Census, grace_s: float = GRACE_S) -> list[str]:
-    """What is still there, after some time, that was not before; a line each."""
+    """The objects that still exist after some time and did not exist before, one in a line."""
     until = time.monotonic() + grace_s
     while (left := Census.take().more_than(before)) and time.monotonic() < until:
         time.sleep(0.1)

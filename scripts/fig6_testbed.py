@@ -6,9 +6,9 @@ Kernel Owl runs over the testbed's NSFNET, of which it knows 0, 20, 50 and 100%.
     sudo .venv/bin/python scripts/fig6_testbed.py --quick    # a run of 10 s each: does it work?
     sudo .venv/bin/python scripts/fig6_testbed.py --probe    # what reaches the policy at each level
 
-Beside it are the simulator's runs of the same path, at the paper's 100 Mbit/s and at the testbed's
-10 Mbit/s. Finished runs are kept in out/fig6-testbed. The same command goes on with a measurement
-that was interrupted, and runs again what was unfit.
+The simulator's runs of the same path are shown for comparison, at the paper's 100 Mbit/s and at the
+testbed's 10 Mbit/s. Finished runs are kept in out/fig6-testbed. After an interruption the same
+command continues, and repeats unfit runs.
 """
 
 import argparse
@@ -45,26 +45,25 @@ LEVELS = (0.0, 0.2, 0.5, 1.0)
 LOAD = 0.4
 CUBIC, OWL = "cubic", "owl"
 SCALES = {"simulated, 100 Mbit/s": 1, "simulated, 10 Mbit/s": 10}
-"""By how much rate and queue of the scenario are divided."""
+"""The divisors of the scenario's rate and queue."""
 TESTBED = "testbed, 10 Mbit/s"
 LATE_US = 1000
 """A run is unfit if more than 1% of the packets left a link later than this."""
 PERIOD_US = 4000
 """Owl decides every 4 ms. A run is unfit if more than 1% of headwayd's answers took longer."""
 SOON_S = 2.5
-"""A policy observes counters that came at most this long ago: two periods, and what a busy machine
-adds."""
+"""A policy observes counters of at most this age: two periods, and the delay of a busy machine."""
 Run = dict[str, Any]
 METRICS = ("throughput_mbps", "rtt_ms")
 
 
 def arguments() -> argparse.Namespace:
-    """As given."""
+    """The options of the command line."""
     parser = argparse.ArgumentParser(prog="scripts/fig6_testbed.py", description=__doc__.partition("\n")[0])
-    parser.add_argument("--seeds", type=int, metavar="N", help="of each level, default 10")
-    parser.add_argument("--seconds", type=float, metavar="S", help="of each run, default 60")
-    parser.add_argument("--quick", action="store_true", help="one seed, 10 s: does it work?")
-    parser.add_argument("--probe", action="store_true", help="show what reaches the policy; nothing is kept")
+    parser.add_argument("--seeds", type=int, metavar="N", help="seeds of each level; default: 10")
+    parser.add_argument("--seconds", type=float, metavar="S", help="length of a run; default: 60")
+    parser.add_argument("--quick", action="store_true", help="one seed and 10 s, as a test")
+    parser.add_argument("--probe", action="store_true", help="show the policy's observations; nothing is kept")
     given = parser.parse_args()
     given.seeds = given.seeds or (1 if given.quick else 10)
     given.seconds = given.seconds or (10.0 if given.quick or given.probe else 60.0)
@@ -76,7 +75,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Measures, and prints tables; 1 if a policy did not observe what netwatch said."""
+    """Measures, and prints tables. Returns 1 if a policy did not observe the values of netwatch."""
     given = arguments()
     try:
         bed.check_machine()
@@ -94,13 +93,16 @@ def main() -> int:
 
 
 def warmup_of(seconds: float) -> float:
-    """What is left out at the beginning of a run, s: counters are known after two readings."""
+    """Seconds left out at the beginning of a run. Counters are known after two readings."""
     return min(5.0, seconds / 5)
 
 
 @contextmanager
 def testbed(known: float, seed: int) -> Iterator[tuple[bed.Bed, dict[str, int]]]:
-    """NSFNET with load, removed at the end; then the dictionary has what its links carried."""
+    """Sets up NSFNET with load, and removes it at the end.
+
+    The dictionary then has the load of its links.
+    """
     one, carried = bed.Bed(load("nsfnet"), known=known, load=LOAD, seed=seed), dict[str, int]()
     try:
         one.set_up()
@@ -111,7 +113,7 @@ def testbed(known: float, seed: int) -> Iterator[tuple[bed.Bed, dict[str, int]]]
 
 
 class Agent(Daemon):
-    """A headwayd at the source that hears from netwatch.
+    """Runs a headwayd at the source that gets reports from netwatch.
 
     It has real-time priority, as the switches have.
     """
@@ -126,7 +128,7 @@ class Agent(Daemon):
 def on_the_testbed(seeds: int, seconds: float) -> list[Run]:
     """The runs of Owl at each level and of Cubic.
 
-    Those that are there already are not run again.
+    Finished runs are not repeated.
     """
     OUT.mkdir(parents=True, exist_ok=True)
     file = OUT / "runs.jsonl"
@@ -161,7 +163,7 @@ def on_the_testbed(seeds: int, seconds: float) -> list[Run]:
 
 
 def run_once(scheme: str, known: float, seed: int, seconds: float) -> Run:
-    """One flow in a testbed of its own."""
+    """Runs one flow in a separate testbed."""
     warmup = warmup_of(seconds)
     run: Run = {}
     with testbed(known, seed) as (one, carried), ExitStack() as stack:
@@ -187,13 +189,13 @@ def run_once(scheme: str, known: float, seed: int, seconds: float) -> Run:
 
 
 def from_agent(status: Mapping[str, Any], path: str) -> Run:
-    """What headwayd says of the flow. Raises RunError if it did not hear of its path."""
+    """The status of the flow in headwayd. Raises RunError if it got no report of its path."""
     network = status["network"]
     if not status["flows"]:
-        raise RunError("headwayd was told of no flow")
+        raise RunError("headwayd has no flow")
     flow = max(status["flows"], key=lambda one: one["delivered_packets"])
     if flow["path"] != path or network["refused"] or not network["events"]:
-        raise RunError(f"headwayd does not hear of the path {path}: {json.dumps(network)}")
+        raise RunError(f"headwayd gets no reports of the path {path}: {json.dumps(network)}")
     if not flow["decisions"]:
         raise RunError("headwayd has decided nothing for the flow; take longer --seconds")
     return {
@@ -204,13 +206,13 @@ def from_agent(status: Mapping[str, Any], path: str) -> Run:
 
 
 def why_unfit(run: Run, known: float, snapshots: int) -> str | None:
-    """What the machine did to a run; None if nothing did."""
+    """The influence of the machine on a run, or None if there was none."""
     if not snapshots:
-        return "netwatch said nothing"
+        return "netwatch sent no report"
     if run["known_least"] < known - 1e-9:
         return "the counters of a known switch were missing"
     if run["failed"]:
-        return "a link lost packets beside its queue"
+        return "a link lost packets outside its queue"
     if run["late_p99_us"] > LATE_US:
         return f"packets left the links late: {run['late_p99_us']} us (p99)"
     if run.get("answers_p99_us", 0) > PERIOD_US:
@@ -219,7 +221,7 @@ def why_unfit(run: Run, known: float, snapshots: int) -> str | None:
 
 
 def say_run(run: Run, which: str, took_s: float) -> None:
-    """A line for those who wait."""
+    """Prints a line of progress."""
     who = run["scheme"] if run["scheme"] == CUBIC else f"{run['scheme']}, {100 * run['known']:g}% known"
     what = (
         f"{run['throughput_mbps']:.2f} Mbit/s, {run['rtt_ms']:.1f} ms, PNC {run['pnc']:.1f}, PNA {run['pna']:.3f}"
@@ -229,7 +231,7 @@ def say_run(run: Run, which: str, took_s: float) -> None:
 
 
 def scenario(divided: int) -> dict[str, Any]:
-    """The scenario owl-nsfnet with LEVELS as its family, its rate and queue divided."""
+    """The scenario owl-nsfnet with LEVELS as its family, and with rate and queue divided."""
     table = tomllib.loads(Scenario.load("owl-nsfnet:known=1").text)
     table["name"] = f"fig6-{divided}"
     table["topology"] |= {"rate": f"{100 / divided:g}Mbps", "queue": f"{375 / divided:g}kB"}
@@ -238,7 +240,7 @@ def scenario(divided: int) -> dict[str, Any]:
 
 
 def simulated(seeds: int, seconds: float) -> dict[str, list[Run]]:
-    """The simulator's runs by what SCALES calls them."""
+    """The simulator's runs, by their titles in SCALES."""
     found = {}
     for scale, divided in SCALES.items():
         file = OUT / f"fig6-{divided}.toml"
@@ -263,7 +265,7 @@ def simulated(seeds: int, seconds: float) -> dict[str, list[Run]]:
 
 
 def told(member: Scenario, seed: int, seconds: float) -> Run:
-    """What a simulated flow of Owl is told in the same run: means, as `run_once` has them."""
+    """The means that a simulated flow of Owl observed in the same run, as `run_once` has them."""
     network = SimulatedNetwork(member, OWL, seed=seed, seconds=seconds)
     network.advance(seconds)
     news = [one for one in network.take_measurements() if one[0] >= warmup_of(seconds)]
@@ -272,7 +274,7 @@ def told(member: Scenario, seed: int, seconds: float) -> Run:
 
 
 def tables(measured: Mapping[str, Sequence[Run]], seconds: float) -> list[str]:
-    """Lines of Markdown: a table for each scale."""
+    """Lines of Markdown, with a table for each scale."""
     lines = []
     for scale, runs in measured.items():
         fit = [run for run in runs if run["unfit"] is None]
@@ -302,7 +304,7 @@ def tables(measured: Mapping[str, Sequence[Run]], seconds: float) -> list[str]:
 
 
 def counters(runs: Sequence[Run]) -> list[str]:
-    """What the flows of Owl were told."""
+    """The table of the values that the flows of Owl observed."""
     lines = [
         "| switches known | known, on average | PNC, packets/s | PNA | guard took over |",
         "|---|---|---|---|---|",
@@ -311,24 +313,24 @@ def counters(runs: Sequence[Run]) -> list[str]:
         own = list(of_level(runs, OWL, level).values())
         if own:
             known, pnc, pna = (mean(own, of) for of in ("known_least", "pnc", "pna"))
-            # Simulated flows have none.
+            # Simulated flows have no value here.
             trips = f"{sum(run['guard_trips'] for run in own)} times" if "guard_trips" in own[0] else "no guard"
             lines.append(f"| {100 * level:g}% | {100 * known:.0f}% | {pnc:.1f} | {pna:.3f} | {trips} |")
     return [*lines, ""]
 
 
 def of_level(runs: Sequence[Run], scheme: str, known: float) -> dict[int, Run]:
-    """By seed."""
+    """The runs by seed."""
     return {run["seed"]: run for run in runs if (run["scheme"], run["known"]) == (scheme, known)}
 
 
 def mean(runs: Sequence[Run], of: str) -> float:
-    """Of at least one run."""
+    """The mean of at least one run."""
     return float(sum(run[of] for run in runs) / len(runs))
 
 
 def shown(one: Estimate, form: str = ".2f") -> str:
-    """With its interval, if there is one."""
+    """The mean, with its interval if there is one."""
     if one.mean is None:
         return "none"
     ends = f" ({one.ci95[0]:{form}} to {one.ci95[1]:{form}})" if one.ci95 else ""
@@ -336,9 +338,9 @@ def shown(one: Estimate, form: str = ".2f") -> str:
 
 
 def probe(seconds: float) -> int:
-    """Runs policies that tell what they observe, one for each feature.
+    """Runs policies that show their observations, one for each feature.
 
-    It compares this with what netwatch said.
+    It compares them with the values of netwatch.
     """
     print("| switches known | feature | netwatch said | the policy observed | decisions | the same |")
     print("|---|---|---|---|---|---|")
@@ -354,14 +356,14 @@ def probe(seconds: float) -> int:
 
 
 def spread(values: Sequence[float]) -> str:
-    """From the smallest to the largest."""
+    """The range from the smallest to the largest value."""
     return f"{min(values):g} to {max(values):g}" if values else "nothing"
 
 
 def probed(known: float, seconds: float, folder: Path) -> dict[str, tuple[list[float], list[float], int]]:
-    """Of each feature what netwatch said, and what the policy observed.
+    """The values of netwatch and the observations of the policy, by feature.
 
-    It also says how many decisions are of the last news.
+    It also returns the number of decisions that used the newest report.
     """
     views: dict[str, Callable[[Any], float]] = {
         "network_known": lambda state: state.known,
@@ -392,7 +394,7 @@ def probed(known: float, seconds: float, folder: Path) -> dict[str, tuple[list[f
             if not begun <= at_s <= ended:
                 continue
             observed.append(line["value"] / factor)
-            # The window takes whole packets.
+            # The window has whole packets.
             near = [factor * view(state) for heard_s, state in heard if at_s - SOON_S <= heard_s <= at_s + 0.1]
             same += any(abs(value - line["value"]) <= 0.5 + 1e-3 for value in near)
         said = [view(state) for heard_s, state in heard if begun - SOON_S <= heard_s <= ended]

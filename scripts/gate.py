@@ -1,9 +1,9 @@
-"""The gate, `.ci/run`: runs its parts, each with a log of its own in build/gate.
+"""The gate, `.ci/run`, runs its parts, each with a log in build/gate.
 
-A part that fails ends nothing: the others run too, unless they need what it should have made. The
-last lines say how long each part took, which tests were FLAKY, and what failed. Exit code 0 if
-everything passed, 75 if the network did not give what the parts need, else 1. SIGTERM and Ctrl-C
-end all that it has started.
+A failed part does not end the others, unless they need its output. The last lines show the time of
+each part, the FLAKY tests, and the failures. The exit code is 0 if everything passed, 75 if the
+network did not deliver what the parts need, else 1. SIGTERM and Ctrl-C end all processes that the
+gate has started.
 """
 
 import argparse
@@ -33,29 +33,30 @@ PACKAGES = [
     *("chromium", "ethtool", "iproute2", "libelf-dev", "openssl", "openvswitch-switch", "pkg-config"),
     *("procps", "tshark", "util-linux", "zlib1g-dev"),
 ]
-"""Of Debian: what headwayd links, and what tests start."""
+"""Debian packages: libraries of headwayd, and programs that tests start."""
 PROGRAMS = ["chromium", "ethtool", "ip", "openssl", "ovs-vswitchd", "pkg-config", "sysctl", "tshark", "unshare"]
 TRIES = 3
 PAUSE_S = 10
 NETWORK_FAILED = 75
-"""EX_TEMPFAIL of sysexits.h."""
+"""The exit code EX_TEMPFAIL of sysexits.h."""
 OWN_FAULTS = re.compile(r"--locked|lockfile .* needs to be updated|failed to parse|\*\*\* (?!\[)")
-"""What cargo, uv and make say where the tree is wrong, and not the network. `*** [` ends any recipe
+"""Messages of cargo, uv and make if the tree is wrong, and not the network. `*** [` ends any recipe
 that failed."""
 HANGS_S = 2400.0
-"""A part that takes longer hangs, and is ended. No part needs half of it on a busy machine."""
+"""A part that takes longer counts as hanging, and is ended. On a busy machine no part needs half of
+it."""
 AT_A_TIME = str(2 * (os.cpu_count() or 1))
-"""Compilers and tests: beside other work a gate that runs two for each CPU has more of the machine
-than one."""
+"""The number of compilers and tests at a time. With two for each CPU, the gate gets more of a busy
+machine than with one."""
 ENVIRONMENT = {
     "CI": "true",
     "CARGO_BUILD_JOBS": AT_A_TIME,
     "CARGO_INCREMENTAL": "0",
     "CARGO_NET_RETRY": "10",
     "DEBIAN_FRONTEND": "noninteractive",
-    # One profile for the core, for headwayd and for tests: what they share compiles once.
+    # The core, headwayd and the tests use one profile, so that shared code compiles once.
     "PROFILE": "gate",
-    # What is named here and missing is a failure, not a skipped test.
+    # If one of these is missing, that is a failure and not a skipped test.
     "HEADWAY_REQUIRE": "namespaces,bpf,bbr,chromium,cubic,ipv6,openssl,ovs,tshark",
     again.LOG: str(LOGS / "flaky.jsonl"),
 }
@@ -73,23 +74,24 @@ ELSEWHERE = (
     "MAKEFLAGS",
     "GNUMAKEFLAGS",
 )
-"""With these the gate would build or test something else, or somewhere else, or nothing."""
+"""With these variables the gate would build or test something else, or somewhere else, or
+nothing."""
 SKIPPED = re.compile(r"^SKIPPED (?:\[(\d+)\] )?(.*)$", re.M)
-"""A line of what was skipped: how many tests, if it says so, and why."""
+"""A line about skipped tests: their number, if given, and the reason."""
 
 
 def fetch(log: Callable[[list[str]], int]) -> bool:
-    """Brings what the network has to give."""
+    """Fetches everything that the network has to supply."""
     libraries = ["pkg-config", "--exists", "libelf", "zlib"]
     if not (all(map(shutil.which, PROGRAMS)) and log(libraries) == 0):
         if os.geteuid() != 0:
             print(f"gate: install these packages first: {' '.join(PACKAGES)}")
             sys.exit(1)
-        # In runlevel 1 no package starts its service: Open vSwitch has one.
+        # In runlevel 1 no package starts its service, such as that of Open vSwitch.
         install = ["env", "RUNLEVEL=1", "apt-get", "install", "-y", "-qq", *PACKAGES]
         if not _tried(log, ["apt-get", "update", "-qq"], install):
             return False
-    # A module on some kernels; built in or missing on others, which the tests find out.
+    # It is a module on some kernels, and built in or missing on others. The tests find out.
     log(["sh", "-c", "modprobe tcp_bbr || true"])
     wanted = [["make", ".venv/dev.stamp"], ["cargo", "fetch", "--locked", "--quiet"]]
     if log([sys.executable, "scripts/train_tests.py", "--have-passed"]) != 0:
@@ -98,7 +100,7 @@ def fetch(log: Callable[[list[str]], int]) -> bool:
 
 
 def _tried(log: Callable[[list[str]], int], *commands: list[str]) -> bool:
-    """Whether each of the commands ends well in one of `TRIES`."""
+    """Whether each of the commands succeeds in one of `TRIES` tries."""
     for command in commands:
         for left in reversed(range(TRIES)):
             if log(command) == 0:
@@ -115,12 +117,12 @@ class Part:
 
     name: str
     goals: list[str]
-    """Of make."""
+    """The goals of make."""
     is_needed: bool = False
-    """By those after it."""
+    """Whether later parts need this one."""
     is_beside: bool = False
-    """It runs beside those after it, for it mostly waits. What it prints comes once it has
-    ended."""
+    """Whether it runs in parallel to later parts, because it mostly waits. Its output is printed
+    after its end."""
 
 
 PARTS = [
@@ -134,18 +136,18 @@ PARTS = [
 
 
 class Run:
-    """A run of the gate: what passed, what failed, and how long it took."""
+    """A run of the gate: the parts that passed or failed, and their times."""
 
     def __init__(self) -> None:
         self.times: list[tuple[str, float, bool]] = []
         self._processes: set[subprocess.Popen[bytes]] = set()
         self._starts = threading.Lock()
-        """Held while a process is being started."""
+        """A lock that is held while a process is being started."""
         self._asked: int | None = None
-        """The signal that came meanwhile."""
+        """The signal that came while the lock was held."""
 
     def part(self, name: str, work: Callable[[Callable[[list[str]], int]], bool], *, is_shown: bool = True) -> bool:
-        """Does the work of a part with its log; whether it passed."""
+        """Runs the work of a part with its log. Returns whether it passed."""
         print(f"== {name}", flush=True)
         begin = time.monotonic()
         with (LOGS / f"{name}.log").open("wb") as log:
@@ -155,12 +157,12 @@ class Run:
         return passed
 
     def make(self, part: Part) -> bool:
-        """Makes a part's goals; whether that passed."""
+        """Makes the goals of a part. Returns whether that succeeded."""
         command = ["make", "--no-print-directory", *part.goals]
         return self.part(part.name, lambda log: log(command) == 0, is_shown=not part.is_beside)
 
     def all(self, parts: list[Part]) -> list[str]:
-        """Runs these parts; the names of those that failed."""
+        """Runs these parts. Returns the names of those that failed."""
         beside: list[tuple[Part, threading.Thread]] = []
         for part in parts:
             if part.is_beside:
@@ -174,14 +176,14 @@ class Run:
             print(f"== {part.name}: what it printed", flush=True)
             sys.stdout.buffer.write((LOGS / f"{part.name}.log").read_bytes())
             sys.stdout.flush()
-        # A part that did not get to its end has failed too.
+        # A part that did not reach its end has failed too.
         passed = {name for name, _, passed in self.times if passed}
         return [part.name for part in parts if part.name not in passed]
 
     def end(self, number: int, _: FrameType | None) -> None:
-        """Ends what runs: each command has a group of processes of its own."""
+        """Ends the running commands. Each command has its own process group."""
         if not self._starts.acquire(blocking=False):
-            # A process that nobody knows yet would be left behind.
+            # A process that is not registered yet would be left behind.
             self._asked = number
             return
         for process in list(self._processes):
@@ -195,7 +197,7 @@ class Run:
         os._exit(128 + number)
 
     def _logged(self, command: list[str], targets: list[BinaryIO]) -> int:
-        """Runs a command; what it prints goes to all the targets."""
+        """Runs a command, and writes its output to all the targets."""
         until = time.monotonic() + HANGS_S
         with self._starts:
             started = subprocess.Popen(
@@ -211,7 +213,7 @@ class Run:
             self.end(self._asked, None)
         with started as process:
             assert process.stdout
-            # Processes that it left behind may hold the pipe open.
+            # Processes that it left behind can hold the pipe open.
             while (ready := select.select([process.stdout], [], [], 1.0)[0]) or process.poll() is None:
                 if time.monotonic() > until:
                     print(f"gate: {' '.join(command)} did not end in {HANGS_S / 60:g} minutes", flush=True)
@@ -229,11 +231,11 @@ class Run:
 
 
 def main() -> int:
-    """Runs the parts, or those named."""
+    """Runs all parts, or those named."""
     parser = argparse.ArgumentParser(prog=".ci/run", description=(__doc__ or "").partition("\n\n")[0])
     names = [part.name for part in PARTS]
-    # Python before 3.12 takes no list as the default of a choice.
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(names)}; all unless told")
+    # Before Python 3.12 argparse does not accept a list as the default of a choice.
+    parser.add_argument("parts", nargs="*", help=f"parts of {', '.join(names)}; default: all")
     asked = parser.parse_args().parts
     if unknown := [name for name in asked if name not in names]:
         parser.error(f"no such part: {unknown[0]}; parts are {', '.join(names)}")
@@ -251,7 +253,7 @@ def main() -> int:
 
 
 def judge(chosen: list[Part]) -> int:
-    """Runs these parts; prints what became of them, and returns the exit code."""
+    """Runs these parts, prints their results, and returns the exit code."""
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
     began = time.monotonic()
@@ -280,7 +282,7 @@ def judge(chosen: list[Part]) -> int:
 
 
 def skipped(parts: list[Part]) -> list[str]:
-    """How many tests the parts skipped, and then a line for each reason."""
+    """A line with the number of skipped tests, and then a line for each reason."""
     logs = [log for part in parts if (log := LOGS / f"{part.name}.log").exists()]
     texts = [log.read_text(errors="replace") for log in logs]
     found = [(int(many or 1), why) for text in texts for many, why in SKIPPED.findall(text)]
@@ -289,7 +291,7 @@ def skipped(parts: list[Part]) -> list[str]:
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    """Sends a signal to a command and to all that it has started."""
+    """Sends a signal to a command and to all processes that it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 

@@ -1,9 +1,9 @@
 """Writes the tables of docs/guard-evidence.md.
 
-They say how often the guard trips good policies, and what it makes of bad ones.
-`nice .venv/bin/python scripts/guard_tables.py` (minutes of an idle core; what is already in
-`target/guard` is not run again: remove it after a change of the guard). `--tables` writes them of
-what there is.
+They show how often the guard trips good policies, and its effect on bad ones. `nice
+.venv/bin/python scripts/guard_tables.py` takes minutes of an idle core. It does not repeat runs
+that are in `target/guard`: remove that folder after a change of the guard. `--tables` only writes
+the tables of the existing runs.
 """
 
 import argparse
@@ -28,14 +28,15 @@ PROGRAM = ROOT / "target" / "release" / "examples" / "guarded"
 GOOD = ("owl", "owl-loss", "aurora")
 BAD = tuple(f"{scheme}/{bad}" for bad in ("frozen", "slow", "up", "down", "noise") for scheme in ("owl", "aurora"))
 WANTED = 0.9
-"""Of plain Cubic's throughput, over 5 s from a trip on, or over the run where there is none."""
+"""The required share of plain Cubic's throughput, over 5 s from a trip on, or over a run without a
+trip."""
 
 Line = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Runs that go into one table."""
+    """The runs of one table."""
 
     title: str
     scenarios: tuple[str, ...]
@@ -63,10 +64,10 @@ SAMPLES = {
 
 
 def main() -> int:
-    """Runs what is missing, and writes the tables; always 0."""
+    """Runs the missing jobs, and writes the tables. Always returns 0."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--tables", action="store_true", help="run nothing: write the tables of what there is")
-    arguments.add_argument("--only", choices=list(SAMPLES), help="one sample's runs alone")
+    arguments.add_argument("--tables", action="store_true", help="run nothing; write the tables of existing runs")
+    arguments.add_argument("--only", choices=list(SAMPLES), help="run only this sample")
     given = arguments.parse_args()
     if not given.tables:
         subprocess.run(BUILD, cwd=ROOT, check=True)
@@ -79,7 +80,7 @@ def main() -> int:
 
 
 def jobs(only: str | None) -> Iterator[tuple[str, str, str]]:
-    """What is to be run: scenario, scheme or bad policy, seeds."""
+    """The jobs of a table: scenario, scheme or bad policy, and seeds."""
     for key, sample in SAMPLES.items():
         if only in (None, key):
             for scenario in sample.scenarios:
@@ -89,12 +90,12 @@ def jobs(only: str | None) -> Iterator[tuple[str, str, str]]:
 
 
 def kept(job: tuple[str, str, str]) -> Path:
-    """Where a job's lines are kept."""
+    """The path of a job's lines."""
     return OUT / ("_".join(job).replace("/", "-").replace(":", "-") + ".jsonl")
 
 
 def measure(wanted: list[tuple[str, str, str]]) -> None:
-    """Runs what is not kept yet, one after the other, and says how far it is."""
+    """Runs the jobs without stored lines, one after the other, and shows the progress."""
     OUT.mkdir(parents=True, exist_ok=True)
     missing = [job for job in wanted if not kept(job).exists()]
     began = time.monotonic()
@@ -106,7 +107,7 @@ def measure(wanted: list[tuple[str, str, str]]) -> None:
 
 
 def lines(scenario: str, name: str, seeds: str) -> list[Line]:
-    """The lines of a job; none where it was not run."""
+    """The lines of a job. There are none if it was not run."""
     path = kept((scenario, name, seeds))
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -136,7 +137,7 @@ def table(sample: Sample) -> str:
 
 
 def good_row(sample: Sample, name: str) -> str:
-    """How often a scheme as it comes was tripped."""
+    """The table of how often the guard tripped a scheme with its defaults."""
     runs = [line for scenario in sample.scenarios for line in lines(scenario, name, sample.good_seeds)]
     tripped = [line for line in runs if line["trips"]]
     weighed = [trip for line in tripped for trip in line["trips"] if "after" in trip]
@@ -153,9 +154,9 @@ def good_row(sample: Sample, name: str) -> str:
 
 
 def is_deserved(trip: Line) -> bool:
-    """Is the flow better off than in the same run without a guard?
+    """Whether the flow is better off than in the same run without a guard.
 
-    docs/guard-evidence.md says when it is.
+    docs/guard-evidence.md defines this.
     """
     spans = [trip[span] for span in ("after", "later") if span in trip]
 
@@ -168,7 +169,10 @@ def is_deserved(trip: Line) -> bool:
 
 
 def share(line: Line) -> float:
-    """What the first flow has in parts of plain Cubic's: after its first trip, or in all."""
+    """The first flow's share of plain Cubic's throughput.
+
+    It is taken after the first trip, or over the whole run.
+    """
     trip = next((trip for trip in line["trips"] if trip["flow"] == 0 and "after" in trip), None)
     mine, cubics = (
         (trip["after"]["guarded"], trip["after"]["plain"]) if trip else (line["guarded"][0], line["plain"][0])
@@ -177,7 +181,7 @@ def share(line: Line) -> float:
 
 
 def bad_row(sample: Sample, name: str) -> str:
-    """What became of a bad policy in each scenario."""
+    """The result of a bad policy in each scenario."""
     cells = []
     for scenario in sample.bad_scenarios:
         runs = lines(scenario, name, sample.bad_seeds)
@@ -193,7 +197,7 @@ def bad_row(sample: Sample, name: str) -> str:
 
 
 def reached(sample: Sample) -> str:
-    """In how many of all runs of bad policies the flow has what is required."""
+    """The number of runs of bad policies in which the flow has the required throughput."""
     runs = [line for at in sample.bad_scenarios for name in BAD for line in lines(at, name, sample.bad_seeds)]
     good = sum(share(line) >= WANTED for line in runs)
     caught = sum(bool(line["trips"]) for line in runs)
@@ -205,7 +209,7 @@ def reached(sample: Sample) -> str:
 
 
 def put_between(text: str, marker: str, block: str) -> str:
-    """The text with what stands between a marker and the next `<!-- end -->` replaced."""
+    """The text with the part between a marker and the next `<!-- end -->` replaced."""
     head, found, rest = text.partition(marker)
     if not found or "<!-- end -->" not in rest:
         raise SystemExit(f"guard: {PAGE.name} has no '{marker}' with an '<!-- end -->' after it")

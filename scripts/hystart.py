@@ -1,4 +1,4 @@
-"""HyStart of the kernel's Cubic: a parameter of a module, so it holds for the whole machine.
+"""HyStart of the kernel's Cubic is a parameter of a module, so it holds for the whole machine.
 
 Our BPF programs call the functions of that module, so it holds for them too.
 """
@@ -13,7 +13,9 @@ PARAMETER = Path("/sys/module/tcp_cubic/parameters/hystart")
 
 @contextmanager
 def switched(*, on: bool) -> Iterator[None]:
-    """Switches it on or off for a time. Others that want to do so meanwhile wait.
+    """Switches HyStart on or off for the duration of this context.
+
+    Other users of it wait meanwhile.
 
     Raises:
         OSError: If this machine does not permit that.
@@ -30,15 +32,15 @@ def switched(*, on: bool) -> Iterator[None]:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Leaves it as it was.
+    """Restores HyStart at the end of this context.
 
-    This holds even where what switched it was killed before it could switch it back.
+    This works even if the program that changed it was killed before it could restore it.
     """
     if not PARAMETER.exists():
         yield
         return
     with PARAMETER.open() as file:
-        # A value that somebody has switched for a time is not the one to keep.
+        # A value that another program has set temporarily must not be saved.
         fcntl.flock(file, fcntl.LOCK_SH)
         before = PARAMETER.read_text()
     try:

@@ -1,8 +1,8 @@
-"""`make test-kernels`: boots Debian's kernels in virtual machines.
+"""`make test-kernels` boots Debian's kernels in virtual machines.
 
-It tries each controller on each of them. Takes the newest of each version that apt offers for a
-cloud's machines, and others that are given. Nothing is installed; what is downloaded and built lies
-in build/kernels.
+It tries each controller on each of them. It takes the newest kernel of each version that apt offers
+for cloud machines, and others that are given. Nothing is installed. Downloads and builds are in
+build/kernels.
 """
 
 import argparse
@@ -33,36 +33,36 @@ TOOLS = {
     "xz": "xz-utils",
     "zstd": "zstd",
 }
-"""Each with the package that it comes from."""
+"""Programs that are needed here, with the packages that contain them."""
 IN_GUEST = ("ip", "tc", "iperf3")
 MODULES = ("veth", "sch_netem", "tcp_bbr")
 UNPACK = {".xz": "xz", ".zst": "zstd", ".gz": "gzip"}
-"""By the end of a module's name, the program that unpacks it."""
+"""The program that unpacks a module, by the end of the module's name."""
 KERNEL = re.compile(r"linux-image-(\d+\.\d+\.\S*cloud-amd64)")
 PARTS = ("image", "binary", "modules")
-"""What Debian puts a kernel into: one package, or three."""
+"""The packages of a Debian kernel: one package, or three."""
 FLOORS = {"headway_owl": (6, 1), "headway_rate": (6, 1), "headway_window": (6, 10), "headway_bbr": (6, 10)}
-"""By controller, the oldest kernel that it is for (docs/kernel.md)."""
+"""The oldest kernel for each controller (docs/kernel.md)."""
 LINKS = (6, 4)
 """The oldest kernel that registers a controller by a link, which can be pinned."""
 PIN = re.compile(r"/sys/fs/bpf/headway/headway_owl/headway_owl-\d+-[0-9a-f]+/link\b")
 """The pin that keeps headway_owl registered."""
 UNPINNED = re.compile(r'because they cannot be pinned why="(.*? since 6\.4)"')
-"""In the log of an agent that pins nothing before `LINKS`."""
+"""The message in the log of an agent that pins nothing on kernels before `LINKS`."""
 NO_BBR = "the kernel has no BBR to call; 'modprobe tcp_bbr' may help"
 WANTED = 0.02
-"""Of Cubic's throughput there: less is a flow that stalls. Emulated machines are too slow to ask
-for more."""
+"""The required share of Cubic's throughput there. A stalled flow has less. Emulated machines are
+too slow for a larger one."""
 ACCELERATORS = (("kvm", 30), ("tcg", 120))
-"""Of qemu, each with the seconds in which a kernel has begun to say something."""
+"""The accelerators of qemu, each with the seconds in which a kernel starts to print."""
 LIMIT_S = 600
-"""For a kernel's trials, which take about 200 s, emulated too."""
+"""The time limit of a kernel's trials. They take about 200 s, also emulated."""
 
 Said = dict[str, dict[str, str]]
-"""What the virtual machine has written: by what was tried, by what it is."""
+"""The output of the virtual machine, by trial and by kind."""
 
 Wrong = dict[str, bool]
-"""What may be wrong with a controller, and whether it is."""
+"""The possible faults of a controller, and whether each is there."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Row:
 
 
 def main() -> int:
-    """Tries all kernels that are available; 1 if one does otherwise than the documentation says."""
+    """Tries all available kernels. Returns 1 if one does not behave as documented."""
     arguments = argparse.ArgumentParser(description=__doc__)
     others = "kernels beside apt's: .deb files for amd64, or folders with what was in some"
     arguments.add_argument("others", nargs="*", type=Path, help=others)
@@ -97,7 +97,7 @@ def main() -> int:
 
 
 def refusal() -> str | None:
-    """Why nothing can be tried here, and what would help; None where it can."""
+    """The reason why no trial can run here, with a remedy, or None if they can."""
     if platform.machine() != "x86_64":
         return f"they are for x86_64, and this is {platform.machine()}"
     if not shutil.which("apt-get"):
@@ -109,7 +109,7 @@ def refusal() -> str | None:
 
 
 def offered() -> list[list[str]]:
-    """The packages that apt has: of each version the newest kernel's."""
+    """The packages that apt has: the newest kernel of each version."""
     listed = subprocess.run(["apt-cache", "pkgnames", "linux-"], capture_output=True, text=True, check=True)
     names = set(listed.stdout.split())
     releases = sorted((found[1] for name in names if (found := KERNEL.fullmatch(name))), key=numbers)
@@ -124,7 +124,7 @@ def numbers(release: str) -> list[int]:
 
 
 def tried(kernel: list[str] | Path) -> list[Row]:
-    """Boots a kernel and prints what came of it."""
+    """Boots a kernel and prints the results."""
     name = str(kernel) if isinstance(kernel, Path) else kernel[0]
     try:
         said = boot(folder_of(kernel))
@@ -141,7 +141,7 @@ def tried(kernel: list[str] | Path) -> list[Row]:
 
 
 class UnfitError(Exception):
-    """A kernel that was not there, or did not end."""
+    """A kernel that was not found, or did not end."""
 
 
 def folder_of(kernel: list[str] | Path) -> Path:
@@ -152,7 +152,7 @@ def folder_of(kernel: list[str] | Path) -> Path:
 
 
 def download(packages: list[str]) -> list[Path]:
-    """The packages' files, where they are not here yet."""
+    """The files of the packages. Missing ones are downloaded."""
     if missing := [name for name in packages if not next(OUT.glob(f"{name}_*.deb"), None)]:
         command = ["apt-get", "download", "-qq", *missing]
         subprocess.run(command, cwd=OUT, check=True, capture_output=True, timeout=LIMIT_S)
@@ -160,7 +160,7 @@ def download(packages: list[str]) -> list[Path]:
 
 
 def unpacked(packages: list[Path]) -> Path:
-    """The folder with the packages' files."""
+    """The folder with the unpacked packages."""
     root = OUT / packages[0].stem
     if not root.exists():
         half = root.with_suffix(".half")
@@ -180,10 +180,10 @@ def boot(root: Path) -> Said:
     initrd.write_bytes(archive(contents(root)))
     command = ["qemu-system-x86_64", "-cpu", "max", "-m", "1024", "-smp", "2", "-nodefaults", "-display", "none"]
     command += ["-no-reboot", "-kernel", str(image), "-initrd", str(initrd)]
-    # On a loaded machine an emulated timer may seem to be broken.
+    # On a loaded machine an emulated timer can seem to be broken.
     command += ["-append", "console=ttyS0 quiet panic=-1 no_timer_check rdinit=/init"]
     command += ["-serial", f"file:{console}", "-serial", f"file:{results}"]
-    # There are machines whose KVM starts a virtual machine, and then it does nothing.
+    # On some machines KVM starts a virtual machine, which then does nothing.
     used = next((how for how, begin_s in ACCELERATORS if runs([*command, "-accel", how], results, begin_s)), "")
     said: Said = {"kernel": {"accelerator": used}}
     for what, key, value in re.findall(r"^(.*?)\t(.*?)\t(.*)$", results.read_text(errors="replace"), re.MULTILINE):
@@ -194,12 +194,12 @@ def boot(root: Path) -> Said:
 
 
 def runs(command: list[str], results: Path, begin_s: float) -> bool:
-    """Runs a virtual machine until it ends, or LIMIT_S.
+    """Runs a virtual machine until it ends, or for LIMIT_S.
 
-    It runs no longer than `begin_s` if it says nothing by then.
+    It runs no longer than `begin_s` if it prints nothing by then.
     """
     results.write_text("")
-    # It ends also if this here is killed.
+    # It also ends if this process is killed.
     limited = ["timeout", "--kill-after=5", str(LIMIT_S), *command]
     with subprocess.Popen(limited, stderr=subprocess.DEVNULL) as machine:
         until = time.monotonic() + begin_s
@@ -224,7 +224,7 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 def modules(root: Path) -> dict[str, bytes]:
-    """The modules that there are, named so that each comes after those it needs."""
+    """The available modules, named so that each comes after those it needs."""
     found: dict[str, bytes] = {}
 
     def add(name: str) -> None:
@@ -245,7 +245,7 @@ def modules(root: Path) -> dict[str, bytes]:
 
 
 def archive(files: dict[str, bytes]) -> bytes:
-    """An archive as the kernel unpacks it.
+    """An archive in the format that the kernel unpacks.
 
     See Documentation/driver-api/early-userspace/buffer-format.rst.
     """
@@ -281,7 +281,7 @@ def judged(said: Said) -> list[Row]:
 
 
 def verdict(what: str, trial: dict[str, str], release: str, cubic: float) -> tuple[str, str]:
-    """Whether a controller did what it should under a kernel, and what was seen."""
+    """Whether a controller behaved as expected under a kernel, and the observations."""
     controller, _, how = what.partition(", ")
     version = tuple(numbers(release)[:2])
     refusal = None
@@ -303,7 +303,7 @@ def verdict(what: str, trial: dict[str, str], release: str, cubic: float) -> tup
 def served(
     controller: str, how: str, trial: dict[str, str], version: tuple[int, ...], cubic: float
 ) -> tuple[Wrong, str]:
-    """A controller that ends with its agent, and what was seen."""
+    """The same for a controller that ends with its agent."""
     early, status = json.loads(trial["early"]), json.loads(trial["status"])
     flows = [flow for flow in early["flows"] + status["flows"] if flow["controller"] == controller]
     decisions, trips = status["counters"]["actions"], status["counters"]["guard_trips"]
@@ -311,11 +311,11 @@ def served(
     outlives = controller in trial["after_kill"]
     wrong = {
         "serves no flow": not flows,
-        # What the kernel evaluates itself nobody counts.
+        # Decisions of a policy inside the kernel are not counted.
         "decides nothing": how != "int8" and controller != "headway_bbr" and not decisions,
         "its rate stays": how == "int8" and len({flow["pacing_rate_mbps"] for flow in flows}) < 2,
-        # With an RTprop window of 0.5 s it has come to PROBE_RTT, so to 4 packets; with BBR's own
-        # that takes 10 s.
+        # With an RTprop window of 0.5 s the flow has reached PROBE_RTT, and so 4 packets. With
+        # BBR's own window that takes 10 s.
         "its windows are not set": controller == "headway_bbr" and least_cwnd(trial["flow"]) > 4,
         "stalls": rate < WANTED * cubic,
         "stalls once its agent was killed": after < WANTED * cubic,
@@ -333,7 +333,7 @@ def served(
 
 
 def outlived(controller: str, trial: dict[str, str], version: tuple[int, ...], cubic: float) -> tuple[Wrong, str]:
-    """A controller that is pinned where the kernel can do that, and what was seen."""
+    """The same for a controller that is pinned where the kernel can do that."""
     before, after = (steered(json.loads(trial[key]), controller) for key in ("served", "adopted"))
     rate, why = mbps(trial["flow"]), UNPINNED.search(trial["log"])
     stays = controller in trial["available term"]
@@ -377,7 +377,7 @@ def outlived(controller: str, trial: dict[str, str], version: tuple[int, ...], c
 
 
 def steered(status: dict[str, Any], controller: str) -> dict[tuple[int, str], int]:
-    """By number and port, the flows that the policy controls, each with its decisions."""
+    """The flows that the policy controls, by number and port, each with its decisions."""
     flows = [flow for flow in status["flows"] if flow["controller"] == controller and flow["guard"] == "policy"]
     return {(flow["flow"], flow["local"]): flow["decisions"] for flow in flows if flow["decisions"]}
 
@@ -390,7 +390,7 @@ def least_cwnd(flow: str) -> float:
 
 
 def mbps(flow: str) -> float:
-    """What came through, as iperf3 has counted it."""
+    """The received bytes, as counted by iperf3."""
     try:
         return float(json.loads(flow)["end"]["sum_received"]["bits_per_second"]) / 1e6
     except (json.JSONDecodeError, KeyError):

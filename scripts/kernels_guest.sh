@@ -1,13 +1,13 @@
 #!/bin/busybox sh
-# The first process of a virtual machine that scripts/kernels.py boots. It tries each controller,
-# and writes what it finds to the second serial port, a line each: which controller, what, and the
+# The first process of a virtual machine that scripts/kernels.py boots. It tries each controller.
+# It writes its findings to the second serial port, one in a line: the controller, the kind, and the
 # value, with tabs between.
 export PATH=/usr/bin:/bin
 SECONDS_OF_FLOW=8
-# The guard may trip on a slow machine, and has the flow for 10 s then, or for 20 s.
+# The guard may trip on a slow machine. Cubic then has the flow for 10 s, or for 20 s.
 SECONDS_OF_LONG_FLOW=45
 PATIENCE=40
-# In an agent's status: a flow, and one that the policy controls and has decided for.
+# Patterns in an agent's status: a flow, and a flow that the policy controls, with decisions.
 HAS_FLOW='"local":'
 DECIDES='"decisions":[1-9].*"guard":"policy"'
 AVAILABLE=/proc/sys/net/ipv4/tcp_available_congestion_control
@@ -23,7 +23,7 @@ mkdir /cgroup/some
 stty -F /dev/ttyS1 raw
 exec 3>/dev/ttyS1 </dev/null >/dev/console 2>&1
 
-# Not busybox's.
+# These programs are not those of busybox.
 ip() {
 	/usr/bin/ip "$@"
 }
@@ -32,18 +32,18 @@ say() {
 	printf '%s\t%s\t%s\n' "$what" "$1" "$(echo "$2" | tr -d '\n\t')" >&3
 }
 
-# What sockets may choose: after an agent has ended, nothing of ours.
+# The controllers that sockets can choose. After an agent has ended, none is ours.
 say_available() {
 	say "$1" "$(cat $AVAILABLE)"
 }
 
-# What outlives its agent: the controller, and the pins.
+# The objects that stay after their agent: the controller, and the pins.
 say_left() {
 	say_available "available $1"
 	say "pins $1" "$(echo $(find /sys/fs/bpf/headway))"
 }
 
-# A connection over the path, in a cgroup, whose figures go to /tmp/flow.
+# Runs a connection over the path, in a cgroup. Its figures go to /tmp/flow.
 start_flow() {
 	(
 		echo 0 >/cgroup/some/cgroup.procs
@@ -52,7 +52,7 @@ start_flow() {
 	flow=$!
 }
 
-# Whether an agent with these options serves; else what it says goes to /tmp/log.
+# Whether an agent with these options serves. Otherwise its output goes to /tmp/log.
 start_agent() {
 	rm -f /tmp/ready
 	headwayd run "$@" </dev/null >/tmp/ready 2>/tmp/log &
@@ -65,7 +65,7 @@ start_agent() {
 	return 1
 }
 
-# Whether an agent with these options serves; if not, that it is refused is all there is to say.
+# Whether an agent with these options serves. If not, the refusal is the only finding.
 is_accepted() {
 	start_agent "$@" && return 0
 	say refused "$(cat /tmp/log)"
@@ -83,7 +83,7 @@ kill_agent() {
 	wait $agent
 }
 
-# Asks the agent until it says what matches, or the flow has ended. What it says is in /tmp/status.
+# Reads the agent's status until it matches, or the flow has ended. The status is in /tmp/status.
 await() {
 	while :; do
 		headwayd status --json >/tmp/status
@@ -93,12 +93,12 @@ await() {
 	done
 }
 
-# What is tried is called $1, its controller $2, in a flow chosen by $3; the rest are options for
-# headwayd.
+# Runs a trial with the name $1, the controller $2, and a flow chosen by $3. The other arguments are
+# options for headwayd.
 try() {
 	what=$1 name=$2 choice=$3
 	shift 3
-	# Else the controller outlives its agent, and the next trial meets it.
+	# Otherwise the controller stays after its agent, and disturbs the next trial.
 	set -- --no-keep "$@"
 	is_accepted "$@" || return
 	start_flow $choice
@@ -115,7 +115,7 @@ try() {
 	say ended $?
 	say_available after_term
 
-	# Killed amid a flow, and another one in its place.
+	# The agent is killed during a flow, and another one starts.
 	start_agent "$@"
 	start_flow $choice
 	await "$HAS_FLOW"
@@ -135,15 +135,15 @@ try() {
 	say_available after_again
 }
 
-# The exit code, and what it prints.
+# Writes the exit code and the output of a command.
 say_unload() {
 	said=$(headwayd unload 2>&1)
 	say "unload $1" "$? $said"
 	say_left "unload $1"
 }
 
-# The programs outlive an agent that is killed amid a flow; the next one goes on with them, and
-# `headwayd unload` takes them away. Before Linux 6.4 nothing is pinned.
+# The programs stay after an agent that is killed during a flow. The next agent adopts them, and
+# `headwayd unload` removes them. Before Linux 6.4 nothing is pinned.
 try_pinned() {
 	what="headway_owl, pinned"
 	is_accepted --policy owl || return

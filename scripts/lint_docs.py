@@ -1,6 +1,6 @@
 """`make lint`: private words and long lines in documents, comments and docstrings.
 
-It also finds broken links and missing files.
+It also finds broken links, missing files, and names of tests that do not say the behaviour.
 """
 
 import ast
@@ -39,15 +39,17 @@ WORDS = {
     r"anew": "again",
     r"mend(s|ed|ing)?": "fix",
     r"heed(s|ed|ing)?": "react to",
+    r"in vain": "without success; or say what did not come",
+    r"whom": "who; or name them",
 }
-"""Words that only this project's authors understand, and what the field says (docs/glossary.md)."""
+"""Words that only this project's authors understand, with the field's words (docs/glossary.md)."""
 ALLOWED = re.compile(
-    r"bandwidth-delay\s+products?|(standard|mean)\s+deviations?|`[^`]*`|\]\([^)]*\)|rax anew"
+    r"bandwidth[-\s]delay\s+products?|(standard|mean)\s+deviations?|`[^`]*`|\]\([^)]*\)|rax anew"
     r"|\{\w+\}|beneath\\?\"?\s*[:=]",
     re.IGNORECASE,
 )
 """The field's own phrases, code, links, a random stream's name (it decides a run's draws), names of
-variables in braces, and the name of an agent's table where it is given."""
+variables in braces, and the name of an agent's table where it is assigned."""
 PRIVATE = re.compile(rf"\b({'|'.join(WORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE)
 STRING_PARTS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 """Tokens of Python that a person reads; since Python 3.12 an f-string is in parts."""
@@ -56,9 +58,9 @@ SLASH_PROSE = re.compile(
 )
 """Comments, strings and characters of Rust and C; a character can be a quotation mark."""
 BLOCK_COMMENT = re.compile(r"^[ \t]*/\*.*?\*/", re.DOTALL | re.MULTILINE)
-"""A comment of C that begins a line. One behind code is a line of code."""
+"""A comment of C that begins a line. A comment behind code counts as a line of code."""
 BLOCK_SIGN = re.compile(r"\s*(?:/?\*+(?!/))?\s*")
-"""What a line of such a comment, or of a docstring, may begin with."""
+"""The characters that may begin a line of such a comment, or of a docstring."""
 HASH_PROSE = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|(?<!\S)#[^\n]*")
 """Comments and strings of TOML, of shell and of a Makefile."""
 FOLDERS = ("benches", "crates", "examples", "fuzz", "python", "scenarios", "scripts", "tests")
@@ -67,23 +69,28 @@ PYTHON_SUFFIXES = (".py", ".pyi")
 C_SUFFIXES = (".c", ".cc", ".h")
 SUFFIXES = (*PYTHON_SUFFIXES, ".rs", ".toml", ".sh", *C_SUFFIXES)
 KINDS = (*(f"*{suffix}" for suffix in SUFFIXES), "Makefile")
-"""The files of them that are checked."""
+"""Patterns of the files in FOLDERS that are checked."""
 UNCHECKED = ("scripts/lint_docs.py", "tests/test_lint_docs.py", "python/headway/models/trainings")
-"""The files with the private words themselves, and cards of models, which say what was said
-then."""
+"""Files that contain the private words themselves, and cards of models, which keep their first
+wording."""
 COMMENT = re.compile(r"(\s*(?:///?|//!|#)) (?!\s*(?:noqa|type:|fmt:|ruff:|SPDX))")
-"""A line that is a comment, and its sign. Directives are none."""
+"""A line that is a comment, and its sign. Directives of tools are not matched."""
 WORD = re.compile(r"(?:`[^`]*`|\S)+")
-"""Code is one word, spaces and all."""
+"""A word of prose. Code in backticks is one word, with its spaces."""
+PYTHON_TEST = re.compile(r"^[ \t]*(?:async )?def (test_\w+)", re.MULTILINE)
+RUST_TEST = re.compile(r"#\[test\]\s*(?:(?:#\[[^\n]*\]|//[^\n]*)\s*)*fn (\w+)")
+"""A test function of Rust; other attributes and comments may stand between."""
+RIDDLE = re.compile(r"(?:test_)?(what|whom?|none|nobody)_")
+"""A name that begins with one of these words does not say which behaviour is tested."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FILE = re.compile(r"`((?:benches|crates|docs|models|python|scenarios|scripts|tests)/[a-z0-9_./-]+)`")
-"""A file or folder of the repository; one with a placeholder in its name is none."""
+"""A file or folder of the repository. A name with a placeholder is not matched."""
 
 
 def main() -> int:
-    """Checks all documents and the code's prose; 1 if one has a fault."""
+    """Checks all documents and the code's prose. Returns 1 if there is a fault, else 0."""
     found = [fault for page in documents() for fault in faults(page)]
-    found += [fault for file in sources() for fault in (*code_faults(file), *long_prose(file))]
+    found += [fault for file in sources() for fault in (*code_faults(file), *name_faults(file), *long_prose(file))]
     for fault in found:
         print(fault, file=sys.stderr)
     return 1 if found else 0
@@ -96,24 +103,24 @@ def documents() -> list[Path]:
 
 
 def sources() -> list[Path]:
-    """The code and configuration of FOLDERS and of the root, without what is in UNCHECKED."""
+    """The code and configuration of FOLDERS and of the root, without the files in UNCHECKED."""
     files = [file for folder in FOLDERS for kind in KINDS for file in (ROOT / folder).rglob(kind)]
     files += [file for kind in KINDS for file in ROOT.glob(kind)]
     return sorted(file for file in files if not any(file.is_relative_to(ROOT / one) for one in UNCHECKED))
 
 
 def are_long(lines: Sequence[str]) -> list[int]:
-    """The numbers of the comments among these lines that are too long, from 0 on."""
+    """The numbers of the comment lines that are too long, from 0 on."""
     return [k for k, line in enumerate(lines) if (sign := COMMENT.match(line)) and _is_long(line, sign.end())]
 
 
 def _is_long(line: str, start: int) -> bool:
-    """Is the line too long, although its prose from `start` on is more than a single word?"""
+    """Whether the line is too long and its prose from `start` on has more than one word."""
     return _columns(line) > WIDTH and len(WORD.findall(line[start:])) > 1
 
 
 def _columns(line: str) -> int:
-    """How wide the line is, with tabs to every eighth column."""
+    """The width of the line. Tabs end at every eighth column."""
     return len(line.expandtabs(8))
 
 
@@ -123,6 +130,20 @@ def code_faults(file: Path) -> list[str]:
     is_python, has_slashes = file.suffix in PYTHON_SUFFIXES, file.suffix in (".rs", *C_SUFFIXES)
     prose = (python_prose if is_python else slash_prose if has_slashes else hash_prose)(file.read_text())
     return [f"{name}:{number}: {fault}" for number, fault in private_words(prose)]
+
+
+def name_faults(file: Path) -> list[str]:
+    """One line for each fault in the names of a file's test functions."""
+    name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
+    test = PYTHON_TEST if file.suffix == ".py" else RUST_TEST if file.suffix == ".rs" else None
+    text = file.read_text() if test else ""
+    found = []
+    for one in test.finditer(text) if test else ():
+        where = f"{name}:{text.count(chr(10), 0, one.start(1)) + 1}: test {one[1]}"
+        found += [f"{where}: {fault}" for _, fault in private_words(one[1].replace("_", " "))]
+        if riddle := RIDDLE.match(one[1]):
+            found.append(f"{where}: begins with '{riddle[1]}'; say which behaviour is tested")
+    return found
 
 
 def long_prose(file: Path) -> list[str]:
@@ -143,21 +164,21 @@ def long_prose(file: Path) -> list[str]:
 
 
 def docstrings(text: str) -> Iterator[int]:
-    """The numbers of the lines of docstrings of Python, from 0 on; those of attributes count."""
+    """The numbers of the lines of Python docstrings, from 0 on. Docstrings of attributes count."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str):
             yield from range(node.lineno - 1, node.end_lineno)
 
 
 def block_comments(text: str) -> Iterator[int]:
-    """The numbers of the lines of comments of C that begin a line, from 0 on."""
+    """The numbers of the lines of C comments that begin a line, from 0 on."""
     for comment in BLOCK_COMMENT.finditer(text):
         first = text.count("\n", 0, comment.start())
         yield from range(first, first + comment[0].count("\n") + 1)
 
 
 def python_prose(text: str) -> str:
-    """The comments and strings of Python, where they stand; the rest is blank, and so are names."""
+    """The comments and strings of Python at their places. Everything else is blank."""
     starts = [0]
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -170,20 +191,20 @@ def python_prose(text: str) -> str:
 
 
 def slash_prose(text: str) -> str:
-    """The comments and strings of Rust or C, where they stand; the rest is blank, and so are names."""
+    """The comments and strings of Rust or C at their places. Everything else is blank."""
     return _only(text, [found.span() for found in SLASH_PROSE.finditer(text)])
 
 
 def hash_prose(text: str) -> str:
-    """The comments and strings of TOML, of shell or of a Makefile, where they stand."""
+    """The comments and strings of TOML, of shell or of a Makefile at their places."""
     return _only(text, [found.span() for found in HASH_PROSE.finditer(text)])
 
 
 def _only(text: str, spans: list[tuple[int, int]]) -> str:
-    """These parts of a text.
+    """Returns the text with everything outside these parts blank.
 
-    A phrase may go on in the next line, behind quotation marks or a comment's sign. A part without
-    a space is a name, such as a key, and no prose.
+    A phrase may continue in the next line, behind quotation marks or a comment's sign. A part
+    without a space is a name, such as a key, and is left out.
     """
     kept, end = [], 0
     for start, stop in spans:
@@ -201,7 +222,7 @@ def _blank(text: str) -> str:
 
 
 def faults(page: Path) -> list[str]:
-    """One line for each fault of a page: where, what, and what would be right."""
+    """One line for each fault of a page: its place, the fault, and the correct form."""
     name = page.relative_to(ROOT) if page.is_relative_to(ROOT) else page
     text = written(page.read_text())
     found = list(private_words(text))
@@ -216,9 +237,9 @@ def faults(page: Path) -> list[str]:
 
 
 def private_words(text: str) -> Iterator[tuple[int, str]]:
-    """The private words, each with its line and what the field says.
+    """Yields each private word with its line and the field's word.
 
-    One may go on in the next line.
+    A phrase may continue in the next line.
     """
     prose = ALLOWED.sub(lambda allowed: _blank(allowed[0]), text)
     for said in PRIVATE.finditer(prose):
@@ -228,7 +249,7 @@ def private_words(text: str) -> Iterator[tuple[int, str]]:
 
 
 def written(text: str) -> str:
-    """What a person writes.
+    """The parts of a page that a person writes.
 
     Generated parts, code, and headings of generated figures become empty lines.
     """
@@ -250,12 +271,12 @@ def written(text: str) -> str:
 
 
 def without_code(text: str) -> str:
-    """The page with empty lines in the place of its blocks of code; generated parts stay."""
+    """The page with empty lines in place of its blocks of code. Generated parts stay."""
     return re.sub(r"(?ms)^```.*?^```", lambda code: "\n" * code[0].count("\n"), text)
 
 
 def is_broken(page: Path, target: str) -> bool:
-    """Does a link of this page lead to no file, or to no heading of it?"""
+    """Whether the file or heading of a link of this page is missing."""
     if re.match(r"[a-z]+:", target):
         return False
     path, _, anchor = target.partition("#")
@@ -265,7 +286,7 @@ def is_broken(page: Path, target: str) -> bool:
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """The names of a page's headings, as GitHub makes them."""
+    """The anchors of a page's headings, as GitHub makes them."""
     text = without_code(page.read_text())
     heads = (re.sub(r"[`*]", "", head).lower() for head in re.findall(r"(?m)^#+ (.+)$", text))
     return frozenset("".join(c for c in head.replace(" ", "-") if c.isalnum() or c in "-_") for head in heads)

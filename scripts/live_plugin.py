@@ -1,8 +1,8 @@
-"""A pytest plugin: tells scripts/live_tests.py what the live tests do, a line of JSON an event.
+"""A pytest plugin that reports the live tests to scripts/live_tests.py, a line of JSON an event.
 
-A test was measured while it ran itself, and while the fixtures that it shares with others were
-set up, for those may be what measures. A test that judges only what happened between two moments
-of `time.monotonic` says so: `record_property("judged_between", (since, until))`.
+A test was measured while it ran, and while the fixtures that it shares with others were set up,
+because fixtures can measure too. A test that judges only the time between two moments of
+`time.monotonic` calls `record_property("judged_between", (since, until))`.
 """
 
 import json
@@ -16,7 +16,7 @@ import pytest
 PIPE = "HEADWAY_LIVE_PIPE"
 """The environment variable with the number of the descriptor to write to."""
 UNSURE = "inconclusive: "
-"""A test that skips with a reason that begins so could not judge."""
+"""A test that skips with a reason that begins with this word could not judge."""
 REPORTS = pytest.StashKey[list[pytest.TestReport]]()
 
 
@@ -25,22 +25,22 @@ def _tell(event: str, **what: Any) -> None:
 
 
 def pytest_configure() -> None:
-    """Keeps the pipe to this process: what tests start does not inherit it."""
+    """Keeps the pipe in this process. Processes that tests start do not inherit it."""
     os.set_inheritable(int(os.environ[PIPE]), False)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Tells which tests there are, and what they need of the machine."""
+    """Reports the tests, and their needs of the machine."""
     for item in session.items:
         marks = list(item.iter_markers("needs"))
-        # The nearest mark comes first, and has the last word.
+        # The nearest mark comes first, and takes precedence.
         needs = {name: bound for mark in reversed(marks) for name, bound in mark.kwargs.items()}
         _tell("found", name=item.nodeid, needs=needs)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any) -> Generator[None, object, object]:
-    """Notes when a fixture was set up."""
+    """Records the time when a fixture was set up."""
     since = time.monotonic()
     try:
         return (yield)
@@ -50,7 +50,7 @@ def pytest_fixture_setup(fixturedef: Any) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Tells that a test began, and later how it ended."""
+    """Reports that a test began, and later how it ended."""
     item.stash[REPORTS] = []
     _tell("began", name=item.nodeid)
     since = time.monotonic()
@@ -82,12 +82,12 @@ def pytest_runtest_makereport(
 
 
 def _printed(reports: list[pytest.TestReport]) -> str:
-    """What all phases printed: the last report has it all."""
+    """The output of all phases. The last report has all of it."""
     return "".join(text for title, text in reports[-1].sections if "stdout" in title)
 
 
 def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
-    """Of set-up, call and teardown together, and the reason."""
+    """The outcome of set-up, call and teardown together, and the reason."""
     for report in reports:
         if report.failed:
             crash = getattr(report.longrepr, "reprcrash", None)
@@ -102,7 +102,7 @@ def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
 
 
 def _shared(item: pytest.Item) -> list[tuple[float, float]]:
-    """When the fixtures that a test shares with others were set up."""
+    """The times when the fixtures that a test shares with others were set up."""
     found: dict[str, Any] = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
     shared = (one for defined in found.values() for one in defined if one.scope != "function")
     windows = (getattr(one, "measured", None) for one in shared)

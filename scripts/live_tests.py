@@ -1,12 +1,12 @@
 """`make test-live`: runs the tests that judge rates, delays and durations in real time.
 
-Each file of Python tests runs in a process of its own, and so does each Rust test, one after the
-other, beside a witness of the machine (witness.py). Verdicts are those of verdicts.py. What has no
-verdict yet runs again in a new process: so whatever its fixtures measure is measured again, also
-where tests share them. That is why attempts are not repeated inside pytest.
+Each file of Python tests and each Rust test runs in its own process, one after the other. A
+witness (witness.py) watches the machine meanwhile, and verdicts.py gives the verdicts. A test
+without a verdict runs again in a new process, so that its fixtures measure again even if several
+tests share them. This is why pytest does not repeat attempts itself.
 
 Words choose the tests that have one of them in their names. In the environment, STRICT=1 makes an
-INCONCLUSIVE exit with 75, and RESUME=1 goes on with the last run of the same commit.
+INCONCLUSIVE exit with 75, and RESUME=1 continues the last run of the same commit.
 `--publish` runs nothing: it writes the table of docs/live.md from the newest full run.
 """
 
@@ -31,6 +31,7 @@ from typing import Any, Protocol
 import cargo_tests
 import enclosure
 import live_plugin
+import plain
 import surroundings
 import verdicts
 from verdicts import Attempt, Needs
@@ -40,7 +41,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "live"
 RESULTS = FOLDER / "results.jsonl"
 LOG = FOLDER / "tests.log"
-"""All that the tests of the last run printed."""
+"""Everything that the tests of the last run printed."""
 PAGE = ROOT / "docs" / "live.md"
 MARK = "<!-- scripts/live_tests.py --publish writes what follows. -->\n"
 
@@ -52,22 +53,22 @@ PANIC = re.compile(r"panicked at .*?:\n(.*?)(?:^note: |^stack backtrace:|\Z)", r
 NOT_MEASURED = re.compile(r"^needs: [^\n]*$|^thread '.*", re.M | re.S)
 
 HANGS_S = 900.0
-"""A test that takes longer is ended, and is wrong."""
+"""A test that takes longer is ended and counts as wrong."""
 QUIET_S = 5.0
 """Before a test runs again, the machine has to be quiet for this time."""
 WAIT_S = 60.0
-"""It is waited for at most this long."""
+"""The run waits at most this long for a quiet machine."""
 MOST_LINES = 20
-"""This many of the last lines that a test printed are kept."""
+"""The number of lines kept from the end of a test's output."""
 COLLECTED = {0, 5}
-"""pytest's exit codes where it found tests, and where there is none."""
+"""pytest's exit codes if it found tests, and if there are none."""
 INCONCLUSIVE, STOPPED = 75, 130
-"""Exit codes: of a strict run that could not judge all, and of one that was interrupted."""
+"""Exit codes of a strict run that could not judge all tests, and of an interrupted run."""
 
 
 @dataclass
 class Ran:
-    """A test ran once; what its process says."""
+    """One run of a test, as its process reported it."""
 
     name: str
     outcome: verdicts.Outcome
@@ -76,7 +77,7 @@ class Ran:
     windows: list[Window]
     seconds: float
     needs: Needs | None = None
-    """Where only a run tells."""
+    """The needs of the test, if only a run reports them."""
 
 
 @dataclass
@@ -130,7 +131,7 @@ class RustTest:
         self.tests = [Test(f"{program.crate}: {name}", Needs())]
 
     def run(self, names: list[str]) -> Iterator[Ran]:
-        """Runs it. The lines `needs: ...`, `inconclusive: ...` and `skipped: ...` are for us."""
+        """Runs it, and reads its lines `needs: ...`, `inconclusive: ...` and `skipped: ...`."""
         since = time.monotonic()
         try:
             done = self._program.run(*ALONE, self._name, timeout=HANGS_S)
@@ -153,7 +154,7 @@ class RustTest:
 
 
 def rust_outcome(code: int, printed: str) -> tuple[verdicts.Outcome, str]:
-    """What a Rust test's exit code and lines say."""
+    """The outcome of a Rust test, and the reason, from its exit code and its lines."""
     if code:
         panicked = PANIC.search(printed)
         return "wrong", _short(panicked[1] if panicked else f"exit code {code}")
@@ -165,7 +166,7 @@ def rust_outcome(code: int, printed: str) -> tuple[verdicts.Outcome, str]:
 
 
 def shown(output: str) -> str:
-    """What a Rust test printed, out of all that its program did."""
+    """The output of a Rust test, cut out of the output of its program."""
     found = SHOWN.search(output)
     return found[1] if found else ""
 
@@ -180,9 +181,9 @@ def _short(text: str) -> str:
 
 
 def _pytest(arguments: list[str]) -> Iterator[dict[str, Any]]:
-    """Runs pytest until it ends, or until nothing comes for long.
+    """Runs pytest until it ends, or until it sends nothing for HANGS_S.
 
-    Yields the plugin's events as they come, and at last pytest's exit code.
+    Yields the plugin's events as they come, and finally pytest's exit code.
     """
     reader, writer = os.pipe()
     path = os.pathsep.join([str(ROOT / "scripts"), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -239,9 +240,9 @@ class Run:
 
     started: str
     of: int
-    """How many tests it has."""
+    """The number of tests of this run."""
     chosen: list[str]
-    """The words that chose them; none in a full run."""
+    """The words that chose the tests. A full run has no words."""
     commit: str
     is_dirty: bool
     """Whether there are changes that no commit has."""
@@ -250,7 +251,7 @@ class Run:
 
     @staticmethod
     def now(of: int, chosen: list[str]) -> "Run":
-        """One that starts now, on this machine."""
+        """A run that starts now, on this machine."""
         models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
         return Run(
             started=_date(),
@@ -274,7 +275,7 @@ def _date() -> str:
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
-    """The lines of the results; a last one that was cut off is left out."""
+    """The lines of the results. A last line that was cut off is left out."""
     if not path.exists():
         return []
     whole, _, _cut_off = path.read_text().rpartition("\n")
@@ -282,7 +283,7 @@ def read_results(path: Path) -> list[dict[str, Any]]:
 
 
 def to_resume(lines: list[dict[str, Any]], run: Run) -> tuple[Run, set[str]]:
-    """The run that `run` continues and the tests that it has done: the last one, if it is alike."""
+    """The last run, if `run` can continue it, and the names of the tests that it has done."""
     if not lines:
         return run, set()
     last = {name: lines[-1][name] for name in vars(run)}
@@ -292,7 +293,7 @@ def to_resume(lines: list[dict[str, Any]], run: Run) -> tuple[Run, set[str]]:
 
 
 def newest_full(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The lines of the newest run that had all tests and did them all; empty if there is none."""
+    """The lines of the newest run that did all tests. The list is empty if there is no such run."""
     runs: dict[str, list[dict[str, Any]]] = {}
     for line in lines:
         runs.setdefault(line["started"], []).append(line)
@@ -301,7 +302,7 @@ def newest_full(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class Session:
-    """The tests of a run under their witness, with what the terminal shows."""
+    """The tests of a run under their witness, with the output on the terminal."""
 
     def __init__(self, run: Run, groups: list[Group], witness: Witness) -> None:
         self._run, self._groups, self._witness = run, groups, witness
@@ -310,7 +311,7 @@ class Session:
         self._left = {test.name for group in groups for test in group.tests}
 
     def hold(self) -> None:
-        """Runs every test until it has a verdict, and keeps that at once."""
+        """Runs every test until it has a verdict, and saves each verdict at once."""
         for group in self._groups:
             waiting = {test.name: test for test in group.tests}
             while waiting:
@@ -322,7 +323,7 @@ class Session:
                         del waiting[ran.name]
 
     def _judge(self, test: Test, ran: Ran) -> bool:
-        """Adds an attempt; whether there is a verdict now."""
+        """Adds an attempt. Returns whether the test has a verdict now."""
         self._took_s[test.name] = ran.seconds
         test.needs = ran.needs or test.needs
         evidence = self._witness.evidence(ran.windows)
@@ -340,7 +341,7 @@ class Session:
         return True
 
     def _show(self, what: str, test: Test, said: str) -> None:
-        """A line on the terminal: how far this run is, and what is new."""
+        """Prints a line: the progress of this run, and the newest event."""
         guess_s = statistics.mean(self._took_s.values())
         minutes = round(sum(self._took_s.get(name, guess_s) for name in self._left) / 60)
         left = f"{minutes or '< 1'} min left"
@@ -379,24 +380,24 @@ def result(run: Run, test: Test, verdict: str, why: str) -> dict[str, Any]:
 
 
 def keep(path: Path, line: dict[str, Any]) -> None:
-    """Appends a line to the results; it is there whatever ends this process afterwards."""
+    """Appends a line to the results. It stays even if this process is killed afterwards."""
     with path.open("a") as file:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 def is_strict() -> bool:
-    """Whether what could not be judged is a failure too."""
+    """Whether an inconclusive test counts as a failure."""
     return os.environ.get("STRICT") == "1"
 
 
 def count_verdicts(lines: list[dict[str, Any]]) -> str:
-    """How many tests have which verdict."""
+    """The number of tests with each verdict, as text."""
     counts = Counter(line["verdict"] for line in lines)
     return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
 
 
 def exit_code(lines: list[dict[str, Any]], *, is_strict: bool) -> int:
-    """What a run exits with: an INCONCLUSIVE is a failure only where the run is strict."""
+    """The exit code of a run. INCONCLUSIVE counts as a failure only in a strict run."""
     found = {line["verdict"] for line in lines}
     if "FAIL" in found:
         return 1
@@ -404,7 +405,7 @@ def exit_code(lines: list[dict[str, Any]], *, is_strict: bool) -> int:
 
 
 def page(head: str, lines: list[dict[str, Any]]) -> str:
-    """docs/live.md: what explains it, up to the mark, and then the table of a run."""
+    """Returns docs/live.md: the explanation up to the mark, and then the table of a run."""
     first = lines[0]
     changed = ", with changes that are not committed" if first["is_dirty"] else ""
     busy = sum(bool(Needs().missed(Evidence(**line["attempts"][-1]["evidence"]))) for line in lines)
@@ -420,7 +421,7 @@ def page(head: str, lines: list[dict[str, Any]]) -> str:
         "|---|---|---|---|---|",
     ]
     for line in sorted(lines, key=lambda line: line["test"]):
-        said = "; ".join(filter(None, [line["why"], *line["measured"]]))
+        said = "; ".join(filter(None, [plain.rounded(line["why"]), *map(plain.in_words, line["measured"])]))
         seen = verdicts.in_words(Evidence(**line["attempts"][-1]["evidence"]))
         cells = [line["test"], line["verdict"], said, seen, str(len(line["attempts"]))]
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
@@ -437,7 +438,7 @@ def publish() -> int:
 
 
 def run(words: list[str]) -> int:
-    """Runs the tests, inside; the exit code."""
+    """Runs the tests inside the enclosure. Returns the exit code."""
     before = enclosure.Census.take()
     FOLDER.mkdir(parents=True, exist_ok=True)
     LOG.write_text("")
@@ -446,12 +447,12 @@ def run(words: list[str]) -> int:
     current, done = Run.now(sum(len(group.tests) for group in groups), words), set[str]()
     if os.environ.get("RESUME") == "1":
         current, done = to_resume(read_results(RESULTS), current)
-        print(f"going on with the run of {current.started}: {len(done)} tests are done")
+        print(f"continuing the run of {current.started}: {len(done)} tests are done")
     for group in groups:
         group.tests = [test for test in group.tests if test.name not in done]
     groups = [group for group in groups if group.tests]
     if not current.of:
-        print(f"no live test is called so; see {LOG}")
+        print(f"no live test has such a name; see {LOG}")
         return 1
     with Witness(root=1) as witness:
         Session(current, groups, witness).hold()
@@ -467,7 +468,7 @@ def run(words: list[str]) -> int:
 
 
 def main() -> int:
-    """Builds outside, where cargo may fetch, and runs inside."""
+    """Builds outside the enclosure, where cargo can fetch crates, and runs inside."""
     surroundings.prepare()
     if sys.argv[1:] == ["--publish"]:
         return publish()
@@ -482,12 +483,12 @@ def main() -> int:
     try:
         return enclosure.enter(__file__, sys.argv[1:])
     except KeyboardInterrupt:
-        print("stopped; the verdicts so far are kept, and RESUME=1 goes on")
+        print("stopped; the verdicts so far are kept, and RESUME=1 continues")
         return STOPPED
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM ends a run as Ctrl-C does: what has a verdict is kept, and all processes end."""
+    """Ends a run at SIGTERM as Ctrl-C does. Verdicts are kept, and all processes end."""
     raise KeyboardInterrupt
 
 

@@ -1,6 +1,6 @@
 """`make docs`: writes the generated pages of docs.
 
-They say what the program and its tests say of themselves.
+Their contents come from the program and its tests.
 """
 
 import subprocess
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import checks
+import plain
 from checks import Check
 from headway._native import Scenario, features, measurements, scenario_names, schemes
 from headway.fields import EVENTS, RESULTS, SERIES, Field
@@ -52,9 +53,9 @@ COMMANDS = (
 )
 FEATURES_ABOUT = """# Features
 
-What a learned controller may observe. In every world, each feature is computed from the same records of a
-flow (`Record` in `crates/policy`, `struct headway_record` in `crates/kernel/bpf/abi.h`). So a model sees the
-same in training and in use. There is no feature that the kernel cannot supply.
+This page lists what a learned controller can observe. In every world, each feature is computed from the same
+records of a flow (`Record` in `crates/policy`, `struct headway_record` in `crates/kernel/bpf/abi.h`). So a
+model sees the same in training and in use. There is no feature that the kernel cannot supply.
 
 *Simulator* is the source in our transport, in simulated time and over UDP. *Kernel* is what the BPF program
 reads; `tp` is the `tcp_sock`. *Rounding* is the largest difference because of the kernel's whole numbers: its
@@ -81,21 +82,20 @@ EXIT_CODES = """
 | code | meaning |
 | ---: | --- |
 | 0 | Done. |
-| 1 | It failed while it ran; or `--strict` and the like are not met. |
+| 1 | It failed while it ran, or an option such as `--strict` was not met. |
 | 2 | Wrong usage or bad input. Nothing was run. |
 | 129 | SIGHUP ended it: a terminal or connection that was closed. |
 | 130 | SIGINT ended it: Ctrl-C. |
 | 143 | SIGTERM ended it: `kill`, `timeout`, a batch system, `docker stop`. |
 
-A signal costs nothing that has finished: it is written, and one line says where it is. The same
-command goes on from there where `bench`, `gap`, `reproduce`, `train`, `try` or `traces fetch` was
-interrupted.
-`distill` and `train rax-v3` make their folder whole or not at all, and begin again.
-`bench` writes its runs before it computes anything of them. A signal ends its statistics and its
-report at once: `bench.json` has no `results` then. What finds no room in `--out` is written among the
-temporary files (`TMPDIR`), and one line says where.
-Where standard output is full, the exit code is 1 and one line says where the results are. A closed one is
-as `/dev/null`, and a reader that leaves early (`head`) ends a command with exit code 0.
+A signal loses no finished work: it is written, and one line says where it is. After an interruption of
+`bench`, `gap`, `reproduce`, `train`, `try` or `traces fetch`, the same command continues from there.
+`distill` and `train rax-v3` make their folder completely or not at all. They start again from the beginning.
+`bench` writes its runs before it computes statistics. A signal ends its statistics and its
+report at once: `bench.json` has no `results` then. Results that do not fit into `--out` are written to the
+temporary folder (`TMPDIR`), and one line says where.
+If standard output is full, the exit code is 1 and one line says where the results are. Closed standard
+output counts as `/dev/null`. A reader that leaves early (`head`) ends a command with exit code 0.
 A second signal cannot interrupt the writing. `headway shell` has the exit code of its program.
 `headway tune host`, `headway tune agent`, `headway netwatch run` and `headway try --serve` serve
 until a signal ends them. Their exit code is then 0, as `headwayd`'s is. `nohup` works as usual: an
@@ -103,17 +103,17 @@ ignored signal stays ignored.
 
 ## Files that are written
 
-A file is there whole or not at all: it is written beside its place, then renamed. A file that was there
-keeps its mode and owner, a link stays a link. These are written into instead:
+A file is written completely or not at all: a temporary file in the same folder is written, then renamed. An
+existing file keeps its mode and owner, and a link stays a link. These are written in place instead:
 
-- `-` (standard output), `/dev/stdout`, `/dev/stderr` and `/dev/fd/N`: the stream itself, after what it has
-  already, so that `>>` and a redirect that several commands share work as usual.
+- `-` (standard output), `/dev/stdout`, `/dev/stderr` and `/dev/fd/N`: the stream itself, after its earlier
+  contents, so that `>>` and a redirect that several commands share work as usual.
 - A pipe or a device.
 - A file that is mounted by itself (as `docker run -v FILE:FILE` does), or whose folder cannot be written.
 
-Charts are drawn last, after the results are written and the table is printed. They are drawn in a
-process of their own. Where that cannot be, as under `ulimit -v`, one line says so, and the exit code is 1;
-`headway report DIR` draws the report later.
+Charts are drawn last, after the results are written and the table is printed, in a separate process. If
+that is impossible, as under `ulimit -v`, one line says so, and the exit code is 1. `headway report DIR`
+draws the report later.
 """
 FEATURES_REWARDS = """
 ## Columns for rewards only
@@ -132,7 +132,7 @@ def table(columns: list[str], rows: list[list[str]]) -> str:
 
 
 def scheme_section(scheme: dict[str, Any], found: list[Check]) -> str:
-    """One scheme: where it departs from its source, its parameters, and its checks."""
+    """The section of one scheme: how it departs from its source, its parameters, and its checks."""
     name = scheme["name"]
     snapshot = f"../crates/sim/tests/snapshots/{name}.snap"
     needs = ", ".join(scheme["needs"]) or "nothing special"
@@ -152,7 +152,7 @@ def scheme_section(scheme: dict[str, Any], found: list[Check]) -> str:
         rows = [
             [
                 (f"`{c['scheme']}`: " if c["scheme"] != name else "") + c["what"],
-                f"{c['outside']} {c['unit']}".strip(),
+                plain.rounded(f"{c['outside']} {c['unit']}".strip()),
                 f"{c['ours']:.4g}",
                 f"**missed**: {c['missed']}" if c["missed"] else "met",
                 c["source"],
@@ -164,22 +164,22 @@ def scheme_section(scheme: dict[str, Any], found: list[Check]) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital and a full stop."""
+    """The text with a capital and a full stop."""
     return text[:1].upper() + text[1:].removesuffix(".") + "."
 
 
 def verdict(found: list[Check]) -> str:
-    """How many checks hold, and the figure that is furthest off."""
+    """The number of checks that hold, and the figure that is furthest off."""
     if not found:
         return "none"
     worst = max(found, key=lambda check: abs(check["off"]))
     met = sum(not check["missed"] for check in found)
-    outside = f"{worst['outside']} {worst['unit']}".strip()
+    outside = plain.rounded(f"{worst['outside']} {worst['unit']}".strip())
     return f"{met} of {len(found)} met; furthest off: {worst['what']}, {outside}, ours {worst['ours']:.4g}"
 
 
 def schemes_page() -> str:
-    """Every scheme, and every scenario or family.
+    """The page of all schemes, and of all scenarios and families.
 
     A scheme has its source, its needs, its departures, parameters and checks.
     """
@@ -222,9 +222,9 @@ def schemes_page() -> str:
 
 
 def features_page() -> str:
-    """What a learned controller may observe, and where both worlds have it from.
+    """The page of the features that a learned controller can observe, with their sources.
 
-    Also what else a reward may use.
+    It also lists the other columns that a reward can use.
     """
     rows = [
         [
@@ -244,7 +244,7 @@ def features_page() -> str:
 
 
 def cli_page() -> str:
-    """The exit codes, and every command's --help."""
+    """The page of the exit codes and of every command's --help."""
     parts = [f"{NOTE}# Commands\n{EXIT_CODES}"]
     for command in ("", *COMMANDS):
         words = command.split()
@@ -297,7 +297,7 @@ it.""",
 
 
 def columns_page() -> str:
-    """A table of the columns of each Parquet file."""
+    """The page of the columns of each Parquet file."""
     parts = [f"{NOTE}{COLUMNS_ABOUT}"]
     for name, about, fields in FILES:
         rows = []

@@ -50,8 +50,8 @@ LINKS = {
     "synthetic-att.down": Link(5.17, 0.56, 0.92, 0.045, 1.0, 1.7, 60),
     "synthetic-att.up": Link(0.83, 0.49, 0.84, 0.020, 1.0, 1.3, 60),
 }
-"""Measured in November 2026. The one outage of 78 s in ATT-LTE-driving.up is left out of its
-share."""
+"""The links, measured in November 2026. The share of ATT-LTE-driving.up leaves out its one outage
+of 78 s."""
 
 
 def rates(link: Link, draw: random.Random) -> list[float]:
@@ -63,7 +63,8 @@ def rates(link: Link, draw: random.Random) -> list[float]:
     for _ in range(steps):
         level = keep * level + noise * draw.gauss(0, 1)
         path.append(level)
-    # A short path of a correlated process strays from its own mean and variance: put them right.
+    # A short sample of a correlated process deviates from its mean and variance. They are
+    # corrected.
     centre, spread = statistics.fmean(path), statistics.pstdev(path)
     sigma = math.sqrt(math.log1p(link.cv**2))
     series = [math.exp(sigma * (x - centre) / spread) for x in path]
@@ -87,7 +88,7 @@ def opportunities(link: Link, draw: random.Random) -> list[int]:
     for ms in range(1, link.seconds * 1000 + 1):
         mean = per_ms[min(int((ms - 1) / 1000 / STEP_S), len(per_ms) - 1)]
         credit = min(credit + mean, 4 * link.burst) if mean else 0.0
-        # A burst begins when chance has it, and delivers what has come due.
+        # A burst begins at random, and delivers the opportunities that are due.
         if credit >= 1 and draw.random() < max(mean / link.burst, 0.05) * (1 + credit / link.burst):
             times += [ms] * int(credit)
             credit -= int(credit)

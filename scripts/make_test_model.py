@@ -1,7 +1,7 @@
-"""Writes the model that tests use, `tiny-v1`.
+"""Writes the model `tiny-v1` for tests.
 
 It is a network of three units whose weights are chosen by hand. It raises the rate while the RTT is
-less than a quarter above the least, and lowers it beyond, or at losses.
+at most a quarter above the minimum, and lowers it above that, or at losses.
 """
 
 import sys
@@ -35,7 +35,7 @@ CARD = {
     },
     "training": {"command": "scripts/make_test_model.py", "algorithm": "none"},
 }
-# Columns: RTT ratio less 1 and loss of the interval before, then of the last.
+# The columns are RTT ratio less 1 and loss, of the previous interval and then of the last.
 TENSORS = {
     "layers.0.weight": np.array([[0, 0, 4, 0], [0, 0, 0, 20], [0.5, 0, 0, 0]], np.float32),
     "layers.0.bias": np.array([-1, 0, 0], np.float32),
@@ -45,14 +45,14 @@ TENSORS = {
 
 
 def outputs(observations: np.ndarray) -> np.ndarray:
-    """In double precision."""
+    """Computes the outputs in double precision."""
     w = {name: tensor.astype(float) for name, tensor in TENSORS.items()}
     hidden = np.tanh(observations @ w["layers.0.weight"].T + w["layers.0.bias"])
     return hidden @ w["layers.1.weight"].T + w["layers.1.bias"]
 
 
 def main() -> None:
-    """Writes it into the folder that is given, else where tests look for it."""
+    """Writes the model into the given folder, or else where tests look for it."""
     rng = np.random.default_rng(1)
     observations = np.vstack([np.zeros((1, 4)), rng.uniform(0, 1, (31, 4))]).astype(np.float32)
     print(write(sys.argv[1] if len(sys.argv) > 1 else FOLDER, CARD, TENSORS, (observations, outputs(observations))))

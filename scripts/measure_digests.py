@@ -1,7 +1,7 @@
 """Writes docs/digests.md.
 
-It says what digests in place of each acknowledgement cost each scheme, run by run.
-`.venv/bin/python scripts/measure_digests.py` (some seconds).
+The page shows the cost of digests in place of single acknowledgements for each scheme, run by run.
+`.venv/bin/python scripts/measure_digests.py` takes some seconds.
 """
 
 import sys
@@ -32,9 +32,9 @@ and 95% interval (Student); none where the seed varies nothing.
 
 
 def batched() -> list[str]:
-    """The schemes that can do with digests and need no model.
+    """The schemes that work with digests and need no model.
 
-    Those that hear no acknowledgements are left out.
+    Those that do not use acknowledgements are left out.
     """
     names = []
     for scheme in schemes():
@@ -63,7 +63,7 @@ def measured(scenario: str, specs: list[str]) -> dict[str, list[dict[str, Any]]]
 
 
 def change(plain: list[dict[str, Any]], digests: list[dict[str, Any]], metric: str) -> str:
-    """The change in percent from run to run of one seed, with its 95% interval."""
+    """The change in percent between runs of one seed, with its 95% interval."""
     pairs = zip(plain, digests, strict=True)
     changes = [100 * (b[metric] / a[metric] - 1) for a, b in pairs if a[metric] and b[metric] is not None]
     mean = sum(changes) / len(changes)

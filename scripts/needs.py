@@ -1,9 +1,9 @@
-"""What tests need of the machine. They are skipped where it is missing; in the gate they fail."""
+"""The requirements of tests. Tests are skipped if one is missing; in the gate they fail."""
 
 import os
 
 REQUIRE = "HEADWAY_REQUIRE"
-"""The environment variable that lists, with commas, what may not be missing."""
+"""The environment variable that lists the requirements that must not be missing, with commas."""
 
 
 def is_required(name: str) -> bool:
@@ -12,7 +12,7 @@ def is_required(name: str) -> bool:
 
 
 def skip(name: str, why: str) -> None:
-    """Skips the test that finds `name` missing, or fails it where the gate requires `name`.
+    """Skips the test because `name` is missing, or fails it if the gate requires `name`.
 
     Raises:
         pytest.skip.Exception: If the test may be skipped.

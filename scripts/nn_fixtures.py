@@ -1,7 +1,7 @@
-"""What PyTorch makes of small networks and optimisers, for `cargo test`.
+"""Computes small networks and optimisers with PyTorch, for `cargo test`.
 
-It is written to `crates/policy/tests/fixtures/nn.json`. Needs PyTorch. `tests/train` checks that
-the file is what PyTorch says today.
+The results are written to `crates/policy/tests/fixtures/nn.json`. The script needs PyTorch.
+`tests/train` checks that the file equals the results of the current PyTorch.
 """
 
 import json
@@ -57,7 +57,7 @@ OUTPUTS_ONLY: dict[str, dict[str, Any]] = {
     "wide gru": {"kind": "gru", "layers": [12, 256, 3], "activations": ["identity"]},
     "wide lstm": {"kind": "lstm", "layers": [12, 256, 3], "activations": ["identity"]},
 }
-"""Too large for their gradients to be kept."""
+"""Networks that are too large to keep their gradients."""
 
 STEPS = 6
 
@@ -76,7 +76,7 @@ DQN: dict[str, dict[str, Any]] = {
     "mse": {"gamma": 0.5, "learning_rate": 0.01, "loss": "mse"},
     "double": {"gamma": 0.99, "learning_rate": 0.003, "double": True, "gradient_norm": 0.1},
 }
-"""Settings of the learner in `policy::dqn`, where they are not its defaults."""
+"""Settings of the learner in `policy::dqn` that differ from its defaults."""
 
 CLIPS = {"clipped": 0.5, "left alone": 100.0}
 
@@ -91,7 +91,7 @@ ACTIVATIONS = {
 
 
 def numbers(seed: int, *shape: int, scale: float = 1.0) -> torch.Tensor:
-    """Numbers between -scale and scale that the tests in Rust make in the same way."""
+    """Numbers between -scale and scale. The Rust tests make them in the same way."""
     n = np.arange(1, np.prod(shape) + 1, dtype=np.uint64)
     mixed = (n + np.uint64(seed << 32)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -100,7 +100,7 @@ def numbers(seed: int, *shape: int, scale: float = 1.0) -> torch.Tensor:
 
 
 class Mask(torch.nn.Module):
-    """Weighs some features of each interval by how much of the network is known.
+    """Weighs some features of each interval by the known share of the network.
 
     See Owl, section IV-A.
     """
@@ -112,7 +112,7 @@ class Mask(torch.nn.Module):
         self.bias = torch.nn.Parameter(torch.zeros(len(masked)))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Inputs [steps, intervals x features], those masked multiplied by their shares."""
+        """Inputs [steps, intervals x features], with the masked ones multiplied by their shares."""
         rows = x.unflatten(-1, (-1, self.features))
         known = rows[..., [self.known]]
         shares = torch.sigmoid(known * self.weight + self.bias) * (known > 0)
@@ -123,7 +123,7 @@ class Mask(torch.nn.Module):
 
 
 class Net(torch.nn.Module):
-    """A network as `NetSpec` describes it, of PyTorch's own parts and names."""
+    """A network as `NetSpec` describes it, made of PyTorch's own parts and names."""
 
     def __init__(self, spec: dict[str, Any]):
         super().__init__()
@@ -142,7 +142,7 @@ class Net(torch.nn.Module):
     def forward(self, x: torch.Tensor, before: torch.Tensor | None = None) -> torch.Tensor:
         """Outputs [steps, outputs] for inputs [steps, inputs].
 
-        Of `before` only the state remembers.
+        Only the state remembers `before`.
         """
         if self.mask is not None:
             x = self.mask(x)
@@ -167,12 +167,12 @@ def tensors(net: Net, kind: str) -> dict[str, torch.nn.Parameter]:
 
 
 def listed(tensor: torch.Tensor) -> list[float]:
-    """All numbers, each as the shortest text that is read back as the same one."""
+    """All numbers, each as the shortest text that is read back unchanged."""
     return [float(str(v)) for v in tensor.detach().numpy().ravel()]
 
 
 def seeded(spec: dict[str, Any]) -> Net:
-    """The network whose tensors the tests in Rust make in the same way."""
+    """The network with the tensors that the Rust tests make in the same way."""
     net = Net(spec)
     for n, tensor in enumerate(tensors(net, spec["kind"]).values()):
         scale = 1.0 if tensor.ndim == 1 else (3.0 / tensor.shape[1]) ** 0.5
@@ -181,7 +181,7 @@ def seeded(spec: dict[str, Any]) -> Net:
 
 
 def run_net(spec: dict[str, Any], gradients: bool) -> dict[str, Any]:
-    """Outputs of `STEPS` steps; and gradients of the outputs' sum, weighted by `numbers(2, ..)`."""
+    """Outputs of `STEPS` steps, and gradients of their sum, weighted by `numbers(2, ..)`."""
     net = seeded(spec)
     x = numbers(1, STEPS, spec["layers"][0], scale=2.0).requires_grad_()
     y = net(x)
@@ -197,7 +197,7 @@ def run_net(spec: dict[str, Any], gradients: bool) -> dict[str, Any]:
 
 
 def run_optimizer(spec: dict[str, Any]) -> dict[str, Any]:
-    """Where ten steps lead eight parameters, with gradients of `numbers(100 + step, ..)`."""
+    """Eight parameters after ten steps, with gradients of `numbers(100 + step, ..)`."""
     parameters = numbers(3, 8).requires_grad_()
     options = {name: value for name, value in spec.items() if name != "kind"}
     make = {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}[spec["kind"]]
@@ -211,8 +211,8 @@ def run_optimizer(spec: dict[str, Any]) -> dict[str, Any]:
 def run_dqn(settings: dict[str, Any]) -> dict[str, Any]:
     """Losses of four gradient steps on one batch of eight, and the parameters after them.
 
-    See Mnih et al., 2015. The rewards are such that no parameter's gradient is zero but for
-    rounding: Adam would scale that up.
+    See Mnih et al., 2015. The rewards are such that no gradient is zero up to rounding, because
+    Adam would amplify the rounding.
     """
     batch, (inputs, _, actions) = 8, Q_NET["layers"]
     net, target = seeded(Q_NET), seeded(Q_NET)
@@ -241,7 +241,7 @@ def run_dqn(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_clip(limit: float) -> dict[str, Any]:
-    """A gradient of eight numbers whose norm is kept to `limit`."""
+    """A gradient of eight numbers whose norm is limited to `limit`."""
     parameters = numbers(3, 8).requires_grad_()
     parameters.grad = numbers(4, 8)
     norm = torch.nn.utils.clip_grad_norm_([parameters], limit)
@@ -249,7 +249,7 @@ def run_clip(limit: float) -> dict[str, Any]:
 
 
 def fixtures() -> dict[str, Any]:
-    """All of them."""
+    """Returns all fixtures."""
     torch.set_num_threads(1)
     return {
         "steps": STEPS,
@@ -262,7 +262,7 @@ def fixtures() -> dict[str, Any]:
 
 
 def compact(made: dict[str, Any]) -> str:
-    """As JSON, each list of numbers on one line."""
+    """The value as JSON, with each list of numbers on one line."""
     text = json.dumps(made, indent=1)
     return re.sub(r"\[[^\[{]*?\]", lambda found: " ".join(found[0].split()), text) + "\n"
 

@@ -1,6 +1,6 @@
-"""One flow of the kernel's TCP over the path of a testbed.
+"""Runs one flow of the kernel's TCP over the path of a testbed.
 
-Also what netwatch and headwayd say meanwhile.
+It also reads the reports of netwatch and headwayd meanwhile.
 """
 
 import socket
@@ -18,22 +18,22 @@ PORT = 5201
 BLOCK = bytes(1 << 16)
 PATIENCE_S = 60.0
 LOOK_S = 0.02
-"""How often the smoothed RTT is read."""
+"""The interval of reading the smoothed RTT."""
 TCP_INFO = struct.Struct("=8x24I")
-"""The first of linux/tcp.h's struct tcp_info."""
+"""The format of the first fields of struct tcp_info in linux/tcp.h."""
 SND_MSS, RTT_US, TOTAL_RETRANSMITTED = 2, 15, 23
 PACKET = 1500
 """Bytes of a full packet, which carries `snd_mss` bytes of data."""
 
 
 class Flow:
-    """Sends as much as its controller permits, from the source to the destination."""
+    """A flow from the source to the destination that sends as much as its controller permits."""
 
     def __init__(self, bed: Bed, controller: str, port: int) -> None:
-        """Connects. Raises OSError: the kernel does not have the controller."""
+        """Connects. Raises OSError if the kernel does not have the controller."""
         self.name = controller
         self.received = 0
-        """Bytes of data, by now."""
+        """Bytes of data received so far."""
         listener = bed.destination.inside(lambda: socket.create_server((DESTINATION, port)))
 
         def connect() -> socket.socket:
@@ -51,11 +51,11 @@ class Flow:
             thread.start()
 
     def info(self) -> tuple[int, ...]:
-        """TCP_INFO's numbers, from `rto` on."""
+        """The numbers of TCP_INFO, from `rto` on."""
         return TCP_INFO.unpack(self._sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size))
 
     def measure(self, seconds: float) -> dict[str, float]:
-        """What came of it in this many seconds from now on, headers included, and its RTT."""
+        """The throughput over this many seconds from now on, with headers, and the RTT."""
         begun, received, before = time.monotonic(), self.received, self.info()
         rtts = []
         while (elapsed := time.monotonic() - begun) < seconds:
@@ -70,7 +70,7 @@ class Flow:
         }
 
     def close(self) -> None:
-        """Ends both ends."""
+        """Closes both sockets."""
         for end in (self._sender, self._receiver):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -92,7 +92,7 @@ class Flow:
 
 @contextmanager
 def flow(bed: Bed, controller: str, port: int = PORT) -> Iterator[Flow]:
-    """One that sends meanwhile."""
+    """Runs a flow that sends in this context."""
     one = Flow(bed, controller, port)
     try:
         yield one
@@ -102,7 +102,7 @@ def flow(bed: Bed, controller: str, port: int = PORT) -> Iterator[Flow]:
 
 @contextmanager
 def listening(bed: Bed) -> Iterator[list[tuple[float, PathState]]]:
-    """What netwatch says of the path meanwhile, and when it came, by `time.monotonic`."""
+    """The reports of netwatch on the path, with their times by `time.monotonic`."""
     client, heard = Client(bed.url), list[tuple[float, PathState]]()
 
     def listen() -> None:

@@ -1,7 +1,7 @@
-"""What PyTorch's autograd makes of Rax's losses, for `cargo test`.
+"""Computes Rax's losses with PyTorch's autograd, for `cargo test`.
 
-It is written to `crates/policy/tests/fixtures/pal.json`. Needs PyTorch. `tests/train` checks that
-the file is what PyTorch says today.
+The results are written to `crates/policy/tests/fixtures/pal.json`. The script needs PyTorch.
+`tests/train` checks that the file equals the results of the current PyTorch.
 """
 
 import math
@@ -16,22 +16,24 @@ FIXTURES = Path(__file__).parent.parent / "crates/policy/tests/fixtures/pal.json
 
 STEPS, FEATURES = 12, 8
 EARLIER = 7
-"""Steps before the segment: their hidden state is carried into it, and no gradient back."""
+"""Steps before the segment. The segment gets their hidden state, but no gradient flows back to
+them."""
 ALPHA, ENTROPY = 4.0, 0.02
 INITIAL, LEAST = 0.5, 0.01
-"""The standard deviation of an actor whose second output is 0, and the least."""
+"""The standard deviation of an actor whose second output is 0, and the minimum."""
 UNITS = [1.0, 1.0, 0.5]
 OUTPUTS = [2, 2, 1]
-"""Mean and standard deviation; packets received and sent; ms between acknowledgements."""
+"""The outputs of the actor (mean and standard deviation) and of the critics (packets received and
+sent; ms between acknowledgements)."""
 
 
 def softplus(x: torch.Tensor) -> torch.Tensor:
-    """1 at 0."""
+    """The softplus, shifted so that its value is 1 at 0."""
     return torch.nn.functional.softplus(x + math.log(math.e - 1))
 
 
 def utility(averages: torch.Tensor) -> torch.Tensor:
-    """Eq. 8, of rows of packets received, packets sent, ms."""
+    """Eq. 8 for rows of packets received, packets sent, and ms."""
     received, sent, duration = averages.unbind(-1)
     return (received - ALPHA * (sent - received)) / duration
 

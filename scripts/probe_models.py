@@ -1,7 +1,7 @@
-"""Models that only tell what they observe.
+"""Models that show their observations.
 
-A feature times a factor is what they would add to the window. `headwayd run --shadow FILE` writes
-each decision down, so the file shows what reached the policy. Meanwhile Cubic controls the flow.
+Their decision adds a feature times a factor to the window. `headwayd run --shadow FILE` writes each
+decision, so the file shows the policy's observations. Meanwhile Cubic controls the flow.
 """
 
 from pathlib import Path
@@ -11,11 +11,11 @@ import numpy as np
 from headway.models import write
 
 FACTORS = {"network_known": 1000.0, "pna": 1000.0, "pnc_packets": 10.0}
-"""Packets that are added for 1 of each feature; the kernel's window takes whole packets."""
+"""Packets that are added for the value 1 of each feature. The kernel's window has whole packets."""
 
 
 def probe(folder: Path, feature: str) -> str:
-    """Writes the model that tells of one of FACTORS; the spec by which a policy is chosen."""
+    """Writes the model for one of FACTORS. Returns the spec by which a policy is chosen."""
     card = {
         "name": "probe",
         "version": 1,

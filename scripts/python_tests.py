@@ -1,6 +1,6 @@
-"""Runs tests of the Python package. A test that failed runs once more, alone (see again.py).
+"""Runs tests of the Python package. A failed test runs once more, alone (see again.py).
 
-Arguments go to pytest. Exit code 0 if all pass; where there is none to run, it is 1.
+Arguments go to pytest. The exit code is 0 if all pass, and 1 if there is no test to run.
 """
 
 import json
@@ -15,15 +15,15 @@ import surroundings
 
 ROOT = Path(__file__).resolve().parent.parent
 AT_A_TIME = min(2 * (os.cpu_count() or 1), 16)
-"""Files of tests: two for each CPU, as many tests wait for a command that they started."""
+"""Files that run at a time: two for each CPU, because many tests wait for a command."""
 PASSED, FAILED, NO_TESTS = 0, 1, 5
-"""pytest's exit codes where all pass, where some fail, and where there is none to run."""
+"""pytest's exit codes if all tests pass, if some fail, and if there are none to run."""
 
 
 def run(*arguments: str, processes: int = 1, may_be_none: bool = False) -> bool:
-    """Whether they pass. `processes` of them run at a time, a file in one process.
+    """Whether the tests pass. `processes` of them run at a time, with each file in one process.
 
-    `may_be_none` says that it is right if no test is chosen: else that is a failure.
+    With `may_be_none` it is correct if no test is chosen. Otherwise that is a failure.
     """
     with tempfile.TemporaryDirectory(prefix="headway-") as cache:
         pytest = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={cache}"]
@@ -40,7 +40,10 @@ def run(*arguments: str, processes: int = 1, may_be_none: bool = False) -> bool:
 
 
 def _marks(arguments: tuple[str, ...]) -> list[str]:
-    """The choice of marks among the arguments: without it a test run by its name is left out."""
+    """The choice of marks among the arguments.
+
+    A test that runs by its name needs it too, or it would be left out.
+    """
     if "-m" not in arguments:
         return []
     at = arguments.index("-m")

@@ -1,4 +1,4 @@
-"""Prints the figures of docs/results/rax.md that stand in no table there, from the stored runs.
+"""Prints the figures of docs/results/rax.md that are in no table there, from the stored runs.
 
     headway reproduce rax all
     .venv/bin/python scripts/rax_text.py out/reproduce/rax
@@ -28,7 +28,7 @@ from headway.reproduce.rax.resumed import early_rate
 from headway.runs.store import NAME, Run
 
 ENDS_WELL_MBPS = 0.9 * 20
-"""In the last ten seconds, as in figure 1."""
+"""The measure over the last ten seconds, as in figure 1."""
 
 
 def main(folder: Path) -> None:
@@ -77,12 +77,12 @@ def main(folder: Path) -> None:
 
 
 def percent(share: float | None) -> float | None:
-    """In %."""
+    """The values in %."""
     return None if share is None else 100 * share
 
 
 def say(what: str, runs: Iterable[Run], of: Callable[[Run], float | None]) -> None:
-    """Median, mean, least and most over runs."""
+    """Median, mean, minimum and maximum over runs."""
     values = [value for run in runs if (value := of(run)) is not None]
     print(f"{what}: median {median(values):.4g}, mean {fmean(values):.4g}, {min(values):.4g} to {max(values):.4g}")
 

@@ -1,7 +1,7 @@
-"""`make run`: compares congestion controllers on three operators' LTE links.
+"""`make run` compares congestion controllers on three operators' LTE links.
 
-Takes recorded traces where it finds them, else the generated ones that come with Headway, and says
-which. Of recorded ones only the seconds that no controller was trained on.
+It uses recorded traces if it finds them, else the generated ones that come with Headway, and prints
+which. From recorded traces it uses only seconds that no controller was trained on.
 """
 
 import subprocess
@@ -15,7 +15,7 @@ SCHEMES = "owl,cubic,bbr,bbr3,vegas,copa,verus,sprout,abc"
 
 
 def scenario_of(operator: str) -> str:
-    """The operator's scenario: the recorded one if every trace of it is there."""
+    """The scenario of the operator: the recorded one if all its traces are available."""
     recorded = Scenario.load(f"owl-lte-{operator}")
     paths = [Trace.find(name) for name in recorded.traces]
     if None in paths:
@@ -27,7 +27,7 @@ def scenario_of(operator: str) -> str:
 
 
 def main() -> int:
-    """Runs the bench; its exit code."""
+    """Runs the bench. Returns its exit code."""
     scenarios = ",".join(scenario_of(operator) for operator in OPERATORS)
     command = ["bench", "--schemes", SCHEMES, "--scenario", scenarios]
     print("$ headway", " ".join(command), flush=True)

@@ -1,6 +1,6 @@
-"""What `make site` adds to the documents.
+"""The changes of `make site` to the documents.
 
-The README is the home page, Python modules are added, and no links lead out of docs.
+The README is the home page, pages for Python modules are added, and no links lead out of docs.
 """
 
 import re
@@ -25,7 +25,7 @@ MODULES = (
 LINK = re.compile(r"(?<!!)\[([^]]+)\]\(((?:\.\./)+[^)#]+)(#[^)]*)?\)")
 """A link to a file above its page's folder."""
 PATH = re.compile(r"\]\((?![a-z]+:)([^)#]+)")
-"""The path of a link that is no URL."""
+"""The path of a link that is not a URL."""
 
 
 def on_files(files: Files, *, config: Any) -> Files:
@@ -38,9 +38,9 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Writes a link that leaves docs as the file's path in the repository.
+    """Replaces a link that leaves docs by the file's path in the repository.
 
-    The site does not hold the file.
+    The site does not contain the file.
     """
     folder = (ROOT / "docs" / page.file.src_path).parent
 
@@ -55,7 +55,10 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
 
 def home_page(readme: str) -> str:
-    """The README for the site: its paths begin at the root, those of the site at docs."""
+    """The README for the site.
+
+    Its paths begin at the repository's root, those of the site at docs.
+    """
     return PATH.sub(lambda link: f"]({_from_docs(link[1])}", readme)
 
 

@@ -1,12 +1,12 @@
-"""Runs `headway shell` for long, with flows coming and going.
+"""Runs `headway shell` for a long time, while flows start and end.
 
-It watches whether anything grows or stays.
+It checks whether anything grows or is left behind.
 
     .venv/bin/python scripts/soak.py --minutes 30
 
-Then kills another one with SIGKILL in the middle: what does it leave, and what does
-`headway shell --clean` remove? Prints a summary as JSON; exit code 1 if it has problems to tell.
-Runs in a place of its own (scripts/enclosure.py).
+Then it kills another shell with SIGKILL, and checks what is left behind and what
+`headway shell --clean` removes. It prints a summary as JSON. The exit code is 1 if there are
+problems. It runs in a separate place (scripts/enclosure.py).
 """
 
 import argparse
@@ -30,28 +30,29 @@ FLOWS = [sys.executable, str(Path(__file__).with_name("soak_flows.py"))]
 
 SAMPLES = 400
 SETTLED = 0.2
-"""What happens in this share of the time, at first, is not held against anyone."""
+"""Measurements in this first share of the time do not count."""
 GROWTH_MB = 4.0
-"""Resident memory may wander this far; a byte a packet would be 30 MB in half an hour."""
+"""Resident memory may vary by this amount. A leak of a byte for each packet would be 30 MB in half
+an hour."""
 LEAST_SHARE = 0.7
-"""Of each direction's rate that the flows are to use: they come and go."""
+"""The share of each direction's rate that the flows should use, although they start and end."""
 KILLED_AFTER_S = 2.0
 END_S = 60.0
-"""A shell that takes longer than its own time by this much counts as stuck."""
+"""A shell that takes longer than its own time by this amount counts as stuck."""
 
 Facts = dict[str, Any]
 
 
 def main() -> int:
-    """Runs it all, in a place of its own; the exit code."""
+    """Runs everything in a separate place. Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--minutes", type=float, default=30.0, help="how long flows come and go (default: 30)")
+    parser.add_argument("--minutes", type=float, default=30.0, help="how long flows start and end (default: 30)")
     parser.add_argument("--mbps", type=int, default=100, help="the rate of each direction (default: 100)")
     parser.add_argument(
         "--least",
         type=float,
         default=LEAST_SHARE,
-        help=f"the share of it that flows are to use (default: {LEAST_SHARE})",
+        help=f"the share of it that flows should use (default: {LEAST_SHARE})",
     )
     given = parser.parse_args()
     minutes = given.minutes
@@ -80,7 +81,7 @@ def link(mbps: int) -> list[str]:
 
 
 def wait_for_server() -> None:
-    """Until it takes connections. Raises OSError if it does not."""
+    """Waits until the server accepts connections. Raises OSError if it does not."""
     until = time.monotonic() + END_S
     while True:
         try:
@@ -93,21 +94,21 @@ def wait_for_server() -> None:
 
 
 def wait_for_device(shell: subprocess.Popen[Any], before: enclosure.Census) -> None:
-    """Until the shell has one, or has ended; at most as long as one may take that is stuck."""
+    """Waits until the shell has its device, or has ended, at most as long as a shell may take."""
     until = time.monotonic() + END_S
     while shell.poll() is None and enclosure.Census.take().devices == before.devices and time.monotonic() < until:
         time.sleep(0.1)
 
 
 def long_run(seconds: float, told: Path, mbps: int) -> Facts:
-    """A shell whose flows come and go for this time; what was seen of it meanwhile."""
+    """Runs a shell whose flows start and end for this time. Returns the observations."""
     before = enclosure.Census.take()
     flows = [*FLOWS, "load", "--seconds", f"{seconds:g}", "--out", str(told)]
     shell = subprocess.Popen([*SHELL, *link(mbps), "--json", "--", *flows], stdout=subprocess.PIPE, text=True)
     wait_for_device(shell, before)
     started = time.monotonic()
     samples = []
-    # As many looks for a short run as for a long one; none of them costs more than the flows do.
+    # A short run has as many samples as a long one. A sample costs no more than the flows.
     pause_s = max(0.2, seconds / SAMPLES)
     while shell.poll() is None and time.monotonic() - started < seconds + END_S:
         time.sleep(pause_s)
@@ -134,7 +135,7 @@ def long_run(seconds: float, told: Path, mbps: int) -> Facts:
 
 
 def sample(pid: int) -> dict[str, float]:
-    """What the shell's process has, and what there is of the network."""
+    """The resources of the shell's process, and the objects of the network."""
     folder = Path("/proc") / str(pid)
     status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
     census = enclosure.Census.take()
@@ -148,7 +149,7 @@ def sample(pid: int) -> dict[str, float]:
 
 
 def grown(values: list[float]) -> Facts:
-    """How a quantity began and ended: medians of its first and last quarter."""
+    """The beginning and the end of a quantity: medians of its first and last quarter."""
     if not values:
         return {"first": None, "last": None, "most": None}
     quarter = max(1, len(values) // 4)
@@ -157,12 +158,12 @@ def grown(values: list[float]) -> Facts:
 
 
 def killed(mbps: int) -> Facts:
-    """A shell killed in the middle.
+    """Kills a shell in the middle of its run.
 
-    It says what the shell leaves, what --clean says that it removes, and what is there then.
+    Returns the leftovers of the shell, the output of --clean, and the leftovers after it.
     """
     before = enclosure.Census.take()
-    # The flows are grandchildren, which nobody ends when their shell is killed.
+    # The flows are grandchildren, which continue after their shell is killed.
     inner = " ".join([*FLOWS, "load", "--seconds", "600"])
     shell = subprocess.Popen([*SHELL, *link(mbps), "--", "sh", "-c", f"{inner} & sleep 600"])
     wait_for_device(shell, before)
@@ -182,7 +183,7 @@ def killed(mbps: int) -> Facts:
 
 
 def problems(facts: Facts, mbps: int, least: float) -> list[str]:
-    """What is not as it should be, a line each."""
+    """The problems, one in a line."""
     found = []
     if facts["stuck"]:
         found.append("the shell did not end with its program")
@@ -214,7 +215,7 @@ def problems(facts: Facts, mbps: int, least: float) -> list[str]:
 
 
 def problems_of_killed(killed: Facts) -> list[str]:
-    """The same of the shell that was killed."""
+    """The problems of the shell that was killed."""
     found = []
     if not killed["ran"]:
         found.append("the shell that was to be killed had ended by itself")

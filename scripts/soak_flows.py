@@ -1,6 +1,6 @@
 """The flows of scripts/soak.py.
 
-A server is outside, and clients inside begin and end TCP flows at random.
+A server is outside. Clients inside start and end TCP flows at random.
 """
 
 import argparse
@@ -24,7 +24,7 @@ CONTROLLERS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
 def main() -> int:
-    """`serve`, until it is ended; or `load`, for some seconds, towards the far side of a shell."""
+    """Runs `serve` until a signal, or `load` for some seconds, to the far side of a shell."""
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=("serve", "load"))
     parser.add_argument("--seconds", type=float, default=10.0)
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def serve() -> None:
-    """Takes what clients send, or sends as long as they read: their first byte says which."""
+    """Receives from clients, or sends as long as they read. Their first byte chooses."""
     with socket.create_server(("::", PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64) as listening:
         while True:
             connection, _ = listening.accept()
@@ -48,7 +48,7 @@ def serve() -> None:
 
 
 def answer(connection: socket.socket) -> None:
-    """One client."""
+    """Serves one client."""
     block = memoryview(bytearray(CHUNK))
     with connection:
         connection.settimeout(PATIENCE_S)
@@ -59,14 +59,14 @@ def answer(connection: socket.socket) -> None:
             while connection.recv_into(block):
                 pass
         except OSError:
-            # The client has gone, as it may at any time.
+            # The client has ended, which it may at any time.
             return
 
 
 def load(seconds: float) -> dict[str, object]:
-    """Some flows each way at any time.
+    """Keeps some flows in each direction at any time.
 
-    Each has a controller, an IP version and a length of its own.
+    Each has its own controller, IP version and length.
     """
     until = time.monotonic() + seconds
     peers = [peer for name in ("HEADWAY_PEER", "HEADWAY_PEER6") if (peer := os.environ.get(name))]
@@ -110,7 +110,7 @@ def load(seconds: float) -> dict[str, object]:
 
 
 def flow(peer: str, way: bytes, controller: str, end: float) -> int:
-    """One flow until `end`; the bytes that it moved."""
+    """Runs one flow until `end`. Returns the number of bytes that it moved."""
     moved = 0
     block = memoryview(bytearray(CHUNK))
     with socket.create_connection((peer, PORT), timeout=PATIENCE_S) as connection:

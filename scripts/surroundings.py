@@ -1,4 +1,4 @@
-"""What tests take for granted of the process that starts them, made so whatever started it."""
+"""Sets the conditions that tests expect, regardless of the process that starts them."""
 
 import os
 import signal
@@ -8,14 +8,14 @@ LANGUAGE = "C.UTF-8"
 FIXED_SEED = {"PROPTEST_RNG_SEED": "1", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
 """Property tests draw the same inputs each time. `make fuzz` draws new ones."""
 RANDOM = "HEADWAY_RANDOM_TESTS"
-"""Where this is set in the environment, property tests draw new inputs in each run."""
+"""If this variable is set, property tests draw new inputs in each run."""
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""Tests run several at a time. NumPy's threads wait for each other in loops, which takes CPU
+"""Several tests run at a time. NumPy's threads wait for each other in loops, which takes CPU
 time."""
 COLOURS = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "CLICOLOR_FORCE", "COLUMNS")
 CHOICES = (
     "LANGUAGE",
-    # `make -j2` hands cargo a jobserver that the scripts in between have closed.
+    # `make -j2` gives cargo a jobserver that the scripts in between have closed.
     "MAKEFLAGS",
     "MFLAGS",
     "PYTEST_ADDOPTS",
@@ -24,7 +24,7 @@ CHOICES = (
     "RUST_TEST_SHUFFLE",
     "RUST_TEST_THREADS",
 )
-"""They choose which tests run, or how, or in which language programs answer."""
+"""Variables that choose which tests run, or how, or the language of other programs."""
 OWN = {
     "HEADWAY_ENCLOSED",
     "HEADWAY_FLAKY",
@@ -34,24 +34,24 @@ OWN = {
     "HEADWAY_TRACES",
     RANDOM,
 }
-"""What tests and the programs that run them say to each other, and where recorded traces are.
+"""Variables for communication between tests and their programs, and for the recorded traces.
 
 Other variables of this kind are defaults of commands, such as HEADWAY_SECONDS.
 """
 SETTINGS = ("HEADWAY_", "PROPTEST_")
-"""So begin the defaults of commands and of property tests: PROPTEST_CASES=1 would make these
-weaker."""
+"""Prefixes of the defaults of commands and of property tests. PROPTEST_CASES=1 would weaken
+these."""
 LONGEST_TMPDIR = 30
 NO_PROXY = ("no_proxy", "NO_PROXY")
 LOOPBACK = "localhost,127.0.0.1,::1"
-"""Tests have servers here. A proxy would look for them on its own machine."""
+"""Tests have local servers. A proxy would look for them on its own machine."""
 
 
 def prepare() -> None:
     """Sets this process's signals and environment, which its children inherit.
 
     A script's `&` and `nohup` start processes with SIGHUP, SIGINT and SIGQUIT ignored. Processes
-    inherit that through exec, and then no test can interrupt them. Where SIGCHLD is ignored, the
+    inherit that through exec, and then no test can interrupt them. If SIGCHLD is ignored, the
     kernel keeps no exit code of a child: `subprocess` takes each for 0.
     """
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -67,11 +67,12 @@ def prepare() -> None:
         given = os.environ.get(name, "")
         if given != "*" and not given.endswith(LOOPBACK):
             os.environ[name] = f"{given},{LOOPBACK}".strip(",")
-    # A Unix socket's path has room for 108 characters, and those of tests lie three folders deep.
+    # The path of a Unix socket has room for 108 characters, and the sockets of tests are three
+    # folders deep.
     if len(os.environ.get("TMPDIR", "")) > LONGEST_TMPDIR:
         os.environ["TMPDIR"] = "/tmp"
     os.environ.update(ONE_THREAD)
-    # `headway` starts some hundred times. Without bytecode it would compile its modules each time.
+    # `headway` starts hundreds of times. Without bytecode it would compile its modules each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if RANDOM not in os.environ:
         os.environ.update(FIXED_SEED)

@@ -1,9 +1,9 @@
-"""`make test-system`: runs the tests that make network namespaces, in namespaces of their own.
+"""`make test-system` runs the tests that make network namespaces, in separate namespaces.
 
-They are two groups, which run at the same time, for most of them mostly wait. Names of congestion
-controllers are the whole machine's, so all tests that register or count them are in one group.
-Each group then looks what it left behind. All are skipped, in one line, where namespaces or TUN
-devices are not permitted; in the gate that is a failure.
+The tests are in two groups, which run at the same time, because most of them mostly wait. Names of
+congestion controllers are global to the machine, so all tests that register or count them are in
+one group. Each group then checks for leftovers. All tests are skipped, with one line, if namespaces
+or TUN devices are not permitted. In the gate that is a failure.
 """
 
 import fcntl
@@ -31,11 +31,11 @@ class Group:
     """Tests that run one after the other."""
 
     marks: str
-    """Of the tests of Python."""
+    """The mark expression for the Python tests."""
     programs: frozenset[tuple[str, str]]
-    """Of Rust tests that need root, by crate and target."""
+    """Filters of Rust tests that need root, by crate and target."""
     ignored: tuple[str, ...] = ()
-    """What other groups may leave meanwhile (see enclosure.Census)."""
+    """Objects that other groups may leave meanwhile (see enclosure.Census)."""
 
 
 GROUPS = {
@@ -46,13 +46,16 @@ GROUPS = {
     "networks": Group("system and not controllers", frozenset({cargo_tests.OF_NETWORKS}), ("controllers",)),
 }
 LOCK = "/tmp/headway-system-tests.lock"
-"""The whole machine's."""
+"""The lock of the whole machine."""
 WITHOUT_LIVE = ["--skip", cargo_tests.LIVE]
 LOG = checks.ROOT / "build" / "system-networks.log"
 
 
 def main() -> int:
-    """Builds outside, where cargo may fetch, and runs inside; 0 if all pass and nothing is left."""
+    """Builds outside, where cargo can fetch, and runs inside.
+
+    Returns 0 if all pass and nothing is left.
+    """
     surroundings.prepare()
     if enclosure.is_inside():
         return run(GROUPS[sys.argv[1]], sys.argv[2:])
@@ -70,14 +73,14 @@ def main() -> int:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """While no other run of these tests goes on, of any folder.
+    """Waits until no other run of these tests is active, from any folder.
 
     Both would register the same controllers.
     """
     try:
         lock = os.open(LOCK, os.O_RDONLY | os.O_CREAT, 0o644)
     except PermissionError:
-        # Another user's, which the kernel does not let us open with O_CREAT.
+        # The file belongs to another user. Then the kernel does not let us open it with O_CREAT.
         lock = os.open(LOCK, os.O_RDONLY)
     try:
         try:
@@ -89,18 +92,18 @@ def alone() -> Iterator[None]:
             )
             fcntl.flock(lock, fcntl.LOCK_EX)
         if others := sorted(name for name in CONTROLLERS.read_text().split() if name.startswith("headway_")):
-            print(f"somebody else has registered {', '.join(others)}: tests of these names fail until that ends")
+            print(f"another program has registered {', '.join(others)}: tests of these names fail until it ends")
         yield
     finally:
         os.close(lock)
 
 
 def in_groups() -> int:
-    """Runs both groups; 0 if all pass and nothing is left."""
-    # SIGTERM ends this program by an exception, so that it ends the places too.
+    """Runs both groups. Returns 0 if all pass and nothing is left."""
+    # SIGTERM ends this program by an exception, so that it ends the groups too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     where = LOG.relative_to(checks.ROOT)
-    print(f"two groups run at the same time; what the second prints goes to {where}", flush=True)
+    print(f"two groups run at the same time; the output of the second goes to {where}", flush=True)
     LOG.parent.mkdir(exist_ok=True)
     with (
         hystart.kept(),
@@ -112,7 +115,7 @@ def in_groups() -> int:
             failed = [place.wait() for place in (controllers, networks)]
         finally:
             for place in (controllers, networks):
-                # Its processes end with it.
+                # The processes of the group end with it.
                 place.kill()
         log.seek(0)
         print(log.read(), end="")
@@ -120,7 +123,7 @@ def in_groups() -> int:
 
 
 def start(name: str, log: IO[str] | None = None) -> subprocess.Popen[bytes]:
-    """Starts a group in a place of its own. What it prints goes to the log, if there is one."""
+    """Starts a group in a separate place. Its output goes to the log, if there is one."""
     os.environ[enclosure.GROUP] = name
     arguments = [name, *sys.argv[1:]]
     return enclosure.start(__file__, arguments, stdout=log, stderr=log and subprocess.STDOUT)
@@ -144,7 +147,7 @@ def run(group: Group, words: list[str]) -> int:
 
 
 def programs(group: Group) -> list[cargo_tests.Program]:
-    """Those of a group, built before."""
+    """The test programs of a group, built before."""
     found = [one for one in cargo_tests.built() if (one.crate, one.target) in group.programs]
     missing = group.programs - {(one.crate, one.target) for one in found}
     if checks.without_headwayd():
@@ -155,7 +158,7 @@ def programs(group: Group) -> list[cargo_tests.Program]:
 
 
 def rust(program: cargo_tests.Program, words: list[str]) -> list[str]:
-    """The tests of a program that fail; what they print is shown where one does."""
+    """The failed tests of a program. Their output is shown if one fails."""
     outcome = cargo_tests.run(program, "--ignored", "--test-threads=1", *WITHOUT_LIVE, *words)
     skipped = checks.skipped(outcome.printed)
     for line in skipped:

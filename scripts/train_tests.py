@@ -1,4 +1,4 @@
-"""`make test-train`: runs the tests that need PyTorch, and keeps a digest of what they passed with.
+"""`make test-train` runs the tests that need PyTorch, and keeps a digest of the files that passed.
 
 PyTorch is 3 GB. So the gate runs these tests only where one of the files in `COVERED` has changed
 since they passed last: tests/train/passed.txt holds one digest of these files. This program writes
@@ -34,7 +34,8 @@ COVERED = [
     *(f"tests/{name}.py" for name in ("commands", "conftest", "undrawn")),
     "tests/train",
     "uv.lock",
-    # These tests see nothing of the crates' own. Without `glob` a pattern leaves no folder out.
+    # These tests do not read the crates' own tests. Without `glob` a pattern would leave out no
+    # folder.
     ":(exclude,glob)crates/*/tests/**",
     ":(exclude,glob)crates/*/src/**/tests/**",
     ":(exclude,glob)crates/*/src/**/tests.rs",
@@ -58,7 +59,7 @@ def covered(paths: Sequence[str] = (*IMPORTED, *COVERED)) -> list[str]:
 
 
 def digest() -> str:
-    """Of the names and the contents of the files that the tests cover, as they are on disk."""
+    """The digest of the names and contents of the covered files, as they are on disk."""
     total = hashlib.sha256()
     for name in covered():
         file = ROOT / name
@@ -68,7 +69,7 @@ def digest() -> str:
 
 
 def main() -> int:
-    """0 if the tests pass or, with `--have-passed`, if they have passed with just these files."""
+    """Returns 0 if the tests pass or, with `--have-passed`, if they passed with the same files."""
     now = digest()
     if sys.argv[1:] == ["--have-passed"]:
         return int(not KEPT.exists() or KEPT.read_text().strip() != now)

@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/unseen.py
 
-Commit everything first: the hash is that of what is judged. It takes some minutes. The same command
-goes on with a run that was interrupted.
+Commit everything first, because the hash names the judged code. The run takes some minutes. After
+an interruption the same command continues.
 """
 
 import subprocess
@@ -24,7 +24,7 @@ MARK = "<!-- scripts/unseen.py writes what follows -->"
 SCENARIOS = ["unseen", "unseen-changing"]
 RUNS = 200
 MARGIN = 0.01
-"""A link's throughput or delay that differs by less counts as equal."""
+"""A smaller difference in throughput or delay on a link counts as equal."""
 
 
 OWL, INTERVAL, LEARNED = map(with_trainings, ("owl", "interval", "interval-learned"))
@@ -40,16 +40,16 @@ SCHEMES = {
     "bbr-tuner-ppo": "`bbr-tuner-ppo`",
     "rax-pretrained": "`rax-pretrained`",
 }
-"""How they are called on the page."""
+"""The names of the schemes on the page."""
 METRICS = ("throughput_mbps", "delay_p95_ms", "loss")
 PAIRS = [("cubic", list(SCHEMES)[1:]), ("bbr", ["bbr-tuner-ppo"]), ("owl-rule", [OWL])]
-"""What is compared with what."""
+"""The pairs of schemes that are compared."""
 Link = tuple[float, float]
 """A scheme's throughput in Mbit/s and p95 delay in ms on a link."""
 
 
 def main() -> int:
-    """Runs the bench and writes the page; 2 if something is not committed."""
+    """Runs the bench and writes the page. Returns 2 if there are changes without a commit."""
     git = ["git", "-C", ROOT]
     if subprocess.run([*git, "diff", "--quiet", "HEAD"], check=False).returncode:
         print("unseen: there are changes that are not committed: commit them first", file=sys.stderr)
@@ -88,14 +88,14 @@ def tables(results: headway.Results, commit: str, seed: int) -> list[str]:
 
 
 def difference(row: Mapping[str, Any]) -> str:
-    """Of the means, with its interval and verdict."""
+    """The difference of the means, with its interval and verdict."""
     return f"{short(row['difference'])} ({short(row['low'])} to {short(row['high'])}) {row['verdict']}"
 
 
 def single(links: Sequence[tuple[Link, Link]]) -> list[str]:
-    """How throughput and delay differ on single links.
+    """The differences of throughput and delay on single links.
 
-    It gives the medians, and how many links are worse.
+    They are the medians, and the number of links that are worse.
     """
     throughput, delay = ([own[k] / other[k] - 1 for own, other in links] for k in (0, 1))
     return [
@@ -106,7 +106,7 @@ def single(links: Sequence[tuple[Link, Link]]) -> list[str]:
 
 
 def short(number: float | None) -> str:
-    """With two significant digits, and never with an exponent."""
+    """The number with two significant digits, and never with an exponent."""
     return "none" if number is None else f"{float(f'{number:.2g}'):+g}"
 
 

@@ -1,7 +1,7 @@
-"""Decides what a live test's attempts say: is Headway wrong, or was the machine too busy?
+"""Decides from a live test's attempts whether Headway is wrong, or the machine was too busy.
 
-What a live test asserts is made worse by a busy machine, and never better. So what is right once
-is right. What is wrong counts only if the machine was quiet enough for it, and only twice.
+A busy machine makes the results of a live test worse, and never better. So a test that passes once
+has passed. A failure counts only if the machine was quiet enough, and only if it happens twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,18 @@ TRIES = 3
 WRONG_TWICE = 2
 
 Outcome = Literal["right", "wrong", "unsure", "skipped"]
-"""Of one attempt; "unsure" is what the test itself calls inconclusive."""
+"""The outcome of one attempt. "unsure" means that the test itself calls it inconclusive."""
 Verdict = Literal["PASS", "SUSPECT", "FAIL", "INCONCLUSIVE", "SKIPPED"]
-"""Of a test. SUSPECT has passed too, after it was wrong on a quiet machine."""
+"""The verdict of a test. A SUSPECT test passed, after it had failed on a quiet machine."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """How quiet a machine has to be for a failure to count. A bound of None is not looked at.
+    """How quiet a machine has to be for a failure to count. A bound of None is not checked.
 
-    By default only what Headway cannot cause itself is looked at. A Headway that keeps the
-    CPUs busy makes processes of normal priority wait; that is told, but excuses nothing.
+    By default only loads that Headway cannot cause itself are checked. A Headway that keeps the
+    CPUs busy makes processes of normal priority wait. That is reported, but does not excuse a
+    failure.
     """
 
     gap_ms: float | None = 50.0
@@ -36,12 +37,15 @@ class Needs:
 
     @staticmethod
     def read(text: str) -> "Needs":
-        """Of words such as `gap_ms=20 steal=0.01`; the other bounds stay as they are by default."""
+        """Reads words such as `gap_ms=20 steal=0.01`. The other bounds keep their defaults."""
         pairs = (word.partition("=") for word in text.split())
         return Needs(**{name: float(value) for name, _, value in pairs})
 
     def missed(self, seen: Evidence) -> list[str]:
-        """How the machine was busier than that, in words; empty where it was quiet enough."""
+        """The bounds that the machine exceeded, in words.
+
+        The list is empty if it was quiet enough.
+        """
         worst = seen.stalls[0] if seen.stalls else None
         which = f"cpu{worst['cpu']:.0f}" if worst else "a CPU"
         at = f" at {worst['at_s']:.1f} s" if worst else ""
@@ -62,23 +66,23 @@ class Needs:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A test ran once."""
+    """One run of a test."""
 
     outcome: Outcome
     evidence: Evidence
     why: str = ""
-    """What was wrong, or why the test said nothing."""
+    """The failure, or the reason why the test could not judge."""
     measured: Sequence[str] = ()
     """The lines that the test printed."""
     seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The attempt as values for JSON."""
         return asdict(self)
 
 
 def decide(attempts: Sequence[Attempt], needs: Needs) -> tuple[Verdict, str] | None:
-    """The verdict and the reason for it; None where the test has to run again."""
+    """The verdict and its reason, or None if the test has to run again."""
     wrong: list[str] = []
     for attempt in attempts:
         if attempt.outcome == "skipped":
@@ -97,7 +101,7 @@ def decide(attempts: Sequence[Attempt], needs: Needs) -> tuple[Verdict, str] | N
 
 
 def _busy(attempts: Sequence[Attempt], needs: Needs, was_wrong: bool) -> str:
-    """What kept the test from a verdict, by the last attempt that was kept from one."""
+    """The reason why a test has no verdict, from the last inconclusive attempt."""
     said = ""
     for attempt in attempts:
         if missed := needs.missed(attempt.evidence):

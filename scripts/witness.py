@@ -1,12 +1,12 @@
-"""Watches the machine beside a measurement: did it keep up, or may it have made the result?
+"""Watches the machine during a measurement, to show whether it may have caused the result.
 
-Two processes for each CPU sleep until moments that are given beforehand, and note how late they
-wake: one runs at real-time priority, and is late only where the CPU itself stood still; the other
-one runs at normal priority, and also waits for whatever else wants the CPU. They are processes,
-because threads of Python would wait for each other. A thread samples the kernel's counters.
+Two processes for each CPU sleep until given moments, and record how late they wake. One runs at
+real-time priority, and is late only if the CPU itself stalled. The other one runs at normal
+priority, and also waits for other users of the CPU. They are processes, because threads of Python
+would wait for each other. A thread samples the kernel's counters.
 
-All of it costs about 3.5 % of each CPU. `Witness.evidence` sums up what it saw between moments
-of `time.monotonic`, which all processes of the machine share.
+Together they use about 3.5 % of each CPU. `Witness.evidence` sums up the observations between
+moments of `time.monotonic`, which all processes of the machine share.
 """
 
 import os
@@ -26,18 +26,20 @@ from typing import Any, BinaryIO, Self
 AHEAD_PERIOD_S = 0.001
 NORMAL_PERIOD_S = 0.004
 PRIORITY = 2
-"""Of the real-time watchers: above the agents of tests, which run at 1."""
+"""The priority of the real-time watchers: above the agents of tests, which run at 1."""
 WORTH_NOTING_S = 0.001
 BEAT_S = 0.1
-"""A watcher writes a line at least that often, and so says that it has seen all up to then."""
+"""A watcher writes a line at least at this interval, and so shows that it has seen everything up to
+then."""
 SAMPLE_S = 0.25
 PATIENCE_S = 5.0
-"""A watcher that says nothing for this time has itself been kept from running."""
+"""A watcher that writes nothing for this time could not run."""
 WORST = 5
-"""This many stalls are told one by one."""
+"""The number of stalls that are listed one by one."""
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 PRODUCT = re.compile(rb"(?:^|[/\0])(headwayd?|system(?=-[0-9a-f]{16}))(?:-[0-9a-f]+)?(?:\0|$)")
-"""In a command line: the agent, the emulator, or the Rust tests' program, which emulates too."""
+"""A pattern for command lines of the agent, the emulator, and the Rust test program, which emulates
+too."""
 
 Window = tuple[float, float]
 """Two moments of `time.monotonic`, between which something was measured."""
@@ -45,66 +47,67 @@ Window = tuple[float, float]
 
 @dataclass(frozen=True)
 class Stall:
-    """A watcher woke late."""
+    """A late wake-up of a watcher."""
 
     cpu: int
     is_ahead: bool
-    """Whether at real-time priority: then the CPU itself stood still."""
+    """Whether the watcher had real-time priority. Then the CPU itself stalled."""
     since: float
     seconds: float
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Counters of the kernel at a moment; they only grow."""
+    """Counters of the kernel at a moment. They only grow."""
 
     at: float
     cpu_s: float
     """Time of all CPUs together, in all states."""
     idle_s: float
     stolen_s: float
-    """That the hypervisor gave to others."""
+    """The time that the hypervisor gave to others."""
     own_s: float
-    """In the processes of the tests."""
+    """The time in the processes of the tests."""
     pressure_s: float
-    """In which some process waited for a CPU."""
+    """The time in which some process waited for a CPU."""
     waited_s: dict[str, float] = field(default_factory=dict)
-    """That threads of Headway waited for a CPU, by program."""
+    """The time that threads of Headway waited for a CPU, by program."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the machine did while something was measured."""
+    """The behaviour of the machine during a measurement."""
 
     seconds: float
     gap_ms: float
-    """The longest time that a CPU stood still."""
+    """The longest stall of a CPU."""
     stood_still: float
-    """The share of time that a CPU stood still, of the CPU that did so longest."""
+    """The share of time that a CPU was stalled, of the CPU with the largest share."""
     steal: float
     """The share of CPU time that the hypervisor gave to others."""
     others: float
-    """The share of CPU time that others used: the kernel, and processes that are not the tests'."""
+    """The share of CPU time that others used: the kernel, and processes outside the tests."""
     waited_ms: float = 0.0
     """The longest time that a process of normal priority waited for a CPU."""
     pressure: float = 0.0
     """The share of time in which some process waited for a CPU, by the kernel's PSI."""
     run_delay_ms: dict[str, float] = field(default_factory=dict)
-    """How long threads of Headway waited for a CPU in all, by program."""
+    """The total time that threads of Headway waited for a CPU, by program."""
     stalls: list[dict[str, float]] = field(default_factory=list)
-    """The longest, each with `cpu`, `at_s` since the measurement began, and `ms`."""
+    """The longest stalls, each with `cpu`, `at_s` since the measurement began, and `ms`."""
     is_realtime: bool = True
-    """False where real-time priority was refused: then `gap_ms` has waiting in it too."""
+    """False if real-time priority was refused. Then `gap_ms` includes waiting for other
+    processes."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The evidence as values for JSON."""
         return asdict(self)
 
 
 def sum_up(
     windows: list[Window], stalls: list[Stall], samples: list[Sample], *, is_realtime: bool = True
 ) -> Evidence:
-    """What was seen in these windows. A stall that reaches into one of them counts in full."""
+    """The evidence in these windows. A stall that reaches into one of them counts in full."""
     windows = merged(windows)
     began, seconds = windows[0][0], sum(until - since for since, until in windows)
     inside = [s for s in stalls if any(s.since < b and s.since + s.seconds > a for a, b in windows)]
@@ -156,7 +159,7 @@ def _share(part: float, whole: float) -> float:
 
 
 def _around(window: Window, samples: list[Sample]) -> tuple[Sample, Sample]:
-    """The last sample before a window and the first one after it, or the nearest that there are."""
+    """The last sample before a window and the first one after it, or the nearest ones."""
     since, until = window
     before = [s for s in samples if s.at <= since]
     after = [s for s in samples if s.at >= until]
@@ -164,13 +167,13 @@ def _around(window: Window, samples: list[Sample]) -> tuple[Sample, Sample]:
 
 
 def read_lines(text: str, cpu: int, is_ahead: bool) -> list[Stall]:
-    """What a watcher wrote: in each line when it was to wake, and how late it was."""
+    """The lines of a watcher: when it should have woken, and how late it was."""
     pairs = (line.split() for line in text.splitlines())
     return [Stall(cpu, is_ahead, float(due), float(late)) for due, late in pairs]
 
 
 def with_silence(lines: list[Stall], until: float) -> list[Stall]:
-    """The stalls among a watcher's lines. If it fell silent before `until`, that is one too."""
+    """The stalls among a watcher's lines. Silence before `until` counts as a stall too."""
     stalls = [line for line in lines if line.seconds > WORTH_NOTING_S]
     if lines and (silent := until - lines[-1].since - lines[-1].seconds) > 2 * BEAT_S:
         last = lines[-1]
@@ -179,7 +182,7 @@ def with_silence(lines: list[Stall], until: float) -> list[Stall]:
 
 
 class _Watcher:
-    """One of the processes, and what it has written so far."""
+    """One of the processes, and its output so far."""
 
     def __init__(self, cpu: int, is_ahead: bool) -> None:
         self.cpu, self.is_ahead = cpu, is_ahead
@@ -191,8 +194,8 @@ class _Watcher:
         )
 
     def read(self) -> float:
-        """Reads on; until when it has seen everything."""
-        # The offset of the file is the watcher's too: only `pread` leaves it alone.
+        """Reads on. Returns the moment up to which it has seen everything."""
+        # The watcher shares the offset of the file. Only `pread` does not move it.
         new = os.pread(self._file.fileno(), 1 << 30, self._read)
         whole = new[: new.rfind(b"\n") + 1]
         self._read += len(whole)
@@ -209,7 +212,7 @@ class _Watcher:
 
 
 class Witness:
-    """Watches from its entry to its exit. Descendants of the process `root` are the tests'."""
+    """Watches from its entry to its exit. Descendants of the process `root` belong to the tests."""
 
     def __init__(self, root: int) -> None:
         self._counters = _Counters(root)
@@ -239,7 +242,7 @@ class Witness:
             watcher.end()
 
     def evidence(self, windows: list[Window]) -> Evidence:
-        """What was seen in these windows; waits until everything up to their end has been seen."""
+        """The evidence in these windows. Waits until everything up to their end has been seen."""
         end = max(until for _, until in windows)
         patience = time.monotonic() + PATIENCE_S
         while min(self._seen()) < end and time.monotonic() < patience:
@@ -264,8 +267,9 @@ class _Counters:
         self._last: dict[Path, int] = {}
 
     def take(self) -> Sample:
-        # The kernel measures idle time. For user and system time it only looks who runs at its
-        # ticks, and so overlooks or overrates what wakes once a millisecond, as our watchers do.
+        # The kernel measures idle time. For user and system time it only samples the running
+        # process at its ticks. So it misses or overestimates processes that wake once a
+        # millisecond, as our watchers do.
         stat = Path("/proc/stat").read_text()
         _, _, _, _, idle, waits_for_disks, _, _, stolen, *_ = stat.split("\n", 1)[0].split()
         now, pressure_s = time.monotonic(), 0.0
@@ -290,7 +294,7 @@ class _Counters:
         parents, used = {}, {}
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                # The name, in brackets, may have blanks in it.
+                # The name, in brackets, can contain blanks.
                 words = (folder / "stat").read_text().rpartition(")")[2].split()
                 parents[int(folder.name)] = int(words[1])
                 used[int(folder.name)] = sum(map(int, words[11:15])) * TICK_S
@@ -304,7 +308,7 @@ class _Counters:
         return {Path(f"/proc/{pid}"): used[pid] for pid in own if pid in used}
 
     def _follow(self, folder: Path) -> None:
-        """Adds what a process's threads have waited since the last time, if it is Headway's."""
+        """Adds the waiting time since the last time, if the process belongs to Headway."""
         with suppress(OSError):
             found = PRODUCT.search((folder / "cmdline").read_bytes()[:4096])
             if not found:
@@ -314,13 +318,13 @@ class _Counters:
                 waited_ns = int((thread / "schedstat").read_text().split()[1])
                 new = waited_ns - self._last.get(thread, 0)
                 self._last[thread] = waited_ns
-                # A number of a process that is used again begins at zero.
+                # The counters of a reused process number begin at zero.
                 self._waited[name] = self._waited.get(name, 0.0) + max(0, new) * 1e-9
 
 
 def watch(cpu: int, is_ahead: bool) -> None:
-    """A watcher: writes when it was to wake and how late it was, where that is worth a line."""
-    # Ctrl-C reaches it too, but only the witness ends it.
+    """A watcher. It writes when it should have woken and how late it was, above a threshold."""
+    # Ctrl-C reaches this process too, but only the witness ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.sched_setaffinity(0, {cpu})
     if is_ahead:

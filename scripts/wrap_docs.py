@@ -1,4 +1,4 @@
-"""Wraps documents and comments of code at the width that `make lint` asks for."""
+"""Wraps documents and comments of code at the width that `make lint` requires."""
 
 import re
 import sys
@@ -8,13 +8,13 @@ from lint_docs import COMMENT, WIDTH, WORD, are_long, documents, sources, writte
 
 ITEM = re.compile(r"\s*(?:[-*]|\d+\.)\s+")
 MARK = re.compile(r"(?:[-+*>]|#+|\d+[.)])")
-"""At the start of a line these would begin a list, a quotation or a heading."""
+"""A word that would begin a list, a quotation or a heading at the start of a line."""
 
 
 def main() -> None:
-    """Wraps each file that needs it, and names it.
+    """Wraps each file that needs it, and prints its name.
 
-    With folders or files: comments of their code only.
+    If folders or files are given, only comments of their code are wrapped.
     """
     chosen = [Path(name).resolve() for name in sys.argv[1:]]
     files = [file for file in sources() if any(file.is_relative_to(one) for one in chosen)]
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def wrapped(text: str) -> str:
-    """The text with paragraphs and list items filled; tables, headings, pictures and code stay."""
+    """The text with paragraphs and list items filled. Tables, headings, pictures and code stay."""
     lines = text.splitlines()
     prose = written(text).splitlines()
     done: list[str] = []
@@ -44,7 +44,7 @@ def wrapped(text: str) -> str:
 
 
 def with_wrapped_comments(text: str) -> str:
-    """The text of a program with comments filled where a line is too long.
+    """The text of a program with comments filled if a line is too long.
 
     Comments behind code stay, and so do code, tables and headings inside of comments.
     """

@@ -1,8 +1,8 @@
 """Runs `headway` in processes that need not load their libraries: they fork from one that has.
 
-A process that forks then runs `headway` as `python -m headway` does, with the arguments, the folder
-and the environment that it is given. Tests of the start itself, of streams and of signals start
-`headway` without this. A forgotten import does not show here; test_cli_start.py looks for those.
+A forked process runs `headway` as `python -m headway` does, with the given arguments, folder and
+environment. Tests of the start itself, of streams and of signals start `headway` without this. A
+forgotten import does not show here; test_cli_start.py checks for those.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 HANGS_S = 300.0
-"""The longest command of the tests takes some twenty seconds."""
+"""A time limit. The longest command of the tests takes some twenty seconds."""
 LIBRARIES = (
     "headway.cli.app",
     "headway.report",
@@ -33,17 +33,16 @@ LIBRARIES = (
     "scipy.special",
 )
 SET_CHILD_SUBREAPER = 36
-"""Of prctl(2): processes whose parent has ended become children of this one."""
+"""A constant of prctl(2): orphaned descendants become children of this process."""
 
 
 class Server:
-    """A process that has loaded them. `seed` decides the order of sets in its commands."""
+    """A process that has loaded the libraries. `seed` decides the order of sets in its commands."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self.hangs_s = self.lingers_s = HANGS_S
-        """How long a command may take, and how long what it has started may run on after its
-        end."""
+        """The time limit of a command, and of the processes that it leaves after its end."""
         self._start()
 
     def _start(self) -> None:
@@ -59,7 +58,7 @@ class Server:
     def run(
         self, arguments: list[str], folder: Path, environment: Mapping[str, str], *, is_drawn: bool
     ) -> subprocess.CompletedProcess[str]:
-        """Runs `headway` in the folder; what it prints is kept.
+        """Runs `headway` in the folder, and keeps its output.
 
         Without `is_drawn` charts are as in undrawn.py.
 
@@ -85,7 +84,7 @@ class Server:
             return subprocess.CompletedProcess(arguments, code, out.read(), err.read())
 
     def _answer(self, within_s: float) -> int:
-        """The number of the next line."""
+        """The number in the next line."""
         while b"\n" not in self._unread:
             if not select.select([self._socket], [], [], within_s)[0]:
                 raise TimeoutError
@@ -97,16 +96,16 @@ class Server:
         return int(line)
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the process."""
         self._socket.close()
         self._process.wait(HANGS_S)
 
 
 def serve(asked: socket.socket) -> None:
-    """Runs one command after the other, each in a process that forks. Returns in such a process.
+    """Runs one command after the other, each in a forked process. Returns in such a process.
 
-    Answers with the number of the process, with its exit code, and with a line once none of the
-    processes is left that it has started.
+    It answers with the number of the process, with its exit code, and with a line once all
+    processes that it has started have ended.
     """
     if ctypes.CDLL(None, use_errno=True).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
@@ -122,7 +121,7 @@ def serve(asked: socket.socket) -> None:
             print(0, file=answers, flush=True)
         else:
             sys.exit()
-    # What it starts is in its process group, and ends with it if it hangs.
+    # Processes that it starts are in its process group, and end with it if it hangs.
     os.setsid()
     arguments, folder, environment, is_drawn, *outputs = json.loads(line)
     for number, output in enumerate(outputs, 1):

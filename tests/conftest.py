@@ -32,9 +32,9 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @pytest.fixture(autouse=True)
 def signals_as_before() -> Iterator[None]:
-    """Each test begins with the same handlers, and no signal has come.
+    """Resets the signal handlers, so that each test begins without a received signal.
 
-    A command leaves both in its process.
+    A command changes both in its process.
     """
     before = {one: signal.getsignal(one) for one in ENDING}
     yield
@@ -45,7 +45,7 @@ def signals_as_before() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[list[Server]]:
-    """Two, which go through sets in different orders."""
+    """Two servers, which iterate over sets in different orders."""
     both = [Server(seed) for seed in (1, 2)]
     yield both
     for server in both:
@@ -68,19 +68,22 @@ def _runs(servers: list[Server], folder: Path, *, is_drawn: bool) -> Run:
 
 @pytest.fixture(scope="session")
 def drawing_run(servers: list[Server], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs `headway` with arguments, as a shell would, in a folder of its own."""
+    """Runs `headway` with arguments, as a shell would, in a separate folder."""
     return _runs(servers, tmp_path_factory.mktemp("cwd"), is_drawn=True)
 
 
 @pytest.fixture(scope="session")
 def undrawn_run(servers: list[Server], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The same without pictures, for tests that look at none: see undrawn.py."""
+    """The same without pictures, for tests that look at none (see undrawn.py)."""
     return _runs(servers, tmp_path_factory.mktemp("cwd"), is_drawn=False)
 
 
 @pytest.fixture(scope="session")
 def run(drawing_run: Run) -> Run:
-    """Modules whose tests look at no picture have `undrawn_run` by this name."""
+    """Runs `headway` with pictures.
+
+    Modules whose tests look at none override it by `undrawn_run`.
+    """
     return drawing_run
 
 
@@ -101,7 +104,7 @@ def small_bench(drawing_run: Run, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture(scope="session")
 def recorded_traces() -> dict[str, str]:
-    """Files of recorded traces by name; the test is skipped where they are not on this machine."""
+    """Files of recorded traces by name. The test is skipped if one is missing."""
     found = {name: Trace.find(name) for name in RECORDED}
     if None in found.values():
         pytest.skip("needs recorded traces: headway traces fetch mahimahi")
@@ -110,10 +113,10 @@ def recorded_traces() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A headless Chromium; the test is skipped where none is installed.
+    """A headless Chromium. The test is skipped if none is installed.
 
-    While it runs Playwright has an event loop running in this thread, where nobody else can have
-    one: it ends with its module.
+    While it runs, Playwright has an event loop in this thread, and no other loop can run. So it
+    ends with its module.
     """
     path = next(
         (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
@@ -121,7 +124,7 @@ def browser() -> Iterator[Browser]:
     if path is None:
         needs.skip("chromium", "install it: sudo apt-get install -y chromium")
     with sync_playwright() as playwright:
-        # Containers run as root, where Chromium's sandbox does not start.
+        # Containers run as root, for which Chromium's sandbox does not start.
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         yield browser
         browser.close()

@@ -1,7 +1,7 @@
 """A cluster in this process: the few functions of Ray that `headway.runs.many_machines` calls.
 
-It shows what we ask of Ray, and what we do with its answers. What Ray itself does,
-tests/ray_on_two_nodes.py shows where it is installed.
+It shows our requests to Ray, and our use of its answers. tests/ray_on_two_nodes.py shows the
+behaviour of Ray itself where it is installed.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Any
 
 
 class RayError(Exception):
-    """As Ray's: something became of a task, or of Ray."""
+    """Stands for Ray's error about a task, or about Ray."""
 
 
 class RayTaskError(RayError):
-    """As Ray's: the task raised an error that nobody caught."""
+    """Stands for Ray's error if a task raised an exception."""
 
 
 class WorkerCrashedError(RayError):
-    """As Ray's: its worker was lost, as often as a task is begun."""
+    """Stands for Ray's error if the worker was lost in every attempt of a task."""
 
 
 class RaySystemError(RayError):
-    """As Ray's: Ray itself fails."""
+    """Stands for Ray's error if Ray itself fails."""
 
 
 class FakeRay:
     """Nodes, with the number of cores of each.
 
-    A task is carried out when somebody waits, the last one first.
+    A task runs when the caller waits for it, and the last one runs first.
     """
 
     exceptions = SimpleNamespace(
@@ -49,30 +49,30 @@ class FakeRay:
         self.node_cores = cores
         self.is_up = False
         self.sent: list[dict[str, Any]] = []
-        """Of each task its options."""
+        """The options of each task."""
         self.tasks: list[Any] = []
-        """Each task that was sent."""
+        """The tasks that were sent."""
         self.under_way: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         self.most = 0
-        """The most tasks that were under way at a time."""
+        """The largest number of tasks at a time."""
         self.answers: dict[int, Any] = {}
         self.cancelled: list[int] = []
         self.inits: list[dict[str, Any]] = []
         self.refuses: Exception | None = None
-        """What `init` raises."""
+        """The error that `init` raises."""
         self.fails: Exception | None = None
-        """What `wait` raises."""
+        """The error that `wait` raises."""
         self.at_once = 1
-        """How many tasks finish at the same time."""
+        """The number of tasks that finish at the same time."""
         self.around: Any = lambda carry_out: carry_out()
-        """What happens around a task, in its worker."""
+        """A wrapper around a task, in its worker."""
 
     def is_initialized(self) -> bool:
         return self.is_up
 
     def init(self, **options: Any) -> None:
         self.inits.append(options)
-        # Ray does so too: SIGTERM would end the process.
+        # Ray does the same: SIGTERM would end the process.
         signal.signal(signal.SIGTERM, lambda *_: None)
         if self.refuses:
             raise self.refuses

@@ -1,4 +1,4 @@
-"""What tests of the gap share: runs made up, and their rows."""
+"""Made-up runs and their rows, for tests of the gap."""
 
 from headway._native import Scenario, canonical_scheme, code_version
 from headway.gap import compare, plan
@@ -11,7 +11,7 @@ OWL = canonical_scheme("owl", SIM).partition(":model=")[2].partition(":")[0]
 
 
 def finished(task, throughput=10.0, delay=100.0, **more):
-    """A run as the store has it."""
+    """A run as in the store."""
     return {
         **task.key,
         "store_schema": store.SCHEMA,

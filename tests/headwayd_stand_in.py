@@ -1,8 +1,8 @@
-"""Speaks as headwayd does, for tests of who asks it.
+"""A stand-in for headwayd, for tests of its clients.
 
 It registers nothing, and names a controller that any Linux has. A learned scheme that it "serves"
-is in truth the kernel's Cubic. What it counts is made up: one more flow each time it is asked, and
-of the guard as many trips as STAND_IN_TRIPS says.
+is the kernel's Cubic in fact. Its counters are made up: one more flow at each request, and
+STAND_IN_TRIPS trips of the guard.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def run(given: argparse.Namespace, counts: Path) -> int:
-    """Says that it serves, and stays."""
+    """Prints the line of a serving agent, and waits."""
     if refusal := os.environ.get("STAND_IN_REFUSES"):
         print(f"headwayd: {refusal}", file=sys.stderr)
         return 1
@@ -48,7 +48,7 @@ def run(given: argparse.Namespace, counts: Path) -> int:
 
 
 def status(counts: Path) -> int:
-    """Counts, more of them each time."""
+    """Counters that grow at each request."""
     if not counts.exists():
         print(f"headwayd: nobody serves at {counts.parent}", file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""mahimahi's logs by the rules of mm-throughput-graph, to check ours with."""
+"""Reads mahimahi's logs by the rules of mm-throughput-graph, to check our logs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass
 class Graph:
-    """What mm-throughput-graph prints of a log, and what it counts on the way."""
+    """The output of mm-throughput-graph for a log, and its intermediate counts."""
 
     capacity_mbps: float
     throughput_mbps: float
@@ -15,11 +15,11 @@ class Graph:
     arrived: int
     departed: int
     dropped: int
-    """Packets; the script itself knows no drops."""
+    """Dropped packets. The script itself does not count them."""
 
 
 def read(path: Path) -> Graph:
-    """Raises ValueError where the script would die."""
+    """Raises ValueError if the script would fail."""
     base: int | None = None
     times: list[int] = []
     bits = {"+": 0, "-": 0, "#": 0}

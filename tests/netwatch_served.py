@@ -1,4 +1,4 @@
-"""What tests of the measurement agent share: a watch, its server, and clients that flood it."""
+"""A watch, its server, and clients that flood it, for tests of the measurement agent."""
 
 import asyncio
 import http.client
@@ -43,7 +43,7 @@ def app_of(broadcast):
 
 @contextmanager
 def serving(application, broadcast=None, cert=None, key=None, port=0):
-    """A server in a thread of its own; its port."""
+    """Runs a server in a separate thread. Yields its port."""
     listening = socket.create_server(("127.0.0.1", port))
     one = Server(configured(application, cert, key))
     thread = threading.Thread(target=lambda: asyncio.run(one.serve([listening])))
@@ -64,7 +64,7 @@ def serving(application, broadcast=None, cert=None, key=None, port=0):
 
 
 class Published(Broadcast):
-    """Publishes when it is told to, from any thread."""
+    """Publishes on request, from any thread."""
 
     def __init__(self, paths=1):
         super().__init__()
@@ -92,7 +92,10 @@ class Published(Broadcast):
 
 @contextmanager
 def flood(port):
-    """Four clients that ask one request after another; the statuses that they got."""
+    """Runs four clients that send one request after another.
+
+    Returns the statuses of the answers.
+    """
     ended, statuses = threading.Event(), []
 
     def ask():

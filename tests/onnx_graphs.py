@@ -1,4 +1,4 @@
-"""Graphs as others write them, and cards for them."""
+"""Graphs as other programs write them, and cards for them."""
 
 import numpy as np
 import tomli_w
@@ -27,7 +27,7 @@ def card_of(net, name="mine"):
 
 
 def chain(nodes, constants, inputs=4, out="y"):
-    """A graph as others write them: `x` [batch, inputs] to `y`."""
+    """A graph as other programs write them: `x` [batch, inputs] to `y`."""
     values = [
         helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, inputs]),
         helper.make_tensor_value_info(out, TensorProto.FLOAT, None),
@@ -67,5 +67,5 @@ BOUNDS |= {"never": -np.inf, "ever": np.inf}
 
 
 def limited(*nodes, out="y"):
-    """A graph of one layer and what comes behind it."""
+    """A graph of one layer and the given nodes after it."""
     return chain([LAYER, *nodes], BOUNDS, out=out)

@@ -1,4 +1,4 @@
-"""What tests of `headway try` share: rows and transfers made up, and a server over loopback."""
+"""Made-up rows and transfers, and a server over loopback, for tests of `headway try`."""
 
 import socket
 import threading
@@ -12,7 +12,7 @@ from headway.path_trial.server import Limits, Server, listen
 from headway.path_trial.transfer import Measured, Sender
 
 DEADLINE_S = 120
-"""Ends only what hangs."""
+"""A time limit that ends only tests that hang."""
 SCHEMES = {"cubic": "cubic", "owl": "headway_owl"}
 MEASURED = Measured(10.0, 1.0, 2.0, 3.0, 0.01, 0.0, 0.0, 200, 1000)
 
@@ -25,7 +25,10 @@ def row(number, scheme, **more):
 
 
 class Transfers:
-    """Take this long each on a clock of their own, and do what is next in `does`, if anything."""
+    """Made-up transfers that take this long each on their own clock.
+
+    Each performs the next action in `does`, if there is one.
+    """
 
     def __init__(self, seconds, does=()):
         self.now, self.seconds, self.does, self.sent = 0.0, seconds, list(does), []
@@ -55,7 +58,7 @@ class Transfers:
 
 @contextmanager
 def serving(tokens=None, **limits):
-    """The port of a server of this process, and what it told."""
+    """Runs a server in this process. Yields its port and its messages."""
     ends, told = threading.Event(), []
     with listen("127.0.0.1", 0) as listening:
         server = Server(listening, tokens, Limits(**limits), told.append)
@@ -75,7 +78,7 @@ def send(port, token=None, seconds=0.1, controller="reno"):
 
 
 def connected(port):
-    """A client that has been greeted, and the greeting."""
+    """A client after the greeting, and the greeting."""
     client = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)
     return client, wire.receive(client, DEADLINE_S)
 
@@ -91,7 +94,7 @@ def transferring(port):
 
 
 def rest_of(client):
-    """What comes until the other side ends the connection."""
+    """The bytes until the other side ends the connection."""
     client.settimeout(DEADLINE_S)
     came = b""
     try:

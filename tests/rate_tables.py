@@ -1,4 +1,4 @@
-"""What tests of traces and of tables of rates share."""
+"""Helpers for tests of traces and of tables of rates."""
 
 import pytest
 
@@ -24,7 +24,10 @@ def told(tmp_path, text, **units):
 
 
 def why_not(path, columns=None):
-    """Why a table does not become a trace, or a `.down` file is none. One line that names it."""
+    """The reason why a table does not become a trace, or a `.down` file is not one.
+
+    It is one line that names the file.
+    """
     with pytest.raises(UsageError) as error:
         open_trace(str(path), "whole") if path.suffix == ".down" else convert(
             path, path.parent / "out.down", 1.0, columns

@@ -1,4 +1,4 @@
-"""Runs `headway` on a cluster of two nodes of Ray, and kills what carries its tasks out.
+"""Runs `headway` on a cluster of two nodes of Ray, and kills the processes that run its tasks.
 
 It runs in a network namespace and a process namespace of its own, as root there: nothing that it
 starts can be reached from outside, and nothing of it is left over.
@@ -23,7 +23,7 @@ HEAD = "127.0.0.1:6399"
 
 
 def processes(beginning: str) -> set[int]:
-    """Processes whose command line begins so, or whose program is called so."""
+    """Processes whose command line begins with this, or whose program has this name."""
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -36,7 +36,10 @@ def processes(beginning: str) -> set[int]:
 
 
 def wait_for(beginning: str, among: set[int] | None = None) -> int:
-    """One of them, as soon as there is one that is not among those. Raises TimeoutError."""
+    """One of the processes that is not in `among`, as soon as there is one.
+
+    Raises TimeoutError if none comes.
+    """
     until = time.monotonic() + DEADLINE_S
     while time.monotonic() < until:
         if more := processes(beginning) - (among or set()):
@@ -48,7 +51,7 @@ def wait_for(beginning: str, among: set[int] | None = None) -> int:
 def start(temporary: str, *options: str) -> None:
     """Starts a node with one core.
 
-    On a busy machine Ray gives up after some seconds: it is told again.
+    On a busy machine Ray gives up after some seconds, so it is started again.
     """
     ray = [sys.executable, "-c", "from ray.scripts.scripts import main; main()"]
     node = [*ray, "start", "--num-cpus=1", "--disable-usage-stats", *options]
@@ -64,10 +67,10 @@ def start(temporary: str, *options: str) -> None:
 
 
 def main() -> int:
-    """The command's exit code."""
+    """Runs the command. Returns its exit code."""
     kill, output, *arguments = sys.argv[1:]
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    # Nobody else reaches this namespace, so Ray needs no token.
+    # No other program reaches this namespace, so Ray needs no token.
     os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
     # A path to a socket has at most 107 characters.
     with TemporaryDirectory(prefix="ray-", dir="/tmp") as temporary:
@@ -87,7 +90,7 @@ def main() -> int:
                     try:
                         os.kill(process, signal.SIGKILL)
                     except ProcessLookupError:
-                        # It was killed in an earlier turn.
+                        # The process was killed in an earlier turn.
                         continue
             print(*killed, flush=True)
             return running.wait()

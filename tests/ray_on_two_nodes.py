@@ -43,9 +43,9 @@ def headway(*arguments):
 
 
 def on_cluster(kill, output, *arguments):
-    """What it prints on standard output and on standard error.
+    """The output on standard output and on standard error.
 
-    Also the processes that were killed.
+    It also returns the processes that were killed.
     """
     command = [*NAMESPACES, *as_root(), sys.executable, CLUSTER, kill, output, *arguments]
     done = subprocess.run([*map(str, command)], check=False, capture_output=True, text=True, timeout=HANGS_S)
@@ -59,7 +59,7 @@ def test_a_bench_whose_workers_are_killed_leaves_the_same_files(tmp_path):
     printed, said, killed = on_cluster("workers", tmp_path / "printed", *BENCH, *LENGTH, "--out", many)
     assert len(killed) == 2
     assert "retried" in said
-    # What Ray tells of them is not among the results.
+    # Ray's messages about them are not in the results.
     assert printed == alone
     assert {file.name for file in one.iterdir()} == {*FILES}
     must_be_equal(one, many)

@@ -1,6 +1,6 @@
-"""Whether two folders have the same results.
+"""Checks whether two folders have the same results.
 
-When, where and in which time they were made may differ.
+The place, the date and the duration of the runs may differ.
 """
 
 import json
@@ -15,6 +15,6 @@ def must_be_equal(one, other):
 
 
 def store_of(folder):
-    """The runs of a store, without when, where and how long."""
+    """The runs of a store, without place, date and duration."""
     runs = map(json.loads, (folder / "runs.jsonl").read_text().splitlines())
     return sorted(json.dumps({k: v for k, v in run.items() if k not in NOT_OF_THE_RUN}) for run in runs)

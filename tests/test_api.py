@@ -1,4 +1,4 @@
-"""`import headway`: the results of the command from Python, and one kind of error."""
+"""`import headway` gives the results of the command in Python, and one kind of error."""
 
 import errno
 import json
@@ -31,7 +31,7 @@ TINY = {"schemes": ["cubic"], "scenarios": ["rax-1"], "runs": 1, "seconds": 1}
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """A bench that Python has run, in a folder."""
+    """A bench that was run from Python, in a folder."""
     return headway.bench(*BENCH, **LENGTH, out=tmp_path_factory.mktemp("api") / "deep" / "out")
 
 
@@ -66,7 +66,7 @@ def test_without_a_folder_the_results_are_the_same_and_nothing_is_written(
     assert page.read_bytes() == (small_bench / "report.html").read_bytes()
 
 
-def test_a_loaded_folder_says_what_it_has(small_bench):
+def test_a_loaded_folder_describes_its_contents(small_bench):
     results = headway.load(str(small_bench))
     assert len(results) == 2 * 2 * 3
     assert results.schemes == ["newreno", "cubic"]
@@ -79,7 +79,7 @@ def test_a_loaded_folder_says_what_it_has(small_bench):
     assert results.warnings[-1] == "Intervals from fewer than 10 runs are rough; runs 30 is better."
 
 
-def test_arrow_has_what_the_file_has(small_bench):
+def test_the_arrow_table_equals_the_file(small_bench):
     results = headway.load(small_bench)
     for table, name in zip((results.runs(), results.series()), FILES, strict=True):
         file = pq.read_table(small_bench / name).replace_schema_metadata()
@@ -124,7 +124,7 @@ def test_the_table_has_the_means_and_intervals_of_bench_json(kept):
     assert "\u00b1" in text[1]
 
 
-def test_a_comparison_is_that_of_the_command(run, kept, tmp_path):
+def test_a_comparison_equals_that_of_the_command(run, kept, tmp_path):
     words = ("bench", "--schemes", ",".join(BENCH[0]), "--scenario", ",".join(BENCH[1]))
     words = (*words, "--runs", "3", "--seconds", "5", "--against", "cubic")
     rows = json.loads(run(*words, "--json", "--out", tmp_path).stdout)
@@ -140,7 +140,7 @@ def test_a_comparison_is_that_of_the_command(run, kept, tmp_path):
         assert [row["low"], row["high"]] == found["difference"]["ci95"]
         assert (row["unit"], row["verdict"]) == (found["unit"], found["zone"])
     assert table.to_pandas().verdict.tolist() == [row["verdict"] for row in table]
-    # A bench that was given --against needs to be told nothing.
+    # The comparison of a bench with --against needs no argument.
     assert list(headway.load(tmp_path).compare()) == list(table)
     page = kept.report(tmp_path / "again.html", against="cubic").read_text()
     assert "Against cubic, run by run" in page
@@ -157,7 +157,7 @@ def test_a_picture_is_written_and_shown(kept, tmp_path):
 
 
 def refused(call, *arguments, **options):
-    """The line of the error that it raises."""
+    """The line of the error that the call raises."""
     with pytest.raises(headway.Error) as raised:
         call(*arguments, **options)
     assert "\n" not in str(raised.value)
@@ -189,7 +189,7 @@ def refused(call, *arguments, **options):
         ({"logs": True}, "pcap, qlog and logs need a folder: give out=FOLDER"),
     ],
 )
-def test_a_wrong_argument_is_one_line(wrong, says):
+def test_a_wrong_argument_gives_a_one_line_error(wrong, says):
     assert says in refused(headway.bench, **TINY | wrong)
 
 
@@ -212,7 +212,7 @@ def test_a_message_names_parameters_and_leaves_commands_as_they_are(message, in_
     assert in_python(message) == in_words
 
 
-def test_a_folder_of_something_else_is_refused_and_stays(tmp_path):
+def test_another_folder_is_refused_and_kept(tmp_path):
     (tmp_path / "report.html").write_text("mine")
     said = refused(headway.bench, **TINY, out=tmp_path)
     assert said.startswith(f"out {tmp_path}: holds report.html without its results.parquet")
@@ -222,7 +222,7 @@ def test_a_folder_of_something_else_is_refused_and_stays(tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {"report.html"}
 
 
-def test_what_cannot_be_compared_or_written_is_one_line(kept, tmp_path):
+def test_an_impossible_comparison_or_output_gives_a_one_line_error(kept, tmp_path):
     said = refused(kept.compare)
     assert said == "against: give the scheme to compare with, one of newreno, cubic"
     assert "not a scheme of this bench, which has newreno, cubic" in refused(kept.compare, "bbr")
@@ -235,14 +235,14 @@ def test_what_cannot_be_compared_or_written_is_one_line(kept, tmp_path):
 
 @pytest.mark.parametrize("package", ["pandas", "pyarrow"])
 def test_without_an_optional_package_one_line_says_what_installs_it(kept, monkeypatch, package):
-    # What is None there cannot be imported.
+    # Importing a package whose entry is None fails.
     monkeypatch.setitem(sys.modules, package, None)
     ask = kept.to_pandas if package == "pandas" else kept.to_arrow
     assert refused(ask) == f"{package} is not installed: pip install {package}"
     assert next(iter(kept.runs()))["run"] == 0
 
 
-def test_progress_is_told_how_many_runs_have_finished():
+def test_progress_gets_the_number_of_finished_runs():
     told = []
     several = TINY | {"scenarios": ["synthetic-att"], "runs": 3}
     headway.bench(**several, progress=lambda *of: told.append(of))
@@ -252,7 +252,7 @@ def test_progress_is_told_how_many_runs_have_finished():
 
 @pytest.fixture
 def signalled(monkeypatch):
-    """A function for `progress` that sends a signal to this process, the first time."""
+    """A function for `progress` that sends a signal to this process at its first call."""
     monkeypatch.setattr(ending, "_came", [])
 
     def send(number):
@@ -262,8 +262,8 @@ def signalled(monkeypatch):
     return send
 
 
-def test_ctrl_c_keeps_what_has_finished(signalled):
-    """There are more runs than finish in the tenth of a second until it is told of some."""
+def test_ctrl_c_keeps_finished_runs(signalled):
+    """More runs are planned than finish in the tenth of a second before the first report."""
     many = TINY | {"scenarios": ["synthetic-att"], "seconds": 20, "runs": 100_000}
     with pytest.raises(KeyboardInterrupt) as raised:
         headway.bench(**many, progress=signalled(signal.SIGINT))
@@ -278,7 +278,7 @@ def test_ctrl_c_keeps_what_has_finished(signalled):
     assert finished in repr(results)
 
 
-def test_after_ctrl_c_the_same_call_goes_on_to_the_same_results(signalled, kept, tmp_path):
+def test_after_ctrl_c_the_same_call_continues_to_the_same_results(signalled, kept, tmp_path):
     with pytest.raises(headway.Interrupted, match="the same call goes on from there") as raised:
         headway.bench(*BENCH, **LENGTH, out=tmp_path, progress=signalled(signal.SIGINT))
     assert raised.value.results.folder == tmp_path
@@ -299,8 +299,11 @@ def test_a_signal_that_ends_a_process_still_does_once_the_runs_are_saved(signall
     assert saved == [True]
 
 
-def test_if_progress_raises_what_has_finished_is_kept(tmp_path):
-    """The error is the caller's own, also one that looks like ours, and it has the results."""
+def test_if_progress_raises_finished_runs_are_kept(tmp_path):
+    """The caller's error is raised unchanged.
+
+    This also holds for an error that looks like ours. It has the results.
+    """
     many = TINY | {"scenarios": ["synthetic-att"], "seconds": 20, "runs": 5000}
 
     def closed(*_):
@@ -317,7 +320,7 @@ def test_if_progress_raises_what_has_finished_is_kept(tmp_path):
 
 @pytest.fixture
 def library(monkeypatch):
-    """This process is no command of ours, and whatever ends it at once fails the test."""
+    """This process is not a command of ours. The test fails if anything would end it at once."""
 
     def ends(code):
         raise AssertionError(f"the process would have ended with {code}")
@@ -328,7 +331,7 @@ def library(monkeypatch):
 
 
 @pytest.mark.usefixtures("library")
-def test_the_third_ctrl_c_ends_no_notebook():
+def test_the_third_ctrl_c_does_not_end_a_notebook():
     before = [signal.getsignal(number) for number in ending.SIGNALS]
     reached = []
 
@@ -370,14 +373,14 @@ class Failing:
         return False
 
 
-def test_of_a_run_that_fails_the_error_has_the_others(monkeypatch):
+def test_the_error_of_a_failed_run_has_the_other_runs(monkeypatch):
     monkeypatch.setattr(plans, "Batch", Failing)
     with pytest.raises(headway.Error, match="a worker was killed; 1 of 1 runs finished") as raised:
         headway.bench(**TINY)
     assert len(raised.value.results) == 1
 
 
-def test_of_a_full_disk_the_error_has_the_runs(monkeypatch, tmp_path):
+def test_the_error_of_a_full_disk_has_the_runs(monkeypatch, tmp_path):
     def no_room(self):
         raise RunError(f"{self.path}: No space left on device")
 
@@ -393,7 +396,7 @@ def test_of_a_full_disk_the_error_has_the_runs(monkeypatch, tmp_path):
     assert list(raised.value.results.table()) == list(there.table())
 
 
-def test_the_lists_have_what_the_commands_have(capsys):
+def test_the_lists_equal_those_of_the_commands(capsys):
     lists = {
         "schemes": headway.list_schemes(),
         "scenarios": headway.list_scenarios(),
@@ -410,7 +413,7 @@ def test_the_lists_have_what_the_commands_have(capsys):
     assert window["parameters"] == ["window"]
 
 
-def test_a_table_prints_aligned_and_is_a_sequence():
+def test_a_table_prints_aligned_columns_and_is_a_sequence():
     assert aligned({"name": ["a", "long"], "number": ["1.5", "\u22122"]}) == [
         "name  number",
         "a        1.5",
@@ -436,7 +439,10 @@ print(*sys.modules)
 
 
 def test_import_headway_is_quick_and_a_bench_needs_no_command_line():
-    """It takes some 0.05 s, because it imports little. A time would depend on the machine."""
+    """The import takes some 0.05 s, because it imports little.
+
+    A time limit would depend on the machine.
+    """
     words = [sys.executable, "-c", SHOWS_MODULES]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -449,7 +455,7 @@ def test_import_headway_is_quick_and_a_bench_needs_no_command_line():
 
 
 def test_except_error_catches_every_error_that_is_offered():
-    """What envs and models raise is of Python's own kinds, and is not offered beside it."""
+    """Errors of envs and models are Python's own kinds, and are not exported here."""
     offered = [getattr(headway, name) for name in headway.__all__]
     kinds = [one for one in offered if isinstance(one, type) and issubclass(one, BaseException)]
     assert {one for one in kinds if not issubclass(one, headway.Error)} == {headway.Interrupted}
@@ -459,12 +465,12 @@ def test_except_error_catches_every_error_that_is_offered():
 
 
 @pytest.mark.parametrize("kind", [headway.Error, headway.Interrupted])
-def test_an_error_goes_from_one_process_to_another(kind):
+def test_an_error_can_be_sent_to_another_process(kind):
     found = pickle.loads(pickle.dumps(kind("what was wrong", ["the results"])))
     assert (type(found), str(found), found.results) == (kind, "what was wrong", ["the results"])
 
 
-def test_what_makes_a_bench_doubtful_is_a_warning():
+def test_a_doubtful_bench_gives_a_warning():
     with pytest.warns(UserWarning, match="Intervals from fewer") as told:
         results = headway.bench(**TINY | {"scenarios": ["synthetic-att"], "runs": 2})
     assert [str(one.message) for one in told] == results.warnings

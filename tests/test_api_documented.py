@@ -1,4 +1,4 @@
-"""What is documented of `import headway` is so: names, examples, and the columns of files."""
+"""The documentation of `import headway` is correct: names, examples, and columns of files."""
 
 import doctest
 import re
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "python-api.md"
 
 
-def test_every_name_is_there_and_documented():
+def test_every_name_exists_and_is_documented():
     assert set(headway.__all__) <= set(dir(headway))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = headway.nothing
@@ -38,7 +38,7 @@ def test_every_name_is_there_and_documented():
 
 
 @pytest.mark.parametrize(("name", "fields"), [(FILES[0], RESULTS), (FILES[1], SERIES)])
-def test_the_documented_columns_are_those_of_the_files(small_bench, name, fields):
+def test_the_documented_columns_match_the_files(small_bench, name, fields):
     types = {"text": pa.string(), "int32": pa.int32(), "int64": pa.int64(), "float64": pa.float64()}
     written = [(one.name, one.type, one.nullable) for one in pq.read_schema(small_bench / name)]
     assert written == [(one.name, types[one.type], one.optional) for one in fields]
@@ -68,8 +68,8 @@ def test_the_page_names_the_type_of_every_table():
     assert types == set(re.findall(r"`(\w+Row)`", PAGE.read_text()))
 
 
-def test_the_documented_columns_of_events_are_those_of_the_code():
-    """World emu writes them, which no test of the gate can run everywhere."""
+def test_the_documented_columns_of_events_match_the_code():
+    """World emu writes events, which no test of the gate can run everywhere."""
     source = (ROOT / "crates/record/src/recording/event_file.rs").read_text()
     written = re.findall(r'field\("(\w+)", Physical::(\w+), [\w.()]+, (\w+)\)', source)
     types = {"BYTE_ARRAY": "text", "INT32": "int32", "INT64": "int64"}

@@ -1,4 +1,4 @@
-"""`headway.gap` gives what the command `headway gap` writes."""
+"""`headway.gap` returns the results that the command `headway gap` writes."""
 
 import inspect
 import json
@@ -42,7 +42,7 @@ def emulated(tmp_path, monkeypatch):
 
 @pytest.fixture
 def failing(monkeypatch):
-    """A function that makes every run fail but the first this many, with an error."""
+    """A function that makes every run after the first this many fail with an error."""
 
     def fail(after, error):
         begun = []
@@ -60,7 +60,7 @@ def failing(monkeypatch):
 
 
 class Failing:
-    """A run that raises as soon as somebody waits for it."""
+    """A run that raises when the caller waits for it."""
 
     memory_bytes = 0
     progress = 0.0
@@ -84,11 +84,11 @@ class Failing:
         return True
 
 
-def test_python_gives_what_the_command_writes(undrawn_run, emulated):
+def test_python_returns_the_same_results_as_the_command_writes(undrawn_run, emulated):
     told = []
     with pytest.warns(UserWarning, match="unfit") as warned:
         found = headway.gap(**ASKED, out=emulated, progress=lambda *of: told.append(of))
-    # In the simulator udp-cubic is cubic, so three runs were missing.
+    # In the simulator udp-cubic equals cubic, so three runs were missing.
     assert told[-1] == (3, 3)
     assert {one.filename for one in warned} == {__file__}
     unfit = f"unfit: {NETWORK.name}, cubic, world emu: the emulator was 3 ms late; fewer jobs"
@@ -117,7 +117,7 @@ def test_the_table_has_each_metric_of_the_rows(emulated):
         assert [line["low"], line["high"]] == gap["difference"]["ci95"]
         assert [line["percent_low"], line["percent_high"]] == gap["percent"]["ci95"]
         assert line["target"] == (row["target"] or {}).get("throughput_mbps")
-    # A mean of 12.2 and 12.4 in the emulator, for the first run was unfit.
+    # The mean of 12.2 and 12.4 in the emulator, because the first run was unfit.
     line = by_metric["cubic", "throughput_mbps"]
     assert (line["pairs"], line["unfit"], line["real"]) == (2, 1, pytest.approx(12.3))
     assert np.isnan(table.to_pandas().query("metric == 'rtt_mean_ms'").real).all()
@@ -141,7 +141,7 @@ def test_the_table_has_each_metric_of_the_rows(emulated):
         ({"warmup": 4}, "warmup (4 s) must be less than seconds (4)"),
     ],
 )
-def test_a_wrong_argument_is_one_line_and_makes_no_folder(tmp_path, wrong, says):
+def test_a_wrong_argument_gives_a_one_line_error_and_makes_no_folder(tmp_path, wrong, says):
     with pytest.raises(headway.Error) as raised:
         headway.gap(**ASKED | wrong, out=tmp_path / "new" / "out")
     assert says in str(raised.value)
@@ -150,7 +150,7 @@ def test_a_wrong_argument_is_one_line_and_makes_no_folder(tmp_path, wrong, says)
 
 
 @pytest.mark.filterwarnings("ignore:unfit")
-def test_ctrl_c_keeps_the_finished_runs_and_the_same_call_goes_on(emulated, failing, monkeypatch):
+def test_ctrl_c_keeps_the_finished_runs_and_the_same_call_continues(emulated, failing, monkeypatch):
     failing(1, KeyboardInterrupt())
     with pytest.raises(headway.Interrupted) as raised:
         headway.gap(**ASKED, out=emulated)
@@ -182,7 +182,7 @@ def test_if_the_chart_cannot_be_drawn_the_error_has_the_comparison(emulated, mon
     assert raised.value.results.rows == json.loads((emulated / "gap.json").read_text())
 
 
-def test_if_progress_raises_the_error_is_the_callers_own(emulated):
+def test_if_progress_raises_the_callers_error_is_raised(emulated):
     def closed(*_):
         raise OSError("the stream is closed")
 
@@ -190,7 +190,7 @@ def test_if_progress_raises_the_error_is_the_callers_own(emulated):
         headway.gap(**ASKED, out=emulated, progress=closed)
 
 
-def test_a_signal_while_the_result_is_written_comes_after_it(emulated, monkeypatch):
+def test_a_signal_during_writing_takes_effect_after_it(emulated, monkeypatch):
     drawn = []
 
     def draw(_):
@@ -207,7 +207,7 @@ def test_a_signal_while_the_result_is_written_comes_after_it(emulated, monkeypat
 
 @pytest.mark.filterwarnings("ignore:unfit")
 def test_the_example_of_the_page_runs(emulated, monkeypatch, capsys):
-    """It keeps its runs in out/gap, where the emulated ones are by now."""
+    """The example keeps its runs in out/gap, which has the emulated ones already."""
     (example,) = re.findall(r"```python\n(\w+ = headway\.gap\(.*?)```", PAGE.read_text(), re.DOTALL)
     monkeypatch.chdir(emulated.parent.parent)
     exec(example, {"headway": headway})
@@ -216,7 +216,7 @@ def test_the_example_of_the_page_runs(emulated, monkeypatch, capsys):
 
 
 @pytest.mark.filterwarnings("ignore:unfit")
-def test_without_a_folder_it_has_that_of_the_command(emulated, monkeypatch):
+def test_the_default_folder_is_that_of_the_command(emulated, monkeypatch):
     monkeypatch.chdir(emulated.parent.parent)
     found = headway.gap(**ASKED, out=None)
     assert found.folder == Path("out/gap")

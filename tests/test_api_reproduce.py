@@ -1,4 +1,4 @@
-"""`headway.reproduce` gives what the command `headway reproduce` writes."""
+"""`headway.reproduce` returns the results that the command `headway reproduce` writes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ FIG8 = ("rax", "fig8")
 
 
 def drawn(_):
-    """No test here looks at a picture."""
+    """Disables pictures, because no test here looks at one."""
     return b"<svg></svg>"
 
 
@@ -31,7 +31,7 @@ def undrawn(monkeypatch):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A figure that Python has made, and what `progress` was told."""
+    """A figure made from Python, and the calls of `progress`."""
     told = []
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("headway.report.svg._drawn", drawn)
@@ -40,7 +40,7 @@ def made(tmp_path_factory):
     return found, told
 
 
-def test_python_gives_what_the_command_writes(undrawn_run, made, tmp_path):
+def test_python_returns_the_same_results_as_the_command_writes(undrawn_run, made, tmp_path):
     found, told = made
     done = undrawn_run("reproduce", *FIG8, "--quick", "--json", "--out", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -94,7 +94,7 @@ def test_a_chart_is_shown_and_written(made, tmp_path):
         (FIG8, {"jobs": 0}, "jobs 0: must be a whole number from 1 to 1024"),
     ],
 )
-def test_a_wrong_argument_is_one_line_and_makes_no_folder(tmp_path, arguments, options, says):
+def test_a_wrong_argument_gives_a_one_line_error_and_makes_no_folder(tmp_path, arguments, options, says):
     with pytest.raises(headway.Error) as raised:
         headway.reproduce(*arguments, **options, out=tmp_path / "new" / "out")
     assert str(raised.value).startswith(says)
@@ -102,7 +102,7 @@ def test_a_wrong_argument_is_one_line_and_makes_no_folder(tmp_path, arguments, o
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_figure_that_cannot_be_made_is_a_warning_and_if_none_can_an_error(tmp_path, monkeypatch):
+def test_an_impossible_figure_is_a_warning_and_an_error_if_all_are(tmp_path, monkeypatch):
     nowhere = SimpleNamespace(find=lambda _: None)
     monkeypatch.setattr("headway.reproduce.engine.Trace", nowhere)
     with pytest.raises(headway.Error, match=r"^fig5: no trace ") as raised:
@@ -123,7 +123,7 @@ def test_a_figure_that_cannot_be_made_is_a_warning_and_if_none_can_an_error(tmp_
     assert [bool(result["missing"]) for result in found.results] == [False, True]
 
 
-def test_ctrl_c_keeps_the_finished_runs_and_the_same_call_goes_on(made, tmp_path):
+def test_ctrl_c_keeps_the_finished_runs_and_the_same_call_continues(made, tmp_path):
     left = [signal.SIGINT]
     told = []
 
@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_the_finished_runs_and_the_same_call_goes_on(made, tmp_path
     assert finished == total or again[-1] == (total - finished, total - finished)
 
 
-def test_if_progress_raises_the_error_is_the_callers_own(tmp_path):
+def test_if_progress_raises_the_callers_error_is_raised(tmp_path):
     def closed(*_):
         raise OSError("the stream is closed")
 

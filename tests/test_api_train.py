@@ -1,4 +1,6 @@
-"""`headway.train` and what it says when it ends early. Without PyTorch: the learner is a stand-in.
+"""`headway.train`, and its messages when it ends early.
+
+It needs no PyTorch: the learner is a stand-in.
 
 tests/train has the real one.
 """
@@ -41,7 +43,7 @@ def score(scenario, reward):
 
 
 class StandIn:
-    """A training of three stretches of 100 steps. It goes on from its checkpoint."""
+    """A training of three stretches of 100 steps. It continues from its checkpoint."""
 
     def __init__(self, config, seed, history):
         self.config = config
@@ -81,7 +83,7 @@ def train(config, folder, seed, makes, watcher):
 
 @pytest.fixture(autouse=True)
 def learner(monkeypatch):
-    """The stand-in takes the place of all that needs PyTorch."""
+    """Replaces everything that needs PyTorch by the stand-in."""
     stand_ins = {
         "loop": SimpleNamespace(train=train),
         "environments": SimpleNamespace(Headway=object),
@@ -122,7 +124,7 @@ def test_a_training_has_its_model_its_log_and_its_validation(tmp_path, monkeypat
     assert repr(found) == f"<headway.Training: {folder}/quick-v1>"
 
 
-def test_the_summary_is_what_the_command_prints(tmp_path, capsys):
+def test_the_summary_equals_the_output_of_the_command(tmp_path, capsys):
     from headway.cli.app import run as command
 
     found = headway.train("quick", out=tmp_path)
@@ -145,7 +147,7 @@ def test_all_ablations_have_a_scheme_each(tmp_path):
     assert len({row["system"] for row in found.log()}) == len(found.schemes)
 
 
-def test_one_training_that_fails_leaves_the_others(tmp_path):
+def test_a_failed_training_does_not_end_the_others(tmp_path):
     with pytest.raises(headway.Error) as raised:
         headway.train("quick", seeds=(1, DIVERGES, 3), out=tmp_path)
     said = "1 of 3 trainings failed: quick-v1, seed 13: the weights are not finite"
@@ -158,12 +160,12 @@ def test_one_training_that_fails_leaves_the_others(tmp_path):
 
 
 def press(number):
-    """A function for `progress` that sends a signal the first time."""
+    """A function for `progress` that sends a signal at its first call."""
     left = [number]
     return lambda _: signal.raise_signal(left.pop()) if left else None
 
 
-def test_ctrl_c_ends_after_the_stretch_and_the_same_call_goes_on(tmp_path):
+def test_ctrl_c_ends_after_the_stretch_and_the_same_call_continues(tmp_path):
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(headway.Interrupted) as raised:
         headway.train("quick", out=tmp_path, progress=press(signal.SIGINT))
@@ -189,7 +191,7 @@ def test_ctrl_c_in_the_second_of_three_trainings_leaves_the_first(tmp_path):
     assert len(raised.value.results.models) == 2
 
 
-def test_the_third_ctrl_c_ends_at_once_and_no_process(tmp_path, monkeypatch):
+def test_the_third_ctrl_c_stops_training_at_once_but_not_the_process(tmp_path, monkeypatch):
     monkeypatch.setattr(ending, "_is_command", SimpleNamespace(is_set=lambda: False))
     monkeypatch.setattr(os, "_exit", lambda code: pytest.fail(f"it would have ended with {code}"))
 
@@ -212,7 +214,7 @@ def test_a_signal_that_ends_a_process_still_does_after_the_checkpoint(tmp_path):
     assert kept == [True]
 
 
-def test_if_progress_raises_the_error_is_the_callers_own(tmp_path):
+def test_if_progress_raises_the_callers_error_is_raised(tmp_path):
     def closed(_):
         raise OSError("the stream is closed")
 
@@ -237,7 +239,7 @@ def test_if_progress_raises_the_error_is_the_callers_own(tmp_path):
         ({"system": "rax-v3", "ray": "auto"}, "rax-v3 is trained on this machine"),
     ],
 )
-def test_a_wrong_argument_is_one_line_and_makes_no_folder(tmp_path, wrong, says):
+def test_a_wrong_argument_gives_a_one_line_error_and_makes_no_folder(tmp_path, wrong, says):
     with pytest.raises(headway.Error) as raised:
         headway.train(**{"system": "quick"} | wrong, out=tmp_path / "new" / "out")
     assert says in str(raised.value)
@@ -269,7 +271,7 @@ def test_the_online_learner_needs_no_pytorch(monkeypatch, tmp_path):
     assert load_learner(tmp_path / "rax-v3").card["training"]["seeds"] == [21]
 
 
-def test_a_learner_is_trained_with_several_seeds_and_the_same_call_keeps_what_is_there(monkeypatch, tmp_path):
+def test_a_learner_is_trained_with_several_seeds_and_a_second_call_keeps_them(monkeypatch, tmp_path):
     monkeypatch.setattr("headway.train.online.TRAINING_FLOWS", ("rax-1", "low-bdp"))
     monkeypatch.setattr("headway.train.online.FLOW_S", 1.0)
     monkeypatch.setattr("headway.train.online.EVALUATED", 1)
@@ -281,7 +283,7 @@ def test_a_learner_is_trained_with_several_seeds_and_the_same_call_keeps_what_is
     learners = [load_learner(folder) for folder in found.models]
     ids = [one.id for one in learners]
     assert len({*ids}) == 2
-    # Trainings are replicates: no training flow of one has the seed of another's.
+    # Trainings are replicates, so no training flow of one has the seed of another's.
     assert [one.card["training"]["seeds"] for one in learners] == [[1, 2], [3, 4]]
     assert found.schemes == [f"rax-pretrained:model={found.models[0]}:model={found.models[1]}"]
     with pytest.warns(UserWarning, match="2 samples"):

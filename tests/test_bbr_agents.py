@@ -1,4 +1,4 @@
-"""The study of several agents, drawn and judged from made-up trainings: no PyTorch."""
+"""The study of several agents, drawn and judged from made-up trainings, without PyTorch."""
 
 import json
 
@@ -31,7 +31,7 @@ def rows():
     return found
 
 
-def test_claims_are_of_pairs_of_seeds(rows):
+def test_claims_compare_pairs_of_seeds(rows):
     drawn = agents(rows)
     sharing, episodes, scale = drawn.claims
     expected = sum(100 * ((0.61 + s / 1000) / (0.5 + s / 1000) - 1) for s in range(1, 6)) / 5
@@ -42,7 +42,7 @@ def test_claims_are_of_pairs_of_seeds(rows):
     assert episodes.verdict is scale.verdict is Verdict.HOLDS
 
 
-def test_who_never_comes_near_the_best_counts_with_all_it_trained(rows):
+def test_a_training_that_never_nears_the_best_counts_with_its_full_length(rows):
     titles, *cells = agents(rows).table
     needed = {(one[0], one[1]): (one[-3], one[-1]) for one in cells}
     assert titles[-3] == "decisions to 95%"
@@ -52,7 +52,7 @@ def test_who_never_comes_near_the_best_counts_with_all_it_trained(rows):
     assert cells[-1][0] == "none (BBR)"
 
 
-def test_it_says_which_version_trained(rows):
+def test_the_result_names_the_version_that_trained(rows):
     assert not any("trained by" in note for note in agents(rows).notes)
     made = [one | {"code_version": f"0.1.0+{one['agents']}"} for one in rows]
     assert "The teams were trained by Headway 0.1.0+0, 0.1.0+1, 0.1.0+4." in agents(made).notes
@@ -63,7 +63,7 @@ def test_one_seed_has_no_interval_and_leaves_claims_open(rows):
     assert all(claim.verdict is Verdict.OPEN for claim in drawn.claims)
 
 
-def test_the_figure_is_made_of_what_was_trained(rows, tmp_path):
+def test_the_figure_is_made_of_the_trainings(rows, tmp_path):
     with pytest.raises(MissingError, match=r"python -m headway\.train\.team_study"):
         next(figure(Lab(models=tmp_path)))
     (tmp_path / "bbr-team").mkdir()
@@ -75,7 +75,7 @@ def test_the_figure_is_made_of_what_was_trained(rows, tmp_path):
     assert made.value.value.table == agents(rows).table
 
 
-def test_what_is_no_study_is_one_line(rows, tmp_path):
+def test_an_invalid_study_gives_a_one_line_error(rows, tmp_path):
     file = tmp_path / "runs.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in rows))
     assert read(file) == rows

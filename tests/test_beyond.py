@@ -1,4 +1,4 @@
-"""Who compares a model on networks beyond its training is told so."""
+"""A comparison of a model on networks beyond its training gives a warning."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ from headway.benches.beyond import beyond
 
 MODELS = Path(__file__).parent.parent / "models"
 AURORA = f"learned:model={MODELS / 'aurora-v1'}"
-"""Trained on 1.2 to 6 Mbit/s and RTTs of 100 to 1000 ms (PCC-RL's range)."""
+"""The training range: 1.2 to 6 Mbit/s and RTTs of 100 to 1000 ms, as in PCC-RL."""
 
 
 def folder_of(place: Path, rates: str, rtts: str) -> str:
-    """A scheme of a model with this training; only the card is read."""
+    """A scheme of a model with this training. Only the card is read."""
     place.mkdir()
     card = f"[training.range]\nrate_mbps = {rates}\nrtt_ms = {rtts}\n"
     (place / "card.toml").write_text(card)
@@ -44,14 +44,14 @@ def test_a_link_of_twelve_is_beyond_a_training_of_six() -> None:
         ("[6.0, 24.0]", "[140.0, 240.0]", True),
     ],
 )
-def test_rates_and_rtts_count(tmp_path: Path, rates: str, rtts: str, is_beyond: bool) -> None:
+def test_rates_and_rtts_beyond_training_are_named(tmp_path: Path, rates: str, rtts: str, is_beyond: bool) -> None:
     """The scenario has 12 Mbit/s and 60 ms each way."""
     scheme = folder_of(tmp_path / "mine-v1", rates, rtts)
     found = beyond([Scenario.load("pantheon-default")], [scheme])
     assert names_of(found) == ["pantheon-default is"] * is_beyond
 
 
-def test_an_outage_of_a_recording_is_no_other_network(tmp_path: Path) -> None:
+def test_an_outage_of_a_recording_does_not_count_as_beyond_training(tmp_path: Path) -> None:
     recorded = Scenario.load("synthetic-att")
     least, most = recorded.path_range(10)["rate_mbps"]
     (rtt, _) = recorded.path_range(10)["rtt_ms"]
@@ -59,7 +59,7 @@ def test_an_outage_of_a_recording_is_no_other_network(tmp_path: Path) -> None:
     assert beyond([recorded], [scheme]) == []
 
 
-def test_of_several_models_each_counts_and_of_many_scenarios_three_are_named(tmp_path: Path) -> None:
+def test_each_of_several_models_is_checked_and_at_most_three_scenarios_are_named(tmp_path: Path) -> None:
     wide = folder_of(tmp_path / "a-v1", "[0.1, 1000.0]", "[1.0, 1000.0]")
     slow = folder_of(tmp_path / "b-v1", "[0.1, 1.0]", "[1.0, 1000.0]")
     every = [Scenario.load(name) for name in ("pantheon-default", "low-bdp", "high-bdp", "synthetic-att")]
@@ -68,13 +68,13 @@ def test_of_several_models_each_counts_and_of_many_scenarios_three_are_named(tmp
     assert names_of(beyond(every, [both])) == ["pantheon-default, low-bdp, high-bdp and 1 more are"]
 
 
-def test_a_bench_says_so() -> None:
+def test_a_bench_warns_of_a_scenario_beyond_training() -> None:
     with pytest.warns(UserWarning, match="was trained on 1.2 to 6 Mbit/s.*pantheon-default is beyond that"):
         results = headway.bench([AURORA, "cubic"], ["pantheon-default"], runs=1, seconds=1)
     assert any("pantheon-default is beyond" in line for line in results.warnings)
 
 
-def test_a_scheme_of_ours_and_a_card_without_a_range_are_left_out(tmp_path: Path) -> None:
+def test_a_built_in_scheme_and_a_card_without_a_range_are_not_checked(tmp_path: Path) -> None:
     (tmp_path / "card.toml").write_text("[training]\n")
     every = [Scenario.load("pantheon-default")]
     assert beyond(every, ["aurora:model=v1", "owl", "cubic", f"learned:model={tmp_path}"]) == []

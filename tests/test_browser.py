@@ -1,4 +1,4 @@
-"""The report in a real browser: what a reader clicks does what it says, and nothing complains."""
+"""The report in a real browser: clicks have their documented effect, without console errors."""
 
 import re
 from dataclasses import replace
@@ -15,9 +15,9 @@ WIDTHS = (1400, 800, 390)
 
 @pytest.fixture
 def open_report(browser):
-    """Opens a file in a window of its own.
+    """Opens a file in a separate window.
 
-    A complaint on the console or an attempt to fetch fails the test.
+    An error on the console or an attempt to fetch fails the test.
     """
     contexts, complaints = [], []
 
@@ -41,7 +41,7 @@ def open_report(browser):
 
 @pytest.fixture(scope="session")
 def fair_bench(run, tmp_path_factory):
-    """Two flows, so that there is fairness to show, and a second scenario."""
+    """A report with two flows, which have a fairness, and with a second scenario."""
     out = tmp_path_factory.mktemp("fair")
     done = run(
         *("bench", "--schemes", "newreno,cubic,bbr", "--scenario", "rax-2,pantheon-default"),
@@ -55,7 +55,7 @@ def shown(window, selector):
     return sum(element.is_visible() for element in window.locator(selector).all())
 
 
-def test_it_opens_with_everything_in_its_place(open_report, fair_bench):
+def test_the_page_opens_with_everything_in_place(open_report, fair_bench):
     window = open_report(fair_bench)
     assert window.locator("h1").inner_text() == "Headway bench"
     assert window.locator("h2").all_inner_texts() == [
@@ -72,7 +72,7 @@ def test_it_opens_with_everything_in_its_place(open_report, fair_bench):
     assert window.locator("svg[role=img]:not([aria-label])").count() == 0
 
 
-def test_navigation_goes_there(open_report, fair_bench):
+def test_navigation_links_scroll_to_their_sections(open_report, fair_bench):
     window = open_report(fair_bench)
     link = window.get_by_role("link", name="pantheon-default").first
     link.click()
@@ -82,7 +82,7 @@ def test_navigation_goes_there(open_report, fair_bench):
     assert "at=at-pantheon-default" in window.url
 
 
-def test_a_filter_takes_a_scheme_off_the_whole_page_and_the_address_keeps_it(open_report, fair_bench):
+def test_a_filter_hides_a_scheme_on_the_whole_page_and_is_kept_in_the_address(open_report, fair_bench):
     window = open_report(fair_bench)
     key = re.sub("^pick-", "", window.get_by_role("checkbox", name="cubic").get_attribute("id"))
     before = shown(window, f"main .{key}")
@@ -113,7 +113,7 @@ def test_the_address_opens_a_filter_and_a_place(open_report, fair_bench):
     assert "bbr" in window.locator(".hidden-schemes").inner_text()
 
 
-def test_the_summary_shows_the_metric_that_is_chosen(open_report, fair_bench):
+def test_the_summary_shows_the_chosen_metric(open_report, fair_bench):
     window = open_report(fair_bench)
     assert window.locator(".summary table:visible caption").all_inner_texts() == [
         "throughput above p95 delay: more throughput and less delay are better"
@@ -143,13 +143,13 @@ def test_a_click_on_a_head_sorts(open_report, fair_bench):
 
 
 @pytest.mark.parametrize("trace", ["queue_packets", "cwnd_packets", "in_flight_packets", "rtt_ms", "delay_cdf"])
-def test_traces_come_by_a_click(open_report, fair_bench, trace):
+def test_traces_load_after_a_click(open_report, fair_bench, trace):
     window = open_report(fair_bench)
     fold = window.locator(f"details[data-trace={trace}]").first
     assert not fold.locator("svg").is_visible()
     fold.locator("summary").click()
     assert fold.locator("svg").is_visible()
-    # A line with its markers for every scheme, and nothing drawn outside.
+    # Every scheme has a line with its markers, and nothing is drawn outside.
     lines = fold.locator("svg g[class]")
     assert {element.get_attribute("class") for element in lines.all()} == {"k0", "k1", "k2"}
     assert fold.locator("svg path").first.bounding_box()["width"] > 100
@@ -162,7 +162,7 @@ def test_fairness_is_shown_where_there_are_several_flows(open_report, fair_bench
     assert window.locator("table.flows tbody tr:not(.group)").count() == 6
 
 
-def test_dark_and_light(open_report, fair_bench):
+def test_the_page_follows_the_dark_and_light_setting(open_report, fair_bench):
     def paper(window):
         return window.evaluate("getComputedStyle(document.body).backgroundColor")
 
@@ -183,15 +183,16 @@ def test_dark_and_light(open_report, fair_bench):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_no_width_makes_the_page_scroll_sideways(open_report, fair_bench, width):
+def test_the_page_never_scrolls_sideways(open_report, fair_bench, width):
     window = open_report(fair_bench, viewport={"width": width, "height": 900})
     assert window.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_it_prints_on_white_without_controls(open_report, fair_bench):
+def test_the_page_prints_on_white_without_controls(open_report, fair_bench):
     window = open_report(fair_bench, "#schemes=newreno,bbr", color_scheme="dark")
     pdf = window.pdf(prefer_css_page_size=True)
-    # A page for the summary, the scenarios and how it was made, and not a page a chart.
+    # The print has one page each for the summary, the scenarios and the methods, and no page for
+    # each chart.
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
     assert 4 <= pages <= 12
     window.emulate_media(media="print")
@@ -201,7 +202,7 @@ def test_it_prints_on_white_without_controls(open_report, fair_bench):
     assert window.locator("section .card").first.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
 
 
-def test_without_a_script_the_results_are_there_and_the_filter_works(open_report, fair_bench):
+def test_without_javascript_the_results_are_shown_and_the_filter_works(open_report, fair_bench):
     window = open_report(fair_bench, java_script_enabled=False)
     assert shown(window, "table.sortable") == 2
     assert not window.get_by_role("button", name="dark theme").is_visible()
@@ -257,16 +258,16 @@ def test_a_sweep_is_one_section_with_lines_over_the_value(open_report, sweep_ben
     assert window.locator("h2").all_inner_texts() == ["All scenarios", "buffers", "How this was made"]
     chart = window.locator("svg[aria-label^='throughput over bottleneck.queue']")
     assert set(chart.locator("text").all_text_contents()) >= {"10", "50", "200", "bottleneck.queue (kB)"}
-    # A band, a line and three markers a scheme.
+    # Each scheme has a band, a line and three markers.
     assert [chart.locator(f".{key} path").count() for key in ("k0", "k1")] == [5, 5]
-    # A member folds out when the summary's link is followed.
+    # A member unfolds when the summary's link is followed.
     window.locator(".summary table:visible a").nth(1).click()
     heading = window.locator("#at-buffers_3a_queue_3d_50kB")
     assert heading.is_visible()
     assert abs(heading.bounding_box()["y"]) < 200
 
 
-def test_where_there_are_too_many_pairs_sweeps_go_without_charts_over_time(sweep_bench, monkeypatch):
+def test_with_too_many_pairs_sweeps_have_no_charts_over_time(sweep_bench, monkeypatch):
     bench = read_bench(sweep_bench)
     assert draw(bench).count("rate over time against the capacity") == 6
     monkeypatch.setattr(import_module("headway.report.page"), "MOST_PAIRS", 5)
@@ -312,7 +313,7 @@ def twenty_schemes(fair_bench, tmp_path_factory):
             for s in bench.series:
                 if (s["scheme"], s["scenario"]) != (scheme, "rax-2"):
                     continue
-                # As many bins as a run of 60 s has, none like its neighbour, and eight flows.
+                # The page has as many bins as a run of 60 s, all different, and eight flows.
                 longer = {k: v * 6 for k, v in s.items() if isinstance(v, list)} | {
                     "time_s": [k * 0.5 for k in range(120)]
                 }
@@ -328,11 +329,10 @@ def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small(open_repo
     path = twenty_schemes
     assert path.stat().st_size < 3_000_000
     window = open_report(path, viewport={"width": 1300, "height": 900})
-    # How many elements it has decides how long it takes to load: about one second on two busy
-    # cores.
+    # The number of elements determines the loading time: about one second on two busy cores.
     assert window.evaluate("document.getElementsByTagName('*').length") < MOST_ELEMENTS
     assert window.locator("table.sortable tbody tr").count() == 60
-    # Every column of the metrics is in sight, and no name in a chart lies on another.
+    # Every column of the metrics is visible, and no name in a chart overlaps another.
     widths = "t => [t.parentElement.scrollWidth, t.parentElement.clientWidth]"
     for table in window.locator("table.sortable").all():
         needed, given = table.evaluate(widths)

@@ -14,21 +14,21 @@ LINE = (
 
 @pytest.fixture
 def checks(monkeypatch, tmp_path):
-    """The module, which keeps its file in a folder of this test's."""
+    """The module, with its file in a folder of this test."""
     monkeypatch.syspath_prepend(ROOT / "scripts")
     module = importlib.import_module("checks")
     monkeypatch.setattr(module, "KEPT", tmp_path / "checks.json")
     return module
 
 
-def test_checks_are_read_from_between_other_lines(checks):
+def test_checks_are_found_between_other_lines(checks):
     output = "\n".join(
         ["---- a::test stdout ----", LINE % ("verus", 70), "Verizon: 3", LINE % ("sprout", 60.5), ""]
     )
     assert [(c["scheme"], c["ours"]) for c in checks.read(output)] == [("sprout", 60.5), ("verus", 70)]
 
 
-def test_another_figure_than_the_one_kept_is_told(checks):
+def test_a_figure_that_differs_from_the_stored_one_is_reported(checks):
     before = checks.read(LINE % ("verus", 70) + "\n" + LINE % ("sprout", 60.5))
     checks.keep(before)
     assert checks.kept() == before

@@ -15,8 +15,11 @@ from headway.summary import Offsets
 THROUGHPUT, DELAY, LOSS, JAIN = MEASURES
 
 
-def test_to_compare_no_trace_is_loaded():
-    """What `headway bench` needs for its table; the readers of traces would only cost time."""
+def test_a_comparison_loads_no_trace():
+    """`headway bench` needs this for its table.
+
+    Importing the readers of traces would only take time.
+    """
     program = "import sys, headway.compare; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
@@ -33,7 +36,7 @@ def runs_of(scheme, throughputs, scenario="s", **more):
 
 
 def networks(count, seed=1):
-    """Rates that networks permit: they differ much more than schemes do."""
+    """Rates of networks, which differ much more than those of schemes."""
     return np.random.default_rng(seed).uniform(1, 100, count)
 
 
@@ -46,13 +49,13 @@ def test_a_difference_that_the_means_hide_shows_run_by_run():
     low, high = one.differences["throughput_mbps"]["ci95"]
     assert 4 < low < 5 < high < 6
     assert one.zones == {"throughput_mbps": Zone.BETTER, "delay_p95_ms": Zone.EQUAL, "loss": Zone.EQUAL}
-    # The intervals of the two means overlap almost wholly.
+    # The intervals of the two means overlap almost completely.
     first, second = mean_interval(rates), mean_interval(1.05 * rates * noise)
     assert second[0] < first[1]
     assert ("a", "s") not in found, "not beside itself"
 
 
-def test_pairs_are_runs_of_one_number_that_both_have_and_the_machine_left_alone():
+def test_pairs_are_fit_runs_with_the_same_number_in_both_schemes():
     first = runs_of("a", [1.0] * 12)
     second = runs_of("b", [2.0] * 9)
     second[3]["unfit"] = "the machine stood still"
@@ -79,7 +82,7 @@ def test_pairs_are_runs_of_one_number_that_both_have_and_the_machine_left_alone(
         (JAIN, (-0.009, 0.009), Zone.EQUAL),
     ],
 )
-def test_zones(measure, ends, zone):
+def test_zone_of_an_interval(measure, ends, zone):
     assert measure.zone({"mean": sum(ends) / 2, "ci95": list(ends)}) is zone
     assert measure.zone({"mean": 1.0, "ci95": None}) is Zone.UNCLEAR
 
@@ -95,20 +98,27 @@ def test_zones(measure, ends, zone):
         (110.0, 5, Zone.BETTER),
     ],
 )
-def test_runs_that_do_not_differ_from_one_another_are_not_certain(rate, runs, zone):
-    """30 equal runs leave 9.5% of all runs open, five 45%, each of which may be off by 10%."""
+def test_equal_runs_do_not_make_a_difference_certain(rate, runs, zone):
+    """30 equal runs leave 9.5% of all runs uncertain, five leave 45%.
+
+    Each of these may be off by 10%.
+    """
     found = compare(numbered([*runs_of("a", [100.0] * runs), *runs_of("b", [rate] * runs)]), "a")
     assert found["b", "s"].zones["throughput_mbps"] is zone
     # The interval is the one that was judged.
     difference = found["b", "s"].differences["throughput_mbps"]
     reach = 10 * (1 - 0.05 ** (1 / runs))
     assert difference["ci95"] == pytest.approx([rate - 100 - reach, rate - 100 + reach])
-    # All have the same loss of 1%: as equal as the margin of 0.1 points, or not.
+    # All schemes have the same loss of 1%, so they are equal up to the margin of 0.1 points, or
+    # uncertain.
     assert found["b", "s"].zones["loss"] is (Zone.EQUAL if runs == 30 else Zone.UNCLEAR)
 
 
-def test_two_learners_whose_trainings_share_nothing_are_independent_samples():
-    """Three trainings of one and two of another, in turn: Welch's interval of the means of each."""
+def test_two_learners_with_different_trainings_are_independent_samples():
+    """Three trainings of one learner and two of another, in turn.
+
+    The interval is Welch's, of the means of each.
+    """
 
     def learner(scheme, models, rates):
         return [
@@ -122,7 +132,7 @@ def test_two_learners_whose_trainings_share_nothing_are_independent_samples():
     theirs = ttest_ind(*scaled, equal_var=False).confidence_interval(0.95)
     assert found["mean"] == pytest.approx(100 / 3)
     assert found["ci95"] == pytest.approx([100 / 3 + theirs.low, 100 / 3 + theirs.high])
-    # The same trainings in two ways are pairs: 1, 2 and 3 less, of 14 on average.
+    # Two settings of the same trainings are pairs: 1, 2 and 3 less, of 14 on average.
     same = learner("c", "xyz", [11.0, 12.0, 13.0])
     found = compare(numbered([*other, *same]), "b")["c", "s"].differences["throughput_mbps"]
     assert found["mean"] == pytest.approx(-100 * 2 / 14)
@@ -131,7 +141,7 @@ def test_two_learners_whose_trainings_share_nothing_are_independent_samples():
     assert found["ci95"] == pytest.approx([-100 * 2 / 14 - half, -100 * 2 / 14 + half])
 
 
-def test_the_order_of_trainings_does_not_count_and_a_part_in_common_is_refused():
+def test_the_order_of_trainings_is_ignored_and_partly_shared_trainings_are_refused():
     def learner(scheme, models):
         rates = {"x": 12.0, "y": 14.0, "z": 16.0, "v": 18.0}
         named = [models[k % len(models)] for k in range(6)]
@@ -167,7 +177,7 @@ def test_the_best_of_schemes_that_do_not_vary_is_ahead_only_by_more_than_that():
     assert found == ({"s": "a"}, {("b", "s")})
 
 
-def test_runs_at_offsets_of_one_trace_are_taken_in_blocks():
+def test_runs_at_offsets_of_one_trace_are_resampled_in_blocks():
     rates = networks(30)
     runs = [*runs_of("a", rates), *runs_of("b", rates + np.sin(np.arange(30) / 3))]
     alone = compare(numbered(runs), "a")["b", "s"].differences["throughput_mbps"]["ci95"]
@@ -176,7 +186,7 @@ def test_runs_at_offsets_of_one_trace_are_taken_in_blocks():
     assert blocks[1] - blocks[0] > alone[1] - alone[0]
 
 
-def test_what_is_worse_in_every_run_is_not_as_good_as_the_best():
+def test_a_scheme_that_is_worse_in_every_run_is_not_as_good_as_the_best():
     rates = networks(30)
     noise = np.random.default_rng(3).normal(0, 0.01, 30)
     noise -= noise.mean() + 1e-4
@@ -185,7 +195,7 @@ def test_what_is_worse_in_every_run_is_not_as_good_as_the_best():
     assert leaders(numbered(runs), "jain", more=True) == ({}, set()), "no value at all"
 
 
-def test_who_leads_is_told_by_runs_that_the_machine_left_alone():
+def test_the_leader_is_decided_by_fit_runs():
     wild = [1000.0] * 3 + [1.0] * 9
     runs = [*runs_of("a", [2.0] * 12), *runs_of("b", wild)]
     for run in runs[12:15]:
@@ -194,7 +204,7 @@ def test_who_leads_is_told_by_runs_that_the_machine_left_alone():
 
 
 def test_a_scheme_that_is_better_in_every_common_run_is_not_shown_to_be_worse():
-    """The best mean may rest on runs that the other lacks."""
+    """The best mean may come from runs that the other scheme lacks."""
     first = runs_of("a", [1.0] * 9 + [100.0] * 3)
     second = runs_of("b", [2.0 + 0.01 * k for k in range(9)] + [None] * 3)
     assert leaders(numbered([*first, *second]), "throughput_mbps", more=True) == ({"s": "a"}, {("b", "s")})
@@ -221,9 +231,9 @@ def zones_of_throughput(runs, ahead, spread):
 
 @pytest.mark.parametrize("ahead", [0.01, -0.01])
 def test_a_scheme_that_is_ahead_by_the_margin_is_called_better_in_a_fortieth_of_all_cases(ahead):
-    """The worst case: by less than the margin the two are equal.
+    """The worst case: below the margin the two are equal.
 
-    The interval's other side is as often wrong.
+    The interval's other side is wrong as often.
     """
     found = zones_of_throughput(30, ahead, 0.02)
     said = Zone.BETTER if ahead > 0 else Zone.WORSE
@@ -231,8 +241,8 @@ def test_a_scheme_that_is_ahead_by_the_margin_is_called_better_in_a_fortieth_of_
     assert found[Zone.BETTER] + found[Zone.WORSE] <= 0.05 + 0.01
 
 
-def test_what_is_equal_by_definition_is_not_called_better():
-    """0.8% ahead, which each of 80% of samples shows to be more than 0.
+def test_schemes_equal_within_the_margin_are_not_called_better():
+    """The scheme is 0.8% ahead, which 80% of samples show to be more than 0.
 
     Within the margin it counts as equal.
     """
@@ -242,16 +252,16 @@ def test_what_is_equal_by_definition_is_not_called_better():
 
 
 def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_equal():
-    """Just beyond the margin, as precisely as runs can show it."""
+    """The scheme is just beyond the margin, with the largest precision of runs."""
     assert zones_of_throughput(30, 0.0101, 0.003)[Zone.EQUAL] <= 0.025 + 0.008
 
 
 @pytest.mark.parametrize("runs", [12, 30])
 @pytest.mark.parametrize(("ahead", "wrong"), [(-0.0101, Zone.NOT_WORSE), (0.0101, Zone.NOT_BETTER)])
 def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_not_worse_or_not_better(ahead, wrong, runs):
-    """Just beyond the margin, and so varied that hardly any interval lies within it.
+    """The scheme is just beyond the margin, and varies a lot.
 
-    It would be called equal.
+    Hardly any interval lies within the margin, and only such an interval would call it equal.
     """
     found = zones_of_throughput(runs, ahead, 0.05)
     assert found[Zone.EQUAL] == 0
@@ -259,7 +269,7 @@ def test_schemes_that_differ_by_more_than_the_margin_are_seldom_called_not_worse
 
 
 @pytest.mark.parametrize("schemes", [5, 10])
-def test_schemes_that_are_behind_by_the_margin_are_seldom_called_worse_than_the_best(schemes):
+def test_schemes_that_are_behind_by_the_margin_are_rarely_called_worse_than_the_best(schemes):
     """All but the best are 1% behind, which counts as equal.
 
     In a twentieth of all trials one is called worse.

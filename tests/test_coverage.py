@@ -1,4 +1,4 @@
-"""Each kind of interval covers the truth as often as it says."""
+"""Each kind of interval has its stated coverage."""
 
 import numpy as np
 import pytest
@@ -43,8 +43,8 @@ def test_a_share_of_all_runs_has_an_interval():
 
 
 @pytest.mark.parametrize(("share", "runs"), [(0.3, 40), (0.02, 50), (0.98, 50), (0.9, 50), (0.95, 20)])
-def test_each_side_of_a_shares_interval_is_seldom_wrong_near_0_and_1_too(share, runs):
-    """Of all counts, by their probabilities.
+def test_each_side_of_the_interval_of_a_share_has_its_coverage_near_0_and_1(share, runs):
+    """All counts are checked, with their probabilities.
 
     Wilson's interval of 20 runs at 0.95 is too low in 7.6%.
     """
@@ -59,7 +59,7 @@ TRIALS = 2000
 
 
 def coverage(interval, draw, truth):
-    """In which share of the trials the interval holds the truth."""
+    """The share of the trials in which the interval contains the truth."""
     random = np.random.default_rng(5)
     hits = 0
     for _ in range(TRIALS):
@@ -79,12 +79,12 @@ def coverage(interval, draw, truth):
     ],
     ids=["student, normal", "student, uniform", "BCa, normal", "BCa, uniform", "Wilson"],
 )
-def test_an_interval_covers_the_truth_as_often_as_it_says(interval, draw, truth):
+def test_an_interval_has_its_stated_coverage(interval, draw, truth):
     assert coverage(interval, draw, truth) == pytest.approx(0.95, abs=0.02)
 
 
 def in_use(values, block=1):
-    """The interval that tables and claims have of a mean."""
+    """The interval of a mean in tables and claims."""
     return mean(values, block)["ci95"]
 
 
@@ -94,16 +94,16 @@ def test_the_interval_in_use_covers_the_mean_of_any_number_of_runs(n):
 
 
 @pytest.mark.parametrize(("n", "least"), [(10, 0.88), (29, 0.91), (30, 0.91)])
-def test_a_mean_with_a_long_tail_is_covered_less_often_than_the_interval_in_use_says(n, least):
-    """Exponential values, such as losses of a scheme that seldom loses."""
+def test_a_mean_with_a_long_tail_is_covered_less_often_than_stated(n, least):
+    """Exponential values, such as losses of a scheme that rarely loses."""
     assert least <= coverage(in_use, lambda r: list(r.exponential(2.0, n)), 2.0) <= 0.95
 
 
 @pytest.mark.parametrize(("n", "share"), [(20, 0.08), (30, 0.04), (50, 0.04), (50, 0.15)])
-def test_a_mean_with_rare_runaways_is_covered_only_once_one_was_met(n, share):
-    """A few runs lose 10 to 30%, all others 0.1%.
+def test_a_mean_with_rare_outliers_is_covered_only_if_one_was_sampled(n, share):
+    """A few runs lose 10 to 30%, and all others 0.1%.
 
-    Samples without a runaway cannot know: they are missed.
+    Samples without such a run cannot show them, so they miss the truth.
     """
     random = np.random.default_rng(8)
     truth = (1 - share) * 0.1 + share * 20
@@ -119,9 +119,9 @@ def test_a_mean_with_rare_runaways_is_covered_only_once_one_was_met(n, share):
 
 
 def blocks_of_five(blocks):
-    """Draws independent blocks of five runs, which see the same.
+    """Draws independent blocks of five runs with the same conditions.
 
-    There is one normal number a block, and noise a run.
+    There is one normal number for each block, and noise for each run.
     """
 
     def draw(random):
@@ -131,19 +131,19 @@ def blocks_of_five(blocks):
 
 
 @pytest.mark.parametrize("blocks", [6, 12, 40])
-def test_runs_that_are_alike_in_blocks_are_covered_as_their_blocks_are(blocks):
+def test_intervals_over_blocks_of_similar_runs_have_their_stated_coverage(blocks):
     covered = coverage(lambda v: in_use(v, 5), blocks_of_five(blocks), 2.0)
     assert covered == pytest.approx(0.95, abs=0.015)
 
 
-def test_runs_that_are_alike_in_blocks_are_seldom_covered_as_independent_ones():
+def test_intervals_that_ignore_blocks_of_similar_runs_cover_too_rarely():
     assert coverage(in_use, blocks_of_five(6), 2.0) < 0.8
 
 
-def test_runs_without_a_value_in_a_row_make_no_interval_narrower():
-    """Blocks of ten runs that see the same.
+def test_missing_values_do_not_make_an_interval_narrower():
+    """Blocks of ten runs have the same conditions.
 
-    Half of 200 runs in a row have a value: ten blocks of them.
+    Half of 200 successive runs have a value: ten blocks of them.
     """
 
     def draw(random):
@@ -153,8 +153,11 @@ def test_runs_without_a_value_in_a_row_make_no_interval_narrower():
     assert coverage(lambda v: in_use(v, block), draw, 2.0) == pytest.approx(0.95, abs=0.015)
 
 
-def test_the_wide_intervals_of_many_comparisons_are_as_wide_as_they_say():
-    """Of 30 runs at 1 - 0.05 / 45, as ten schemes on a page need: wrong in 0.11% of the trials."""
+def test_the_wide_intervals_of_many_comparisons_have_their_stated_coverage():
+    """30 runs at 1 - 0.05 / 45, as ten schemes on a page need.
+
+    The interval is wrong in 0.11% of the trials.
+    """
     random = np.random.default_rng(6)
     level, trials, wrong = 1 - 0.05 / 45, 20_000, 0
     for _ in range(trials):
@@ -166,9 +169,9 @@ def test_the_wide_intervals_of_many_comparisons_are_as_wide_as_they_say():
 def test_random_offsets_of_one_recording_cover_its_own_mean():
     """Runs at random offsets of a recording cover the mean over all of its offsets.
 
-    They do so at least as often as said. A recording of 140 s whose rate is alike for seconds, and
-    30 runs of 100 s in it, which overlap. The truth is the mean over all offsets: what the interval
-    says nothing of is another recording.
+    They do so at least as often as stated. A recording of 140 s has a rate that is similar for
+    seconds, and 30 runs of 100 s in it overlap. The truth is the mean over all offsets. The
+    interval does not include other recordings.
     """
     random = np.random.default_rng(3)
     rate = np.zeros(140)
@@ -183,10 +186,10 @@ def test_random_offsets_of_one_recording_cover_its_own_mean():
 
 
 @pytest.mark.parametrize("n", [3, 5, 10, 30])
-def test_a_ratio_of_means_is_covered_as_often_as_it_says(n):
+def test_the_interval_of_a_ratio_of_means_has_its_stated_coverage(n):
     """Pairs on networks that differ a lot.
 
-    The second of each has 1.5 times the first, and noise.
+    The second value of each is 1.5 times the first, with noise.
     """
 
     def draw(random):
@@ -197,8 +200,11 @@ def test_a_ratio_of_means_is_covered_as_often_as_it_says(n):
 
 
 @pytest.mark.parametrize("n", [5, 10, 30])
-def test_what_is_kept_of_two_throughputs_is_covered_as_often_as_it_says(n):
-    """Of two schemes, each on two paths: 80% of the first one's, and 60% of the other's."""
+def test_the_interval_of_a_retained_share_has_its_stated_coverage(n):
+    """There are two schemes on two paths each.
+
+    The first one keeps 80% of its throughput, and the other 60%.
+    """
 
     def draw(random):
         first, second = random.uniform(5, 20, (2, n))
@@ -217,7 +223,10 @@ def test_what_is_kept_of_two_throughputs_is_covered_as_often_as_it_says(n):
 
 
 def test_trainings_and_recordings_are_the_samples():
-    """Five trainings of thirty runs each, three recordings: runs of one share what it is."""
+    """Five trainings of thirty runs each, on three recordings.
+
+    Runs of one training or recording share an offset.
+    """
 
     def trainings(random):
         of = np.repeat(random.normal(2, 1, 5), 30) + random.normal(0, 2, 150)
@@ -235,10 +244,12 @@ def test_trainings_and_recordings_are_the_samples():
 
 
 @pytest.mark.parametrize(("of_recordings", "of_trainings"), [(1.0, 0.1), (1.0, 1.0), (0.1, 1.0)])
-def test_a_mean_over_recordings_covers_what_recordings_and_trainings_add(of_recordings, of_trainings):
-    """Five recordings meet the same five trainings.
+def test_the_interval_over_recordings_includes_the_variance_of_recordings_and_trainings(
+    of_recordings, of_trainings
+):
+    """Five recordings are used with the same five trainings.
 
-    Where both differ the interval is wider than needed.
+    If both vary, the interval is wider than needed.
     """
 
     def draw(random):
@@ -253,8 +264,8 @@ def test_a_mean_over_recordings_covers_what_recordings_and_trainings_add(of_reco
 
 
 @pytest.mark.parametrize("trainings", [(5, 5), (5, 3)])
-def test_trainings_of_two_learners_cover_what_lies_between_them(trainings):
-    """Their seeds share nothing, and one varies twice as much as the other."""
+def test_the_interval_of_trainings_of_two_learners_covers_their_difference(trainings):
+    """Their seeds differ, and one varies twice as much as the other."""
 
     def both(random):
         return list(random.normal(3, 1, trainings[0])), list(random.normal(2, 2, trainings[1]))
@@ -267,8 +278,8 @@ def test_trainings_of_two_learners_cover_what_lies_between_them(trainings):
     assert coverage(lambda of: percent_apart(*of)["ci95"], further, 50.0) == pytest.approx(0.95, abs=0.02)
 
 
-def test_a_medians_interval_covers_it_at_least_as_often_as_it_says():
-    """Order statistics cannot reach 95% exactly: of 30 values they cover it with 0.957."""
+def test_the_interval_of_a_median_has_at_least_its_stated_coverage():
+    """Order statistics cannot reach 95% exactly. With 30 values their coverage is 0.957."""
     found = coverage(median_interval, lambda r: list(r.exponential(1.0, 30)), np.log(2))
     assert found == pytest.approx(0.957, abs=0.015)
 
@@ -281,7 +292,7 @@ def test_the_interval_of_a_difference_of_shares_is_newcombes():
         assert share_difference_interval(one, other) == pytest.approx(theirs, abs=1e-6)
 
 
-def test_a_difference_of_shares_covers_the_truth_as_often_as_it_says():
+def test_the_interval_of_a_difference_of_shares_has_its_stated_coverage():
     def both(random):
         return (int(random.binomial(40, 0.3)), 40), (int(random.binomial(60, 0.15)), 60)
 
@@ -290,7 +301,7 @@ def test_a_difference_of_shares_covers_the_truth_as_often_as_it_says():
 
 
 AT_ONCE = 100
-"""Trials whose resamples are drawn together: 20 MB."""
+"""The number of trials whose resamples are drawn together: 20 MB."""
 
 
 @pytest.mark.parametrize(
@@ -303,8 +314,8 @@ AT_ONCE = 100
         (median_percent, 50.0, (50, 50)),
     ],
 )
-def test_the_bootstrap_of_independent_samples_covers_what_lies_between_them(how, truth, values, monkeypatch):
-    """With 500 resamples: the 10,000 in use would take a minute."""
+def test_the_bootstrap_of_independent_samples_covers_their_difference(how, truth, values, monkeypatch):
+    """500 resamples are used, because the usual 10,000 would take a minute."""
     monkeypatch.setattr("headway.stats.two_samples.RESAMPLES", 500)
     random = np.random.default_rng(5)
     one, other = random.normal(3, 0.5, (TRIALS, values[0])), random.normal(2, 1, (TRIALS, values[1]))
@@ -317,8 +328,8 @@ def test_the_bootstrap_of_independent_samples_covers_what_lies_between_them(how,
 
 
 @pytest.mark.parametrize(("how", "truth"), [(mean_difference, 1.0), (mean_percent, 50.0)])
-def test_independent_samples_one_of_which_is_small_cover_what_lies_between_their_means(how, truth):
-    """Of 50 and 20 values, as Rax's runs and a rival's: Welch's interval."""
+def test_welchs_interval_with_one_small_sample_covers_the_difference_of_means(how, truth):
+    """50 and 20 values, as for Rax's runs and a rival's. The interval is Welch's."""
 
     def both(random):
         return list(random.normal(3, 0.5, 50)), list(random.normal(2, 1, 20))
@@ -342,21 +353,21 @@ def of_runs(values):
 def test_a_claim_that_is_true_at_its_bound_seldom_fails(levels, least):
     """The worst case of the first kind of error.
 
-    Every level is exactly what it has to be at least.
+    Every level has exactly the required minimum.
     """
     random = np.random.default_rng(11)
     failed = 0
     for _ in range(TRIALS):
         found = {str(k): of_runs(list(random.normal(0, 1, 10))) for k in range(levels)}
         failed += judge("x", "", "", found, low=0.0, least=least).verdict is Verdict.FAILS
-    # Each level fails at its lower end alone, 2.5% of the time; 2,000 trials show that to 0.7
+    # Each level fails at its lower end alone, 2.5% of the time. 2,000 trials show that to 0.7
     # points.
     assert failed / TRIALS <= 0.025 + 0.008
 
 
 @pytest.mark.parametrize(("levels", "least"), [(1, None), (4, None), (4, 1), (6, 3)])
 def test_a_claim_that_is_false_seldom_holds(levels, least):
-    """The worst case of the second: too few levels are true, by far.
+    """The worst case of the second kind: too few levels are true, by far.
 
     All others lie exactly at the bound.
     """
@@ -372,9 +383,9 @@ def test_a_claim_that_is_false_seldom_holds(levels, least):
 
 @pytest.mark.parametrize("samples", [5, 10])
 def test_a_claim_of_more_seldom_holds_where_each_level_is_at_the_margin(samples):
-    """None is more by the margin, and one that is taken for more is enough.
+    """No level is more by the margin, and one that seems more is enough.
 
-    The others do no harm beside it.
+    The others are no evidence against the claim.
     """
     random = np.random.default_rng(14)
     held = 0
@@ -385,12 +396,13 @@ def test_a_claim_of_more_seldom_holds_where_each_level_is_at_the_margin(samples)
 
 
 @pytest.mark.parametrize("samples", [5, 30])
-def test_runs_that_seldom_differ_are_seldom_taken_for_certain(samples):
-    """The rule of three: at its share of other runs, all of n are the same in 5% of the trials."""
+def test_runs_that_rarely_differ_are_rarely_taken_as_certain(samples):
+    """The rule of three: at its share of other runs, all n are equal in 5% of the trials."""
     assert may_differ(30, 0.95) == pytest.approx(3 / 30, rel=0.06)
     random = np.random.default_rng(15)
     share = may_differ(samples, 0.95)
-    # Each run that differs loses a point more, ten margins: the mean is that share of a point.
+    # Each run that differs loses a point more, which is ten margins. So the mean is that share of a
+    # point.
     bound = 0.999 * share
     held = 0
     for _ in range(TRIALS):
@@ -403,33 +415,34 @@ def test_runs_that_seldom_differ_are_seldom_taken_for_certain(samples):
 
 
 @pytest.mark.parametrize("samples", [5, 30])
-def test_values_that_differ_by_a_hair_are_no_more_certain_than_equal_ones(samples):
-    """No cliff.
+def test_nearly_equal_values_are_no_more_certain_than_equal_ones(samples):
+    """There is no abrupt change.
 
     A run is off by less than a hundredth of the margin, or one is off by more.
     """
     for off in (0.0, 1e-9, 1e-6, 1e-4, 0.002, 0.05):
         values = [0.0] * (samples - 1) + [off]
         ours = Estimate.of(lambda level, v=values: mean(v, level=level), values)
-        # Equal runs leave open up to this many points; here a tenth of that is asked for.
+        # Equal runs leave an uncertainty of this many points. Here a tenth of that is required.
         bound = 0.1 * may_differ(samples, 0.95)
         assert judge("x", "", "", ours, "points", high=bound).verdict is Verdict.OPEN, off
 
 
-def test_values_most_of_which_differ_are_judged_by_their_interval_alone():
+def test_values_that_mostly_differ_are_judged_by_their_interval_alone():
     values = [0.1 * k for k in range(30)]
     low, high = in_use(values)
     assert widened((low, high), 1.0, [values], 0.95) == (low, high)
     assert same(values, 1.0) == 1
-    # 16 of 30 within a hundredth of the margin: 95% of the time 16 equal ones miss 17% of others.
+    # 16 of 30 are within a hundredth of the margin. 95% of the time 16 equal ones miss 17% of
+    # others.
     assert same([0.0] * 10 + [0.009] * 6 + [1.0, 2.0] * 7, 1.0) == 16
     assert reach([[0.0] * 16 + [1.0, 2.0] * 7], 1.0, 0.95) == pytest.approx(10 * 16 / 30 * (1 - 0.05 ** (1 / 16)))
 
 
-def test_the_group_of_two_that_leaves_more_open_counts():
-    """Five trainings that are all the same beside ten that vary.
+def test_the_more_uncertain_of_two_groups_decides():
+    """Five equal trainings are compared with ten that vary.
 
-    The five may hide one in two or so.
+    The five may hide about one in two.
     """
     equal, varied = [1.0] * 5, [float(k) for k in range(10)]
     assert reach([varied, equal], 0.1, 0.95) == pytest.approx(1 - 0.05 ** (1 / 5))
@@ -438,7 +451,7 @@ def test_the_group_of_two_that_leaves_more_open_counts():
 
 
 def test_a_claim_that_equal_schemes_differ_fails():
-    """Of twelve levels without any difference surely none is more by the margin."""
+    """For twelve equal levels none is shown to be more by the margin."""
     random = np.random.default_rng(13)
     failed = 0
     for _ in range(TRIALS):
@@ -451,7 +464,7 @@ def test_a_claim_that_equal_schemes_differ_fails():
 def test_a_claim_of_more_seldom_fails_where_all_levels_but_one_are_more_by_exactly_the_margin(least):
     """One level is more by far, so that not all are equal.
 
-    Levels at the margin are no more and no less.
+    Levels at the margin are neither more nor less.
     """
     random = np.random.default_rng(16)
     failed = 0
@@ -487,7 +500,7 @@ FAR = 50.0
 
 @pytest.mark.parametrize("levels", [1, 4])
 def test_a_claim_that_is_true_at_its_bound_seldom_calls_our_model_too_weak(levels):
-    """Our network does what is claimed, only just, and the rule does it by far."""
+    """Our network just fulfils the claim, and the rule fulfils it by far."""
     found = verdicts_beside_the_rule([0.0] * levels, [FAR] * levels)
     assert found[Verdict.WEAK] <= 0.025 + 0.008
     assert found[Verdict.FAILS] == 0
@@ -495,7 +508,7 @@ def test_a_claim_that_is_true_at_its_bound_seldom_calls_our_model_too_weak(level
 
 @pytest.mark.parametrize("levels", [1, 4])
 def test_our_model_is_seldom_called_too_weak_where_the_rule_fails_too(levels):
-    """The rule's level that is worst lies at the bound, all others do what is claimed by far."""
+    """The rule's worst level lies at the bound, and all others fulfil the claim by far."""
     found = verdicts_beside_the_rule([-FAR] * levels, [0.0] + [FAR] * (levels - 1))
     assert found[Verdict.WEAK] == pytest.approx(0.025, abs=0.01)
     assert found[Verdict.WEAK] + found[Verdict.FAILS] == pytest.approx(1)

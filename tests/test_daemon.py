@@ -1,4 +1,4 @@
-"""What tests do where headwayd does not serve: a stand-in says why."""
+"""The behaviour of tests if headwayd does not serve. A stand-in gives the reason."""
 
 import pytest
 
@@ -7,7 +7,7 @@ import daemon
 
 @pytest.fixture
 def headwayd(monkeypatch, tmp_path):
-    """Has this script of sh stand in for it."""
+    """Puts this sh script in place of headwayd."""
 
     def put(script):
         program = tmp_path / "headwayd"
@@ -18,7 +18,7 @@ def headwayd(monkeypatch, tmp_path):
     return put
 
 
-def test_where_it_serves_nothing_is_refused(headwayd):
+def test_a_headwayd_that_starts_is_usable(headwayd):
     headwayd("cat")
     assert daemon.refusal() is None
 
@@ -33,7 +33,7 @@ def test_where_it_serves_nothing_is_refused(headwayd):
         "cannot register hw_try_1: the BPF compiler is off (net.core.bpf_jit_enable=0); turn it on",
     ],
 )
-def test_what_a_machine_lacks_skips(headwayd, said):
+def test_tests_are_skipped_if_the_machine_lacks_something(headwayd, said):
     headwayd(f"echo 'headwayd: {said}' >&2; exit 1")
     assert daemon.refusal() == f"headwayd: {said}"
 
@@ -47,13 +47,13 @@ def test_what_a_machine_lacks_skips(headwayd, said):
         ("", 139),
     ],
 )
-def test_what_is_wrong_with_it_fails(headwayd, said, code):
+def test_a_faulty_headwayd_fails_the_tests(headwayd, said, code):
     headwayd(f"echo '{said}' >&2; exit {code}")
     with pytest.raises(RuntimeError, match="headwayd fails") as failed:
         daemon.refusal()
     assert (said or str(code)) in str(failed.value)
 
 
-def test_where_it_was_not_built_is_said(monkeypatch, tmp_path):
+def test_a_headwayd_that_was_not_built_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("HEADWAYD", str(tmp_path / "nowhere"))
     assert "nowhere" in (daemon.refusal() or "")

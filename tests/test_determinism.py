@@ -1,4 +1,4 @@
-"""Same seed: the same bytes, whatever the number of jobs. Another seed: other results."""
+"""The same seed gives the same bytes for any number of jobs. Another seed gives other results."""
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +21,7 @@ def bench(tmp_path):
     return call
 
 
-def test_jobs_change_no_bit_and_the_seed_does(bench):
+def test_results_depend_on_the_seed_and_not_on_the_number_of_jobs(bench):
     one, two, other = bench(1, 1), bench(1, 2), bench(2, 2)
     for name in ("results.parquet", "series.parquet"):
         assert (one / name).read_bytes() == (two / name).read_bytes()
@@ -31,11 +31,11 @@ def test_jobs_change_no_bit_and_the_seed_does(bench):
     assert sum(a != b for a, b in zip(rates, others, strict=True)) > len(rates) / 2
 
 
-def test_parquet_can_be_read_by_others(small_bench):
+def test_pyarrow_can_read_our_parquet_files(small_bench):
     table = pq.read_table(small_bench / "results.parquet")
     assert table.schema.metadata[b"schema"] == b"6"
     results = table.to_pylist()
-    # 2 schemes x 2 scenarios x 3 runs.
+    # There are 2 schemes x 2 scenarios x 3 runs.
     assert len([r for r in results if r["flow"] == -1]) == 12
     assert {r["scheme"] for r in results} == {"newreno", "cubic"}
     for row in results:

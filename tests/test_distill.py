@@ -1,6 +1,6 @@
 """Distilling.
 
-It tests whole numbers as the C of `nets.h` computes them, gradients, and a whole distillation.
+It tests integers as the C of `nets.h` computes them, gradients, and a whole distillation.
 """
 
 import json
@@ -28,16 +28,16 @@ def random_tensors(random):
         tensors[f"layers.{n}.weight"] = random.integers(-128, 128, (units, inputs)).astype(np.int8)
         tensors[f"layers.{n}.bias"] = random.integers(-(2**17), 2**17, units).astype(np.int32)
     tensors["multipliers"] = random.integers(2**23, 2**24, 3).astype(np.int32)
-    # Hidden units meet both ends and what is between; outputs are few enough to be exact in
+    # Hidden units reach both ends and values between. Outputs are few enough to be exact in
     # float32.
     tensors["shifts"] = random.integers([32, 32, 23], [34, 34, 26]).astype(np.int32)
     return tensors
 
 
 def model(folder, tensors, change=0, wrong=None):
-    """A folder whose golden outputs NumPy computed, one off by `change` in 1/65536.
+    """A folder whose golden outputs NumPy computed, with one off by `change` in 1/65536.
 
-    `wrong` tensors may stand instead.
+    `wrong` tensors can replace others.
     """
     agent = dict(load("aurora-v2").card["agent"])
     agent["observation"] = agent["observation"] | {"history": 6}
@@ -80,19 +80,19 @@ def test_inputs_are_steps_between_the_limits_of_a_clip():
     assert (whole.to_inputs(whole.to_observations(every, FEATURES), FEATURES) == every).all()
 
 
-def test_whole_numbers_are_what_the_student_computes_while_it_learns():
+def test_the_student_computes_the_same_integers_while_it_learns():
     random = np.random.default_rng(3)
     inputs = random.integers(0, 256, (2000, 30)).astype(np.uint8)
     student = Student(1, inputs.astype(np.float32) / 255)
     floating = student.forward(inputs.astype(np.float32) / 255)
     outputs = whole.run(whole.quantise(student), inputs) / whole.UNIT
-    # A hidden unit at the edge of a step may fall to either side.
+    # A hidden unit at the edge of a step may round to either side.
     assert np.abs(outputs - floating).max() < 0.05 * floating.std()
     assert np.sqrt(np.mean((outputs - floating) ** 2)) < 0.005 * floating.std()
 
 
-def test_gradients_are_those_of_finite_differences():
-    """Of the network without rounding: that is what gradients pass through."""
+def test_gradients_match_finite_differences():
+    """The gradients are those of the network without rounding, because they pass through it."""
     random = np.random.default_rng(5)
     inputs = random.random((64, 30)).astype(np.float64)
     answers = random.normal(size=64)
@@ -116,7 +116,7 @@ def test_gradients_are_those_of_finite_differences():
         parameter[...] = before - 1e-6 * direction
         slope = (above - loss()) / 2e-6
         parameter[...] = before
-        # Weights and what hidden units hold are rounded in one and not in the other.
+        # Weights and hidden units are rounded in one and not in the other.
         assert abs((gradient * direction).sum() - slope) < 0.05 * np.linalg.norm(gradient) * np.sqrt(direction.size)
 
 
@@ -171,7 +171,7 @@ def test_the_same_seed_distils_the_same_model(tmp_path):
         export(made)
 
 
-def test_wrong_use_is_one_line(capsys, tmp_path):
+def test_wrong_usage_gives_a_one_line_error(capsys, tmp_path):
     for arguments, says in [
         (["distill", "owl-v1"], "no multilayer perceptron with one continuous action"),
         (["distill", "aurorra"], "no such model"),
@@ -184,7 +184,7 @@ def test_wrong_use_is_one_line(capsys, tmp_path):
         assert error.count("\n") == 1
 
 
-def test_the_model_that_comes_with_headway_says_how_it_was_made(capsys):
+def test_the_shipped_model_records_how_it_was_made(capsys):
     assert headway(["models", "show", "aurora-int8-v1", "--json"]) == 0
     card = json.loads(capsys.readouterr().out)
     assert card["training"]["command"].startswith("headway distill aurora-v2 --to int8")

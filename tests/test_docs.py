@@ -1,4 +1,4 @@
-"""The generated pages say what the program says."""
+"""The generated pages match the program."""
 
 import importlib
 import os
@@ -31,17 +31,17 @@ def test_a_generated_page_is_up_to_date(monkeypatch, name, page):
 
 
 def test_the_site_leads_to_every_page():
-    """Decisions have a list of their own."""
+    """Decisions have a separate list."""
     pages = {page.relative_to(DOCS).as_posix() for page in [*DOCS.glob("*.md"), *DOCS.glob("[!d]*/*.md")]}
     nav = set(re.findall(r": ([a-z0-9/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
-    # What the site makes itself.
+    # Pages that the site makes itself.
     assert nav - {"index.md", "python-modules.md", "decisions/README.md"} - pages == set()
     assert pages - nav == set()
     listed = (DOCS / "decisions" / "README.md").read_text()
     assert [page.name for page in sorted(DOCS.glob("decisions/0*.md")) if f"({page.name})" not in listed] == []
 
 
-def test_the_sites_home_page_leads_to_the_pages_and_leaves_urls_as_they_are(monkeypatch):
+def test_the_sites_home_page_links_to_the_pages_and_keeps_urls(monkeypatch):
     for name in ("mkdocs", "mkdocs.structure"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     files = SimpleNamespace(File=None, Files=None)
@@ -64,7 +64,7 @@ def test_programs_of_the_tree_that_documents_start_can_be_started():
     assert [(page, program) for page, program in sorted(started) if not os.access(ROOT / program, os.X_OK)] == []
 
 
-def test_the_largest_event_is_what_headwayd_takes():
+def test_the_documented_size_of_the_largest_event_is_that_of_headwayd():
     code = (ROOT / "crates/headwayd/src/network.rs").read_text()
     said = re.search(r"an event over\s(\d+) MiB", (DOCS / "netwatch.md").read_text())
     assert said[1] == re.search(r"LONGEST: u64 = (\d+) << 20", code)[1]
@@ -77,7 +77,7 @@ def test_the_example_of_the_base_controller_prints_what_its_page_says(capsys):
     example, printed = re.findall(r"^```(?:python)?\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     exec(example, {})
     assert capsys.readouterr().out == printed
-    # Each table that the page shows is one that an agent may have.
+    # Each table on the page is valid for an agent.
     shown = [tomllib.loads(f"it = {text}")["it"] for text in re.findall(r"^\| `(\{.*?\})`", page, re.MULTILINE)]
     assert len(shown) == 5
     for table in shown:
@@ -87,8 +87,8 @@ def test_the_example_of_the_base_controller_prints_what_its_page_says(capsys):
         assert made.spec["beneath"]["kind"] == table["kind"]
 
 
-def test_in_the_picture_of_the_architecture_a_crate_uses_only_crates_below_it():
-    """And every crate with code is in it."""
+def test_each_crate_in_the_architecture_picture_uses_only_crates_below_it():
+    """Every crate with code is in the picture."""
     picture = (DOCS / "img" / "architecture.svg").read_text()
     heights = {name: float(y) for y, name in re.findall(r'class="name" x="[\d.]+" y="([\d.]+)">([\w/]+)<', picture)}
     assert heights.pop("python/headway") < min(heights.values())

@@ -10,7 +10,7 @@ from headway.stats.ellipse import _f_quantile
 
 
 def inside(ellipse, x, y):
-    """By the definition: the squared Mahalanobis distance against the squared radius."""
+    """The definition: the squared Mahalanobis distance is compared with the squared radius."""
     covariance = np.array([[ellipse.xx, ellipse.xy], [ellipse.xy, ellipse.yy]])
     off = np.array([x - ellipse.x, y - ellipse.y])
     return off @ np.linalg.solve(covariance, off) <= ellipse.radius**2
@@ -27,7 +27,7 @@ def with_moments(n, mean, covariance):
 def test_the_published_example():
     """Johnson and Wichern, example 5.3: 42 microwave ovens.
 
-    T-squared of (0.562, 0.589) is 1.30 against 6.62.
+    T-squared of (0.562, 0.589) is 1.30, compared with 6.62.
     """
     inverse = np.array([[203.018, -163.391], [-163.391, 200.228]])
     ellipse = mean_ellipse(*with_moments(42, (0.564, 0.603), np.linalg.inv(inverse)))
@@ -41,24 +41,25 @@ def test_the_published_example():
 
 @pytest.mark.parametrize("m", [1, 2, 7, 28, 1000])
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
-def test_the_quantile_is_scipys(m, level):
+def test_the_quantile_equals_that_of_scipy(m, level):
     assert _f_quantile(level, m) == pytest.approx(stats.f.ppf(level, 2, m), rel=1e-9)
 
 
-def test_it_covers_the_true_means_as_often_as_it_says():
+def test_an_ellipse_has_its_stated_coverage():
     draw = random.Random(8)
     trials, hits = 2000, 0
     for _ in range(trials):
         xs = [draw.gauss(50, 8) for _ in range(6)]
         ys = [0.3 * x + draw.gauss(0, 2) for x in xs]
         hits += inside(mean_ellipse(xs, ys), 50, 15)
-    # Exact for normal values, however few: binomial(2000, 0.95) has a standard deviation of 0.5%.
+    # The coverage is exact for normal values, however few: binomial(2000, 0.95) has a standard
+    # deviation of 0.5%.
     assert hits / trials == pytest.approx(0.95, abs=0.015)
 
 
 @pytest.mark.parametrize(("blocks", "runs"), [(12, 60), (7, 38)])
-def test_an_ellipse_of_blocks_covers_the_true_means_as_often_as_it_says(blocks, runs):
-    """Five or six neighbours see the same.
+def test_an_ellipse_of_blocks_has_its_stated_coverage(blocks, runs):
+    """Five or six neighbours have the same conditions.
 
     As independent runs they would cover the means in fewer than 60%.
     """
@@ -84,7 +85,7 @@ def test_the_outline_is_the_boundary():
         assert inside(ellipse, ellipse.x + 0.999 * (x - ellipse.x), ellipse.y + 0.999 * (y - ellipse.y))
 
 
-def test_what_does_not_vary_makes_a_line_and_too_little_makes_nothing():
+def test_a_constant_metric_gives_a_line_and_too_few_runs_give_no_ellipse():
     flat = mean_ellipse([1.0, 2.0, 3.0, 4.0, 5.0], [7.0] * 5)
     assert {y for _, y in flat.outline()} == {7.0}
     still = mean_ellipse([2.0] * 5, [1.0, 2.0, 3.0, 4.0, 5.0])
@@ -94,7 +95,7 @@ def test_what_does_not_vary_makes_a_line_and_too_little_makes_nothing():
 
 
 def test_very_many_values_have_the_variances_of_their_means():
-    """Whether neighbours are alike or not."""
+    """The variance is correct for similar and for independent neighbours."""
     random_ = np.random.default_rng(1)
     for block in (1, 25):
         xs, ys = (np.repeat(random_.normal(5, 2, 20_000 // block), block).tolist() for _ in range(2))

@@ -1,4 +1,4 @@
-"""When a service ends: standard input closes, however it does."""
+"""A service ends when its standard input closes, however that happens."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ import pytest
 from headway import ending
 
 DEADLINE_S = 120
-"""Ends only what hangs."""
+"""A time limit that ends only tests that hang."""
 
 
 def ends_with(stdin, monkeypatch):
@@ -34,7 +34,7 @@ def test_a_service_ends_with_a_pipe_that_closes(monkeypatch):
 
 
 def test_a_service_ends_with_a_terminal_that_hangs_up(monkeypatch):
-    """A read of it is the error EIO."""
+    """Reading it gives the error EIO."""
     ours, its = os.openpty()
     os.close(ours)
     with open(its) as stdin:
@@ -54,8 +54,8 @@ def test_a_service_whose_standard_input_is_closed_ends(monkeypatch):
 
 
 @pytest.mark.parametrize("empty", [1, 3])
-def test_a_service_goes_on_while_there_is_only_nothing_to_read(monkeypatch, empty):
-    """A standard input that does not block may have nothing after all."""
+def test_a_service_continues_while_its_standard_input_is_open(monkeypatch, empty):
+    """A standard input that does not block may have no data at first."""
     reads, writes = os.pipe()
     os.close(writes)
     answers = [BlockingIOError() for _ in range(empty)]

@@ -43,12 +43,12 @@ def config(tmp_path):
 def _strict():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        # Advice on what observations look like, which features decide.
+        # These warnings advise on observations, which the features determine.
         warnings.filterwarnings("ignore", message=".*(infinity|[Oo]bservation|render).*")
         yield
 
 
-def test_pettingzoo_finds_nothing_wrong(config):
+def test_pettingzoos_check_passes(config):
     parallel_api_test(HeadwayParallelEnv(config("period")), num_cycles=200)
     parallel_seed_test(lambda: HeadwayParallelEnv(config("period")), num_cycles=50)
     for name in ("aurora-v1", "owl", "period"):

@@ -1,4 +1,4 @@
-"""The environments as Gymnasium's users use them: autoreset modes, wrappers, pictures."""
+"""The environments as users of Gymnasium use them: autoreset modes, wrappers, pictures."""
 
 import itertools
 import sys
@@ -42,7 +42,7 @@ SEEDS = [3, 4, 5]
 
 @pytest.fixture
 def ending(tmp_path):
-    """Episodes of 12 steps at most; some end sooner, as the flow has sent all that it has."""
+    """Episodes of 12 steps at most. Some end sooner, because the flow has sent all of its data."""
     path = tmp_path / "finite.toml"
     path.write_text(FLOW)
     agent = dict(EnvConfig.named("aurora-v1").agent)
@@ -52,14 +52,14 @@ def ending(tmp_path):
 
 
 def both(config: EnvConfig, mode: AutoresetMode, **more: Any) -> tuple[HeadwayVectorEnv, SyncVectorEnv]:
-    """Ours, and Gymnasium's own over single environments."""
+    """Our vector environment, and Gymnasium's own over single environments."""
     ours = HeadwayVectorEnv(config, len(SEEDS), threads=1, autoreset_mode=mode, **more)
     single = [lambda: HeadwayEnv(config, **more)] * len(SEEDS)
     return ours, SyncVectorEnv(single, autoreset_mode=mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_each_autoreset_mode_does_what_gymnasiums_own_vector_environment_does(ending, mode):
+def test_each_autoreset_mode_matches_gymnasiums_vector_environment(ending, mode):
     ours, theirs = both(ending, mode)
     assert ours.metadata["autoreset_mode"] is mode
     assert HeadwayVectorEnv.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
@@ -129,7 +129,7 @@ def test_modes_can_be_named_by_value_and_others_are_refused_in_one_line():
 
 
 @pytest.mark.parametrize("mask", [np.array([True]), np.array([0, 1]), np.array([False, False])])
-def test_what_is_no_mask_is_refused(mask):
+def test_an_invalid_mask_is_refused(mask):
     vector = make_vec("aurora-v1", 2, autoreset_mode="Disabled")
     vector.reset(seed=1)
     with pytest.raises(UsageError, match="reset_mask: must be 2 of True and False, one of them True"):
@@ -138,7 +138,7 @@ def test_what_is_no_mask_is_refused(mask):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_gymnasiums_vector_wrappers_work(mode):
-    """Two of them refuse some modes themselves."""
+    """Two of Gymnasium's wrappers refuse some modes themselves."""
     kinds = {
         "RecordEpisodeStatistics": {},
         "NormalizeReward": {},
@@ -174,7 +174,7 @@ def test_gymnasiums_vector_wrappers_work(mode):
         assert lengths == [4] * (ends if kind == "RecordEpisodeStatistics" else 0)
 
 
-def test_make_vec_takes_what_gymnasium_hands_over():
+def test_make_vec_accepts_the_arguments_of_gymnasium():
     made = gymnasium.make_vec(
         "headway/Owl-v0",
         num_envs=2,
@@ -192,7 +192,7 @@ def test_make_vec_takes_what_gymnasium_hands_over():
     assert [bool(plain.step(np.zeros(1, int))[3].all()) for _ in range(3)] == ends
 
 
-def test_gymnasiums_worker_processes_give_what_one_process_gives(ending):
+def test_gymnasiums_worker_processes_give_the_results_of_one_process(ending):
     """AsyncVectorEnv forks, and each worker makes its own environment."""
     makers = [lambda: HeadwayEnv(ending)] * len(SEEDS)
     apart, together = AsyncVectorEnv(makers), SyncVectorEnv(makers)
@@ -216,19 +216,19 @@ def test_a_seed_may_be_a_number_of_numpys(seed):
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_the_checker_has_no_warning_but_of_an_action_beyond_one(name, monkeypatch):
+def test_the_checker_warns_only_of_actions_beyond_one(name, monkeypatch):
     shown = []
     monkeypatch.setattr("headway.envs.picture.Window", lambda: Screen(shown))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # Aurora's actions reach to 10 either way, by its paper.
+        # Aurora's actions range from -10 to 10, by its paper.
         warnings.filterwarnings("ignore", message=".*symmetric and normalized")
         check_env(gymnasium.make(name).unwrapped)
     assert shown
 
 
 class Screen:
-    """A window that keeps what it is shown."""
+    """A window that keeps the pictures that it gets."""
 
     def __init__(self, shown: list[str]) -> None:
         self.shown = shown
@@ -264,7 +264,7 @@ def test_frames_are_the_same_for_one_seed_and_change_with_each_step():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_vector_environment_has_a_frame_for_each_as_gymnasiums_own_has(ending, mode):
+def test_a_vector_environment_has_one_frame_per_environment(ending, mode):
     ours, theirs = both(ending, mode, render_mode="rgb_array")
     ours.reset(seed=SEEDS)
     theirs.reset(seed=SEEDS)
@@ -301,14 +301,14 @@ def test_without_a_screen_or_tk_human_is_refused_in_one_line(monkeypatch):
         Window()
 
 
-def test_a_window_shows_so_many_pictures_a_simulated_second_and_none_once_it_is_closed(monkeypatch):
+def test_a_window_shows_a_fixed_frame_rate_until_it_is_closed(monkeypatch):
     tk = MagicMock(TclError=RuntimeError)
     monkeypatch.setitem(sys.modules, "tkinter", tk)
     window, picture = Window(), Picture()
     for step in range(51):
         picture.add({**ROW, "dt_s": 1 / 256, "time_s": step / 256})
         window.show(picture)
-    # At the steps 0, 11, 22, 33 and 44: not sooner than after 1/25 s.
+    # Pictures are shown at the steps 0, 11, 22, 33 and 44, at least 1/25 s apart.
     assert tk.PhotoImage.call_count == 5
     assert tk.PhotoImage.call_args.kwargs["data"].startswith(b"\x89PNG")
     picture.begin(None)
@@ -338,7 +338,7 @@ def test_a_picture_has_axes_units_and_the_last_seconds():
     assert ">18<" in drawn
 
 
-def test_frames_are_read_whatever_a_png_file_stores():
+def test_frames_of_every_png_filter_type_are_read():
     random = np.random.default_rng(1)
     above, row = random.integers(0, 256, (2, 5, 3), dtype=np.uint8)
     left = np.vstack([np.zeros((1, 3), int), row[:-1]])

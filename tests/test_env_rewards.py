@@ -1,4 +1,4 @@
-"""Rewards of the user's own, configurations by file, and every column of a step."""
+"""Users' rewards, configurations by file, and every column of a step."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_team_is_rewarded_by_the_mean_of_a_function_of_the_columns() -> None:
     many.close()
 
 
-def test_gymnasium_hands_a_reward_over_and_its_statistics_have_it() -> None:
+def test_gymnasium_passes_the_reward_to_its_statistics() -> None:
     env = gymnasium.make("headway/Aurora-v1", reward=lambda m: np.ones(len(m)), max_episode_steps=4)
     statistics = gymnasium.wrappers.RecordEpisodeStatistics(env)
     statistics.reset(seed=1)
@@ -82,7 +82,7 @@ def test_gymnasium_hands_a_reward_over_and_its_statistics_have_it() -> None:
     assert info["episode"]["r"] == 4.0
 
 
-def test_a_reward_of_ours_is_taken_by_its_name() -> None:
+def test_a_built_in_reward_is_chosen_by_name() -> None:
     env = make("aurora-v1", reward="power")
     env.reset(seed=1)
     _, reward, _, _, info = env.step([0.0])
@@ -102,7 +102,7 @@ def test_a_reward_of_ours_is_taken_by_its_name() -> None:
         (lambda m: m["loss"] * np.nan, "not finite"),
     ],
 )
-def test_a_wrong_reward_is_one_line(reward: Any, told: str) -> None:
+def test_a_wrong_reward_gives_a_one_line_error(reward: Any, told: str) -> None:
     def step() -> None:
         env = make_vec("aurora-v1", 2, reward=reward)
         env.reset(seed=1)
@@ -113,7 +113,7 @@ def test_a_wrong_reward_is_one_line(reward: Any, told: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_an_error_of_the_functions_own_stays_what_it_is() -> None:
+def test_an_error_in_the_reward_function_is_raised_unchanged() -> None:
     env = make("aurora-v1", reward=lambda m: m["loss"] * {}["weight"])
     env.reset(seed=1)
     with pytest.raises(KeyError, match="weight"):
@@ -129,15 +129,15 @@ def test_an_error_of_the_functions_own_stays_what_it_is() -> None:
         (own, {"function": "own"}),
     ],
 )
-def test_environments_know_what_a_card_says_of_their_reward(reward: Any, told: dict[str, str | float]) -> None:
+def test_environments_have_the_text_for_the_card_of_their_reward(reward: Any, told: dict[str, str | float]) -> None:
     assert make("aurora-v1", reward=reward).reward_card == told
     assert make_vec("aurora-v1", 2, reward=reward).reward_card == told
     if reward is not None:
         assert HeadwayTunerEnv(TUNER, reward=reward).reward_card == told
 
 
-def test_stable_baselines3_is_told_rewards_and_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in for its VecEnv where it is not installed."""
+def test_stable_baselines3_gets_rewards_and_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in replaces its VecEnv if it is not installed."""
     if "stable_baselines3" not in sys.modules:
         module = ModuleType("stable_baselines3.common.vec_env")
 
@@ -172,7 +172,7 @@ def test_stable_baselines3_is_told_rewards_and_episodes(monkeypatch: pytest.Monk
     sys.modules.pop("headway.envs.sb3", None)
 
 
-def test_a_configuration_is_a_file_a_name_or_one_that_is_loaded(tmp_path: Any) -> None:
+def test_a_configuration_is_a_file_a_name_or_a_loaded_object(tmp_path: Any) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(_text("aurora-v1").replace("steps = 400", "steps = 1"))
     for config in (file, str(file), EnvConfig.load(file)):
@@ -196,7 +196,7 @@ def test_an_id_of_gymnasiums_names_a_configuration() -> None:
         make("headway/Aurora-v3")
 
 
-def test_a_file_that_is_like_a_configuration_has_the_tables_that_it_leaves_out(tmp_path: Any) -> None:
+def test_a_file_with_like_inherits_missing_tables(tmp_path: Any) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('like = "owl-v1"\n[reward]\nname = "power"\n')
     mine, whole = EnvConfig.load(file), EnvConfig.named("owl-v1")
@@ -209,7 +209,7 @@ def test_a_file_that_is_like_a_configuration_has_the_tables_that_it_leaves_out(t
             EnvConfig.load(file)
 
 
-def test_tables_that_are_like_a_configuration_have_the_tables_that_they_leave_out() -> None:
+def test_tables_with_like_inherit_missing_tables() -> None:
     env = {"scenarios": ["low-bdp"], "steps": 7}
     mine = EnvConfig.of({"like": "aurora-v1", "env": env})
     assert (mine.scenarios, mine.steps) == ((("low-bdp", 1.0),), 7)
@@ -224,8 +224,8 @@ def _text(name: str) -> str:
     return systems()[name].read_text()
 
 
-def test_every_column_is_measured_whether_or_not_it_is_observed() -> None:
-    """Of the summaries over acknowledgements the agent of aurora-v1 observes none."""
+def test_every_column_is_measured_even_if_it_is_not_observed() -> None:
+    """The agent of aurora-v1 observes none of the summaries over acknowledgements."""
     observed = {feature["name"] for feature in AURORA.spec["observation"]["features"]}
     assert not observed & {RTT_MAX, RTT_EWMA}
     agent = AURORA.spec

@@ -23,7 +23,7 @@ FLOWS = EnvConfig.of(
 
 
 @pytest.mark.parametrize("seed", [0, 2**63, 2**64, 2**128 - 1])
-def test_a_seed_of_any_size_says_what_happens(seed):
+def test_a_seed_of_any_size_determines_the_episode(seed):
     vector = HeadwayVectorEnv(CONFIG, 2, threads=1)
     first, _ = vector.reset(seed=seed)
     stepped = vector.step(np.zeros((2, 1), np.float32))[0]
@@ -35,7 +35,7 @@ def test_a_seed_of_any_size_says_what_happens(seed):
     assert np.array_equal(stepped[0], single.step(np.zeros(1, np.float32))[0])
 
 
-def test_none_in_a_list_of_seeds_goes_on_with_the_seed_it_has():
+def test_a_seed_of_none_keeps_the_random_state_of_that_environment():
     one, other = (HeadwayVectorEnv(CONFIG, 3, seed=5, threads=1) for _ in range(2))
     one.reset(seed=[1, None, 3])
     other.reset(seed=5)
@@ -44,7 +44,7 @@ def test_none_in_a_list_of_seeds_goes_on_with_the_seed_it_has():
 
 
 @pytest.mark.parametrize("seed", [-1, True])
-def test_what_is_no_seed_is_refused(seed):
+def test_an_invalid_seed_is_refused(seed):
     with pytest.raises(UsageError, match="from 0 on"):
         HeadwayVectorEnv(CONFIG, 1, seed=seed)
     with pytest.raises(UsageError, match="from 0 on"):
@@ -52,7 +52,7 @@ def test_what_is_no_seed_is_refused(seed):
 
 
 def in_a_fork(work):
-    """What `work` gives in a forked child, as bytes; nothing where the child hangs."""
+    """The bytes that `work` returns in a forked child, or nothing if the child hangs."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -70,7 +70,7 @@ def in_a_fork(work):
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_a_forked_child_goes_on_as_its_parent_does(count):
+def test_a_forked_child_continues_like_its_parent(count):
     vector = HeadwayVectorEnv(CONFIG, count, seed=1, threads=2)
     vector.reset(seed=1)
     zeros = np.zeros((count, 1), np.float32)
@@ -92,7 +92,7 @@ def test_a_forked_child_begins_the_episodes_that_its_parent_begins():
     assert in_a_fork(begun) == begun()
 
 
-def test_a_forked_child_has_environments_and_runs_of_its_own():
+def test_a_forked_child_has_separate_environments_and_runs():
     beside = HeadwayVectorEnv(CONFIG, 4, seed=1, threads=2)
     beside.reset(seed=1)
 
@@ -115,8 +115,8 @@ def test_a_forked_child_has_environments_and_runs_of_its_own():
 
 @pytest.mark.parametrize("copies", [copy.copy, copy.deepcopy, pickle.dumps])
 @pytest.mark.parametrize("kind", [HeadwayEnv, HeadwayVectorEnv, HeadwayParallelEnv, HeadwayAECEnv])
-def test_copies_are_refused_in_words(kind, copies):
-    """A shallow one too: it would step the same simulation."""
+def test_copying_an_environment_gives_a_clear_error(kind, copies):
+    """A shallow copy is refused too, because it would step the same simulation."""
     config = CONFIG if kind in {HeadwayEnv, HeadwayVectorEnv} else FLOWS
     with pytest.raises(UsageError, match="cannot be copied or pickled") as error:
         copies(kind(config))
@@ -129,7 +129,7 @@ def test_configurations_and_errors_can_be_sent():
         assert str(pickle.loads(pickle.dumps(kind("x")))) == "x"
 
 
-def test_make_vec_takes_what_gymnasium_passes():
+def test_make_vec_accepts_the_keywords_that_gymnasium_passes():
     vector = make_vec("aurora-v1", 2, render_mode=None, max_episode_steps=3, threads=1)
     vector.reset(seed=1)
     ends = [bool(vector.step(np.zeros((2, 1), np.float32))[3].any()) for _ in range(6)]
@@ -137,32 +137,32 @@ def test_make_vec_takes_what_gymnasium_passes():
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, 3.0, "3", True, 1 << 32, np.float64(2)])
-def test_a_wrong_number_of_steps_is_one_line(value):
+def test_a_wrong_number_of_steps_gives_a_one_line_error(value):
     with pytest.raises(UsageError, match=r"^max_episode_steps is .* whole number from 1 to 4294967295$"):
         make_vec("aurora-v1", 2, max_episode_steps=value)
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, "2", True, [2]])
 @pytest.mark.parametrize(("name", "most"), [("num_envs", 100_000), ("threads", 1024)])
-def test_wrong_numbers_of_environments_and_threads_are_one_line(name, most, value):
+def test_wrong_numbers_of_environments_and_threads_give_a_one_line_error(name, most, value):
     for wrong in (value, most + 1):
         with pytest.raises(ValueError, match=f"^{name} is .* whole number from 1 to {most}$"):
             HeadwayVectorEnv(CONFIG, **{"num_envs": 2, name: wrong})
 
 
 @pytest.mark.parametrize("most", [1, np.int64(1024)])
-def test_numbers_at_their_bounds_are_taken(most):
+def test_numbers_at_their_bounds_are_accepted(most):
     vector = HeadwayVectorEnv(CONFIG, np.int32(1), threads=most)
     assert vector.reset(seed=1)[0].shape[0] == 1
 
 
 @pytest.mark.parametrize("seed", [1.5, np.float32(2), {"a": 1}, "ab"])
-def test_what_is_no_seed_of_many_environments_is_refused(seed):
+def test_invalid_seeds_of_many_environments_are_refused(seed):
     with pytest.raises(UsageError, match="seed"):
         HeadwayVectorEnv(CONFIG, 2, threads=1).reset(seed=seed)
 
 
-def test_what_are_no_actions_is_refused():
+def test_invalid_actions_are_refused():
     envs = HeadwayVectorEnv(CONFIG, 2, threads=1)
     envs.reset(seed=1)
     with pytest.raises(UsageError, match="actions: not numbers"):

@@ -1,6 +1,6 @@
 """Flows that are tuned together.
 
-It tests who sees what, who is rewarded for what, and flows that come and go.
+It tests the observations and rewards of each, and flows that come and go.
 """
 
 import copy
@@ -35,7 +35,7 @@ def config(team=None, **env):
 
 
 def steps(env, seed=1, action=0):
-    """Of an episode: tables, rewards and infos, by flow."""
+    """The results of an episode: tables, rewards and infos, by flow."""
     seen, _ = env.reset(seed=seed)
     while env.agents:
         found, rewards, _, _, infos = env.step(dict.fromkeys(env.agents, action))
@@ -44,7 +44,7 @@ def steps(env, seed=1, action=0):
     del seen
 
 
-def test_pettingzoo_finds_nothing_wrong():
+def test_pettingzoos_check_passes():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         warnings.filterwarnings("ignore", message=".*(infinity|[Oo]bservation|render).*")
@@ -98,7 +98,7 @@ def test_a_table_has_the_own_row_then_the_teams_then_the_neighbours():
     assert found > 50
 
 
-def test_every_flow_that_is_there_is_rewarded_by_the_mean_of_all():
+def test_every_present_flow_is_rewarded_by_the_mean_of_all():
     single = HeadwayParallelEnv(config())
     single.reset(seed=2)
     several = 0
@@ -130,7 +130,7 @@ def test_the_same_seed_is_the_same_whatever_the_threads():
     assert sum(a.dtype == bool and a.all() for a in one) == 1, "all simulations ended, once, after 60 s"
 
 
-def test_what_cannot_be_is_one_line():
+def test_an_impossible_team_gives_a_one_line_error():
     agent = AGENT | {"clock": {"kind": "period", "ms": 500.0}}
     with pytest.raises(UsageError, match="shared = true"):
         HeadwayTunerEnv(

@@ -1,4 +1,4 @@
-"""The Gymnasium environments, by Gymnasium's own checkers and against what they promise."""
+"""The Gymnasium environments, by Gymnasium's own checkers and by their documented promises."""
 
 import tomllib
 from pathlib import Path
@@ -26,7 +26,7 @@ queue = "1bdp"
 
 
 def table(**env: Any) -> dict[str, Any]:
-    """Aurora's agent in a scenario of the test's own."""
+    """Aurora's agent in a scenario of this test."""
     return {
         "agent": dict(EnvConfig.named("aurora-v1").agent),
         "env": {"scenarios": ["aurora-training"], **env},
@@ -43,7 +43,7 @@ def short(tmp_path):
 
 
 def rollout(environments: HeadwayVectorEnv, steps: int, seed: int | None = 7) -> list[np.ndarray[Any, Any]]:
-    """Everything that random actions bring."""
+    """All results of random actions."""
     random = np.random.default_rng(3)
     environments.action_space.seed(3)
     seen = [environments.reset(seed=seed)[0]]
@@ -101,7 +101,7 @@ def test_spaces_are_kept(config):
         assert np.isfinite(rewards).all()
 
 
-def test_an_episode_of_so_many_steps_is_truncated_and_the_next_begins_in_the_same_step(short):
+def test_an_episode_is_truncated_at_its_limit_and_the_next_begins_in_the_same_step(short):
     vector = HeadwayVectorEnv(EnvConfig.of(table(scenarios=[short], steps=5)), 2)
     single = HeadwayEnv(EnvConfig.of(table(scenarios=[short], steps=5)))
     first, _ = vector.reset(seed=[3, 4])
@@ -137,17 +137,18 @@ def test_an_episode_ends_with_its_time_its_data_or_a_standstill(tmp_path):
     assert ends(BOTTLENECK, seconds=5) == ("time", False, 5.0)
     end, terminated, at = ends(BOTTLENECK + '[[flow]]\nbytes = "150kB"\n', patience_s=4)
     assert (end, terminated) == ("done", True)
-    # Long before its patience is over.
+    # This is long before its patience is over.
     assert at < 3
     # From 3 s on nothing arrives.
     blackout = BOTTLENECK + '[[at]]\ntime = "3s"\nloss = 1\n'
     end, terminated, at = ends(blackout, patience_s=4)
     assert (end, terminated) == ("stalled", False)
-    # Timeouts still ask: the last before the gap of 4 s is the third, after 1, 2 and 4 s.
+    # Timeouts still request decisions. The last before the gap of 4 s is the third, after 1, 2 and
+    # 4 s.
     assert 7 <= at < 16
 
 
-def test_a_reset_mask_resets_only_those():
+def test_a_reset_mask_resets_only_the_chosen_environments():
     masked, plain = make_vec("aurora-v1", 3), make_vec("aurora-v1", 3)
     masked.reset(seed=5)
     plain.reset(seed=5)
@@ -159,18 +160,18 @@ def test_a_reset_mask_resets_only_those():
         assert not np.array_equal(ones[mask], others[mask])
 
 
-def test_measurements_are_those_of_the_network(short):
-    """Conservation over an episode.
+def test_measurements_match_the_network(short):
+    """Packets are conserved over an episode.
 
-    What was delivered fits the link, and the RTT is no less than the way's.
+    The delivered data fit the link, and the RTT is at least that of the path.
     """
     environments = HeadwayVectorEnv(EnvConfig.of(table(scenarios=[short], initial_rate=[3.0, 3.0])), 4)
     environments.reset(seed=2)
     sums = np.zeros((4, 4))
     for _ in range(60):
         _, _, _, _, m = environments.step(np.zeros((4, 1), np.float32))
-        # At 40 Mbit/s of acknowledgements an instant nothing is faster than the link, but for one
-        # packet.
+        # The link has 40 Mbit/s. For an instant acknowledgements are never faster than it, except
+        # for one packet.
         delivered = m["throughput_mbps"] * m["dt"]
         sums += [delivered, m["capacity_mbps"] * m["dt"], m["dt"], m["lost_packets"]]
         assert (m["rtt_ms"] >= m["base_rtt_ms"]).all()
@@ -215,21 +216,21 @@ def test_arrays_are_the_callers_unless_copies_are_declined():
         ({"rewards": {}}, "unknown section 'rewards'; nearest is reward"),
     ],
 )
-def test_a_wrong_configuration_is_one_line(change, message):
+def test_a_wrong_configuration_gives_a_one_line_error(change, message):
     with pytest.raises(_native.UsageError) as error:
         HeadwayVectorEnv(EnvConfig.of(table() | change))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_a_learner_is_not_made_on_what_is_held_out():
+def test_a_learner_is_not_trained_on_held_out_scenarios():
     for scenario, why in (("unseen", "training = false"), ("owl-lte-verizon", "evaluation")):
         with pytest.raises((_native.UsageError, RuntimeError), match=why):
             _native.learn(scenario, 1, 1.0)
 
 
-def test_owls_environment_is_that_of_its_policy():
-    """The agent is that of the shipped model's card, and the reward the one it was trained for."""
+def test_owls_environment_matches_its_policy():
+    """The agent is that of the shipped model's card, and the reward is that of its training."""
     env = gymnasium.make("headway/Owl-v0")
     config = env.unwrapped.config
     text = (Path(__file__).parent.parent / "models" / "owl-v1" / "card.toml").read_text()
@@ -239,7 +240,7 @@ def test_owls_environment_is_that_of_its_policy():
     assert config.reward == Reward(reward.pop("name"), reward)
     assert env.observation_space.shape == (100,)
     assert env.action_space.n == 7
-    # No recorded trace: it works where none has been fetched.
+    # It uses no recorded trace, so it works without a fetched one.
     assert {name for name, _ in config.scenarios} == {"owl-training", "owl-training-path"}
 
 
@@ -304,7 +305,7 @@ def test_steps_add_and_multiply_in_one_set(tmp_path):
     )
     assert env.action_space == gymnasium.spaces.Discrete(5)
     env.reset(seed=1)
-    # Whatever slow start has left is well within the queue then.
+    # The window after slow start is well within the queue then.
     for _ in range(10):
         env.step(4)
     for action, expected in [(0, 1), (2, 11), (3, 22), (2, 32), (4, 16), (1, 6), (4, 3), (1, 1), (3, 2), (0, 2)]:

@@ -11,11 +11,11 @@ from headway.reproduce.owl.fairness import CAPACITY_MBPS, equilibrium
 
 STEP = 0.08
 SECONDS, SETTLED = 24.0, 6.0
-"""How long a run is, and from when on it counts."""
+"""The length of a run, and the time from which it counts."""
 
 
 def config(flows):
-    """A sender's rate, set every 300 ms: two round trips through the full queue."""
+    """A sender changes its rate every 300 ms, which is two round trips through the full queue."""
     return EnvConfig.of(
         {
             "agent": {
@@ -31,7 +31,7 @@ def config(flows):
 
 
 def towards(wanted, rate):
-    """The action that takes a rate some of the way to the wanted one."""
+    """The action that moves a rate some of the way to the target."""
     factor = (max(wanted, 1.0) / rate) ** 0.3
     return (factor - 1) / STEP if factor >= 1 else -(1 / factor - 1) / STEP
 

@@ -1,4 +1,4 @@
-"""`examples/train_rllib.py` writes what RLlib trained as a model folder.
+"""`examples/train_rllib.py` writes the policy that RLlib trained as a model folder.
 
 It runs here without Ray.
 """
@@ -25,7 +25,7 @@ def example():
 
 @pytest.fixture
 def weights():
-    """Names of weights as RLlib 2.60 has them, of a policy with layers of 32 and 16.
+    """Weights with the names of RLlib 2.60, for a policy with layers of 32 and 16.
 
     The outputs are mean and log of the standard deviation.
     """
@@ -47,5 +47,5 @@ def test_the_folder_answers_with_the_mean_action_scaled_to_the_limit(example, we
     first = np.tanh(np.einsum("ij,nj->ni", weights[f"{HIDDEN}.0.weight"], seen) + weights[f"{HIDDEN}.0.bias"])
     second = np.tanh(np.einsum("ij,nj->ni", weights[f"{HIDDEN}.2.weight"], first) + weights[f"{HIDDEN}.2.bias"])
     mean = second @ weights["pi.net.mlp.0.weight"][0] + weights["pi.net.mlp.0.bias"][0]
-    # Headway/Aurora-v1 has actions from -10 to 10, of which RLlib's policy gives the tenth part.
+    # Headway/Aurora-v1 has actions from -10 to 10. RLlib's policy gives a tenth of them.
     np.testing.assert_allclose(golden["outputs"][:, 0], 10 * mean, atol=1e-5)

@@ -1,4 +1,4 @@
-"""`examples/train_sb3.py` and its page, as far as they go without PyTorch.
+"""`examples/train_sb3.py` and its page, as far as possible without PyTorch.
 
 tests/train runs the rest.
 """
@@ -37,11 +37,11 @@ def reward_of(text):
     return [ast.dump(node) for node in found[0].body if not isinstance(node, ast.Expr)]
 
 
-def test_its_reward_is_that_of_the_page(blocks):
+def test_the_examples_reward_is_that_of_the_page(blocks):
     assert reward_of(FILE.read_text()) == reward_of(blocks[0])
 
 
-def test_its_reward_is_the_share_less_queueing_less_loss(example):
+def test_the_examples_reward_is_the_share_less_queueing_less_loss(example):
     m = Measurements.of(
         throughput_mbps=[6.0, 12.0, 3.0],
         path_mbps=[12.0, 12.0, 12.0],
@@ -52,7 +52,7 @@ def test_its_reward_is_the_share_less_queueing_less_loss(example):
     assert example.reward(m) == pytest.approx([0.5, 1.0 - 0.5 - 0.1, 0.25 - 2.0 - 1.0])
 
 
-def test_the_environments_take_its_reward(example):
+def test_the_environments_accept_the_examples_reward(example):
     env = make_vec("headway/AuroraWide-v0", 4, reward=example.reward)
     env.reset(seed=2)
     for _ in range(30):
@@ -61,7 +61,7 @@ def test_the_environments_take_its_reward(example):
     assert rewards.std() > 0
 
 
-def test_a_folder_that_is_there_is_refused_before_the_training(example, tmp_path, monkeypatch, capsys):
+def test_an_existing_folder_is_refused_before_the_training(example, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["train_sb3.py", "--out", str(tmp_path)])
     with pytest.raises(SystemExit, match="2"):
         example.main()
@@ -75,7 +75,7 @@ def test_the_first_two_programs_of_the_page_show_a_reward(blocks, capsys):
     assert min(values[1:]) > 0
 
 
-def test_what_the_page_says_you_can_change_is_taken(tmp_path, monkeypatch):
+def test_the_changes_that_the_page_suggests_work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "scenarios" / "low-bdp.toml").read_text()
     Path("mine.toml").write_text(text.replace('name = "low-bdp"', 'name = "mine"'))

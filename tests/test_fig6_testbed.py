@@ -1,4 +1,7 @@
-"""Figure 6 over the testbed: what is run beside it, which runs count, and what the tables say."""
+"""Figure 6 over the testbed:
+
+the simulations for comparison, the runs that count, and the tables.
+"""
 
 import pytest
 import tomli_w
@@ -16,7 +19,7 @@ def test_the_simulated_path_is_the_papers_at_its_scale(tmp_path, divided):
     levels = Scenario.load_all(str(file))
     assert len(levels) == len(fig6.LEVELS)
     ours, theirs = levels[0], Scenario.load("owl-nsfnet:known=0")
-    # Of 100 Mbit/s or 10, with a buffer of 30 ms and six links there and back.
+    # The link has 100 Mbit/s or 10, with a buffer of 30 ms and six links in each direction.
     (_, rate, rtt_ms), *_ = ours.path(1)
     assert rate == PATH_MBPS[divided]
     # A packet takes longer over slower links.
@@ -24,13 +27,13 @@ def test_the_simulated_path_is_the_papers_at_its_scale(tmp_path, divided):
     assert ours.path_range(1)["buffer_ms"] == pytest.approx(theirs.path_range(1)["buffer_ms"])
 
 
-def test_what_a_simulated_flow_is_told_is_what_its_known_switches_count(tmp_path):
+def test_a_simulated_flow_gets_the_counts_of_its_known_switches(tmp_path):
     file = tmp_path / "one.toml"
     file.write_text(tomli_w.dumps(fig6.scenario(10)))
     none, *_, every = Scenario.load_all(str(file))
     assert fig6.told(none, 1, 10.0) == {"pnc": 0.0, "pna": 0.0, "known_least": 0.0}
     seen = fig6.told(every, 1, 10.0)
-    # The load takes 40%, and the flow takes from the rest.
+    # The load takes 40%, and the flow takes a part of the rest.
     assert seen["known_least"] == 1.0
     assert 0 < seen["pna"] < 0.6
     assert seen["pnc"] > 0
@@ -48,14 +51,14 @@ def run(**more):
     ("more", "snapshots", "why"),
     [
         ({}, 9, None),
-        ({}, 0, "netwatch said nothing"),
+        ({}, 0, "netwatch sent no report"),
         ({"known_least": 2 / 7}, 9, "the counters of a known switch were missing"),
-        ({"failed": 1}, 9, "a link lost packets beside its queue"),
+        ({"failed": 1}, 9, "a link lost packets outside its queue"),
         ({"late_p99_us": 1200}, 9, "packets left the links late: 1200 us (p99)"),
         ({"answers_p99_us": 5000.0}, 9, "headwayd answered late: 5000 us (p99)"),
     ],
 )
-def test_a_run_is_unfit_where_the_machine_changed_it(more, snapshots, why):
+def test_a_run_that_the_machine_disturbed_is_unfit(more, snapshots, why):
     assert fig6.why_unfit(run(known_least=3 / 7) | more, 3 / 7, snapshots) == why
 
 
@@ -63,11 +66,11 @@ def test_tables_compare_runs_of_one_seed_and_leave_out_unfit_ones():
     runs = [
         *(run(known=0.0, seed=seed, throughput_mbps=4.0 + seed) for seed in (1, 2, 3)),
         *(run(known=0.5, seed=seed, throughput_mbps=2 * (4.0 + seed), guard_trips=1) for seed in (1, 2, 3)),
-        run(known=0.5, seed=4, throughput_mbps=1e6, unfit="netwatch said nothing"),
+        run(known=0.5, seed=4, throughput_mbps=1e6, unfit="netwatch sent no report"),
     ]
     text = "\n".join(fig6.tables({fig6.TESTBED: runs}, 60.0))
     assert f"7 runs of 60 s, 1 of them unfit and left out, Headway {code_version}" in text
-    # 5, 6 and 7: Student's interval of three values is 2.484 wide on either side.
+    # The values are 5, 6 and 7. Student's interval of three values reaches 2.484 to either side.
     assert "| Owl, 0% | 6.00 (3.52 to 8.48) | 40.00 (40.00 to 40.00) |  |  |" in text
     assert "| Owl, 50% | 12.00 (7.03 to 16.97) | 40.00 (40.00 to 40.00) | +100.0 (+100.0 to +100.0) |" in text
     assert "| Owl, 100% | none | none | none | none |" in text

@@ -1,4 +1,4 @@
-"""Writing a file destroys nothing of the user's."""
+"""Writing a file never destroys a file of the user."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from headway.files import alone_making, make_folder, replaceable, write_atomic
 from headway.models.writer import put
 
 
-def test_a_link_stays_and_its_target_is_written(tmp_path):
+def test_a_link_is_kept_and_its_target_is_written(tmp_path):
     link = tmp_path / "link"
     link.symlink_to("target")
     (tmp_path / "target").write_text("old")
@@ -24,7 +24,7 @@ def test_a_link_stays_and_its_target_is_written(tmp_path):
     assert (tmp_path / "target").read_text() == "new"
 
 
-def test_a_link_that_leads_to_itself_stays_and_is_refused(tmp_path):
+def test_a_link_to_itself_is_kept_and_refused(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to("loop")
     with pytest.raises(RunError, match="the link leads to itself; not written"):
@@ -32,7 +32,7 @@ def test_a_link_that_leads_to_itself_stays_and_is_refused(tmp_path):
     assert loop.is_symlink()
 
 
-def test_a_link_whose_target_is_not_there_makes_it(tmp_path):
+def test_a_link_to_a_missing_target_creates_it(tmp_path):
     link = tmp_path / "link"
     link.symlink_to("target")
     write_atomic(link, "new")
@@ -41,7 +41,7 @@ def test_a_link_whose_target_is_not_there_makes_it(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a" * 255, "\u00fc" * 127, "\U0001f680" * 63, os.fsdecode(b"\xe9" * 255)])
-def test_a_name_may_be_as_long_as_the_system_takes(tmp_path, name):
+def test_a_name_may_be_as_long_as_the_system_allows(tmp_path, name):
     path = tmp_path / name
     for content in ("one", "two"):
         with alone_making(path, "distill"):
@@ -59,7 +59,7 @@ def test_a_file_keeps_its_mode(tmp_path):
     assert path.read_bytes() == b"new"
 
 
-def test_a_pipe_stays_and_has_the_content(tmp_path):
+def test_a_pipe_is_kept_and_receives_the_content(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     got = []
@@ -71,7 +71,7 @@ def test_a_pipe_stays_and_has_the_content(tmp_path):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_a_device_stays():
+def test_a_device_is_kept():
     null = Path("/dev/null")
     write_atomic(null, "new")
     assert null.is_char_device()
@@ -94,7 +94,7 @@ def test_a_file_keeps_its_owner(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("target", ["-", "/dev/stdout", "/dev/null", "pipe", "link.svg"])
-def test_a_picture_goes_where_it_is_to_go(run, tmp_path, target):
+def test_a_picture_is_written_to_its_path(run, tmp_path, target):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link.svg").symlink_to("target.svg")
     got = []
@@ -143,12 +143,12 @@ def test_a_bench_writes_through_links(run, tmp_path):
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_a_full_disk_is_said_in_one_line():
+def test_a_full_disk_is_reported_in_one_line():
     with pytest.raises(RunError, match=r"^/dev/full: No space left on device; not written$"):
         write_atomic(Path("/dev/full"), "new")
 
 
-def test_what_is_in_a_folders_way_is_said(tmp_path):
+def test_a_file_in_place_of_a_folder_is_named(tmp_path):
     (tmp_path / "link").symlink_to("nowhere/else")
     (tmp_path / "file").write_text("mine")
     for name, what in (("link", "a link that leads nowhere"), ("file", "a file"), ("file/in", "a file")):
@@ -162,7 +162,7 @@ def test_what_is_in_a_folders_way_is_said(tmp_path):
     ["/dev/fd/{}", "/proc/self/fd/{}", "/proc/thread-self/fd/{}", "/proc/{pid}/fd/{}", "link", "link-of-link"],
 )
 def test_an_open_stream_is_written_where_it_is(tmp_path, monkeypatch, name):
-    """A second open would write from the beginning, over what others have put there."""
+    """A second open would write from the beginning, over the output of others."""
     monkeypatch.chdir(tmp_path)
     with (tmp_path / "log").open("wb", buffering=0) as shared:
         shared.write(b"theirs, ")
@@ -177,7 +177,7 @@ def test_an_open_stream_is_written_where_it_is(tmp_path, monkeypatch, name):
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
 @pytest.mark.parametrize("redirect", [">", ">>"])
-def test_a_redirect_that_others_share_keeps_what_they_wrote(tmp_path, name, redirect):
+def test_a_shared_redirect_keeps_the_output_of_others(tmp_path, name, redirect):
     (tmp_path / "link").symlink_to("/dev/stdout")
     (tmp_path / "r.csv").write_text("time_s,rate_mbps\n0,12\n1,12\n")
     (tmp_path / "log").write_text("first\n")
@@ -191,7 +191,7 @@ def test_a_redirect_that_others_share_keeps_what_they_wrote(tmp_path, name, redi
     assert lines[-2:] == ["2000", "after"]
 
 
-def test_a_stream_that_is_not_open_is_said():
+def test_a_stream_that_is_not_open_is_named():
     number = os.dup(0)
     os.close(number)
     with pytest.raises(RunError, match=f"^/dev/fd/{number}: Bad file descriptor; not written$"):
@@ -218,7 +218,7 @@ def test_a_full_pipe_that_does_not_block_gets_everything():
 
 @pytest.mark.parametrize("number", [errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EROFS])
 def test_a_file_that_cannot_be_replaced_is_written_into(tmp_path, monkeypatch, number):
-    """As one that is mounted by itself, or whose folder is closed."""
+    """The file is like one that is mounted by itself, or whose folder is closed."""
 
     def refuse(self, _):
         raise OSError(number, os.strerror(number), str(self))
@@ -236,7 +236,7 @@ def test_a_file_that_cannot_be_replaced_is_written_into(tmp_path, monkeypatch, n
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_costs_no_old_file(tmp_path, monkeypatch):
+def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch):
     def refuse(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -1,4 +1,4 @@
-"""Runs that the machine has changed are told: in tables, JSON, the report, and by exit code."""
+"""Runs that the machine disturbed are reported: in tables, JSON, the report, and by exit code."""
 
 import json
 import re
@@ -29,7 +29,7 @@ LATE = FIT | {"lateness_p99_ms": 9.0, "cpu_idle": 0.02, "unfit": WHY}
 
 
 def in_real_time(runs):
-    """The same rows as if of an emulator that was late in the second run of newreno."""
+    """The same rows, as if an emulator was late in the second run of newreno."""
     late = {("newreno", 1)}
     return [dict(run) | (LATE if (run["scheme"], run["run"]) in late else FIT) for run in runs]
 
@@ -45,7 +45,7 @@ def emulated(small_bench, tmp_path):
     return tmp_path
 
 
-def test_the_worst_run_speaks_for_all():
+def test_the_worst_run_decides_the_verdict():
     rows = [FIT | {"run": 0}, LATE | {"run": 1}, FIT | {"run": 2, "emulator_cpu": None, "cpu_idle": 0.5}]
     assert fitness(rows) == LATE | {"unfit": [{"run": 1, "why": WHY}]}
     assert fitness([dict.fromkeys(FIT) | {"run": 0}]) is None
@@ -81,14 +81,14 @@ def test_the_report_says_which_runs_are_unfit_and_why(run, emulated):
     assert "2 of 12 runs are unfit" in html
     assert html.count("<details open><summary>How well the machine kept up") == 2
     assert "newreno, run 1: the emulator was 9.000 ms late &lt;99th&gt;" in html
-    # The badge stands with the name, in the table of metrics and in that of the machine.
+    # The badge is next to the name, in the table of metrics and in that of the machine.
     badges = re.findall(
         r'<th scope="row">[^\n]*?<span class="name">(\w+)</span> <span class="unfit">([^<]*)<', html
     )
     assert badges == [("newreno", "1 of 3 runs unfit")] * 4
 
 
-def test_a_fit_bench_keeps_its_figures_out_of_sight(emulated):
+def test_the_report_of_a_fit_bench_hides_its_fitness_figures(emulated):
     path = emulated / FILES[0]
     table = pq.read_table(path)
     fit = [row | {"unfit": None} for row in table.to_pylist()]
@@ -106,7 +106,7 @@ def test_a_fit_bench_keeps_its_figures_out_of_sight(emulated):
         (("--strict", "--json"), 1, "headway: 1 of 3 runs is unfit: "),
     ],
 )
-def test_strict_makes_it_an_error(monkeypatch, capsys, tmp_path, options, code, says):
+def test_strict_makes_unfit_runs_an_error(monkeypatch, capsys, tmp_path, options, code, says):
     read = headway.results.read_bench
 
     def late(folder, tell):

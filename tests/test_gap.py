@@ -18,7 +18,7 @@ from headway.runs import store
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture that a command draws."""
+    """Disables pictures, because no test here looks at one that a command draws."""
     return undrawn_run
 
 
@@ -33,9 +33,9 @@ def test_a_constant_difference_has_an_interval_of_no_width():
 
 
 def test_the_interval_is_that_of_the_differences_of_pairs():
-    """Networks differ a lot from seed to seed, worlds little: only pairs show it.
+    """Networks differ a lot between seeds, and worlds differ little. Only pairs show it.
 
-    Scipy's BCa says the same.
+    Scipy's BCa gives the same.
     """
     draw = random.Random(5)
     values = [(t := draw.uniform(2, 20), t * (1 + draw.gauss(0.02, 0.01))) for _ in range(30)]
@@ -62,8 +62,8 @@ def test_runs_that_overlap_in_a_trace_are_drawn_in_blocks():
     row = compared([({"throughput": 10.0}, {"throughput": 10 + g}) for g in gaps], settings, TRACE)
     seeds = plan.seeds(settings)
     by_offset = [g for _, g in sorted((TRACE.trace_offset_s(s), g) for s, g in zip(seeds, gaps, strict=True))]
-    # 16 runs of 60 s in a trace of 140 s or so: about 7 overlap; at most the square root: four
-    # blocks of four.
+    # There are 16 runs of 60 s in a trace of about 140 s, so about 7 overlap. At most the square
+    # root counts: four blocks of four.
     means = [sum(by_offset[k : k + 4]) / 4 for k in range(0, 16, 4)]
     expected = stats.t.interval(0.95, 3, sum(means) / 4, stats.sem(means))
     assert row["throughput_mbps"]["difference"]["ci95"] == pytest.approx(expected, rel=1e-6)
@@ -88,28 +88,31 @@ def test_unfit_and_missing_runs_make_no_pair_and_are_counted():
     assert compared([({}, None)], Settings(runs=1)) is None
 
 
-def test_pairs_beyond_those_asked_for_count_until_one_is_not_whole():
-    """Six are there, of which the fifth lacks a run: the sixth is no neighbour of the fourth."""
+def test_pairs_beyond_the_requested_number_count_until_one_is_incomplete():
+    """Six pairs exist, of which the fifth lacks a run.
+
+    The sixth does not count, because it is no neighbour of the fourth.
+    """
     values = [({}, {"throughput": t}) for t in (11.0, 12.0, 13.0, 18.0)]
     unfit = ({}, {"throughput": 99.0, "unfit": "late"})
     for broken in (({}, None), (None, {"throughput": 99.0}), (None, unfit[1])):
         row = compared([*values, broken, values[0]], Settings(runs=2))
         assert (row["pairs"], row["unfit"]) == (4, 0)
         assert row["throughput_mbps"]["emu"]["mean"] == 13.5
-        # Those asked for are looked at whatever is missing among them.
+        # The requested pairs are checked even if some of them are missing.
         assert compared([*values, broken, values[0]], Settings(runs=6))["throughput_mbps"]["emu"]["mean"] == 13.0
     row = compared([*values, unfit, values[0]], Settings(runs=2))
     assert (row["pairs"], row["unfit"]) == (5, 1)
-    # To ask for what is there is the same.
+    # Requesting the existing number is the same.
     assert row == compared([*values, unfit, values[0]], Settings(runs=6))
 
 
-def test_what_does_not_apply_or_is_zero_has_no_percentage():
+def test_a_missing_or_zero_value_has_no_percentage():
     row = compared([({}, {"loss": 0.01}), ({}, {"loss": 0.03})], Settings(runs=2))
     assert row["rtt_mean_ms"]["difference"]["mean"] is None
     assert row["loss"]["difference"]["mean"] == pytest.approx(0.02)
     assert row["loss"]["percent"] == {"mean": None, "ci95": None}
-    # A run without loss is one of them all the same: 2% against 1%.
+    # A run without loss still counts: 2% compared with 1%.
     row = compared([({}, {"loss": 0.01}), ({"loss": 0.02}, {"loss": 0.03})], Settings(runs=2))
     assert row["loss"]["percent"]["mean"] == pytest.approx(100)
 
@@ -159,7 +162,7 @@ def test_differences_are_written_with_their_intervals(metric, text):
     assert tables.signed(metric) == text
 
 
-def test_publishing_changes_only_what_is_between_the_markers(tmp_path):
+def test_publishing_changes_only_text_between_the_markers(tmp_path):
     (tmp_path / "img").mkdir()
     parts = "".join(f"<!-- gap: {name} -->\nold\n<!-- end -->\nby hand\n" for name in ("about", "target", "tables"))
     (tmp_path / "gap.md").write_text(f"# Gap\n{parts}")
@@ -200,7 +203,7 @@ ASKED = ("gap", "--schemes", "cubic,udp-cubic", "--scenario", "pantheon-default"
 def emulated(tmp_path):
     """A folder in which the emulated runs of ASKED have finished.
 
-    The first with kernel Cubic was unfit.
+    The first one with kernel Cubic was unfit.
     """
     kept = store.Store(tmp_path / "out")
     for number, task in enumerate(plan.tasks(EMU, [NETWORK], ["cubic", "udp-cubic"], Settings(3, 4.0))):
@@ -215,8 +218,8 @@ def _folder(tmp_path):
     (tmp_path / "out").mkdir()
 
 
-def test_only_what_is_missing_runs(run, emulated):
-    """`run` is the command line: the simulator runs now, the emulator needs not."""
+def test_only_missing_runs_are_made(run, emulated):
+    """`run` is the command line. The simulator runs now, and the emulator need not."""
     done = run(*ASKED, "--json", "--out", emulated / "out")
     assert (done.returncode, done.stderr) == (0, "")
     cubic, udp = json.loads(done.stdout)
@@ -226,7 +229,7 @@ def test_only_what_is_missing_runs(run, emulated):
         assert set(cubic[name]) == {"sim", "emu", "difference", "percent"}
     assert json.loads((emulated / "out" / "gap.json").read_text()) == [cubic, udp]
     assert (emulated / "out" / "gap.svg").read_text().startswith("<svg")
-    # udp-cubic and cubic are one in the simulator: three runs there, six in the emulator.
+    # udp-cubic and cubic are the same in the simulator: three runs there, six in the emulator.
     lines = (emulated / "out" / store.NAME).read_text().splitlines()
     assert len(lines) == 9
     assert {json.loads(line)["transport"] for line in lines} == {"linux"}
@@ -273,7 +276,7 @@ def test_publish_writes_the_page(run, emulated):
         (["--out", "/proc/x"], ["--out /proc/x", "folder"]),
     ],
 )
-def test_wrong_input_is_one_line(run, arguments, says):
+def test_wrong_input_gives_a_one_line_error(run, arguments, says):
     done = run("gap", "--scenario", "pantheon-default", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("headway: ")

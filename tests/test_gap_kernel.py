@@ -1,4 +1,4 @@
-"""The gap between simulator and kernel, beside the emulator's, on results worked out by hand."""
+"""The gap between simulator and kernel, next to the emulator's, on results worked out by hand."""
 
 import json
 
@@ -14,7 +14,7 @@ from headway.report.svg import standalone
 def in_three(triples, scenario=NETWORK, scheme="owl", runs=None):
     """The row of a learned scheme.
 
-    It is of (simulator, emulator, kernel) keywords of `finished` for each seed.
+    It has (simulator, emulator, kernel) keywords of `finished` for each seed.
     """
     settings = Settings(runs=runs or len(triples))
     by_key = {}
@@ -28,7 +28,7 @@ def in_three(triples, scenario=NETWORK, scheme="owl", runs=None):
 
 
 def owl_row():
-    """Three pairs in each world, the kernel 5% slower and its delay 25% longer."""
+    """Three pairs in each world. The kernel is 5% slower and its delay 25% longer."""
     return in_three(
         [
             ({}, {"throughput": 10.1}, {"throughput": 9.5, "delay": 125.0, "guard_trips": trips})
@@ -37,7 +37,7 @@ def owl_row():
     )
 
 
-def test_the_kernel_stands_beside_the_emulator_with_a_target_of_its_own():
+def test_the_kernel_has_its_own_target_next_to_the_emulator():
     row = owl_row()
     assert row["throughput_mbps"]["percent"]["mean"] == pytest.approx(1)
     assert row["target"] is None
@@ -50,12 +50,12 @@ def test_the_kernel_stands_beside_the_emulator_with_a_target_of_its_own():
         "In the kernel, pantheon-default, owl: the guard took over 2 times, in 1 of 3 runs; "
         "those runs show in part a classical controller, not the policy"
     ]
-    # Only of learned schemes: newreno is the kernel's in the emulator already.
+    # Only learned schemes have it, because newreno is the kernel's in the emulator already.
     assert compared([({}, {})], Settings(runs=1))["kernel"] is None
     assert in_three([({}, {}, None)])["kernel"] is None
 
 
-def test_runs_in_the_kernel_are_told_without_the_emulators():
+def test_runs_in_the_kernel_are_reported_without_the_emulator():
     row = in_three([({"throughput": 8.0}, None, {"throughput": 9.0})])
     assert (row["pairs"], row["kernel"]["pairs"]) == (0, 1)
     assert row["throughput_mbps"]["sim"]["mean"] is None
@@ -64,12 +64,12 @@ def test_runs_in_the_kernel_are_told_without_the_emulators():
     standalone(figure([row]))
 
 
-def test_tables_have_columns_for_the_kernel_where_anything_ran_there():
+def test_tables_have_kernel_columns_if_anything_ran_there():
     alone, both = rows(), [*rows(), owl_row()]
     assert [c.title for c in tables.columns_for(alone)].count("kernel less sim") == 0
     assert [c.title for c in tables.columns_for(both)].count("kernel less sim") == 2
     text = page.tables(both)
-    # The scenario of the learned scheme has them, the other has not.
+    # The scenario of the learned scheme has these columns, and the other has not.
     first, second = text.split("### ")[1:]
     assert "in the kernel" in first
     assert "in the kernel" not in second
@@ -87,7 +87,7 @@ def test_tables_have_columns_for_the_kernel_where_anything_ran_there():
     assert "kernel" not in json.dumps(figure(alone))
 
 
-def test_usual_schemes_have_owl_where_a_daemon_is(monkeypatch, tmp_path):
+def test_the_default_schemes_include_owl_if_headwayd_is_usable(monkeypatch, tmp_path):
     monkeypatch.setenv("HEADWAYD", str(tmp_path / "none"))
     assert plan.usual() == [*plan.OF_KERNEL, *plan.UDP_HOSTED]
     program = tmp_path / "headwayd"
@@ -97,7 +97,7 @@ def test_usual_schemes_have_owl_where_a_daemon_is(monkeypatch, tmp_path):
     assert plan.usual()[-1] == "owl"
 
 
-def test_a_part_of_the_page_that_was_not_measured_stays(tmp_path):
+def test_parts_of_the_page_without_new_measurements_are_kept(tmp_path):
     (tmp_path / "img").mkdir()
     names = ["about", "target", "tables", "kernel: about", "kernel: target", "kernel: tables"]
     parts = "".join(f"<!-- gap: {name} -->\nold {name}\n<!-- end -->\n" for name in names)

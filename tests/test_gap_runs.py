@@ -1,4 +1,4 @@
-"""Runs of the gap: which there are, how they are made, and how they are kept."""
+"""Runs of the gap: their plan, their execution, and their storage."""
 
 import json
 
@@ -21,7 +21,7 @@ def test_seeds_are_distinct_and_more_runs_begin_with_the_same():
     assert set(many).isdisjoint(plan.seeds(Settings(runs=200, seed=8)))
 
 
-def test_where_the_seed_varies_nothing_real_time_does(tmp_path):
+def test_without_random_parameters_only_real_time_runs_are_repeated(tmp_path):
     path = tmp_path / "fixed.toml"
     path.write_text('schema = 1\nname = "fixed"\nseconds = 4\n[bottleneck]\nrate = "12Mbps"\ndelay = "9ms"\n')
     fixed = Scenario.load(str(path))
@@ -44,7 +44,7 @@ TASKS = plan.tasks(EMU, [NETWORK], ["cubic"], Settings(runs=4, seconds=5))
 
 
 class Fake:
-    """A run that finishes after some looks, or fails."""
+    """A run that finishes after some checks, or fails."""
 
     under_way = 0
     most = 0
@@ -73,7 +73,7 @@ class Fake:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_so_many_run_at_a_time_and_a_failure_does_not_end_the_others(tmp_path, jobs):
+def test_a_fixed_number_runs_at_a_time_and_a_failure_does_not_end_the_others(tmp_path, jobs):
     kept = store.Store(tmp_path)
     told = []
     Fake.under_way = Fake.most = 0
@@ -88,7 +88,7 @@ def test_so_many_run_at_a_time_and_a_failure_does_not_end_the_others(tmp_path, j
 
 
 def test_a_run_waits_for_memory_until_another_has_ended(tmp_path, monkeypatch):
-    """Two of four fit at a time; in the midst of it another program takes the place of one."""
+    """Two of four runs fit at a time. Meanwhile another program takes the memory of one."""
     monkeypatch.setattr(memory, "ALWAYS", 0)
     there = [2500]
     monkeypatch.setattr(memory, "available", lambda: there[0])
@@ -107,7 +107,7 @@ def test_a_run_waits_for_memory_until_another_has_ended(tmp_path, monkeypatch):
     assert most[-3:] == [1, 1, 0]
 
 
-def test_a_run_for_which_there_is_no_memory_alone_is_refused_when_the_others_have_ended(tmp_path, monkeypatch):
+def test_a_run_too_large_for_memory_is_refused_after_the_others_have_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "ALWAYS", 0)
     monkeypatch.setattr(memory, "available", lambda: 1500)
 
@@ -122,7 +122,7 @@ def test_a_run_for_which_there_is_no_memory_alone_is_refused_when_the_others_hav
     assert [kept.find(task) is not None for task in TASKS] == [True, True, False, False]
 
 
-def test_an_interrupt_keeps_what_has_finished(tmp_path):
+def test_an_interrupt_keeps_finished_runs(tmp_path):
     kept = store.Store(tmp_path)
 
     def show(runs, _):
@@ -136,7 +136,7 @@ def test_an_interrupt_keeps_what_has_finished(tmp_path):
     assert [again.find(task) is not None for task in TASKS] == [True, True, False, False]
 
 
-def test_whatever_goes_wrong_no_run_stays_behind(tmp_path):
+def test_no_run_is_left_behind_after_an_error(tmp_path):
     kept = store.Store(tmp_path)
     begun = []
 
@@ -155,7 +155,7 @@ def test_whatever_goes_wrong_no_run_stays_behind(tmp_path):
     assert Fake.under_way == 0
 
 
-def test_what_a_crash_leaves_half_written_is_run_again(tmp_path):
+def test_a_half_written_run_is_run_again_after_a_crash(tmp_path):
     kept = store.Store(tmp_path)
     for task in TASKS[:2]:
         kept.add(task, [finished(task)])
@@ -169,7 +169,7 @@ def test_what_a_crash_leaves_half_written_is_run_again(tmp_path):
     assert [json.loads(line)["seed"] for line in path.read_text().splitlines()] == [t.seed for t in TASKS[:2]]
 
 
-def test_a_run_that_is_made_again_takes_the_place_of_the_first(tmp_path):
+def test_a_repeated_run_replaces_the_first(tmp_path):
     kept = store.Store(tmp_path)
     kept.add(TASKS[0], [finished(TASKS[0], unfit="late")])
     kept.add(TASKS[0], [finished(TASKS[0])])
@@ -182,7 +182,7 @@ def test_other_settings_or_code_are_other_runs(tmp_path):
     sim = plan.tasks(SIM, [NETWORK], ["cubic"], Settings(runs=1, seconds=5))[0]
     kept.add(TASKS[0], [finished(TASKS[0], code_version="0.0.9")])
     kept.add(sim, [finished(sim, code_version="0.0.9")])
-    # The simulator's takes no time, the emulator's does; which code it was, it says.
+    # The simulator's run takes no time, but the emulator's does. Each records its code.
     assert kept.find(TASKS[0])["code_version"] == "0.0.9"
     assert kept.find(sim) is None
     for other in (Settings(runs=1, seconds=6), Settings(runs=1, seconds=5, warmup=1), Settings(runs=1, seed=2)):
@@ -190,7 +190,7 @@ def test_other_settings_or_code_are_other_runs(tmp_path):
 
 
 @pytest.mark.parametrize("world", [SIM, EMU, KERNEL])
-def test_a_run_is_of_the_model_that_its_scheme_has_here(tmp_path, monkeypatch, world):
+def test_a_run_counts_only_for_the_current_model_of_its_scheme(tmp_path, monkeypatch, world):
     monkeypatch.setattr(store, "headwayd", lambda: None)
     kept = store.Store(tmp_path)
     owl, rax, gone = plan.tasks(world, [NETWORK], ["owl", "rax", "learned:model=/gone"], Settings(1, 5.0))
@@ -199,13 +199,13 @@ def test_a_run_is_of_the_model_that_its_scheme_has_here(tmp_path, monkeypatch, w
         assert kept.find(owl) is None
     kept.add(owl, [finished(owl, model=OWL)])
     assert kept.find(owl)["model"] == OWL
-    # Rax begins with none; what cannot be run here is looked at.
+    # Rax starts without a model. A scheme that cannot run here is only looked up.
     for task, model in ((rax, "rax" if world == KERNEL else None), (gone, "gone-v1@0123456789ab")):
         kept.add(task, [finished(task, model=model)])
         assert kept.find(task)["model"] == model
 
 
-def test_a_run_in_the_kernel_is_of_its_headwayd(tmp_path, monkeypatch):
+def test_a_run_in_the_kernel_counts_only_for_its_headwayd(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "headwayd", lambda: "this")
     kept = store.Store(tmp_path)
     (task,) = plan.tasks(KERNEL, [NETWORK], ["owl"], Settings(runs=1, seconds=5))
@@ -213,12 +213,12 @@ def test_a_run_in_the_kernel_is_of_its_headwayd(tmp_path, monkeypatch):
     assert kept.find(task)["headwayd"] == "this"
     monkeypatch.setattr(store, "headwayd", lambda: "another")
     assert kept.find(task) is None
-    # Where there is none nothing can be run, but looked at.
+    # Without a headwayd nothing can run, but stored runs can be read.
     monkeypatch.setattr(store, "headwayd", lambda: None)
     assert kept.find(task)["headwayd"] == "this"
 
 
-def test_a_run_of_the_kernels_own_controller_is_of_any_headwayd(tmp_path, monkeypatch):
+def test_a_run_of_the_kernels_own_controller_counts_for_any_headwayd(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "headwayd", lambda: "this")
     kept = store.Store(tmp_path)
     (task,) = plan.tasks(KERNEL, [NETWORK], ["kernel-cubic"], Settings(runs=1, seconds=5))

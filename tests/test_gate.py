@@ -52,7 +52,7 @@ def program(folder, script):
     return cargo_tests.Program("crate", "target", folder, path)
 
 
-def test_failed_rust_tests_are_those_of_the_list_at_the_end():
+def test_failed_rust_tests_are_read_from_the_final_list():
     assert cargo_tests.names_of_failed(LIST) == ["three", "two"]
     assert cargo_tests.names_of_failed("test one ... ok\n") == []
 
@@ -77,7 +77,7 @@ def test_a_rust_test_is_forgiven_only_if_it_ran_again(tmp_path, monkeypatch, aga
 
 
 def test_a_worker_that_dies_is_a_failure_and_no_hang(tmp_path, monkeypatch):
-    """The tests that it still had never run, so it does not help that its own would pass alone."""
+    """The tests left to the worker never ran, so it does not help that they would pass alone."""
     monkeypatch.setattr(again, "forgive", lambda *_: [])
     (tmp_path / "conftest.py").write_text(
         f"import sys\nsys.path.insert(0, {str(ROOT / 'scripts')!r})\nfrom workers import *\n"
@@ -88,7 +88,7 @@ def test_a_worker_that_dies_is_a_failure_and_no_hang(tmp_path, monkeypatch):
     assert not python_tests.run(str(tmp_path), processes=2)
 
 
-def test_no_more_than_three_are_forgiven_in_all_parts_together(tmp_path, monkeypatch):
+def test_at_most_three_failures_are_forgiven_in_all_parts_together(tmp_path, monkeypatch):
     monkeypatch.setenv(again.LOG, str(tmp_path / "flaky.jsonl"))
     assert again.forgive(["a", "b"], lambda _: True) == []
     assert again.forgive(["c", "d"], lambda _: True) == ["c", "d"]
@@ -112,7 +112,7 @@ def test_a_program_of_system_tests_that_is_missing_ends_them(monkeypatch):
 
 
 def prepared(script, starter="", **environment):
-    """What a script prints whose process `starter` has changed before `surroundings.prepare`."""
+    """The output of a script if `starter` has changed its process before `surroundings.prepare`."""
     head = f"import os, signal, subprocess, sys\n{starter}\n"
     then = f"import json, os, signal, subprocess, surroundings\nsurroundings.prepare()\n{script}"
     scripts = {"PYTHONPATH": str(Path(surroundings.__file__).parent)}
@@ -127,23 +127,23 @@ def prepared(script, starter="", **environment):
     return done.stdout.strip()
 
 
-def test_an_exit_code_is_known_although_the_starter_ignores_sigchld():
+def test_exit_codes_are_known_although_the_starter_ignores_sigchld():
     """The kernel keeps no exit code then, and each command of the gate would seem to pass."""
     ignored = "signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
     assert prepared("print(subprocess.run(['false']).returncode)", ignored) == "1"
 
 
-def test_signals_that_the_starter_blocks_reach_tests():
+def test_signals_blocked_by_the_starter_reach_tests():
     blocked = "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])"
     assert prepared("print(signal.pthread_sigmask(signal.SIG_BLOCK, []))", blocked) == "set()"
 
 
-def test_files_that_tests_make_can_be_read_by_others_whatever_the_starter_hides():
+def test_files_of_tests_are_readable_with_any_umask_of_the_starter():
     assert prepared("print(oct(os.umask(0)))", "os.umask(0o077)") == "0o22"
 
 
-def test_the_starters_settings_are_not_those_of_tests():
-    """What chooses tests, what commands take for defaults, and a proxy.
+def test_tests_do_not_inherit_the_settings_of_the_starter():
+    """Variables that choose tests, set defaults of commands, or name a proxy, are not inherited.
 
     The proxy knows no server here.
     """
@@ -168,8 +168,8 @@ def test_the_starters_settings_are_not_those_of_tests():
     }
 
 
-def test_each_fault_of_mutants_has_its_place_once():
-    """One whose text has changed would be tried nowhere."""
+def test_each_mutants_text_occurs_exactly_once():
+    """A fault whose text has changed would not be tried."""
     mutants = runpy.run_path(str(ROOT / "scripts" / "mutants"))["MUTANTS"]
     counts = {m.name: (ROOT / m.file).read_text().count(m.before) for m in mutants}
     assert {name: count for name, count in counts.items() if count != 1} == {}
@@ -183,8 +183,8 @@ def test_training_covers_the_crates_and_not_their_tests():
     assert [name for name in names if name.startswith("crates/") and "tests" in name] == []
 
 
-def test_training_covers_what_its_files_import():
-    """A change there asks for the tests of training too.
+def test_training_covers_the_imports_of_its_files():
+    """A change there requires the tests of training too.
 
     Such a file belongs in IMPORTED, and no other.
     """
@@ -196,7 +196,7 @@ def test_training_covers_what_its_files_import():
         if file in names:
             imported = {name for base, taken in imports(module, ROOT / file) for name in (base, *taken)}
             used |= {modules[name] for name in imported & modules.keys()}
-    # And what runs them, by the names of scripts and of tests.
+    # The programs that run them are named by scripts and tests.
     for name in names - set(modules.values()):
         if name.endswith(".py"):
             words = re.findall(r"^(?:from|import) (\w+)", (ROOT / name).read_text(), re.MULTILINE)
@@ -206,7 +206,7 @@ def test_training_covers_what_its_files_import():
     assert used <= set(train_tests.covered())
 
 
-def test_the_gate_ends_with_what_was_skipped(tmp_path, monkeypatch):
+def test_the_gate_ends_with_a_list_of_skipped_tests(tmp_path, monkeypatch):
     monkeypatch.setattr(gate, "LOGS", tmp_path)
     text = "SKIPPED [2] scripts/needs.py:25: no users here\nSKIPPED a Rust test: no trace\nnone SKIPPED\n"
     (tmp_path / "system.log").write_text(text)
@@ -238,8 +238,8 @@ def test_a_wrong_tree_is_not_blamed_on_the_network(said):
     assert not gate.OWN_FAULTS.search("make: *** [Makefile:183: .venv/deps.stamp] Error 2")
 
 
-def test_what_it_started_ends_with_the_gate(tmp_path):
-    """SIGTERM reaches what a part has started, although that has a session of its own."""
+def test_processes_of_the_gate_end_with_it(tmp_path):
+    """SIGTERM reaches the processes of a part, although they have their own session."""
     marker = tmp_path / "pid"
     script = f"""
 import signal, sys

@@ -1,4 +1,4 @@
-"""What docs/kernel-performance.md judges and says, on figures that are made up."""
+"""The verdicts and texts of docs/kernel-performance.md, on made-up figures."""
 
 import importlib.util
 import re
@@ -10,7 +10,7 @@ from statistics import median
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-# Behind everything else: some modules there have names of tests' modules.
+# The path is behind everything else, because some modules there have names of tests' modules.
 sys.path.append(str(ROOT / "benches"))
 
 from datapath import judge, many, page, programs  # noqa: E402
@@ -46,7 +46,7 @@ VARIANTS = {
 
 
 def hook(variant, *ns, **others):
-    """An acknowledgement that takes this long in each round, 40 ns of which its counting takes."""
+    """An acknowledgement that takes this long in each round, including 40 ns of counting."""
     row = {"variant": variant, "path": "unshaped, TSO", "ns_an_ack": median(ns), "counting_ns": 40.0}
     row["of_rounds"] = [one - 40.0 for one in ns]
     return row | {"guard_trips_a_second": 0.0, "reports_a_second": 99.0, "acks_a_second": 100.0} | others
@@ -67,28 +67,28 @@ def of_cost(ratio, low, high):
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.03, "met"), (1.031, "missed"), (1.05, "missed")])
-def test_cpu_a_gb_is_held_to_three_percent_more(ratio, verdict):
-    """As issue 30 has it."""
+def test_the_target_of_cpu_per_gb_is_three_percent_more(ratio, verdict):
+    """The limit is that of issue 30."""
     found = of_cost(ratio, 0.9, 1.02)
     assert (found["target"], found["sense"], found["verdict"]) == (1.03, "at most", verdict)
 
 
-def test_a_target_within_the_interval_is_said():
+def test_a_target_within_the_interval_is_noted():
     assert of_cost(1.0, 0.99, 1.04)["note"] == "0.99 .. 1.04: the target is within"
     assert of_cost(1.0, 0.99, 1.02)["note"] == "0.99 .. 1.02"
 
 
 @pytest.mark.parametrize(("ns", "own", "verdict"), [(640.0, 300.0, "met"), (641.0, 301.0, "missed")])
-def test_of_an_acknowledgement_headways_part_is_held_to_300_ns(ns, own, verdict):
-    """40 ns are counting, and 300 what the same program takes without an agent."""
+def test_the_target_of_headways_part_of_an_acknowledgement_is_300_ns(ns, own, verdict):
+    """40 ns are for counting, and 300 for the same program without an agent."""
     (found,) = of_hooks(hook("no-agent", 340.0), hook("still", ns))
     assert (found["value"], found["target"], found["verdict"]) == (own, 300, verdict)
     assert found["name"] == "Headway's ns of an ACK: headway_owl, a net that holds the window, unshaped, TSO"
     assert found["note"] == f"{ns - 40:.0f} with 300 of the base controller"
 
 
-def test_headways_part_is_that_of_each_round_with_its_interval():
-    """Rounds on a slow machine take both longer; the difference of medians would be 500."""
+def test_headways_part_is_the_median_over_rounds_with_its_interval():
+    """In rounds on a slow machine both take longer. The difference of medians would be 500."""
     (found,) = of_hooks(hook("no-agent", 140.0, 440.0, 940.0), hook("still", 640.0, 740.0, 1140.0))
     assert (found["value"], found["verdict"]) == (300.0, "met")
     assert found["note"].startswith("200 .. 500: the target is within, 700 with 400 of the base controller")
@@ -117,7 +117,7 @@ def test_headways_part_is_that_of_each_round_with_its_interval():
         ),
     ],
 )
-def test_void_is_what_does_not_decide_with_a_record_each(rows, why):
+def test_a_row_without_a_decision_and_record_per_acknowledgement_is_void(rows, why):
     (found,) = of_hooks(*rows)
     assert (found["verdict"], found["met"], found["note"]) == ("void", False, why)
 
@@ -151,21 +151,21 @@ def test_the_abi_is_that_of_the_core():
 
 
 @pytest.mark.parametrize("flows", [many.FEW + 1, 10_000, many.MOST_FLOWS])
-def test_ten_thousand_flows_may_be_asked_for(monkeypatch, flows):
+def test_ten_thousand_flows_can_be_requested(monkeypatch, flows):
     monkeypatch.setattr("sys.argv", ["kernel.py", "--only", "flows", "--flows", f"{flows}"])
     assert (kernel.arguments().flows, kernel.arguments().only) == (flows, ["flows"])
 
 
 @pytest.mark.parametrize("flows", [many.FEW, many.MOST_FLOWS + 1])
-def test_no_more_flows_than_headwayd_serves(monkeypatch, capsys, flows):
+def test_more_flows_than_headwayd_serves_are_refused(monkeypatch, capsys, flows):
     monkeypatch.setattr("sys.argv", ["kernel.py", "--flows", f"{flows}"])
     with pytest.raises(SystemExit):
         kernel.arguments()
     assert f"--flows {flows}: 101 to 16384" in capsys.readouterr().err
 
 
-def test_headwayd_serves_as_many():
-    """By its own sources, since its limits are not in the core."""
+def test_the_numbers_of_flows_match_those_of_headwayd():
+    """The check reads its sources, because its limits are not in the core."""
     args = (ROOT / "crates/headwayd/src/cli/args.rs").read_text()
     assert int(re.search(r"const FLOWS: u32 = (\d+);", args)[1]) == many.SLOTS
     abi = (ROOT / "crates/kernel/src/abi.rs").read_text()
@@ -173,7 +173,7 @@ def test_headwayd_serves_as_many():
 
 
 class NoProgress:
-    """Two rounds, of which nothing is said."""
+    """Two rounds, without further statements."""
 
     def rounds(self, _stage):
         return repeat(None, 2)
@@ -183,7 +183,7 @@ class NoProgress:
 
 
 def test_memory_a_flow_is_the_difference_of_two_counts_of_flows(monkeypatch, tmp_path):
-    """20 MiB and 3 KiB a flow; headwayd has the same room both times."""
+    """20 MiB and 3 KiB for each flow. headwayd has the same room both times."""
     asked = []
 
     def run(_program, options, _seconds, flows):

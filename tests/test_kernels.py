@@ -1,4 +1,4 @@
-"""What `make test-kernels` says of a kernel, on what a virtual machine may have written.
+"""The verdicts of `make test-kernels`, on possible outputs of a virtual machine.
 
 No kernel boots here.
 """
@@ -28,12 +28,12 @@ SIX_TWELVE, SIX_THREE = "6.12.117+deb12-cloud-amd64", "6.3.0-1-cloud-amd64"
 
 
 def flow(mbps):
-    """What iperf3 says of a flow."""
+    """The output of iperf3 about a flow."""
     return json.dumps({"end": {"sum_received": {"bits_per_second": mbps * 1e6}}})
 
 
 def status(decisions=100, number=1, local="10.0.0.1:5", guard="policy", controller=OWL):
-    """What an agent with one flow says."""
+    """The status of an agent with one flow."""
     one = {
         "controller": controller,
         "decisions": decisions,
@@ -65,7 +65,7 @@ PINNED = {
     "available unload kill": OTHERS,
     "pins unload kill": "",
 }
-"""As Linux 6.12 has it."""
+"""The output on Linux 6.12."""
 UNPINNED = PINNED | {
     "log": ENDS_WITH_AGENT,
     "another": REGISTERED,
@@ -76,7 +76,7 @@ UNPINNED = PINNED | {
     "pins term": "",
     "unload term": "0 no controller of headwayd's is registered",
 }
-"""As it is before Linux 6.4."""
+"""The output before Linux 6.4."""
 ENDED = {
     "early": status(),
     "status": status(),
@@ -89,11 +89,11 @@ ENDED = {
     "flow_of_killed": flow(30),
     "after_again": OTHERS,
 }
-"""A trial with --no-keep, as Linux 6.12 has it."""
+"""The output of a trial with --no-keep on Linux 6.12."""
 
 
 def judged(trial, release=SIX_TWELVE, what="headway_owl, pinned"):
-    """Its verdict, and what was seen."""
+    """The verdict of a trial, and the observations."""
     kernel = {"accelerator": "tcg", "release": release, "complaints": "", "end": ""}
     (row,) = kernels.judged({"kernel": kernel, "cubic": {"flow": flow(38)}, what: trial})
     assert row.what == what
@@ -101,7 +101,7 @@ def judged(trial, release=SIX_TWELVE, what="headway_owl, pinned"):
 
 
 def fails(trial, release, changes, why, what="headway_owl, pinned"):
-    """With these changes it does, and with nothing else that is wrong."""
+    """With these changes it fails, and with no other fault."""
     verdict, said = judged(trial | changes, release, what)
     assert verdict == "FAILS"
     wrong, _ = re.split(r"; (?=\d+\.\d Mbit/s)", said)
@@ -112,11 +112,11 @@ def fails(trial, release, changes, why, what="headway_owl, pinned"):
 def test_programs_that_are_adopted_and_unloaded_work():
     seen = "34.8 Mbit/s (Cubic 38.0); 124 decisions, 2402 once adopted; unloaded"
     assert judged(PINNED) == ("works", seen)
-    # The oldest with links.
+    # This is the oldest kernel with links.
     assert judged(PINNED, "6.4.0-1-cloud-amd64") == ("works", seen)
 
 
-def test_a_kernel_without_links_says_why_nothing_is_pinned():
+def test_on_a_kernel_without_links_the_agent_says_why_nothing_is_pinned():
     why = "Linux has links of controllers, which can be pinned, since 6.4"
     assert judged(UNPINNED, SIX_THREE) == ("works", f"34.8 Mbit/s (Cubic 38.0); {why}; unloaded")
 
@@ -188,7 +188,7 @@ def test_programs_before_links_fail_in_each_particular(changes, why):
 
 
 @pytest.mark.parametrize(("release", "trial"), [(SIX_TWELVE, PINNED), (SIX_THREE, UNPINNED)])
-def test_what_a_virtual_machine_did_not_write_is_a_failure(release, trial):
+def test_a_missing_output_of_a_virtual_machine_is_a_failure(release, trial):
     for key in trial:
         less = {other: said for other, said in trial.items() if other != key}
         assert judged(less, release) == ("FAILS", f"it says too little: KeyError({key!r})")
@@ -198,8 +198,8 @@ def test_an_agent_that_does_not_start_is_a_failure():
     assert judged({"refused": "headwayd: no"}) == ("FAILS", "headwayd: no")
 
 
-def test_with_no_keep_a_killed_agents_controller_is_gone_since_links():
-    """Before, it stays until the next agent."""
+def test_with_no_keep_links_remove_a_killed_agents_controller():
+    """Before Linux 6.4 it stays until the next agent."""
     what = "headway_owl, cgroup"
     stays = {"after_kill": OURS}
     assert judged(ENDED, SIX_TWELVE, what)[0] == "works"
@@ -214,7 +214,7 @@ def test_with_no_keep_a_controller_ends_with_its_agent():
     what = "headway_owl, cgroup"
     for key in ("after_term", "after_again"):
         fails(ENDED, SIX_TWELVE, {key: OURS}, "stays registered after its end", what)
-    # Pinned, as no agent with --no-keep has it.
+    # The controller is pinned, which an agent with --no-keep never does.
     fails(ENDED, SIX_TWELVE, {"another": TAKEN}, "lets another take its name", what)
 
 
@@ -230,7 +230,7 @@ def test_with_no_keep_a_controller_ends_with_its_agent():
         "no controller of headwayd's is registered\\n",
     ],
 )
-def test_headwayd_has_the_words_that_trials_are_judged_by(words):
-    """Where they change there, no kernel passes."""
+def test_headwayds_messages_match_those_that_the_trials_expect(words):
+    """If the messages change there, no kernel passes."""
     sources = (ROOT / "crates/headwayd/src").rglob("*.rs")
     assert any(words in source.read_text() for source in sources)

@@ -25,9 +25,9 @@ def modules_of(package: Path) -> dict[str, Path]:
 
 
 def imports(module: str, file: Path) -> list[tuple[str, list[str]]]:
-    """What a file imports, at the top, inside functions, or for types only.
+    """The imports of a file, at the top, inside functions, or for types only.
 
-    Full names of modules, each with the full names of what is taken from it.
+    They are full names of modules, each with the full names of the objects taken from it.
     """
     package = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
     found: list[tuple[str, list[str]]] = []
@@ -42,9 +42,9 @@ def imports(module: str, file: Path) -> list[tuple[str, list[str]]]:
 
 
 def imports_of(module: str, modules: dict[str, Path]) -> set[str]:
-    """Those of `modules` that the module imports.
+    """The modules in `modules` that the module imports.
 
-    A name that is no module belongs to where it is taken from.
+    A name that is not a module belongs to the module from which it is taken.
     """
     found = set()
     for base, names in imports(module, modules[module]):
@@ -53,10 +53,11 @@ def imports_of(module: str, modules: dict[str, Path]) -> set[str]:
 
 
 def graph_of(package: Path) -> dict[str, set[str]]:
-    """What each module imports.
+    """The imports of each module.
 
-    `headway` itself stands on top, as it loads `headway.api`. It also has names that lower modules
-    use (test_only_names_of_its_own_are_taken_from_the_package_itself), which are not counted here.
+    `headway` itself is at the top, because it loads `headway.api`. It also has names that lower
+    modules use (test_only_names_defined_in_the_package_are_imported_from_it), which are not
+    counted here.
     """
     modules = modules_of(package)
     return {module: imports_of(module, modules) - {package.name} for module in modules}
@@ -73,7 +74,7 @@ def part_of(module: str) -> str:
 
 
 def parts(graph: dict[str, set[str]]) -> dict[str, set[str]]:
-    """What each package, or module beside the packages, imports of the others."""
+    """The imports of each package, or module next to the packages, from the others."""
     merged: dict[str, set[str]] = {}
     for module, imported in graph.items():
         merged.setdefault(part_of(module), set()).update(map(part_of, imported))
@@ -85,7 +86,7 @@ def must_have_no_cycle(graph: dict[str, set[str]]) -> None:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        # The sorter names each after the one that it imports.
+        # The sorter puts each module after the one that it imports.
         pytest.fail(f"move what they share into a lower module: {' <- '.join(error.args[1])}")
 
 
@@ -105,7 +106,8 @@ def test_packages_stand_in_their_documented_order(graph):
     for index, name in enumerate(ordered):
         higher = {f"headway.{other}" for other in ordered[index + 1 :]}
         reached, wanted = set(), {f"headway.{name}"}
-        # Also through modules beside the packages, which have no place in the table.
+        # Cycles through modules next to the packages count, although these have no place in the
+        # table.
         while wanted:
             reached |= (one := {wanted.pop()})
             wanted |= imported[one.pop()] - reached
@@ -113,12 +115,12 @@ def test_packages_stand_in_their_documented_order(graph):
 
 
 def test_only_the_command_imports_the_command_line(graph):
-    """Who writes Python needs no Typer."""
+    """A user of the Python API needs no Typer."""
     users = {module for module, imported in graph.items() if "headway.cli" in map(part_of, imported)}
     assert {part_of(user) for user in users} == {"headway.cli", "headway.__main__"}
 
 
-def test_only_names_of_its_own_are_taken_from_the_package_itself():
+def test_only_names_defined_in_the_package_are_imported_from_it():
     modules = modules_of(PACKAGE)
     taken = set()
     for file in modules.values():

@@ -1,6 +1,6 @@
-"""Learners: what a flow of Rax has learned.
+"""Learners: the learned state of a flow of Rax.
 
-It is made, read back, listed, and refused where it is not whole.
+It is made, read back, listed, and refused if it is incomplete.
 """
 
 import json
@@ -23,7 +23,7 @@ def learned():
     return learn("rax-1", 3, 20.0)
 
 
-def test_what_is_learned_is_the_same_each_time_and_a_lesson_goes_on(learned):
+def test_learning_is_reproducible_and_can_be_continued(learned):
     assert learn("rax-1", 3, 20.0) == learned
     assert learn("rax-1", 4, 20.0) != learned
     on = learn("rax-1", 4, 5.0, learned=learned)
@@ -34,7 +34,7 @@ def test_what_is_learned_is_the_same_each_time_and_a_lesson_goes_on(learned):
     assert updates(on) > updates(learned) > 100
 
 
-def test_what_is_not_whole_teaches_nothing(learned):
+def test_an_incomplete_checkpoint_is_refused(learned):
     for text in ("", "nothing", learned[:-100]):
         with pytest.raises(UsageError, match="learner's checkpoint: ") as error:
             learn("rax-1", 1, 1.0, learned=text)
@@ -58,8 +58,8 @@ def test_a_folder_is_written_once_and_read_back(tmp_path, learned):
     assert canonical.startswith(f"rax-pretrained:model={found}")
 
 
-def test_an_evaluation_that_fails_costs_nothing_that_was_learned(tmp_path, monkeypatch):
-    """The temporary folder has a sign that no path of a scheme may have."""
+def test_a_failed_evaluation_keeps_the_learned_weights(tmp_path, monkeypatch):
+    """The name of the temporary folder has a character that a scheme's path must not have."""
     (tmp_path / "a:b").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a:b"))
     monkeypatch.setattr(online, "TRAINING_FLOWS", ("rax-1",))
@@ -101,7 +101,7 @@ def test_the_shipped_learner_is_listed_shown_and_checked(run):
 
 @pytest.mark.usefixtures("recorded_traces")
 def test_a_learner_is_made_by_one_command(run, tmp_path, monkeypatch):
-    """Training flows of a second, here; the shipped learner's are a minute."""
+    """Training flows last a second here. Those of the shipped learner last a minute."""
     monkeypatch.setattr(online, "FLOW_S", 1.0)
     monkeypatch.setattr(online, "EVALUATED", 1)
     said = []

@@ -1,11 +1,11 @@
 """`make lint` finds private words and long lines in documents and code.
 
-It also finds broken links and missing files.
+It also finds broken links, missing files, and names of tests that do not say the behaviour.
 """
 
 import pytest
 
-from lint_docs import ROOT, UNCHECKED, code_faults, faults, long_prose, main, sources
+from lint_docs import ROOT, UNCHECKED, code_faults, faults, long_prose, main, name_faults, sources
 from wrap_docs import with_wrapped_comments, wrapped
 
 
@@ -40,7 +40,7 @@ def test_the_documents_have_no_fault():
         ("See `crates/cc/src/nowhere.rs`.", "1: there is no crates/cc/src/nowhere.rs"),
     ],
 )
-def test_a_fault_is_one_line(page, text, fault):
+def test_a_fault_is_reported_in_one_line(page, text, fault):
     assert page(text) == [fault]
 
 
@@ -60,7 +60,7 @@ def test_a_fault_is_one_line(page, text, fault):
         "[there](other.md#one-more-head), [outside](https://example.org/by-chance)",
     ],
 )
-def test_what_nobody_writes_by_hand_has_no_fault(page, text):
+def test_code_and_generated_text_have_no_fault(page, text):
     assert page(text) == []
 
 
@@ -86,7 +86,7 @@ def test_what_nobody_writes_by_hand_has_no_fault(page, text):
         ("Makefile", "all: ## packets lost by chance\n", 1),
     ],
 )
-def test_a_private_word_in_what_a_person_reads_of_code_is_a_fault(tmp_path, name, text, line):
+def test_a_private_word_in_a_comment_or_string_is_a_fault(tmp_path, name, text, line):
     (tmp_path / name).write_text(text)
     assert code_faults(tmp_path / name) == [f"{tmp_path / name}:{line}: 'by chance'; write: at random, random"]
 
@@ -109,7 +109,40 @@ def test_names_in_code_have_no_fault(tmp_path, name, text):
     assert code_faults(tmp_path / name) == []
 
 
-def test_folders_whose_words_are_not_checked_exist_and_their_files_are_left_out():
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("a.py", "\ndef test_it_begins_anew():\n", "2: test test_it_begins_anew: 'anew'; write: again"),
+        ("a.py", "class A:\n    def test_waits_in_vain(self):\n", "2: test test_waits_in_vain: 'in vain'; write: "),
+        ("a.py", "async def test_who_asks_waits():\n", "1: test test_who_asks_waits: begins with 'who'; say "),
+        ("a.rs", "#[test]\nfn what_is_lost() {\n", "2: test what_is_lost: begins with 'what'; say "),
+        ("a.rs", '#[test]\n// why\n#[ignore = "x"]\nfn none_waits() {', "4: test none_waits: begins"),
+        ("a.rs", "#[test] fn losses_by_chance() {}\n", "1: test losses_by_chance: 'by chance'; write: at random"),
+    ],
+)
+def test_a_private_word_or_a_question_word_in_the_name_of_a_test_is_a_fault(tmp_path, name, text, fault):
+    file = tmp_path / name
+    file.write_text(text)
+    (found,) = name_faults(file)
+    assert found.startswith(f"{file}:{fault}")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", "def what_begins_anew():\n"),
+        ("a.py", "def test_whatever_comes_is_read():\n"),
+        ("a.py", "def test_a_queue_of_one_bandwidth_delay_product():\n"),
+        ("a.rs", "fn what_begins_anew() {}\n#[test]\nfn reads_again() {}\nfn whom_it_asks() {}\n"),
+        ("a.c", "int what_begins_anew(void);\n"),
+    ],
+)
+def test_other_names_have_no_fault(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert name_faults(tmp_path / name) == []
+
+
+def test_unchecked_paths_exist_and_their_files_are_left_out():
     assert [one for one in UNCHECKED if not (ROOT / one).exists()] == []
     files = {str(file.relative_to(ROOT)) for file in sources()}
     assert "python/headway/reproduce/claim.py" in files
@@ -137,11 +170,11 @@ WORDS = "word " * 19  # 95 columns
         ("<!-- fig -->\none\ntwo\n<!-- end -->", "<!-- fig -->\none\ntwo\n<!-- end -->"),
     ],
 )
-def test_prose_is_wrapped_and_nothing_else(text, better):
+def test_only_prose_is_wrapped(text, better):
     assert wrapped(f"{text}\n") == f"{better}\n"
 
 
-def test_a_long_comment_is_a_fault_and_long_code_is_none(tmp_path):
+def test_a_long_comment_is_a_fault_and_long_code_is_allowed(tmp_path):
     file = tmp_path / "a.rs"
     file.write_text(f"// fine\nlet x = y; // {WORDS}and more\n    // {WORDS}\n// https://{'x' * 100}\n")
     assert long_prose(file) == [f"{file}:3: 102 columns; wrap it at 100: scripts/wrap_docs.py"]
@@ -175,7 +208,7 @@ def test_a_long_line_of_a_docstring_or_of_a_block_comment_is_a_fault(tmp_path, n
         ("a.c", f'/* One. */\nchar *x = "{WORDS}more";\n/* Two. */\n'),
     ],
 )
-def test_a_long_line_of_code_or_a_long_word_is_none(tmp_path, name, text):
+def test_a_long_line_of_code_or_a_long_word_is_allowed(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     assert long_prose(tmp_path / name) == []
 
@@ -195,5 +228,5 @@ def test_a_long_line_of_code_or_a_long_word_is_none(tmp_path, name, text):
         (f"# noqa: {WORDS}and more", f"# noqa: {WORDS}and more"),
     ],
 )
-def test_comments_are_wrapped_and_nothing_else(text, better):
+def test_only_comments_are_wrapped(text, better):
     assert with_wrapped_comments(f"{text}\n") == f"{better}\n"

@@ -1,4 +1,4 @@
-"""What the live tests' attempts are judged to say, from records that are handed in."""
+"""The verdicts of live tests, from made-up attempts."""
 
 import json
 
@@ -54,7 +54,7 @@ def test_a_verdict_is_given_at_the_last_of_these_attempts_and_not_before(attempt
     assert verdicts.decide(attempts, Needs())[0] == verdict
 
 
-def test_the_reason_says_what_was_wrong_or_what_was_busy():
+def test_the_reason_names_the_failure_or_the_busy_resource():
     def why(*attempts):
         return verdicts.decide(attempts, Needs())[1]
 
@@ -68,7 +68,7 @@ def test_the_reason_says_what_was_wrong_or_what_was_busy():
 
 
 @pytest.mark.parametrize("bound", ["gap_ms", "stood_still", "steal", "others", "waited_ms"])
-def test_what_is_at_the_bound_is_quiet_and_what_is_above_it_is_busy(bound):
+def test_a_machine_at_the_bound_is_quiet_and_above_it_is_busy(bound):
     needs = Needs(**{bound: 0.25})
     idle = dict.fromkeys(("gap_ms", "stood_still", "steal", "others"), 0.0)
     for seen, number in ((0.25, 0), (0.2501, 1)):
@@ -79,11 +79,11 @@ def test_what_is_at_the_bound_is_quiet_and_what_is_above_it_is_busy(bound):
         assert Needs(**{bound: None}).missed(evidence) == []
 
 
-def test_evidence_is_told_in_a_line():
+def test_evidence_is_written_in_one_line():
     assert verdicts.in_words(BUSY) == "longest stall 212 ms, steal 9 %, other processes 1 %"
 
 
-def test_what_a_busy_product_causes_itself_excuses_nothing():
+def test_delays_caused_by_headway_itself_do_not_excuse_a_failure():
     own = {"waited_ms": 900.0, "run_delay_ms": {"headwayd": 900.0}, "pressure": 0.9}
     waited = Evidence(**(QUIET.to_dict() | own))
     assert Needs().missed(waited) == []
@@ -98,7 +98,7 @@ def test_needs_are_read_from_a_line_of_a_rust_test():
 
 
 def sample(at, **counters):
-    """Two CPUs that were idle but for what is told otherwise."""
+    """Two CPUs that were idle except for the given values."""
     given = {"idle_s": 2.0 * at, "stolen_s": 0.0, "own_s": 0.0, "pressure_s": 0.0}
     return Sample(at=at, cpu_s=2.0 * at, **(given | counters))
 
@@ -120,7 +120,7 @@ def test_counters_are_taken_from_before_a_window_to_after_it():
     assert (found.gap_ms, found.stood_still, found.stalls) == (0, 0, [])
 
 
-def test_windows_are_summed_and_what_is_between_them_is_left_out():
+def test_windows_are_summed_and_time_between_them_is_left_out():
     stolen = {0: 0, 10: 0.2, 20: 10, 30: 10.4}
     samples = [sample(at, stolen_s=seconds) for at, seconds in stolen.items()]
     between = Stall(0, True, 15, 1.0)
@@ -129,7 +129,7 @@ def test_windows_are_summed_and_what_is_between_them_is_left_out():
 
 
 def test_time_that_is_in_two_windows_counts_once():
-    """A fixture that tests share is set up inside the first test that asks for it."""
+    """A shared fixture is set up inside the first test that uses it."""
     assert witness.merged([(5, 9), (1, 4), (6, 7), (4, 4.5)]) == [(1, 4.5), (5, 9)]
     found = witness.sum_up([(12, 14), (10, 20)], [Stall(0, True, 13, 1)], [sample(10), sample(20)])
     assert (found.seconds, found.stood_still) == (10, 0.1)
@@ -140,7 +140,7 @@ def test_a_window_that_no_sample_follows_ends_with_the_last_one():
     assert found.steal == 2 / 20
 
 
-def test_stalls_are_those_that_reach_into_the_window():
+def test_a_stall_counts_if_it_reaches_into_the_window():
     early, reaching, inside, late = (
         Stall(0, True, 8.0, 1.0),
         Stall(0, True, 9.9, 0.2),
@@ -155,7 +155,7 @@ def test_stalls_are_those_that_reach_into_the_window():
     assert found.stalls == [{"cpu": 1, "at_s": 3.4, "ms": 300}, {"cpu": 0, "at_s": -0.1, "ms": 200}]
 
 
-def test_a_cpu_that_stands_still_often_is_told_by_its_share():
+def test_a_cpu_that_stalls_often_is_reported_by_its_share():
     stalls = [Stall(cpu, True, at, 0.03) for at in range(10, 20) for cpu in (0, 1)]
     found = witness.sum_up([(10, 20)], stalls, [sample(10), sample(20)])
     assert (found.gap_ms, found.stood_still) == (30, 0.03)
@@ -163,13 +163,13 @@ def test_a_cpu_that_stands_still_often_is_told_by_its_share():
     assert len(found.stalls) == witness.WORST
 
 
-def test_lines_of_a_watcher_are_stalls_where_they_are_worth_it():
+def test_lines_of_a_watcher_count_as_stalls_above_the_threshold():
     text = "10.000000 0.000060\n10.100000 0.212000\n10.400000 0.001000\n"
     lines = witness.read_lines(text, 1, True)
     assert witness.with_silence(lines, 10.5) == [Stall(1, True, 10.1, 0.212)]
 
 
-def test_a_watcher_that_falls_silent_stands_still():
+def test_a_silent_watcher_counts_as_a_stall():
     lines = witness.read_lines("10.000000 0.000000\n", 0, True)
     assert witness.with_silence(lines, 10.2) == []
     (silent,) = witness.with_silence(lines, 12.0)
@@ -200,7 +200,7 @@ def test_results_are_read_though_the_last_line_was_cut_off(tmp_path):
     assert Evidence(**live_tests.read_results(path)[0]["attempts"][0]["evidence"]) == QUIET
 
 
-def test_a_run_goes_on_where_the_last_one_like_it_stopped():
+def test_a_run_continues_the_last_one_with_the_same_settings():
     lines = [line("old", of=started("2025")), line("a")]
     again = started("2027")
     assert live_tests.to_resume(lines, again) == (RUN, {"a"})
@@ -210,7 +210,7 @@ def test_a_run_goes_on_where_the_last_one_like_it_stopped():
         assert live_tests.to_resume(lines, unlike) == (unlike, set())
 
 
-def test_the_table_is_of_the_newest_run_that_had_all_tests_and_finished():
+def test_the_table_shows_the_newest_complete_run():
     full = [line("a"), line("b")]
     stopped = [line("a", of=started("2027"))]
     chosen = [line("a", of=started("2028", of=1, chosen=["a"]))]
@@ -232,7 +232,7 @@ def test_the_page_keeps_its_head_and_has_a_row_a_test():
     assert live_tests.page(page, lines) == page, "written again, it is the same"
 
 
-def test_only_a_strict_run_fails_by_what_it_could_not_judge():
+def test_only_a_strict_run_fails_on_inconclusive_tests():
     passed, unclear = line("a", "SUSPECT"), line("b", "INCONCLUSIVE")
     failed = line("c", "FAIL")
     assert live_tests.exit_code([passed], is_strict=True) == 0
@@ -243,7 +243,7 @@ def test_only_a_strict_run_fails_by_what_it_could_not_judge():
 
 
 class Sessions:
-    """A group of tests whose sessions give outcomes that are handed in, and are noted."""
+    """A group of tests whose sessions have given outcomes and are recorded."""
 
     def __init__(self, *sessions):
         names = dict.fromkeys(name for session in sessions for name in session)
@@ -264,14 +264,14 @@ class OnQuietMachine:
 
 @pytest.fixture
 def results(monkeypatch, tmp_path):
-    """The file of results, in a folder of this test's; nothing is waited for."""
+    """The file of results, in a folder of this test. There are no waits."""
     monkeypatch.setattr(live_tests, "RESULTS", tmp_path / "results.jsonl")
     monkeypatch.setattr(live_tests, "LOG", tmp_path / "log")
     monkeypatch.setattr(live_tests, "QUIET_S", 0)
     return live_tests.RESULTS
 
 
-def test_what_has_no_verdict_runs_again_in_a_new_session(results):
+def test_a_test_without_a_verdict_runs_again_in_a_new_session(results):
     group = Sessions(
         {"a": "right", "b": "wrong", "c": "wrong"},
         {"b": "wrong", "c": "right"},
@@ -324,7 +324,7 @@ def test_never_began():
 
 
 @pytest.mark.usefixtures("results")
-def test_pytest_tells_each_test_as_it_ends(tmp_path):
+def test_pytest_reports_each_test_as_it_ends(tmp_path):
     path = tmp_path / "test_given.py"
     path.write_text(LIVE)
     ran = {one.name.rpartition("::")[2]: one for one in live_tests.PythonFile().run([str(path)])}
@@ -386,7 +386,7 @@ note: run with `RUST_BACKTRACE=1`"""
         (-6, "rate 3", ("wrong", "exit code -6")),
     ],
 )
-def test_what_a_rust_test_printed_says_how_it_ended(code, printed, outcome):
+def test_the_output_of_a_rust_test_gives_its_outcome(code, printed, outcome):
     section = "failures" if code else "successes"
     result = "FAILED" if code else "ok"
     shown = live_tests.shown(RUST.format(result=result, section=section, printed=printed))

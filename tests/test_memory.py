@@ -1,4 +1,4 @@
-"""What would take more memory than there is is refused before it begins."""
+"""Work that would need more memory than available is refused before it begins."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from headway.runs.store import Store
 BENCH = ("bench", "--schemes", "cubic", "--scenario", "pantheon-default", "--seconds", "1", "--out", "new")
 
 
-def test_a_bench_that_needs_more_than_there_is_is_refused(tmp_path, monkeypatch, capsys):
+def test_a_bench_that_needs_more_memory_than_available_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(memory, "available", lambda: 10**9)
     assert command([*BENCH, "--runs", "1000000"]) == 2
@@ -37,7 +37,7 @@ def test_a_gap_of_too_many_runs_is_refused_before_they_are_planned(tmp_path, mon
     assert not (tmp_path / "new").exists()
 
 
-def test_a_run_of_a_figure_that_needs_more_than_there_is_is_refused(tmp_path, monkeypatch):
+def test_a_run_of_a_figure_that_needs_more_memory_than_available_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1000)
     monkeypatch.setattr(memory, "ALWAYS", 0)
     settings = plan.Settings(runs=1, seconds=1.0)
@@ -51,7 +51,7 @@ def test_a_run_of_a_figure_that_needs_more_than_there_is_is_refused(tmp_path, mo
     assert kept.find(task) is not None
 
 
-def test_environments_that_need_more_than_there_is_are_refused(monkeypatch):
+def test_environments_that_need_more_memory_than_available_are_refused(monkeypatch):
     from headway.envs.ids import make_vec
 
     monkeypatch.setattr(memory, "available", lambda: 10**9)
@@ -68,7 +68,7 @@ def test_the_memory_of_this_machine_is_known():
 
 
 def a_group(monkeypatch, root, used, stat, place="", membership="0::/\n"):
-    """The folder of a control group of 3 MB, which this process is in."""
+    """The folder of a control group of 3 MB that contains this process."""
     folder, own = root / place, root / "self"
     folder.mkdir(parents=True, exist_ok=True)
     own.write_text(membership)
@@ -81,7 +81,7 @@ def a_group(monkeypatch, root, used, stat, place="", membership="0::/\n"):
 
 
 @pytest.mark.parametrize("place", ["", "job/step"])
-def test_a_control_group_has_less(tmp_path, monkeypatch, place):
+def test_the_limit_of_a_control_group_counts(tmp_path, monkeypatch, place):
     stat, membership = "anon 7\ninactive_file 500000\n", "1:name=systemd:/\n0::/job/step\n"
     group = a_group(monkeypatch, tmp_path, 2_000_000, stat, place, membership)
     assert memory.available() == 1_500_000
@@ -89,13 +89,13 @@ def test_a_control_group_has_less(tmp_path, monkeypatch, place):
     assert (memory.available() or 0) > 1_500_000
 
 
-def test_what_is_cached_of_files_is_free(tmp_path, monkeypatch):
+def test_the_page_cache_counts_as_free_memory(tmp_path, monkeypatch):
     stat = "anon 7\nactive_file 1000000\ninactive_file 500000\nslab_reclaimable 1\n"
     a_group(monkeypatch, tmp_path, 2_900_000, stat)
     assert memory.available() == 1_600_001
 
 
-def test_little_is_never_refused_and_nobody_has_to_be(monkeypatch):
+def test_small_needs_are_never_refused_and_the_check_can_be_disabled(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: -5)
     memory.check(memory.ALWAYS, "1 run", "take fewer")
     with pytest.raises(UsageError, match=r"and 0\.0 GB are free; take fewer, or set HEADWAY_MEMORY=unchecked$"):
@@ -111,7 +111,7 @@ def test_little_is_never_refused_and_nobody_has_to_be(monkeypatch):
         (("--hosts", "999", "--source", "made-up", "--flows", "2048"), "--hosts 999: about 1.0 GB of memory"),
     ],
 )
-def test_hosts_that_need_more_than_there_is_are_refused(tmp_path, monkeypatch, capsys, arguments, says):
+def test_hosts_that_need_more_memory_than_available_are_refused(tmp_path, monkeypatch, capsys, arguments, says):
     monkeypatch.setenv("HEADWAY_TUNE_RUN", str(tmp_path))
     monkeypatch.setattr(memory, "available", lambda: 3 * 10**8)
     assert command(["tune", "host", "--insecure", *arguments]) == 2
@@ -119,7 +119,7 @@ def test_hosts_that_need_more_than_there_is_are_refused(tmp_path, monkeypatch, c
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_simulated_network_that_needs_more_than_there_is_is_refused(monkeypatch, capsys):
+def test_a_simulated_network_that_needs_more_memory_than_available_is_refused(monkeypatch, capsys):
     monkeypatch.setattr(memory, "available", lambda: 10**5)
     monkeypatch.setattr(memory, "ALWAYS", 0)
     assert command(["netwatch", "run", "--simulate", "owl-nsfnet:known=4"]) == 2

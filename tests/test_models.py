@@ -1,6 +1,6 @@
-"""Model folders: written whole or not at all, shown, and as ONNX.
+"""Model folders are written completely or not at all, shown, and exported to ONNX.
 
-ONNX Runtime is the outside world.
+The reference is ONNX Runtime.
 """
 
 import itertools
@@ -34,7 +34,7 @@ def sigmoid(x):
 
 
 def random_tensors(kind, layers, recurrent, seed=0, masked=0):
-    """By PyTorch's names and in its shapes."""
+    """Tensors with PyTorch's names and shapes."""
     rng, tensors = np.random.default_rng(seed), {}
     if masked:
         tensors |= {f"mask.{part}": rng.normal(0, 1, masked) for part in ("weight", "bias")}
@@ -51,7 +51,7 @@ def random_tensors(kind, layers, recurrent, seed=0, masked=0):
 
 
 def masked(mask, tensors, x):
-    """What of an observation comes through the mask: Owl, section IV-A."""
+    """The observation after the mask: Owl, section IV-A."""
     for start in range(0, len(x), mask["features"]) if mask else ():
         known = x[start + mask["known"]]
         for j, at in enumerate(mask["masked"]):
@@ -63,7 +63,7 @@ def masked(mask, tensors, x):
 def by_hand(net, tensors, observations):
     """The outputs for one flow's observations, in double precision.
 
-    They are by the formulas of PyTorch's documentation.
+    They use the formulas of PyTorch's documentation.
     """
     t = {name: tensor.astype(float) for name, tensor in tensors.items()}
     kind, recurrent = net["kind"], 0 if net["kind"] == "mlp" else net.get("recurrent_layers", 1)
@@ -127,7 +127,7 @@ NETS = {
 
 
 def model_of(name, folder):
-    """A folder of the net of that name; golden outputs are worked out here."""
+    """A folder of the net of that name. Its golden outputs are computed here."""
     net = NETS[name]
     recurrent = 0 if net["kind"] == "mlp" else net.get("recurrent_layers", 1)
     of_mask = len(net.get("mask", {}).get("masked", ()))
@@ -138,7 +138,7 @@ def model_of(name, folder):
 
 
 def run_onnx(content, observations):
-    """What ONNX Runtime makes of one flow's observations, one step at a time."""
+    """The outputs of ONNX Runtime for one flow's observations, one step at a time."""
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     first, *states = session.get_inputs()
     memory = [np.zeros([1, 1, UNITS], np.float32) for _ in states]
@@ -152,7 +152,7 @@ def run_onnx(content, observations):
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_an_exported_graph_does_the_same_in_onnx_runtime_and_comes_back(tmp_path, name):
+def test_an_exported_graph_gives_the_same_outputs_in_onnx_runtime_and_after_import(tmp_path, name):
     model = model_of(name, tmp_path / "mine-v1")
     content, error = export(model)
     assert error < 1e-5
@@ -183,7 +183,7 @@ def test_a_folder_is_written_once_and_the_same_each_time(tmp_path):
         ({"name": "Tiny"}, {}, None, 'name is "Tiny"'),
     ],
 )
-def test_what_the_loader_refuses_is_not_written(tmp_path, card, tensors, answers, says):
+def test_a_folder_that_the_loader_would_refuse_is_not_written(tmp_path, card, tensors, answers, says):
     observations = np.zeros((1, 4), np.float32)
     golden = (observations, outputs(observations) if answers is None else np.array(answers))
     with pytest.raises(UsageError) as error:
@@ -193,7 +193,7 @@ def test_what_the_loader_refuses_is_not_written(tmp_path, card, tensors, answers
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_fixture_is_what_its_script_writes(tmp_path):
+def test_the_fixture_equals_the_output_of_its_script(tmp_path):
     observations = load(FOLDER).golden()["observations"]
     write(tmp_path / "tiny-v1", TINY_CARD, TENSORS, (observations, outputs(observations)))
     for path in FOLDER.iterdir():
@@ -209,7 +209,7 @@ def test_a_graph_that_differs_from_the_golden_outputs_is_not_exported(monkeypatc
 
 
 def test_the_terminal_shows_the_configuration_line_by_line(run):
-    """It is one long line in the file. What is shown is TOML with the same content."""
+    """The file has one long line. The output is TOML with the same content."""
     shown = run("models", "show", "owl-v1").stdout
     card = Path("models/owl-v1/card.toml").read_text()
     assert tomllib.loads(shown[shown.index("format = ") :]) == tomllib.loads(card)
@@ -217,7 +217,7 @@ def test_the_terminal_shows_the_configuration_line_by_line(run):
     assert "\nscenarios = [\n" in shown
 
 
-def test_the_commands(run, tmp_path):
+def test_the_model_commands_list_show_and_check(run, tmp_path):
     names = [m["name"] for m in json.loads(run("models", "--json").stdout)]
     assert all((Path("models") / name / "card.toml").is_file() for name in names)
     shown = json.loads(run("models", "show", FOLDER, "--json").stdout)
@@ -237,7 +237,7 @@ def test_the_commands(run, tmp_path):
     again = tomllib.loads((back / "card.toml").read_text())
     assert again["training"]["imported_from"] == "tiny.onnx"
     assert again["training"]["command"]
-    # With other weights the card tells of another model's training.
+    # With other weights the card describes another model's training.
     proto = onnx.load(graph)
     for tensor in proto.graph.initializer:
         if tensor.data_type == TensorProto.FLOAT:
@@ -249,7 +249,7 @@ def test_the_commands(run, tmp_path):
     assert "command" not in tomllib.loads((other / "card.toml").read_text())["training"]
 
 
-def test_a_network_that_overflows_is_told_of(run, tmp_path):
+def test_a_network_that_overflows_gives_a_warning(run, tmp_path):
     agent = {
         "clock": {"kind": "rtt", "n": 0.5, "estimator": "mean"},
         "observation": {"history": 1, "features": [{"name": "rtt_ratio", "clip": [0.0, 10.0]}]},
@@ -260,7 +260,7 @@ def test_a_network_that_overflows_is_told_of(run, tmp_path):
     weights = {f"layers.{n}.weight": np.full((1, 1), 3e38) for n in (0, 1)}
     biases = {f"layers.{n}.bias": np.zeros(1) for n in (0, 1)}
     card = {"name": "huge", "version": 1, "net": net, "agent": agent}
-    # Nothing is finite but the answer to an observation of 0, which no flow ever has.
+    # Only the answer to an observation of 0 is finite, and no flow ever has that.
     write(tmp_path / "huge-v1", card, weights | biases, (np.zeros((1, 1)), np.zeros((1, 1))))
     scheme = f"learned:model={tmp_path / 'huge-v1'}"
     done = run(
@@ -301,7 +301,7 @@ def test_results_name_the_model_that_decided(run, tmp_path):
         ),
     ],
 )
-def test_bad_input_is_one_line(run, arguments, says):
+def test_bad_input_gives_a_one_line_error(run, arguments, says):
     done = run(*arguments)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -323,7 +323,7 @@ def test_a_graph_with_states_has_its_action_first(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["card.toml", "weights.safetensors", "golden.npz", "link"])
-def test_a_graph_is_not_written_over_the_model_that_it_is_of(run, tmp_path, name):
+def test_an_exported_graph_does_not_overwrite_its_model(run, tmp_path, name):
     folder = shutil.copytree(FOLDER, tmp_path / "model")
     (folder / "link").symlink_to("card.toml")
     before = {file.name: file.read_bytes() for file in folder.iterdir()}

@@ -1,4 +1,4 @@
-"""Model folders of ONNX graphs as PyTorch's exporter and others write them, and what is refused."""
+"""Model folders of ONNX graphs from PyTorch's exporter and others, and the refused ones."""
 
 import codecs
 import re
@@ -63,7 +63,7 @@ def test_another_graph_is_refused_in_one_line(tmp_path, nodes, says):
 
 
 def test_a_graph_whose_outputs_are_not_its_layers_is_refused(tmp_path):
-    """A Transpose looks like one that changes no number; this one changes their order."""
+    """A Transpose looks like a node that changes no number. This one changes their order."""
     nodes = [
         helper.make_node("Gemm", ["x", "w", "b"], ["a"]),
         helper.make_node("Reshape", ["a", "s"], ["r"]),
@@ -78,8 +78,8 @@ def test_a_graph_whose_outputs_are_not_its_layers_is_refused(tmp_path):
         import_(*files)
 
 
-def test_weights_beside_a_graph_are_read_and_in_its_hash(run, tmp_path):
-    """As PyTorch's exporter writes them."""
+def test_external_weights_of_a_graph_are_read_and_included_in_its_hash(run, tmp_path):
+    """The files are as PyTorch's exporter writes them."""
     graph = tmp_path / "tiny.onnx"
     assert run("models", "export", FOLDER, "--onnx", graph).returncode == 0
     outside = tmp_path / "outside.onnx"
@@ -108,7 +108,7 @@ def test_a_value_head_is_left_out(run, tmp_path):
     words = ("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out")
 
     def with_head(name, *, first):
-        """The graph with another head of that name, before the action or after it."""
+        """The graph with another head of that name, before or after the action."""
         both = onnx.ModelProto()
         both.CopyFrom(proto)
         head = onnx.helper.make_node(last.op_type, last.input, [name])
@@ -122,7 +122,7 @@ def test_a_value_head_is_left_out(run, tmp_path):
             assert both.graph.output[0].name == theirs.name
         onnx.save(both, graph)
 
-    # A head that is called so is no action, wherever it stands.
+    # A head with such a name is not an action, at any position.
     for number, (name, first) in enumerate((("value", False), ("value", True), ("critic_out", True))):
         with_head(name, first=first)
         done = run(*words, tmp_path / f"clear-{number}")
@@ -137,7 +137,7 @@ def test_a_value_head_is_left_out(run, tmp_path):
     done = run(*words, tmp_path / "named", "--output", "output")
     assert (done.returncode, done.stderr) == (0, "")
     folders = ("clear-0", "clear-1", "clear-2", "unclear", "named")
-    # An id has the graph's own digest in its card, so weights are compared.
+    # The card contains the graph's own digest, so weights are compared and not ids.
     assert len({(tmp_path / folder / "weights.safetensors").read_bytes() for folder in folders}) == 1
     done = run(*words, tmp_path / "no", "--output", "values")
     assert done.returncode == 2
@@ -146,7 +146,7 @@ def test_a_value_head_is_left_out(run, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"not a graph", b"\x08"])
-def test_a_file_that_is_no_graph_is_one_line(run, tmp_path, content):
+def test_a_file_without_a_graph_gives_a_one_line_error(run, tmp_path, content):
     graph = tmp_path / "empty.onnx"
     graph.write_bytes(content)
     done = run("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out", tmp_path / "out")
@@ -158,7 +158,7 @@ def test_a_file_that_is_no_graph_is_one_line(run, tmp_path, content):
 
 
 def test_a_card_with_a_byte_order_mark_is_read(run, tmp_path):
-    """Windows' Notepad writes one."""
+    """Windows' Notepad writes a byte order mark."""
     folder = shutil.copytree(FOLDER, tmp_path / "model")
     card = folder / "card.toml"
     card.write_bytes(codecs.BOM_UTF8 + card.read_bytes())
@@ -168,7 +168,7 @@ def test_a_card_with_a_byte_order_mark_is_read(run, tmp_path):
     assert import_(graph, card, tmp_path / "back") == load(FOLDER).id == load(folder).id
 
 
-def test_of_several_outputs_the_action_is_taken_and_a_value_is_none(tmp_path, capsys):
+def test_the_action_is_taken_from_several_outputs_and_never_a_value(tmp_path, capsys):
     value = helper.make_node("Gemm", ["x", "v"], ["value"], transB=1)
     constants = {"w": BOUNDS["w"], "v": RNG.normal(0, 1, (1, 4))}
     card = steering_card(tmp_path / "card.toml")
@@ -228,7 +228,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_forms_of_exporters_are_one_network(tmp_path, form):
-    """As PyTorch's exporter writes them, with do_constant_folding=False and without."""
+    """The forms are those of PyTorch's exporter, with do_constant_folding=False and without."""
     import_(*saved(tmp_path, chain(FORMS[form], {"w": W, "b": B, "v": V})))
     model = load(tmp_path / "out")
     assert model.card["net"] == {"kind": "mlp", "layers": [4, 6, 2], "activations": ["tanh", "identity"]}
@@ -269,7 +269,7 @@ def test_steps_of_an_observation_with_an_axis_of_their_own(tmp_path):
         ),
     ],
 )
-def test_what_is_refused_is_named_by_its_node(tmp_path, nodes, says):
+def test_a_refused_node_is_named(tmp_path, nodes, says):
     with pytest.raises(UsageError) as error:
         import_(*saved(tmp_path, chain(nodes, {"w": W, "b": B, "v": V})))
     assert f"{tmp_path / 'net.onnx'}: {says}" in str(error.value)
@@ -289,7 +289,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("where", MALFORMED)
 def test_a_malformed_node_is_named(tmp_path, where):
-    # Weights of a GRU of four units, and of one whose twelve rows are only ten.
+    # These are weights of a GRU of four units, and of one with ten rows instead of twelve.
     gates = {"gw": np.zeros((1, 10, 4)), "gr": np.zeros((1, 10, 4))}
     files = saved(tmp_path, chain(MALFORMED[where], {"w": W, "b": B, "v": V, **gates}))
     name, _, operator = where.partition(" ")
@@ -297,7 +297,7 @@ def test_a_malformed_node_is_named(tmp_path, where):
         import_(*files)
 
 
-def test_a_malformed_tensor_is_one_line(tmp_path):
+def test_a_malformed_tensor_gives_a_one_line_error(tmp_path):
     proto = chain([FIRST, node("MatMul", "a v", "y")], {"w": W, "v": V})
     proto.graph.initializer[0].dims[0] = 5
     with pytest.raises(UsageError, match=r"net\.onnx: not as ONNX has it: ValueError: ") as error:
@@ -305,14 +305,14 @@ def test_a_malformed_tensor_is_one_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_a_card_with_a_date_is_one_line(tmp_path):
+def test_a_card_with_a_date_gives_a_one_line_error(tmp_path):
     graph, card, out = saved(tmp_path, chain([node("Gemm", "x w b", "y")], {"w": W, "b": B}))
     card.write_text(card.read_text() + "\n[agent.made]\non = 2026-11-26\n")
     with pytest.raises(UsageError, match=r"card\.toml: \[agent\] has a date or a time; write numbers and texts"):
         import_(graph, card, out)
 
 
-def test_a_scale_of_the_inputs_is_refused_with_its_cure(tmp_path):
+def test_a_scale_of_the_inputs_is_refused_with_a_remedy(tmp_path):
     files = saved(tmp_path, chain([node("Mul", "x s", "z"), node("MatMul", "z w", "y")], {"w": W, "s": B[:4]}))
     with pytest.raises(UsageError, match="fold a scale of the inputs into the first layer's weights"):
         import_(*files)
@@ -330,7 +330,7 @@ def test_a_graph_and_an_observation_have_as_many_numbers(tmp_path, declared, see
     )
 
 
-def test_an_input_of_whole_numbers_is_refused(tmp_path):
+def test_an_integer_input_is_refused(tmp_path):
     proto = chain([node("Gemm", "x w b", "y")], {"w": W, "b": B})
     proto.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
     with pytest.raises(UsageError, match="input 'x' is of INT64, must be of FLOAT or DOUBLE"):
@@ -367,7 +367,7 @@ def headway(*arguments, given=b""):
     return subprocess.run(words, input=given, capture_output=True, timeout=600, check=False)
 
 
-def test_a_graph_goes_through_a_pipe(tmp_path):
+def test_a_graph_can_be_written_to_and_read_from_a_pipe(tmp_path):
     exported = headway("models", "export", FOLDER, "--onnx", "-")
     assert exported.returncode == 0, exported.stderr
     card, out = FOLDER / "card.toml", tmp_path / "out"
@@ -382,7 +382,7 @@ def test_a_graph_goes_through_a_pipe(tmp_path):
     assert (tmp_path / "again/weights.safetensors").read_bytes() == (out / "weights.safetensors").read_bytes()
 
 
-def test_a_stream_has_no_weights_beside_it(tmp_path):
+def test_a_graph_from_a_stream_cannot_have_external_weights(tmp_path):
     proto = chain([node("Gemm", "x w b", "y")], {"w": W, "b": B})
     graph, card, out = saved(tmp_path, proto, {"layers": [4, 6]})
     onnx.save_model(proto, graph, save_as_external_data=True, location="net.onnx.data", size_threshold=0)
@@ -403,7 +403,10 @@ def test_a_stream_has_no_weights_beside_it(tmp_path):
 
 @pytest.mark.parametrize("operator", ["ConstantOfShape", "Expand", "Tile"])
 def test_a_small_graph_that_makes_a_huge_constant_is_refused(operator):
-    """Ten thousand million numbers out of one: refused by their shape, before any is made."""
+    """A node makes ten thousand million numbers from one.
+
+    It is refused by its shape, before it is computed.
+    """
     import onnx
 
     from headway.models.fold_onnx import fold
@@ -419,8 +422,8 @@ def test_a_small_graph_that_makes_a_huge_constant_is_refused(operator):
         fold(onnx, proto)
 
 
-def test_a_constant_whose_size_cannot_be_told_is_not_made(tmp_path):
-    """Of this OneHot ONNX cannot tell the size, which is its depth: ten thousand million here."""
+def test_a_constant_of_unknown_size_is_not_computed(tmp_path):
+    """ONNX cannot infer the size of this OneHot, which is its depth: ten thousand million here."""
     nodes = [
         *(constant("at", [0], np.int64), constant("depth", 1e10, np.float64), constant("two", [0.0, 1.0])),
         *(node("OneHot", "at depth two", "w2"), node("MatMul", "x w2", "y")),

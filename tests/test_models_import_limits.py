@@ -1,4 +1,4 @@
-"""Imported graphs that limit their action at their end: as their cards do, or they are refused."""
+"""Imported graphs that limit their action: the limit is that of their card, or they are refused."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from onnx_graphs import BOUNDS, LAYER, RNG, chain, limited, saved, steering_card
         [("Clip", ["raw", "never", "ever"], "a"), ("Min", ["a", "high"], "y")],
     ],
 )
-def test_a_limit_at_the_end_that_is_the_actions_is_left_out(tmp_path, nodes):
+def test_a_final_limit_equal_to_the_actions_is_left_out(tmp_path, nodes):
     made = [helper.make_node(operator, inputs, [output]) for operator, inputs, output in nodes]
     (tmp_path / "net.onnx").write_bytes(limited(*made).SerializeToString())
     import_(tmp_path / "net.onnx", steering_card(tmp_path / "card.toml"), tmp_path / "out")

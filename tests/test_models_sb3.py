@@ -1,4 +1,4 @@
-"""What VecNormalize did becomes part of the network, without Stable-Baselines3."""
+"""The normalisation of VecNormalize becomes part of the network, without Stable-Baselines3."""
 
 import warnings
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ LOW, HIGH = np.full(3, -100.0), np.full(3, 100.0)
 
 
 def normaliser_of(mean, std):
-    """Statistics after this many samples, which began with 0.0001 of mean 0 and variance 1."""
+    """Statistics after this many samples, from 0.0001 samples of mean 0 and variance 1."""
     mean, count = np.asarray(mean), SAMPLES + 1e-4
     var = (np.asarray(std) ** 2 * SAMPLES + 1e-4 + mean**2 * 1e-4 * SAMPLES / count) / count
     return SimpleNamespace(obs_rms=SimpleNamespace(mean=mean, var=var, count=count), epsilon=1e-8, clip_obs=10.0)
@@ -48,7 +48,7 @@ def test_an_input_that_varies_a_little_about_a_mean_keeps_its_effect():
 
 
 def normaliser_that_shows(mean, std):
-    """With what VecNormalize does to observations."""
+    """The network with the normalisation of observations."""
     known = normaliser_of(mean, std)
 
     def normalize_obs(seen):
@@ -58,7 +58,7 @@ def normaliser_that_shows(mean, std):
 
 
 def test_observations_beyond_those_of_training_give_the_same_outputs_in_the_folder():
-    """A golden observation may vary where none did in a short training."""
+    """A golden observation may vary in an input that was constant in a short training."""
     random = np.random.default_rng(5)
     layers = [(random.normal(size=(4, 3)), random.normal(size=4), "tanh")]
     normal = normaliser_that_shows([0.0, 1.0, -3.0], [0.0, 0.05, 2.0])

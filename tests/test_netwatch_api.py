@@ -1,4 +1,4 @@
-"""The API: against its own description by Schemathesis, and against clients that want too much."""
+"""The API, compared with its own description by Schemathesis, and with excessive clients."""
 
 import asyncio
 import http.client
@@ -56,16 +56,16 @@ plain = schemathesis.openapi.from_asgi("/openapi.json", app(), headers=LOOPBACK)
 
 @plain.exclude(path="/v1/stream").parametrize()
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_api_is_what_it_says(case):
+def test_the_api_matches_its_description(case):
     case.call_and_validate(headers=LOOPBACK)
 
 
-def test_paths_are_what_the_watch_knows():
+def test_the_api_shows_the_paths_that_the_watch_knows():
     application = app()
     status, headers, body = get(application, "/v1/paths")
     snapshot = json.loads(body)
     (path,) = snapshot["paths"]
-    # 5 of 10 Mbit/s out, and two packets kept back in a second.
+    # 5 of 10 Mbit/s leave, and two packets are dropped in a second.
     assert (status, headers[b"content-type"], snapshot["seq"]) == (200, b"application/json", 1)
     assert (path["pnc"], path["pna"], path["known"]) == (2.0, 0.5, 0.5)
     same = json.loads(get(application, "/v1/paths/there")[2])
@@ -80,7 +80,7 @@ def test_paths_are_what_the_watch_knows():
     assert 'headway_netwatch_responses_total{status="404"} 1.0' in text
 
 
-def test_ages_grow_from_a_snapshot_until_somebody_asks():
+def test_the_age_of_a_snapshot_grows_until_it_is_requested():
     """A new subscriber gets the last snapshot, which may be a whole period old."""
     now_s = 0.0
     watch = Watch(parse(TOPOLOGY, "test"), lambda: now_s)
@@ -91,7 +91,7 @@ def test_ages_grow_from_a_snapshot_until_somebody_asks():
     now_s = 30.5
 
     def told():
-        """Of /v1/paths, of one path, to a new subscriber, and to Prometheus."""
+        """The age in /v1/paths, in one path, for a new subscriber, and for Prometheus."""
         snapshot = json.loads(get(application, "/v1/paths")[2])
         path = json.loads(get(application, "/v1/paths/there")[2])
         with broadcast.subscribed("127.0.0.1") as subscriber:
@@ -106,7 +106,7 @@ def test_ages_grow_from_a_snapshot_until_somebody_asks():
         )
         return path["age_s"], float(line.split()[1])
 
-    # Nothing has been known since 0 s.
+    # No value has been known since 0 s.
     assert told() == (30.5, 30.5)
     now_s = 60.5
     assert told() == (60.5, 60.5)
@@ -116,11 +116,11 @@ def test_ages_grow_from_a_snapshot_until_somebody_asks():
     ("host", "status"),
     [("127.0.0.1:8633", 200), ("localhost", 200), ("[::1]:8633", 200), ("evil.example:8633", 421), ("", 421)],
 )
-def test_without_tokens_only_names_of_loopback_are_answered(host, status):
+def test_without_tokens_only_loopback_host_names_are_answered(host, status):
     assert get(app(), "/v1/paths", host=host)[0] == status
 
 
-def test_tokens(tmp_path):
+def test_tokens_are_private_and_checked(tmp_path):
     path = tmp_path / "tokens"
     token, other = new("one", path), new("other", path)
     assert token not in path.read_text()
@@ -137,7 +137,7 @@ def test_tokens(tmp_path):
     assert status(None) == status(b"Bearer wrong") == status(b"Basic " + token.encode()) == status(b"\xff") == 401
     assert status(b"Bearer " + token.encode()) == status(b"bearer " + other.encode()) == 200
     assert get(application, "/openapi.json")[0] == 401
-    # Taken out of the file it counts no more.
+    # A token that was removed from the file does not count any more.
     lines = [line for line in path.read_text().splitlines() if not line.startswith("one ")]
     path.write_text("\n".join(lines))
     tokens._looked_s -= 2
@@ -159,7 +159,7 @@ def test_an_invalid_file_of_tokens_is_refused(tmp_path):
         Tokens(path)
 
 
-def test_beyond_loopback_it_takes_tls_and_tokens(tmp_path, certificate):
+def test_beyond_loopback_tls_and_tokens_are_required(tmp_path, certificate):
     cert, key = certificate
     new("one", tmp_path / "tokens")
     tokens = Tokens(tmp_path / "tokens")
@@ -198,7 +198,7 @@ def test_rates_by_hand():
     assert (rates.wait_s("a"), rates.wait_s("a"), rates.wait_s("b")) == (0, 0.5, 0)
     now = 100.0
     assert [rates.wait_s("a") for _ in range(4)] == [0, 0, 0, 0.5]
-    # A client with many IPv6 addresses is still one client.
+    # A client with many IPv6 addresses still counts as one client.
     assert client_of("2001:db8::1") == client_of("2001:db8::ffff:1") != client_of("2001:db8:0:1::1")
     assert client_of("::ffff:10.0.0.1") == client_of("10.0.0.1")
 
@@ -245,7 +245,7 @@ def test_tls_and_a_token_from_end_to_end(tmp_path, certificate):
     token = new("one", tmp_path / "tokens")
     with serving(app(tokens=Tokens(tmp_path / "tokens")), cert=cert, key=key) as port:
         url = f"https://localhost:{port}"
-        # As it comes from a file that ends its lines as Windows does.
+        # The token is read from a file with Windows line ends.
         assert Client(url, token=f"{token}\r\n", ca=cert, patience_s=60).paths().paths[0].pnc == 2.0
         with pytest.raises(RunError, match="401: a token is needed"):
             next(Client(url, ca=cert, patience_s=60).stream())
@@ -281,7 +281,7 @@ def test_the_program_serves_a_simulation_and_ends_cleanly(run):
         shown = run("netwatch", "status", url, "--json")
         assert json.loads(shown.stdout)["health"]["sources"][0]["name"] == "simulation"
         process.send_signal(2)
-        # A stream that is open ends with it; its standard input stays open.
+        # An open stream ends with the program. Its standard input stays open.
         assert process.wait(timeout=60) == 0
         assert process.stderr.read() == ""
     finally:
@@ -307,7 +307,7 @@ def test_the_program_serves_a_simulation_and_ends_cleanly(run):
         (("--simulate", "owl-nsfnet:known=4", "--tokens", "none"), "none: No such file"),
     ],
 )
-def test_wrong_usage_is_one_line(run, arguments, why):
+def test_wrong_usage_gives_a_one_line_error(run, arguments, why):
     done = run("netwatch", "run", *arguments)
     assert done.returncode == 2
     assert why in done.stderr

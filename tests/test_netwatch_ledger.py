@@ -1,4 +1,4 @@
-"""What the agent believes of a switch's counters, by vectors worked out by hand."""
+"""The agent's interpretation of a switch's counters, by vectors worked out by hand."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def reading(at_s, counters=ZERO, *, clock_s=None, port="1", life=0, within_s=0.0
 
 
 def grown(one):
-    """What the port counted in the last interval, and how long that was by its own clock."""
+    """The counts of the port in the last interval, and its length by the port's own clock."""
     interval = one.intervals["1"]
     assert interval.before[:4] == ZERO
     return interval.after[:4], interval.after.at_ns - interval.before.at_ns
@@ -38,7 +38,7 @@ def test_differences_by_the_switchs_own_clock():
     assert one.counted == {"readings": 2}
 
 
-def test_one_reading_says_nothing():
+def test_a_single_reading_gives_no_difference():
     one = ledger()
     enter(one, reading(10))
     assert not one.intervals
@@ -46,8 +46,8 @@ def test_one_reading_says_nothing():
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_a_wrap_is_counted_on(bits):
-    # 64 bits all ones stand for a counter that is not kept: the last value but one.
+def test_a_counter_wrap_is_handled(bits):
+    # 64 bits all ones mean a counter that is not kept, so the largest value is one less.
     top = (1 << bits) - 2
     one = ledger()
     enter(one, reading(10, (top, top, 0, 0)), reading(11, (8, 998, 1, 100)))
@@ -56,7 +56,7 @@ def test_a_wrap_is_counted_on(bits):
     assert not one.quarantine
 
 
-def test_a_wrap_of_32_bits_is_not_guessed_where_a_reset_would_look_like_it():
+def test_a_wrap_of_32_bits_is_not_assumed_if_it_could_be_a_reset():
     # 100 Gbit/s are three times 2^32 bytes a second.
     one = ledger(line_rate=100_000 * MBPS)
     enter(one, reading(10, (0, (1 << 32) - 2, 0, 0)), reading(11, (0, 998, 0, 0)))
@@ -64,7 +64,7 @@ def test_a_wrap_of_32_bits_is_not_guessed_where_a_reset_would_look_like_it():
     assert one.counted["reset"] == 1
 
 
-def test_a_reset_begins_anew_and_is_no_lie():
+def test_a_reset_restarts_counting_and_is_not_an_impossible_reading():
     one = ledger()
     enter(one, reading(10, (900, 90000, 900, 90000)), reading(11, (3, 300, 4, 400)))
     assert not one.intervals
@@ -73,7 +73,7 @@ def test_a_reset_begins_anew_and_is_no_lie():
     assert grown(one)[0] == (10, 1000, 0, 0)
 
 
-def test_a_clock_that_begins_anew_is_a_reset_even_with_larger_counters():
+def test_a_clock_that_restarts_is_a_reset_even_with_larger_counters():
     one = ledger()
     enter(one, reading(10, (1, 100, 0, 0), clock_s=500), reading(11, (9, 900, 9, 900), clock_s=0.5))
     assert not one.intervals
@@ -88,9 +88,9 @@ def test_another_interface_of_the_same_name_is_a_reset():
 
 
 LIES = [
-    # 160 Mbit in a second.
+    # The counts are 160 Mbit in a second.
     ((0, 20 * MBPS, 0, 0), "a rate above the link's"),
-    # As many empty packets are 123 Mbit.
+    # The same number of empty packets is 123 Mbit.
     ((0, 0, 1_100_000, 0), "a rate above the link's"),
     ((90, 9000, 200, 20000), "a counter that went back"),
     ((UNSUPPORTED, 10100, 110, 11000), "a counter that the switch does not keep"),
@@ -98,7 +98,7 @@ LIES = [
 
 
 @pytest.mark.parametrize(("lie", "why"), LIES)
-def test_a_lie_puts_a_switch_on_probation(lie, why):
+def test_an_impossible_reading_puts_a_switch_on_probation(lie, why):
     one = ledger()
     honest = [(100 + n, 10000 + 100 * n, 100 + n, 10000 + 100 * n) for n in range(20)]
     enter(one, reading(10, honest[0]), reading(11, honest[1]))
@@ -106,21 +106,21 @@ def test_a_lie_puts_a_switch_on_probation(lie, why):
     enter(one, reading(12, lie))
     assert not one.intervals
     assert one.quarantine == why
-    # Back at the truth, which seems a lie once more beside the lie.
+    # Correct counts look impossible once more, compared with the wrong ones.
     enter(one, reading(13, honest[3]))
     for n in range(1, PROBATION):
         enter(one, reading(13 + n, honest[3 + n]))
         assert not one.intervals
         assert one.quarantine
     enter(one, reading(13 + PROBATION, honest[3 + PROBATION]))
-    if not one.intervals:  # the way back was a lie as well, so that probation began a reading later
+    if not one.intervals:  # the way back looked impossible too, so probation began a reading later
         enter(one, reading(14 + PROBATION, honest[4 + PROBATION]))
     assert grown(one)[0] == (1, 100, 1, 100)
     assert not one.quarantine
     assert one.counted[f"lie: {why}"] >= 1
 
 
-def test_at_the_line_rate_is_no_lie():
+def test_a_reading_at_the_line_rate_is_accepted():
     one = ledger()
     enter(one, reading(10), reading(11, (8000, 12_500_000, 8000, 12_500_000)))
     assert one.intervals
@@ -129,7 +129,7 @@ def test_at_the_line_rate_is_no_lie():
 @pytest.mark.parametrize(
     ("pace", "is_right"), [(1.0, True), (1.02, True), (0.98, True), (1.2, False), (0.5, False)]
 )
-def test_a_clock_that_runs_wrong_is_found_out(pace, is_right):
+def test_a_clock_at_a_wrong_rate_is_detected(pace, is_right):
     one = ledger()
     for second in range(30):
         enter(one, reading(second, (second, 100 * second, 0, 0), clock_s=1000 + pace * second))
@@ -137,14 +137,14 @@ def test_a_clock_that_runs_wrong_is_found_out(pace, is_right):
     assert bool(one.counted["lie: a clock that runs wrong"]) != is_right
 
 
-def test_a_clock_that_is_only_set_otherwise_is_no_matter():
+def test_a_clock_with_a_constant_offset_is_accepted():
     one = ledger()
     for second in range(5):
         enter(one, reading(second, (second, 100 * second, 0, 0), clock_s=5e8 + second))
     assert grown(one) == ((1, 100, 0, 0), 1_000_000_000)
 
 
-def test_a_clock_that_stands_still_lets_the_older_reading_age():
+def test_if_a_clock_stops_the_older_reading_ages():
     one = ledger()
     enter(one, reading(10, clock_s=5), reading(11, (1, 100, 0, 0), clock_s=6))
     enter(one, *(reading(12 + n, (2 + n, 200, 0, 0), clock_s=6) for n in range(3)))
@@ -152,14 +152,14 @@ def test_a_clock_that_stands_still_lets_the_older_reading_age():
     assert one.counted["clock stands still"] == 3
 
 
-def test_a_slow_answer_is_no_wrong_clock():
-    # Asked at 11, counted and answered somewhere in the 0.9 s after.
+def test_a_slow_answer_does_not_count_as_a_wrong_clock():
+    # The request was sent at 11, and answered somewhere in the 0.9 s after.
     one = ledger()
     enter(one, reading(10, clock_s=10), reading(11, (1, 100, 0, 0), clock_s=11.9, within_s=0.9))
     assert one.intervals
 
 
-def test_a_gap_and_other_ports_begin_anew():
+def test_a_gap_or_changed_ports_restart_counting():
     one = ledger()
     enter(one, reading(10), reading(11, (1, 100, 0, 0)), reading(20, (2, 200, 0, 0)))
     assert (one.counted["gap"], dict(one.intervals)) == (1, {})
@@ -169,7 +169,7 @@ def test_a_gap_and_other_ports_begin_anew():
     assert (one.counted["ports changed"], dict(one.intervals)) == (1, {})
 
 
-def test_an_answer_out_of_order_is_left_out():
+def test_an_answer_out_of_order_is_ignored():
     one = ledger()
     enter(one, reading(10), reading(11, (5, 500, 0, 0)), reading(10.5, (2, 200, 0, 0)))
     assert grown(one)[0] == (5, 500, 0, 0)

@@ -1,6 +1,6 @@
-"""The OpenFlow source against switches that are made up.
+"""The OpenFlow source with made-up switches.
 
-Their messages are written down from OpenFlow 1.3.5.
+Their messages follow OpenFlow 1.3.5.
 """
 
 import asyncio
@@ -42,9 +42,9 @@ def port_stats(number, rx_packets, rx_bytes, tx_packets, tx_bytes, at_s):
 
 
 class FakeSwitch:
-    """Answers as `ports()` says, a list of parts; while it `hangs` it neither reads nor answers.
+    """Answers with `ports()`, a list of parts. While it `hangs` it neither reads nor answers.
 
-    `elections` are the generations that its requests about the role meet, the last one for good.
+    `elections` are the generations for its requests about the role. The last one stays.
     """
 
     def __init__(self, datapath, ports, tls=None, elections=(NO_ELECTION,)):
@@ -55,7 +55,7 @@ class FakeSwitch:
         self.roles = []
         self.asked = 0
         self.tried = 0
-        """How often it has begun to connect."""
+        """The number of its attempts to connect."""
 
     @asynccontextmanager
     async def connected(self, port):
@@ -103,7 +103,7 @@ class FakeSwitch:
                     self.say(MULTIPART_REPLY, xid, struct.pack("!HH4x", asked, 0))
 
     def answer_role(self, xid, role, generation):
-        """As 6.3.6 has it.
+        """Handles the role as in 6.3.6.
 
         A generation older than the last is refused, and NOCHANGE changes neither.
         """
@@ -125,10 +125,10 @@ class FakeSwitch:
 
 
 def honest(packets_a_second=100, pace=1.0):
-    """Two ports and the switch's own, in two parts: a tenth of what comes in stays.
+    """Two ports and the switch's local one, in two parts. A tenth of the incoming packets is lost.
 
-    Its clock counts tenths of a second, so each interval has whole packets, however long it was. It
-    runs `pace` times as fast as ours.
+    Its clock counts tenths of a second, so each interval has whole packets. It runs `pace` times as
+    fast as ours.
     """
     begun = time.monotonic()
 
@@ -175,7 +175,7 @@ async def until(condition, patience_s=60):
 
 
 async def come(look, is_right):
-    """The first thing seen that is right: a second look might see another."""
+    """The first correct reading. A second look might see another."""
     seen = []
     await until(lambda: is_right(seen.append(look()) or seen[-1]))
     return seen[-1]
@@ -200,7 +200,7 @@ def path(watch, name):
     return next(one for one in watch.snapshot().paths if one.name == name)
 
 
-def test_what_two_parts_say_is_one_reading_without_the_switchs_own_port():
+def test_two_parts_of_an_answer_are_one_reading_without_the_local_port():
     watch = watched("s1")
     switch = FakeSwitch(1, honest())
 
@@ -213,20 +213,20 @@ def test_what_two_parts_say_is_one_reading_without_the_switchs_own_port():
     assert seen.pnc == pytest.approx(10)
     assert seen.pna == pytest.approx(1 - 0.72 / 2)
     assert 0 <= seen.age_s <= watch.topology.stale_after_s
-    # A slave (7.3.9): it may not change anything.
+    # A slave (7.3.9) may not change anything.
     assert switch.roles == [(NOCHANGE, 0), (SLAVE, 0)]
 
 
 @pytest.mark.parametrize(
     ("elections", "asked"),
     [
-        # Its master was elected seven times before we came.
+        # Its master was elected seven times before our connection.
         ((7,), [(NOCHANGE, 0), (SLAVE, 7)]),
         # An election comes between our two requests.
         ((7, 8), [(NOCHANGE, 0), (SLAVE, 7), (NOCHANGE, 0), (SLAVE, 8)]),
     ],
 )
-def test_the_role_is_the_slaves_where_a_master_was_elected(elections, asked):
+def test_the_agent_takes_the_slave_role_if_there_is_a_master(elections, asked):
     watch = watched("s1")
     switch = FakeSwitch(1, honest(), elections=elections)
 
@@ -256,13 +256,13 @@ def test_a_switch_without_roles_is_read_and_asked_once():
     assert watch.switch("s1").counted["role refused"] == 1
 
 
-def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
+def test_switches_that_hang_report_wrong_counts_or_flood_do_not_delay_others():
     watch = watched("good", "hangs", "lies", "babbles")
     good, hangs = FakeSwitch(1, honest()), FakeSwitch(2, honest())
     lying = {"by": 0, "said": 0}
 
     def lies():
-        """Each answer is further beyond the line rate, at the port that is not on the path."""
+        """Each answer is further above the line rate, at the port that is not on the path."""
         lying["said"] += lying["by"]
         now_s = time.monotonic()
         return [[port_stats(1, *[lying["said"]] * 4, now_s), port_stats(2, 0, 0, 0, 0, now_s)]]
@@ -288,14 +288,14 @@ def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
             await until(
                 lambda: all(watch.switch(n).state == "trusted" for n in ("good", "hangs", "lies", "babbles"))
             )
-            # And one that is no switch.
+            # One client is not a switch.
             _, noise = await asyncio.open_connection("127.0.0.1", port)
             noise.write(os.urandom(100_000))
             asked = hangs.asked
             hangs.hangs, lying["by"] = True, 10**15
             babbling = asyncio.create_task(babble())
             before = watch.switch("good").counted["readings"]
-            # All of it happens meanwhile.
+            # All of this happens meanwhile.
             await until(
                 lambda: (
                     watch.switch("hangs").state == "stale"
@@ -311,7 +311,7 @@ def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
             assert path(watch, "hangs").switches[0].why == "stale"
             assert watch.switch("lies").counted["lie: a rate above the link's"] >= 1
             assert path(watch, "lies").known == 0.0
-            # One request at most is under way.
+            # At most one request is pending.
             assert hangs.asked - asked <= watch.switch("hangs").counted["timeout"] + 1
             hangs.hangs = False
             await until(lambda: watch.switch("hangs").state == "trusted")
@@ -319,7 +319,7 @@ def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
     asyncio.run(scene())
 
 
-def test_a_switch_whose_counters_or_clock_are_wrong_is_unknown_until_they_are_right():
+def test_a_switch_with_wrong_counters_or_clock_is_unknown_until_they_are_right():
     watch = watched("s1")
     switch = FakeSwitch(1, honest())
 
@@ -329,7 +329,7 @@ def test_a_switch_whose_counters_or_clock_are_wrong_is_unknown_until_they_are_ri
     async def scene():
         async with running(watch) as (_, port), switch.connected(port):
             await until(lambda: path(watch, "s1").known == 1.0)
-            # All counters begin again, and the clock with them.
+            # All counters restart, and the clock with them.
             switch.ports = honest()
             await until(lambda: counted("reset") >= 1)
             known = await come(lambda: path(watch, "s1"), lambda seen: seen.known == 1.0)
@@ -348,8 +348,8 @@ def test_a_switch_whose_counters_or_clock_are_wrong_is_unknown_until_they_are_ri
     asyncio.run(scene())
 
 
-def test_connections_that_are_closed_while_switches_babble_stop_nobody():
-    """An app of os-ken has one queue of 128 events, and each close puts another event into it."""
+def test_connections_closed_during_a_flood_do_not_stop_others():
+    """An app of os-ken has one queue of 128 events, and each close adds another event."""
     names = [f"babbles{n}" for n in range(1, 7)]
     watch = watched("good", *names)
     good, *babblers = (FakeSwitch(n, honest()) for n in range(1, 8))
@@ -383,13 +383,13 @@ def test_connections_that_are_closed_while_switches_babble_stop_nobody():
     asyncio.run(scene())
 
 
-def test_a_stranger_is_sent_away():
+def test_an_unknown_switch_is_disconnected():
     watch = watched("s1")
     stranger = FakeSwitch(0x99, honest())
 
     async def scene():
         async with running(watch) as (_, port), stranger.connected(port):
-            # It comes again and again.
+            # It reconnects again and again.
             await until(lambda: watch.strangers >= 3 and stranger.tried >= 3)
 
     asyncio.run(scene())
@@ -406,10 +406,10 @@ def test_os_ken_that_dies_is_started_again():
                 await until(lambda: watch.switch("s1").state == "trusted")
                 first = source.pid
                 os.kill(first, signal.SIGKILL)
-                # It is started again some moment later, so only the count is sure to be seen.
+                # It is restarted a moment later, so only the count is certain.
                 await until(lambda: watch.sources[0].failures >= 1)
                 assert "os-ken has ended (-9)" in watch.sources[0].last_failure
-            # The switch stays away: what was known grows stale, and remains so.
+            # The switch stays away. The last values become stale, and stay so.
             await until(lambda: watch.switch("s1").state == "stale")
             assert path(watch, "s1").known == 0.0
             assert watch.health().status == "degraded"
@@ -428,7 +428,7 @@ def test_os_ken_that_hangs_is_started_again(monkeypatch):
         async with running(watch) as (source, port), switch.connected(port):
             await until(lambda: watch.switch("s1").state == "trusted")
             monkeypatch.setattr(openflow, "SILENT_S", 5.0)
-            # It holds from the next sign of life on; one comes before each reading.
+            # The role counts from the next message on, and one comes before each reading.
             before = watch.switch("s1").counted["readings"]
             await until(lambda: watch.switch("s1").counted["readings"] >= before + 2)
             hangs, failures = source.pid, watch.sources[0].failures
@@ -444,7 +444,7 @@ def test_os_ken_that_hangs_is_started_again(monkeypatch):
 
 
 def test_lines_longer_than_a_pipe_that_two_threads_write_do_not_mix():
-    # A pipe has room for 64 KiB: a write of more lets others in between.
+    # A pipe has room for 64 KiB. A longer write can be mixed with others.
     threads = (
         "import threading\nfrom headway.netwatch.openflow_app import _say\n"
         "def say(letter):\n    for _ in range(20):\n        _say(what=letter * 100_000)\n"
@@ -472,7 +472,7 @@ def pair(folder, name, *options):
     return str(cert), str(key)
 
 
-def test_by_tls_only_a_switch_with_a_certificate_of_the_authority_comes(tmp_path):
+def test_with_tls_only_a_switch_with_a_certificate_of_the_authority_can_connect(tmp_path):
     if shutil.which("openssl") is None:
         needs.skip("openssl", "openssl is missing; install it: sudo apt-get install -y openssl")
     ca, ca_key = pair(tmp_path, "ca")
@@ -496,7 +496,7 @@ def test_by_tls_only_a_switch_with_a_certificate_of_the_authority_comes(tmp_path
     async def scene():
         async with running(watch) as (_, port):
             await until(lambda: listens(port))
-            # One that never shakes hands is waited for by nobody.
+            # A client without a handshake does not delay others.
             _, silent = await asyncio.open_connection("127.0.0.1", port)
             async with (
                 switches[0].connected(port),
@@ -512,7 +512,7 @@ def test_by_tls_only_a_switch_with_a_certificate_of_the_authority_comes(tmp_path
     assert [watch.switch(name).counted.get("connected", 0) for name in ("s1", "s2", "s3", "s4")] == [1, 0, 0, 0]
 
 
-def test_a_port_that_is_taken_and_one_that_all_can_reach_are_refused():
+def test_a_port_in_use_and_an_open_port_are_refused():
     watch = watched("s1")
     host, _, port = watch.topology.openflow.listen.rpartition(":")
     with socket.create_server((host, int(port))), pytest.raises(UsageError, match="Address already in use"):

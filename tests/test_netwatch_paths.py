@@ -1,7 +1,7 @@
 """Paths from ledgers.
 
-They are compared with vectors worked out by hand, and with what the simulator's own senders are
-told.
+They are compared with vectors worked out by hand, and with the observations of the simulator's
+senders.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ from headway.netwatch.source import Counters, PortReading, Reading
 from headway.netwatch.topology import load, parse
 from headway.netwatch.watch import Watch
 
-# s1 -- s2 -- s3 -- host, of which s2 is not known; 10 Mbit/s, and 20 back from s2 to s1.
+# The path is s1 -- s2 -- s3 -- host, of which s2 is unknown. It has 10 Mbit/s, and 20 from s2 back
+# to s1.
 CHAIN = """
 [netwatch]
 period = "1s"
@@ -81,7 +82,7 @@ def two_readings(watch, clock):
     for switch in ("s1", "s3"):
         read(watch, clock, switch, (0, 0, 0, 0), (0, 0, 0, 0))
     clock.now += 2
-    # 1000 packets of 1250 bytes in 2 s are 5 Mbit/s; s1 keeps 200 of them, s3 none of 800.
+    # 1000 packets of 1250 bytes in 2 s are 5 Mbit/s. s1 loses 200 of them, and s3 none of 800.
     read(watch, clock, "s1", (1000, 1_250_000, 0, 0), (0, 0, 800, 1_000_000))
     read(watch, clock, "s3", (800, 1_000_000, 10, 12_500), (10, 12_500, 800, 1_000_000))
 
@@ -95,7 +96,7 @@ def test_pnc_pna_known_and_age_by_hand():
     two_readings(watch, clock)
     clock.now += 0.5
     there, back = states(watch)["there"], states(watch)["back"]
-    # 200 packets in 2 s; 4 Mbit/s leave s1 at 10, and s3 at 4: nothing is free there.
+    # 200 packets in 2 s. 4 Mbit/s leave s1 at 10, and s3 at 4, where nothing is free.
     assert (there.pnc, there.pna, there.age_s) == (100.0, 0.0, 0.5)
     assert there.known == pytest.approx(2 / 3)
     assert [(s.name, s.used, s.why) for s in there.switches] == [
@@ -104,11 +105,11 @@ def test_pnc_pna_known_and_age_by_hand():
         ("s3", True, None),
     ]
     assert (there.source, there.destination) == ("10.0.1.0/24", "10.0.2.1/32")
-    # 50 kbit/s leave s3 at 10 Mbit/s; s1 is the last, and no link behind it is named.
+    # 50 kbit/s leave s3 at 10 Mbit/s. s1 is the last, and no link behind it is named.
     assert (back.pnc, back.pna) == (100.0, pytest.approx(0.995))
 
 
-def test_what_is_too_old_is_unknown():
+def test_a_reading_that_is_too_old_is_unknown():
     watch, clock = chain()
     two_readings(watch, clock)
     clock.now += 2.9
@@ -124,7 +125,7 @@ def test_what_is_too_old_is_unknown():
     assert (there.pnc, there.pna, there.known, there.age_s) == (0.0, 0.0, 0.0, pytest.approx(10.2))
 
 
-def test_a_lying_switch_is_left_out_and_the_rest_goes_on():
+def test_a_switch_with_impossible_counts_is_left_out_and_the_rest_continues():
     watch, clock = chain()
     two_readings(watch, clock)
     clock.now += 1
@@ -137,7 +138,7 @@ def test_a_lying_switch_is_left_out_and_the_rest_goes_on():
     assert watch.switch("s1").counted["lie: a rate above the link's"] == 1
 
 
-def test_silence_is_unknown_and_strangers_are_counted():
+def test_a_silent_switch_is_unknown_and_unlisted_switches_are_counted():
     watch, clock = chain()
     read(watch, clock, "s2", (0, 0, 0, 0))
     read(watch, clock, "who", (0, 0, 0, 0))
@@ -158,9 +159,9 @@ def test_links_have_their_own_capacity_each_way():
     assert (links["s2:1-s1"].capacity_bps, links["s2:1-s1"].free) == (20_000_000, None)
 
 
-# At a fixed rate, with all switches known, and on a trace.
+# The paths have a fixed rate with all switches known, and a trace.
 @pytest.mark.parametrize("scenario", ["owl-nsfnet:known=4", "owl-nsfnet:known=7", "owl-lte-att"])
-def test_a_simulation_is_seen_as_its_senders_are_told(scenario):
+def test_a_simulation_is_measured_as_its_senders_see_it(scenario):
     network = SimulatedNetwork(Scenario.load(scenario), "cubic", seconds=8)
     watch = Watch(topology_of(network, 1.0, 3.0), clock := Clock())
     source = SimulatedSource(network, 1.0)
@@ -183,7 +184,7 @@ def test_a_simulation_is_seen_as_its_senders_are_told(scenario):
     assert len({(pnc, pna) for _, pnc, pna, _ in told}) > 3
 
 
-def test_a_source_that_fails_is_run_again_and_the_others_go_on():
+def test_a_failed_source_is_restarted_and_the_others_continue():
     watch, _ = chain()
 
     class Broken:
@@ -257,7 +258,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("old", "new", "why"), BAD)
-def test_a_wrong_topology_is_one_line(tmp_path, old, new, why):
+def test_a_wrong_topology_gives_a_one_line_error(tmp_path, old, new, why):
     assert old in CHAIN
     path = tmp_path / "net.toml"
     path.write_text(CHAIN.replace(old, new, 1))

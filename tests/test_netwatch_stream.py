@@ -41,7 +41,7 @@ def test_a_stream_has_every_snapshot_and_ends_when_closed():
 
 def test_a_slow_subscriber_is_skipped_then_dropped_and_others_are_not(monkeypatch):
     monkeypatch.setattr(stream, "PATIENCE_S", 3.0)
-    # Large enough that sockets' buffers are full soon.
+    # The snapshots are so large that sockets' buffers fill soon.
     broadcast = Published(paths=3000)
     with serving(app_of(broadcast), broadcast) as port:
         slow = socket.create_connection(("127.0.0.1", port))
@@ -61,10 +61,10 @@ def test_a_slow_subscriber_is_skipped_then_dropped_and_others_are_not(monkeypatc
             return broadcast.counted["dropped"] >= 1
 
         until(is_dropped)
-        # How many there were depends on the machine: it is dropped after three seconds.
+        # Their number depends on the machine. The subscriber is dropped after three seconds.
         assert broadcast.counted["skipped"] >= 1
         slow.close()
-        # The other one hears what comes after that too.
+        # The other subscriber also gets the following ones.
         before = len(heard)
         broadcast.go()
         until(lambda: len(heard) > before)
@@ -73,7 +73,7 @@ def test_a_slow_subscriber_is_skipped_then_dropped_and_others_are_not(monkeypatc
         quick.close()
 
 
-def test_a_stream_goes_on_when_the_agent_has_come_again():
+def test_a_stream_continues_after_the_agent_restarts():
     first, second = Published(), Published()
     first.publish(first.watch.snapshot())
     for _ in range(3):
@@ -92,8 +92,8 @@ def test_a_stream_goes_on_when_the_agent_has_come_again():
 
 
 @pytest.mark.parametrize("asks", ["FORCE_COLOR", "TTY_COMPATIBLE"])
-def test_in_a_log_no_table_is_drawn_over_another(monkeypatch, capsys, asks):
-    """Each snapshot is a table of its own there, and no cursor is moved."""
+def test_in_a_log_each_table_is_printed_separately(monkeypatch, capsys, asks):
+    """In a log each snapshot is a separate table, and no cursor is moved."""
     snapshots = [Snapshot(number, 0.0, []) for number in range(1, 4)]
     monkeypatch.setenv(asks, "1")
     command._follow(SimpleNamespace(health=lambda: None, stream=lambda: iter(snapshots)), json=False)
@@ -102,7 +102,7 @@ def test_in_a_log_no_table_is_drawn_over_another(monkeypatch, capsys, asks):
     assert not re.search(r"\x1b\[(\?25|[0-9]*[AKJ])", shown)
 
 
-def test_a_flood_does_not_hold_up_a_stream():
+def test_a_flood_does_not_delay_a_stream():
     broadcast = Published()
     with serving(make_app(broadcast.watch, broadcast, Limits(1, 20)), broadcast) as port:
         client = Client(f"http://127.0.0.1:{port}", patience_s=60)
@@ -118,8 +118,11 @@ def test_a_flood_does_not_hold_up_a_stream():
         assert set(statuses) == {200, 429}
 
 
-def test_a_flood_keeps_no_stream_of_the_same_address_out():
-    """headwayd opens its stream again every half minute, and on loopback all have one address."""
+def test_a_flood_does_not_block_a_stream_of_the_same_address():
+    """headwayd reopens its stream every half minute.
+
+    On loopback all clients have one address.
+    """
     broadcast = Published()
     with serving(make_app(broadcast.watch, broadcast, Limits(0.1, 20)), broadcast) as port, flood(port) as statuses:
         until(lambda: statuses.count(429) > 100)
@@ -128,7 +131,7 @@ def test_a_flood_keeps_no_stream_of_the_same_address_out():
             one.request("GET", "/v1/stream")
             assert one.getresponse().status == 200
             one.close()
-        # It has a limit of its own.
+        # Streams have a separate limit.
         kept = []
         while 429 not in kept:
             one = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -138,7 +141,7 @@ def test_a_flood_keeps_no_stream_of_the_same_address_out():
             assert len(kept) < 100
 
 
-def test_a_client_has_so_many_streams_and_no_more(monkeypatch):
+def test_the_number_of_streams_of_a_client_is_limited(monkeypatch):
     monkeypatch.setattr(stream, "MOST_OF_A_CLIENT", 2)
     broadcast = Published()
     with serving(app_of(broadcast), broadcast) as port:
@@ -155,7 +158,7 @@ def test_a_client_has_so_many_streams_and_no_more(monkeypatch):
             one.close()
 
 
-def test_a_connection_without_a_whole_request_is_closed(monkeypatch):
+def test_a_connection_without_a_complete_request_is_closed(monkeypatch):
     monkeypatch.setattr(server, "REQUEST_S", 0.3)
     with serving(app()) as port:
         for text in (b"", b"GET /v1/paths HTTP/1.1\r\nHost: loc"):

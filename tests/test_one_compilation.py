@@ -1,4 +1,4 @@
-"""A dependency of the core and of the tests compiles once.
+"""A dependency of the core and of the tests compiles only once.
 
 Its features are the same in both builds.
 """
@@ -25,7 +25,7 @@ def features(*which):
 
 @pytest.mark.parametrize("edges", ["normal,no-proc-macro", "normal,build"])
 def test_the_core_and_the_tests_choose_the_same_features(edges):
-    """Those of code that ships, and those of code that runs in the compiler."""
+    """The dependencies of shipped code, and those of code that runs in the compiler."""
     core = features("-p", "headway-py", "--features", "pyo3/extension-module", "--edges", edges)
     tests = features("--workspace", "--exclude", "headway-py", "--edges", f"{edges},dev")
     other = {name: (sets, tests[name]) for name, sets in core.items() if name in tests and not sets <= tests[name]}

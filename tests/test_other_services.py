@@ -42,14 +42,14 @@ def service(body, length=None):
             thread.join()
 
 
-def test_a_download_that_is_cut_off_is_one_line(tmp_path):
+def test_a_download_that_is_cut_off_gives_a_one_line_error(tmp_path):
     with service(b"abc", length=10) as url, pytest.raises(RunError, match="try again, or use --from"):
         list(fetch(Collection(f"{url}/", {"a.down": "0" * 64}), tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("body", [{"status": "ok"}, ["ok"], {"sources": 3}, {"sources": []}, {"paths": [1]}, 7])
-def test_another_service_is_no_netwatch(body):
+def test_another_service_is_not_taken_for_netwatch(body):
     with service(json.dumps(body).encode()) as url:
         client = Client(url)
         for ask in (client.health, client.paths, lambda: client.path("x"), client.switches, client.links):
@@ -58,14 +58,14 @@ def test_another_service_is_no_netwatch(body):
 
 
 @pytest.mark.parametrize("json", [True, False])
-def test_watching_a_netwatch_that_is_not_there_ends_in_words(json):
+def test_watching_a_missing_netwatch_gives_a_one_line_error(json):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     with pytest.raises(RunError, match=f"no netwatch answers at {url}: Connection refused"):
         _follow(Client(url), json)
 
 
-def test_another_socket_is_no_agent(tmp_path):
+def test_another_socket_is_not_taken_for_an_agent(tmp_path):
     path = tmp_path / "other.sock"
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
@@ -84,13 +84,13 @@ def test_another_socket_is_no_agent(tmp_path):
         thread.join()
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
+def test_without_a_home_the_error_names_the_variable_to_set(monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
     with pytest.raises(UsageError, match=r"^HOME is not set, .*; set HOME or THERE$"):
         home("THERE")
 
 
 @pytest.mark.parametrize("text", ["9" * 310 + "s", "0." + "0" * 318 + "1us", "0s", "-1s", "1e3s"])
-def test_times_that_nobody_means_are_refused(text):
+def test_implausible_times_are_refused(text):
     with pytest.raises(UsageError, match=r"--interval '.*': not a time from"):
         seconds(text, "--interval")

@@ -1,4 +1,4 @@
-"""Controllers that are Python classes, benched beside built-in ones."""
+"""Controllers as Python classes, compared with built-in ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Fixed:
         pass
 """
 
-# The rules of crates/cc/src/schemes/newreno.rs, in whole bytes as there.
+# The rules are those of crates/cc/src/schemes/newreno.rs, in whole bytes as there.
 RENO = """
 class Reno:
     def __init__(self, setup):
@@ -131,7 +131,7 @@ def test_a_class_of_the_same_rules_gives_the_rows_of_the_built_in_scheme(
 
 def test_the_class_sets_its_pacing_rate_and_timer(write: Any) -> None:
     (row, *_) = rows(write(RATE), "pantheon-default", 13.0)
-    # 3 s at 4 Mbit/s and 10 s at 8.
+    # The limits are 3 s at 4 Mbit/s and 10 s at 8.
     assert row["throughput_mbps"] == pytest.approx((3 * 4 + 10 * 8) / 13, rel=0.05)
 
 
@@ -189,14 +189,14 @@ def test_an_error_names_file_and_line_and_keeps_the_other_results(write: Any, tm
     assert (out / "report.html").exists()
 
 
-def test_a_folder_goes_on_with_the_same_file_and_refuses_a_changed_one(write: Any, tmp_path: Path) -> None:
+def test_a_folder_resumes_with_the_same_file_and_refuses_a_changed_one(write: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
 
     def again(source: str, runs: int) -> Any:
         common = ("--scenario", "pantheon-default", "--seconds", "2", "--out", str(out))
         return bench("--schemes", write(source), *common, "--runs", str(runs))
 
-    # Without a finished run there is nothing that another file would contradict.
+    # Without a finished run, another file contradicts nothing.
     assert "has no attribute 'no'" in str(again(FIXED.replace("pass", "self.no"), 1).exception)
     assert again(FIXED, 1).exit_code == 0
     assert again(FIXED, 2).exit_code == 0
@@ -239,7 +239,7 @@ def test_a_file_that_cannot_be_loaded_is_refused_before_anything_runs(write: Any
         (("pass", "pass\n    next_timer_s = 1.0\n    def on_timer(self, now_s): pass"), "must be later, or None"),
     ],
 )
-def test_what_the_class_may_not_allow_ends_its_run_with_a_reason(
+def test_an_invalid_value_from_the_class_ends_its_run_with_a_reason(
     write: Any, change: tuple[str, str], told: str
 ) -> None:
     with pytest.raises(RuntimeError, match=told):
@@ -274,7 +274,7 @@ def test_a_missing_file_another_world_and_no_file_are_refused(write: Any) -> Non
         Batch([Scenario.load("pantheon-default")], ["python"])
 
 
-def test_a_helper_of_the_same_name_beside_another_file_is_another_module(tmp_path):
+def test_helpers_of_the_same_name_in_two_folders_are_two_modules(tmp_path):
     for folder, window in (("a", 10), ("b", 20)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "common.py").write_text(f"WINDOW = {window}\n")
@@ -284,7 +284,7 @@ def test_a_helper_of_the_same_name_beside_another_file_is_another_module(tmp_pat
     assert [vars(__import__("sys").modules[one.controller.__module__])["WINDOW"] for one in loaded] == [10, 20]
 
 
-def test_what_names_no_file_or_another_files_class_is_refused(tmp_path):
+def test_a_name_without_a_file_or_of_an_imported_class_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"^python:: names no file"):
         controllers.load("")
     (tmp_path / "mine.py").write_text(FIXED)
@@ -293,8 +293,8 @@ def test_what_names_no_file_or_another_files_class_is_refused(tmp_path):
         controllers.load(f"{tmp_path / 'other.py'}:Fixed")
 
 
-def test_the_third_signal_ends_a_controller_that_never_does(tmp_path):
-    """The first two let it end by itself, which it cannot."""
+def test_the_third_signal_ends_a_controller_that_never_returns(tmp_path):
+    """The first two signals wait for its end, which never comes."""
     began = tmp_path / "began"
     text = FIXED.replace(
         "        pass\n", f"        open({str(began)!r}, 'w').close()\n        while True:\n            pass\n"

@@ -1,4 +1,4 @@
-"""Recordings, as the programs that they are for read them.
+"""Recordings, as other programs read them.
 
 These are tshark, the qlog drafts' schema, mm-throughput-graph.
 """
@@ -62,7 +62,7 @@ def scenario(folder: Path, text: str) -> Scenario:
 def record(
     folder: Path, text: str, scheme: str = "cubic", *, seconds: float = 10, seed: int = 1
 ) -> tuple[dict, Path]:
-    """Runs it once. Returns the results of flow 0 and the folder with the recordings."""
+    """Runs the scheme once. Returns the results of flow 0 and the folder with the recordings."""
     batch = Batch(
         [scenario(folder, text)],
         [scheme],
@@ -98,8 +98,11 @@ def events(path: Path) -> list[dict]:
 # --- pcap ---
 
 
-def test_tshark_measures_what_the_metrics_say(tmp_path, tshark):
-    """A window of 120 packets over a BDP of 100 and no loss: the ACK's RTT and the goodput."""
+def test_tsharks_measurements_match_the_metrics(tmp_path, tshark):
+    """The window is 120 packets over a BDP of 100 without loss.
+
+    tshark's ACK RTT and goodput match.
+    """
     row, folder = record(tmp_path, RAX.format(queue="1000pkt", more=""), "fixed-window:window=120")
     sent = tshark(folder / "run-0.sender.pcap", "tcp.len", "tcp.analysis.ack_rtt", "frame.len", "tcp.srcport")
     rtts = [1e3 * float(p["tcp.analysis.ack_rtt"]) for p in sent if p["tcp.analysis.ack_rtt"]]
@@ -150,15 +153,15 @@ def test_tshark_finds_the_retransmissions(tmp_path, tshark):
     arrived = [p for p in got if p["tcp.len"] != "0"]
     assert len(arrived) == row["delivered_packets"]
     assert link.departed >= len(arrived) > link.departed - 100
-    # Every gap is told as it is, and the sender sees the same acknowledgements.
+    # Every gap is reported, and the sender sees the same acknowledgements.
     acks = [(p["tcp.ack"], p["tcp.options.sack_le"]) for p in got if p["tcp.len"] == "0"]
     seen = [(p["tcp.ack"], p["tcp.options.sack_le"]) for p in sent if p["tcp.len"] == "0"]
     assert seen == acks[: len(seen)]
     assert sum(1 for _, sack in acks if sack) > 100
 
 
-def test_sack_blocks_are_what_the_capture_shows_to_have_arrived(tmp_path, tshark):
-    """Replays the receiver's capture: no acknowledgement claims a byte that had not come."""
+def test_sack_blocks_match_the_arrivals_in_the_capture(tmp_path, tshark):
+    """Replays the receiver's capture. No acknowledgement covers a byte that had not arrived."""
     _, folder = record(tmp_path, RAX.format(queue="10pkt", more="loss = 0.03"), seconds=5)
     fields = ("tcp.seq", "tcp.len", "tcp.ack", "tcp.options.sack_le", "tcp.options.sack_re")
     arrived: set[int] = set()
@@ -182,7 +185,7 @@ def test_sack_blocks_are_what_the_capture_shows_to_have_arrived(tmp_path, tshark
 
 
 def complaints(tshark, path: Path) -> list[dict[str, str]]:
-    """Packets that tshark cannot make sense of, or whose checksums are wrong."""
+    """Packets that tshark reports as malformed, or with wrong checksums."""
     fields = (
         "frame.number",
         "_ws.malformed",
@@ -201,7 +204,7 @@ def test_checksums_are_right(tmp_path, tshark):
     for path in folder.glob("*.pcap"):
         packets = tshark(path, "ip.checksum.status", "tcp.len", "tcp.checksum.status", "udp.length", "ip.ttl")
         assert {p["ip.checksum.status"] for p in packets} == {"1"}
-        # Of data there are headers only: tshark checks the others.
+        # The capture has only headers of data packets. tshark checks the others.
         assert {p["tcp.checksum.status"] for p in packets if p["tcp.len"] == "0"} == {"1"}
         assert any(p["udp.length"] for p in packets)
         assert complaints(tshark, path) == []
@@ -266,13 +269,13 @@ def keys(rule: str) -> set[str]:
 
 
 def check_qlog(path: Path) -> list[dict]:
-    """Validates one event of each set of keys and of values that are words.
+    """Validates one event of each set of keys and of string values.
 
-    It also validates some fifty of each name.
+    It also validates some fifty events of each name.
     """
     head, *log = events(path)
     conforms("QlogFileSeq", head)
-    assert head["qlog_version"] == "0.3"  # of those that qvis knows
+    assert head["qlog_version"] == "0.3"  # a version that qvis reads
     times = [e["time"] for e in log]
     assert all(isinstance(t, float) for t in times)
     assert times == sorted(times)
@@ -286,7 +289,7 @@ def check_qlog(path: Path) -> list[dict]:
     return log
 
 
-def test_the_schema_refuses_what_is_wrong():
+def test_the_schema_refuses_wrong_events():
     with pytest.raises(pycddl.ValidationError):
         conforms("RecoveryPacketLost", {"header": {"packet_type": "1RTT", "packet_number": 1}, "trigger": "fate"})
     with pytest.raises(pycddl.ValidationError):
@@ -294,7 +297,7 @@ def test_the_schema_refuses_what_is_wrong():
     assert {"congestion_window", "ssthresh", "pacing_rate"} <= keys("RecoveryMetricsUpdated")
 
 
-def test_qlog_tells_what_the_sender_does(tmp_path):
+def test_qlog_records_the_senders_behaviour(tmp_path):
     row, folder = record(tmp_path, RAX.format(queue="50pkt", more="loss = 0.005"), "newreno")
     log = check_qlog(folder / "run-0.flow-0.sqlog")
     of = {name: [e for e in log if e["name"] == name] for name in RULES}
@@ -347,10 +350,10 @@ once = true
     ("window", "mbps", "queue", "signal", "late"), [(20, 3.34, 96, 278, 6), (100, 5.02, 517, 1056, 54)]
 )
 def test_logs_give_the_published_figures(tmp_path, window, mbps, queue, signal, late):
-    """A model of mahimahi's rules that published runs confirm.
+    """A model of mahimahi's rules gives published results.
 
-    They are 3.31 Mbit/s, 96 and 277 ms; 5.03, -, 1055. The signal is later than theirs, for our
-    sender is silent longer in the one outage of three seconds: docs/validation.md says why.
+    They are 3.31 Mbit/s, 96 and 277 ms; 5.03, -, 1055. The signal is later than theirs, because our
+    sender is silent longer in the one outage of three seconds: docs/validation.md has the reason.
     `cellular::fixed_windows_over_the_transport` has the same bounds.
     """
     row, folder = record(tmp_path, VERIZON, f"fixed-window:window={window}", seconds=140)
@@ -358,7 +361,8 @@ def test_logs_give_the_published_figures(tmp_path, window, mbps, queue, signal, 
     assert graph.throughput_mbps == pytest.approx(mbps, rel=0.01)
     assert graph.queue_p95_ms == pytest.approx(queue, abs=2)
     assert 0 <= graph.signal_p95_ms - signal <= late
-    # Our own metrics of the run; a packet has 4 bytes more in the log, and whole milliseconds.
+    # These are our own metrics of the run. A packet has 4 bytes more in the log, and times in whole
+    # milliseconds.
     assert graph.throughput_mbps * 1500 / 1504 == pytest.approx(row["throughput_mbps"], rel=0.002)
     assert graph.queue_p95_ms == pytest.approx(row["queue_p95_ms"], abs=1.5)
     assert graph.capacity_mbps == pytest.approx(5.028 * 1504 / 1500, rel=0.002)
@@ -370,7 +374,7 @@ def test_logs_of_a_rate_have_opportunities_and_drops(tmp_path):
     assert graph.capacity_mbps == pytest.approx(20, rel=0.001)
     assert graph.arrived == row["sent_packets"]
     assert graph.dropped > 10
-    assert 0 <= graph.arrived - graph.departed - graph.dropped <= 11  # what is left at the end
+    assert 0 <= graph.arrived - graph.departed - graph.dropped <= 11  # the packets left at the end
     assert graph.queue_p95_ms == pytest.approx(row["queue_p95_ms"], abs=1)
     assert not (folder / "run-0.return.log").exists(), "a link without a rate has no queue to log"
 
@@ -413,7 +417,7 @@ BENCH = (
 RECORD = ("--pcap", "--qlog", "--logs")
 
 
-def test_bench_lists_recordings_and_jobs_change_none(run, tmp_path):
+def test_bench_lists_recordings_and_they_do_not_depend_on_jobs(run, tmp_path):
     one, two, plain = tmp_path / "one", tmp_path / "two", tmp_path / "plain"
     for out, more in ((one, (*RECORD, "--jobs", "1")), (two, (*RECORD, "--jobs", "2")), (plain, ())):
         done = run(*BENCH, "--seconds", "2", *more, "--out", out)
@@ -431,8 +435,8 @@ def test_bench_lists_recordings_and_jobs_change_none(run, tmp_path):
         assert (one / name).read_bytes() == (plain / name).read_bytes()
 
 
-def test_a_full_disk_costs_the_recording_only(tmp_path):
-    """A limit on the size of files stands for the disk."""
+def test_a_full_disk_loses_only_the_recording(tmp_path):
+    """A limit on the size of files simulates the full disk."""
     out, limit = tmp_path / "out", 3 << 20
     done = subprocess.run(
         [sys.executable, "-m", "headway", *BENCH, "--seconds", "30", "--pcap", "--out", out],
@@ -452,7 +456,7 @@ def test_a_full_disk_costs_the_recording_only(tmp_path):
     assert (out / "report.html").is_file()
 
 
-def test_an_interrupted_run_leaves_whole_recordings(tmp_path, tshark):
+def test_an_interrupted_run_leaves_complete_recordings(tmp_path, tshark):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "headway", "bench", "--schemes", "cubic", "--scenario", "rax-1"]
     command += ["--seconds", "100000", *RECORD, "--out", str(out)]

@@ -24,7 +24,7 @@ def test_the_report_is_one_small_file_that_fetches_nothing(small_bench):
     assert len(html) < 3_000_000
     links = set(re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#|data:)([^\"')\s>]+)", html))
     assert links == set()
-    # The one script is ours, and the policy lets no other run and nothing be fetched.
+    # The only script is ours, and the policy permits no other one and no fetching.
     (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'" in html
@@ -73,7 +73,7 @@ KINDS = (
 
 
 def test_every_kind_of_chart_of_a_report_is_drawn(drawing_run, tmp_path):
-    """Tests with undrawn_run see no chart that cannot be drawn."""
+    """Tests with undrawn_run would not notice a chart that cannot be drawn."""
     (tmp_path / "pair.toml").write_text(EVERY_CHART)
     words = ("--schemes", "newreno,cubic", "--scenario", tmp_path / "pair.toml", "--runs", "2")
     done = drawing_run("bench", *words, "--against", "newreno", "--out", tmp_path / "out")
@@ -84,7 +84,7 @@ def test_every_kind_of_chart_of_a_report_is_drawn(drawing_run, tmp_path):
     assert [kind for kind in KINDS if not any(kind in label for label in labels)] == [], labels
 
 
-def test_what_is_not_drawn_may_not_have_numbers_that_no_chart_has():
+def test_undrawn_charts_refuse_numbers_that_no_chart_can_show():
     program = "import undrawn; undrawn._digest({'y': [1.0, float('nan')]})"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
@@ -112,14 +112,14 @@ def test_names_are_text_not_markup(small_bench):
 
 
 @pytest.mark.parametrize(("ending", "begins"), [("svg", b"<svg"), ("png", b"\x89PNG")])
-def test_the_picture(small_bench, tmp_path, ending, begins):
+def test_a_picture_of_a_bench_is_written(small_bench, tmp_path, ending, begins):
     path = tmp_path / f"lte.{ending}"
     draw_picture(small_bench, path, "Two links")
     assert path.read_bytes().startswith(begins)
 
 
 def test_better_is_up_and_to_the_right(small_bench, tmp_path):
-    """In the picture a lower delay stands further right, and a higher rate further up."""
+    """In the picture a lower delay is further right, and a higher rate further up."""
     path = tmp_path / "picture.svg"
     draw_picture(small_bench, path, "")
     rows = [r for r in read_bench(small_bench).rows if r["scenario"] == "pantheon-default"]
@@ -139,7 +139,7 @@ def test_better_is_up_and_to_the_right(small_bench, tmp_path):
 
 
 def row(scheme, throughput, delay):
-    """A row of a bench as charts read it; each metric is (mean, low, high)."""
+    """A row of a bench as charts read it. Each metric is (mean, low, high)."""
     metrics = {"throughput_mbps": throughput, "delay_p95_ms": delay}
     made = {name: {"mean": mean, "ci95": [low, high]} for name, (mean, low, high) in metrics.items()}
     return {"scheme": scheme, "model": None, "utilisation": {"mean": None, "ci95": None}, **made}
@@ -156,7 +156,7 @@ def whisker(chart, key):
 
 
 def test_an_interval_beyond_an_axis_ends_at_the_axis():
-    """On a logarithmic axis there is no place for its end below 0."""
+    """A logarithmic axis has no place for an end below 0."""
     rows = [row("cubic", (5, 2, 8), (2600, -260, 5500)), row("owl", (5, 4, 6), (50, 45, 60))]
     chart = scatter(rows)
     x = chart["layer"][-2]["encoding"]["x"]["scale"]
@@ -169,12 +169,12 @@ def test_an_interval_beyond_an_axis_ends_at_the_axis():
 @pytest.mark.parametrize(
     ("rates", "begins_at_0", "says"),
     [
-        # 3% apart: from 0 on nobody would see which is faster.
+        # The schemes are 3% apart. With an axis from 0 no one would see which is faster.
         ([11.8, 11.4], False, "throughput (Mbit/s), axis not from 0"),
         ([11.8, 3.0], True, "throughput (Mbit/s)"),
     ],
 )
-def test_the_axis_of_throughput_shows_schemes_apart_and_says_where_it_does_not_begin_at_0(rates, begins_at_0, says):
+def test_the_axis_of_throughput_separates_schemes_and_is_marked_if_it_does_not_begin_at_0(rates, begins_at_0, says):
     rows = [row(name, (r, r, r), (50, 50, 50)) for name, r in zip(("cubic", "owl"), rates, strict=True)]
     y = scatter(rows, from_zero=False)["layer"][-2]["encoding"]["y"]
     low, high = y["scale"]["domain"]
@@ -185,13 +185,13 @@ def test_the_axis_of_throughput_shows_schemes_apart_and_says_where_it_does_not_b
 
 
 def matrices(html):
-    """The tables over scenarios, by their choice, in their order; tags left out."""
+    """The tables over scenarios, by their selection, in their order, without tags."""
     found = re.findall(r'<div class="of-(\w+)">(.*?)</table>', html, re.DOTALL)
     return {key: re.sub(r"<[^>]*>", " ", table) for key, table in found}
 
 
 def test_the_page_opens_with_throughput_and_delay_together(small_bench):
-    """Throughput alone does not say which scheme is better."""
+    """Throughput alone does not show which scheme is better."""
     bench = read_bench(small_bench)
     html = page(bench)
     start = html[html.index('id="summary"') : html.index("</section>")]
@@ -243,7 +243,7 @@ def test_labels_cover_neither_points_nor_each_other():
 
 
 def test_a_label_without_room_is_left_out():
-    """Thirty points in one place: some are named, none is named over another."""
+    """Thirty points in one place: some have labels, and no label covers another."""
     points = [[Box(195, 145, 205, 155)]] * 30
     places = place(["a-long-name"] * 30, points, [], (400, 300))
     assert 5 < sum(p is not None for p in places) < 30
@@ -259,7 +259,7 @@ def test_a_label_without_room_is_left_out():
     ("path", "short"),
     [
         ("M0,5.8L3.3,5.8L3.3,5.8L6.6,5.8L6.6,7L10,9", "M0,5.8H6.6V7L10,9"),
-        # There and back again is no point on the way; a gap and a closed area stay.
+        # A return to the same point is removed from the line. A gap and a closed area stay.
         ("M0,1L4,1L2,1L2,3Z", "M0,1H4H2V3Z"),
         ("M0,0L1,0M3,0L4,0", "M0,0H1M3,0H4"),
         ("M1,0A1,1,0,1,1,-1,0Z", "M1,0A1,1,0,1,1,-1,0Z"),
@@ -276,8 +276,8 @@ def test_a_scheme_of_several_models_has_a_short_name_on_the_page(drawing_run, tm
     done = drawing_run("bench", *wanted, "--against", several, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     html = (tmp_path / "report.html").read_text()
-    # The spec is twice in the command, which is shown twice; one line says what the name stands
-    # for, and the filter's box has it as its value.
+    # The spec is twice in the command, which is shown twice. One line explains the name, and the
+    # filter's box has it as its value.
     assert html.count(several) == 6
     assert f"<dt>owl (2 models)</dt><dd>{several}</dd>" in html
     assert "<title>Headway bench: owl (2 models) and cubic on rax-1</title>" in html

@@ -1,7 +1,7 @@
-"""A paper's figures: what is run, and what is published.
+"""A paper's figures: their runs, and their publication.
 
-When a claim holds is in test_reproduce_claims.py, what each figure of Owl judges in
-test_reproduce_owl.py.
+test_reproduce_claims.py tests when a claim holds, and test_reproduce_owl.py the judgement of each
+figure of Owl.
 """
 
 import json
@@ -30,7 +30,7 @@ OWL = paper("owl")
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture that a command draws."""
+    """Disables pictures, because no test here looks at one that a command draws."""
     return undrawn_run
 
 
@@ -39,7 +39,7 @@ def metric(mean, low=None, high=None):
     return Estimate.fixed(mean, None if low is None else (low, high))
 
 
-def test_a_lab_gives_the_same_seeds_to_all_and_cuts_quick_runs():
+def test_a_lab_uses_the_same_seeds_for_all_schemes_and_shortens_quick_runs():
     scenario = Scenario.load("owl-geni:count=2")
     full, quick = (Lab(s).want("owl", "cubic", scenario) for s in (FULL, QUICK))
     assert (len(full.seeds), full.seconds) == (30, 60.0)
@@ -50,7 +50,7 @@ def test_a_lab_gives_the_same_seeds_to_all_and_cuts_quick_runs():
     assert (key["seed"], key["seconds"], key["scenario_hash"]) == (full.seeds[0], 60.0, scenario.hash)
 
 
-def test_what_is_not_there_is_one_line():
+def test_a_missing_scheme_is_noted_in_one_line():
     lab = Lab()
     with pytest.raises(MissingError, match="no scheme tao-va here"):
         lab.scheme("tao-va")
@@ -101,13 +101,13 @@ def test_publishing_one_figure_leaves_the_others(tmp_path):
         publish(tmp_path, OWL, [outcome("fig7", 2.0)])
 
 
-def test_what_is_in_short_comes_before_the_table(tmp_path):
+def test_the_section_in_short_comes_before_the_table(tmp_path):
     (tmp_path / "img").mkdir()
     publish(tmp_path, OWL, [outcome("fig7", 2.0)])
     page = tmp_path / "owl.md"
     begun = page.read_text()
     assert 0 < begun.index("## In short\n") < begun.index("<!-- summary -->\n")
-    # A page on which it stands behind the table, with a section after it.
+    # On this page the section is after the table, with another section after it.
     short = "## In short\n\nIt holds.\n\n"
     head, _, rest = begun.partition(
         "## In short\n\nTo be written: what holds and what does not, in plain words.\n\n"
@@ -123,12 +123,12 @@ def test_what_is_in_short_comes_before_the_table(tmp_path):
     assert page.read_text() == text
 
 
-def test_runs_that_figures_share_are_counted_once_with_the_time_they_took():
+def test_runs_shared_by_figures_are_counted_once_with_their_time():
     first, second, other = (outcome(name, 2.0) for name in ("fig7", "fig10", "fig5"))
     shared = {("a", k): 0.5 for k in range(60)}
     first, second = (replace(one, took_s=shared) for one in (first, second))
     assert circumstances([first, second]).startswith("60 runs in simulated time, which took 30 s of one core")
-    # Without times nobody knows which are shared.
+    # Without times it is unknown which runs are shared.
     assert circumstances([first, other]).startswith("120 runs in simulated time, which took 30 s of one core")
     assert circumstances([other]).startswith("60 runs in simulated time. ")
     live = replace(first, real=50)
@@ -156,11 +156,11 @@ def test_the_summary_counts_when_all_figures_are_published(tmp_path):
     assert "; not made: no trace x here | 0 | 0 | 0 | 0 | 0 |" in text
 
 
-def test_what_older_rules_judged_is_not_counted(tmp_path):
+def test_verdicts_of_older_rules_are_not_counted(tmp_path):
     (tmp_path / "img").mkdir()
     publish(tmp_path, OWL, [outcome("fig7", 2.0)])
     page = tmp_path / "owl.md"
-    # Before decision 47 an interval had a column of its own.
+    # Before decision 47 an interval had a separate column.
     text = page.read_text()
     assert "measured here (95% interval)" in text
     page.write_text(text.replace("measured here (95% interval)", "here | 95% interval"))
@@ -172,7 +172,7 @@ def test_what_older_rules_judged_is_not_counted(tmp_path):
     assert "judged by the older rules of decision 32, not counted" in rows["fig7"]
     assert rows["fig7"].endswith("| 0 | 0 | 0 | 0 | 0 |")
     assert rows["fig8"].endswith("| 1 | 0 | 0 | 0 | 0 |")
-    # Nor is a figure without claims one of older rules.
+    # A figure without claims does not count as one of older rules either.
     assert "older rules" not in rows["fig8"] + rows["fig13"]
 
 
@@ -186,7 +186,7 @@ def test_the_summary_follows_a_figure_that_is_published_alone(tmp_path):
     title = outcome("fig7", 0.5).figure.title
     assert f"| {title} | 0 | 1 | 0 | 0 | 0 |" in text
     assert f"| all |  | {count - 1} | 1 | 0 | 0 | 0 |" in text
-    # A figure that cannot be made now keeps what stands there.
+    # A figure that cannot be made now keeps its published part.
     publish(tmp_path, OWL, [Outcome(outcome("fig7", 0.5).figure, missing="no trace x here")])
     text = (tmp_path / "owl.md").read_text()
     assert f"| {title}; not made again: no trace x here | 0 | 1 | 0 | 0 | 0 |" in text
@@ -195,7 +195,7 @@ def test_the_summary_follows_a_figure_that_is_published_alone(tmp_path):
 QUICKLY = ("reproduce", "owl", "fig10", "--quick", "--stand-in", "owl=aurora", "--json")
 
 
-def test_a_figure_is_made_and_what_has_finished_is_not_run_again(run, tmp_path):
+def test_a_figure_is_made_without_repeating_finished_runs(run, tmp_path):
     done = run(*QUICKLY, "--out", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     result = json.loads(done.stdout)
@@ -210,15 +210,14 @@ def test_a_figure_is_made_and_what_has_finished_is_not_run_again(run, tmp_path):
         assert level["zone"] in set(Zone)
         low, high = level["ci95"]
         assert low <= level["ours"] <= high
-    # Owl's stand-in is Aurora itself: the same runs, and no difference. Two equal runs decide
-    # nothing.
+    # Owl's stand-in is Aurora itself, so the runs are the same without a difference. Two equal runs
+    # decide nothing.
     aurora = levels["aurora, 5 s"]
     assert (aurora["ours"], aurora["ci95"], aurora["zone"]) == (0.0, [0.0, 0.0], "unclear")
-    # Of two equal runs nearly all others may differ: the interval that was judged holds more
-    # than 0.
+    # With two equal runs nearly all others may differ. The judged interval contains more than 0.
     assert aurora["judged"][0] < -0.1 < 0.1 < aurora["judged"][1]
     lines = (tmp_path / "runs.jsonl").read_text().splitlines()
-    # Five schemes, lengths of 1, 2, 5 and 10 s, two runs.
+    # There are five schemes, lengths of 1, 2, 5 and 10 s, and two runs.
     assert len(lines) == 5 * 4 * 2
     assert (tmp_path / "fig10.svg").read_text().startswith("<svg")
     (tmp_path / "runs.jsonl").write_text("\n".join(lines[:-3]) + "\n")
@@ -239,7 +238,7 @@ def test_a_figure_is_made_and_what_has_finished_is_not_run_again(run, tmp_path):
         (["owl", "fig7", "--stand-in", "owl"], ["--stand-in 'owl'", "NAME=SPEC"]),
     ],
 )
-def test_wrong_input_is_one_line(run, arguments, says):
+def test_wrong_input_gives_a_one_line_error(run, arguments, says):
     done = run("reproduce", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("headway: ")
@@ -248,7 +247,7 @@ def test_wrong_input_is_one_line(run, arguments, says):
         assert word in done.stderr
 
 
-def test_without_its_traces_a_figure_is_not_made_and_says_so(run, tmp_path):
+def test_a_figure_without_its_traces_is_refused(run, tmp_path):
     nowhere = {name: str(tmp_path) for name in ("HEADWAY_TRACES", "XDG_CACHE_HOME")}
     done = run("reproduce", "owl", "fig5", "--quick", "--stand-in", "owl=aurora", "--out", tmp_path, **nowhere)
     assert done.returncode == 1
@@ -256,7 +255,7 @@ def test_without_its_traces_a_figure_is_not_made_and_says_so(run, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_traces_that_are_missing_name_what_fetches_them(monkeypatch):
+def test_an_error_about_missing_traces_names_the_fetch_command(monkeypatch):
     monkeypatch.setattr("headway.reproduce.engine.Trace", SimpleNamespace(find=lambda _: None))
     text = 'schema = 1\nname = "mine"\nseconds = 4\n[bottleneck]\ntrace = "mine.down"\ndelay = "9ms"\n'
 
@@ -285,7 +284,7 @@ def test_a_figure_names_the_learned_rivals_of_one_training():
         "Learned schemes of one training, taken as they are: aurora, rax-pretrained. "
         "Other trainings of them may do better or worse."
     ]
-    # Rax starts learning again in each run; of two models it is no longer one training.
+    # Rax starts learning again in each run. With two models it is not one training any more.
     assert notes("rax", "aurora:model=v1:model=v2", trained=()) == []
 
 
@@ -299,7 +298,7 @@ def test_both_directions_and_all_seconds_of_a_link_are_one_recording():
     assert len(traces("lte-verizon", "owl-lte-att", "cellular-bus", "pantheon-default")) == 3
 
 
-def test_a_figure_of_fewer_than_five_recordings_decides_nothing_of_them_and_says_so():
+def test_fewer_than_five_recordings_decide_no_claim_and_the_figure_says_so():
     noted = []
 
     def outcome(*scenarios, unfit=()):
@@ -329,7 +328,7 @@ def test_a_figure_of_fewer_than_five_recordings_decides_nothing_of_them_and_says
     assert outcome("lte-verizon")[1][1].startswith("The recorded links of this figure come from one recording.")
     links = [f"cellular-{of}" for of in ("bus", "static", "taxi", "walking")]
     assert outcome(*links, "owl-lte-att") == (["holds", "holds"], ["A note."])
-    # Runs that are left out are counted beside each claim.
+    # The number of left-out runs is next to each claim.
     assert noted[-1] == ""
     seed = Lab(QUICK).want("cubic", "cubic", Scenario.load("pantheon-default")).seeds[1]
     assert outcome("pantheon-default", unfit=[seed])[0] == ["holds", "holds"]
@@ -360,14 +359,17 @@ def test_every_kind_of_chart_is_drawn_on_light_and_on_dark():
         assert style.colour not in dark
 
 
-def test_every_figure_of_the_issue_is_there():
+def test_every_figure_of_the_issue_exists():
     assert list(PAPERS) == ["bbr-tuning", "interval", "owl", "rax"]
     simulated = [figure.name for figure in OWL.figures if figure.world == "sim"]
     assert simulated == [f"fig{n}" for n in range(4, 15)]
 
 
 def test_training_seeds_are_the_models_of_the_papers_own_schemes():
-    """The scheme with the fewest counts; baselines and what the kernel serves have one model."""
+    """The scheme with the fewest trainings counts.
+
+    Baselines and schemes served in the kernel have one model.
+    """
 
     def seeds(lab, *names):
         scenario = Scenario.load("pantheon-default")
@@ -378,7 +380,7 @@ def test_training_seeds_are_the_models_of_the_papers_own_schemes():
     owl = Lab(trained=("owl",))
     assert seeds(owl, "owl", "cubic", "aurora") == 1 + trained
     assert seeds(owl, "cubic") is None
-    # A claim may be of one of them alone.
+    # A claim may be about one of them alone.
     both = Lab(trained=("owl", "owl-loss"))
     asked = [both.want(s, both.scheme(s), Scenario.load("pantheon-default")) for s in ("owl", "owl-loss")]
     of_loss, of_owl = (both.training_seeds(asked, [one]) for one in ("owl-loss", "owl"))
@@ -394,12 +396,12 @@ def test_training_seeds_are_the_models_of_the_papers_own_schemes():
 
 
 @pytest.mark.parametrize("folder", sorted(TRAININGS.iterdir()), ids=lambda folder: folder.name)
-def test_a_training_is_what_its_folder_says(folder):
-    """NAME-v1-seed-N is the recipe of NAME-v1 with seed N, and runs in its place."""
+def test_a_training_is_identified_by_its_folder(folder):
+    """NAME-v1-seed-N is the recipe of NAME-v1 with seed N, and replaces it."""
     title, _, seed = folder.name.partition("-seed-")
     card = tomllib.loads((folder / "card.toml").read_text())
     name = "rax-pretrained" if card.get("scheme") == "rax" else title.rpartition("-")[0]
-    # A learner's card has the seed of each flow that it learned from, which no other training has.
+    # A learner's card has the seeds of its training flows, which no other training has.
     flows = len(TRAINING_FLOWS)
     of_flows = [*range((int(seed) - 1) * flows + 1, int(seed) * flows + 1)]
     assert card["training"]["seeds"] == (of_flows if name == "rax-pretrained" else [int(seed)])

@@ -1,4 +1,4 @@
-"""What Owl's figures are made from: its ablations, its buffers and its paths."""
+"""The inputs of Owl's figures: its ablations, its buffers and its paths."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from headway.reproduce.scenarios import of_text, own, path_of
 from headway.train.ablation import find
 
 
-def test_an_ablation_is_where_training_writes_it(tmp_path):
+def test_an_ablation_is_read_from_the_folder_that_training_writes(tmp_path):
     lab = Lab(models=tmp_path)
     with pytest.raises(MissingError, match=r"headway train owl --ablation delta-0\.5$"):
         ablation(lab, "delta-0.5")
@@ -47,7 +47,7 @@ def test_an_ablation_of_other_settings_or_scenarios_is_refused(tmp_path):
     assert ablation(Lab(models=tmp_path), "no-mask").startswith("learned:")
 
 
-def test_figures_need_nothing_of_training():
+def test_figures_do_not_import_training():
     code = (
         "import sys; sys.modules |= dict.fromkeys(['tomli_w', 'gymnasium', 'torch', 'safetensors', 'onnx']);"
         "from headway.reproduce import paper; print(len(paper('owl').figures))"
@@ -63,7 +63,7 @@ def test_every_ablation_that_figures_take_can_be_trained():
     assert {"no-mask", *(f"delta-{delta}" for delta in DELTAS), *taken} <= set(ablation.names("owl"))
 
 
-def test_owl_goes_on_learning_beside_itself_and_its_ablations_take_as_long_to_answer(tmp_path):
+def test_online_owl_is_compared_and_ablations_have_the_same_latency(tmp_path):
     lab = Lab(models=tmp_path)
     assert [check_scheme(spec) for spec in online(lab).values()] == ["owl:online=true"]
     assert online(Lab(stand_ins={"owl": "aurora"})) == {}
@@ -75,7 +75,7 @@ def test_owl_goes_on_learning_beside_itself_and_its_ablations_take_as_long_to_an
 # -- Owl's buffers and paths --
 
 
-def test_abcs_path_is_that_of_the_figure_with_so_many_routers():
+def test_the_path_of_abc_has_the_figures_number_of_routers():
     for routers in range(1, 8):
         scenario = abc_path(routers)
         assert scenario.text.count('router = "scheme"') == routers
@@ -85,7 +85,7 @@ def test_abcs_path_is_that_of_the_figure_with_so_many_routers():
     assert route in Scenario.load("owl-nsfnet:known=3").text
 
 
-def test_the_path_written_out_behaves_as_the_topology_with_routers_everywhere():
+def test_the_explicit_path_behaves_like_the_topology_with_all_routers_known():
     text = Scenario.load("owl-nsfnet:known=7").text
     everywhere = of_text(text.replace('load = "40%"', 'load = "40%"\nrouter = "scheme"'))
     batch = Batch([everywhere, abc_path(7)], ["abc"], runs=3, seconds=5, grid_ms=None)
@@ -99,7 +99,7 @@ def test_the_path_written_out_behaves_as_the_topology_with_routers_everywhere():
     assert sum(rtts[:3]) == pytest.approx(sum(rtts[3:]), rel=0.02)
 
 
-def test_paths_unknown_differ_from_those_known_in_nothing_else():
+def test_the_scenarios_with_unknown_paths_differ_in_nothing_else():
     for value, scenario in family("owl-random").items():
         other = family(path_of("owl-random-unknown"))[value]
 

@@ -1,4 +1,4 @@
-"""What the tuner's figures judge, on runs that are made up and numbers worked out by hand."""
+"""The judgement of the tuner's figures, on made-up runs and numbers worked out by hand."""
 
 import json
 import os
@@ -53,8 +53,8 @@ def a_run(scenario, of, flows=0):
     return run | {"throughput_mbps": 9.0, "rtt_mean_ms": 50.0}
 
 
-def test_the_path_is_what_the_scenario_says():
-    """20 ms each way and, from 11 s on, 200; 1500 bytes at 20 Mbit/s are 0.6 ms."""
+def test_the_path_matches_the_scenario():
+    """The delay is 20 ms each way and, from 11 s on, 200. 1500 bytes at 20 Mbit/s are 0.6 ms."""
     run = a_run("bbr-rtt-step", lambda _: (40.6, 20.0, 20.0, 41.0))
     rates, rtts = truth(run)
     assert set(rates) == {20.0}
@@ -63,9 +63,9 @@ def test_the_path_is_what_the_scenario_says():
     assert changes_s(a_run("bbr-rate-step", lambda _: (40.0, 20.0, 20.0, 41.0))) == [(3.0, 20.0, 5.0)]
 
 
-def test_an_estimate_is_right_within_a_tenth():
+def test_an_estimate_within_ten_percent_is_right():
     run = a_run("bbr-rtt-step", lambda t: (44.0 if t < 11 else None if t < 20 else 370.0, 20.0, 20.0, 41.0))
-    # 10.9 s of 60 are right, 9 are unknown, 40 right.
+    # 10.9 s of 60 are right, 9 are unknown, and 40 are right.
     assert percent_right(run) == pytest.approx(100.0, abs=0.5)
     run = a_run("bbr-rtt-step", lambda _: (44.0, 20.0, 20.0, 41.0))
     assert percent_right(run) == pytest.approx(100 * 11 / 60, abs=0.5)
@@ -75,7 +75,7 @@ def test_an_estimate_is_right_within_a_tenth():
 def test_stale_estimates_and_lost_throughput_are_timed_from_the_step():
     def after(t):
         back = 20.0 if t < 11 or t >= 31 else 8.0
-        # ProbeRTT, 35 s after the start, is no loss of the link.
+        # ProbeRTT, 35 s after the start, does not count as a loss of the link.
         return (40.6 if t < 20.5 else 400.6, 20.0, 0.5 if 45 <= t < 45.4 else back, 41.0)
 
     run = a_run("bbr-rtt-step", after)
@@ -108,8 +108,8 @@ def test_full_rate_soon_after_an_increase():
         return of
 
     assert percent_soon(a_run("bbr-epochs", delayed(0.5))) == 100.0
-    # The second that ends 2 s after the increase is full if the flow takes 0.9 s, and not if it
-    # takes 1.9.
+    # The second that ends 2 s after the increase is full if the flow needs 0.9 s, and not if it
+    # needs 1.9.
     assert percent_soon(a_run("bbr-epochs", delayed(0.9))) == 100.0
     assert percent_soon(a_run("bbr-epochs", delayed(1.9))) < 20.0
     assert quantile(0.5)(a_run("bbr-epochs", lambda t: (30.0, 5.0, t / 10, 30.0))) == pytest.approx(2.95, abs=0.1)
@@ -123,9 +123,9 @@ def test_flows_have_converged_once_all_keep_near_their_share():
 
         return of
 
-    # A second's mean is within a quarter of 2 Mbit/s 0.6 s after what was 0.8 is 2.
+    # A second's mean is within a quarter of 2 Mbit/s 0.6 s after the change from 0.8 to 2.
     run = a_run("bbr-join-leave", five(26.0), flows=5)
-    # Three seconds later it has been so for long enough.
+    # Three seconds later this has lasted long enough.
     assert converges_s(run) == pytest.approx(9.6, abs=0.3)
     assert has_converged(run)
     # Means of 5 s come within a quarter 2 s later; within 0.4 sooner.
@@ -183,7 +183,7 @@ def test_a_tuned_flow_that_is_better_is_found_to_be_and_a_worse_one_not():
 
 @pytest.fixture
 def trainings(tmp_path, monkeypatch):
-    """Five trainings of PPO, three of DQN and two of A2C; the shipped models stand for them."""
+    """Five trainings of PPO, three of DQN and two of A2C. The shipped models stand for them."""
     for kind, count in (("ppo", 5), ("dqn", 3), ("a2c", 2)):
         shipped = load(f"bbr-tuner-{kind}-v1")
         for seed in range(2, 2 + count):
@@ -196,7 +196,7 @@ def trainings(tmp_path, monkeypatch):
 
 
 def of_number(one, seed):
-    """The how-manieth training of a scheme has a seed's run."""
+    """The number of a scheme's training that has a seed's run."""
     return one.seeds.index(seed) % len(one.models)
 
 
@@ -206,12 +206,12 @@ def test_each_training_has_thirty_runs_and_vanilla_as_many_seeds_as_all(training
         wanted = {one.label: one for one in next(figures[name].make(replace(trainings, settings=FULL)))}
         assert {len(one.seeds) for one in wanted.values()} == {150}
         own = [task.spec for task in wanted["PPO"].tasks]
-        # Seed 1 is the shipped one: alpha and recipe were chosen with it.
+        # Seed 1 is the shipped one, because alpha and recipe were chosen with it.
         assert {re.search(r"seed-(\d)", spec)[1] for spec in own} == set("23456")
         assert {own.count(spec) for spec in own} == {30}
 
 
-def test_figure_3_takes_trainings_for_samples_and_counts_those_that_a_claim_is_about(trainings):
+def test_figure_3_uses_trainings_as_samples_and_counts_those_of_each_claim(trainings):
     figure = {figure.name: figure for figure in paper("bbr-tuning").figures}["fig3"]
     making = figure.make(trainings)
     shares = {"PPO": (62, 64, 66, 68, 70), "DQN": (40, 55, 70), "A2C": (76, 77)}
@@ -219,7 +219,7 @@ def test_figure_3_takes_trainings_for_samples_and_counts_those_that_a_claim_is_a
     def run_of(one, seed):
         """RTprop is right for `share` % of the time.
 
-        The rate follows at once in all runs of PPO and never else.
+        The rate follows at once in all runs of PPO and in no others.
         """
         scenario = Scenario.load("bbr-epochs")
         share = shares[one.label][of_number(one, seed)] if one.label in shares else 40
@@ -256,7 +256,7 @@ def test_figure_3_takes_trainings_for_samples_and_counts_those_that_a_claim_is_a
     }  # fmt: skip
 
 
-def test_figure_4_takes_trainings_for_samples(trainings):
+def test_figure_4_uses_trainings_as_samples(trainings):
     figure = {figure.name: figure for figure in paper("bbr-tuning").figures}["fig4"]
     making = figure.make(trainings)
 
@@ -314,7 +314,7 @@ class FakeRun:
 
 
 class FakeChain:
-    """Of which it is told how much has been set."""
+    """A run with a given number of windows set."""
 
     decides = "a-model"
 
@@ -363,7 +363,7 @@ class FakeStore:
         ((3, None), "its flows were not tuned: host and agent of a-model did not answer"),
     ],
 )
-def test_a_run_of_which_no_window_was_set_has_failed_and_is_not_kept(applied, says):
+def test_a_run_without_any_window_set_fails_and_is_not_kept(applied, says):
     chain, store = FakeChain(*applied), FakeStore()
     task = FakeTask()
     failures = collect([task], 1, store, lambda *_: None, lambda _: TunedRun(FakeRun(), chain))
@@ -372,7 +372,7 @@ def test_a_run_of_which_no_window_was_set_has_failed_and_is_not_kept(applied, sa
     assert not chain.runs
 
 
-def test_the_engine_has_each_run_seen_to_that_a_figure_says(monkeypatch):
+def test_the_engine_starts_a_run_with_the_chain_of_its_scheme(monkeypatch):
     begun = []
     monkeypatch.setattr(engine, "begin_run", lambda task, **_: task.spec)
     around = {"kernel-hw_ppo": lambda run: begun.append(run) or f"tuned {run}"}
@@ -381,7 +381,7 @@ def test_the_engine_has_each_run_seen_to_that_a_figure_says(monkeypatch):
     assert begun == ["kernel-hw_ppo"]
 
 
-def test_a_program_that_says_nothing_is_given_up(monkeypatch, tmp_path):
+def test_a_silent_program_is_given_up(monkeypatch, tmp_path):
     monkeypatch.setattr(chain, "BEGIN_S", 0.2)
     quiet = chain.Chain.__new__(chain.Chain)
     quiet._folder, quiet._running, quiet._before = tmp_path, [], None
@@ -405,10 +405,10 @@ def test_runs_of_two_chains_do_not_overlap(monkeypatch, tmp_path):
     other.served()
 
 
-def test_runs_of_two_chains_at_a_time_end_in_a_line_and_no_chain_is_kept(monkeypatch, tmp_path):
-    """The second cannot start.
+def test_runs_of_two_chains_at_once_give_a_one_line_error_and_keep_no_chain(monkeypatch, tmp_path):
+    """The second chain cannot start.
 
-    The first is given up, and neither is waited for that never began.
+    The first is given up, and the chain that never began is not waited for.
     """
 
     class Long(FakeRun):
@@ -434,7 +434,7 @@ def test_runs_of_two_chains_at_a_time_end_in_a_line_and_no_chain_is_kept(monkeyp
     assert chain._under_way == []
 
 
-def test_a_run_that_cannot_start_leaves_its_chain_to_others(monkeypatch, tmp_path):
+def test_a_run_that_cannot_start_releases_its_chain(monkeypatch, tmp_path):
     class Refused(FakeRun):
         def start(self):
             raise UsageError("no memory")
@@ -483,7 +483,7 @@ def test_a_fixed_pair_of_windows_that_does_better_is_found(monkeypatch):
     assert better["fixed.throughput"].verdict is Verdict.HOLDS
 
 
-def test_the_fixed_pairs_are_those_that_the_shipped_models_choose_from():
+def test_the_fixed_pairs_are_the_choices_of_the_shipped_models():
     for name in ("ppo", "dqn", "a2c"):
         choices = load(f"bbr-tuner-{name}-v1").card["agent"]["action"]["choices"]
         assert [tuple(choice) for choice in choices] == pairs()

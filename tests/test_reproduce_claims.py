@@ -1,4 +1,4 @@
-"""When a claim of a paper holds, on numbers worked out by hand."""
+"""The rules by which a claim of a paper holds, on numbers worked out by hand."""
 
 from statistics import NormalDist
 
@@ -63,14 +63,14 @@ def test_a_level_needs_its_whole_interval(ends, expected):
         ((-3.0, -1.1), CONTRARY),
     ],
 )
-def test_what_is_to_be_more_has_three_zones(ends, expected):
-    """Within 1 it is equal: differences that nobody would notice are neither more nor less."""
+def test_a_claim_of_more_has_three_zones(ends, expected):
+    """Within 1 it is equal. Such small differences are neither more nor less."""
     assert Aim(low=0, margin=1.0).zone(Estimate.fixed(0.0, ends)) is expected
     mirrored = Estimate.fixed(0.0, (-ends[1], -ends[0]))
     assert Aim(high=0, margin=1.0).zone(mirrored) is expected
 
 
-def test_equal_levels_do_no_harm_beside_one_that_is_more():
+def test_a_claim_of_more_allows_equal_levels_if_one_is_more():
     more, equal, less = metric(3, 2, 4), metric(0.1, -0.2, 0.4), metric(-3, -4, -2)
     assert judge("x", "", "", {"a": more, "b": equal}, "%", more=1.0).verdict is HOLDS
     assert judge("x", "", "", {"a": equal, "b": equal}, "%", more=1.0).verdict is FAILS
@@ -78,23 +78,24 @@ def test_equal_levels_do_no_harm_beside_one_that_is_more():
     assert judge("x", "", "", equal, "%", more=1.0).verdict is FAILS
     assert judge("x", "", "", {"a": more, "b": equal}, "%", more=1.0).note == "equal is within 1 %"
     assert judge("x", "", "", {"a": less, "b": equal}, "%", less=1.0).verdict is HOLDS
-    # A level that may be equal or more does no harm either, and alone it is open.
+    # A level that may be equal or more is no evidence against it, and alone it is undecided.
     half = metric(1.5, -0.5, 3.5)
     assert judge("x", "", "", {"a": more, "b": half}, "%", more=1.0).verdict is HOLDS
     assert judge("x", "", "", {"a": half, "b": equal}, "%", more=1.0).verdict is OPEN
     assert judge("x", "", "", half, "%", more=1.0).verdict is OPEN
-    # Where none can be more by the margin, it does not hold.
+    # If no level can be more by the margin, it does not hold.
     assert judge("x", "", "", {"a": metric(-0.5, -3, 0.9), "b": equal}, "%", more=1.0).verdict is FAILS
-    # It is more at 95%, but not at 97.5%: one of two such is found too often where all are equal.
+    # It is more at 95%, but not at 97.5%. With two such levels one is found too often if all are
+    # equal.
     barely = normal(2.1, 1.0)
     assert judge("x", "", "", barely, more=0.05).verdict is HOLDS
     assert judge("x", "", "", {"a": barely, "b": metric(0.0, 0.0, 0.0)}, more=0.05).verdict is OPEN
 
 
-def test_many_levels_widen_what_counts_against_a_claim():
-    """2.1 standard errors below.
+def test_with_many_levels_more_evidence_is_needed_against_a_claim():
+    """The level is 2.1 standard errors below.
 
-    That is 3.6% of the time at random in one level, and 36% in one of twelve.
+    That occurs at random in 3.6% of the cases with one level, and in 36% in one of twelve.
     """
     off, fine = normal(-2.1, 1.0), normal(4.0, 1.0)
     assert judge("x", "", "", off, low=0).verdict is FAILS
@@ -104,8 +105,11 @@ def test_many_levels_widen_what_counts_against_a_claim():
     assert judge("x", "", "", many | {"off": normal(-4.0, 1.0)}, low=0).verdict is FAILS
 
 
-def test_who_is_contrary_is_what_holms_procedure_rejects():
-    """Against statsmodels: two-sided p values of normal estimates, at 5% together."""
+def test_contrary_levels_are_those_that_holms_procedure_rejects():
+    """The levels are compared with those of statsmodels.
+
+    It gets two-sided p values of normal estimates, at 5% together.
+    """
     from statsmodels.stats.multitest import multipletests
 
     means = [-4.0, -2.7, -2.55, -2.3, -2.0, 0.3, 2.4]
@@ -126,7 +130,7 @@ def test_some_levels_may_be_enough():
     assert judge("x", "", "", zones | {"d": CONTRARY}).verdict is FAILS
     assert judge("x", "", "", zones | {"d": CONTRARY}, least=3).verdict is OPEN
     assert judge("x", "", "", {}).verdict is OPEN
-    # Of three levels one is enough: it has to be sure at 1 - 0.05/3.
+    # Of three levels one is enough. It has to be certain at 1 - 0.05/3.
     others = {"b": normal(0.0, 1.0), "c": normal(0.0, 1.0)}
     assert judge("x", "", "", {"a": normal(2.2, 1.0)} | others, low=0, least=1).verdict is OPEN
     assert judge("x", "", "", {"a": normal(2.5, 1.0)} | others, low=0, least=1).verdict is HOLDS
@@ -151,7 +155,7 @@ def test_a_claim_says_which_level_is_the_worst():
     assert judge("x", "", "", metric(None), low=0).so_far() == "not measured"
 
 
-def test_a_cell_says_of_what_it_is_and_which_level_is_the_closest():
+def test_a_cell_names_its_metric_and_the_closest_level():
     sure = {"a": metric(2, 1, 3), "b": metric(7, 6, 8)}
     assert judge("x", "", "", sure, "%", low=0, of="power").so_far() == (
         "power: 2 of 2 as claimed; closest to the bound, a: 2.00 % (1.00 to 3.00)"
@@ -159,7 +163,7 @@ def test_a_cell_says_of_what_it_is_and_which_level_is_the_closest():
     unsure = judge("x", "", "", {"a": metric(1, -1, 3), "b": metric(7, 6, 8)}, "%", low=0)
     assert unsure.so_far() == "1 of 2 as claimed, 1 unclear; least clear, a: 1.00 % (-1.00 to 3.00)"
     assert judge("x", "", "", metric(2, 1, 3), "%", low=0, of="power").so_far() == "power: 2.00 % (1.00 to 3.00)"
-    # Without a number there is nothing that it could be of.
+    # Without a number the claim has no metric.
     assert judge("x", "", "", {"a": CLAIMED}, of="power").so_far() == "as claimed"
     assert judge("x", "", "", metric(None), low=0, of="power").so_far() == "not measured"
 
@@ -170,7 +174,7 @@ def test_a_difference_of_many_times_is_a_ratio():
     assert text_of(metric(3577.0, 3000.0, 4000.0), "ms") == ("3577 ms", "3000 to 4000")
 
 
-def test_a_claim_that_the_text_does_not_let_us_test_is_called_untestable():
+def test_a_claim_that_cannot_be_tested_is_called_untestable():
     for found in (metric(-1, -2, -0.5), metric(1, 0.5, 2)):
         claim = judge("x", "", "", found, low=0, untestable="it names no network")
         assert (claim.verdict, claim.note) == (Verdict.UNTESTABLE, "it names no network")
@@ -187,7 +191,7 @@ def test_fewer_than_five_training_seeds_or_recordings_decide_nothing():
         assert claim.verdict is OPEN
         assert claim.note == f"it {said} here, but it rests on only 3 of the 5 recordings needed"
         assert with_replicates(judged, seeds=5, recordings=5) is judged
-        # A figure without a learner, or without recorded links.
+        # This is a figure without a learner, or without recorded links.
         assert with_replicates(judged) is with_replicates(judged, recordings=0) is judged
         assert with_replicates(judged, seeds=4, recordings=1).note.endswith(
             "only 4 of the 5 training seeds needed and 1 of the 5 recordings needed"
@@ -196,17 +200,16 @@ def test_fewer_than_five_training_seeds_or_recordings_decide_nothing():
     assert with_replicates(weak, seeds=5) is weak
     assert with_replicates(weak, seeds=1).verdict is OPEN
     assert with_replicates(weak, seeds=1).note.startswith("why; it does not hold here")
-    # What vanilla does, or one model that ships, needs no more trainings; other networks no
-    # recordings.
+    # Vanilla, or one shipped model, needs no more trainings. Generated networks need no recordings.
     vanilla = judge("x", "", "", fine, low=0, of_learner=False, of_recordings=False)
     assert with_replicates(vanilla, seeds=1, recordings=1) is vanilla
-    # What is open for another reason has that reason.
+    # A claim that is undecided for another reason names that reason.
     unsure = judge("x", "", "", metric(1, -1, 2), low=0)
     assert with_replicates(unsure, seeds=1, recordings=1) is unsure
 
 
-def test_levels_without_a_recording_decide_a_claim_whatever_few_recordings_show():
-    """Two of the levels are recordings, two are links of a fixed rate."""
+def test_levels_without_recordings_can_decide_a_claim_despite_few_recordings():
+    """Two of the levels are recordings, and two are links of a fixed rate."""
     off, fine, unsure = normal(-9, 1.0), normal(9, 1.0), normal(0, 1.0)
 
     def verdict(first, second, *recorded, **settings):
@@ -219,15 +222,15 @@ def test_levels_without_a_recording_decide_a_claim_whatever_few_recordings_show(
     # Five recordings could still make it hold, or fail.
     assert verdict(fine, fine, off, fine).verdict is OPEN
     assert verdict(fine, fine, fine, fine).verdict is OPEN
-    # Holm's correction stays that of all four levels: 2.3 standard errors are enough for two, not
-    # for four.
+    # Holm's correction is still that of all four levels: 2.3 standard errors are enough for two,
+    # not for four.
     assert judge("x", "", "", {"first": normal(-2.3, 1.0), "second": fine}, low=0).verdict is FAILS
     assert verdict(normal(-2.3, 1.0), fine, off, off).verdict is OPEN
-    # Where two are enough the other two decide, and where three are, they decide only against it.
+    # If two are enough the other two decide. If three are needed, they decide only against it.
     assert verdict(fine, fine, unsure, unsure, least=2).verdict is HOLDS
     assert verdict(fine, fine, fine, unsure, least=3).verdict is OPEN
     assert verdict(off, off, fine, fine, least=3).verdict is FAILS
-    # Trainings are counted all the same.
+    # Trainings are still counted.
     many = judge("x", "", "", {"first": off, "bus": fine}, low=0, of_recordings=["bus"])
     assert with_replicates(many, seeds=1, recordings=2).verdict is OPEN
     # With enough recordings every level counts.
@@ -241,10 +244,10 @@ def test_a_number_that_does_not_vary_decides_and_has_no_interval():
     assert judge("x", "", "", Estimate.exactly(None), high=300).verdict is OPEN
 
 
-def test_runs_that_do_not_differ_leave_what_three_over_n_of_them_may_do():
+def test_equal_runs_leave_the_uncertainty_of_the_rule_of_three():
     """Of 30 runs 9.5% of all may differ, by ten margins.
 
-    Of loss that is 0.95 x 0.1 points, of a rate 0.95%.
+    For loss that is 0.95 x 0.1 points, for a rate 0.95%.
     """
 
     def same(value, runs):
@@ -259,7 +262,7 @@ def test_runs_that_do_not_differ_leave_what_three_over_n_of_them_may_do():
     assert judge("x", "", "", same(50.0, 30), "Mbit/s", low=49.6).verdict is OPEN
     assert judge("x", "", "", same(50.0, 30), "Mbit/s", low=49.5).verdict is HOLDS
     assert judge("x", "", "", same(49.0, 30), "Mbit/s", low=49.5).verdict is FAILS
-    # Equal to more than the margin, and a difference that is larger than what is left open.
+    # One is equal up to more than the margin, and one has a difference larger than the uncertainty.
     assert judge("x", "", "", same(0.0, 30), "%", more=1.0).verdict is FAILS
     assert judge("x", "", "", same(0.0, 5), "%", more=1.0).verdict is OPEN
     assert judge("x", "", "", same(3.0, 30), "%", more=1.0).verdict is HOLDS
@@ -277,7 +280,10 @@ def test_numbers_are_written_with_the_digits_that_their_interval_needs():
 
 
 def measured(seeds=3, **values):
-    """Measured, and the requests by label: throughputs of runs on a network without a trace."""
+    """Returns Measured, and the requests by label.
+
+    They have throughputs of runs on a network without a trace.
+    """
     lab = Lab(Settings(runs=seeds), first_seed=5)
     scenario = Scenario.load("owl-geni:count=2")
     wanted = {label: lab.want(label, "cubic", scenario) for label in values}
@@ -295,14 +301,14 @@ def test_differences_are_of_runs_with_one_seed():
     found, wanted = measured(owl=[11.0, 21.0, 31.0], cubic=[10.0, 20.0, 30.0])
     less = found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps")
     assert (less.mean, less.ci95) == (1.0, (1.0, 1.0))
-    # 21 over 20 on average; what pairs add to it are 2.5, 0 and -2.5 points, and Student's factor
-    # is 4.303.
+    # The mean is 21 over 20. The contributions of pairs are 2.5, 0 and -2.5 points, and Student's
+    # factor is 4.303.
     percent = found.percent(wanted["owl"], wanted["cubic"], "throughput_mbps")
     half = 4.302652730 * 2.5 / 3**0.5
     assert percent.mean == pytest.approx(5.0)
     assert percent.ci95 == pytest.approx((5 - half, 5 + half))
     alone = found.mean(wanted["owl"], "throughput_mbps")
-    # Below 0 there is no throughput.
+    # A throughput is never below 0.
     assert alone.ci95 == pytest.approx((0.0, 21 + 4.302652730 * 10 / 3**0.5))
 
 
@@ -315,7 +321,7 @@ def test_the_interval_of_a_metric_ends_where_its_range_does():
     assert found.mean(wanted["fast"], lambda run: run["throughput_mbps"]).ci95[0] < -10
 
 
-def test_what_is_kept_is_a_ratio_of_means():
+def test_the_retained_share_is_a_ratio_of_means():
     """Of 20 on average 16 are left, and of the other's 20 ten: 80% less 50%."""
     found, wanted = measured(
         ours=[10.0, 20.0, 30.0], left=[8.0, 16.0, 24.0], theirs=[10.0, 20.0, 30.0], rest=[4.0, 10.0, 16.0]
@@ -329,7 +335,7 @@ def test_what_is_kept_is_a_ratio_of_means():
     assert kept.ci95 == pytest.approx((30 - half, 30 + half))
 
 
-def test_runs_with_nothing_do_not_end_what_is_kept():
+def test_runs_with_zero_throughput_do_not_break_the_retained_share():
     rates = {"first": [0.0, 20.0, 40.0], "second": [10.0, 10.0, 10.0], "gap": [None, 30.0, 30.0], "none": [0.0] * 3}
     found, wanted = measured(**rates)
 
@@ -344,13 +350,13 @@ def test_runs_with_nothing_do_not_end_what_is_kept():
     assert kept("none", "first").mean is None
 
 
-def test_a_run_without_a_value_says_nothing():
+def test_a_run_without_a_value_is_ignored():
     found, wanted = measured(owl=[11.0, None, 31.0])
     assert found.mean(wanted["owl"], "throughput_mbps").mean == 21.0
 
 
 def test_a_scheme_of_several_models_has_a_model_as_its_sample():
-    """Ten runs, two models in turns: 11 and 21 beside 10.
+    """Ten runs with two models in turn: 11 and 21, compared with 10.
 
     Their difference is 6 on average, over two samples.
     """
@@ -376,7 +382,7 @@ def test_a_scheme_of_several_models_has_a_model_as_its_sample():
 
 
 def two_learners():
-    """Three trainings of one learner and two of another, with one run in turn each on six seeds."""
+    """Three trainings of one learner and two of another, with one run each in turn on six seeds."""
     lab, scenario = Lab(Settings(runs=6)), Scenario.load("owl-geni:count=2")
     one, same, other = (
         lab.want(label, f"learned:{models}", scenario)
@@ -394,8 +400,8 @@ def two_learners():
     return Measured(runs), one, same, other
 
 
-def test_two_learners_whose_seeds_share_nothing_are_independent_samples():
-    """Welch's interval of the means of each training, as SciPy has it."""
+def test_two_learners_with_different_seeds_are_independent_samples():
+    """The interval is Welch's of the means of each training, as in SciPy."""
     found, one, _, other = two_learners()
     difference = found.difference(one, other, "throughput_mbps")
     assert difference.mean == pytest.approx(14.0 - 10.5)
@@ -411,7 +417,7 @@ def test_two_learners_whose_seeds_share_nothing_are_independent_samples():
         found.kept((one, one), (other, other), "throughput_mbps")
 
 
-def test_one_learner_in_two_ways_is_paired_by_training():
+def test_two_settings_of_one_learner_are_paired_by_training():
     """The same trainings with another latency: 1, 0.5 and 2 more, which is 1.17 on average."""
     found, one, same, _ = two_learners()
     half = 4.302652730 * (7 / 12) ** 0.5 / 3**0.5
@@ -420,7 +426,7 @@ def test_one_learner_in_two_ways_is_paired_by_training():
     assert difference.ci95 == pytest.approx((3.5 / 3 - half, 3.5 / 3 + half))
 
 
-def test_trainings_in_another_order_are_the_same_and_a_part_of_them_is_refused():
+def test_the_order_of_trainings_is_ignored_and_a_subset_is_refused():
     lab, scenario = Lab(Settings(runs=6)), Scenario.load("owl-geni:count=2")
     one, turned, part = (
         lab.want(label, f"learned:{models}", scenario)
@@ -437,7 +443,7 @@ def test_trainings_in_another_order_are_the_same_and_a_part_of_them_is_refused()
             for w, of in rates.items()
         }
     )
-    # By seed, as of one learner in two ways.
+    # The runs are paired by seed, as with two settings of one learner.
     half = 4.302652730 * (7 / 12) ** 0.5 / 3**0.5
     assert found.difference(one, turned, "x").ci95 == pytest.approx((3.5 / 3 - half, 3.5 / 3 + half))
     for how in (found.difference, found.percent):
@@ -445,8 +451,8 @@ def test_trainings_in_another_order_are_the_same_and_a_part_of_them_is_refused()
             how(one, part, "x")
 
 
-def test_a_schemes_trainings_are_told_by_whichever_has_several():
-    """The samples are the three models' even where the first of the two has one."""
+def test_the_trainings_of_a_scheme_are_taken_from_the_point_that_has_several():
+    """The samples are the three models', even if the first of the two has one."""
     found, one, _, _ = two_learners()
     lab = Lab(Settings(runs=6))
     cubic = lab.want("cubic", "cubic", one.scenario)
@@ -456,7 +462,7 @@ def test_a_schemes_trainings_are_told_by_whichever_has_several():
     assert less.ci95 == pytest.approx((-4 - half, -4 + half))
 
 
-def test_runs_of_several_trainings_are_no_independent_ones():
+def test_runs_of_several_trainings_are_not_independent():
     lab = Lab(Settings(runs=10))
     scenario = Scenario.load("owl-geni:count=2")
     several, one = (lab.want("owl", f"learned:model=a{more}", scenario) for more in (":model=b", ""))
@@ -490,7 +496,10 @@ def test_the_buffer_that_is_needed_lies_between_sizes_on_a_log_scale():
     [([40.0, 50.0], [46.0, 46.0], 2.0), ([40.0, 40.0], [46.0, 46.0], 8.0), ([40.0, 40.0], [40.0, 40.0], None)],
 )
 def test_a_scheme_that_never_has_enough_needs_more_than_the_largest_buffer(owl, vivace, ratio):
-    """Sizes of 10 and 40: 45 lies half-way from 40 to 50, at 20; never is as 80."""
+    """The sizes are 10 and 40.
+
+    45 lies half-way from 40 to 50, at 20. A size without enough counts as 80.
+    """
     found, wanted = measured(a=[owl[0]] * 3, b=[owl[1]] * 3, c=[vivace[0]] * 3, d=[vivace[1]] * 3)
     buffers = {10: {"owl": wanted["a"], "vivace": wanted["c"]}, 40: {"owl": wanted["b"], "vivace": wanted["d"]}}
     assert needed(buffers, found).mean == (ratio and pytest.approx(ratio))

@@ -1,4 +1,4 @@
-"""What each figure of the interval study judges.
+"""The judgement of each figure of the interval study.
 
 Runs are made up, and numbers are worked out by hand.
 """
@@ -37,12 +37,12 @@ STAND_INS = {"interval": "aurora", "interval-learned": "aurora"}
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture that a command draws."""
+    """Disables pictures, because no test here looks at one that a command draws."""
     return undrawn_run
 
 
 def drawn(figure, run_of, seeds=SEEDS, models=Path("no-models")) -> FigureResult:
-    """A figure of made-up runs: `run_of` gives one from a request and its number."""
+    """A figure of made-up runs. `run_of` makes one from a request and its number."""
     making = FIGURES[figure].make(Lab(Settings(runs=seeds), models, stand_ins=STAND_INS))
     runs = {
         one: [run_of(one, k) | {"seed": seed, "seconds": 60.0} for k, seed in enumerate(one.seeds[:seeds])]
@@ -59,9 +59,9 @@ def verdicts(found: FigureResult):
 
 
 def by_the_paper(wanted, k, sign=1.0):
-    """A run as sections 4 and Table 10 describe it.
+    """A run as described in sections 4 and Table 10.
 
-    It has throughput and delay of its group, with noise of its own.
+    It has throughput and delay of its group, with its own noise.
     """
     network = next(n for n in NETWORKS if wanted.scenario.name in n.scenarios)
     group = wanted.label
@@ -97,13 +97,13 @@ def contrary(wanted, k):
 
 
 CLOSE = {5: "C", 6: "HBC", 7: "A", 8: "BC", 9: "MQ"}
-"""Groups that are close to the fastest in throughput, as the paper has it, by the figure."""
+"""Groups whose throughput is close to the fastest in the paper, by the figure."""
 OF_CLOSE = ("fig5.C-within-5", "fig6.throughput-margin", "fig7.A-within-5", "fig8.B-C-comparable", "fig9.near")
-"""The claims that say so, which data with all orders turned round leave as they are."""
+"""The claims about them, which data with all orders reversed do not change."""
 
 
 def far_apart(wanted, k):
-    """As the paper has it, but such groups have a fifth less throughput."""
+    """The paper's data, but with a fifth less throughput for such groups."""
     made = by_the_paper(wanted, k)
     number = next(n.number for n in NETWORKS if wanted.scenario.name in n.scenarios)
     share = 0.8 if wanted.label in LETTERS and wanted.label in CLOSE.get(number, "") else 1.0
@@ -113,11 +113,11 @@ def far_apart(wanted, k):
 # -- groups --
 
 
-def test_the_groups_are_those_of_table_2():
+def test_the_groups_match_table_2():
     assert "".join(LETTERS) == "ABCDEFGHIJKLMNOPQR"
     assert [group.n for group in PAPERS] == [0.5, 0.75, 1, 1.5, 2, 3] * 3
     by_name = {group.name: group for group in EVERY}
-    # The text calls H 0.5 x jk, twice; the table is right, for G is that.
+    # The text calls H 0.5 x jk, twice. The table is right, because G is that.
     assert by_name["H"].title == "0.75 x jk"
     assert by_name["K"].title == "2 x jk"
     assert by_name["C"].title == "1 x ewma"
@@ -131,7 +131,7 @@ def test_a_stand_in_is_for_one_group_or_for_all():
     assert (found["K"], found["A"]) == ("cubic", "aurora")
 
 
-def test_networks_are_those_of_table_1_with_both_readings_of_high_bdp():
+def test_networks_match_table_1_with_both_readings_of_high_bdp():
     assert [n.number for n in NETWORKS] == [4, 5, 6, 7, 8, 9, 10]
     rates = {
         "pantheon-default": "12Mbps",
@@ -151,7 +151,7 @@ def test_networks_are_those_of_table_1_with_both_readings_of_high_bdp():
 
 
 @pytest.mark.parametrize("number", range(4, 11))
-def test_a_network_as_the_paper_has_it_holds_and_its_contrary_fails(number):
+def test_the_papers_result_holds_and_its_opposite_fails(number):
     found = verdicts(drawn(f"fig{number}", by_the_paper))
     assert set(found.values()) == {HOLDS}, found
     other = verdicts(drawn(f"fig{number}", contrary))
@@ -176,7 +176,7 @@ def test_a_network_without_loss_does_no_harm_to_a_claim_of_low_loss():
 
 
 def test_the_recordings_of_the_study_are_four():
-    """Static, walking, taxi and bus; Table 10 has them beside three networks of a fixed rate."""
+    """Static, walking, taxi and bus. Table 10 has them next to three networks of a fixed rate."""
     wanted = {
         name: next(FIGURES[name].make(Lab(QUICK, stand_ins=STAND_INS))) for name in ("fig4", "fig7", "table10")
     }
@@ -190,8 +190,8 @@ def test_the_seven_networks_together():
     assert set(found.values()) == {HOLDS}, found
     other = verdicts(drawn("table10", contrary))
     assert other.pop("table10.five-minutes") is OPEN
-    # Turned round, C is still 5% below the highest at rest and in the bus, and on foot it is
-    # unclear.
+    # With the order reversed, C is still 5% below the highest at rest and in the bus, and on foot
+    # it is unclear.
     assert other.pop("table10.C-retains") is OPEN
     assert set(other.values()) == {FAILS}, other
 
@@ -203,7 +203,8 @@ def test_the_seven_networks_together():
     levels = {claim.id: [level.name for level in claim.levels] for claim in whole.claims}
     table_10_has = ["Static Position", "Walking Movement", "Bus Commuting"]
     assert levels["table10.C-low"] == levels["table10.C-retains"] == table_10_has
-    # One claim of K, with what other readings of it give; on the first network I is ahead, by 4%.
+    # One claim is about K, with the results of its other readings. On the first network I is ahead
+    # by 4%.
     top = {claim.id: claim for claim in whole.claims}["table10.K-top"]
     assert top.so_far() == "7 of 7 as claimed"
     assert top.note == (
@@ -221,10 +222,10 @@ def test_the_seven_networks_together():
     assert again[-1][4:6] == ["15", "15"]
 
 
-def test_a_claim_of_all_networks_is_decided_by_those_that_are_no_recordings():
-    """Three networks have a fixed rate, and five recordings could not make up for them.
+def test_a_claim_of_all_networks_is_decided_by_networks_without_recordings():
+    """Three networks have a fixed rate, and five recordings could not outweigh them.
 
-    Four say nothing alone.
+    Four recordings alone decide nothing.
     """
     fixed = {network.name for network in NETWORKS if not network.scenario.startswith("cellular")}
     assert len(fixed) == 3
@@ -242,7 +243,7 @@ def test_a_claim_of_all_networks_is_decided_by_those_that_are_no_recordings():
         assert (of_fixed[f"table10.{name}"], of_recorded[f"table10.{name}"]) == (FAILS, OPEN), name
 
 
-def test_a_few_runs_tell_nothing_apart_and_do_not_tell():
+def test_a_few_runs_show_no_difference_and_decide_nothing():
     found = verdicts(drawn("table10", by_the_paper, seeds=3))
     assert {found[f"table10.{name}"] for name in ("K-top", "M-low", "C-low")} == {OPEN}
     assert verdicts(drawn("fig4", by_the_paper, seeds=3))["fig4.manova"] is OPEN
@@ -257,7 +258,7 @@ def test_the_study_is_timed_where_all_of_it_was_run():
     assert verdicts(slow)["table10.five-minutes"] is FAILS
 
 
-def test_bold_is_the_best_of_a_column_and_takes_ten_runs():
+def test_the_best_of_a_column_is_bold_and_needs_ten_runs():
     def bold(seeds):
         rows = drawn("fig4", by_the_paper, seeds=seeds).table
         return {title: {row[0] for row in rows[1:] if row[k].startswith("**")} for k, title in enumerate(rows[0])}
@@ -265,19 +266,19 @@ def test_bold_is_the_best_of_a_column_and_takes_ten_runs():
     found = bold(SEEDS)
     assert found["throughput (Mbit/s)"] == {"I"}
     assert found["p95 delay (ms)"] == found["loss (%)"] == {"M"}
-    # All have the same RTT: throughput decides it.
+    # All have the same RTT, so throughput decides.
     assert found["reward (Eq. 1)"] == {"I"}
     assert set().union(*bold(9).values()) == set()
 
 
-def test_an_effects_size_stands_beside_the_papers_only_where_it_is_of_the_same_quantities():
+def test_an_effect_size_is_compared_with_the_papers_only_for_the_same_quantities():
     def effects(run_of):
         table = drawn("fig4", run_of).tables["Table 3: one-way MANOVA, Default Pantheon"]
         overall = drawn("table10", run_of).tables["Tables 3 to 9 together"][1]
         return next(row for row in table if row[0].startswith("partial eta squared")), overall
 
     row, overall = effects(by_the_paper)
-    # 1 - 0.000507^(1/3), of the paper's lambda.
+    # The value is 1 - 0.000507^(1/3), from the paper's lambda.
     assert (row[0], row[2]) == ("partial eta squared, throughput, p95 delay, loss", "0.920")
     assert overall[3] == "0.920"
     row, overall = effects(lambda one, k: by_the_paper(one, k) | {"loss": 0.0})
@@ -323,7 +324,7 @@ def test_estimates_by_hand():
     # As printed: 3/4 of the EWMA in its place makes four times that, and its distance from the
     # newest sample.
     assert found["jk-printed"] == pytest.approx([400.0, 440 + 70, 435 + 8.75, 434.625 + 0.65625])
-    # The first sample is forgotten after 10 s; the third is the least of the rest.
+    # The first sample is forgotten after 10 s. The third is the minimum of the rest.
     assert found["min-filtered"] == [100.0, 100.0, 100.0, 100.0]
     assert estimates([0.0, 10.5], [100.0, 108.0])["min-filtered"] == [100.0, 108.0]
     assert above([2.0, 1.0, 3.0, 0.0], [1.0, 1.0, 4.0, 1.0]) == 50.0
@@ -341,18 +342,18 @@ BY_HAND = [
 
 
 @pytest.mark.parametrize(("file", "name", "samples", "right"), BY_HAND)
-def test_estimates_are_those_of_the_program(file, name, samples, right):
-    """What the program's own tests have by hand.
+def test_estimates_match_those_of_the_program(file, name, samples, right):
+    """The values are those that the program's own tests have by hand.
 
-    Who changes it there learns that there is another copy here.
+    A change there also needs a change here.
     """
     assert str(right) in (RUST / file).read_text()
     times = [0.01 * k for k in range(len(samples))]
     assert estimates(times, samples)[name] == pytest.approx(right, abs=1e-5)
 
 
-def test_estimates_are_those_of_the_programs_clocks():
-    """Sums as crates/policy/tests/clocks.rs writes them."""
+def test_estimates_match_those_of_the_programs_clocks():
+    """The sums are those in crates/policy/tests/clocks.rs."""
     text = (RUST / "tests" / "clocks.rs").read_text()
     found = estimates([1.0, 2.0, 3.0], [100.0, 200.0, 150.0])
     assert "let jk = [300.0, 112.5 + 250.0, 117.1875 + 225.0];" in text
@@ -366,8 +367,8 @@ def test_estimates_are_those_of_the_programs_clocks():
     assert estimates([ms / 1000 for ms in samples], list(samples.values()))["min-filtered"] == least
 
 
-def test_jk_is_on_top_by_either_equation_and_the_least_below_whatever_the_samples():
-    """Which is why no claim says it."""
+def test_jk_is_always_the_highest_estimate_and_the_filtered_minimum_the_lowest():
+    """So no claim includes it."""
     draw = np.random.default_rng(11)
     for _ in range(20):
         rtts = (100 * draw.lognormal(0, 1, 300)).tolist()
@@ -395,7 +396,7 @@ def test_figure_11_is_judged_with_either_equation():
     }
     lines = {"I": ("latest", "ewma", "jk", "min-filtered"), "I'": ("latest", "ewma", "jk-printed", "min-filtered")}
     assert [row[:2] for row in found.table[1:]] == [[group, name] for group in lines for name in lines[group]]
-    # Propagation is the scenario's: 60 ms each way; 10 ms of queue on average.
+    # The propagation delay is the scenario's: 60 ms each way. The queue has 10 ms on average.
     assert float(found.table[1][2]) == pytest.approx(10, abs=0.5)
     assert found.notes[0].startswith("Neither explains all of figure 11; jk explains more of it. jk: 2 of 3 hold")
     assert "fig11.jk-closest (does not hold)" in found.notes[0]
@@ -408,12 +409,12 @@ def test_figure_11_with_a_queue_that_only_grows_is_above_the_mean():
 
     found = verdicts(drawn("fig11", grows, seeds=10))
     assert found["fig11.jk-ewma-within"] is found["fig11.jk-printed-ewma-within"] is FAILS
-    # It lags behind a rise, which is slow: the variation is small.
+    # The estimate lags behind a rise, which is slow, so the variation is small.
     assert found["fig11.jk-on-top"] is HOLDS
 
 
 def test_figure_11_with_a_queue_that_jumps_is_far_below_jk():
-    """Half of the samples are 120 ms and half 1120.
+    """Half of the samples are 120 ms and half are 1120.
 
     The mean is 620, the standard deviation 500, and jk about 2620.
     """
@@ -430,7 +431,7 @@ def test_figure_11_with_a_queue_that_jumps_is_far_below_jk():
     assert on_top.ours.mean == pytest.approx(2620 / 620, rel=0.05)
 
 
-def test_what_explains_figure_11_follows_from_the_verdicts():
+def test_the_explanation_of_figure_11_follows_from_the_verdicts():
     def explained(jk, printed):
         made = {
             reading: [Claim(f"{reading}.{k}", "", "", (), verdict) for k, verdict in enumerate(of)]
@@ -457,11 +458,11 @@ def test_what_explains_figure_11_follows_from_the_verdicts():
 def test_letters_that_follow_each_other_are_a_range():
     assert label_of(["C", "A", "B"]) == "A\u2013C"
     assert label_of(["A", "B", "K"]) == "A B K"
-    # Those of the printed equation are other groups, and do not follow on.
+    # Groups of the printed equation are other groups, and do not continue the range.
     assert label_of(["L", "M", "N", "O", "G'", "H'", "I'", "aurora"]) == "L\u2013O G'\u2013I' 1.5"
 
 
-def test_an_axis_of_delays_within_a_bin_of_the_histogram_does_not_set_them_apart():
+def test_the_axis_does_not_separate_delays_within_one_histogram_bin():
     def domains(spread_ms):
         points = [
             Point(name, Estimate.exactly(125 + spread_ms * k), Estimate.exactly(10 + 0.01 * k))
@@ -473,7 +474,7 @@ def test_an_axis_of_delays_within_a_bin_of_the_histogram_does_not_set_them_apart
     (low, high), rates = domains(0.01)
     assert (low, high) == pytest.approx((125.01 - 6.251, 125.01 + 6.251))
     assert rates == pytest.approx([9.998, 10.022])
-    # What is wider than that has its margins as ever.
+    # A wider axis keeps its usual margins.
     assert domains(20.0)[0] == pytest.approx([121.0, 169.0])
 
 
@@ -499,7 +500,7 @@ def learned(better):
     return run
 
 
-def test_the_learned_interval_is_held_against_the_best_and_the_median():
+def test_the_learned_interval_is_compared_with_the_best_and_the_median():
     assert verdicts(drawn("beyond", learned(better=True))) == {"beyond.best": HOLDS, "beyond.median": HOLDS}
     found = drawn("beyond", learned(better=False))
     assert verdicts(found) == {"beyond.best": FAILS, "beyond.median": FAILS}
@@ -507,18 +508,18 @@ def test_the_learned_interval_is_held_against_the_best_and_the_median():
     assert rows["Default Pantheon"][2] == "I (1 x jk)"
 
 
-def test_the_second_output_is_held_against_the_same_training_without_it(tmp_path):
+def test_the_second_output_is_compared_with_the_same_training_without_it(tmp_path):
     (tmp_path / "interval-learned-fixed-interval-v1").mkdir()
     found = drawn("beyond", learned(better=True), models=tmp_path)
     assert verdicts(found)["beyond.second-output"] is HOLDS
     assert found.table[0][-2:] == ["control's best", "its reward"]
-    # All that are not among the paper's letters run as A does.
+    # All groups without a letter of the paper run like A.
     assert {row[-2] for row in found.table[1:]} <= set(LETTERS)
     other = verdicts(drawn("beyond", learned(better=False), models=tmp_path))
     assert other["beyond.second-output"] is FAILS
 
 
-def test_what_was_not_measured_is_worse_than_any_negative_reward():
+def test_an_unmeasured_reward_is_worse_than_any_negative_reward():
     of_control = {f"{name}, control": Estimate.exactly(-5.0 if name == "C" else -9.0) for name in LETTERS}
     assert past._best_control(of_control | {"A, control": Estimate.exactly(None)}) == "C, control"
     rewards = {name: Estimate.exactly(-1.0) for name in LETTERS} | {"B": Estimate.exactly(None)}
@@ -531,7 +532,7 @@ def test_no_point_of_the_chart_is_cut_off():
     chart = past._chart({NETWORKS[0]: rewards}, {NETWORKS[0]: list(LETTERS)}, more)
     layers = {layer["name"]: layer for layer in chart["layer"]}
     low, high = layers["beyond-0"]["encoding"]["y"]["scale"]["domain"]
-    # From 3 less than the best to 0.4 more, in units of the best.
+    # The ends are 3 below the best and 0.4 above, in units of the best.
     assert low < -2.0 < 1.4 < high
     (whisker,) = layers["beyond-whiskers"]["data"]["values"]
     assert (whisker["y"], whisker["end"]) == (-2.0, 1.4)
@@ -578,7 +579,7 @@ def test_a_quick_figure_of_the_agent_itself(run, tmp_path):
     result = json.loads(done.stdout)
     assert result["failures"] == []
     runs = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
-    # 25 configurations, two runs, ten seconds; intervals of other lengths do not send the same.
+    # 25 configurations, two runs, ten seconds. Intervals of other lengths do not send the same.
     assert len(runs) == 50
     assert {run["seconds"] for run in runs} == {10.0}
     assert len({run["sent_packets"] for run in runs}) > 20
@@ -595,7 +596,7 @@ def test_a_quick_round_of_the_whole_study(run, tmp_path):
     results = {result["figure"]: result for result in json.loads(done.stdout)}
     assert results.keys() == FIGURES.keys()
     assert [failure for result in results.values() for failure in result["failures"]] == []
-    # The gap is of real time, and read from elsewhere.
+    # The gap uses real time, and is read from a store.
     assert {name for name, result in results.items() if result["missing"]} <= {"gap"}
     # 25 configurations on twelve networks, two runs.
     assert sum(results[f"fig{n.number}"]["runs"] for n in NETWORKS) == 600

@@ -1,6 +1,6 @@
-"""How far real packets are from the simulator.
+"""The difference of real packets from the simulator.
 
-It is read from what `headway gap` has kept, made up here.
+It is read from the store of `headway gap`, which is made up here.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from headway.runs.task import model_of
 
 INTERVAL = paper("interval")
 (FIGURE,) = (figure for figure in INTERVAL.figures if figure.name == "gap")
-# The third follows a recorded trace, which may not be here.
+# The third network follows a recorded trace, which may not be here.
 STEADY = ("pantheon-default", "low-bdp")
 
 
@@ -33,7 +33,7 @@ def _here(tmp_path, monkeypatch):
 
 
 def keep(networks=STEADY, worlds=(SIM, EMU, KERNEL), seconds=gap.SECONDS, warmup=0.0, **more):
-    """Keeps two runs of both agents.
+    """Stores two runs of both agents.
 
     They have 10 Mbit/s in the simulator, 11 in the emulator, 9 in the kernel.
     """
@@ -68,7 +68,7 @@ def missing():
     return found.missing
 
 
-def test_both_agents_stand_in_both_worlds_less_the_simulator():
+def test_both_agents_are_compared_with_the_simulator_in_both_worlds():
     keep()
     made = outcome()
     rows = [row[:7] for row in made.drawn.tables[gap.TABLE][1:]]
@@ -86,7 +86,7 @@ def test_both_agents_stand_in_both_worlds_less_the_simulator():
     assert made.runs == 0
 
 
-def test_what_a_reader_of_the_gap_is_to_know():
+def test_the_notes_of_the_gap_name_guard_trips_and_unfit_runs():
     keep()
     keep(["low-bdp"], [KERNEL], guard_trips=3)
     keep(["low-bdp"], [EMU], code_version="0.0.9")
@@ -104,7 +104,7 @@ def test_what_a_reader_of_the_gap_is_to_know():
     ]
 
 
-def test_only_the_runs_of_the_command_count(tmp_path):
+def test_only_runs_of_the_command_count(tmp_path):
     keep()
     whole = outcome().drawn.tables
     mine = tmp_path / "mine.toml"
@@ -116,7 +116,7 @@ def test_only_the_runs_of_the_command_count(tmp_path):
     assert outcome().drawn.tables == whole
 
 
-def test_half_a_gap_is_none():
+def test_an_incomplete_gap_is_reported_as_missing():
     makes = f"`{gap.COMMAND}` makes them"
     assert missing() == f"no pairs of runs of interval on pantheon-default in the emulator and 7 more: {makes}"
     keep(worlds=[SIM, EMU])
@@ -129,7 +129,7 @@ def test_half_a_gap_is_none():
     assert "--seconds 30 --again`" in missing()
 
 
-def test_what_cannot_be_read_is_one_line(tmp_path, monkeypatch):
+def test_a_locked_store_or_a_missing_trace_gives_a_one_line_note(tmp_path, monkeypatch):
     keep()
     kept = store.Store(gap.KEPT)
     assert "another headway command is at work" in missing()

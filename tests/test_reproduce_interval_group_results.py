@@ -1,4 +1,4 @@
-"""Which groups of the interval study are told apart, on runs that are made up."""
+"""The differences between groups of the interval study, on made-up runs."""
 
 from itertools import combinations
 
@@ -21,7 +21,7 @@ STAND_INS = {"interval": "aurora"}
 
 
 def found_of(values, seeds=SEEDS):
-    """What runs gave on the default link, whose numbers of a group and seed are `values`."""
+    """Runs on the default link, with `values` as the numbers of a group and seed."""
     lab = Lab(Settings(runs=seeds), stand_ins=STAND_INS)
     wanted = lab.each(specs(lab), Scenario.load("pantheon-default"))
 
@@ -34,15 +34,15 @@ def found_of(values, seeds=SEEDS):
     )
 
 
-def test_a_group_is_among_the_first_if_all_others_are_surely_behind_or_close():
+def test_a_group_is_among_the_first_if_all_others_are_shown_to_be_behind_or_close():
     def values(name, k):
         """A is the best.
 
-        B and C have 0.4% less and vary, C so much that it may have far less; D varies hardly.
+        B and C have 0.4% less and vary, C so much that it may have far less. D hardly varies.
         """
         swing = 1 if k % 2 else -1
         rates = {"A": 10.0, "B": 9.96 + 0.07 * swing, "C": 9.96 + 4 * swing, "D": 9.96 + 8e-4 * (k % 7)}
-        # Shares lost: 0.2 points and 0.05 points more than the least, in the same way.
+        # The lost shares are 0.2 points and 0.05 points above the minimum, in the same way.
         loss = {"A": 0.01, "B": 0.012 + 3e-3 * swing, "C": 0.0105 + 5e-4 * swing}.get(name, 0.2)
         delay = 50.0 + 0.02 * np.random.default_rng([ord(name[0]), k]).normal()
         return rates.get(name, 5.0) + 1e-4 * (k % 3), delay, loss + 1e-6 * (k % 3)
@@ -62,15 +62,15 @@ def test_a_group_is_among_the_first_if_all_others_are_surely_behind_or_close():
     assert {found_of(values, 9).among(name, "throughput_mbps") for name in LETTERS} == {UNCLEAR}
 
 
-def test_rewards_near_0_are_close_by_what_the_throughput_adds_to_them():
-    """Of 0.12 Mbit/s the throughput earns 100, and 100 ms of RTT take it: 1% of 100 is 1.
+def test_closeness_of_rewards_near_0_is_relative_to_their_throughput_term():
+    """A throughput of 0.12 Mbit/s earns 100, and 100 ms of RTT cost 100. 1% of 100 is 1.
 
     C's loss costs more.
     """
 
     def values(name, k):
         swing = 1e-5 * (1 if k % 2 else -1)
-        # Lost: 0.0002 costs 0.4, 0.0008 costs 1.6. D is far from the best, and varies.
+        # Lost shares: 0.0002 costs 0.4, 0.0008 costs 1.6. D is far from the best, and varies.
         return 0.12, 50.0, {"A": 0.0, "B": 0.0002, "C": 0.0008}.get(name, 0.5) + (swing if name != "A" else 0.0)
 
     found = found_of(values)
@@ -81,7 +81,7 @@ def test_rewards_near_0_are_close_by_what_the_throughput_adds_to_them():
 def test_each_training_is_one_sample():
     """Five models of six runs each.
 
-    Thirty runs would tell a difference. One contrary training of five hides it.
+    Thirty runs would show a difference. One contrary training of five hides it.
     """
     models = ":model=".join(["aurora", "v1", "v2", "v1", "v2", "v1"])
     lab = Lab(Settings(runs=30), stand_ins={"interval": models})
@@ -107,21 +107,22 @@ def test_each_training_is_one_sample():
     assert found.pairwise("throughput_mbps").differ("A", "C")
     difference = found.percent_of_all("A", "C", "throughput_mbps")
     assert difference.mean == pytest.approx(25, abs=0.2)
-    # 18 groups of five trainings, which are blocks: the error has 90 less 18 less 4 degrees of
+    # There are 18 groups of five trainings, which are blocks. The error has 90 - 18 - 4 degrees of
     # freedom.
     assert found.manova["Roy's greatest root"].df == (17, 18 * 5 - 18 - 4)
     assert not found_of_seeds(4).has_enough
 
 
-def test_delays_a_bin_apart_are_not_told_apart():
+def test_delays_within_one_histogram_bin_are_not_shown_to_differ():
     found = found_of(lambda name, k: (10.0 + k, {"A": 100.0, "B": 100.19}.get(name, 100.5 + 0.02 * k), 0.0))
     assert not found.pairwise("delay_p95_ms").differ("A", "B")
     assert found.pairwise("delay_p95_ms").differ("A", "C")
 
 
-def test_several_groups_are_held_against_others_by_means_over_all_runs():
+def test_several_groups_are_compared_with_others_by_means_over_all_runs():
     def values(name, k):
-        # Of 2 and 10 one side has 1 and 11: on average both the same, as a mean of ratios 20% less.
+        # The values are 2 and 10, and 1 and 11. Their means are the same. A mean of ratios would be
+        # 20% less.
         even = (2.0, 10.0)[k % 2]
         own = {"A": (0.0, 12.0)[k % 2], "G": (2.0, 10.0)[k % 2]}.get(name, even)
         return own, 50.0, own / 100
@@ -132,7 +133,7 @@ def test_several_groups_are_held_against_others_by_means_over_all_runs():
     more = found_of(lambda name, _: (10.0, 50.0, 0.03 if name in "AG" else 0.01))
     points = more.points_lost_of_all("AG", "FL")
     assert (points.mean, points.ci95) == (pytest.approx(2.0), pytest.approx((2.0, 2.0)))
-    # Where nothing is lost there is nothing to divide by.
+    # Without losses there is nothing to divide by.
     lossless = found_of(lambda *_: (10.0, 50.0, 0.0))
     points = lossless.points_lost_of_all("AG", "FL")
     assert (points.mean, points.ci95) == (0.0, (0.0, 0.0))
@@ -154,7 +155,7 @@ def test_runs_of_one_trace_are_tested_in_blocks_ordered_by_offset(monkeypatch):
     assert tested.means["A"] == pytest.approx(noise["A"].mean())
 
 
-def test_what_a_seed_does_to_all_groups_is_in_no_whisker():
+def test_whiskers_exclude_the_effect_of_a_seed_on_all_groups():
     lab = Lab(Settings(runs=4), stand_ins=STAND_INS)
     wanted = lab.each(specs(lab), Scenario.load("pantheon-default"))
 
@@ -165,7 +166,7 @@ def test_what_a_seed_does_to_all_groups_is_in_no_whisker():
         one: [{"seed": k, "seconds": 60.0, "x": rate(one.label, k)} for k in range(4)] for one in wanted.values()
     }
     found = GroupResults(Measured(runs), wanted)
-    # The mean of 0, 10, 20 and 30, and always 1 more than the others.
+    # The values are the mean of 0, 10, 20 and 30, and always 1 more than the others.
     own = found.within_seeds("K", lambda run: run["x"])
     assert (own.mean, own.ci95) == (16.0, pytest.approx((16.0, 16.0)))
     low, high = found.mean("K", "x").ci95
@@ -192,7 +193,7 @@ def zones_of(rates, spread, seeds, places=1):
     fixed = {"delay_p95_ms": 50.0, "loss": 0.0, "seconds": 60.0, "rtt_mean_ms": 100.0}
     counts = dict.fromkeys(Zone, 0)
     for _ in range(TRIALS):
-        # What a seed does to all groups alike, and noise.
+        # The effect of a seed on all groups, and noise.
         common = random.normal(0, 1, seeds)
         runs = {
             wanted[name]: [
@@ -206,7 +207,7 @@ def zones_of(rates, spread, seeds, places=1):
 
 
 def test_a_group_that_is_not_among_the_best_is_seldom_called_one():
-    """A has 1% less than B, the bound of what is equal: both ways of being wrong are rare."""
+    """A has 1% less than B, the bound of equality. Both kinds of error are rare."""
     found = zones_of({"A": 19.8, "B": 20.0, "C": 15.0, "D": 15.0}, 0.1, 12)
     assert found[AMONG] <= 0.025 + 0.008
     assert found[NOT] <= 0.025 + 0.008
@@ -214,33 +215,33 @@ def test_a_group_that_is_not_among_the_best_is_seldom_called_one():
 
 
 def test_groups_that_are_alike_have_no_first_place():
-    """Its own mean is the best of four in a quarter of all trials, and says nothing."""
+    """Its own mean is the best of four in a quarter of all trials, which shows nothing."""
     found = zones_of(dict.fromkeys("ABCD", 20.0), 2.0, 12)
     assert found[UNCLEAR] >= 0.9
     assert found[AMONG] <= 0.05
     assert found[NOT] <= 0.05
 
 
-def test_a_noisy_rival_opens_no_place():
-    """A and D are alike, with 1.2% less than B and C.
+def test_a_noisy_rival_does_not_change_the_places():
+    """A and D are equal, with 1.2% less than B and C.
 
-    C varies widely, so that D is often second by its mean. To be close to D then does not put A
-    among the first two, for D's own place is unclear.
+    C varies widely, so that D is often second by its mean. Then being close to D does not put A
+    among the first two, because D's own place is unclear.
     """
     spread = {"A": 0.06, "B": 0.06, "C": 1.2, "D": 0.06}
     found = zones_of({"A": 19.76, "B": 20.0, "C": 20.0, "D": 19.76}, spread, 12, places=2)
     assert found[AMONG] <= 0.025 + 0.008
 
 
-def test_a_group_that_is_surely_close_is_not_called_behind():
-    """A has 0.4% less than B in each run: significantly, and of no practical use."""
+def test_a_group_that_is_shown_to_be_close_is_not_called_behind():
+    """A has 0.4% less than B in each run: significantly, and without practical relevance."""
     found = zones_of({"A": 19.92, "B": 20.0, "C": 15.0, "D": 15.0}, 0.02, 12)
     assert found[AMONG] >= 0.95
 
 
 @pytest.mark.parametrize("places", [1, 3])
-def test_many_rivals_at_the_bound_make_neither_verdict_more_frequent(places):
-    """Seven groups are ahead of A by exactly what is equal.
+def test_many_rivals_at_the_bound_do_not_make_either_verdict_more_frequent(places):
+    """Seven groups are ahead of A by exactly the bound of equality.
 
     Each of them may seem nearer or further.
     """
@@ -249,10 +250,10 @@ def test_many_rivals_at_the_bound_make_neither_verdict_more_frequent(places):
     assert found[NOT] <= 0.025 + 0.008
 
 
-def test_a_group_that_is_surely_first_is_surely_among_the_first_three():
-    """Of many groups that are nearly alike.
+def test_a_group_that_is_shown_to_be_first_is_shown_to_be_among_the_first_three():
+    """The first of many nearly equal groups is among the first three.
 
-    The interval of the difference does not widen with the places.
+    The interval of the difference does not widen with the number of places.
     """
     random = np.random.default_rng(5)
     near = {"A": 20.0} | dict.fromkeys("BCDEFGH", 19.95)

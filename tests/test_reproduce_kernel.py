@@ -1,4 +1,4 @@
-"""Figures over the kernel's TCP: what is run, and what stands beside Owl."""
+"""Figures over the kernel's TCP: their runs, and the schemes next to Owl."""
 
 import pytest
 
@@ -23,7 +23,7 @@ from test_reproduce import OWL
 from test_reproduce_claims import measured, metric
 
 
-def test_a_figure_of_the_kernel_is_beside_the_simulators():
+def test_a_figure_of_the_kernel_is_shown_next_to_the_simulators():
     (in_kernel,) = [figure for figure in OWL.figures if figure.world == "kernel"]
     assert (in_kernel.name, in_kernel.asked) == ("fig11-kernel", "fig11")
     assert command(OWL, in_kernel) == "headway reproduce owl fig11 --world kernel"
@@ -45,13 +45,13 @@ def test_a_lab_of_the_kernel_asks_for_runs_there(monkeypatch, tmp_path):
     assert (task.world, task.transport) == ("kernel", "linux")
     assert task.key["scheme"] == canonical_scheme("owl", "kernel")
     assert task.key["world"] == "kernel"
-    # A seed that varies nothing does not make real time the same.
+    # Without random parameters, real time still varies.
     fixed = of_text('schema = 1\nname = "fixed"\nseconds = 4\n[bottleneck]\nrate = "12Mbps"\ndelay = "9ms"\n')
     assert fixed.varies == []
     assert [len(lab.want("c", "cubic", fixed).seeds) for lab in (full, Lab())] == [5, 1]
 
 
-def test_what_the_kernel_lacks_is_one_line(monkeypatch):
+def test_a_scheme_missing_in_the_kernel_is_noted_in_one_line(monkeypatch):
     monkeypatch.setenv("HEADWAYD", "/nowhere")
     lab = Lab(world="kernel")
     with pytest.raises(MissingError, match=r"^owl is not in this kernel: HEADWAYD=/nowhere: no such program"):
@@ -68,9 +68,9 @@ def test_every_controller_of_the_kernel_is_a_contender(monkeypatch, tmp_path):
 
 
 def test_unfit_runs_are_left_out_pair_by_pair():
-    """The second of Owl's is unfit.
+    """The second run of Owl is unfit.
 
-    Its seed says nothing of the difference, and neither does Cubic's run of it.
+    Its seed shows no difference, also not with Cubic's run of it.
     """
     found, wanted = measured(owl=[11.0, 99.0, 31.0], cubic=[10.0, 20.0, 30.0])
     runs = {one: list(found.runs(one)) for one in wanted.values()}
@@ -83,7 +83,7 @@ def test_unfit_runs_are_left_out_pair_by_pair():
     assert nothing.mean is None
 
 
-def test_where_no_run_of_a_point_is_fit_all_are_shown_and_that_is_said():
+def test_a_point_without_fit_runs_shows_all_runs_with_a_note():
     found, wanted = measured(owl=[11.0, 99.0, 31.0], cubic=[10.0, 20.0, 30.0])
     runs = {one: [run | {"unfit": None, "guard_trips": 0} for run in found.runs(one)] for one in wanted.values()}
     owl = runs[wanted["owl"]]
@@ -109,7 +109,7 @@ def test_where_no_run_of_a_point_is_fit_all_are_shown_and_that_is_said():
     assert shows_unfit(shown)
 
 
-def test_claims_that_no_unfit_run_has_a_part_in_are_decided():
+def test_claims_without_unfit_runs_are_decided():
     """Owl has no fit run.
 
     The claim about Cubic stays the same without Owl's runs, the others do not.

@@ -1,4 +1,4 @@
-"""What each figure of Owl judges, on runs that are made up and numbers worked out by hand."""
+"""The judgement of each figure of Owl, on made-up runs and numbers worked out by hand."""
 
 from types import SimpleNamespace
 
@@ -42,13 +42,13 @@ from headway.summary import ALL_FLOWS, METRICS
 
 HOLDS, FAILS, OPEN, WEAK = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN, Verdict.WEAK
 ALONE = dict.fromkeys(METRICS, 1.0) | {"throughput_mbps": 10.0, "rtt_mean_ms": 40.0, "jain": 0.9}
-"""A run of one flow, where nothing else is said."""
+"""A run of one flow, unless other flows are given."""
 
 
 def drawn(figure, lab, run_of):
     """A figure of made-up runs.
 
-    `run_of` gives what a run has besides ALONE, from a request and a number.
+    `run_of` gives the fields of a run in addition to ALONE, from a request and a number.
     """
     making = figure(lab)
     about = {"scenario": "any", "scenario_hash": "any", "world": "sim", "flow": ALL_FLOWS, "seconds": 50.0}
@@ -62,17 +62,17 @@ def drawn(figure, lab, run_of):
 
 
 def claims(figure, lab, run_of):
-    """Its claims by id."""
+    """The figure's claims by id."""
     return {claim.id: claim for claim in drawn(figure, lab, run_of).claims}
 
 
 def lab(models=None, runs=4):
-    """All schemes are Aurora's, so that none needs to be trained; nothing runs."""
+    """All schemes are Aurora's, so that none needs to be trained. Nothing runs."""
     return Lab(Settings(runs=runs), models=models, stand_ins={"owl": "aurora", "owl-loss": "aurora"})
 
 
 def trained(folder, *names, runs=4):
-    """A lab in which these ablations are."""
+    """A lab that has these ablations."""
     for name in names:
         (folder / f"owl-{name}-v1").mkdir(parents=True)
     return lab(folder, runs)
@@ -95,11 +95,11 @@ def trained(folder, *names, runs=4):
 def test_the_equilibrium_is_the_solution_of_the_papers_equations(flows, delta, rate, loss):
     found = equilibrium(flows, delta, 100.0)
     assert found == pytest.approx((rate, loss))
-    # As the paper's proof has it: twice one's own rate and the others' are C over delta.
+    # By the paper's proof, twice one's own rate and the others' are C over delta.
     assert 2 * found[0] + (flows - 1) * found[0] == pytest.approx(100 / delta)
 
 
-def test_what_senders_send_counts_what_is_lost():
+def test_the_sending_rate_includes_lost_packets():
     # 50 s at 1500 bytes: 100,000 packets are 24 Mbit/s.
     run = {"seconds": 50.0, "flows": [{"sent_packets": 100_000}, {"sent_packets": 50_000}]}
     assert sending_rates(run) == pytest.approx([24.0, 12.0])
@@ -120,7 +120,7 @@ def test_connection_weights_are_sums_over_ways():
     assert shares(weights, ["a"]) == {"a": 1.0}
 
 
-def test_masking_weighs_by_what_is_known():
+def test_masking_weighs_features_by_the_known_share():
     mask = {"features": 3, "known": 2, "masked": [1]}
     weight, bias = np.array([2.0]), np.array([-1.0])
     assert masking(mask, weight, bias, 0.5).tolist() == [1.0, 0.5, 1.0]
@@ -130,7 +130,7 @@ def test_masking_weighs_by_what_is_known():
 # -- What is judged --
 
 
-def test_who_is_not_there_yet_joins_by_itself():
+def test_a_missing_scheme_joins_once_it_exists():
     one = Lab()
     assert set(END_TO_END) - set(one.available_schemes(END_TO_END)) <= {"tao-va", "indigo"}
 
@@ -145,14 +145,14 @@ def flows(*values, name="throughput_mbps"):
     return {"flows": [{name: value} for value in values]}
 
 
-def test_shares_of_a_run_are_those_of_its_least_and_its_largest():
+def test_the_shares_of_a_run_are_its_smallest_and_its_largest():
     assert (least_share(flows(47.5, 2.5)), largest_share(flows(47.5, 2.5))) == pytest.approx((0.1, 1.9))
-    # Nothing arrives of one: it has no throughput, and a share of 0.
+    # No packet of one arrives: it has no throughput, and a share of 0.
     assert (least_share(flows(None, 50.0)), unfairness(flows(None, 50.0))) == (0.0, 1.0)
 
 
-def test_flows_that_shut_each_other_out_in_turns_are_not_friendly():
-    """2.5 and 47.5 Mbit/s in turns: 25 each on average."""
+def test_flows_that_starve_each_other_in_turns_are_not_friendly():
+    """The flows have 2.5 and 47.5 Mbit/s in turn: 25 each on average."""
     turns = claims(fig8, lab(), lambda _, k: flows(2.5, 47.5) if k % 2 else flows(47.5, 2.5))["fig8.friendly"]
     assert turns.verdict is FAILS
     assert (turns.worst.name, turns.ours.mean) == ("newreno, least share", pytest.approx(0.1))
@@ -167,10 +167,10 @@ def senders(rates, losses):
     return {"flows": [{"sent_packets": n, "loss": p} for n, p in zip(sent, losses, strict=True)], "loss": losses[0]}
 
 
-def test_senders_at_the_equilibrium_in_the_mean_alone_are_not_there(tmp_path):
-    """Two at delta 0.5: 66.7 Mbit/s and 25% each.
+def test_senders_whose_mean_alone_is_at_the_equilibrium_are_not_there(tmp_path):
+    """Two senders at delta 0.5 have 66.7 Mbit/s and 25% each.
 
-    50 and 83.3, 10% and 40% have these on average.
+    50 and 83.3, 10% and 40% have these values on average.
     """
 
     def right(wanted):
@@ -202,7 +202,7 @@ def test_senders_at_the_equilibrium_in_the_mean_alone_are_not_there(tmp_path):
     assert missing == ["n = 2, delta = 0.6", "n = 3, delta = 0.6", "n = 3, delta = 0.7"]
     apart = found(one, senders([50.0, 250 / 3], [0.1, 0.4]))
     assert (apart["fig9.rate"].verdict, apart["fig9.loss"].verdict) == (FAILS, FAILS)
-    # Three that only share the link have 33.3 Mbit/s each, where Eq. 9 says 35.7.
+    # Three senders that only share the link have 33.3 Mbit/s each, but Eq. 9 gives 35.7.
     fair = senders([100 / 3] * 3, [0.0] * 3)
     shared = claims(fig9, all_three, lambda wanted, _: fair if is_at(wanted, 3, 0.7) else right(wanted))
     off = [level.name for level in shared["fig9.rate"].levels if level.zone is not Zone.CLAIMED]
@@ -224,8 +224,8 @@ def test_owls_power_is_judged_in_every_buffer():
     assert power.ours.mean == pytest.approx(-10)
 
 
-def test_what_masking_does_is_told_from_what_training_does(tmp_path):
-    """With half known 80 Mbit/s without masking, and 88 with it.
+def test_the_effect_of_masking_is_separated_from_that_of_training(tmp_path):
+    """With half known the throughput is 80 Mbit/s without masking, and 88 with it.
 
     Owl, trained for longer, has 95.
     """
@@ -233,7 +233,7 @@ def test_what_masking_does_is_told_from_what_training_does(tmp_path):
     one = trained(tmp_path, "no-mask", "as-it-is")
 
     def run_of(wanted, number):
-        # Equal in every run would say little: RTTs are equal on average.
+        # Equality in every run would show little: RTTs are equal on average.
         wave = 0.01 * (-1) ** number if wanted.label == "owl-no-mask" else 0.0
         return {"throughput_mbps": rates.get(wanted.label, 90.0), "rtt_mean_ms": 40.0 + wave}
 
@@ -257,11 +257,11 @@ def test_without_its_counterpart_masking_is_not_judged(tmp_path):
 
 @pytest.fixture
 def of_fig4(monkeypatch):
-    """What figure 4 judges, of made-up runs.
+    """The claims of figure 4 for made-up runs.
 
     Their power and utility are given by (scenario, label), else 1.
     """
-    # A generated trace in place of one that not every machine has.
+    # A generated trace replaces one that not every machine has.
     monkeypatch.setitem(RECORDINGS, "AT&T 2016", "synthetic-att")
     return _of_fig4
 
@@ -274,9 +274,9 @@ def _of_fig4(power=None, utility=None):
 
     def run_of(one, number):
         key = one.scenario.name.removeprefix("owl-lte-"), one.label
-        # Of ten runs it is 0 on average, and another one in each block.
+        # Over ten runs it is 0 on average, and another one in each block.
         wave = 1e-4 * (number**2 - 28.5) * {"owl": 1, "owl-rule": -1}.get(one.label, 0)
-        # Recordings differ a little, and not on average.
+        # Recordings differ a little, but not on average.
         own = wave + 1e-3 * (NAMES.index(key[0]) - 2) * {"owl": 1, "owl-rule": -1}.get(one.label, 0)
         return {
             "power": (power or {}).get(key, 1.0) + own,
@@ -288,15 +288,18 @@ def _of_fig4(power=None, utility=None):
 
 
 def test_a_scheme_on_the_pareto_front_does_not_pass_for_the_best(of_fig4):
-    """Half of a rival's power: no rival need be ahead in throughput and in delay for that."""
+    """Owl has half of a rival's power.
+
+    For that no rival need be ahead in both throughput and delay.
+    """
     alike = of_fig4()["fig4.combined"]
     assert {level.zone for level in alike.levels} == {Zone.CLAIMED}
-    # Behind on one of five recordings is not behind on average.
+    # A scheme that is behind on one of five recordings is not behind on average.
     one = of_fig4(power={("verizon", "owl"): 0.5})["fig4.combined"]
     assert (one.verdict, one.ours.mean) == (OPEN, pytest.approx(-10.0))
     behind = of_fig4(power={(name, "owl"): 0.5 for name in NAMES})["fig4.combined"]
     assert behind.ours.mean == pytest.approx(-50.0)
-    # The rule that it imitates is not behind: a network that learns it better would show the claim.
+    # The imitated rule is not behind. So a network that learned it better would support the claim.
     assert (alike.verdict, behind.verdict) == (HOLDS, WEAK)
     both = of_fig4(power={(name, who): 0.5 for name in NAMES for who in ("owl", "owl-rule")})["fig4.combined"]
     assert both.verdict is FAILS
@@ -307,40 +310,43 @@ def test_a_scheme_on_the_pareto_front_does_not_pass_for_the_best(of_fig4):
     assert both.note == f"{in_its_place}: does not hold"
     assert "owl-rule" not in alike.note
     names = [level.name for level in behind.levels if level.zone is Zone.CONTRARY]
-    # Every scheme that the paper compares with, those of networks and of media among them.
+    # Every scheme that the paper compares with is here, including those of networks and of media.
     assert {"cubic", "abc", "xcp", "scream", "gcc"} <= set(names)
 
 
 def test_an_average_over_recordings_has_a_recording_as_its_sample(of_fig4):
-    """Utilities of 1.0 to 1.4 more: the mean is 1.2, and Student's factor of four degrees 2.776."""
+    """Utilities are 1.0 to 1.4 higher.
+
+    The mean is 1.2, and Student's factor for four degrees of freedom 2.776.
+    """
     ahead = {(name, "owl"): 2.0 + 0.1 * k for k, name in enumerate(NAMES)}
     claim = of_fig4(utility=ahead)["fig4.average"]
     assert claim.verdict is HOLDS
     half = 2.776445105 * 0.1 * 2.5**0.5 / 5**0.5
     assert claim.ours.mean == pytest.approx(1.2)
     assert claim.ours.ci95 == pytest.approx((1.2 - half, 1.2 + half))
-    # Far ahead on one of them is not ahead on average.
+    # A scheme that is far ahead on one of them is not ahead on average.
     one = of_fig4(utility={("tmobile", "owl"): 5.0})["fig4.average"]
     assert (one.verdict, one.ours.mean) == (OPEN, pytest.approx(4 / 5))
 
 
-def test_the_rule_that_is_imitated_stands_beside_owl(of_fig4):
+def test_the_imitated_rule_is_shown_next_to_owl(of_fig4):
     claim = of_fig4()["fig4.rule"]
     assert [level.name for level in claim.levels] == ["throughput", "power"]
     assert claim.verdict is FAILS
     assert {level.zone for level in claim.levels} == {Zone.EQUAL}
 
 
-def test_how_close_a_sender_is_to_the_capacity_is_judged_by_what_it_sends():
-    """Behind a standing queue what arrives is always the capacity."""
+def test_closeness_to_the_capacity_is_judged_by_the_sending_rate():
+    """Behind a standing queue the delivered rate is always the capacity."""
     series = {"sent_mbps": [12.0, 8.0, 5.0], "throughput_mbps": [10.0] * 3, "capacity_mbps": [10.0, 10.0, None]}
     assert _missed({"series": series}) == pytest.approx(2.0)
 
 
 def test_a_bin_that_loses_everything_counts():
-    """Of 8 Mbit/s at half a loss nothing is gained.
+    """8 Mbit/s at half a loss earn nothing.
 
-    1 Mbit/s as all is lost costs 0.5 / 0.001 = 500.
+    1 Mbit/s with everything lost costs 0.5 / 0.001 = 500.
     """
     run = {"series": {"time_s": [0.5, 1.0, 1.5], "throughput_mbps": [8.0, 1.0, 0.0], "loss": [0.5, 1.0, 1.0]}}
     assert [value for _, value in _utilities(run)] == pytest.approx([0.0, 1 - 500, 0.0])
@@ -356,7 +362,7 @@ def test_the_rule_is_shown_and_not_judged(tmp_path):
     assert len(made.notes) == len(without.notes) + 1
 
 
-def test_figures_of_what_was_learned_say_that_a_rule_was_imitated():
+def test_figures_of_learned_models_say_that_a_rule_was_imitated():
     for figure in (fig6, fig12, fig14):
         assert IMITATION in " ".join(drawn(figure, lab(), lambda *_: {}).notes)
 
@@ -364,16 +370,16 @@ def test_figures_of_what_was_learned_say_that_a_rule_was_imitated():
 # -- Weights --
 
 
-def test_what_the_network_says_is_held_against_an_even_share():
-    """Two of eight features: 25% if all weighed the same."""
+def test_the_weight_of_network_features_is_compared_with_an_even_share():
+    """The weights of two of eight features: 25% if all were equal."""
     others = dict.fromkeys("abcdef", 0.1)
     little, much = ({"pnc_packets": n, "pna": n} | others for n in (0.15, 0.2))
     role = {case: ours.mean for case, ours in role_of_network([little], [much]).items()}
     assert role == pytest.approx({"against 70% known": -10.0, "against an even share": 5.0})
 
 
-def test_what_each_feature_weighs_is_a_mean_over_trainings():
-    """Of four features 25% is even.
+def test_the_weight_of_a_feature_is_a_mean_over_trainings():
+    """Of four features an even share is 25%.
 
     35 and 45% are 15 points more on average, and Student's factor is 12.71.
     """
@@ -386,7 +392,7 @@ def test_what_each_feature_weighs_is_a_mean_over_trainings():
 def test_the_weights_of_the_papers_features_are_judged_over_trainings(tmp_path, monkeypatch):
     """The four signals have 20% each of the weights.
 
-    PNC and PNA have 4% and more with more known; even is 8.3%.
+    PNC and PNA have 4%, and more with more known. An even share is 8.3%.
     """
     one = trained(tmp_path, "state-4")
     heavy = 0.2
@@ -406,7 +412,7 @@ def test_the_weights_of_the_papers_features_are_judged_over_trainings(tmp_path, 
     assert judged() == [HOLDS, FAILS]
 
 
-def test_the_mask_sees_what_is_known_as_the_network_does(monkeypatch):
+def test_the_mask_scales_the_known_share_as_the_network_does(monkeypatch):
     plain = {"offset": 0.0, "scale": 1.0, "clip": [0.0, 1.0]}
     assert as_seen(plain | {"scale": 4.0}, 0.2) == pytest.approx(0.8)
     assert as_seen(plain | {"scale": 4.0}, 0.5) == 1.0
@@ -424,12 +430,12 @@ def test_the_mask_sees_what_is_known_as_the_network_does(monkeypatch):
         },
     )
     monkeypatch.setattr("headway.models.load", lambda _: model)
-    # Half known is seen as 1, and the sigmoid of ln 3 is 3/4: of 1 + 3/4 + 1.
+    # A half-known path counts as 1, and the sigmoid of ln 3 is 3/4: of 1 + 3/4 + 1.
     assert of_model("any", 0.5)["pna"] == pytest.approx(0.75 / 2.75)
 
 
 def test_trainings_that_are_all_equal_do_not_decide_figure_11():
-    """Five trainings that give one number leave open what a sixth gives (the rule of three)."""
+    """Five trainings with one number leave the result of a sixth uncertain (the rule of three)."""
     five = ":model=".join(["owl", "v1", *sorted(str(TRAININGS / f"owl-v1-seed-{seed}") for seed in range(2, 6))])
     of_five = Lab(Settings(runs=30), stand_ins={"owl": five, "owl-loss": "aurora"})
     found = claims(fig11, of_five, lambda *_: {"throughput_mbps": 99.0, "loss": 0.01, "flows": []})
@@ -437,5 +443,5 @@ def test_trainings_that_are_all_equal_do_not_decide_figure_11():
     assert together.verdict is OPEN
     zones = {level.name: level.zone for level in together.levels}
     assert zones["owl, throughput (%) against cubic"] is Zone.UNCLEAR
-    # Of the thirty runs of one model each is a sample.
+    # Each of the thirty runs of one model is a sample.
     assert zones["owl-loss, throughput (%) against cubic"] is Zone.CLAIMED

@@ -1,4 +1,4 @@
-"""What each figure of Rax judges, on runs that are made up and numbers worked out by hand."""
+"""The judgement of each figure of Rax, on made-up runs and numbers worked out by hand."""
 
 import json
 
@@ -40,7 +40,7 @@ BINS = 100
 
 
 def series_of(rates, losses):
-    """Bins of a second, of what each sends.
+    """Bins of a second with the sending rate of each.
 
     The given share is lost and the rest arrives at these rates.
     """
@@ -50,7 +50,7 @@ def series_of(rates, losses):
 
 
 def a_run(seed, rates, losses, flows=None):
-    """A run of bins of a second; `flows` are (rates, losses) of single senders."""
+    """A run of bins of a second. `flows` are (rates, losses) of single senders."""
     series = series_of(rates, losses) | {"time_s": [float(t) for t in range(len(rates))]}
     run = {
         "seed": seed,
@@ -71,7 +71,7 @@ ONE_MODEL = Lab(Settings(runs=SEEDS), stand_ins={"rax-pretrained": "rax"})
 def result(figure, run_of, lab=ONE_MODEL):
     """The figure of made-up runs.
 
-    `run_of` gives one from a request and a number.
+    `run_of` makes one from a request and a number.
     """
     making = figure(lab)
     runs = {one: [run_of(one, k) | {"seed": seed} for k, seed in enumerate(one.seeds)] for one in next(making)}
@@ -81,7 +81,7 @@ def result(figure, run_of, lab=ONE_MODEL):
 
 
 def claims(figure, run_of, lab=ONE_MODEL):
-    """The figure's claims by id, of the same."""
+    """The claims of the same figure by id."""
     drawing = result(figure, run_of, lab)
     assert "<svg" in standalone(drawing.chart)
     return {claim.id: claim for claim in drawing.claims}
@@ -108,14 +108,14 @@ def senders_of(wanted):
 
 
 def shared(seed, wanted, rates, losses):
-    """A run whose senders share alike."""
+    """A run whose senders have equal shares."""
     n = senders_of(wanted)
     flows = [([rate / n for rate in rates], losses)] * n
     return a_run(seed, rates, losses, flows if n > 1 else None)
 
 
 def good(wanted, seed, alpha_lost=lambda alpha: 0.4 / alpha):
-    """Hardly anything at first and many losses, then the link.
+    """The flow has hardly anything at first and many losses, then the link.
 
     A run twice as long is good from its middle.
     """
@@ -145,27 +145,28 @@ def test_means_are_of_ten_bins_and_nothing_counts_as_zero():
     assert means([2.0, 4.0]) == [3.0]
 
 
-def test_convergence_is_when_thirty_seconds_have_had_the_link_in_the_mean():
-    # From bin 1 on there are 29 of 20 and one of 0, 19.33; from bin 0 on one more of 0, 18.67.
+def test_convergence_needs_thirty_seconds_of_the_link_on_average():
+    # From bin 1 on there are 29 bins of 20 and one of 0: 19.33. From bin 0 on there is one more of
+    # 0: 18.67.
     assert converged_s(a_run(1, [0.0, 0.0] + [20.0] * 98, [0.0] * 100)) == 31.0
-    # A dip after that does not count, and a last half minute is enough.
+    # A later dip does not count, and a good last half minute is enough.
     assert converged_s(a_run(1, [20.0] * 30 + [0.0] * 70, [0.0] * 100)) == 30.0
     assert converged_s(a_run(1, [0.0] * 70 + [20.0] * 30, [0.0] * 100)) == 99.0
     assert converged_s(a_run(1, [0.0] * 72 + [20.0] * 28, [0.0] * 100)) == 100.0
-    # A run that is shorter than that has one mean, at whose end it is known.
+    # A shorter run has one mean, which is known at its end.
     assert converged_s(a_run(1, [19.0] * 10, [0.0] * 10)) == 10.0
 
 
-def test_a_link_is_held_from_when_every_ten_seconds_to_the_end_are_enough():
-    # Of bins 0 to 9 one is 0: the mean from bin 1 on is the first with 19.
+def test_the_link_is_held_once_every_later_ten_seconds_are_enough():
+    # Of bins 0 to 9 one is 0. The mean from bin 1 on is the first with 19.
     run = a_run(1, [0.0] + [19.5] * 99, [0.0] * 100)
     assert held_from_s(run) == 11.0
-    # A dip later counts.
+    # A later dip counts here.
     run = a_run(1, [19.5] * 50 + [0.0] + [19.5] * 49, [0.0] * 100)
     assert held_from_s(run) == 61.0
     assert held_from_s(a_run(1, [18.0] * 100, [0.0] * 100)) == 100.0
     assert held_from_s(a_run(1, [19.0] * 100, [0.0] * 100)) == 10.0
-    # All three clocks read the end of a time that is good.
+    # All three clocks show the end of a good period.
     assert reached_s(a_run(1, [19.0] * 100, [0.0] * 100)) == 10.0
 
 
@@ -176,10 +177,10 @@ def test_a_sender_has_reached_its_share_once_ten_seconds_have_it():
     assert reached_s(a_run(1, [1.0] * 100, [0.0] * 100)) == 100.0
 
 
-def test_lost_shares_count_bins_by_what_was_sent():
-    # 10 arrived of 10, and 5 of 10: of 20 sent 5 are lost.
+def test_lost_shares_weigh_bins_by_the_packets_sent():
+    # 10 arrived of 10, and 5 of 10: of 20 sent packets 5 are lost.
     assert share_lost(series_of([10.0, 5.0], [0.0, 0.5])) == pytest.approx(0.25)
-    # A window runs away, and its losses are seen once hardly anything is sent: of 102 sent 80 are
+    # A window runs away, and its losses are seen when hardly anything is sent: of 102 sent 80 are
     # lost. From the second's 98% and the 20 that arrive in it more than 1000 would have been sent.
     late = {"sent_mbps": [100.0, 1.0, 1.0], "lost_mbps": [0.0, 80.0, 0.0]}
     assert share_lost(late) == pytest.approx(80 / 102)
@@ -189,7 +190,7 @@ def test_lost_shares_count_bins_by_what_was_sent():
     assert last_half("loss")(run) == pytest.approx(0.1)
     assert last_half("throughput_mbps", 0.0)(run) == 10.0
     assert percent_spike(a_run(1, [1.0] * 40, [0.0] * 10 + [0.3] * 10 + [0.9] * 20)) == pytest.approx(30.0)
-    # Of the ten seconds with both 5 x 10 and 5 x 40 are sent, and 5 x 20 lost.
+    # In the ten seconds with both 5 x 10 and 5 x 40 are sent, and 5 x 20 are lost.
     run = a_run(1, [10.0] * 5 + [20.0] * 5 + [10.0] * 10, [0.0] * 5 + [0.5] * 5 + [0.0] * 10)
     assert percent_spike(run) == pytest.approx(100 * 100 / 250)
 
@@ -199,8 +200,8 @@ def test_the_worst_second_is_of_the_first_ten():
     late = {"sent_mbps": [0.0, 4.0, 0.0, 0.0], "lost_mbps": [0.0, 1.0, 3.0, 0.0]}
     assert worst_second({"series": late}) == 100.0
     assert worst_second({"series": {"sent_mbps": [0.0], "lost_mbps": [0.0]}}) == 0.0
-    # Three lost of the eight of the second before: of what is sent in this one they are more than
-    # all.
+    # Three of the eight packets of the previous second are lost, which is more than all packets
+    # sent in this one.
     more = {"sent_mbps": [8.0, 2.0], "lost_mbps": [0.0, 3.0]}
     assert worst_second({"series": more}) == 100.0
     assert percent_spike({"series": {name: values * 20 for name, values in more.items()}}) == pytest.approx(30.0)
@@ -215,9 +216,9 @@ def test_one_of_several_senders_is_drawn_by_the_seed():
 
 def test_shares_and_fluctuations():
     run = a_run(0, [20.0] * 4, [0.0] * 4, [([15.0, 15.0, 12.0, 8.0], [0.0] * 4), ([5.0] * 4, [0.0] * 4)])
-    # Over the last half 10 and 5: 15 squared over 2 x 125.
+    # Over the last half the rates are 10 and 5: 15 squared over 2 x 125.
     assert jain(run) == pytest.approx(225 / 250)
-    # 12 and 8 are 2 off their mean, of a share of 10.
+    # 12 and 8 are 2 from their mean, in relation to a share of 10.
     assert fluctuation(run) == pytest.approx(20.0)
     assert not is_outlier(run)
     assert is_outlier(
@@ -226,9 +227,9 @@ def test_shares_and_fluctuations():
 
 
 def test_the_interval_of_a_median_is_of_order_statistics():
-    """Ranks from tables of the sign test: 18 and 33 of 50, 2 and 9 of 10, the ends of 6.
+    """The ranks come from tables of the sign test: 18 and 33 of 50, 2 and 9 of 10, the ends of 6.
 
-    Five are too few.
+    Five values are too few.
     """
     assert median_interval([float(k) for k in range(1, 51)]) == (18.0, 33.0)
     assert median_interval([float(k) for k in range(10, 0, -1)]) == (2.0, 9.0)
@@ -236,7 +237,7 @@ def test_the_interval_of_a_median_is_of_order_statistics():
     assert median_interval([1.0] * 5) is None
 
 
-def test_quartiles_leave_out_runs_that_say_nothing():
+def test_quartiles_leave_out_runs_without_a_value():
     found = quartiles([[1.0, None], [2.0, None], [3.0, 7.0]], [0.0, 1.0])
     assert found == [(0.0, 2.0, 1.5, 2.5), (1.0, 7.0, 7.0, 7.0)]
 
@@ -250,7 +251,7 @@ def test_there_are_fifty_runs_of_each_and_a_resumed_flow_begins_in_the_middle():
     lives = restart_runs(Lab(FULL), 4, "rax-2")
     assert (lives.whole.seconds, lives.whole.spec) == (1200.0, "rax:alpha=4:restart=600s")
     assert lives.first.spec == "rax:alpha=4"
-    # Two of a quick look: which seeds there are is the paper's.
+    # A quick look takes two of them. The paper's count determines the seeds.
     lab = Lab(QUICK, first_seed=paper("rax").first_seed)
     assert restart_runs(lab, 4, "rax-2").whole.seeds[0] == 50001
 
@@ -266,7 +267,7 @@ def test_a_quick_look_has_two_short_runs():
     assert (len(quick.seeds), quick.seconds, quick.spec) == (2, 10.0, "rax:alpha=4:restart=5s")
 
 
-def test_halves_of_a_run_are_runs_of_their_own():
+def test_halves_of_a_run_can_be_judged_as_runs():
     flows = [([1.0, 2.0, 3.0, 4.0], [0.0] * 4), ([2.0] * 4, [0.5] * 4)]
     run = a_run(0, [3.0, 4.0, 5.0, 6.0], [0.0, 0.5, 0.1, 0.1], flows)
     first, again = half(run, 0), half(run, 1)
@@ -305,19 +306,19 @@ def test_figure_1_holds_where_it_converges_and_fails_where_it_does_not():
         assert bad[f"fig1.{name}"].verdict is FAILS, name
 
 
-def test_figure_5_goes_by_how_alpha_changes_spike_loss_and_time():
+def test_figure_5_is_judged_by_the_effect_of_alpha_on_spike_loss_and_time():
     found = claims(fig5, good)
     assert {claim.verdict for claim in found.values()} == {HOLDS}
-    # From alpha 1 to 2 the spike is 40 less 20 points.
+    # From alpha 1 to 2 the spike changes by 40 - 20 points.
     assert found["fig5.spike"].ours.mean == pytest.approx(10.0, abs=1.0)
     other = claims(fig5, lambda wanted, seed: good(wanted, seed, lambda alpha: 0.1 * alpha))
     assert other["fig5.spike"].verdict is FAILS
 
 
 def test_figure_7_judges_the_shipped_learner_by_its_trainings():
-    """Three bad ones of five: 60% of all runs.
+    """Three of five are bad, which is 60% of all runs.
 
-    And yet it is open what another training would be like.
+    The result of another training is still uncertain.
     """
     five = Lab(Settings(runs=SEEDS), trained=paper("rax").trained)
 
@@ -346,11 +347,12 @@ def test_figure_7_fails_where_a_resumed_flow_loses_at_first():
     def spiky(wanted, seed):
         run = good(wanted, seed)
         if wanted.label == "both lives, alpha 4, rax-2":
-            # 1 Mbit of about 184 that are sent in ten seconds, and of 5 in the first of them.
+            # 1 Mbit is lost of about 184 sent in ten seconds, and of 5 in the first of them.
             run["series"]["lost_mbps"][BINS] = 1.0 if seed < spikes else 0.0
         return run
 
-    # Of 40 one: Clopper and Pearson's interval begins at 86.8%. Of 40 twenty: it ends at 66%.
+    # With one of 40 the interval of Clopper and Pearson begins at 86.8%. With twenty of 40 it ends
+    # at 66%.
     found = claims(fig7, spiky)
     assert found["fig7.no-spike"].verdict is OPEN
     assert found["fig7.no-spike"].worst.name == "resumed, two senders"
@@ -388,7 +390,7 @@ def test_figure_8_compares_with_the_same_link_without_losses():
         is_lossy = wanted.scenario.name.endswith("loss") and wanted.spec.startswith("rax")
         return shared(seed, wanted, [19.8] * BINS, [0.04 if is_lossy else 0.01] * BINS)
 
-    # The rate is there, but three points more are lost, of which the link loses one.
+    # The rate is reached, but three points more are lost, and only one by the link.
     leaks = claims(fig8, leaky)["fig8.hardly"]
     assert (leaks.verdict, leaks.ours.mean) == (FAILS, pytest.approx(3.0))
 
@@ -399,7 +401,7 @@ def test_figure_8s_legend_names_every_line():
     assert line_colours(chart) == set(legend_colours(chart).values())
 
 
-def test_figure_9_reports_the_order_of_the_others_as_it_is():
+def test_figure_9_reports_the_order_of_the_other_schemes_as_measured():
     rates = {"newreno": 16.0, "cubic": 19.0, "compound": 15.0}
 
     def run_of(wanted, seed):
@@ -424,7 +426,7 @@ def test_a_quick_look_takes_seconds(run, tmp_path):
     assert (tmp_path / "fig5.svg").read_text().startswith("<svg")
 
 
-def test_the_papers_figures_are_all_there():
+def test_all_figures_of_the_paper_exist():
     assert [figure.name for figure in paper("rax").figures] == [
         "fig1",
         "fig1-kernel",

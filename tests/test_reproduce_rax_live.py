@@ -1,4 +1,4 @@
-"""Rax's figure over the kernel's TCP: what it judges.
+"""The judgement of Rax's figure over the kernel's TCP.
 
 Runs are made up, and numbers are worked out by hand.
 """
@@ -30,7 +30,7 @@ PRESENT = [f"fig1-kernel.{name}" for name in ("throughput", "loss", "minutes", "
 
 @pytest.fixture(autouse=True)
 def headwayd(monkeypatch, tmp_path):
-    """One that nobody starts."""
+    """A run that is never started."""
     program = tmp_path / "headwayd"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -38,20 +38,20 @@ def headwayd(monkeypatch, tmp_path):
 
 
 def flow(seconds, *, empty=40, rate=19.8, later=None, loss=0.001, trips=0):
-    """A flow that learns for some seconds and then has a rate, and another one from 300 s on."""
+    """A flow that learns for some seconds and then has a rate, and another rate from 300 s on."""
     rates = [1.0] * empty + [rate] * (300 - empty) + [rate if later is None else later] * 300
     return a_run(0, rates[: round(seconds)], [loss] * round(seconds)) | {"guard_trips": trips}
 
 
 def learns(number):
-    """As flows do that learn: each in its time, with losses of its own."""
+    """Learning flows: each with its own time and losses."""
     return {"empty": 40 + number % 3, "loss": 0.001 + 0.0001 * number}
 
 
 def drawn(make, lab=KERNELS, **flows):
-    """What `make` makes of the figure, of made-up flows.
+    """The claims of the figure for made-up flows.
 
-    Each of `flows` gives the options of `flow` of a run's number.
+    Each of `flows` gives the options of `flow` for a run's number.
     """
     given = {"live": learns} | flows
 
@@ -72,7 +72,7 @@ def verdicts(found, *names):
     return [found[name].verdict for name in names]
 
 
-def test_which_runs_it_asks_for():
+def test_the_figure_requests_the_expected_runs():
     asked = {one.label: one for one in next(fig1(KERNELS))}
     assert {label: (one.spec, one.world, one.seconds, len(one.seeds)) for label, one in asked.items()} == {
         "live": ("rax:alpha=4", "kernel", 600.0, 10),
@@ -96,7 +96,7 @@ def test_the_legend_names_every_line():
     assert line_colours(chart) == set(legend_colours(chart).values())
 
 
-def test_the_beginning_of_a_run_is_a_run():
+def test_the_beginning_of_a_run_can_be_judged_as_a_run():
     run = flow(600, empty=40, rate=19.8, later=2.0)
     first = beginning(run, 300.0)
     assert (first["seconds"], len(first["series"]["time_s"]), first["series"]["time_s"][-1]) == (300.0, 300, 299.0)
@@ -113,7 +113,7 @@ def test_ten_seconds_in_a_row_count_and_have_to_end_in_time():
     assert not fills_within(60)(apart)
 
 
-def test_what_happens_after_five_minutes_changes_no_claim_of_learning():
+def test_events_after_five_minutes_do_not_change_claims_of_learning():
     good = made()
     assert {name: good[name].verdict for name in PRESENT} == dict.fromkeys(PRESENT, HOLDS)
     found = made(live=lambda k: learns(k) | {"later": 2.0})
@@ -121,10 +121,10 @@ def test_what_happens_after_five_minutes_changes_no_claim_of_learning():
     assert verdicts(found, CUBIC) == [FAILS]
 
 
-def test_ten_runs_that_all_do_leave_shares_open_and_say_so():
+def test_ten_successes_of_ten_leave_claims_of_shares_open():
     found = made()
     assert verdicts(found, CONVERGES, TRIPS, CUBIC, SHIPPED) == [OPEN, OPEN, HOLDS, OPEN]
-    # Clopper and Pearson's interval of 10 of 10 begins at 0.025 ** (1 / 10).
+    # The interval of Clopper and Pearson for 10 of 10 begins at 0.025 ** (1 / 10).
     assert found[CONVERGES].levels[0].judged == pytest.approx((100 * 0.025**0.1, 100.0))
     for name, cannot in (
         (CONVERGES, "so few cannot show 80%"),
@@ -135,7 +135,7 @@ def test_ten_runs_that_all_do_leave_shares_open_and_say_so():
 
 
 def test_eight_of_ten_are_open_and_four_are_too_few():
-    """Of 5 of 10 the interval of 95% ends at 81.3%, of 4 of 10 at 73.8%."""
+    """For 5 of 10 the interval of 95% ends at 81.3%, for 4 of 10 at 73.8%."""
 
     def of(late):
         return made(live=lambda k: {"empty": 171 if k < late else 170})[CONVERGES]
@@ -163,20 +163,20 @@ def test_one_shipped_flow_that_is_late_is_one_too_many():
 
 
 def test_cubic_is_beaten_in_the_median_of_the_pairs():
-    """Of ten values the median's interval goes from the second to the ninth."""
+    """For ten values the median's interval goes from the second to the ninth."""
 
     def of(behind):
         return made(live=lambda k: {"later": 18.0 if k < behind else 19.8})[CUBIC]
 
-    # 19.8 and 18 less Cubic's 19.
+    # The differences are 19.8 and 18 less Cubic's 19.
     assert of(0).ours.mean == pytest.approx(0.8)
     assert of(10).ours.mean == pytest.approx(-1.0)
     assert [of(behind).verdict for behind in (0, 1, 2, 8, 9, 10)] == [HOLDS, HOLDS, OPEN, OPEN, FAILS, FAILS]
-    # 1% of the link is nothing.
+    # A rate of 1% of the link counts as nothing.
     assert made(live=lambda _: {"later": 18.81})[CUBIC].verdict is HOLDS
 
 
-def test_a_run_that_is_unfit_is_left_out_and_that_is_said():
+def test_an_unfit_run_is_left_out_with_a_note():
     making = fig1(KERNELS)
     runs = {one: [flow(one.seconds, empty=5) | {"seed": seed} for seed in one.seeds] for one in next(making)}
     live = next(one for one in runs if one.label == "live")
@@ -189,7 +189,7 @@ def test_a_run_that_is_unfit_is_left_out_and_that_is_said():
     assert len(found[CUBIC].ours.samples[0]) == 9
 
 
-def test_that_the_shipped_learner_is_one_training_opens_no_claim():
+def test_a_single_shipped_training_leaves_no_claim_undecided():
     figure = next(one for one in paper("rax").figures if one.name == "fig1-kernel")
     (begun,) = begin([figure], Lab(FULL_KERNEL, trained=paper("rax").trained))
     assert begun.lab.training_seeds(begun.wanted) == 1

@@ -1,4 +1,4 @@
-"""`headway report` works from the Parquet files alone."""
+"""`headway report` needs only the Parquet files."""
 
 import json
 import tracemalloc
@@ -17,14 +17,14 @@ from headway.results import FILES, read_bench
 
 @pytest.fixture
 def parquet_only(small_bench, tmp_path):
-    """A folder that holds the two Parquet files of a bench and nothing else."""
+    """A folder with only the two Parquet files of a bench."""
     for name in FILES:
         (tmp_path / name).write_bytes((small_bench / name).read_bytes())
     return tmp_path
 
 
 def rewritten(path, change):
-    """The file with its footer's metadata changed by `change`, as another tool would write it."""
+    """The file with its footer's metadata changed by `change`, as by another tool."""
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata(change(dict(table.schema.metadata))), path)
 
@@ -38,12 +38,12 @@ def test_the_report_is_rebuilt_byte_for_byte(run, small_bench, parquet_only):
     assert elsewhere.read_bytes() == (small_bench / "report.html").read_bytes()
 
 
-def test_its_json_is_the_rows_of_bench_json(run, small_bench, parquet_only):
+def test_the_reports_json_equals_the_rows_of_bench_json(run, small_bench, parquet_only):
     rows = json.loads(run("report", parquet_only, "--json").stdout)
     assert rows == json.loads((small_bench / "bench.json").read_text())["results"]
 
 
-def test_our_reader_reads_what_pyarrow_reads(small_bench):
+def test_our_reader_and_pyarrow_read_the_same(small_bench):
     for name in FILES:
         metadata, columns = read_parquet(str(small_bench / name))
         table = pq.read_table(small_bench / name)
@@ -52,16 +52,19 @@ def test_our_reader_reads_what_pyarrow_reads(small_bench):
 
 
 def test_a_file_that_another_tool_has_written_again_is_read(parquet_only, small_bench):
-    """Dictionaries, other row groups, all columns optional: the content counts."""
+    """The file has dictionaries, other row groups, and optional columns.
+
+    Only the content counts.
+    """
     path = parquet_only / "results.parquet"
     pq.write_table(pq.read_table(path), path, row_group_size=5)
     assert list(read_bench(parquet_only).runs) == list(read_bench(small_bench).runs)
 
 
 def test_offsets_make_the_same_blocks_as_the_scenario(small_bench):
-    """The intervals of bench.json come from where runs began in the trace.
+    """The intervals of bench.json use the offsets of runs in the trace.
 
-    The footer keeps where they began.
+    The footer stores these offsets.
     """
     bench = read_bench(small_bench)
     (offsets,) = bench.offsets.values()
@@ -92,7 +95,7 @@ def test_another_schema_is_refused_in_one_line(run, parquet_only):
 
 
 @pytest.mark.parametrize("footer", [{}, {b"bench": b"{"}, {b"bench": b'{"schema": 99}'}])
-def test_a_footer_that_says_nothing_known_is_refused(parquet_only, footer):
+def test_an_unknown_footer_is_refused(parquet_only, footer):
     rewritten(parquet_only / "results.parquet", lambda m: {b"schema": m[b"schema"]} | footer)
     with pytest.raises(UsageError, match=r"results\.parquet: .*run the bench again"):
         read_bench(parquet_only)
@@ -130,7 +133,7 @@ RUNS = 20_000
 
 
 def bytes_a_run(work):
-    """The most memory that it takes at any time, for each of RUNS runs."""
+    """The peak memory, for each of RUNS runs."""
     tracemalloc.start()
     try:
         work()
@@ -141,7 +144,7 @@ def bytes_a_run(work):
 
 @pytest.fixture
 def many_runs(parquet_only):
-    """A bench of very many runs: one that was repeated, each time under another number."""
+    """A bench of very many runs: one run that was repeated, each time under another number."""
     path = parquet_only / FILES[0]
     table = pq.read_table(path)
     first = table.filter(pa.compute.equal(table["scheme"], "cubic"))
@@ -154,8 +157,8 @@ def many_runs(parquet_only):
 
 
 def test_very_many_runs_are_read_in_little_memory(many_runs):
-    """Each run has two rows of forty values: as a dict a row takes three thousand bytes."""
-    read_bench(many_runs)  # What it loads and keeps does not count.
+    """Each run has two rows of forty values. As a dict a row takes three thousand bytes."""
+    read_bench(many_runs)  # This first call loads modules, which do not count.
 
     def statistics():
         (row,) = read_bench(many_runs).rows
@@ -181,7 +184,7 @@ def test_very_many_runs_are_saved_in_little_memory(tmp_path):
 
 
 class Counted:
-    """Runs that count how often they are gone through."""
+    """Runs that count their iterations."""
 
     def __init__(self, runs):
         self._runs = runs
@@ -203,7 +206,7 @@ def test_runs_are_grouped_once_for_all_metrics(small_bench):
     assert runs.times - before == 1
 
 
-def test_it_is_told_how_far_the_statistics_are(small_bench):
+def test_progress_of_the_statistics_is_reported(small_bench):
     shares = []
     rows = read_bench(small_bench, shares.append).rows
     assert shares == sorted(shares)

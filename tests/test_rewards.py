@@ -1,4 +1,4 @@
-"""Each reward against a number worked by hand from its source."""
+"""Each reward, compared with a number worked out by hand from its source."""
 
 import math
 
@@ -64,13 +64,13 @@ def test_a_worked_step(name):
         (3, 0.75, 1, 0.5, 3 - 0.5 * 3 * 4),
     ],
 )
-def test_owls_reward_is_what_it_learns_from_in_use(mbps, loss, rtt_ratio, beta, utility):
+def test_owls_reward_in_training_equals_the_one_in_use(mbps, loss, rtt_ratio, beta, utility):
     # crates/policy/tests/dqn.rs has the same numbers, worked by hand, for the reward in Rust.
     step = Measurements.of(throughput_mbps=mbps, loss=loss, rtt_ratio_10s=rtt_ratio)
     assert Reward("owl", {"beta": beta}).function()(step) == pytest.approx([utility], abs=1e-12)
 
 
-def test_orca_pays_for_loss_where_nothing_arrives():
+def test_orcas_reward_counts_loss_even_if_nothing_arrives():
     common = {
         "dt_s": 1.0,
         "mss_bytes": 1500.0,
@@ -82,13 +82,13 @@ def test_orca_pays_for_loss_where_nothing_arrives():
     assert Reward("orca").function()(Measurements.of(**common, lost_packets=50.0)) == pytest.approx([-0.5])
 
 
-def test_parameters_take_the_place_of_the_sources():
+def test_parameters_replace_the_values_of_the_source():
     # 1 x 250 - 0 - 100 x 0.1
     reward = Reward("aurora", {"throughput": 1, "latency": 0, "loss": 100, "scale": 1}).function()
     assert reward(STEP) == pytest.approx([240.0])
 
 
-def test_owl_is_trained_on_scaled_rates_and_on_what_was_left_unused():
+def test_owls_training_reward_uses_scaled_rates_and_unused_capacity():
     # 3 and 4 of 5 Mbit/s, 10 for a full link: 6 and 8
     inflation = 0.5 * math.log(2)
     shared = Reward("owl", {"scale": 10.0, "exponent": 1}).function()
@@ -102,7 +102,7 @@ def test_owl_is_trained_on_scaled_rates_and_on_what_was_left_unused():
         shared(Measurements.of(**UNLIMITED, path_mbps=math.inf))
 
 
-def test_owls_rate_may_be_what_was_sent():
+def test_owls_reward_can_use_the_sending_rate():
     # Section V: 45 of 60 Mbit/s arrive where 133 come to a link of 100, U = 60 - 0.5 x 60 x 4/3.
     # And without loss.
     sent = Reward("owl", {"delta": 0.5, "beta": 0.0, "sent": 1.0}).function()
@@ -110,9 +110,9 @@ def test_owls_rate_may_be_what_was_sent():
     assert sent(measured) == pytest.approx([20.0, 22.5])
 
 
-def test_owl_gains_up_to_its_fair_share_where_it_is_trained_beside_others():
-    # 12 Mbit/s for three: 3 are below the share, 4 are the share, 6 are 2 above it, at last with a
-    # tenth lost. What a step saw, a burst or a gap, does not matter.
+def test_owls_reward_grows_up_to_its_fair_share_when_trained_with_other_flows():
+    # 12 Mbit/s for three flows: 3 are below the share, 4 are the share, 6 are 2 above it, at last
+    # with a tenth lost. The observations of a step, such as a burst or a gap, do not matter.
     step = Measurements.of(
         throughput_mbps=[0, 9, 1, 7],
         delivery_rate_mbps=[3, 4, 6, 6],
@@ -128,7 +128,7 @@ def test_owl_gains_up_to_its_fair_share_where_it_is_trained_beside_others():
     # earns.
     shaped = Reward("owl", {"delta": 0.4, "fair": 1, "scale": 10, "exponent": 1, "regret": 1}).function()
     assert shaped(step) == pytest.approx([7.5 - 3 - 6, 0, 10 - 6 - 6, 10 - 6 / 0.9 - 6])
-    # Half as much again as the share is what it may take: 6 of 12.
+    # The limit is one and a half times the share: 6 of 12.
     lenient = Reward("owl", {"delta": 0.4, "fair": 1.5, "regret": 1}).function()
     assert lenient(step) == pytest.approx([1.8 - 3.6, 2.4 - 3.6, 0, 6 - 2.4 / 0.9 - 3.6])
     with pytest.raises(UsageError, match="has no link with a rate"):
@@ -136,7 +136,7 @@ def test_owl_gains_up_to_its_fair_share_where_it_is_trained_beside_others():
 
 
 @pytest.mark.parametrize("shape", [{}, {"scale": 5.0, "exponent": 1}, {"exponent": 0.5, "regret": 1.0}])
-def test_a_flow_alone_earns_what_it_does_without_a_fair_share(shape):
+def test_a_single_flow_earns_the_same_as_without_a_fair_share(shape):
     alone = Measurements.of(
         throughput_mbps=[3, 9],
         delivery_rate_mbps=[4, 4],
@@ -150,7 +150,7 @@ def test_a_flow_alone_earns_what_it_does_without_a_fair_share(shape):
     assert with_it.tolist() == without.tolist()
 
 
-def test_nothing_measured_is_finite():
+def test_rewards_of_empty_measurements_are_finite():
     nothing = Measurements.of(dt_s=[0.0, 1.0])
     total_loss = Measurements.of(loss=1.0, lost_packets=5.0)
     for name in REWARDS:
@@ -160,7 +160,7 @@ def test_nothing_measured_is_finite():
             assert all(map(math.isfinite, rewards))
 
 
-def test_a_wrong_reward_is_one_line():
+def test_a_wrong_reward_gives_a_one_line_error():
     for name, parameters, message in [
         ("speed", {}, "unknown name 'speed'; rewards are aurora"),
         ("power", {"x": 1.0}, "'power' has no parameter 'x'; it has none"),
@@ -183,7 +183,7 @@ def test_the_tuners_reward_has_the_papers_general_terms_too():
     of = {"proportional": 1.0 * 110 / 200, "derivative": -0.2, "integral": -10e-3 * 0.36}
     for name, term in of.items():
         assert Reward("bbr-tuner", {name: 1.0}).function()(STEP)[0] == pytest.approx(paper + term), name
-    # Of 40 ms the latency's term is 0.49 in seconds, and nothing in milliseconds.
+    # With 40 ms the latency's term is 0.49 in seconds, and nothing in milliseconds.
     off = Measurements.of(path_mbps=5.0, fair_mbps=5.0, capacity_mbps=5.0, path_rtt_ms=40.0, rtprop_ms=80.0)
     for unit_ms, near in ((1000.0, 0.49), (1.0, 0.0)):
         reward = Reward("bbr-tuner", {"alpha": 0.0, "unit_ms": unit_ms}).function()(off)[0]

@@ -1,6 +1,6 @@
 """The difference from the best of several rivals.
 
-The runs do not tell which rival is the best.
+The runs do not show which rival is the best.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def sampled(mean, spread, rng, count=5):
     return mean_of(list(rng.normal(mean, spread, count)))
 
 
-def test_one_rival_leaves_its_own_interval():
+def test_with_one_rival_the_interval_is_that_of_the_pair():
     alone = mean_of([1.0, 2.0, 3.0, 4.0])
     found = from_the_best([alone], SMALL, largest=True)
     assert found.mean == alone.mean
@@ -53,8 +53,11 @@ def test_lower_is_better_is_the_same_with_the_signs_changed():
     assert low.ci95 == pytest.approx((-high.ci95[1], -high.ci95[0]))
 
 
-def test_equal_samples_are_as_uncertain_as_the_rule_of_three_has_it():
-    """Five equal samples leave open what a sixth gives: the interval is wider than a point."""
+def test_equal_samples_have_the_uncertainty_of_the_rule_of_three():
+    """Five equal samples leave the result of a sixth uncertain.
+
+    So the interval is wider than a point.
+    """
     found = from_the_best([mean_of([3.0] * 5)] * 2, SMALL, largest=True)
     low, high = found.ci95
     assert low < 3.0 - SMALL < 3.0 + SMALL < high
@@ -67,7 +70,7 @@ def test_equal_samples_are_as_uncertain_as_the_rule_of_three_has_it():
     assert not from_the_best([near, far], SMALL, largest=True).is_widened, "the equal ones decide neither end"
 
 
-def test_what_was_not_measured_leaves_nothing_to_say():
+def test_missing_measurements_give_no_result():
     assert from_the_best([mean_of([1.0, 2.0]), NOTHING], SMALL, largest=True).mean is None
     no_interval = from_the_best([mean_of([1.0, 2.0]), Estimate(0.0, lambda _: None)], SMALL, largest=True)
     assert no_interval.ci95 is None
@@ -76,9 +79,9 @@ def test_what_was_not_measured_leaves_nothing_to_say():
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("means", [[0.0] * 18, [0.0] + [3.0] * 17, [0.0, 0.3] + [5.0] * 16])
 def test_an_interval_of_95_percent_has_the_true_difference_in_it(means, largest):
-    """The truth is known from how samples are drawn.
+    """The truth is known from the distribution of the samples.
 
-    The best by its mean alone misses it far more often.
+    The interval of the best by its mean alone misses it far more often.
     """
     rng = np.random.default_rng(RNG_SEED)
     sign = 1 if largest else -1
@@ -89,7 +92,7 @@ def test_an_interval_of_95_percent_has_the_true_difference_in_it(means, largest)
         missed += not low <= 0.0 <= high
         nearest = min(apart, key=lambda one: sign * one.mean)
         alone_missed += not nearest.ci95[0] <= 0.0 <= nearest.ci95[1]
-    # 5% of 300 and three standard deviations.
+    # The bound is 5% of 300 and three standard deviations.
     assert missed <= 26
     if means == [0.0] * 18:
         assert alone_missed > 26

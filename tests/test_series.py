@@ -1,4 +1,4 @@
-"""What the report draws of time series, against values counted by hand."""
+"""The time series of the report, compared with values counted by hand."""
 
 import pytest
 
@@ -17,8 +17,8 @@ def flow(number, rates, step=0.5, **columns):
 
 
 def test_jains_index_is_of_the_flows_present():
-    # Flow 1 comes in the second second and leaves in the middle of the fourth; flow 2 delivers
-    # nothing for a second between, and from then on.
+    # Flow 1 starts in the second second and ends in the middle of the fourth. Flow 2 delivers
+    # nothing for a second between, and after that time.
     flows = [
         flow(0, [4, 4, 4, 4, 4, 4, 4, 4]),
         flow(1, [0, 0, 4, 4, 2, 2, 2, 0], in_flight_packets=[None, None, 1, 1, 1, 1, 1, None]),
@@ -26,17 +26,17 @@ def test_jains_index_is_of_the_flows_present():
     ]
     index = fairness(flows, 100)
     assert [t for t, _ in index] == [0, 1, 2, 3, 4]
-    # Alone; three equal; 4, 2 and 0 of three: 36 / (3 * 20); 4 and 0 of two.
+    # The cases are: one alone; three equal; 4, 2 and 0 of three: 36 / (3 * 20); 4 and 0 of two.
     assert [v for _, v in index] == [None, *(pytest.approx(v) for v in (1, 0.6, 0.5, 0.5))]
 
 
-def test_shares_are_of_what_all_deliver_and_break_where_nothing_is():
+def test_shares_are_of_the_total_delivered_and_have_gaps_where_it_is_zero():
     first, second = shares([flow(0, [3, 3, 0, 0, 1, 3]), flow(1, [1, 1, 0, 0, 3, 5])], 100)
     assert first == [(0, 0.75), (1, None), (2, pytest.approx(4 / 12)), (3, pytest.approx(4 / 12))]
     assert second == [(0, 0.25), (1, None), (2, pytest.approx(8 / 12)), (3, pytest.approx(8 / 12))]
 
 
-def test_bins_longer_than_a_second_stay_as_they_are():
+def test_bins_longer_than_a_second_are_unchanged():
     assert shares([flow(0, [3, 1], 2.0), flow(1, [1, 3], 2.0)], 100)[0] == [(0, 0.75), (2, 0.25), (4, 0.25)]
 
 
@@ -52,7 +52,7 @@ def test_a_line_is_thinned_to_means_and_drawn_to_its_end():
 def test_the_distribution_is_the_empirical_one():
     delays = flow(0, [1] * 5, delay_mean_ms=[30.0, 10.0, None, 20.0, 20.0])
     assert distribution(delays, "delay_mean_ms", 100) == [(10, 0.25), (20, 0.5), (20, 0.75), (30, 1)]
-    # However few points, the largest value is the end.
+    # For any number of points, the largest value is the end.
     assert distribution(delays, "delay_mean_ms", 2)[-1] == (30, 1)
 
 
@@ -70,7 +70,7 @@ def test_a_sweep_is_ordered_by_value_in_one_unit():
     assert list(family.values) == ["owl-buffer:queue=150kB", "owl-buffer:queue=1MB", "owl-buffer:queue=1500kB"]
 
 
-def test_what_is_no_number_or_of_two_kinds_makes_no_sweep():
+def test_values_without_numbers_or_with_mixed_units_are_not_a_sweep():
     assert families(scenarios("bottleneck.discipline", "codel", "pie")) == []
     assert families(scenarios("bottleneck.queue", "150kB", "100pkt")) == []
     assert families(scenarios("bottleneck.queue", "150kB")) == []

@@ -1,4 +1,4 @@
-"""`headway shadow`: files by hand, in headwayd's format."""
+"""`headway shadow`: files written by hand, in headwayd's format."""
 
 import io
 import json
@@ -18,7 +18,7 @@ SEEN = {"srtt_us": 40_000, "min_rtt_us": 30_000, "delivered_packets": 100, "lost
 
 
 def line(would, value=None, *, cwnd=20, at_s=1.0, **more):
-    """As headwayd writes it."""
+    """A line as headwayd writes it."""
     figures = {"at_ns": round(at_s * 1e9), "cwnd_packets": cwnd}
     said = {"schema": 1, **FLOW, **SEEN, **figures, "would": would, "value": value, **more}
     return json.dumps(said).encode() + b"\n"
@@ -28,7 +28,7 @@ def found(*lines):
     return of_lines(lines)
 
 
-def test_the_lines_here_are_those_that_headwayd_writes():
+def test_the_lines_in_this_test_match_those_of_headwayd():
     text = SOURCE.read_text()
     struct = text.partition("struct Line<'a> {")[2].partition("}")[0]
     fields = re.findall(r"^    (\w+):", struct, re.M)
@@ -75,7 +75,7 @@ def test_the_time_of_a_later_start_of_the_machine_follows_the_earlier_one():
     assert drawn == pytest.approx([0.0, 10.0, 10.0, 13.0, 12.0])
 
 
-def test_of_two_flows_the_first_line_need_not_be_the_earliest():
+def test_the_first_line_of_two_flows_need_not_be_the_earliest():
     both = found(line("add-cwnd", 1, at_s=5.0), line("add-cwnd", 1, at_s=4.0, flow=9))
     drawn = [value["time"] for panel in picture(both)["vconcat"] for value in panel["data"]["values"]]
     assert sorted(drawn) == pytest.approx([0.0, 1.0])
@@ -97,12 +97,12 @@ def test_settings_without_number_are_counted_and_printed_to_a_bound(tmp_path, ca
 
 
 def test_sizes_are_the_median_and_the_95th_percentile():
-    """Windows of 100 packets that grow by 1 to 20: the 10th and the 19th of 20 sizes."""
+    """Windows of 100 packets grow by 1 to 20. The values are the 10th and the 19th of 20 sizes."""
     one = found(*(line("add-cwnd", k, cwnd=100) for k in range(20, 0, -1))).all.as_json()
     assert one["raised_percent"] == {"p50": 10.0, "p95": 19.0}
 
 
-def test_flows_are_told_apart_and_sorted_by_decisions():
+def test_flows_are_separated_and_sorted_by_decisions():
     lines = [
         line("add-cwnd", 10, flow=1),
         line("add-cwnd", 10, at_s=1.5),
@@ -150,7 +150,7 @@ def test_settings_are_counted():
     ],
     ids=range(15),
 )
-def test_lines_of_others_and_a_cut_one_are_skipped_and_counted(other):
+def test_foreign_and_incomplete_lines_are_skipped_and_counted(other):
     both = found(line("nothing"), other)
     assert (both.all.count, both.skipped) == (1, 1)
 
@@ -174,7 +174,7 @@ def test_a_flow_of_many_decisions_keeps_a_bounded_number_of_points():
     assert many.all.count == 3 * MOST_POINTS
     times = [at for at, _ in many.all.points]
     assert MOST_POINTS <= len(times) <= 2 * MOST_POINTS
-    # They are spread over all of the time.
+    # The points are spread over the whole time.
     assert times[0] <= 1e9
     assert times[-1] >= (3 * MOST_POINTS - 2) * 1e9
     panel = picture(many)["vconcat"][0]
@@ -193,7 +193,7 @@ def test_the_command_prints_a_table_and_draws(tmp_path, capsys):
     assert "flow 3 to 192.0.2.1:443, owl: raised 50%, lowered 0%, kept 50%" in plot.read_text()
 
 
-def test_json_is_what_the_library_says(tmp_path, capsys):
+def test_json_equals_the_result_of_the_library(tmp_path, capsys):
     file = tmp_path / "shadow.jsonl"
     file.write_bytes(line("scale-rate", 1.25))
     assert command(["shadow", str(file), "--json"]) == 0

@@ -14,7 +14,7 @@ from headway.stats.two_samples import between
 
 
 def both_intervals(shape, n, seed):
-    """Ours, and SciPy's of resamples that this seed draws."""
+    """Our interval, and SciPy's of resamples with this seed."""
     draw = random.Random(7)
     values = [draw.gauss(5, 1) if shape == "normal" else draw.expovariate(0.2) for _ in range(n)]
     theirs = stats.bootstrap(
@@ -25,17 +25,17 @@ def both_intervals(shape, n, seed):
 
 @pytest.mark.parametrize("shape", ["normal", "skewed"])
 @pytest.mark.parametrize("n", [30, 300])
-def test_interval_is_scipys_bca_of_the_same_resamples(shape, n):
+def test_interval_equals_scipys_bca_of_the_same_resamples(shape, n):
     ours, theirs = both_intervals(shape, n, SEED)
     assert ours == pytest.approx(theirs, rel=1e-8)
 
 
 @pytest.mark.parametrize("shape", ["normal", "skewed"])
 @pytest.mark.parametrize("n", [10, 30])
-def test_interval_is_scipys_bca_of_other_resamples(shape, n):
+def test_interval_is_close_to_scipys_bca_of_other_resamples(shape, n):
     ours, (low, high) = both_intervals(shape, n, 5)
-    # The ends differ by 1.3% of the width (standard deviation), as those of two sets of 10,000
-    # resamples do.
+    # The ends differ by 1.3% of the width (standard deviation), like those of two sets of 10,000
+    # resamples.
     assert ours == pytest.approx((low, high), abs=0.04 * (high - low))
 
 
@@ -64,8 +64,8 @@ def test_same_values_same_interval():
 @pytest.mark.parametrize(
     ("runs", "run_s", "trace_s", "expected"),
     [
-        (30, 1, 140, 1),  # hardly ever overlap
-        (30, 10, 140, 3),  # two others within reach, about
+        (30, 1, 140, 1),  # runs hardly ever overlap
+        (30, 10, 140, 3),  # about two others overlap
         (30, 60, 140, 5),  # thirteen would be too few blocks: sqrt(30)
         (1, 60, 140, 1),
         (2, 60, 60, 1),
@@ -79,12 +79,12 @@ def test_block_length(runs, run_s, trace_s, expected):
     ("block", "known", "expected"),
     [
         (5, [True] * 30, 5),
-        # Every sixth run is alone within five places, and every other one has two more.
+        # Every sixth run is alone within five places, and every other one has two neighbours.
         (5, [k % 6 == 0 for k in range(30)], 1),
         (5, [k % 2 == 0 for k in range(30)], 3),
         (5, [False] * 30, 1),
         (1, [k % 2 == 0 for k in range(30)], 1),
-        # 50 of 100 in a row are as close to each other as all were.
+        # 50 of 100 successive runs are as close to each other as all were.
         (10, [k < 50 for k in range(100)], 10),
         # The last run is a neighbour of the first: 3, 3, 2, 1 from each on.
         (3, [True, True, *[False] * 26, True, True], 3),
@@ -96,18 +96,21 @@ def test_a_block_has_the_runs_with_a_value_that_are_near_each_other(block, known
 
 
 def test_very_many_values_cost_no_more_than_some():
-    """A million runs: the normal interval, and no table of thousands of times as many."""
+    """With a million runs the normal interval is used.
+
+    It needs no table of thousands of times as many values.
+    """
     values = [float((7919 * k) % 1_000_003) for k in range(1_000_000)]
     low, high = mean_interval(values, resamples=2000)
     mean = sum(values) / len(values)
     half = 1.96 * (1_000_003 / 12**0.5) / 1000
     assert (low + high) / 2 == pytest.approx(mean, abs=0.2 * half)
-    # Multiples of a prime spread more evenly than chance: no wider than independent values.
+    # Multiples of a prime spread more evenly than random numbers, so the interval is no wider.
     assert 0 < high - low <= 2.2 * half
 
 
 def most_megabytes(work):
-    """The most memory that it takes at any time."""
+    """The peak memory of the call."""
     tracemalloc.start()
     try:
         work()
@@ -116,15 +119,15 @@ def most_megabytes(work):
         tracemalloc.stop()
 
 
-def test_the_bootstrap_takes_a_fixed_memory():
-    """A table of ten thousand resamples of a thousand values is 80 MB as numbers of eight bytes."""
+def test_the_bootstrap_uses_a_fixed_amount_of_memory():
+    """A table of ten thousand resamples of a thousand values is 80 MB with eight bytes a number."""
     _weights.cache_clear()
     values = [math.sin(k) for k in range(5 * MOST_VALUES)]
     assert most_megabytes(lambda: mean_interval(values)) < 60
 
 
 @pytest.mark.parametrize("n", [7, 30, 37])
-def test_resamples_that_are_drawn_in_parts_are_those_that_would_be_drawn_at_once(n):
+def test_resamples_drawn_in_parts_equal_those_drawn_at_once(n):
     resamples = 2 * AT_ONCE + 1
     drawn = np.random.default_rng(SEED).integers(0, n, size=(resamples, n))
     assert (_weights(n, resamples) == [np.count_nonzero(drawn == i, axis=1) for i in range(n)]).all()
@@ -133,6 +136,6 @@ def test_resamples_that_are_drawn_in_parts_are_those_that_would_be_drawn_at_once
 def test_two_samples_are_drawn_a_part_at_a_time(monkeypatch):
     monkeypatch.setattr("headway.stats.two_samples.MOST_DRAWN", 50_000)
     one, other = ([math.sin(k) + shift for k in range(100)] for shift in (0.0, 1.0))
-    between(one[:10], other[:10]).interval(0.95)  # What it loads and keeps does not count.
+    between(one[:10], other[:10]).interval(0.95)  # This first call loads modules, which do not count.
     # Ten thousand resamples of a hundred values are 8 MB each of places and of values.
     assert most_megabytes(lambda: between(one, other).interval(0.95)) < 8

@@ -13,7 +13,7 @@ from headway.runs.store import NAME, Store
 
 
 class Task:
-    """A task of one run, told from others by its seed."""
+    """A task of one run, identified by its seed."""
 
     world = "sim"
     grid_ms = None
@@ -29,7 +29,7 @@ RESULTS = [{"flow": -1, "remark": "x" * 1000}]
 
 @contextmanager
 def no_file_longer_than(size):
-    """As on a full disk, what is written ends at that size."""
+    """Limits files to this size, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -38,7 +38,7 @@ def no_file_longer_than(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_run_that_a_full_disk_cuts_off_spoils_no_other(tmp_path):
+def test_a_run_cut_off_by_a_full_disk_does_not_damage_others(tmp_path):
     path = tmp_path / NAME
     store = Store(tmp_path)
     store.add(Task(1), RESULTS)
@@ -55,32 +55,35 @@ def test_a_run_that_a_full_disk_cuts_off_spoils_no_other(tmp_path):
     assert [json.loads(line)["seed"] for line in path.read_text().splitlines()] == [1, 3]
 
 
-def test_closing_it_on_a_full_disk_is_no_second_error(tmp_path):
+def test_closing_a_store_on_a_full_disk_raises_no_second_error(tmp_path):
     store = Store(tmp_path)
     with no_file_longer_than(100):
         with pytest.raises(RunError):
             store.add(Task(1), RESULTS)
         store.close()
-    # A new file in which nothing is goes with its store.
+    # A new empty file is removed with its store.
     assert not (tmp_path / NAME).exists()
 
 
-def test_a_folder_in_which_a_bench_is_at_work_is_refused(tmp_path):
+def test_a_folder_used_by_a_running_bench_is_refused(tmp_path):
     with alone_in(tmp_path), pytest.raises(UsageError, match="another headway command is at work there"):
         Store(tmp_path)
     Store(tmp_path).close()
 
 
 @pytest.mark.parametrize(("name", "writes"), [("gap.json", "gap.json"), ("fig7-delay.csv", "fig7-*.csv")])
-def test_a_file_that_is_not_of_its_runs_is_not_written_over(tmp_path, name, writes):
+def test_output_files_without_a_store_of_runs_are_not_overwritten(tmp_path, name, writes):
     (tmp_path / name).write_text("mine")
     with pytest.raises(UsageError, match=rf"holds {name} without its runs\.jsonl; give another folder"):
         Store(tmp_path, [writes])
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-def test_a_run_over_another_trace_is_not_the_one_that_is_asked_for(tmp_path, monkeypatch):
-    """Two folders have the same scenario, which names a trace beside it; the traces differ."""
+def test_a_run_over_another_trace_does_not_count(tmp_path, monkeypatch):
+    """Two folders have the same scenario, which names a trace in the same folder.
+
+    The traces differ.
+    """
 
     def task(folder, packets):
         folder.mkdir()
@@ -117,7 +120,7 @@ LINE = json.dumps(OWN)
         ("\x00" * 20, 1),
     ],
 )
-def test_a_file_that_is_not_its_own_stays_as_it_is(tmp_path, content, number):
+def test_a_file_with_lines_that_are_not_runs_is_refused_and_kept(tmp_path, content, number):
     (tmp_path / NAME).write_text(content)
     with pytest.raises(UsageError, match=rf"{NAME}:{number}: not a run; delete the line, or give another"):
         Store(tmp_path)
@@ -125,7 +128,7 @@ def test_a_file_that_is_not_its_own_stays_as_it_is(tmp_path, content, number):
 
 
 @pytest.mark.parametrize(("last", "is_kept"), [(LINE, True), (LINE[:-1], False), ('{"stor', False)])
-def test_of_a_last_line_without_an_end_a_whole_run_is_kept(tmp_path, last, is_kept):
+def test_a_complete_last_run_without_a_newline_is_kept(tmp_path, last, is_kept):
     first = LINE.replace('"seed": 1', '"seed": 2')
     (tmp_path / NAME).write_text(f"{first}\n{last}")
     Store(tmp_path).close()

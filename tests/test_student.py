@@ -1,4 +1,4 @@
-"""Student's interval against scipy's, and that it covers what it says."""
+"""Student's interval, compared with scipy's and with its stated coverage."""
 
 import random
 from statistics import fmean, stdev
@@ -11,7 +11,7 @@ from headway.stats import FEW, student_interval
 
 
 @pytest.mark.parametrize("n", range(2, FEW))
-def test_as_scipy_has_it(n):
+def test_students_interval_equals_that_of_scipy(n):
     draw = random.Random(n)
     values = [draw.gauss(3, 2) for _ in range(n)]
     theirs = stats.t.interval(0.95, n - 1, fmean(values), stdev(values) / n**0.5)
@@ -19,7 +19,7 @@ def test_as_scipy_has_it(n):
 
 
 @pytest.mark.parametrize("n", [2, 4, 9])
-def test_it_covers_the_mean_as_often_as_it_says(n):
+def test_students_interval_has_its_stated_coverage(n):
     draw = random.Random(7)
     trials = 2000
     intervals = [student_interval([draw.gauss(1, 1) for _ in range(n)]) for _ in range(trials)]
@@ -27,7 +27,7 @@ def test_it_covers_the_mean_as_often_as_it_says(n):
     assert covered == pytest.approx(0.95, abs=0.02)
 
 
-def test_one_value_says_nothing():
+def test_one_value_has_no_students_interval():
     assert student_interval([1.0]) is None
 
 

@@ -1,4 +1,4 @@
-"""Schemes keep their look, and looks stay apart also with colour blindness."""
+"""Schemes keep their look, and looks can be distinguished also with colour blindness."""
 
 import itertools
 
@@ -11,7 +11,8 @@ from headway.report.style import COLOURS, FIXED, MARKERS, names_shown, styles
 KNOWN = list(FIXED)
 SIGHTS = (None, "deuteranomaly", "protanomaly", "tritanomaly")
 LEAST_APART = 13.0
-"""In CAM02-UCS; about 2 can just be noticed. Okabe and Ito's own, less yellow, come to 11."""
+"""A distance in CAM02-UCS. About 2 can just be noticed. Okabe and Ito's own colours, less yellow,
+reach 11."""
 
 
 def rgb(colour):
@@ -19,7 +20,10 @@ def rgb(colour):
 
 
 def seen(colours, sight):
-    """As somebody with that sight, at full severity, sees them (Machado et al. 2009)."""
+    """The colours as a person with that vision sees them, at full severity (Machado et al.
+
+    2009).
+    """
     values = np.array([rgb(c) for c in colours])
     if sight:
         space = {"name": "sRGB1+CVD", "cvd_type": sight, "severity": 100}
@@ -28,7 +32,7 @@ def seen(colours, sight):
 
 
 def contrast(one, other):
-    """Of WCAG 2.2."""
+    """The contrast that WCAG 2.2 requires."""
 
     def luminance(colour):
         channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb(colour)]
@@ -40,7 +44,7 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("paper", [0, 1])
-def test_any_two_colours_stay_apart(sight, paper):
+def test_any_two_colours_can_be_distinguished(sight, paper):
     names = list(COLOURS)
     places = seen([COLOURS[name][paper] for name in names], sight)
     apart = {
@@ -50,8 +54,8 @@ def test_any_two_colours_stay_apart(sight, paper):
     assert min(apart.values()) >= LEAST_APART, min(apart, key=apart.get)
 
 
-def test_the_simulation_sees_what_is_known_to_be_confused():
-    """The check can fail: pure red and a dark olive are alike to deuteranopes."""
+def test_the_simulation_confuses_colours_that_are_known_to_be_confused():
+    """The check can fail: pure red and a dark olive look similar to deuteranopes."""
     one, other = seen(["#a05000", "#6a6a00"], "deuteranomaly")
     assert (
         np.linalg.norm(one - other) < LEAST_APART < np.linalg.norm(np.subtract(*seen(["#a05000", "#6a6a00"], None)))
@@ -64,7 +68,7 @@ def test_marks_reach_the_contrast_that_wcag_asks_of_graphics(paper, colour):
         assert contrast(pair[paper], colour) >= 2.995, name
 
 
-def test_every_known_scheme_has_a_look_of_its_own():
+def test_every_known_scheme_has_a_different_look():
     found = styles(KNOWN)
     assert len({(s.colour, s.marker) for s in found.values()}) == len(KNOWN) >= 24
     assert len({s.key for s in found.values()}) == len(KNOWN)
@@ -79,7 +83,7 @@ def test_a_scheme_looks_the_same_in_any_company_and_order():
     assert styles(["my-scheme"])["my-scheme"] == styles(["cubic", "my-scheme"])["my-scheme"]
 
 
-def test_a_name_that_is_not_known_never_takes_a_known_look():
+def test_an_unknown_name_never_takes_a_known_look():
     looks = {styles([name])[name] for name in KNOWN}
     assert all(styles([name])[name] not in looks for name in (f"scheme-{k}" for k in range(200)))
 
@@ -93,7 +97,7 @@ def test_variants_share_a_colour_and_differ_in_marker():
         assert found[scheme].colour == style.colour
 
 
-def test_looks_last_for_more_schemes_than_are_known():
+def test_there_are_looks_for_more_schemes_than_the_known_ones():
     many = [f"fixed-window:window={k}" for k in range(len(COLOURS) * len(MARKERS))]
     assert len({(s.colour, s.marker) for s in styles(many).values()}) == len(many)
     assert len(styles([*many, "one-more"])) == len(many) + 1
@@ -107,6 +111,6 @@ def test_tables_show_short_names_of_schemes():
         several: "owl (3 models)",
         long: "learned:model=\u2026/quick-v1",
     }
-    # Two folders of that name are told apart.
+    # Two folders of that name are distinguished.
     other = long.replace("seed-1", "seed-2")
     assert names_shown([long, other]) == {long: long, other: other}

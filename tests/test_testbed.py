@@ -1,6 +1,6 @@
-"""Testbeds as they are planned, without root.
+"""The plan of testbeds, without root.
 
-It tests topologies, paths, flows, which switches are known, and what is left.
+It tests topologies, paths, flows, the known switches, and leftovers.
 """
 
 import fcntl
@@ -42,7 +42,7 @@ def test_nsfnet_is_the_network_and_the_path_of_the_scenario():
     (nodes, _), *_ = network.paths
     assert (ours.source.name, *ours.route, ours.destination.name) == tuple(nodes)
     assert ours.base_rtt_s == 0.03
-    # 10 Mbit/s for 30 ms.
+    # The queue has 10 Mbit/s for 30 ms.
     assert {ours.queue_bytes(link) for link in ours.links} == {37_500}
 
 
@@ -51,12 +51,12 @@ def test_a_path_is_the_one_with_the_smallest_delay():
     assert ours.route == ("s1", "s2", "s3")
     assert ours.base_rtt_s == 0.01
     assert ours.hops() == [(0, 0), (1, 1)]
-    # One BDP of each link, its own queue, and what is too small for two packets.
+    # The queues are one BDP of each link, its own queue, and one that is too small for two packets.
     assert [ours.queue_bytes(link) for link in ours.links] == [12_500, 30_000, 3_028]
 
 
 def every_way(links, way, end):
-    """All ways without a loop, by trying."""
+    """All paths without a loop, by trying."""
     if way[-1] == end:
         yield way
         return
@@ -67,7 +67,7 @@ def every_way(links, way, end):
                 yield from every_way(links, (*way, other), end)
 
 
-def test_no_way_has_less_delay_or_as_much_and_fewer_links():
+def test_no_other_path_has_less_delay_or_fewer_links_at_the_same_delay():
     random = Random(5)
     found = 0
     for _ in range(200):
@@ -97,7 +97,7 @@ def test_a_larger_share_knows_the_same_switches_and_others():
         drawn = [ours.known(share, seed) for share in (0.0, 0.2, 0.5, 1.0)]
         for smaller, larger in pairwise(drawn):
             assert set(smaller) <= set(larger)
-            # In the path's order.
+            # The switches are in the path's order.
             assert [switch for switch in ours.route if switch in larger] == list(larger)
         assert drawn[0] == ()
         assert drawn[-1] == ours.route
@@ -109,7 +109,10 @@ def test_a_larger_share_knows_the_same_switches_and_others():
 
 
 def forwarded(topology, switch, source, destination):
-    """Where a packet goes from a switch on: (switch, port) at each, by what `bed.flows` says."""
+    """The path of a packet from a switch on, by the rules of `bed.flows`.
+
+    It has (switch, port) for each switch.
+    """
     does = bed.flows(topology)
     ends = {}
     for index, link in enumerate(topology.links):
@@ -139,7 +142,7 @@ def test_packets_take_the_path_there_and_back_and_load_one_link(topology):
     assert len(set(every)) == len(every) == 2 * len(topology.links) + 2 + len(topology.route)
 
 
-def test_netwatch_reads_what_it_is_to_watch(tmp_path):
+def test_netwatch_reads_the_topology_of_the_testbed(tmp_path):
     ours = load("nsfnet")
     file = tmp_path / "netwatch.toml"
     file.write_text(bed.watched(ours, ("s3", "s13")))
@@ -194,14 +197,14 @@ def with_link(number, **values):
         (changed(route=["s1", "s3"], link=TRIANGLE["link"][:2]), "route: no link between 's1' and 's3'"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_one_line(data, says):
+def test_a_wrong_file_gives_a_one_line_error(data, says):
     with pytest.raises(UsageError) as error:
         parse(data, "net.toml")
     assert str(error.value).startswith(f"net.toml: {says}")
     assert "\n" not in str(error.value)
 
 
-def test_a_route_may_be_longer_than_it_must():
+def test_a_route_need_not_be_the_shortest():
     assert parse(changed(route=["s1", "s3"]), "net.toml").route == ("s1", "s3")
 
 
@@ -214,13 +217,13 @@ def test_a_route_may_be_longer_than_it_must():
         (["nsfnet", "--", "no-such-program"], "cannot run 'no-such-program': there is no such program"),
     ],
 )
-def test_wrong_words_are_one_line(monkeypatch, capsys, arguments, says):
+def test_wrong_arguments_give_a_one_line_error(monkeypatch, capsys, arguments, says):
     monkeypatch.setattr(bed, "check_machine", lambda: None)
     assert command(["testbed", *arguments]) == 2
     assert capsys.readouterr().err.startswith(f"headway: {says}")
 
 
-def test_what_the_machine_lacks_is_one_line(monkeypatch):
+def test_a_missing_feature_of_the_machine_gives_a_one_line_error(monkeypatch):
     monkeypatch.setattr(bed.shutil, "which", lambda tool: None if tool == "ovs-vsctl" else f"/bin/{tool}")
     with pytest.raises(UsageError, match=r"ovs-vsctl is missing; install it: .*install -y openvswitch-switch$"):
         bed.check_machine()
@@ -253,14 +256,14 @@ def test_lateness_is_the_bound_of_a_bin():
     assert report.said() == {"packets": 100, "failed": 0, "lateness_p50_us": 10, "lateness_p99_us": 1240}
 
 
-def test_the_setup_comes_whole_to_the_process_of_the_wires():
+def test_the_process_of_the_wires_receives_the_whole_setup():
     setup = Setup([("p1", "p2", 0.0025)], [Load("p3", 4e6, "10.0.1.1", "10.0.1.2")], ["p3", "p4"], 1514, 7)
     again = Setup.of(setup.text())
     assert (again.loads, again.sinks, again.seed) == (setup.loads, setup.sinks, 7)
     assert again.devices == {"p1", "p2", "p3", "p4"}
 
 
-def test_what_a_killed_one_left_is_removed_and_nothing_else(tmp_path, monkeypatch):
+def test_only_leftovers_of_a_killed_testbed_are_removed(tmp_path, monkeypatch):
     home = tmp_path / "home"
     monkeypatch.setattr(own, "HOME", home)
     monkeypatch.setattr(own, "NAMESPACES", tmp_path / "none")

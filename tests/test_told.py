@@ -1,4 +1,4 @@
-"""Where flows are told nothing of switches, schemes that observe them say so."""
+"""If flows get no reports of switches, schemes that observe them give a warning."""
 
 from pathlib import Path
 
@@ -18,9 +18,9 @@ LINE = (
 )
 
 
-def test_features_of_switches_are_what_only_a_measurement_agent_tells():
+def test_features_of_switches_need_a_measurement_agent():
     told = {one["name"] for one in features() if one["kernel"] == ["the measurement agent"]}
-    # An age alone says nothing of a path.
+    # An age alone has no information about a path.
     assert told - {"network_age_ms"} == FEATURES
 
 
@@ -36,13 +36,13 @@ def test_features_of_switches_are_what_only_a_measurement_agent_tells():
         ("owl-nsfnet:known=1", ["rax", "rax-pretrained", f"rax-pretrained:model={LEARNED}"], "emu", None),
     ],
 )
-def test_who_observes_switches_and_is_told_nothing(scenario, schemes, world, who):
+def test_schemes_that_observe_switches_without_an_agent_are_named(scenario, schemes, world, who):
     lines = untold([Scenario.load(scenario)], schemes, world)
     assert len(lines) == (who is not None)
     assert all(f"on {scenario}, {who} as if" in line for line in lines)
 
 
-def test_a_bench_and_a_gap_say_it_once(tmp_path):
+def test_a_bench_and_a_gap_warn_once_of_missing_switch_reports(tmp_path):
     plan = Plan(Options(schemes=["owl"], scenarios=["owl-nsfnet:known=1"], world="emu", runs=1, seconds=1))
     with plan.in_folder(tmp_path / "out") as kept:
         assert kept.facts["notes"].count(LINE.format("emu")) == 1

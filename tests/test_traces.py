@@ -1,4 +1,4 @@
-"""Traces: what is said of them, where their files are, how they are drawn, and what warns."""
+"""Traces: their description, their paths, their pictures, and the warnings."""
 
 import importlib
 import json
@@ -24,14 +24,14 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_info_of_a_recorded_trace(run, recorded_traces):
-    """Against the published mean of Verizon-LTE-short.down, and its length."""
+    """The result is compared with the published mean of Verizon-LTE-short.down, and its length."""
     (found,) = json.loads(run("traces", "info", recorded_traces["Verizon-LTE-short.down"], "--json").stdout)
     assert found["seconds"] == 140
     assert found["mean_mbps"] == pytest.approx(5.028, abs=5e-4)
 
 
-def test_describe(tmp_path):
-    # 10 s at one opportunity a ms (12 Mbit/s), with nothing from 4 s to 5.2 s.
+def test_describe_gives_rates_and_outages(tmp_path):
+    # The trace has 10 s at one opportunity each ms (12 Mbit/s), with nothing from 4 s to 5.2 s.
     times = [t for t in range(1, 10_001) if not 4000 < t <= 5200]
     found = describe("x", trace_of(times, tmp_path))
     assert found["seconds"] == 10
@@ -53,7 +53,7 @@ def test_describe(tmp_path):
         ("0.00 4.10\n1.02 3.75\n", "traces convert"),
     ],
 )
-def test_what_is_no_trace_is_told_what_it_looks_like(tmp_path, lines, says):
+def test_the_error_for_an_invalid_trace_says_what_it_looks_like(tmp_path, lines, says):
     (tmp_path / "a.down").write_bytes(lines.encode())
     with pytest.raises(UsageError, match=says):
         Trace.load(tmp_path / "a.down", "whole")
@@ -75,7 +75,7 @@ def test_memory_follows_the_opportunities_and_not_the_length(run, tmp_path):
     assert "19.7 days without a packet; are these seconds since 1970?" in done.stderr
 
 
-def test_percentiles_are_those_of_all_seconds(tmp_path):
+def test_percentiles_are_over_all_seconds(tmp_path):
     times = [t for t in range(1, 20_500, 3) if not 4000 < t <= 9200]
     trace = trace_of(times, tmp_path)
     whole = trace.rates_mbps(1.0)[: int(trace.seconds)]
@@ -84,7 +84,7 @@ def test_percentiles_are_those_of_all_seconds(tmp_path):
         assert found[f"p{p}"] == pytest.approx(float(np.percentile(whole, p)), abs=1e-6)
 
 
-def test_a_trace_comes_through_a_pipe(run, tmp_path):
+def test_a_trace_is_read_from_a_pipe(run, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     lines = "".join(f"{k}\n" for k in range(1, 1001))
@@ -108,13 +108,13 @@ def test_a_pipe_in_a_scenario_is_refused_in_one_line(run, tmp_path):
     assert "write it into a file" in done.stderr
 
 
-def test_an_empty_pipe_is_no_trace(run):
+def test_an_empty_pipe_is_refused(run):
     done = run("traces", "info", "/dev/null")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
 
 
-def test_a_shell_takes_a_trace_from_a_pipe(tmp_path):
+def test_a_shell_reads_a_trace_from_a_pipe(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_text("1\n2\n"))
@@ -123,7 +123,7 @@ def test_a_shell_takes_a_trace_from_a_pipe(tmp_path):
         link, _, settings = readable(f"{pipe}:mean=1Mbps", opened).partition(":")
         assert Path(link).read_text() == "1\n2\n"
         assert settings == "mean=1Mbps"
-        # Up and down may be the same.
+        # Both directions may have the same trace.
         assert readable(str(pipe), opened) == link
         for other in (None, "12Mbps", "synthetic-att.up", "/nowhere/x", "a" * 300, "a/" * 3000):
             assert readable(other, opened) == other
@@ -131,12 +131,12 @@ def test_a_shell_takes_a_trace_from_a_pipe(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000], ids=["a name", "a path"])
-def test_a_name_that_no_file_can_have_is_no_trace(name):
+def test_a_name_that_no_file_can_have_is_refused(name):
     with pytest.raises(UsageError, match="no trace 'a"):
         locate(name)
 
 
-def test_a_trace_named_in_a_scenario_is_meant_from_its_folder(tmp_path, monkeypatch):
+def test_a_trace_in_a_scenario_is_relative_to_its_folder(tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "own.down").write_text("1\n1000\n")
     for name in ("own.down", "./own.down"):
@@ -156,14 +156,14 @@ def test_a_trace_named_in_a_scenario_is_meant_from_its_folder(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
-def test_plot(run, tmp_path, ending):
+def test_a_trace_is_plotted(run, tmp_path, ending):
     path = tmp_path / f"rate.{ending}"
     done = run("traces", "plot", "synthetic-verizon.down", "--out", path)
     assert done.returncode == 0, done.stderr
     assert path.stat().st_size > 3000
 
 
-def test_list_says_where_each_is_and_what_for(run):
+def test_the_list_has_the_path_and_the_use_of_each_trace(run):
     found = {t["name"]: t for t in json.loads(run("traces", "--json").stdout)}
     assert found["synthetic-att.up"]["path"]
     held = {name: t["evaluation"] for name, t in found.items()}
@@ -173,7 +173,7 @@ def test_list_says_where_each_is_and_what_for(run):
     assert held["ATT-LTE-driving-2016.down"] == held["nyc-static.down"] == "all"
     assert held["nyc-walking.down"] == "none"
     assert {way for name, way in held.items() if name.startswith("synthetic-")} == {"none"}
-    # A listed trace that has a pinned file is known by the pinned hash.
+    # A listed trace with a pinned file is recognised by the pinned hash.
     split = tomllib.loads((ROOT / "split.toml").read_text())["trace"]
     pins = {name: pin for c in collections().values() for name, pin in c.files.items()}
     assert {t["name"]: t["sha256"] for t in split if t["name"] in pins} == pins
@@ -192,7 +192,7 @@ def test_a_part_of_a_trace(run, tmp_path):
         Trace.load(path, "training")
     with pytest.raises(UsageError, match="did you mean 'training'"):
         Trace.load(path, "trainin")
-    # Nobody gets the seconds for evaluation by leaving the part out.
+    # Without a part, the seconds for evaluation are not given either.
     with pytest.raises(TypeError, match="part"):
         Trace.load(path)
 
@@ -203,7 +203,7 @@ def synthetic(monkeypatch):
     return importlib.import_module("make_synthetic_traces")
 
 
-def test_the_synthetic_traces_are_what_their_script_makes(synthetic, tmp_path, monkeypatch):
+def test_the_synthetic_traces_equal_the_output_of_their_script(synthetic, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["make", str(tmp_path)])
     synthetic.main()
     shipped = ROOT / "python/headway/data/traces"
@@ -240,7 +240,7 @@ queue = "20pkt"
 def doubtful(tmp_path):
     """Scenario files.
 
-    One is of a trace with epoch seconds, one of a mean of 0.00 Mbit/s, and one is good.
+    One has a trace with epoch seconds, one has a mean of 0.00 Mbit/s, and one is good.
     """
     traces = {"epoch": [1_700_000_000, 1_700_000_060], "slow": [4000, 8000], "good": range(1, 100)}
     for name, times in traces.items():
@@ -249,8 +249,8 @@ def doubtful(tmp_path):
     return {name: tmp_path / f"{name}.toml" for name in traces}
 
 
-def test_a_bench_warns_once_of_what_is_surely_a_mistake(run, tmp_path, doubtful):
-    # Two schemes and two runs of the same trace bring one warning.
+def test_a_bench_warns_once_of_an_obvious_mistake(run, tmp_path, doubtful):
+    # Two schemes and two runs of the same trace give one warning.
     out = tmp_path / "out"
     done = run(
         *("bench", "--schemes", "cubic,newreno", "--runs", "2", "--out", out),
@@ -264,7 +264,7 @@ def test_a_bench_warns_once_of_what_is_surely_a_mistake(run, tmp_path, doubtful)
     assert len(json.loads((out / "bench.json").read_text())["notes"]) == 2
 
 
-def test_gap_warns_of_what_is_surely_a_mistake(doubtful):
+def test_gap_warns_of_an_obvious_mistake(doubtful):
     warnings = gap_warnings([Scenario.load(str(path)) for path in doubtful.values()])
     assert len(warnings) == 2
     assert "since 1970" in warnings[0]

@@ -1,4 +1,4 @@
-"""Tables of rates become traces and come back.
+"""Tables of rates become traces and are restored.
 
 It tests their formats, their columns, and the manual's recipes.
 """
@@ -31,7 +31,7 @@ def test_csv_to_trace_and_back(tmp_path):
     lines = (tmp_path / "b.csv").read_text().splitlines()
     assert lines[0] == "time_s,rate_mbps"
     back = [float(line.split(",")[1]) for line in lines[1:]]
-    # An opportunity more or less in an interval is 0.012 Mbit/s.
+    # One opportunity more or less in an interval is 0.012 Mbit/s.
     assert back[:4] == pytest.approx(rates, abs=0.025)
 
 
@@ -77,7 +77,7 @@ PLAIN = "time_s,rate_mbps\n0,12\n1,6\n2,0\n3,12\n"
     ],
 )
 @pytest.mark.parametrize("name", ["a.csv", "A.CSV"])
-def test_a_table_is_taken_as_people_have_it(tmp_path, text, name):
+def test_usual_forms_of_a_table_are_accepted(tmp_path, text, name):
     (tmp_path / name).write_bytes(text.encode())
     convert(tmp_path / name, tmp_path / "a.down", 1.0)
     assert Trace.load(tmp_path / "a.down", "whole").rates_mbps(1.0) == pytest.approx([12, 6, 0, 12], abs=0.02)
@@ -101,14 +101,13 @@ def test_times_are_exact_both_ways(tmp_path):
     assert Trace.load(tmp_path / "back.down", "whole").opportunities == before.opportunities
 
 
-def test_convert_takes_a_trace_by_name(run, tmp_path):
+def test_convert_accepts_the_name_of_a_trace(run, tmp_path):
     done = run("traces", "convert", "synthetic-att.up", tmp_path / "rates.csv", "--interval", "10s")
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "rates.csv").read_text().splitlines()) == 7
 
 
-# Small files made up in the formats of public sets, and the commands of docs/traces.md that bring
-# them in.
+# Small made-up files have the formats of public sets. The commands of docs/traces.md convert them.
 UCC = "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate"
 MADE_UP = {
     "trace_4529613": "0.00 4.0\n1.02 2.0\n2.01 0\n3.03 6.0\n",
@@ -147,14 +146,14 @@ MADE_UP = {
 
 
 def recipes():
-    """Each command of docs/traces.md that converts, as it stands there."""
+    """Each command of docs/traces.md that converts, unchanged."""
     text = (ROOT / "docs" / "traces.md").read_text()
     blocks = re.findall(r"(?m)(?:^    .*\n)+", text)
     return [textwrap.dedent(block).strip() for block in blocks if "convert" in block]
 
 
 @pytest.mark.parametrize("command", recipes())
-def test_a_recipe_of_the_manual_brings_its_set_in(tmp_path, command):
+def test_a_recipe_of_the_manual_converts_its_data_set(tmp_path, command):
     for name, text in MADE_UP.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "headway").write_text(f'#!/bin/sh\nexec {sys.executable} -m headway "$@"\n')
@@ -183,7 +182,7 @@ def test_every_set_of_the_manual_has_a_recipe():
         (["--unit", "kbit/s"], "a.csv:1: 'a,b': the first line is to be time_s,rate_mbps"),
     ],
 )
-def test_columns_that_are_not_there_are_named(run, tmp_path, options, says):
+def test_missing_columns_are_named(run, tmp_path, options, says):
     (tmp_path / "a.csv").write_text("a,b\n0,1\n1,1\n")
     done = run("traces", "convert", "a.csv", "a.down", *options, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -191,7 +190,7 @@ def test_columns_that_are_not_there_are_named(run, tmp_path, options, says):
     assert not (tmp_path / "a.down").exists()
 
 
-def test_a_pause_between_measurements_is_warned_of(run, tmp_path):
+def test_a_pause_between_measurements_gives_a_warning(run, tmp_path):
     (tmp_path / "a.log").write_text("0 1\n1 1\n2 1\n3602 1\n3603 1\n")
     done = run("traces", "convert", "a.log", "a.down", cwd=tmp_path)
     assert done.returncode == 0

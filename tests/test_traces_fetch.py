@@ -1,4 +1,7 @@
-"""Recorded traces are fetched: each file is the published one, and yours are not overwritten."""
+"""Recorded traces are fetched.
+
+Each file is the published one, and a user's files are not overwritten.
+"""
 
 import json
 from hashlib import sha256
@@ -12,7 +15,7 @@ from headway.traces.fetch import Collection
 
 CONTENTS = {"a.down": b"1\n2\n", "a.up": b"3\n"}
 TOY = Collection("https://127.0.0.1:1/", {name: sha256(text).hexdigest() for name, text in CONTENTS.items()})
-"""Two files; nothing listens at the URL."""
+"""Two files. Nothing listens at the URL."""
 
 
 def test_fetch_copies_checks_and_skips(tmp_path):
@@ -22,7 +25,7 @@ def test_fetch_copies_checks_and_skips(tmp_path):
         (source / name).write_bytes(text)
     assert list(fetch(TOY, target, source)) == ["a.down: 0.0 MB", "a.up: 0.0 MB"]
     assert (target / "a.down").read_bytes() == CONTENTS["a.down"]
-    # What is there stays. What is missing comes; a file of your own that has its name is not
+    # Existing files stay, and missing ones are fetched. A user's file with such a name is not
     # overwritten.
     (target / "a.up").unlink()
     assert list(fetch(TOY, target, source)) == ["a.down: there already", "a.up: 0.0 MB"]
@@ -34,14 +37,14 @@ def test_fetch_copies_checks_and_skips(tmp_path):
     assert sorted(p.name for p in target.iterdir()) == ["a.down", "a.up"]
 
 
-def test_fetch_takes_no_other_file_than_the_pinned_one(tmp_path):
+def test_fetch_accepts_only_the_pinned_file(tmp_path):
     (tmp_path / "a.down").write_bytes(b"1\n2\n3\n")
     with pytest.raises(UsageError, match=r"a\.down.*SHA-256"):
         list(fetch(TOY, tmp_path / "target", tmp_path))
     assert list((tmp_path / "target").iterdir()) == []
 
 
-def test_of_two_fetches_into_one_folder_one_says_that_the_other_is_at_work(tmp_path):
+def test_a_second_fetch_into_the_same_folder_is_refused(tmp_path):
     source = tmp_path / "source"
     source.mkdir()
     for name, content in CONTENTS.items():
@@ -54,7 +57,7 @@ def test_of_two_fetches_into_one_folder_one_says_that_the_other_is_at_work(tmp_p
     assert list(fetch(TOY, tmp_path / "target", source)) == ["a.down: there already", "a.up: there already"]
 
 
-def test_fetch_from_an_incomplete_copy_says_what_it_left_out(tmp_path):
+def test_fetch_from_an_incomplete_copy_lists_missing_files(tmp_path):
     (tmp_path / "a.up").write_bytes(CONTENTS["a.up"])
     lines = list(fetch(TOY, tmp_path / "target", tmp_path))
     assert lines[0].startswith("a.down: not in")
@@ -63,7 +66,7 @@ def test_fetch_from_an_incomplete_copy_says_what_it_left_out(tmp_path):
 
 
 def test_fetch_knows_a_file_by_its_origins_name_too(tmp_path):
-    """It is kept under ours, wherever it comes from."""
+    """The file is stored under our name, for any source."""
     renamed = Collection(TOY.url, TOY.files, {"a.down": "trace-1-home"})
     (tmp_path / "trace-1-home").write_bytes(CONTENTS["a.down"])
     (tmp_path / "a.up").write_bytes(CONTENTS["a.up"])
@@ -81,14 +84,14 @@ def test_every_trace_of_the_scenarios_can_be_fetched(run):
             assert trace.startswith("synthetic-") or collection_of(trace)
 
 
-def test_fetch_without_a_network_is_a_failure_in_one_line(tmp_path):
+def test_fetch_without_a_network_gives_a_one_line_error(tmp_path):
     with pytest.raises(RunError, match="--from") as error:
         list(fetch(TOY, tmp_path))
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(("collection", "trace"), [("mahimahi", "Verizon-LTE-short.down"), ("nyc", "nyc-bus.down")])
-def test_recorded_traces_are_the_pinned_ones(run, recorded_traces, tmp_path, collection, trace):
+def test_recorded_traces_match_their_pinned_hashes(run, recorded_traces, tmp_path, collection, trace):
     folder = Path(recorded_traces["Verizon-LTE-short.down"]).parent
     if not (folder / trace).is_file():
         pytest.skip(f"needs recorded traces: headway traces fetch {collection}")

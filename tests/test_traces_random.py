@@ -1,4 +1,4 @@
-"""Tables of rates that nobody would write: each is read, or refused in one line.
+"""Random tables of rates. Each is read, or refused in one line.
 
 This is the fuzz target of the readers in Python: `make fuzz` runs it with new inputs, and with many
 more.
@@ -45,7 +45,7 @@ def table(header, rows, end, separator):
 
 
 def read(content, columns=None):
-    """The trace of a table, or None where it is refused in one line."""
+    """The trace of a table, or None if it is refused in one line."""
     with TemporaryDirectory() as folder:
         source, target = Path(folder, "table.csv"), Path(folder, "trace.down")
         source.write_bytes(content)
@@ -57,7 +57,7 @@ def read(content, columns=None):
 
 
 def refusal(work):
-    """What a refusal says; nothing where the work is done."""
+    """The message of a refusal, or nothing if the call succeeds."""
     try:
         work()
     except UsageError as error:
@@ -66,7 +66,7 @@ def refusal(work):
 
 
 @given(content=st.binary(max_size=200))
-def test_bytes(content):
+def test_random_bytes_do_not_crash_the_reader(content):
     read(content)
 
 
@@ -74,7 +74,7 @@ def test_bytes(content):
     content=st.builds(table, HEADERS, ROWS, ENDS, st.sampled_from([",", " ", "\t", ";", "|"])),
     columns=COLUMNS,
 )
-def test_tables(content, columns):
+def test_random_tables_do_not_crash_the_reader(content, columns):
     read(content, columns)
 
 
@@ -82,8 +82,8 @@ STEPS = st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20_000)), min_si
 
 
 @given(steps=STEPS)
-def test_what_is_written_is_what_is_read(steps):
-    """Times in milliseconds and rates in kbit/s."""
+def test_a_written_table_is_read_back_unchanged(steps):
+    """Times are in milliseconds and rates in kbit/s."""
     at, rows = 0, []
     for length_ms, kbps in [*steps, (1, 0)]:
         rows.append(f"{at / 1000:.3f},{kbps / 1000:.3f}")
@@ -103,8 +103,8 @@ TIMES = st.lists(st.integers(0, 4000), min_size=1, max_size=60).map(sorted).filt
 
 
 @given(times=TIMES, interval_ms=st.integers(1, 5000))
-def test_a_trace_comes_back_from_its_table(times, interval_ms):
-    """It has the same length, and the same packets in each interval.
+def test_a_trace_is_restored_from_its_table(times, interval_ms):
+    """The trace has the same length, and the same packets in each interval.
 
     This holds whether intervals divide the length or not.
     """
@@ -128,7 +128,7 @@ def test_no_packet_is_lost_at_intervals_that_are_no_whole_milliseconds(times, in
 
 
 def there_and_back(times, interval_s):
-    """A trace, the one that is made of its table, and the tables of both."""
+    """A trace, the one that is made from its table, and the tables of both."""
     with TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("a.down", "a.csv", "b.down", "b.csv")]
         paths[0].write_text("".join(f"{time}\n" for time in times))

@@ -1,6 +1,6 @@
-"""Traces and tables as people have them: each is read rightly, or a line says what is wrong.
+"""Traces and tables in usual forms. Each is read correctly, or a line names the fault.
 
-The first are those of the trials of issue 28, the others are of the same kinds.
+The first are those of the trials of issue 28, the others are similar.
 """
 
 import gzip
@@ -30,12 +30,12 @@ TABLE = "time_s,rate_mbps\n0,12\n1,6\n2,0\n3,12\n"
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture, but for one."""
+    """Disables pictures, because only one test here looks at one."""
     return undrawn_run
 
 
 def refused(run, *arguments, stdin=None, cwd=None):
-    """The line that says why a command refuses."""
+    """The error line of a command that refuses."""
     done = run(*arguments, cwd=cwd) if stdin is None else piped(arguments, stdin, cwd)
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
@@ -89,8 +89,8 @@ def test_02_pipes(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "text"), [("epoch-s", EPOCH_S), ("limit", "4294967294\n4294967295\n")])
-def test_04_a_trace_of_few_lines_takes_little_memory(tmp_path, name, text):
-    """Whatever the times are: `limit` is as late as a time may be."""
+def test_04_a_trace_of_few_lines_needs_little_memory(tmp_path, name, text):
+    """The times have any order of magnitude. `limit` is the largest allowed time."""
     (tmp_path / f"{name}.down").write_text(text)
     for command in (
         ("info", f"{name}.down"),
@@ -107,7 +107,7 @@ def test_04_a_trace_of_few_lines_takes_little_memory(tmp_path, name, text):
 
 
 def within_memory(arguments, cwd, most=700 << 20):
-    """A run of `headway` that gets `most` bytes for its data and no more.
+    """A run of `headway` that gets at most `most` bytes for its data.
 
     A library's code does not count.
     """
@@ -117,13 +117,13 @@ def within_memory(arguments, cwd, most=700 << 20):
         capture_output=True,
         text=True,
         check=False,
-        # Each thread of a library that computes has some memory of its own.
+        # Each thread of a numeric library has some memory of its own.
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "RAYON_NUM_THREADS": "2"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (most, most)),
     )
 
 
-def test_04_milliseconds_since_1970_are_called_so(run, tmp_path):
+def test_04_milliseconds_since_1970_are_recognised(run, tmp_path):
     (tmp_path / "ms.down").write_text(EPOCH_MS)
     assert "since 1970: subtract the first time from each" in refused(
         run, "traces", "info", "ms.down", cwd=tmp_path
@@ -141,8 +141,8 @@ def test_a_picture_has_a_bounded_number_of_points(drawing_run, tmp_path):
     assert (done.returncode, "too short" in done.stderr) == (0, False)
 
 
-def test_a_table_of_few_rows_and_much_to_send_takes_bounded_memory(tmp_path):
-    """A hundred million packets are the most that a trace may have.
+def test_a_table_of_few_rows_with_many_packets_needs_bounded_memory(tmp_path):
+    """A trace may have at most a hundred million packets.
 
     They are 4 bytes each, and less than 1 GB of text.
     """
@@ -175,7 +175,7 @@ def test_05_times_of_a_long_trace_are_exact(run, tmp_path):
         ("spaces.csv", TABLE.replace(",", ", ").encode()),
     ],
 )
-def test_06_what_excel_makes_of_a_table_is_taken(tmp_path, name, content):
+def test_06_tables_saved_by_excel_are_accepted(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     assert convert(tmp_path / name, tmp_path / "a.down", 1.0) == []
     assert rates(tmp_path / "a.down") == pytest.approx([12, 6, 0, 12], abs=0.02)
@@ -196,7 +196,7 @@ def test_06_what_excel_makes_of_a_table_is_taken(tmp_path, name, content):
         ("utf16.down", "1\n2\n3\n".encode("utf-16"), "looks like UTF-16"),
     ],
 )
-def test_06_what_cannot_be_taken_is_told_what_it_looks_like(tmp_path, name, content, says):
+def test_06_the_error_for_an_unusable_table_says_what_it_looks_like(tmp_path, name, content, says):
     (tmp_path / name).write_bytes(content)
     assert says in why_not(tmp_path / name)
 
@@ -226,7 +226,7 @@ def test_15_a_scenario_and_its_trace_run_from_anywhere(run, tmp_path, trace):
     assert len(set(hashes)) == 1
 
 
-def test_15_a_linked_scenario_finds_its_trace_beside_the_file_that_it_points_to(run, tmp_path):
+def test_15_a_linked_scenario_finds_its_trace_in_the_folder_of_its_target(run, tmp_path):
     files, links = tmp_path / "files", tmp_path / "links"
     files.mkdir()
     links.mkdir()
@@ -240,8 +240,8 @@ def test_15_a_linked_scenario_finds_its_trace_beside_the_file_that_it_points_to(
     assert done.returncode == 0, done.stderr
 
 
-def test_15_of_two_traces_of_one_name_it_is_said_once_which_is_used(run, tmp_path):
-    """Headway has one called synthetic-att.up, and HEADWAY_TRACES an own.down."""
+def test_15_with_two_traces_of_one_name_a_line_says_which_is_used(run, tmp_path):
+    """Headway ships a trace named synthetic-att.up, and HEADWAY_TRACES has an own.down."""
     named = tmp_path / "named"
     named.mkdir()
     for file in ("own.down", "synthetic-att.up", "named/own.down"):
@@ -262,7 +262,7 @@ def test_15_of_two_traces_of_one_name_it_is_said_once_which_is_used(run, tmp_pat
         assert done.stderr.count(f"headway: warning: {note}\n") == 1
 
 
-def test_15_training_takes_an_own_trace_that_is_called_short(tmp_path):
+def test_15_training_accepts_a_users_trace_named_short(tmp_path):
     (tmp_path / "home-wifi-short.down").write_text("".join(f"{k}\n" for k in range(1, 60_001)))
     (tmp_path / "w.toml").write_text(SCENARIO.format("./home-wifi-short.down"))
     agent = EnvConfig.named("period").agent
@@ -293,7 +293,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_another_kind_of_file_is_called_by_its_name_and_has_a_remedy(tmp_path, name):
+def test_another_kind_of_file_is_named_with_a_remedy(tmp_path, name):
     content, says = FOREIGN[name]
     for given in (name, f"{name}.csv", f"{name}.down"):
         (tmp_path / given).write_bytes(content)
@@ -320,7 +320,7 @@ def test_another_kind_of_file_through_a_pipe_is_called_standard_input(run, tmp_p
         ("time,rate\n0,12\n", "several columns"),
     ],
 )
-def test_headers_and_logs_of_mahimahi_are_told_from_traces(tmp_path, text, says):
+def test_headers_and_logs_of_mahimahi_are_distinguished_from_traces(tmp_path, text, says):
     (tmp_path / "a.down").write_text(text)
     assert says in why_not(tmp_path / "a.down")
 
@@ -336,7 +336,7 @@ def test_a_damaged_trace_or_table_from_a_pipe_is_called_standard_input(run, tmp_
 
 
 def test_an_error_about_the_copy_of_a_pipe_names_the_pipe(tmp_path):
-    """As `headway shell` gives it, which hands the copies on."""
+    """The path is as `headway shell` passes it on."""
     pipes = [str(tmp_path / f"pipe-{number}") for number in range(11)]
     copies = []
     for pipe in pipes:

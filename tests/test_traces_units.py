@@ -1,6 +1,6 @@
 """The units of times and rates of a table.
 
-They come by an option, by a name of a column, or by a guess that is said.
+They come from an option, from a name of a column, or from a reported guess.
 """
 
 import pytest
@@ -21,7 +21,7 @@ from rate_tables import rates, told, why_not
         ("0 12\n100000 6\n200000 12\n", 0.3, "microseconds"),
     ],
 )
-def test_a_unit_of_time_that_is_guessed_is_said_in_one_line(tmp_path, text, seconds, unit):
+def test_a_guessed_unit_of_time_is_reported_in_one_line(tmp_path, text, seconds, unit):
     (said,) = told(tmp_path, text)
     assert f"a.log: times are read as {unit}; if they are not, say so by --time-unit" in said
     assert Trace.load(tmp_path / "a.down", "whole").seconds == pytest.approx(seconds)
@@ -43,12 +43,13 @@ def test_a_unit_of_time_that_is_guessed_is_said_in_one_line(tmp_path, text, seco
         ("time_ms,rate_mbps\n0,12\n10,6\n20,12\n", 0.03),
         ("t (us),Mbit/s\n0,12\n10000,6\n20000,12\n", 0.03),
         ("seconds\tMbps\n0\t12\n20\t6\n40\t12\n", 60),
-        # The last row holds as long as the one before it, at uneven spacing too (docs/traces.md).
+        # The last row holds as long as the one before it, also with uneven spacing
+        # (docs/traces.md).
         ("0.0 12\n1.0 6\n10.0 12\n", 19),
         ("0.0 12\n1.0 6\n10.0 12\n11.0 12\n", 12),
     ],
 )
-def test_a_unit_of_time_that_is_sure_is_not_talked_about(tmp_path, text, seconds):
+def test_a_certain_unit_of_time_is_not_reported(tmp_path, text, seconds):
     assert told(tmp_path, text) == []
     assert Trace.load(tmp_path / "a.down", "whole").seconds == pytest.approx(seconds)
 
@@ -63,7 +64,7 @@ def test_a_unit_of_time_that_is_sure_is_not_talked_about(tmp_path, text, seconds
         ("0 12\n0.00001 6\n0.00002 12\n", "is unusual in any unit"),
     ],
 )
-def test_a_unit_of_time_that_may_be_two_is_refused_until_it_is_said(tmp_path, text, may_be):
+def test_an_ambiguous_unit_of_time_is_refused_until_it_is_given(tmp_path, text, may_be):
     (tmp_path / "a.log").write_text(text)
     said = why_not(tmp_path / "a.log")
     assert may_be in said
@@ -71,7 +72,7 @@ def test_a_unit_of_time_that_may_be_two_is_refused_until_it_is_said(tmp_path, te
 
 
 @pytest.mark.parametrize(("unit", "seconds"), [("s", 60), ("ms", 0.06)])
-def test_a_unit_of_time_that_is_said_is_taken(tmp_path, unit, seconds):
+def test_a_given_unit_of_time_is_used(tmp_path, unit, seconds):
     assert told(tmp_path, "0 12\n20 6\n40 12\n", time_unit=unit) == []
     assert Trace.load(tmp_path / "a.down", "whole").seconds == pytest.approx(seconds)
 
@@ -85,14 +86,14 @@ def test_a_unit_of_time_that_is_said_is_taken(tmp_path, unit, seconds):
         *(("bytes_sec", 8e-6), ("bits per second", 1e-6), ("Kbits/second", 1e-3)),
     ],
 )
-def test_the_name_of_a_column_tells_the_unit_of_rates(tmp_path, name, factor):
+def test_the_name_of_a_column_gives_the_unit_of_rates(tmp_path, name, factor):
     (tmp_path / "a.csv").write_text(f"when,what,{name}\n0.5,x,20\n1.5,y,40\n")
     assert read_table(tmp_path / "a.csv", Columns("when", name)).rates_mbps == [20 * factor, 40 * factor]
-    # What is said counts more than a name.
+    # A given unit takes precedence over a name.
     assert read_table(tmp_path / "a.csv", Columns("1", "3", "bit/s")).rates_mbps == [20 * 1e-6, 40 * 1e-6]
 
 
-def test_a_guess_is_a_warning_and_an_option_ends_it(run, tmp_path):
+def test_a_guess_gives_a_warning_that_an_option_silences(run, tmp_path):
     (tmp_path / "a.log").write_text("0 4000\n1 2000\n2 3000\n")
     done = run("traces", "convert", "a.log", "a.down", cwd=tmp_path)
     assert done.returncode == 0
@@ -102,7 +103,7 @@ def test_a_guess_is_a_warning_and_an_option_ends_it(run, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["RATE_KBPS", "rate (KBPS)", "kbits", "MB", "MiB/s", "mbps (mean)", "ratekBps"])
-def test_a_unit_of_rates_that_is_not_clear_is_asked_for(tmp_path, name):
+def test_an_unclear_unit_of_rates_has_to_be_given(tmp_path, name):
     (tmp_path / "a.csv").write_text(f"time_s,{name}\n0,4000\n1,2000\n")
     assert f"a.csv:1: the unit of '{name}' is not clear; say it by --unit" in why_not(tmp_path / "a.csv")
     assert read_table(tmp_path / "a.csv", Columns(unit="kB/s")).rates_mbps == [32, 16]
@@ -119,13 +120,13 @@ def test_a_unit_of_rates_that_is_not_clear_is_asked_for(tmp_path, name):
         ("us", 2e-5),
     ],
 )
-def test_the_name_of_a_column_tells_the_unit_of_times(tmp_path, name, seconds):
+def test_the_name_of_a_column_gives_the_unit_of_times(tmp_path, name, seconds):
     (tmp_path / "a.csv").write_text(f"{name},mbps\n0,12\n20,6\n")
     assert read_table(tmp_path / "a.csv").lengths_s == [seconds, seconds]
     assert read_table(tmp_path / "a.csv", Columns(time_unit="h")).lengths_s == [72_000, 72_000]
 
 
-def test_a_unit_of_times_that_is_not_clear_is_asked_for(tmp_path):
+def test_an_unclear_unit_of_times_has_to_be_given(tmp_path):
     (tmp_path / "a.csv").write_text("ms since start,mbps\n0,12\n20,6\n")
     assert "a.csv:1: the unit of 'ms since start' is not clear; say it by --time-unit" in why_not(
         tmp_path / "a.csv"
@@ -147,7 +148,7 @@ RATES = "rates are read as Mbit/s; if they are not, say so by --unit"
         ("Time (UTC),Mbps", [TIMES]),
     ],
 )
-def test_names_without_units_say_which_column_it_is_and_the_guess_is_said(tmp_path, head, said):
+def test_names_without_units_choose_the_column_and_the_guessed_unit_is_reported(tmp_path, head, said):
     mark = "\t" if "\t" in head else ","
     text = head + "".join(f"\n{time}{mark}{rate}" for time, rate in ((0, 12), (1, 6), (2, 12)))
     assert [line.partition("a.log: ")[2] for line in told(tmp_path, text)] == said
@@ -161,7 +162,7 @@ def test_names_without_units_say_which_column_it_is_and_the_guess_is_said(tmp_pa
         *("Timestamp,Throughput (RPS)", "timestamp,bandwidth[flits/cycle]", "Time (days),Mbps"),
     ],
 )
-def test_names_that_say_nothing_of_a_column_are_refused(tmp_path, head):
+def test_unknown_column_names_are_refused(tmp_path, head):
     (tmp_path / "a.csv").write_text(f"{head}\n" + "0,12,3\n1,6,3\n")
     said = why_not(tmp_path / "a.csv")
     assert f"'{head}': the first line is to be time_s,rate_mbps" in said
@@ -173,12 +174,12 @@ def test_dates_are_times_whose_unit_is_known(tmp_path):
     assert told(tmp_path, f"Date,Mbps\n{dates}") == []
 
 
-def test_a_time_that_may_be_two_is_refused_under_a_name_too(tmp_path):
+def test_an_ambiguous_time_is_refused_in_a_named_column_too(tmp_path):
     (tmp_path / "a.csv").write_text("Time,Throughput (Mbps)\n0,12\n20,6\n40,12\n")
     assert "may be seconds or milliseconds; say which it is: `--time-unit s`" in why_not(tmp_path / "a.csv")
 
 
-def test_rates_that_nobody_has_in_mbits_are_asked_about(tmp_path):
+def test_implausible_rates_in_mbits_give_a_warning(tmp_path):
     (said,) = told(tmp_path, "0.0 4000\n1.0 2000\n2.0 3000\n")
     assert "a.log: rates are read as Mbit/s, their median is 3000; if they are not, say so by --unit" in said
     assert told(tmp_path, "0.0 4000\n1.0 2000\n2.0 3000\n", unit="kbit/s") == []

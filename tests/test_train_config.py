@@ -1,6 +1,6 @@
-"""What `headway train` says of wrong configurations, and that those it comes with are right.
+"""The errors of `headway train` for wrong configurations, and the shipped configurations.
 
-Without PyTorch.
+The tests need no PyTorch.
 """
 
 import codecs
@@ -29,12 +29,12 @@ SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 
 def trained_in(model, system, seed):
-    """A training that is done, as far as what is printed of several goes."""
+    """A finished training, with the fields that are printed for several."""
     return trainings.Trained(model, system, seed, 1, 1, 0.5, [], [], 1.0, 1.0, {}, "rax-1")
 
 
 @pytest.mark.parametrize("system", config.systems())
-def test_systems_are_in_order_and_validate_on_what_they_do_not_train_on(system):
+def test_systems_are_in_order_and_validate_on_scenarios_outside_training(system):
     found = config.find(system, None)
     assert found.model in (system, f"{system}-v1")
     scenarios.check(found)
@@ -42,7 +42,7 @@ def test_systems_are_in_order_and_validate_on_what_they_do_not_train_on(system):
 
 @pytest.mark.parametrize("study", ["aurora", "interval", "lte", "owl"])
 def test_scenarios_made_for_training_are_of_some_system(study):
-    """One that no system names is left over, or misspelt where it was meant."""
+    """A scenario that no system uses is left over, or misspelt in a system."""
     found = [config.find(system, None) for system in config.systems()]
     named = {name for one in found for name in (*scenarios.trained_on(one), *one.validation.scenarios)}
     made = {file.stem for what in ("training", "validation") for file in SCENARIOS.glob(f"{study}-{what}*.toml")}
@@ -57,7 +57,7 @@ def test_scenarios_made_for_training_are_of_some_system(study):
         ('"cellular-static-flat"', '"celular-static-flat"', ["celular-static-flat", "cellular-static-flat"]),
     ],
 )
-def test_what_is_trained_on_chooses_no_weights(old, new, says):
+def test_training_scenarios_do_not_choose_the_weights(old, new, says):
     assert old in QUICK
     with pytest.raises(UsageError) as caught:
         scenarios.check(config.parse(QUICK.replace(old, new), "my.toml"))
@@ -88,7 +88,7 @@ def test_what_is_trained_on_chooses_no_weights(old, new, says):
         ("[ppo]", "[net.mask]\nfeatures = 3\nknown = 2\nmasked = [0]\n[ppo]", ["[net.mask] goes with [dqn]"]),
     ],
 )
-def test_a_wrong_configuration_is_one_line(old, new, says):
+def test_a_wrong_configuration_gives_a_one_line_error(old, new, says):
     assert old in QUICK
     with pytest.raises(UsageError) as caught:
         config.parse(QUICK.replace(old, new, 1), "my.toml")
@@ -120,7 +120,7 @@ OWL = config.systems()["owl-v1"].read_text()
         ('kind = "jiffies"', 'kind = "chosen"', ["[agent.clock] chosen goes with [ppo]"]),
     ],
 )
-def test_a_wrong_q_learner_is_one_line(old, new, says):
+def test_a_wrong_q_learner_gives_a_one_line_error(old, new, says):
     text = OWL if old in OWL else OWL.replace("[dqn]", f"[dqn]\n{old}")
     with pytest.raises(UsageError) as caught:
         config.parse(text.replace(old, new, 1), "my.toml")
@@ -131,12 +131,12 @@ def test_a_wrong_q_learner_is_one_line(old, new, says):
 
 
 @pytest.mark.parametrize("name", ablation.names("owl"))
-def test_ablations_are_the_system_with_some_of_it_changed(name):
+def test_ablations_change_only_a_part_of_the_system(name):
     changed, system = ablation.find("owl", name), config.find("owl-v1", None)
     EnvConfig.of(changed.environment)
     assert changed.model == f"owl-{name}-v1".replace(".", "")
     assert changed.asked == f"owl --ablation {name}"
-    # What its card keeps trains the same again.
+    # The stored card trains the same model again.
     kept = config.parse(changed.text, "its card")
     assert (kept.algorithm, kept.net, kept.environment) == (changed.algorithm, changed.net, changed.environment)
     assert changed.algorithm.total_steps < system.algorithm.total_steps * 2
@@ -144,7 +144,7 @@ def test_ablations_are_the_system_with_some_of_it_changed(name):
         (changed.net, system.net),
         (getattr(changed.algorithm, "guide", None), system.algorithm.guide),
     ]
-    # Figures hold the others against the one that differs in its budget alone.
+    # Figures compare the others with the one that differs only in its budget.
     assert all(one == other for one, other in parts) == (name == BASE)
     assert changed.hash != system.hash
 
@@ -225,7 +225,7 @@ def test_without_pytorch_one_line_says_how_to_get_it(run):
     assert done.stderr.count("\n") == 1
 
 
-def test_the_last_stretch_is_whole():
+def test_the_last_stretch_is_complete():
     found = config.parse(QUICK.replace("total_steps = ", "total_steps = 1 #", 1), "my.toml")
     assert found.stretches == 1
     assert found.stretch_steps == found.validation.every * found.algorithm.environments * found.algorithm.steps
@@ -240,7 +240,7 @@ def test_shares_of_time_add_up_to_one():
     assert sum(shares.values()) == pytest.approx(1.0)
 
 
-def test_a_trace_that_is_surely_a_mistake_is_named_before_training(tmp_path):
+def test_an_obviously_wrong_trace_is_named_before_training(tmp_path):
     (tmp_path / "epoch.down").write_text("1700000000\n1700000060\n")
     own = tmp_path / "own.toml"
     own.write_text(
@@ -255,7 +255,7 @@ def test_a_trace_that_is_surely_a_mistake_is_named_before_training(tmp_path):
 
 
 def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
-    """Windows' Notepad writes one."""
+    """Windows' Notepad writes a byte order mark."""
     mine = tmp_path / "quick.toml"
     mine.write_bytes(codecs.BOM_UTF8 + QUICK.encode())
     assert config.find("quick", mine).environment == config.parse(QUICK, "quick.toml").environment
@@ -265,7 +265,7 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
 
 
 def test_the_systems_are_listed_and_shown_as_they_are_written(tmp_path):
-    """What is shown is a configuration again."""
+    """The output is a configuration again."""
 
     def said(*arguments):
         done = CliRunner().invoke(app, ["train", *arguments])
@@ -289,7 +289,7 @@ def test_the_systems_are_listed_and_shown_as_they_are_written(tmp_path):
     ("arguments", "says"),
     [([], "SYSTEM is missing; headway train --list"), (["--show", "rax-v3"], "has no configuration")],
 )
-def test_a_train_command_without_a_configuration_says_so(arguments, says):
+def test_a_train_command_without_a_configuration_gives_a_clear_error(arguments, says):
     assert says in str(CliRunner().invoke(app, ["train", *arguments]).exception)
 
 
@@ -346,7 +346,9 @@ def test_a_signal_ends_all_trainings(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("fails", [None, "quick", "owl", "both"])
 @pytest.mark.parametrize("systems", [["quick"], ["quick", "owl"]])
-def test_the_json_of_several_trainings_has_one_shape_whatever_fails(tmp_path, monkeypatch, capsys, fails, systems):
+def test_the_json_of_several_trainings_has_the_same_keys_after_failures(
+    tmp_path, monkeypatch, capsys, fails, systems
+):
     def trained(chosen, where, seed, _):
         if fails in {chosen.model, "both"}:
             raise RunError("the weights are not finite")

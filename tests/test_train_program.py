@@ -1,4 +1,4 @@
-"""The programs of the package `headway.train` end as the commands of `headway` do."""
+"""The programs of the package `headway.train` end like the commands of `headway`."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from headway.train import program
 
 @pytest.fixture(autouse=True)
 def as_a_program(monkeypatch):
-    """Signals do here what they do in a program; the streams are pytest's."""
+    """Signals have the same handlers here as in a program. The streams are pytest's."""
     monkeypatch.setattr(streams, "prepare", lambda: None)
 
 
@@ -27,7 +27,7 @@ def as_a_program(monkeypatch):
         (BrokenPipeError(), 0, ""),
     ],
 )
-def test_what_goes_wrong_is_one_line(capsys, error, code, says):
+def test_an_error_is_reported_in_one_line(capsys, error, code, says):
     def fails():
         raise error
 
@@ -36,11 +36,11 @@ def test_what_goes_wrong_is_one_line(capsys, error, code, says):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_after_a_signal_it_says_what_is_kept(capsys, number, code):
+def test_after_a_signal_the_program_says_what_is_kept(capsys, number, code):
     assert program.run("study", lambda: signal.raise_signal(number), "all is kept") == code
     assert capsys.readouterr() == ("", "study: interrupted; all is kept\n")
 
 
-def test_what_is_printed_is_written_before_it_ends(capsys):
+def test_output_is_flushed_before_the_program_ends(capsys):
     assert program.run("study", lambda: print("a row"), "all is kept") == 0
     assert capsys.readouterr() == ("a row\n", "")

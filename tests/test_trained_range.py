@@ -1,4 +1,4 @@
-"""The paths that a model was trained on, as its card has them."""
+"""The range of paths that a model was trained on, from its card."""
 
 import pytest
 
@@ -21,7 +21,7 @@ loss = {loss}
 
 @pytest.fixture
 def scenario(tmp_path):
-    """Writes a scenario of one link; its path."""
+    """Writes a scenario of one link, and returns its path."""
 
     def write(name, rate="10Mbps..100Mbps", queue="100pkt", loss='"0..2%"'):
         path = tmp_path / f"{name}.toml"
@@ -45,7 +45,7 @@ def test_a_queue_that_never_drops_leaves_the_buffer_out(scenario):
     assert bounds.keys() == {"rate_mbps", "rtt_ms", "loss"}
 
 
-def test_the_range_in_words():
+def test_the_trained_range_is_written_in_words():
     bounds = {"rate_mbps": [12, 12], "rtt_ms": [10.5, 70], "buffer_ms": [1, 2000], "loss": [0, 0.02]}
     words = "12 Mbit/s, 10.5 to 70 ms of RTT, 1 to 2000 ms of buffer, 0 to 2% random loss"
     assert described(bounds) == words

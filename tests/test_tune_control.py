@@ -1,4 +1,7 @@
-"""The control socket of an agent and of a host: it is its owner's alone, and outlives nobody."""
+"""The control socket of an agent and of a host.
+
+Only its owner can use it, and it ends with them.
+"""
 
 import asyncio
 import errno
@@ -12,7 +15,7 @@ from headway.tune.control import Control, ask, default_path
 from test_tune_hosts import run
 
 
-def test_the_control_socket_is_its_owners_alone(tmp_path):
+def test_only_the_owner_can_use_the_control_socket(tmp_path):
     async def body(_):
         path = tmp_path / "x.sock"
         door = await Control(path, lambda: {"role": "agent"}).open()
@@ -26,18 +29,18 @@ def test_the_control_socket_is_its_owners_alone(tmp_path):
             await asyncio.to_thread(ask, path)
 
     run(body)
-    # Where `headway tune status` looks, whatever the name.
+    # `headway tune status` looks there, for any name.
     assert default_path("host", "rack/1").parent == default_path("host", "h").parent
 
 
-def test_a_busy_control_socket_stays_and_a_stale_one_is_replaced(tmp_path):
+def test_a_busy_control_socket_is_kept_and_a_stale_one_is_replaced(tmp_path):
     async def body(_):
         path, clients = tmp_path / "x.sock", ExitStack()
         with clients, socket.socket(socket.AF_UNIX) as busy:
             busy.bind(str(path))
             busy.listen(0)
             before = path.stat().st_ino
-            # Until nobody more may wait there.
+            # Connections are opened until no more can wait there.
             code = 0
             while code == 0:
                 one = clients.enter_context(socket.socket(socket.AF_UNIX))

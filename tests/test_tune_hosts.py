@@ -1,4 +1,4 @@
-"""Hosts and agents in one process: who is refused, what goes wrong, and what is counted."""
+"""Hosts and agents in one process: refusals, errors, and counters."""
 
 import asyncio
 import itertools
@@ -26,7 +26,7 @@ from headway.tune.table import COLUMNS
 TUNED = {"rtprop_window": 2.0, "btlbw_window": 4.0}
 DEFAULT = {"rtprop_window": 10.0, "btlbw_window": 10.0}
 QUICK = HostOptions("h", t1_s=0.02, t2_s=0.1, restore_after_s=5.0)
-"""A machine that stands still for this time looks like an agent that is gone."""
+"""A machine that stalls for this time looks like a missing agent."""
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def secure(**given):
 
 
 def run(test, seconds=180):
-    """The test's body in an event loop; whatever it has started is ended."""
+    """Runs the test's body in an event loop, and ends everything that it has started."""
 
     async def within():
         async with asyncio.timeout(seconds):
@@ -81,7 +81,7 @@ class Started:
         return one, flows
 
     def dealer(self, url, safe, public=None):
-        """A client that says what it likes."""
+        """A client that sends any bytes."""
         self.contexts.append(zmq.asyncio.Context())
         to = link.endpoint(url, "--agent", safe)
         return link.dealer(self.contexts[-1], replace(to, public=public or to.public), safe, reconnects=True)
@@ -119,7 +119,7 @@ def test_a_host_is_tuned_restored_and_tuned_again(url):
         again = await started.agent(url, safe)
         assert again.instance != one.instance
         await until(lambda: are(flows, TUNED))
-        # Each number that was given out is accounted for.
+        # Each assigned number is accounted for.
         counted, waiting = host.counters, host.status()["waiting"]
         kinds = ("stats_answered", "stats_superseded", "stats_refused", "stats_lost", "stats_unsent")
         assert sum(counted[kind] for kind in kinds) + waiting == host.status()["sequence"]
@@ -142,7 +142,7 @@ def test_a_status_shows_brackets_as_they_are(capsys):
         assert shown in printed
 
 
-def test_the_next_agent_serves_where_the_first_is_gone(url):
+def test_the_next_agent_takes_over_when_the_first_ends(url):
     async def body(started):
         safe = secure()
         await started.agent(url, safe)
@@ -165,7 +165,8 @@ def test_only_listed_keys_are_served(url, place):
         public = f"{url}={place / 'keys' / 'agent.key'}"
         good, flows = started.host(public, secure(key="good"), replace(QUICK, name="good"))
         await until(lambda: are(flows, TUNED))
-        # A key that is not on the list; the right one for a wrong agent; no key at all.
+        # The cases are: a key that is not on the list; a right one for a wrong agent; no key at
+        # all.
         bad, others = started.host(public, secure(key="bad"), replace(QUICK, name="bad"))
         wrong = f"{url}={place / 'keys' / 'bad.key'}"
         lost, _ = started.host(wrong, secure(key="good"), replace(QUICK, name="lost"))
@@ -188,14 +189,14 @@ def test_garbage_and_old_schemas_are_refused_and_counted_and_others_are_served(u
         one = await started.agent(url, safe)
         host, _ = started.host(url, safe)
         await until(lambda: host.counters["stats_answered"] > 0)
-        # Not ZeroMQ at all.
+        # These bytes are not ZeroMQ.
         for noise in (b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 100):
             address, port = url.removeprefix("tcp://").split(":")
             _, writer = await asyncio.open_connection(address, int(port))
             writer.write(noise)
             writer.close()
         await until(lambda: one.counters["connections"] >= 3 and one.counters["disconnections"] >= 2)
-        # Those that are not ZeroMQ shook no hands.
+        # Connections that are not ZeroMQ had no handshake.
         assert one.counters["handshakes"] <= one.counters["connections"] - 2
         dealer = started.dealer(url, safe)
         old = msgspec.msgpack.encode({"type": "hello", "schema": 0, "name": "old"})
@@ -336,7 +337,7 @@ def test_settings_beyond_their_range_are_not_applied(url):
 
 
 class Stuck(MadeUpFlows):
-    """A tuner whose headwayd is gone for a while."""
+    """A tuner whose headwayd is missing for a while."""
 
     is_stuck = False
 
@@ -359,14 +360,14 @@ def test_a_restore_that_fails_is_tried_again(url):
         assert are(stuck, TUNED)
         stuck.is_stuck = False
         await until(lambda: are(stuck, DEFAULT))
-        # A machine that stood still for five seconds has restored them before.
+        # A machine that stalled for five seconds has restored them before.
         assert host.counters["restores_silence"] >= 1
 
     run(body)
 
 
 class Looking(Fixed):
-    """Remembers whose flows stood in the table."""
+    """Records the flows in the table."""
 
     def __init__(self, settings):
         super().__init__(settings)
@@ -398,7 +399,7 @@ def test_neighbours_flows_fill_the_table(url):
     run(body)
 
 
-def test_a_stranger_shares_nothing(url, place):
+def test_observations_of_an_unlisted_agent_are_ignored(url, place):
     async def body(started):
         for name in ("agent", "host"):
             keys.new(name, place / "keys")
@@ -431,7 +432,7 @@ def test_simulated_flows_are_tuned(url):
 
 
 class WatchedFlows(SimulatedFlows):
-    """Keeps what every sample says that a flow has delivered."""
+    """Records the delivered bytes of each flow in every sample."""
 
     def __init__(self, **options):
         self.delivered = {}
@@ -444,7 +445,7 @@ class WatchedFlows(SimulatedFlows):
         return found
 
     def longest_stall_s(self):
-        """The longest simulated time in which a flow that was there delivered nothing."""
+        """The longest simulated time in which an existing flow delivered nothing."""
         longest = 0.0
         for samples in self.delivered.values():
             since, before = samples[0]
@@ -459,7 +460,7 @@ def test_no_simulated_flow_stalls_while_agents_come_and_go(url):
     async def body(started):
         safe = secure()
         await started.agent(url, safe)
-        # A sample is a twentieth of a second of the flow's time, whatever the machine's clock says.
+        # A sample is a twentieth of a second of the flow's time, for any clock of the machine.
         flows = WatchedFlows(scenario="bbr-training-alone", t1_s=0.05, seed=3)
         host, _ = started.host(url, safe, flows=flows)
         for _ in range(2):
@@ -498,7 +499,7 @@ def test_a_silent_host_is_forgotten(url, monkeypatch):
     run(body)
 
 
-def test_a_taken_port_is_one_line(url):
+def test_a_port_in_use_gives_a_one_line_error(url):
     async def body(started):
         await started.agent(url, secure())
         with pytest.raises(RunError, match="Address already in use"):
@@ -507,7 +508,7 @@ def test_a_taken_port_is_one_line(url):
     run(body)
 
 
-def test_the_defaults_are_the_papers_and_linuxs():
+def test_the_defaults_are_those_of_the_paper_and_linux():
     options = HostOptions("h")
     assert (options.t1_s, options.t2_s, options.patience_s) == (0.02, 1.0, 5.0)
     assert HostOptions("h", t2_s=60.0).patience_s == 180.0

@@ -1,4 +1,4 @@
-"""Keys: made once, read by their owner alone; and what is refused beyond loopback."""
+"""Keys are made once, and read by their owner alone. It also tests the refusals beyond loopback."""
 
 import errno
 import json
@@ -22,11 +22,11 @@ def place(tmp_path, monkeypatch):
     return tmp_path / "keys"
 
 
-def test_a_pair_is_zeromqs_and_its_owners_alone(place):
+def test_a_key_pair_is_valid_for_zeromq_and_private(place):
     public, secret = keys.new("agent-1", place)
     for file in (public, secret):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    # As zmq.auth reads them.
+    # The format is the one that zmq.auth reads.
     theirs = zmq.auth.load_certificate(secret)
     ours = keys.own("agent-1")
     assert theirs == (ours.public, ours.secret)
@@ -40,12 +40,12 @@ def test_a_pair_is_zeromqs_and_its_owners_alone(place):
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "-x", "x" * 65])
-def test_a_name_is_a_files(place, name):
+def test_a_key_name_has_to_be_a_valid_file_name(place, name):
     with pytest.raises(UsageError, match="agent-1"):
         keys.new(name, place)
 
 
-def test_what_is_no_key_is_refused_in_a_line(place, tmp_path):
+def test_an_invalid_key_is_refused_in_one_line(place, tmp_path):
     _, secret = keys.new("a", place)
     secret.chmod(0o644)
     with pytest.raises(UsageError, match="chmod 600"):
@@ -74,8 +74,8 @@ def test_on_loopback_a_users_processes_share_a_pair(place):
     assert sorted(file.name for file in place.iterdir()) == ["loopback.key", "loopback.key_secret"]
 
 
-def test_a_key_is_there_whole_or_not_at_all(place, monkeypatch):
-    """Another process that starts at the same time never finds half a key.
+def test_a_key_is_written_completely_or_not_at_all(place, monkeypatch):
+    """Another process that starts at the same time never finds an incomplete key.
 
     Nor does one after a crash.
     """
@@ -93,7 +93,7 @@ def test_a_key_is_there_whole_or_not_at_all(place, monkeypatch):
     assert len(list(place.iterdir())) == 2
 
 
-def test_of_two_that_make_a_key_at_once_both_have_the_first_ones(place, monkeypatch):
+def test_two_processes_that_make_a_key_at_once_get_the_same_key(place, monkeypatch):
     link_it = os.link
 
     def second(*names):
@@ -107,8 +107,11 @@ def test_of_two_that_make_a_key_at_once_both_have_the_first_ones(place, monkeypa
     assert sorted(file.name for file in place.iterdir()) == ["loopback.key", "loopback.key_secret"]
 
 
-def test_a_file_that_others_laid_out_never_gets_the_secret(place, tmp_path, monkeypatch):
-    """They may write the folder, and know the name: a link of theirs, or an open file of theirs."""
+def test_a_file_placed_by_another_user_never_gets_the_secret(place, tmp_path, monkeypatch):
+    """Other users can write to the folder, and know the name.
+
+    They place a link there, or an open file.
+    """
     place.mkdir()
     theirs = tmp_path / "theirs"
     monkeypatch.setattr(secrets, "token_hex", lambda _: "0")
@@ -122,7 +125,7 @@ def test_a_file_that_others_laid_out_never_gets_the_secret(place, tmp_path, monk
         beside.unlink()
 
 
-def test_two_files_of_the_same_process_have_names_that_nobody_knows_before(place, monkeypatch):
+def test_names_of_temporary_files_are_unpredictable(place, monkeypatch):
     opened, open_it = [], os.open
 
     def noted(path, *more):
@@ -138,7 +141,7 @@ def test_two_files_of_the_same_process_have_names_that_nobody_knows_before(place
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
-def test_keys_are_made_where_the_file_system_has_no_links(place, monkeypatch, number):
+def test_keys_are_made_on_file_systems_without_links(place, monkeypatch, number):
     def refused(one, other):
         raise OSError(number, os.strerror(number), one, None, other)
 
@@ -156,7 +159,7 @@ def test_a_file_in_place_of_the_folder_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("url", ["tcp://10.0.0.1:5757", "tcp://*:5757", "tcp://0.0.0.0:1", "tcp://[2001:db8::1]:1"])
-def test_beyond_loopback_it_takes_keys(place, url):
+def test_beyond_loopback_keys_are_required(place, url):
     with pytest.raises(UsageError, match="headway keys new"):
         link.security(key=None, peers=None, insecure=False, urls=[url])
     with pytest.raises(UsageError, match="--insecure"):
@@ -169,19 +172,19 @@ def test_beyond_loopback_it_takes_keys(place, url):
     assert link.endpoint(f"{url}={public}", "--agent", safe).public == keys.own("a").public
 
 
-def test_insecure_is_for_loopback():
+def test_insecure_is_allowed_only_on_loopback():
     for url in ("tcp://127.0.0.1:1", "tcp://[::1]:1", "tcp://localhost:1", "ipc:///run/x.sock"):
         assert link.security(key=None, peers=None, insecure=True, urls=[url]).is_insecure
 
 
 @pytest.mark.parametrize("text", ["", "http://x:1", "tcp://x", "tcp://:1", "x:y", "ipc://x"])
-def test_an_endpoint_is_one(text):
+def test_an_invalid_endpoint_is_refused(text):
     with pytest.raises(UsageError, match=r"tcp://10\.0\.0\.1:5757"):
         link.checked(text, "--bind")
     assert link.checked("10.0.0.1:5757", "--bind") == "tcp://10.0.0.1:5757"
 
 
-def test_the_commands_make_and_show_them(run, tmp_path):
+def test_the_commands_make_and_show_keys(run, tmp_path):
     done = run("keys", "new", "agent-1", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "agent-1.key_secret: keep it" in done.stdout
@@ -215,7 +218,7 @@ def test_the_commands_make_and_show_them(run, tmp_path):
         ("tune", "host, agent, status"),
     ],
 )
-def test_what_is_wrong_is_one_line(words, says, tmp_path, monkeypatch, capsys):
+def test_wrong_key_input_gives_a_one_line_error(words, says, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HEADWAY_TUNE_RUN", str(tmp_path / "r"))
     assert headway(words.split()) == 2
     said = capsys.readouterr()

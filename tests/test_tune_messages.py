@@ -1,4 +1,4 @@
-"""Messages: what is written is read, and whatever else is refused and counted."""
+"""Messages: written ones are read back, and malformed ones are refused and counted."""
 
 import math
 
@@ -35,12 +35,12 @@ EACH = [
 
 
 @pytest.mark.parametrize("message", EACH, ids=lambda message: type(message).__name__)
-def test_what_is_written_is_read(message):
+def test_an_encoded_message_is_decoded_unchanged(message):
     assert Reader().decode(encode(message)) == message
 
 
 @pytest.mark.parametrize("message", EACH, ids=lambda message: type(message).__name__)
-def test_another_schema_is_refused_and_said(message):
+def test_another_schema_is_refused_and_named(message):
     reader = Reader()
     for schema in (0, messages.SCHEMA + 1):
         other = msgspec.msgpack.decode(encode(message)) | {"schema": schema}
@@ -74,19 +74,19 @@ def test_another_schema_is_refused_and_said(message):
         ("invalid", encode(messages.Settings(sequence=1, policy="p", flows={"f": {"a": math.inf}}))),
     ],
 )
-def test_what_is_no_message_is_refused_by_reason(reason, data):
+def test_malformed_messages_are_refused_with_a_reason(reason, data):
     reader = Reader()
     with pytest.raises(Refused):
         reader.decode(data)
     assert reader.refused == {reason: 1}
 
 
-def test_fields_that_a_later_version_adds_are_passed_over():
+def test_fields_added_by_a_later_version_are_ignored():
     more = msgspec.msgpack.decode(encode(EACH[3])) | {"mood": "good"}
     assert Reader().decode(msgspec.msgpack.encode(more)) == EACH[3]
 
 
-def test_as_many_flows_as_may_be_have_room():
+def test_the_maximum_number_of_flows_fits_into_a_message():
     flows = {f"{n:0128}": [1.0] * len(COLUMNS) for n in range(messages.MOST_FLOWS)}
     whole = messages.Stats(host="h" * 128, instance="1", sequence=1, columns=list(COLUMNS), flows=flows)
     assert Reader().decode(encode(whole)) == whole
@@ -94,14 +94,14 @@ def test_as_many_flows_as_may_be_have_room():
     encode(messages.Settings(sequence=1, policy="p" * 256, flows=dict.fromkeys(flows, windows)))
 
 
-def test_what_is_too_large_is_not_written():
+def test_a_message_that_is_too_large_is_not_written():
     flows = {f"{n:0100}": [1.0] * 64 for n in range(2048)}
     with pytest.raises(ValueError, match="at most"):
         encode(messages.Stats(host="h", instance="1", sequence=1, columns=["c"] * 64, flows=flows))
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_bring_the_reader_down(data):
+def test_random_bytes_do_not_crash_the_reader_of_messages(data):
     reader = Reader()
     reasons = []
     try:
@@ -116,7 +116,7 @@ def mangled(draw_from):
 
 
 @given(mangled(st.sampled_from(EACH)))
-def test_no_damage_to_a_message_brings_it_down(damage):
+def test_damaged_messages_do_not_crash_the_reader(damage):
     message, where, by, cut = damage
     data = encode(message)
     at = where % len(data)
@@ -137,7 +137,7 @@ values = st.recursive(
 
 
 @given(st.sampled_from(EACH), st.data())
-def test_no_field_of_another_type_brings_it_down(message, data):
+def test_fields_of_another_type_do_not_crash_the_reader(message, data):
     plain = msgspec.msgpack.decode(encode(message))
     field = data.draw(st.sampled_from(sorted(plain)))
     plain[field] = data.draw(values)

@@ -21,9 +21,9 @@ TUNED = {"rtprop_window": 2.0, "btlbw_window": 4.0}
 DEFAULT = {"rtprop_window": 10.0, "btlbw_window": 10.0}
 AGENTS, PROCESSES, HOSTS = 4, 5, 10
 T2_S, RESTORE_S = 0.5, 5.0
-"""A machine that stands still for `RESTORE_S` looks like an agent that is gone for this time."""
+"""A machine that stalls for `RESTORE_S` looks like a missing agent for this time."""
 PATIENCE_S = 60
-"""What does not happen within this hangs."""
+"""An event that does not happen within this time counts as hanging."""
 
 
 def ports(count):
@@ -35,7 +35,7 @@ def ports(count):
 
 
 class Cluster:
-    """Agents in a ring, and hosts of which each has one of them."""
+    """Agents in a ring, and hosts that have one of them each."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -109,7 +109,7 @@ class Cluster:
         self.running[name].send_signal(number)
 
     def status(self, name):
-        """What a process says that runs, or that begins to."""
+        """The status of a process that runs or is starting."""
         end = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -155,7 +155,7 @@ def cluster(tmp_path_factory):
 
 
 def account_for(host):
-    """Each number that a host gave out was answered, or it is known why not."""
+    """Each number that a host assigned was answered, or the reason is known."""
     counted = host["counters"]
     kinds = ("stats_answered", "stats_superseded", "stats_refused", "stats_lost", "stats_unsent")
     assert sum(counted.get(kind, 0) for kind in kinds) + host["waiting"] == host["sequence"], counted
@@ -173,9 +173,9 @@ def test_four_agents_serve_fifty_hosts(cluster):
 
 
 def lost(cluster, number, until_back):
-    """Hosts whose agent is gone restore defaults within the stated time.
+    """Hosts whose agent has ended restore defaults within the stated time.
 
-    Others do not notice. Then it is back.
+    Others do not notice. Then the agent is back.
     """
     others = [host for n in (1, 2, 3) for host in cluster.hosts(n)]
     before = {host["name"]: host["counters"] for host in cluster.hosts(0)}
@@ -199,13 +199,13 @@ def lost(cluster, number, until_back):
 def test_an_agent_is_killed_and_started_again(cluster):
     lost(cluster, lambda: cluster.kill("agent-0"), lambda: cluster.start("agent-0"))
     again = cluster.status("agent-0")
-    # A host that hears nothing for 1.5 s, as on a busy machine, joins again.
+    # A host without a message for 1.5 s, as on a busy machine, joins again.
     assert again["counters"]["hosts_joined"] >= 2 * HOSTS
     # Its neighbour shares with it again.
     until(lambda: cluster.status("agent-0")["neighbours"], cluster)
 
 
-def test_an_agent_hangs_and_goes_on(cluster):
+def test_an_agent_hangs_and_continues(cluster):
     before = cluster.status("agent-0")
     lost(
         cluster,
@@ -214,7 +214,7 @@ def test_an_agent_hangs_and_goes_on(cluster):
     )
     after = cluster.status("agent-0")
     assert after["instance"] == before["instance"]
-    # What hosts did not send, or lost with a connection, is what the agent misses, and no more.
+    # The agent misses exactly the messages that hosts did not send, or lost with a connection.
     missed = after["counters"].get("stats_missed", 0) - before["counters"].get("stats_missed", 0)
     hosts = cluster.hosts(0)
     unsent = sum(host["counters"].get(key, 0) for host in hosts for key in ("stats_unsent", "stats_lost"))
@@ -236,7 +236,7 @@ def test_hosts_are_killed_and_started_again(cluster):
         account_for(host)
 
 
-def test_hosts_hang_and_go_on(cluster):
+def test_hosts_hang_and_continue(cluster):
     before = {host["name"]: host for host in cluster.hosts(2)}
     cluster.signal("host-2", signal.SIGSTOP)
     until(lambda: all(host["heard_s"] > 0.5 for host in cluster.status("agent-2")["hosts"]), cluster)
@@ -256,7 +256,7 @@ def test_hosts_hang_and_go_on(cluster):
         account_for(host)
 
 
-def test_status_is_told_of_all(cluster, run):
+def test_status_shows_all_hosts(cluster, run):
     done = run("tune", "status", cluster.folder / "agent-3.sock")
     assert done.returncode == 0, done.stderr
     assert "host-3-9" in done.stdout
@@ -264,7 +264,7 @@ def test_status_is_told_of_all(cluster, run):
     assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
 
 
-def test_ended_by_a_signal_they_restore_and_leave_nothing(cluster):
+def test_after_a_signal_hosts_restore_defaults_and_leave_nothing_behind(cluster):
     cluster.signal("host-4", signal.SIGINT)
     assert cluster.running["host-4"].wait(60) == 0
     assert "headway: stopped; the flows have their default" in (cluster.folder / "host-4.log").read_text()

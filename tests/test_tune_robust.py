@@ -1,4 +1,4 @@
-"""Smoothing and rules (section III-A), against NumPy and SciPy."""
+"""Smoothing and rules (section III-A), compared with NumPy and SciPy."""
 
 import math
 from dataclasses import replace
@@ -42,7 +42,7 @@ def filtered(cutoff_hz, times, values):
 
 
 @pytest.mark.parametrize("cutoff_hz", [0.5, 5.0, 50.0])
-def test_at_its_cut_off_the_filter_has_a_gain_of_3_db_less(cutoff_hz):
+def test_the_filter_attenuates_by_3_db_at_its_cut_off(cutoff_hz):
     every_s = 1 / (400 * cutoff_hz)
     times = np.arange(16000) * every_s
     y = filtered(cutoff_hz, times, np.sin(2 * np.pi * cutoff_hz * times))[8000:]
@@ -50,7 +50,7 @@ def test_at_its_cut_off_the_filter_has_a_gain_of_3_db_less(cutoff_hz):
     assert gain_db == pytest.approx(20 * math.log10(math.sqrt(0.5)), abs=0.05)
 
 
-def test_sample_by_sample_it_is_scipys_filter_of_first_order():
+def test_the_filter_equals_scipys_first_order_filter():
     values = np.random.default_rng(1).normal(size=500)
     share = 1 - math.exp(-2 * math.pi * 5 * 0.02)
     outside, _ = signal.lfilter([share], [1, share - 1], values, zi=[(1 - share) * values[0]])
@@ -63,7 +63,7 @@ def test_sample_by_sample_it_is_scipys_filter_of_first_order():
     st.integers(1, 20),
 )
 def test_a_constant_stretch_counts_by_its_length_not_its_samples(cutoff_hz, steps, parts):
-    """Irregular samples: one step of dt, and the same in several parts, lead to the same."""
+    """For irregular samples one step of dt, and the same in several parts, give the same result."""
     once, often = LowPass(cutoff_hz), LowPass(cutoff_hz)
     at, low, high = 0.0, math.inf, -math.inf
     for dt, value in steps:
@@ -76,7 +76,7 @@ def test_a_constant_stretch_counts_by_its_length_not_its_samples(cutoff_hz, step
 
 
 @given(st.lists(st.tuples(st.floats(1e-3, 1), st.floats(1e-4, 1)), min_size=2, max_size=60))
-def test_the_slope_is_that_of_polyfit(steps):
+def test_the_slope_equals_that_of_polyfit(steps):
     times = 1e5 + np.cumsum([dt for dt, _ in steps])
     values = np.array([x for _, x in steps])
     slope = Slope(window_s=1e3)
@@ -86,7 +86,7 @@ def test_the_slope_is_that_of_polyfit(steps):
     assert slope.value() == pytest.approx(outside, rel=1e-6, abs=1e-7)
 
 
-def test_the_slope_is_of_the_window_alone():
+def test_the_slope_uses_only_the_window():
     slope = Slope(window_s=1.0)
     assert slope.value() == 0
     for t in np.arange(0, 5, 0.1):
@@ -97,7 +97,7 @@ def test_the_slope_is_of_the_window_alone():
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan])
-def test_a_filter_and_a_window_have_a_size(wrong):
+def test_a_filter_and_a_window_need_a_positive_size(wrong):
     with pytest.raises(ValueError, match="above 0"):
         LowPass(wrong)
     with pytest.raises(ValueError, match="above 0"):
@@ -127,7 +127,7 @@ def test_a_filter_and_a_window_have_a_size(wrong):
         ("counters", {"delivered_packets": 0}),
     ],
 )
-def test_what_cannot_be_true_is_rejected_and_counted_by_rule(rule, wrong):
+def test_impossible_samples_are_rejected_and_counted_by_rule(rule, wrong):
     rules = Rules()
     assert rules.accepts(GOOD)
     assert rules.accepts(AFTER, GOOD)
@@ -136,8 +136,8 @@ def test_what_cannot_be_true_is_rejected_and_counted_by_rule(rule, wrong):
     assert rules.rejected == {rule: 1}
 
 
-def test_an_rtprop_that_is_merely_out_of_date_is_not_rejected():
-    """The paper's case (section V-A): the path became shorter, and BBR does not know yet."""
+def test_an_outdated_rtprop_is_not_rejected():
+    """The paper's case (section V-A): the path became shorter, and BBR has not noticed yet."""
     assert Rules().accepts(replace(GOOD, rtt_ms=40.0, srtt_ms=40.0, rtprop_ms=400.0))
 
 
@@ -154,7 +154,7 @@ def test_an_rtprop_that_is_merely_out_of_date_is_not_rejected():
         ({}, False),
     ],
 )
-def test_an_action_is_of_parameters_that_there_are_within_their_ranges(settings, is_right):
+def test_an_action_has_existing_parameters_within_their_ranges(settings, is_right):
     rules = Rules()
     assert rules.accepts_action(settings) is is_right
     assert rules.rejected["action"] == (not is_right)
@@ -175,7 +175,7 @@ anything = st.floats() | st.floats(0, 100)
 
 
 @given(anything, anything, anything, anything, anything, anything)
-def test_whatever_is_accepted_is_finite_and_within_limits(rtt, rate, cwnd, rtprop, gain, reward):
+def test_every_accepted_sample_is_finite_and_within_limits(rtt, rate, cwnd, rtprop, gain, reward):
     rules = Rules()
     stats = replace(GOOD, rtt_ms=rtt, delivery_rate_mbps=rate, cwnd_packets=cwnd, rtprop_ms=rtprop, cwnd_gain=gain)
     if rules.accepts_tuple(stats, {"btlbw_window": 4.0}, reward):

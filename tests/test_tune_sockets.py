@@ -1,6 +1,6 @@
-"""Statistics of real sockets, against the sockets themselves and pyroute2.
+"""Statistics of real sockets, compared with the sockets themselves and pyroute2.
 
-Also those of headwayd's flows.
+It also tests those of headwayd's flows.
 """
 
 import json
@@ -23,7 +23,7 @@ from headway.tune.sockets import SocketMonitor
 from test_tune_robust import GOOD
 
 TCP_CC_INFO = 26
-"""linux/tcp.h"""
+"""Values of linux/tcp.h."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
@@ -42,7 +42,7 @@ def id_of(one):
 
 @pytest.fixture(params=["127.0.0.1", "::1"])
 def flow(request):
-    """A loopback connection over the kernel's BBR that has sent 3 MB and now stands still."""
+    """A loopback connection over the kernel's BBR that has sent 3 MB and is idle now."""
     with connection(request.param) as one:
         yield one
 
@@ -86,7 +86,7 @@ class connection:  # noqa: N801
             one.close()
 
 
-def test_what_is_decoded_is_what_the_socket_says_of_itself(flow):
+def test_decoded_values_match_those_of_the_socket(flow):
     monitor = SocketMonitor("bbr", frozenset({flow.getsockname()[1]}))
     began = time.monotonic()
     (one,) = [stats for stats in monitor.sample() if stats.flow == id_of(flow)]
@@ -105,13 +105,14 @@ def test_what_is_decoded_is_what_the_socket_says_of_itself(flow):
     assert one.btlbw_mbps == pytest.approx(bbr.bw * 8e-6 * wire)
     assert one.rtprop_ms == pytest.approx(bbr.min_rtt_us / 1e3)
     assert (one.pacing_gain, one.cwnd_gain) == (bbr.pacing_gain, bbr.cwnd_gain)
-    # BBR's own: 2/ln 2 in start-up, its inverse while it drains, then around 1 (tcp_bbr.c).
+    # The gains are BBR's own: 2/ln 2 in start-up, its inverse while it drains, then around 1
+    # (tcp_bbr.c).
     assert 0.3 < one.pacing_gain < 2.9
     assert one.cwnd_gain == pytest.approx(2.887, abs=0.01) or one.cwnd_gain == pytest.approx(2.0)
     assert began <= one.time_s <= time.monotonic()
 
 
-def test_it_is_also_what_pyroute2_decodes():
+def test_decoded_values_match_those_of_pyroute2():
     from pyroute2 import DiagSocket
 
     with connection("127.0.0.1") as flow:
@@ -149,13 +150,13 @@ def test_other_controllers_and_ports_are_left_out(flow):
 
 @pytest.mark.usefixtures("flow")
 @pytest.mark.parametrize("cut", [0, 10, 71, 72, 80, 300])
-def test_what_the_kernel_cuts_short_is_none(cut):
+def test_truncated_data_of_the_kernel_are_ignored(cut):
     assert sockets.parse(bytes([socket.AF_INET]) * cut) is None
     assert sockets.tcp_info(b"\0" * 100) is None, "before Linux 4.18 it has no delivered"
     assert sockets.bbr_info(b"") is None
 
 
-def test_an_attribute_that_lies_about_its_length_ends_the_list():
+def test_an_attribute_with_an_impossible_length_ends_the_list():
     for length in (0, 3, 9999):
         assert list(sockets._attributes(struct.pack("=HH", 6, 4) + b"ab\0\0" + struct.pack("=HH", length, 2))) == [
             (4, b"ab")
@@ -163,7 +164,7 @@ def test_an_attribute_that_lies_about_its_length_ends_the_list():
 
 
 class Daemon:
-    """Speaks as headwayd does: a word in, a line of JSON out."""
+    """A stand-in for headwayd: it reads a word, and answers with a line of JSON."""
 
     def __init__(self, path):
         self.path, self.flows, self.asked, self.hangs = path, [], [], False
@@ -214,14 +215,14 @@ def test_bbrs_variables_come_from_headwayd(daemon):
         (one,) = [stats for stats in monitor.sample() if stats.flow == id_of(flow)]
         assert {key: getattr(one, key) for key in BBR} == BBR
         assert one.lost_packets == 7
-        # It is gone: what it said is too old, and TCP_INFO's count of losses is another.
+        # It has ended. Its last status is too old, and TCP_INFO's count of losses is another.
         monitor.status._at -= 10
         monitor.status._ended.set()
         assert id_of(flow) not in [stats.flow for stats in monitor.sample()]
         monitor.close()
 
 
-def test_headwayds_flows_are_found_by_both_ends_or_a_remote_that_is_one_flows_alone():
+def test_headwayds_flows_are_found_by_both_ends_or_by_a_unique_remote():
     ids = ["10.0.0.1:1-10.0.0.2:9", "10.0.0.1:2-10.0.0.2:9", "10.0.0.1:3-10.0.0.3:9", "[::1]:4-[::1]:9"]
     remotes = ["10.0.0.2:9", "10.0.0.2:9", "[::ffff:10.0.0.3]:9", "[::1]:9"]
     flows = [{"flow": n, "remote": remote} for n, remote in enumerate(remotes)]
@@ -233,7 +234,7 @@ def test_headwayds_flows_are_found_by_both_ends_or_a_remote_that_is_one_flows_al
     }
 
 
-def test_windows_are_set_as_headwayd_set_does(daemon):
+def test_windows_are_set_like_headwayd_set(daemon):
     tuner = HeadwaydTuner(daemon.path)
     daemon.flows = [{"flow": 5, "local": "10.0.0.1:1", "remote": "10.0.0.2:9"}]
     assert tuner.apply("10.0.0.1:1-10.0.0.2:9", {"rtprop_window": 0.25, "btlbw_window": 4.0})
@@ -245,8 +246,8 @@ def test_windows_are_set_as_headwayd_set_does(daemon):
     ]
 
 
-def test_the_flows_of_one_look_are_indexed_once(daemon, monkeypatch):
-    """An answer has thousands of flows; to index them again for each costs their square."""
+def test_the_flows_of_one_status_are_indexed_once(daemon, monkeypatch):
+    """A status has thousands of flows. Indexing them for each request would take quadratic time."""
     indexed = []
     ends = headwayd._ends
     monkeypatch.setattr(headwayd, "_ends", lambda one: indexed.append(one) or ends(one))
@@ -258,7 +259,7 @@ def test_the_flows_of_one_look_are_indexed_once(daemon, monkeypatch):
     assert len(indexed) <= 3 * 20
 
 
-def test_a_headwayd_that_hangs_or_is_not_there_is_one_line(daemon, tmp_path):
+def test_a_hanging_or_missing_headwayd_gives_a_one_line_error(daemon, tmp_path):
     daemon.hangs = True
     with pytest.raises(RunError, match="headwayd run --controllers headway_bbr"):
         headwayd.ask(daemon.path, "status", patience_s=0.2)
@@ -266,8 +267,8 @@ def test_a_headwayd_that_hangs_or_is_not_there_is_one_line(daemon, tmp_path):
         HeadwaydTuner(str(tmp_path / "nowhere")).apply("*", {"btlbw_window": 4.0})
 
 
-def test_discovery_of_namespaces_outlives_an_error_of_one_look(monkeypatch):
-    """Such as too many open files. One at the start is told."""
+def test_discovery_of_namespaces_continues_after_an_error(monkeypatch):
+    """The error is one such as too many open files. An error at the start is reported."""
     looks = threading.Semaphore(0)
     there = namespaces.files
     fails = [OSError(24, "Too many open files")]
@@ -296,6 +297,6 @@ def test_discovery_of_namespaces_outlives_an_error_of_one_look(monkeypatch):
     found.close()
 
 
-def test_what_headwayd_does_not_say_is_not_known():
+def test_values_missing_from_headwayds_status_are_unknown():
     one = headwayd.with_bbr(GOOD, {"flow": 1, "btlbw_mbps": None, "rtprop_ms": True})
     assert one == replace(GOOD, btlbw_mbps=None, rtprop_ms=None, pacing_gain=None, cwnd_gain=None)

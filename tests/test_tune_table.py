@@ -86,7 +86,7 @@ def test_too_few_flows_leave_zeros_and_too_many_are_sampled():
         assert 99 not in line, "neighbours fill room that is left"
 
 
-def test_the_sample_is_the_seeds():
+def test_the_seed_determines_the_sample():
     flows = [[row(rtt_ms=float(n))] for n in range(1, 31)]
     one, same, other = (Table([{"name": "rtt_ms"}], rows=5, seed=seed).fill(flows) for seed in (1, 1, 2))
     assert np.array_equal(one, same)
@@ -94,7 +94,7 @@ def test_the_sample_is_the_seeds():
 
 
 @given(st.integers(1, 6), st.integers(1, 3), st.integers(0, 9), st.integers(0, 9))
-def test_a_table_always_has_its_shape_and_only_flows_that_there_are(rows, history, own, others):
+def test_a_table_always_has_the_same_shape_and_only_existing_flows(rows, history, own, others):
     table = Table([{"name": "rtt_ms"}, {"name": "loss"}], rows=rows, history=history)
     of = lambda first, count: [[row(rtt_ms=float(first + n), loss=0.5)] * (1 + n % 2) for n in range(count)]  # noqa: E731
     filled = table.fill(of(1, own), of(100, others))
@@ -105,7 +105,7 @@ def test_a_table_always_has_its_shape_and_only_flows_that_there_are(rows, histor
         assert np.count_nonzero(newest) == min(rows, own + others)
 
 
-def test_history_stands_oldest_first_and_zeros_before_it():
+def test_history_is_oldest_first_with_zeros_before_it():
     table = Table([{"name": "rtt_ms"}], rows=2, history=3)
     kept = [row(rtt_ms=float(n)) for n in (1, 2, 3, 4)]
     assert table.fill([kept, kept[:1]]).tolist() == [[2, 3, 4, 0, 0, 1], [0, 0, 1, 2, 3, 4]]
@@ -172,8 +172,8 @@ def test_a_model_with_rows_sees_the_other_flows(tmp_path):
     assert np.count_nonzero(seen) == 3
 
 
-def test_what_a_model_has_never_seen_is_not_shown_to_it():
-    # Trained with an agent for each flow, which share nothing: below its own row the table was
+def test_a_model_gets_no_rows_that_it_was_not_trained_on():
+    # The model was trained with a separate agent for each flow. So below its own row the table was
     # always empty.
     policy = ModelPolicy.load("bbr-tuner-ppo-v1")
     assert policy.rows == 1
@@ -184,12 +184,12 @@ def test_what_a_model_has_never_seen_is_not_shown_to_it():
     assert policy.decide(flows) == [policy.decide([flow])[0] for flow in flows]
 
 
-def test_a_model_that_is_no_tuner_is_refused():
+def test_a_model_other_than_a_tuner_is_refused():
     with pytest.raises(UsageError, match="must be 'settings'"):
         ModelPolicy.load("owl-v1")
 
 
-def test_settings_are_written_as_elsewhere():
+def test_settings_have_the_usual_format():
     assert read_settings("rtprop_window=200ms,btlbw_window=4", "--fixed") == {
         "rtprop_window": 0.2,
         "btlbw_window": 4,

@@ -1,4 +1,4 @@
-"""What pip installs has what a checkout has."""
+"""The installed package has everything that a checkout has."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ OBJECTS = ROOT / "crates" / "kernel" / "bpf" / "objects"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """As `pip install .` builds it; the crates are compiled already."""
+    """The wheel is built as by `pip install .`, with the crates compiled already."""
     out = tmp_path_factory.mktemp("wheel")
     command = [Path(sys.executable).with_name("maturin"), "build", "--locked", "--release", "--quiet", "--out", out]
     subprocess.run(command, cwd=ROOT, check=True)
@@ -39,13 +39,13 @@ def test_files_of_the_package_are_in_the_wheel(wheel: zipfile.ZipFile) -> None:
     assert {name.removeprefix("python/") for name in listed} <= set(wheel.namelist())
 
 
-def test_headwayd_comes_along_and_needs_no_library(tmp_path: Path) -> None:
+def test_headwayd_is_in_the_wheel_and_needs_no_library(tmp_path: Path) -> None:
     if why := checks.without_headwayd():
         pytest.skip(why)
     subprocess.run(["make", "--silent", "wheel", f"WHEEL_OUT={tmp_path}"], cwd=ROOT, check=True)
     (wheel,) = tmp_path.glob("*.whl")
     assert not (ROOT / "headway._native.data").exists()
-    # As pip does, without what it depends on.
+    # It is installed as by pip, without its dependencies.
     venv.create(tmp_path / "venv", with_pip=True)
     pip = [tmp_path / "venv" / "bin" / "pip", "install", "--quiet", "--no-deps", "--no-index", wheel]
     subprocess.run(pip, check=True)
@@ -57,7 +57,7 @@ def test_headwayd_comes_along_and_needs_no_library(tmp_path: Path) -> None:
     assert f"\nExecStart={headwayd} run " in unit
     linked = subprocess.run(["ldd", headwayd], check=True, stdout=subprocess.PIPE, text=True).stdout
     libraries = {line.split()[0].rpartition("/")[2] for line in linked.splitlines()}
-    # glibc's, gcc's for unwinding, and the kernel's own.
+    # The libraries are glibc's, gcc's for unwinding, and the kernel's own.
     assert {re.sub(r"\.so.*", "", name) for name in libraries} <= {
         *("libc", "libm", "libgcc_s", "linux-vdso", "ld-linux-x86-64", "ld-linux-aarch64"),
     }

@@ -1,4 +1,4 @@
-"""Checks rows of tables against the types that the Python API declares of them."""
+"""Checks rows of tables against the types in the Python API."""
 
 from typing import get_args, get_type_hints, is_typeddict
 
@@ -20,7 +20,7 @@ def fits(value, hint):
 
 
 def check_rows(function, table):
-    """Each row of the table has just the keys and types that the function's annotation declares."""
+    """Checks that each row has exactly the keys and types of the function's annotation."""
     from headway.api.table import Table
 
     annotation = function.__annotations__["return"]

@@ -1,7 +1,7 @@
-"""`headway` without pictures: each is empty, and has a digest of what was to be drawn.
+"""`headway` without pictures: each is empty, and has a digest of the data to be drawn.
 
-To draw a chart takes longer than all else in a small bench. Numbers that no chart can have are
-refused, as they are where charts are drawn; other faults of a chart are not seen.
+Drawing a chart takes longer than everything else in a small bench. Numbers that no chart can have
+are refused, as when charts are drawn. Other faults of a chart are not detected.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""A headwayd on a processor of its own."""
+"""Runs a headwayd on a separate processor."""
 
 import json
 import socket
@@ -9,7 +9,7 @@ from datapath import place
 
 
 class Agent(Daemon):
-    """`headwayd run` with these options."""
+    """Runs `headwayd run` with these options."""
 
     def __init__(self, *options: str) -> None:
         pinned = ["taskset", "-c", str(place.AGENT_CPU)]
@@ -18,11 +18,14 @@ class Agent(Daemon):
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The identifier of the process."""
         return self.process.pid
 
     def status(self) -> dict[str, Any]:
-        """What `headwayd status --json` prints, without a process for it; only where it serves."""
+        """The output of `headwayd status --json`, read from the socket.
+
+        The agent has to be serving.
+        """
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(PATIENCE_S)
             client.connect(self.socket)
@@ -33,5 +36,5 @@ class Agent(Daemon):
 
 
 def steered(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """The flows that send: a receiver's socket may have the controller too."""
+    """The flows that send. A receiver's socket can have the controller too, and is left out."""
     return [flow for flow in status["flows"] if flow["delivered_packets"] > 10]

@@ -1,7 +1,7 @@
-"""How many records the agent's thread takes a second where it has more of them than it can take.
+"""Measures how many records a second the agent's thread can process.
 
-The traffic of one processor makes too few. So the agent is stopped while they gather in a ring with
-room for all. Then it goes on, and takes them as fast as it can.
+The traffic of one processor makes too few records. So the agent is stopped while records gather in
+a ring with room for all of them. Then it continues, and processes them as fast as it can.
 """
 
 import signal
@@ -16,19 +16,20 @@ from datapath.agent import Agent
 from datapath.progress import Progress
 
 POLICIES = {"Owl": "owl", "Aurora": "aurora"}
-"""Asked in shadow, by their own clocks."""
+"""Policies that are asked in shadow, by their own clocks."""
 FLOWS = 1000
 RING_KIB = 1 << 18
-"""A record takes 120 bytes: 2.2 million, 25 s or more of what the flows send."""
+"""The size of the ring. A record takes 120 bytes, so it holds 2.2 million: 25 s or more of
+records."""
 GATHERS_S = 20.0
 LOOKS_S = 0.02
 BUSY = 0.8
-"""Of the time between two looks: a thread that has used less has caught up."""
+"""A share of the time between two samples. A thread that used less CPU time has caught up."""
 LONGEST_S = 30.0
 
 
 def measure(progress: Progress, program: Path) -> list[dict[str, Any]]:
-    """Over the link of `many`, which has all flows send."""
+    """Measures over the link of `many`, on which all flows send."""
     found: dict[str, list[dict[str, Any]]] = {title: [] for title in POLICIES}
     for _ in progress.rounds("backlog"):
         for title, policy in POLICIES.items():
@@ -65,7 +66,7 @@ def _taken(program: Path, policy: str) -> dict[str, float]:
 
 
 def _until_idle(agent: Agent, used: float, start: float) -> tuple[float, float]:
-    """The thread's processor seconds and all seconds until it has caught up.
+    """Returns the thread's CPU seconds, and the seconds, until it has caught up.
 
     Raises:
         RuntimeError: If it does not.
@@ -83,5 +84,5 @@ def _until_idle(agent: Agent, used: float, start: float) -> tuple[float, float]:
 
 
 def _used_s(agent: Agent) -> float:
-    """Processor seconds of the thread that reads the ring, to the nanosecond."""
+    """CPU seconds of the thread that reads the ring, to the nanosecond."""
     return int(Path(f"/proc/{agent.pid}/task/{agent.pid}/schedstat").read_text().split()[0]) * 1e-9

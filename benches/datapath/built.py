@@ -1,4 +1,4 @@
-"""Programs of the crates that measurements run."""
+"""Builds the programs of the crates that measurements run."""
 
 import json
 import subprocess
@@ -9,15 +9,15 @@ COMMANDS = {
     "int8": "cargo test --locked --quiet --release -p headwayd --test int8 --no-run",
     "answers": "cargo build --locked --quiet --release -p headway-policy --example inference",
 }
-"""By the stage that runs it; the last word but options is its name."""
+"""The build command of each stage. The last word that is not an option names the program."""
 WHAT = {"int8": "the network alone inside BPF", "answers": "answers of networks one by one"}
-"""What cannot be measured without."""
+"""The stages that cannot be measured without their program."""
 
 
 def build(root: Path, stages: Iterable[str]) -> dict[str, str]:
-    """Builds those of these stages; the path of each, by stage.
+    """Builds the programs of these stages, and returns the path of each by stage.
 
-    Those that cargo cannot build are left out.
+    Programs that cargo cannot build are left out.
     """
     found = {}
     for stage in COMMANDS.keys() & set(stages):

@@ -1,6 +1,6 @@
-"""Throughput and processor time of one flow over an unshaped link.
+"""Measures throughput and processor time of one flow over an unshaped link.
 
-The kernel's own controllers are measured beside it.
+The kernel's own controllers are measured for comparison.
 """
 
 import random
@@ -21,7 +21,7 @@ COMPARED = ("mbps", "cpu_s_per_gb", "process_cpu_s_per_gb")
 
 
 class Flow(NamedTuple):
-    """What `place.Client` takes."""
+    """The arguments of `place.Client`."""
 
     controller: str
     seconds: float
@@ -29,7 +29,7 @@ class Flow(NamedTuple):
 
 
 def measure(progress: Progress, compared: dict[str, Variant], seconds: float) -> dict[str, Any]:
-    """Of packets as TSO makes them, and of 1500 bytes."""
+    """Measures with packets as TSO makes them, and with packets of 1500 bytes."""
     rows: dict[str, dict[str, list[dict[str, Any]]]] = {
         path: {name: [] for name in compared} for path in ("tso", "mtu")
     }
@@ -43,8 +43,8 @@ def measure(progress: Progress, compared: dict[str, Variant], seconds: float) ->
         names = list(compared)
         for round_ in progress.rounds("cost"):
             for path in ("tso", "mtu"):
-                # In another order each time, so that no one always follows the same; the same in
-                # each measurement.
+                # The order differs in each round, so that no variant always follows the same one.
+                # The order is the same in each measurement.
                 order = random.Random(f"{path} {round_}").sample(names, len(names))
                 with place.link(path == "tso"), place.server() as server:
                     for name in order:
@@ -67,7 +67,7 @@ def measure(progress: Progress, compared: dict[str, Variant], seconds: float) ->
 
 
 def _transfer(flow: Flow, agent: Agent | None, server: int, heart: int) -> dict[str, Any]:
-    """One flow, and what it took of the machine."""
+    """Runs one flow, and returns the resources that it used."""
     before = agent.status()["counters"] if agent and agent.is_serving else {}
     pids = [server, *([agent.pid] if agent else [])]
     theirs = others.used_s()
@@ -86,8 +86,8 @@ def _transfer(flow: Flow, agent: Agent | None, server: int, heart: int) -> dict[
     found = client.result()
     wall = time.monotonic() - start
     busy, beat = place.busy_s() - busy, place.used_s(heart) - beat
-    # Of a process that ended while they were counted, all that it ever used may be missed, or come
-    # on top: either way somebody was at work.
+    # If a process ended while they were counted, its whole time may be missing or counted twice. In
+    # both cases another process was working.
     theirs = min(abs(others.used_s() - theirs), busy - beat)
     spent = [place.used_s(pid) - was for pid, was in zip(pids, used, strict=True)]
     gb = found.pop("gb")
@@ -102,13 +102,13 @@ def _transfer(flow: Flow, agent: Agent | None, server: int, heart: int) -> dict[
 
 
 def _children_s() -> float:
-    """What children used that have ended: the clients."""
+    """CPU seconds of the children that have ended, which are the clients."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def _steering(status: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """What a policy does to its flow."""
+    """The window, the rate and the decisions of a policy on its flow."""
     now = status["counters"]
     flows = steered(status)
     flow = max(flows, key=lambda flow: flow["flow"]) if flows else {}
@@ -124,7 +124,10 @@ def _steering(status: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compared(rows: dict[str, list[dict[str, Any]]], over: dict[str, str]) -> dict[str, Any]:
-    """Medians, and ratios to another in the same round with their intervals."""
+    """Medians of each variant, and ratios to its yardstick in the same round.
+
+    The ratios have intervals.
+    """
     found: dict[str, dict[str, Any]] = {}
     for name, of_name in rows.items():
         found[name] = {

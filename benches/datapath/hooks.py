@@ -1,8 +1,8 @@
-"""How long BPF programs run, as the kernel counts it.
+"""Measures how long BPF programs run, as counted by the kernel.
 
-`bpftool prog show` reads the counts, with kernel.bpf_stats_enabled. The count is asked for by a
-file descriptor (BPF_ENABLE_STATS), so that it ends with this process, whatever ends it. It is taken
-with two looks at the clock, which are in it: `counting_ns` says how much.
+`bpftool prog show` prints the same counts, with kernel.bpf_stats_enabled. Here a file descriptor
+(BPF_ENABLE_STATS) enables counting, so that it ends with this process. Counting reads the clock
+twice for each run, which is included: `counting_ns` measures it.
 """
 
 import ctypes
@@ -19,28 +19,28 @@ BPF_PROG_LOAD, BPF_PROG_TEST_RUN, BPF_ENABLE_STATS = 5, 10, 32
 BPF_PROG_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD = 13, 15
 SOCKET_FILTER = 1
 NOTHING = struct.pack("<BBhi", 0xB7, 0, 0, 0) + struct.pack("<BBhi", 0x95, 0, 0, 0)
-"""r0 = 0; exit"""
+"""The program `r0 = 0; exit`."""
 REPEAT = 1_000_000
 INFO_BYTES = 232
-"""struct bpf_prog_info of include/uapi/linux/bpf.h, with these offsets in it."""
+"""The size of struct bpf_prog_info in include/uapi/linux/bpf.h. The offsets below are in it."""
 NAME_AT, RUN_TIME_AT = 64, 192
 NAME_BYTES = 16
 
 
 class Run(NamedTuple):
-    """How often a program ran, and how long together."""
+    """The number of runs of a program, and their total time."""
 
     times: int
     ns: int
 
     def since(self, before: "Run") -> "Run":
-        """What came after `before`."""
+        """The runs after `before`."""
         return Run(self.times - before.times, self.ns - before.ns)
 
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Has the kernel count what programs take."""
+    """Enables the kernel's count of the run time of programs."""
     fd = _bpf(BPF_ENABLE_STATS, struct.pack("I", 0))
     try:
         yield
@@ -63,7 +63,7 @@ def runs(pid: int) -> dict[str, Run]:
 
 
 def counting_ns() -> float:
-    """The time counted for a program that does nothing: counting itself adds it to each run."""
+    """The time counted for a program that does nothing. Counting adds it to each run."""
     code, licence = ctypes.create_string_buffer(NOTHING), ctypes.create_string_buffer(b"GPL")
     words = (SOCKET_FILTER, len(NOTHING) // 8, ctypes.addressof(code), ctypes.addressof(licence))
     fd = _bpf(BPF_PROG_LOAD, struct.pack("IIQQ", *words))

@@ -1,4 +1,4 @@
-"""Policies in whole numbers that BPF evaluates: their test, which also says how long they take."""
+"""Runs the test of integer policies in BPF, which also measures their time."""
 
 import json
 import os
@@ -15,14 +15,14 @@ TEST = "bpf_computes_what_the_native_build_does"
 
 
 def shipped(root: Path) -> str | None:
-    """The newest policy in whole numbers that there is, as `headwayd run --policy` takes it."""
+    """The newest integer policy, in the form that `headwayd run --policy` accepts."""
     cards = sorted((root / "models").glob("*/card.toml"))
     found = [card.parent for card in cards if re.search(r'^kind = "int8"$', card.read_text(), re.MULTILINE)]
     return f"learned:model={found[-1]}" if found else None
 
 
 def measure(progress: Progress, program: str) -> dict[str, Any]:
-    """Times a call inside BPF in ns: the network, and the agent around it.
+    """Measures the time in ns of a call inside BPF: of the network, and of the agent around it.
 
     BPF_PROG_TEST_RUN counts the time.
 

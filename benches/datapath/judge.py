@@ -1,4 +1,4 @@
-"""What was to be reached, beside what is."""
+"""Compares the measured figures with their targets."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,37 +8,38 @@ from datapath import spread
 Figures = dict[str, Any]
 
 RULE = """\
-The verdict is the median's: the issue asks for medians of alternating runs. Where the interval of 95% has the
-target within it, it says so: another measurement may decide otherwise. Of hooks Headway's part is held to the
-target: what all programs take for an acknowledgement, less the counting itself and less what the same program takes
-without an agent (Cubic's own functions, and how it is entered). The sum of both parts is in brackets. Cubic's
-functions are called less often where a policy has the flow, so Headway's part is at least as long. It is the
-median over the rounds of the difference within a round, with the same bootstrap's interval.
+The median decides the verdict, because the issue asks for medians of alternating runs. If the target lies within
+the 95% interval, a note says so: another measurement may decide otherwise. The target of hooks is for Headway's
+part: the time of all programs for an acknowledgement, without the counting and without the time of the same program
+without an agent (Cubic's own functions, and the entry). The sum of both parts is in brackets. Cubic's functions are
+called less often if a policy controls the flow, so Headway's part is at least as long. It is the median over the
+rounds of the difference within a round, with an interval of the same bootstrap.
 """
 PATHS = {"tso": "packets as TSO makes them", "mtu": "packets of 1500 bytes"}
-"""The unshaped paths, by what crosses them."""
+"""The unshaped paths, with the packets that cross them."""
 COST = (
     ("throughput", "mbps_ratio", "at least", 0.97),
     ("CPU a GB", "cpu_s_per_gb_ratio", "at most", 1.03),
 )
 MOST_OF_ACK_NS = 300
-"""Headway's part of an acknowledgement that leaves a record, with a policy that is asked and
+"""The target for Headway's part of an acknowledgement that leaves a record, with a policy that
 decides."""
 LATEST = 1.05
-"""The time between a flow's decisions may be this many times what its clock says."""
+"""The time between a flow's decisions may be this multiple of the period of its clock."""
 LEAST_TOLD = 0.95
-"""This share of acknowledgements has to leave a record: the target is of those with one each."""
+"""The smallest share of acknowledgements that leave a record. The target is for one record each."""
 MOST_RATE = 1.25
-"""A row is compared with its base only if the rates of their acknowledgements differ by no more."""
+"""A row is compared with its base only if the ratio of their acknowledgement rates is at most
+this."""
 DECISIONS_A_SECOND = 100_000
-"""Of 1,000 flows that decide every 10 ms."""
+"""The decisions a second of 1,000 flows that decide every 10 ms."""
 
 
 def targets(figures: Figures) -> list[Figures]:
-    """Each target beside its figure.
+    """Yields each target with its figure.
 
     A row has name, value, target, sense ("at least" or "at most"), verdict, met, note. A verdict is
-    met, missed, or void: of what was measured the target says nothing.
+    met, missed, or void. Void means that the target does not apply to the measurement.
     """
     return [
         *_of_cost(figures),
@@ -65,7 +66,7 @@ def _of_cost(figures: Figures) -> Iterator[Figures]:
                 continue
             void = ""
             if "--policy" in variant["options"] and not of_name["decisions"]:
-                void = "the policy was asked nothing"
+                void = "the policy was not asked"
             elif of_name.get("guard_trips"):
                 void = "the guard gave the flow to Cubic"
             over = known[variant["over"]]["title"].removeprefix("the kernel's ")
@@ -96,7 +97,7 @@ def _of_hooks(figures: Figures) -> Iterator[Figures]:
 
 
 def _interval(ci95: Sequence[float] | None, limit: float, form: str) -> str:
-    """The interval as text, and whether the limit lies within it."""
+    """The interval as text, with a note if the limit lies within it."""
     if not ci95:
         return ""
     low, high = ci95
@@ -105,9 +106,9 @@ def _interval(ci95: Sequence[float] | None, limit: float, form: str) -> str:
 
 
 def _void_of_hook(variant: Figures, row: Figures, base: Figures | None) -> str:
-    """Why a row says nothing of an acknowledgement with a record, an action and the guard.
+    """The reason why a row does not measure an acknowledgement with record, action and guard.
 
-    It is "" where the row does say something.
+    It is "" if the row does measure one.
     """
     if "--shadow" in variant["options"]:
         return "without the guard's part: a shadow's does not judge"
@@ -136,7 +137,7 @@ def _of_flows(figures: Figures) -> Iterator[Figures]:
         if row["period_ms"] and row["policy"].startswith("Aurora"):
             apart = row["decisions_a_flow_ms"]
             note = f"{row['served']:,.0f} flows decided every {apart:.1f} ms"
-            # Who decides less often needs less for it.
+            # An agent that decides less often than it should needs less time.
             is_due = apart <= LATEST * row["period_ms"] and row["served"] >= row["flows"]
             title = f"cores for {row['flows']:,} flows, {row['policy']}"
             yield _target(title, row["agent_cores"], "at most", 0.5, note, "" if is_due else note)
@@ -149,18 +150,18 @@ def _of_int8(figures: Figures) -> Iterator[Figures]:
 
 
 def run_ns(row: Figures) -> float:
-    """What all programs that run for an ACK take, beyond the counting of it."""
+    """The time of all programs that run for an acknowledgement, without the time of counting."""
     return float(row["ns_an_ack"] - row["counting_ns"])
 
 
 def own_ns(figures: Figures, row: Figures) -> Figures:
-    """What a program takes an ACK beyond its counting, and beyond its work without an agent.
+    """Headway's own time for an acknowledgement, without counting and without the base program.
 
-    It is the median over rounds of the difference within a round, and the interval of that.
+    It is the median over rounds of the difference within a round, with its interval.
 
     Args:
-        figures: All of them.
-        row: One of those of the hooks.
+        figures: All figures.
+        row: A row of the stage `hooks`.
     """
     base = base_of(figures, row)
     bases = base["of_rounds"] if base else [0.0] * len(row["of_rounds"])
@@ -168,7 +169,7 @@ def own_ns(figures: Figures, row: Figures) -> Figures:
 
 
 def base_of(figures: Figures, row: Figures) -> Figures | None:
-    """The row of the same program without an agent, or None where nobody measured it."""
+    """The row of the same program without an agent, or None if it was not measured."""
     name = figures["variants"][row["variant"]]["base"] or row["variant"]
     same = (r for r in figures["hooks"] if (r["path"], r["variant"]) == (row["path"], name))
     return next(same, None)

@@ -1,6 +1,6 @@
-"""What an agent costs that serves many flows.
+"""Measures the cost of an agent that serves many flows.
 
-Also what answering some of them at once would save.
+It also measures how much time computing several answers at once would save.
 """
 
 import json
@@ -25,43 +25,42 @@ from datapath.progress import Progress
 
 PORT = 5320
 MBPS, MTU, QUEUE_S = 360, 600, 0.03
-"""75 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide
-on. The traffic's processor has to be faster than the link, else no queue makes the round trips
-long, and packets come in bursts."""
+"""75 packets a second for each of 1,000 flows, because decisions need packets. The traffic's
+processor has to be faster than the link. Otherwise no queue makes the round trips long, and packets
+come in bursts."""
 PERIOD_MS = 10.0
 FEW = 100
-"""Flows: what the agent takes for a flow is the difference of its memory to what it takes for so
-many."""
+"""The number of flows of the base measurement. Memory for a flow is the difference from it."""
 SLOTS, MOST_FLOWS = 4096, 16384
-"""How many flows headwayd serves unless told, and at most (crates/headwayd/src/cli/args.rs)."""
+"""The default and the largest number of flows that headwayd serves
+(crates/headwayd/src/cli/args.rs)."""
 BATCHES = (1, 16, 64, 256)
 
 
 SETTLE_S = 3.0
-"""From when all flows are open until they are measured."""
+"""The time between opening all flows and the measurement."""
 
 
 class Served(NamedTuple):
-    """Who is asked: its title and its daemon's options."""
+    """A policy that is measured: its title and the options of headwayd."""
 
     title: str
     options: tuple[str, ...]
     net: str
     period_ms: float | None
-    """How far apart the decisions of a flow are to be; None where that is the policy's own clock's
-    matter."""
+    """The time between the decisions of a flow; None if the policy's own clock decides."""
 
 
 def queue_s(flows: int) -> float:
-    """The queue's length.
+    """The length of the queue.
 
-    Beyond 1,000 flows it grows with them: with less room each, they only time out.
+    Beyond 1,000 flows it grows with their number: with less room each, flows only time out.
     """
     return QUEUE_S * max(1.0, flows / 1000)
 
 
 def served(models: Path) -> list[Served]:
-    """Nets that are asked of every flow every 10 ms, and policies by their own clocks."""
+    """Returns nets that decide for every flow every 10 ms, and policies with their own clocks."""
     aurora, owl, full = map(title, (nets.AURORAS_LAYERS, nets.OWLS_LAYERS, nets.PAPERS_LAYERS))
     timed = {
         ("Aurora", aurora): nets.timed(models / "timed-aurora", PERIOD_MS),
@@ -85,13 +84,14 @@ def served(models: Path) -> list[Served]:
 
 
 def measure(progress: Progress, models: Path, program: Path, seconds: float, flows: int) -> list[dict[str, Any]]:
-    """Over a link whose queue makes the round trips."""
+    """Measures over a link whose queue makes the round trips."""
     asked = served(models)
     found: dict[str, list[dict[str, Any]]] = {}
     for _ in progress.rounds("flows"):
         for one in asked:
             progress.say(f"{flows} flows, {one.title}")
-            # Room for as many: what depends on it alone is in both.
+            # The smaller number of flows has the same `--flows`, so memory that depends on it
+            # cancels.
             options = (*one.options, "--flows", f"{max(flows, SLOTS)}")
             row = others.undisturbed(partial(_many, program, options, seconds, flows))
             progress.say(f"{FEW} flows, {one.title}")
@@ -114,7 +114,7 @@ def measure(progress: Progress, models: Path, program: Path, seconds: float, flo
 def sending(
     program: Path, options: tuple[str, ...], flows: int, seconds: float
 ) -> Iterator[tuple[Agent, "subprocess.Popen[str]"]]:
-    """An agent with these options, and the sender of this many flows.
+    """Starts an agent with these options, and the sender of this number of flows.
 
     The flows have settled, and send for `seconds`.
     """
@@ -136,7 +136,7 @@ def sending(
 
 def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -> dict[str, float]:
     with sending(program, options, flows, seconds + 2) as (agent, sender):
-        # Before anybody asks for the status, whose text is as long as there are flows.
+        # Memory is read before the first status, whose text grows with the number of flows.
         resident = agent.memory_mib()["now"]
         before, used, start = agent.status()["counters"], place.used_s(agent.pid), time.monotonic()
         time.sleep(seconds)
@@ -173,9 +173,9 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
 
 
 def _wait_until_open(sending: "subprocess.Popen[str]", flows: int) -> None:
-    """Returns as soon as it has opened all flows.
+    """Waits until the sender has opened all flows.
 
-    Raises RuntimeError where that takes longer than it may.
+    Raises RuntimeError if that takes longer than it may.
     """
     patience_s = 60 + 10e-3 * flows
     if not sending.stdout or not select([sending.stdout], [], [], patience_s)[0]:
@@ -185,14 +185,14 @@ def _wait_until_open(sending: "subprocess.Popen[str]", flows: int) -> None:
 
 
 def answers(progress: Progress, alone: str | None, folder: Path) -> list[dict[str, Any]]:
-    """Microseconds an answer of each network.
+    """Measures the time in microseconds of an answer of each network.
 
-    They are measured as headwayd has it, one by one, and several at once by NumPy.
+    The answers are computed one by one, as in headwayd, and several at once by NumPy.
 
     Args:
-        progress: Says what goes on.
-        alone: The program crates/policy/examples/inference, if there is one.
-        folder: For files that it reads.
+        progress: Shows the progress.
+        alone: The program crates/policy/examples/inference, if it was built.
+        folder: The folder for the files that the program reads.
     """
     sizes = (nets.AURORAS_LAYERS, nets.OWLS_LAYERS, nets.PAPERS_LAYERS)
     one_thread = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -219,7 +219,7 @@ def _output(command: list[str], environment: dict[str, str]) -> str:
 
 
 def _case(path: Path, layers: tuple[int, ...]) -> Path:
-    """A network as crates/policy/examples/inference.rs reads it."""
+    """Writes a network as crates/policy/examples/inference.rs reads it."""
     tensors: dict[str, Any] = {}
     for number, (weight, bias) in enumerate(nets.weights(layers)):
         tensors |= {f"layers.{number}.weight": weight.ravel().tolist(), f"layers.{number}.bias": bias.tolist()}
@@ -230,7 +230,7 @@ def _case(path: Path, layers: tuple[int, ...]) -> Path:
 
 
 def _batched_us(layers: tuple[int, ...], batch: int) -> float:
-    """Of an answer where this many are computed at once, the median of some rounds."""
+    """The time of an answer if this number is computed at once, the median of some rounds."""
     net = nets.weights(layers)
     seen = np.random.default_rng(nets.SEED).uniform(-1, 1, (batch, layers[0])).astype(np.float32)
     times = []

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many TCP flows that send as fast as they may: many_flows receive PORT | send HOST PORT CONTROLLER
- * FLOWS SECONDS. What comes is not copied, so that the flows and not their program are what costs.
- * The sender prints "open" when all flows are open; SECONDS count from then. At its end it prints
- * how much it sent, how many flows failed, and of how many nothing was acknowledged in the second
- * half.
+ * Runs many TCP flows that send as fast as possible: many_flows receive PORT | send HOST PORT
+ * CONTROLLER FLOWS SECONDS. Received data are not copied, so that the program costs little compared
+ * with the flows. The sender prints "open" when all flows are open; SECONDS count from then. At its
+ * end it prints the bytes sent, the number of failed flows, and the number of flows without an
+ * acknowledgement in the second half.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -89,7 +89,7 @@ static int open_flow(const char *host, int port, const char *controller, int roo
 	return fd;
 }
 
-/* Until the receiver listens, for a minute at most. */
+/* Connects, and retries for at most a minute until the receiver listens. */
 static void wait_for(const char *host, int port)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
@@ -131,7 +131,7 @@ static int send_all(const char *host, int port, const char *controller, int flow
 	int epoll = epoll_create1(0), failed = 0, silent = 0, *fds = calloc(flows, sizeof(*fds));
 	unsigned long long sent = 0, *before = calloc(flows, sizeof(*before));
 	double end, half;
-	/* Each of more than 1,000 flows has less to send, so all buffers stay as large. */
+	/* Beyond 1,000 flows each has a smaller buffer, so the total stays the same. */
 	int room = (1 << 17) * 1000LL / (flows > 1000 ? flows : 1000);
 
 	if (!fds || !before)
@@ -140,7 +140,7 @@ static int send_all(const char *host, int port, const char *controller, int flow
 	for (int i = 0; i < flows; i++) {
 		fds[i] = open_flow(host, port, controller, room);
 		watch(epoll, fds[i], EPOLLOUT);
-		/* Not all at once: their first packets have to find room. */
+		/* Starts are spread, so that the first packets fit into the queue. */
 		usleep(1000);
 	}
 	puts("open");

@@ -1,4 +1,4 @@
-"""What hooks take, and how soon the agent answers; each by rounds of `progress`."""
+"""Measures the time of hooks and the latency of the agent's answers, by rounds of `progress`."""
 
 import statistics
 import time
@@ -17,9 +17,9 @@ WAITS: dict[str, tuple[str, ...]] = {"epoll": (), "busy poll": ("--busy-poll",)}
 
 
 def hook_times(progress: Progress, counted: dict[str, Variant], seconds: float) -> list[dict[str, Any]]:
-    """The ns that each program takes a run, and all of them an acknowledgement.
+    """Returns the ns of each program for a run, and of all programs for an acknowledgement.
 
-    Both are measured hot, and where caches grow cold.
+    Both are measured with warm caches, and with caches that grow cold.
     """
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for _ in progress.rounds("hooks"):
@@ -36,8 +36,8 @@ def hook_times(progress: Progress, counted: dict[str, Variant], seconds: float) 
             "seconds": 0.5 * seconds,
             "disturbed": others.disturbed(rows),
             **{key: statistics.median(row[key] for row in rows) for key in rows[0] if key != "programs"},
-            # In the order of the rounds: what a variant and its base take in one round are
-            # compared.
+            # The rows are in the order of the rounds, because a variant and its base are compared
+            # within a round.
             "of_rounds": [row["ns_an_ack"] - row["counting_ns"] for row in rows],
             "programs": {
                 program: statistics.median(row["programs"][program] for row in rows if program in row["programs"])
@@ -58,7 +58,7 @@ def _hooks(variant: Variant, seconds: float, is_offloaded: bool, mbps: int | Non
     ):
         counting = hooks.counting_ns()
         client = place.Client(place.CONTROLLER, variant.settle_s + seconds, is_offloaded)
-        # The first rounds are slow start's.
+        # The first rounds belong to slow start.
         time.sleep(variant.settle_s + 0.3 * seconds)
         before, start = hooks.runs(agent.pid), time.monotonic()
         asked = agent.status()["counters"] if agent.is_serving else {}
@@ -68,7 +68,7 @@ def _hooks(variant: Variant, seconds: float, is_offloaded: bool, mbps: int | Non
         client.result()
     runs = {name: run.since(before[name]) for name, run in after.items()}
     runs = {name: run for name, run in runs.items() if run.times}
-    # Each acknowledgement that takes data comes to pkts_acked once.
+    # Each acknowledgement that acknowledges data calls pkts_acked once.
     acks = next((run.times for name, run in runs.items() if "_pkts_ack" in name), 0)
     if not acks:
         raise RuntimeError(f"{variant.title}: no acknowledgement came to its program")
@@ -82,11 +82,14 @@ def _hooks(variant: Variant, seconds: float, is_offloaded: bool, mbps: int | Non
 
 
 COUNTERS = ("reports", "wakes", "guard_trips")
-"""What the agent counts meanwhile."""
+"""The agent's counters during the measurement."""
 
 
 def latencies(progress: Progress, models: Path, seconds: float) -> list[dict[str, Any]]:
-    """From a record in the kernel to Owl's action in its slot: the agent's own figures."""
+    """Measures the time from a record in the kernel to Owl's action in its slot.
+
+    The figures are the agent's own.
+    """
     full = nets.window(models / "still-full", nets.PAPERS_LAYERS)
     policies = {title(nets.OWLS_LAYERS): "owl", title(nets.PAPERS_LAYERS): f"learned:model={full}"}
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
@@ -106,7 +109,7 @@ def latencies(progress: Progress, models: Path, seconds: float) -> list[dict[str
 
 
 def title(layers: tuple[int, ...]) -> str:
-    """A network's sizes, as `100-128-64-7`."""
+    """The sizes of a network's layers, as `100-128-64-7`."""
     return "-".join(map(str, layers))
 
 

@@ -1,6 +1,6 @@
-"""Policies that are made to be measured.
+"""Writes policies for measurements only.
 
-They change nothing, are of a paper's size, and have a clock of their own.
+They change nothing, have the size of a paper's network, and have their own clock.
 """
 
 import itertools
@@ -18,20 +18,20 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 
 OWL, AURORA = "owl-v1", "aurora-v2"
 OWLS_LAYERS = (100, 128, 64, 7)
-"""Of the model that comes with Headway."""
+"""Layers of the shipped model."""
 PAPERS_LAYERS = (60, 512, 256, 7)
-"""Of Owl's paper: twelve features of five intervals (Table I), and its two hidden layers."""
+"""Layers of Owl's paper: twelve features of five intervals (Table I), and two hidden layers."""
 AURORAS_LAYERS = (50, 32, 16, 1)
 PAPERS_FEATURES = 12
 SEED = 1
 UNPACED_MBPS = 400_000.0
-"""More than any path here carries: pacing at such a rate holds nothing back."""
+"""A rate above that of any path here, so pacing at it does not limit a flow."""
 
 
 def weights(layers: Sequence[int]) -> list[tuple[Array, Array]]:
-    """Weights and biases of some size.
+    """Returns weights and biases of these sizes.
 
-    What a network's answer takes does not depend on what they are.
+    The time of an answer does not depend on their values.
     """
     draw = np.random.default_rng(SEED)
     found = []
@@ -43,7 +43,7 @@ def weights(layers: Sequence[int]) -> list[tuple[Array, Array]]:
 
 
 def forward(net: list[tuple[Array, Array]], values: Array) -> Array:
-    """Outputs `[n, outputs]` of observations `[n, inputs]`, with ReLU between layers."""
+    """Computes outputs `[n, outputs]` of observations `[n, inputs]`, with ReLU between layers."""
     for number, (weight, bias) in enumerate(net):
         values = values @ weight.T + bias
         if number + 1 < len(net):
@@ -52,29 +52,31 @@ def forward(net: list[tuple[Array, Array]], values: Array) -> Array:
 
 
 def window(folder: Path, layers: Sequence[int], period_ms: float | None = None) -> Path:
-    """Writes a model with Owl's clock, or one of its own, that never adds a packet; the folder.
+    """Writes a model that never changes the window, and returns its folder.
 
     Args:
-        folder: Where.
-        layers: Its network's; of 60 inputs it has the paper's twelve features, of 100 all of ours.
-        period_ms: How far apart decisions are; None for Owl's jiffies.
+        folder: The folder to write.
+        layers: Sizes of the network. With 60 inputs it has the paper's twelve features, with 100
+            all of ours.
+        period_ms: The time between decisions; None for Owl's clock in jiffies.
     """
     agent = models.load(OWL).card["agent"]
     features = layers[0] // agent["observation"]["history"]
     agent["observation"]["features"] = agent["observation"]["features"][:features]
     choices = agent["action"]["choices"]
     net = weights(layers)
-    # So little of what it sees that the choice is always the same, and all of the work.
+    # The weights of the inputs are so small that the choice is always the same. The work is not
+    # reduced.
     last, _ = net[-1]
     net[-1] = (last * np.float32(1e-6), np.eye(len(choices), dtype=np.float32)[choices.index(0.0)])
     return _write(folder, _timed(agent, period_ms), layers, net)
 
 
 def rate(folder: Path) -> Path:
-    """Writes a model with Aurora's clock and network that always wants more.
+    """Writes a model with Aurora's clock and network that always asks for more.
 
-    So its rate is what the guard allows. That is some times what the path was seen to carry. One
-    that wants no change would stay at what was allowed when hardly anything had been delivered.
+    So its rate is the guard's limit, a multiple of the rate that the path was seen to carry. A
+    model without changes would stay at the limit of the beginning, when little had been delivered.
     """
     agent = models.load(AURORA).card["agent"]
     agent["beneath"] |= {"initial_mbps": UNPACED_MBPS, "max_mbps": UNPACED_MBPS}
@@ -84,7 +86,7 @@ def rate(folder: Path) -> Path:
 
 
 def timed(folder: Path, period_ms: float) -> Path:
-    """Writes Aurora as it is, but for its clock: it decides every this many milliseconds."""
+    """Writes Aurora with another clock, which decides every this many milliseconds."""
     model = models.load(AURORA)
     golden = model.golden()
     answers = golden["outputs"] if "outputs" in golden else golden["actions"]

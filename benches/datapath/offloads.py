@@ -11,7 +11,7 @@ ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO = 0x1F, 0x24, 0x2C
 
 
 def switch(device: str, is_on: bool) -> None:
-    """All three, in this order: TSO needs GSO."""
+    """The three features, in this order, because TSO needs GSO."""
     commands = (ETHTOOL_SGSO, ETHTOOL_STSO, ETHTOOL_SGRO)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         for command in commands if is_on else reversed(commands):

@@ -1,4 +1,4 @@
-"""What others use of the machine while something is measured in a process namespace of its own."""
+"""Counts the CPU time of other processes during a measurement in a process namespace."""
 
 import os
 import time
@@ -10,24 +10,24 @@ OUTER_PROC = "HEADWAY_OUTER_PROC"
 """An environment variable with a descriptor of the /proc outside, for processes in the
 namespace."""
 KERNEL_THREAD = 0x200000
-"""PF_KTHREAD: what the kernel does for the flows is not others'."""
+"""PF_KTHREAD: kernel threads work for the flows and do not count as other processes."""
 MOST = 0.1
-"""Cores: what others used more beside is done again, ..."""
+"""A run during which other processes used more than this number of cores is repeated, ..."""
 TRIES = 3
-"""... this many times in all; the last one counts whatever there was beside it."""
+"""... up to this number of runs in all. The last one counts in any case."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def outer_proc() -> int:
-    """A descriptor of this namespace's /proc, to hand down."""
+    """Returns a descriptor of this namespace's /proc, to pass to children."""
     return os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
 
 
 def undisturbed(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """A run beside which others used little; if there is none, the last one tried.
+    """Repeats a run until other processes used little meanwhile, or until the last try.
 
-    `tries` and `others_cores` are put in, where it has none of its own. Raises RuntimeError if the
-    last one fails.
+    `tries` and `others_cores` are added if the result has none. Raises RuntimeError if the last try
+    fails.
     """
     row: dict[str, Any] = {}
     for tries in range(1, TRIES + 1):
@@ -35,7 +35,7 @@ def undisturbed(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         try:
             row = run()
         except RuntimeError:
-            # Where others have both processors a flow may get nowhere at all.
+            # While other processes use both processors, a flow may send nothing at all.
             if tries == TRIES:
                 raise
             continue
@@ -47,15 +47,15 @@ def undisturbed(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def disturbed(rows: list[dict[str, Any]]) -> int:
-    """How many of them were, to the last try."""
+    """The number of rows that were disturbed in their last try."""
     return sum(row["others_cores"] > MOST for row in rows)
 
 
 def used_s() -> float:
-    """Processor seconds of all processes outside this namespace.
+    """CPU seconds of all processes outside this namespace.
 
-    Those of the children that they waited for are included. What a process used is its parent's
-    when it ends: differences are true of processes that come and go too.
+    Those of their ended children are included. When a process ends, its parent gets its CPU time.
+    So differences are also correct for processes that start and end.
     """
     outer, own = int(os.environ[OUTER_PROC]), _own()
     ticks = 0
@@ -65,7 +65,7 @@ def used_s() -> float:
             if _namespace(pid, outer, fields[0]) == own:
                 continue
         except OSError:
-            # It has ended meanwhile.
+            # The process has ended meanwhile.
             continue
         if not int(fields[6]) & KERNEL_THREAD:
             ticks += sum(map(int, fields[11:15]))
@@ -73,9 +73,9 @@ def used_s() -> float:
 
 
 def _namespace(pid: str, outer: int, state: str) -> str:
-    """Processor seconds of a process.
+    """CPU seconds of a process.
 
-    One that has ended has none any more. It counts as others' until somebody waits for it.
+    A process that has ended has none. Its time counts once its parent waits for it.
     """
     return "" if state == "Z" else os.readlink(f"{pid}/ns/pid", dir_fd=outer)
 

@@ -1,4 +1,4 @@
-"""The figures as tables, for the terminal and for docs/kernel-performance.md."""
+"""Writes the figures as tables, for the terminal and for docs/kernel-performance.md."""
 
 from typing import Any
 
@@ -18,105 +18,107 @@ HEAD = """\
 Written by `sudo make bench-kernel`, which measures it, from `build/bench/kernel.json`:
 
 ```sh
-sudo make bench-kernel                                   # measures all of it in half an hour, and shows it
-sudo make bench-kernel OPTIONS="--rounds 9"              # this many rounds of everything
-sudo make bench-kernel OPTIONS="--only hooks"            # one part anew; the rest stays the last's
+sudo make bench-kernel                                   # measures and shows everything in half an hour
+sudo make bench-kernel OPTIONS="--rounds 9"              # this number of rounds for each part
+sudo make bench-kernel OPTIONS="--only hooks"            # one part again; the other figures are kept
 make bench-kernel OPTIONS="--last --publish"             # writes this page
 ```
 
 """
 VERSIONS = """\
-The figures are of these commits, by stage:
+The figures come from these commits, by stage:
 
 {stages}
 
-The digest of today's programs is {programs} (SHA-256 of the code and data in `crates/kernel/bpf/objects/*.bpf.o`,
-when this page was written). Figures with another digest, or with none, are of older programs. The ABI of programs and agent today is
-`HEADWAY_VERSION` in `crates/kernel/bpf/abi.h`.
+The digest of today's programs is {programs} (SHA-256 of the code and data in
+`crates/kernel/bpf/objects/*.bpf.o`, when this page was written). Figures with another digest, or without one, come
+from older programs. Today's ABI of programs and agent is `HEADWAY_VERSION` in `crates/kernel/bpf/abi.h`.
 """
 COST = """\
-One flow of iperf3 between two namespaces over an unshaped veth pair: {rounds} rounds, {seconds:g} s each
-transfer. Both ends are on one processor, the agent on the other, where a light heartbeat keeps it from
-sleeping: throughput halves on a machine of two virtual processors when one is idle. In each round each variant
-has its turn, in an order of that round's own, and ratios are to the kernel's Cubic in the same round (of
-headway_bbr to the kernel's BBR): medians, with a bootstrap interval of 95%. CPU seconds are the whole
-machine's, less the heartbeat's and less those of others' processes; beside them those of iperf3's two ends and
-the agent.
+One flow of iperf3 runs between two namespaces over an unshaped veth pair: {rounds} rounds of {seconds:g} s for
+each transfer. Both ends are on one processor and the agent is on the other. A light heartbeat keeps the agent's
+processor from sleeping: on a machine of two virtual processors throughput halves when one is idle. In each
+round each variant has its turn, in a random order. Ratios are to the kernel's Cubic in the same round (of
+headway_bbr to the kernel's BBR). They are medians, with a bootstrap interval of 95%. CPU seconds are those of
+the whole machine, without the heartbeat and without other processes. The columns "of the processes" have only
+iperf3's two ends and the agent.
 
-Other processes on this machine take caches and time. So the CPU time of processes outside this measurement is
-counted during each transfer. If they used more than {most:g} cores, the transfer is repeated, whatever its
-variant and its result: {repeated} of {transfers} were. After {tries} tries the last one counts: {disturbed} of
-{transfers} were still disturbed. The median of all is {others:.2f} cores.
+Other processes on this machine take caches and time. So their CPU time is counted during each transfer. If they
+used more than {most:g} cores, the transfer is repeated, whatever its variant and its result: {repeated} of
+{transfers} were. After {tries} tries the last one counts: {disturbed} of {transfers} were still disturbed. The
+median over all transfers is {others:.2f} cores.
 
-A policy steers on an unshaped path too, and its window or rate is then what decides the throughput. Where it is
-asked *in shadow* Cubic decides (`--shadow`), and the difference to Cubic is what programs, records and agent
-cost; a shadow's guard does not judge. *A net that holds the window* is asked, its answers, none of which
-changes anything, are carried out, and the guard judges: the whole datapath. *A net that wants all the rate*
-always asks for more, and has what the guard allows, three times what the path was seen to carry: no rate that
-holds anything back, but one that the kernel paces at, with its timers. Only these are held to the targets.
+A policy controls the flow on an unshaped path too, so its window or rate decides the throughput. If a policy is
+asked *in shadow*, Cubic decides (`--shadow`). The difference from Cubic is then the cost of programs, records
+and agent; the guard does not judge a shadow. *A net that holds the window* is asked, and its answers are carried
+out but change nothing. The guard judges it, so this is the whole datapath. *A net that asks for the maximum
+rate* always asks for more. It gets the guard's limit, which is three times the rate that the path was seen to
+carry. This rate does not limit the flow, but the kernel paces at it, with its timers. The targets apply only to
+these rows.
 
-The route has an initial window of {window:,} packets and an ssthresh of half of it, for all: where nothing is
-ever lost slow start does not end, and in it Owl is not asked. Where packets are as TSO makes them iperf3 writes
-1 MB at a time: with its own 128 KB a flow has 18 or 40 Gbit/s, plain Cubic's too, as writer and reader happen
-to take turns.
+All variants have a route with an initial window of {window:,} packets and an ssthresh of half of it: without
+losses slow start does not end, and Owl is not asked in slow start. Where packets are as TSO makes them, iperf3
+writes 1 MB at a time. With its own 128 KB a flow has 18 or 40 Gbit/s with any controller, depending on how
+writer and reader alternate.
 """
 HOOKS = """\
-By the kernel's own count (`BPF_ENABLE_STATS`): the time of all programs that run for an acknowledgement, over
-{seconds:g} s in the middle of a flow, the median of {rounds} rounds. "Counting" is the time of the count itself,
-measured with an empty program. "Base" is the time of the same program without an agent: the entry, and the
-functions of Cubic or BBR that it calls. The rest is Headway's: the record, the action, the guard. The target
-holds for that rest. Where a policy controls the flow, Cubic's own functions are called less
-often than without it.
+The table has the time of all programs that run for an acknowledgement, by the kernel's own count
+(`BPF_ENABLE_STATS`). It is taken over {seconds:g} s in the middle of a flow, and is the median of {rounds}
+rounds. "Counting" is the time of the count itself, measured with an empty program. "Base" is the time of the
+same program without an agent: the entry, and the functions of Cubic or BBR that it calls. The rest is Headway's:
+the record, the action, the guard. The target is for that rest. If a policy controls the flow, Cubic's own
+functions are called less often than without it.
 
-If the agent sleeps when a decision is due, the program wakes it. That takes longer than all the rest: tens of
+If the agent sleeps when a decision is due, the program wakes it. That takes longer than everything else: tens of
 microseconds if its processor is idle. An agent that never sleeps (`--busy-poll`) is never woken. A record goes
-to the agent for each acknowledgement. Where a policy inside the kernel decides (int8), the program uses each
+to the agent for each acknowledgement. If a policy inside the kernel decides (int8), the program uses each
 record itself, and sends one to the agent every {digest:g} ms. {again}
 """
 LATENCY = """\
-From the record of an acknowledgement in the kernel until Owl's action stands in the flow's slot, where the
-flow's next acknowledgement finds it: {rounds} rounds of {seconds:g} s. The agent has its processor to itself,
-but for the heartbeat. 100-128-64-7 is the model that comes with Headway, and decides. 60-512-256-7 is the
-network of Owl's paper, with numbers of no meaning, on which the time does not depend, and holds the window. {again}
+The time runs from the record of an acknowledgement in the kernel until Owl's action is in the flow's slot,
+where the flow's next acknowledgement finds it. It is measured in {rounds} rounds of {seconds:g} s. Only the
+heartbeat shares the agent's processor. 100-128-64-7 is the shipped model, which decides. 60-512-256-7 is the
+network of Owl's paper and holds the window. Its weights are arbitrary, because the time does not depend on
+them. {again}
 """
 MANY = """\
-Flows that send as fast as they may over a link of {mbps} Mbit/s with a queue of {queue:.0f} ms, in packets of
-{mtu} bytes that are acknowledged one by one; both ends share the other processor: {rounds} rounds of
+The flows send as fast as possible over a link of {mbps} Mbit/s with a queue of {queue:.0f} ms. Packets have
+{mtu} bytes and are acknowledged one by one. Both ends share the other processor. There are {rounds} rounds of
 {seconds:g} s. Policies are asked in shadow, and Cubic keeps all flows busy. *Every 10 ms*: the net decides for
-each flow every 10 ms by a clock, as 1,000 flows at 10 ms intervals are; what a flow has of packets does not
-count. *Its own clock*: a decision takes a record, and where a flow has 75 packets a second it decides less
-often. *Aurora decides*, at rates and round trips far from those it was trained on, lets many flows down to its
-least rate, and who sends little decides seldom. The agent's processor time is that of all its threads. Cubic's
-are flows that the guard had at the end. *KiB a flow* is what headwayd has resident with {flows:,} flows, less what
-it has with {few:,}, over the difference of the flows that it knows. What the kernel keeps for a flow is not in
-it: BPF maps have room for `--flows` from the start. {again}
+each flow every 10 ms by a clock, regardless of packets. *Its own clock*: a decision needs a record, so a flow
+with 75 packets a second decides less often. *Aurora decides*: rates and round trips are far from those of its
+training. So it reduces many flows to its minimum rate, and slow flows decide rarely. The agent's processor time
+is that of all its threads. The flows of Cubic are those that the guard had taken over at the end. *KiB a flow*
+is the difference of headwayd's resident memory with {flows:,} and with {few:,} flows, over the difference of the
+flows that it knows. It does not contain the kernel's memory: BPF maps have room for `--flows` from the start.
+{again}
 """
 BACKLOG = """\
-What the thread that reads the ring takes in a second at most. The traffic of one processor makes fewer records. So
-{flows:,} flows, over the link above and asked in shadow, send for {seconds:.0f} s while the agent is stopped, and
-their records gather in a ring that has room for them. Then it goes on, and has caught up when it is idle again,
-although the flows still send: medians of {rounds} rounds. All flows are one user's, who has a millisecond of each
-turn: *waited* is the share of records that had to wait for a later turn. Where 4,096 wait, those of a flow are
-combined. {again}
+The table has the largest number of records that the ring's thread processes in a second. The traffic of one
+processor makes fewer records. So {flows:,} flows, over the link above and asked in shadow, send for
+{seconds:.0f} s while the agent is stopped, and their records gather in a ring that has room for them. Then the
+agent continues. It has caught up when it is idle again, although the flows still send. The figures are medians
+of {rounds} rounds. All flows belong to one user, who has a millisecond of each turn: *waited* is the share of
+records that had to wait for a later turn. If 4,096 records wait, those of a flow are combined. {again}
 """
 ANSWERS = """\
-Microseconds an answer takes on one core, {rounds} rounds: one by one as the agent computes it
-(`crates/policy/examples/inference.rs`), and several at once as NumPy does (OpenBLAS, one thread), whose sums
-come in another order. headwayd answers flow by flow: one by one.{saved}
+The table has the microseconds of an answer on one core, over {rounds} rounds. Answers are computed one by one
+as in the agent (`crates/policy/examples/inference.rs`), and several at once by NumPy (OpenBLAS, one thread),
+whose sums have another order. headwayd answers flow by flow, one by one.{saved}
 """
 INT8 = """\
-Aurora's network 30-32-16-1 and the whole agent around it, evaluated inside BPF. Each output and each flow state
-is compared bit for bit with the native build of the same headers: `cargo test -p headwayd --test int8 --
---ignored` as root. Over many calls (BPF_PROG_TEST_RUN) everything is in the caches, and nothing else runs: that
-is what the computation takes. On live flows it is all of an acknowledgement, Cubic's functions, guard and cold
-caches with it, and as many acknowledgements decide as the path's round trips let.
+Aurora's network 30-32-16-1 and the whole agent around it are evaluated inside BPF. Each output and each flow
+state is compared bit for bit with the native build of the same headers: `cargo test -p headwayd --test int8 --
+--ignored` as root. Over many calls (BPF_PROG_TEST_RUN) everything is in the caches and nothing else runs, so the
+time is that of the computation. On live flows the time is that of a whole acknowledgement, with Cubic's
+functions, the guard and cold caches. The path's round trips limit how many acknowledgements decide.
 """
 
 
 DIGEST_MS = 100
-"""Frame::OWN_POLICY_INTERVAL_US of headwayd."""
+"""The interval of records from an integer policy, Frame::OWN_POLICY_INTERVAL_US of headwayd."""
 RATIOS = {"mbps": "{:,.0f}", "cpu_s_per_gb": "{:.3f}", "process_cpu_s_per_gb": "{:.3f}"}
-"""What is compared with Cubic's, and how it is written."""
+"""The figures that are compared with Cubic's, and their formats."""
 
 
 def every(figures: Figures) -> dict[str, tuple[str, list[Table]]]:
@@ -153,7 +155,7 @@ def every(figures: Figures) -> dict[str, tuple[str, list[Table]]]:
 
 
 def _length(rows: list[Figures]) -> Figures:
-    """How often and how long."""
+    """The number and length of the rounds, and a sentence about repeated runs."""
     disturbed, runs = sum(row["disturbed"] for row in rows), sum(row["rounds"] for row in rows)
     again = f"Disturbed runs are repeated here too: {disturbed} of {runs} were still disturbed."
     return {"rounds": rows[0]["rounds"], "seconds": rows[0]["seconds"], "again": again}
@@ -173,7 +175,7 @@ def _about_cost(cost: Figures) -> str:
 
 
 def _saved(figures: Figures) -> str:
-    """What batches would save, by what flows cost without."""
+    """A sentence about the time that batches would save, from the cost of flows without them."""
     alone = {row["net"]: row for row in figures["answers"] if "alone" in row}
     said = ""
     for row in figures.get("flows", []):
@@ -183,15 +185,15 @@ def _saved(figures: Figures) -> str:
             less = max(0.0, net["alone"] - net[f"{most}"])
             cores = [us * DECISIONS_A_SECOND * 1e-6 for us in (row["us_a_decision"], row["us_a_decision"] - less)]
             said += (
-                f" {DECISIONS_A_SECOND:,} decisions a second of {row['net']} take {cores[0]:.2f} cores so, at"
-                f" {row['us_a_decision']:.1f} us each of which {net['alone']:.1f} are the network's; with answers"
-                f" {most} at a time it would be {cores[1]:.2f}."
+                f" {DECISIONS_A_SECOND:,} decisions a second of {row['net']} take {cores[0]:.2f} cores, at"
+                f" {row['us_a_decision']:.1f} us each, {net['alone']:.1f} of them in the network. With"
+                f" {most} answers at a time they would take {cores[1]:.2f} cores."
             )
     return said
 
 
 def show(figures: Figures) -> None:
-    """Prints them."""
+    """Prints the figures as tables."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as Drawn
@@ -214,15 +216,15 @@ def show(figures: Figures) -> None:
 
 
 def markdown(figures: Figures, programs: str) -> str:
-    """The page.
+    """Returns the page.
 
     Args:
-        figures: All of them.
+        figures: All figures.
         programs: The digest of today's programs.
     """
     text = HEAD + about(figures) + "\n\n" + versions(figures, programs)
     if figures["quick"]:
-        text += "\nA run of `--quick`: it says that all of this can be measured, and no more.\n"
+        text += "\nThis is a run of `--quick`. It only shows that everything can be measured.\n"
     for heading, (words, parts) in every(figures).items():
         text += f"\n## {heading}\n" + (f"\n{words}" if words else "")
         for table in parts:
@@ -233,17 +235,17 @@ def markdown(figures: Figures, programs: str) -> str:
 
 
 def about(figures: Figures) -> str:
-    """One line: of what, where and when."""
+    """One line with the machine, the commit and the date."""
     return tables.about(figures)[:-1] + f"; Linux {figures['machine']['kernel']}."
 
 
 def versions(figures: Figures, programs: str) -> str:
-    """Of which commit the figures of each part are.
+    """The commits of the figures, by part.
 
-    It also names the ABI that its programs and its agent had, and the programs' digest.
+    It also names the ABI of the programs and the agent, and the programs' digest.
 
     Args:
-        figures: All of them.
+        figures: All figures.
         programs: The digest of today's programs.
     """
     of: dict[tuple[str, int, str], list[str]] = {}

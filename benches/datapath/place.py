@@ -1,7 +1,7 @@
-"""Two hosts and a link between them, and what the machine does meanwhile.
+"""Makes two hosts and a link between them, and counts the work of the machine.
 
-Traffic has one processor and the agent the other, where a heartbeat keeps the second from sleeping:
-a machine of two virtual processors halves its throughput when one of them idles.
+Traffic has one processor and the agent the other. A heartbeat keeps the agent's processor from
+sleeping: a machine of two virtual processors halves its throughput when one of them is idle.
 """
 
 import json
@@ -16,8 +16,8 @@ from pathlib import Path
 from daemon import used_s
 
 CONTROLLER = f"bench_{os.urandom(2).hex()}"
-"""A name of its own: names of controllers are global to the machine, and somebody else may measure
-too."""
+"""A unique name. Names of controllers are global to the machine, and another measurement may
+run."""
 NEAR, FAR = "bench-near", "bench-far"
 FAR_ADDRESS = "10.77.0.2"
 TRAFFIC_CPU, AGENT_CPU = 0, 1
@@ -26,16 +26,17 @@ OFFLOADS = Path(__file__).with_name("offloads.py")
 HEARTBEAT = "import time\nwhile True: time.sleep(0.001)"
 IPERF3_PORT = 5201
 WRITE = {True: "1M", False: "128K"}
-"""What iperf3 writes at a time, by whether packets are as TSO makes them: with its own 128 KB a
-flow of those has 18 or 40 Gbit/s, as writer and reader happen to take turns, whichever controller
-it has; with 1 MB it has 63."""
+"""The bytes that iperf3 writes at a time, by whether packets are as TSO makes them. With its own
+128 KB a flow has 18 or 40 Gbit/s with any controller, depending on how writer and reader alternate.
+With 1 MB it has 63."""
 SSTHRESH = 1024
-"""Packets, of an unshaped link's route: where nothing is lost slow start never ends, and Owl is
-never asked."""
+"""The ssthresh of an unshaped link's route, in packets. Where nothing is lost slow start never
+ends, and Owl is not asked in slow start."""
 INITIAL_CWND = 2 * SSTHRESH
-"""Packets: beyond slow start, and more than such a link takes."""
+"""The initial window of that route, in packets. It is beyond slow start, and more than such a link
+holds."""
 QUEUE_S = 0.02
-"""What the queue of a link with a rate holds, unless told."""
+"""The default length of the queue of a link with a rate."""
 
 
 def inside(host: str, cpu: int, *command: str) -> list[str]:
@@ -47,16 +48,16 @@ def inside(host: str, cpu: int, *command: str) -> list[str]:
 def link(
     is_offloaded: bool = True, mbps: int | None = None, mtu: int = 1500, queue_s: float = QUEUE_S
 ) -> Iterator[None]:
-    """A veth pair between two hosts of its own, unshaped or of this many Mbit/s.
+    """Makes a veth pair between two new hosts, unshaped or with a rate of this many Mbit/s.
 
     The hosts end with it.
 
     Args:
-        is_offloaded: Do packets cross it as TSO, GSO and GRO make them? If not, each is one of the
-            link.
-        mbps: Its rate; None for none.
-        mtu: Bytes of a packet; where they are not 1500, each is acknowledged by itself.
-        queue_s: What its queue holds, in seconds.
+        is_offloaded: Whether packets cross it as TSO, GSO and GRO make them. If not, each is a
+            packet of the link.
+        mbps: The rate of the link; None for an unshaped link.
+        mtu: Bytes of a packet. If they are not 1500, each packet is acknowledged by itself.
+        queue_s: The length of the queue in seconds.
     """
     try:
         for host in (NEAR, FAR):
@@ -83,7 +84,7 @@ def link(
 
 @contextmanager
 def heartbeat() -> Iterator[int]:
-    """Keeps the agent's processor awake; the process that does."""
+    """Starts a process that keeps the agent's processor awake, and returns its identifier."""
     beat = subprocess.Popen(
         ["taskset", "-c", str(AGENT_CPU), sys.executable, "-c", HEARTBEAT], stderr=subprocess.DEVNULL
     )
@@ -96,7 +97,7 @@ def heartbeat() -> Iterator[int]:
 
 @contextmanager
 def running(host: str, *command: str) -> Iterator["subprocess.Popen[str]"]:
-    """A program on a host and the processor of the traffic, until this ends."""
+    """Runs a program on a host and the processor of the traffic, until this context ends."""
     words = inside(host, TRAFFIC_CPU, *command)
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
@@ -108,14 +109,14 @@ def running(host: str, *command: str) -> Iterator["subprocess.Popen[str]"]:
 
 @contextmanager
 def server() -> Iterator[int]:
-    """`iperf3 -s` on the far host; its process."""
+    """Runs `iperf3 -s` on the far host, and returns its process."""
     with running(FAR, "sh", "-c", "exec iperf3 -s >/dev/null") as process:
         wait_for_server(IPERF3_PORT)
         yield process.pid
 
 
 class Client:
-    """`iperf3 -c` on the near host, under way."""
+    """A running `iperf3 -c` on the near host."""
 
     def __init__(self, controller: str, seconds: float, is_offloaded: bool = True) -> None:
         words = f"iperf3 -c {FAR_ADDRESS} -C {controller} -t {seconds:g} -l {WRITE[is_offloaded]} -J".split()
@@ -125,7 +126,7 @@ class Client:
         )
 
     def result(self) -> dict[str, float]:
-        """Waits for its end. What it sent and received, and the flow's means.
+        """Waits for its end, and returns the bytes sent and received, and the flow's means.
 
         Raises:
             RuntimeError: If it failed.
@@ -151,7 +152,7 @@ class Client:
 
 
 def wait_for_server(port: int) -> None:
-    """Until the far host answers.
+    """Waits until the far host answers.
 
     Raises:
         RuntimeError: If it does not.
@@ -160,22 +161,24 @@ def wait_for_server(port: int) -> None:
     words = inside(FAR, TRAFFIC_CPU, "ss", "-Hltn", f"sport = :{port}")
     while not subprocess.run(words, check=True, capture_output=True).stdout:
         if time.monotonic() > until:
-            raise RuntimeError(f"nobody listens at port {port}")
+            raise RuntimeError(f"no program listens at port {port}")
         time.sleep(0.05)
 
 
 def busy_s() -> float:
-    """Seconds of work of all processors, up to a constant: what the kernel does not count as idle.
+    """CPU seconds of all processors: the time that the kernel does not count as idle.
 
-    Its idle time is exact. What it counts as work is what each tick of 4 ms finds, and an agent
-    that is up for microseconds at each jiffy, as Owl's is, would have them all.
+    They count from an arbitrary start.
+
+    The kernel's idle time is exact. Its count of work samples each tick of 4 ms. An agent that runs
+    for microseconds at each jiffy, as Owl's does, would seem to work all the time.
     """
     _, _, _, idle, wait, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
     return time.monotonic() * (os.cpu_count() or 1) - (idle + wait) / TICKS
 
 
 def others_cores(heart: int, seconds: float = 0.5) -> float:
-    """How many cores somebody else uses, while nothing is measured."""
+    """The number of cores that other processes use while nothing is measured."""
     start, busy, beat = time.monotonic(), busy_s(), used_s(heart)
     time.sleep(seconds)
     return max(0.0, busy_s() - busy - (used_s(heart) - beat)) / (time.monotonic() - start)

@@ -1,4 +1,4 @@
-"""What is being measured, and how long it may still take."""
+"""Shows what is being measured, and the remaining time."""
 
 import sys
 import time
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 
 class Progress:
-    """One line on standard error, which the next one replaces on a terminal.
+    """Writes one line to standard error, which the next one replaces on a terminal.
 
     Args:
         plan: Each stage's rounds and the seconds that one takes, in the order in which they run.
@@ -18,11 +18,11 @@ class Progress:
         self._stage, self._round, self._begun = "", 0, time.monotonic()
 
     def stages(self) -> list[str]:
-        """Those of the plan, in its order."""
+        """The stages of the plan, in its order."""
         return list(self._plan)
 
     def rounds(self, stage: str) -> Iterator[int]:
-        """The rounds of a stage; what one takes is learned from those before."""
+        """Yields the rounds of a stage. The time of a round is learned from the earlier ones."""
         rounds, _ = self._plan[stage]
         start = time.monotonic()
         for done in range(rounds):
@@ -31,7 +31,7 @@ class Progress:
             self._plan[stage] = rounds, (time.monotonic() - start) / (done + 1)
 
     def left_s(self) -> float:
-        """Seconds until all is done."""
+        """Seconds until the measurement ends."""
         stages = list(self._plan)
         later = stages[stages.index(self._stage) + 1 :] if self._stage else stages
         rounds, each = self._plan.get(self._stage, (0, 0.0))
@@ -39,7 +39,7 @@ class Progress:
         return max(0.0, own) + sum(n * s for n, s in (self._plan[stage] for stage in later))
 
     def say(self, text: str) -> None:
-        """What is measured now."""
+        """Shows what is measured now."""
         rounds = self._plan.get(self._stage, (0, 0.0))[0]
         of = f", round {self._round + 1} of {rounds}" if rounds else ""
         line = f"bench: {text}{of} (about {self.left_s():.0f} s left)"

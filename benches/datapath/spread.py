@@ -1,4 +1,4 @@
-"""How sure a median is."""
+"""Computes the uncertainty of a median."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +10,10 @@ SEED = 1
 
 
 def of_rounds(values: Sequence[float]) -> dict[str, Any]:
-    """The median of what was taken in each round, and its 95% interval by the percentile bootstrap.
+    """Returns the median over rounds, and its 95% interval by the percentile bootstrap.
 
     Args:
-        values: One a round; with fewer than two there is no interval.
+        values: One value for each round. With fewer than two there is no interval.
     """
     drawn = np.random.default_rng(SEED).choice(np.asarray(values), (RESAMPLES, len(values)))
     low, high = np.quantile(np.median(drawn, axis=1), (0.025, 0.975))

@@ -1,4 +1,4 @@
-"""What is compared: controllers as a flow may have them."""
+"""The controllers that are compared."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,27 +8,28 @@ from datapath import nets
 
 YARDSTICK = "cubic"
 KERNELS = (YARDSTICK, "bbr")
-"""Controllers that need no daemon."""
+"""Controllers that need no headwayd."""
 COUNTED_ONLY = ("window-no-agent", "bbr-no-agent")
-"""Only their hooks are counted, as the base controller's part of other variants."""
+"""Variants of which only the hooks are measured, as the base controller's part of other
+variants."""
 SETTLE_S = 3.0
 
 
 class Variant(NamedTuple):
-    """A controller as a flow may have it."""
+    """A controller that a flow can have."""
 
     title: str
     options: tuple[str, ...]
-    """Its daemon's; none where no daemon is needed."""
+    """The options of its headwayd; empty if it needs none."""
     base: str = ""
-    """The same program without an agent, where it has one."""
+    """The name of the same program without an agent, if there is one."""
     is_held: bool = False
-    """Is it held to the targets? What it decides changes nothing, so that what it costs is the
-    datapath's."""
+    """Whether the targets apply. They do if the policy's decisions change nothing, so that the cost
+    is the datapath's."""
     settle_s: float = 0.0
-    """Its flow takes this long to find its rate, before hooks are counted."""
+    """The seconds that its flow needs to find its rate, before hooks are counted."""
     over: str = YARDSTICK
-    """What it is compared with."""
+    """The name of the variant that it is compared with."""
 
 
 def _unserved(controller: str) -> tuple[str, ...]:
@@ -36,11 +37,11 @@ def _unserved(controller: str) -> tuple[str, ...]:
 
 
 def every(models: Path, int8: str | None) -> dict[str, Variant]:
-    """All of them; the first is what others are compared with.
+    """Returns all variants. The first is the one that others are compared with.
 
     Args:
-        models: The folder for models that are made for this.
-        int8: A policy in whole numbers.
+        models: The folder for models that are written for this measurement.
+        int8: An integer policy.
     """
     still = f"learned:model={nets.window(models / 'still', nets.OWLS_LAYERS)}"
     eager = f"learned:model={nets.rate(models / 'eager-rate')}"
@@ -65,7 +66,7 @@ def every(models: Path, int8: str | None) -> dict[str, Variant]:
             "headway_rate, Aurora asked in shadow", ("--policy", "aurora", "--shadow"), "rate-no-agent", True
         ),
         "rate-eager": Variant(
-            "headway_rate, a net that wants all the rate", ("--policy", eager), "rate-no-agent", True
+            "headway_rate, a net that asks for the maximum rate", ("--policy", eager), "rate-no-agent", True
         ),
         "aurora": Variant(
             "headway_rate, Aurora decides", ("--policy", "aurora"), "rate-no-agent", settle_s=SETTLE_S
@@ -80,20 +81,20 @@ def every(models: Path, int8: str | None) -> dict[str, Variant]:
         ),
     }
     if int8:
-        title = "headway_rate, Aurora in whole numbers inside BPF"
+        title = "headway_rate, integer Aurora inside BPF"
         found["int8"] = Variant(title, ("--policy", int8), "rate-no-agent", settle_s=SETTLE_S)
     return found
 
 
 def transferring(found: Mapping[str, Variant]) -> dict[str, Variant]:
-    """Those whose throughput and processor time are compared."""
+    """The variants whose throughput and processor time are compared."""
     return {name: variant for name, variant in found.items() if name not in COUNTED_ONLY}
 
 
 def counted(found: Mapping[str, Variant]) -> dict[str, Variant]:
-    """The variants with programs of ours.
+    """The variants with our programs.
 
-    Some have an agent that never sleeps, so that no hook wakes it.
+    For some the agent never sleeps, so that no hook wakes it.
     """
     ours = {name: variant for name, variant in found.items() if variant.options}
     asked = ("owl-shadow", "owl-still", "window-still", "aurora-shadow", "rate-eager")

@@ -1,9 +1,9 @@
-// Bulk TCP flows over one drop-tail bottleneck in ns-3, to hold Headway's simulator against.
+// Runs bulk TCP flows over one drop-tail bottleneck in ns-3, to compare with Headway's simulator.
 //
 // The defaults are Rax's link: 20 Mbit/s, 50 ms RTT, a device queue of 10 packets of 1250 bytes
 // (1/10 BDP). The queue is the bottleneck DEVICE's own: ns-3's traffic-control layer has no queue
 // disc and no back-pressure, so a full queue drops, as a router's does. Acknowledgements return
-// over a link that only delays. Prints one line of JSON.
+// over a link that only delays. The program prints one line of JSON.
 //
 //   --routers=0   sender = receiver                      the least work for ns-3
 //   --routers=1   sender - router = receiver             the bottleneck (=) is not the sender's own
@@ -87,7 +87,7 @@ struct Options {
 
 [[noreturn]] void Refuse(const std::string& what) {
   std::cerr << "rax_link: " << what << std::endl;
-  std::_Exit(2); // without destructors: ns-3 objects made so far are not whole
+  std::_Exit(2); // without destructors, because the ns-3 objects are incomplete
 }
 
 // Refuses a name that is not a constructible class of the given base.
@@ -125,7 +125,7 @@ Options Parse(int argc, char** argv) {
 
   CheckClass<TcpCongestionOps>("--cc", o.cc, "TcpNewReno");
   CheckClass<TcpRecoveryOps>("--recovery", o.recovery, "TcpPrrRecovery");
-  TypeId disc; // not made to be looked at: PIE's sets a timer as it is made
+  TypeId disc; // not instantiated for the check, because PIE sets a timer at once
   if (!o.disc.empty() && !(TypeId::LookupByNameFailSafe("ns3::" + o.disc, &disc) && disc.IsChildOf(QueueDisc::GetTypeId())))
     Refuse("--disc=" + o.disc + " is not known to this ns-3; for example --disc=CoDelQueueDisc");
   if (o.packet <= kHeaders)
@@ -144,7 +144,7 @@ double CpuSeconds() {
   return u.ru_utime.tv_sec + u.ru_stime.tv_sec + (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-// What has been counted up to some time; a measurement is the difference of two.
+// Counters at a moment. A measurement is the difference of two.
 struct Counts {
   uint64_t departed = 0;       // packets the bottleneck began to send
   uint64_t departed_bytes = 0; // their IP bytes
@@ -153,7 +153,7 @@ struct Counts {
   uint64_t timeouts = 0;        // every expiry of a retransmission timer
   uint64_t fast_recoveries = 0; // entries into CA_RECOVERY
   double queue_integral = 0;    // packet seconds of waiting
-  std::vector<uint64_t> goodput; // bytes each receiving application got
+  std::vector<uint64_t> goodput; // bytes that each receiving application received
 };
 
 class Bench {
@@ -181,7 +181,7 @@ class Bench {
     const uint32_t near = o.routers > 0 ? 1 : 0; // the node that feeds the bottleneck
     const uint32_t last = nodes.GetN() - 1;
 
-    // The rate is in IP bytes: raised so that the PPP header takes none of it from a data packet.
+    // The rate is in IP bytes. It is raised so that the PPP header does not reduce it.
     const uint64_t wire_rate =
         o.rate.GetBitRate() * (o.packet + kPppHeader) / o.packet;
     PointToPointHelper link;
@@ -216,7 +216,7 @@ class Bench {
   void ConfigureTcp() {
     const uint32_t segment = o.packet - kHeaders;
     const double bdp = o.rate.GetBitRate() / 8.0 * o.rtt.GetSeconds();
-    // Several times what can be in flight, so that neither end's buffer ever limits the window.
+    // The buffers hold several times the packets in flight, so that they never limit the window.
     const auto buffer = static_cast<uint32_t>(
         std::min(1e9, 1e6 + 8 * (bdp + static_cast<double>(o.queue) * o.packet)));
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName("ns3::" + o.cc)));
@@ -235,7 +235,7 @@ class Bench {
     Config::SetDefault("ns3::BulkSendApplication::SendSize", UintegerValue(segment));
   }
 
-  // A device that only delays: it never queues and hardly takes time to send.
+  // This device only delays: it never queues and takes almost no time to send.
   static void Unlimited(Ptr<NetDevice> end) {
     auto device = DynamicCast<PointToPointNetDevice>(end);
     device->SetDataRate(DataRate("10Gbps"));
@@ -272,14 +272,14 @@ class Bench {
     BulkSendHelper bulk("ns3::TcpSocketFactory", InetSocketAddress(destination, port));
     auto source = DynamicCast<BulkSendApplication>(bulk.Install(sender).Get(0));
     source->SetStartTime(start);
-    // The application makes its socket when it starts; watch it from then on.
+    // The application makes its socket when it starts, so it is watched from then on.
     Simulator::Schedule(start + NanoSeconds(1), [this, source] {
       source->GetSocket()->TraceConnectWithoutContext("RTO", MakeCallback(&Bench::OnRto, this));
       source->GetSocket()->TraceConnectWithoutContext("CongState", MakeCallback(&Bench::OnState, this));
     });
   }
 
-  // Of the device's queue or of the queue disc.
+  // The packets in the device's queue or in the queue disc.
   void OnQueue(uint32_t before, uint32_t after) {
     const double now = Simulator::Now().GetSeconds();
     counts_.queue_integral += waiting_ * (now - queue_changed_);

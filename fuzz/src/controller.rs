@@ -1,4 +1,4 @@
-//! Every registered scheme, with any parameters, through any life of a flow.
+//! Fuzzes every registered scheme, with any parameters and any events of a flow.
 
 use headway_cc::testing::{drive, setup};
 use headway_cc::{Kind, Param, Registry, schemes};
@@ -6,8 +6,8 @@ use headway_cc::{Kind, Param, Registry, schemes};
 use super::Bytes;
 use super::model::fixture;
 
-/// The first bytes choose the scheme and its parameters, the rest is the script of
-/// [`drive`], which holds the controller to what it owes its host.
+/// The first bytes choose the scheme and its parameters. The rest is the script of [`drive`], which
+/// checks that the controller keeps its promises to its host.
 pub fn controller(input: &[u8]) {
     let mut input = Bytes(input);
     let spec = spec(&mut input);
@@ -24,7 +24,7 @@ pub fn registry() -> Registry {
     registry
 }
 
-/// The scheme and the parameters that `input` begins with, as a user would write them.
+/// The scheme and the parameters at the beginning of `input`, as a user would write them.
 pub fn spec(input: &mut Bytes<'_>) -> String {
     let registry = registry();
     let all: Vec<_> = registry.iter().collect();

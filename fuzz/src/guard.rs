@@ -1,13 +1,13 @@
-//! The guard: limits, records, questions and answers of any bytes.
+//! Fuzzes the guard with limits, records, requests and answers of any bytes.
 
 use headway_fixed::{Guard, Limits, Reason, RecordBytes, Verdict};
 use zerocopy::FromBytes;
 
 use super::Bytes;
 
-/// The input is whether limits are usual, limits, then steps: what happens before a record, and the
-/// record. Whatever they say, windows and rates keep within bounds, a flow is somebody's, and an
-/// agent that answers has it back some day.
+/// The input begins with whether the limits are the usual ones, and with limits. Steps follow: the
+/// events before a record, and the record. For every input, windows and rates stay within bounds, a
+/// flow always has a controller, and an agent that answers gets the flow back in the end.
 pub fn guard(input: &[u8]) {
     let mut input = Bytes(input);
     let limits = match input.byte() % 2 {
@@ -40,16 +40,16 @@ pub fn guard(input: &[u8]) {
     comes_back(&mut guard, &limits, last);
 }
 
-/// Any limits, but for bounds the wrong way round.
+/// Any limits whose bounds are in order.
 fn wild(bytes: [u8; size_of::<Limits>()]) -> Limits {
     let mut limits = Limits::read_from_bytes(&bytes).expect("its size");
     limits.min_cwnd = limits.min_cwnd.min(limits.max_cwnd);
-    // Below what stands for none, and for a path of 2^32 packets.
+    // It stays below the value that means none, also for a path of 2^32 packets.
     limits.least_ssthresh &= 15;
     limits
 }
 
-/// A record of any bytes, or one that goes on from the last.
+/// A record of any bytes, or one that continues the last.
 fn next(last: &RecordBytes, input: &mut Bytes<'_>) -> RecordBytes {
     if input.byte() == 0 {
         return RecordBytes::read_from_bytes(&input.array::<{ size_of::<RecordBytes>() }>())
@@ -57,7 +57,7 @@ fn next(last: &RecordBytes, input: &mut Bytes<'_>) -> RecordBytes {
     }
     let mut record = *last;
     let [ms, delivered, lost, in_flight, cwnd, srtt, acks, flags] = input.array().map(u64::from);
-    // abi.h, as in headway_fixed::vectors.
+    // The layout is that of abi.h, as in headway_fixed::vectors.
     record[0] = record[0].wrapping_add(ms * 1_000_000);
     record[3] = u64::from((record[3] as u32).wrapping_add(delivered as u32));
     record[4] = u64::from((record[4] as u32).wrapping_add(lost as u32 / 16)) | in_flight << 32;

@@ -1,6 +1,6 @@
-//! What the fuzz targets do with their input. A target is one function from bytes; it panics where
-//! a promise is broken. `crates/emu/tests/fuzz_corpus.rs` calls the same functions with the inputs
-//! that are kept, on stable Rust.
+//! The fuzz targets. A target is one function of bytes, which panics if a promise is broken.
+//! `crates/emu/tests/fuzz_corpus.rs` calls the same functions with the stored inputs, on stable
+//! Rust.
 
 mod controller;
 mod guard;
@@ -36,14 +36,14 @@ pub const TARGETS: [Target; 9] = [
     ("wire", wire),
 ];
 
-/// An error is one line for the user.
+/// Checks that an error is one line.
 fn one_line(error: &dyn std::fmt::Display) {
     let text = error.to_string();
     let printable = text.chars().all(|c| !c.is_control());
     assert!(printable && !text.is_empty(), "not one line: {text:?}");
 }
 
-/// Takes numbers off the front of the input; zeros once it is used up.
+/// Takes numbers from the front of the input. It gives zeros once the input is used up.
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Bytes<'_> {
@@ -59,7 +59,7 @@ impl Bytes<'_> {
         array
     }
 
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     fn share(&mut self) -> f64 {
         f64::from(u16::from_le_bytes(self.array())) / f64::from(u16::MAX)
     }

@@ -1,4 +1,5 @@
-//! Model folders: a card, weights and golden outputs, one of which is the input.
+//! Fuzzes model folders. A folder has a card, weights and golden outputs, one of which is the
+//! input.
 
 use std::path::{Path, PathBuf};
 
@@ -20,9 +21,9 @@ fn folder(path: &str) -> PathBuf {
     found.expect("the fixture")
 }
 
-/// The first byte says of which model, and which file, the rest takes the place; the card's hashes
-/// are made to fit, so that they do not keep everything else from being reached. What is loaded
-/// decides, whatever it is shown.
+/// The first byte chooses a model and a file, which the rest replaces. The card's hashes are made
+/// to match, because otherwise they would hide all later checks. A model that loads gives decisions
+/// for every observation.
 pub fn model(input: &[u8]) {
     let Some((which, rest)) = input.split_first() else {
         return;

@@ -1,4 +1,4 @@
-//! Every queue discipline under any traffic.
+//! Fuzzes every queue discipline with any traffic.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use headway_net::{Body, Packet, Segment, Server};
 
 use super::Bytes;
 
-/// The first bytes choose discipline, limits and overhead; then two bytes a step: a packet comes,
-/// the link takes one, its rate changes, or time passes.
+/// The first bytes choose discipline, limits and overhead. Each step then has two bytes: a packet
+/// arrives, the link takes one, its rate changes, or time passes.
 pub fn queue(input: &[u8]) {
     let mut input = Bytes(input);
     let discipline = discipline(&mut input);
@@ -47,7 +47,7 @@ pub fn queue(input: &[u8]) {
 fn discipline(input: &mut Bytes<'_>) -> Discipline {
     let (what, flags) = (input.byte(), input.byte());
     let ecn = flags & 1 > 0;
-    // Up to 8.6 s.
+    // The time is at most 8.6 s.
     let period = |input: &mut Bytes<'_>| Duration::from_nanos(1 << (input.byte() % 34));
     let codel = |input: &mut Bytes<'_>| CoDelParams {
         target: period(input),
@@ -110,7 +110,7 @@ fn discipline(input: &mut Bytes<'_>) -> Discipline {
     }
 }
 
-/// What went in and has not come out.
+/// The packets that went in and have not come out.
 struct Books {
     queue: Box<dyn Queue>,
     router: Option<Router>,
@@ -137,7 +137,7 @@ impl Books {
     }
 
     fn enqueue(&mut self, what: u8, much: u8) {
-        // Honest headers, and what nobody should write.
+        // The headers are valid ones, and values that no sender should use.
         const WRITTEN: [f32; 8] = [0.0, 0.1, 1.5, 100.0, 1e12, -1.0, f32::INFINITY, f32::NAN];
         let written = |by: u8| WRITTEN[usize::from(much.wrapping_add(by) % 8)];
         let packet = Packet {
@@ -148,7 +148,7 @@ impl Books {
             arrived: self.now,
             body: Body::Data(Segment {
                 number: self.next,
-                // Its ECN field as it was, for the books.
+                // The earlier ECN field is kept for comparison.
                 seq: u64::from(what >> 2 & 3),
                 sent: self.now,
                 queued: Duration::ZERO,
@@ -175,7 +175,7 @@ impl Books {
         match packet {
             Some(packet) => {
                 self.leave(&packet);
-                // Marks appear on packets that can be marked, and nowhere else.
+                // Only packets that can be marked get marks.
                 let Body::Data(segment) = packet.body else {
                     panic!("data went in")
                 };

@@ -1,10 +1,10 @@
-//! The kernel's agent of a rate: a policy and records of any bytes.
+//! Fuzzes the kernel's agent of a rate with a policy and records of any bytes.
 
 use headway_fixed::{Int8, RateAgent, RecordBytes};
 use zerocopy::FromBytes;
 
-/// The input is a policy as it stands in the kernel's map, then records. Whatever they say, rates
-/// keep within the policy's bounds, and the same records give the same.
+/// The input is a policy as in the kernel's map, then records. For every input, rates stay within
+/// the policy's bounds, and the same records give the same rates.
 pub fn rate_agent(input: &[u8]) {
     let Ok((policy, records)) = Int8::read_from_prefix(input) else {
         return;

@@ -1,11 +1,11 @@
-//! Scenario files.
+//! Fuzzes scenario files.
 
 use headway_scenario::Scenario;
 
 use super::one_line;
 
-/// Reads the input as a scenario and draws two runs of it: no panic, errors of one line, and the
-/// same text and seed give the same network.
+/// Reads the input as a scenario and draws two runs of it. There is no panic, errors are one line,
+/// and the same text and seed give the same network.
 pub fn scenario(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;

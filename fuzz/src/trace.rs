@@ -1,23 +1,24 @@
-//! Traces: mahimahi's format, series of rates, rates that hold for some time each, scaling and
-//! cutting; and what a file is that is no trace.
+//! Fuzzes traces: mahimahi's format, series of rates, rates with durations, scaling, cutting, and
+//! the recognition of files that are not traces.
 
 use headway_cc::{Duration, Rate};
 use headway_net::trace::{Trace, looks_like};
 
 use super::{Bytes, one_line};
 
-/// A trace may have a hundred million opportunities; making those by the dozen would only be slow.
+/// The limit of opportunities here. A trace may have a hundred million, but many such traces would
+/// only be slow.
 const MOST: f64 = 1e6;
-/// Of a trace that steps make, so that thousands are made in a second.
+/// The limit of a trace made from steps, so that thousands are made in a second.
 const MOST_OF_STEPS: f64 = 1e4;
 
-/// Would so much time at such a rate (Mbit/s) make more opportunities than are worth it?
+/// Whether this time at this rate (Mbit/s) makes more opportunities than the limit.
 fn is_slow(mbps: f64, time: Duration) -> bool {
     mbps * 1e6 * time.as_secs_f64() / 12_000.0 > MOST
 }
 
-/// The first sixteen bytes say what is done with the trace that the rest spells; where it is none,
-/// the rest is taken as a series of rates.
+/// The first sixteen bytes choose the operations on the trace in the rest. If the rest is not a
+/// trace, it is read as a series of rates.
 pub fn trace(input: &[u8]) {
     let (head, body) = input.split_at(input.len().min(16));
     let mut head = Bytes(head);
@@ -49,7 +50,7 @@ pub fn trace(input: &[u8]) {
         Err(error) => return one_line(&error),
     };
     check(&trace);
-    // A bin for each microsecond of a month would be an honest answer of many gigabytes.
+    // A bin for each microsecond of a month would be a correct answer of many gigabytes.
     if trace.period().as_secs_f64() <= MOST * interval.as_secs_f64() {
         let rates = trace.rates_mbps(interval);
         assert!(rates.iter().all(|r| r.is_finite() && *r >= 0.0));
@@ -75,8 +76,8 @@ pub fn trace(input: &[u8]) {
     }
 }
 
-/// What a table of two columns makes: seven bytes are the nanoseconds for which a rate holds, and
-/// the rate. The trace is as long as they are, and carries what they do to a packet.
+/// Checks the trace of a table with two columns. Seven bytes are the nanoseconds for which a rate
+/// holds, and the rate. The trace is as long as the rates hold, and carries as much, to a packet.
 pub fn steps(input: &[u8]) {
     let steps: Vec<_> = (input.chunks_exact(7))
         .map(|chunk| {
@@ -111,8 +112,8 @@ pub fn steps(input: &[u8]) {
     }
 }
 
-/// What every trace promises: it has opportunities in order, a length, and is read back as it is
-/// written.
+/// Checks the promises of every trace: its opportunities are in order, it has a length, and it is
+/// read back as it was written.
 fn check(trace: &Trace) {
     let at = trace.opportunities();
     assert_eq!(at.len(), trace.count());

@@ -1,12 +1,11 @@
-//! The datagrams of the UDP transport, and what routers do to them.
+//! Fuzzes the datagrams of the UDP transport, and the changes that routers make to them.
 
 use headway_cc::Header;
 use headway_emu::host::wire::{self, ACK_HEADER, DATA_HEADER, Datagram, LONGEST_MESSAGE};
 
 use super::Bytes;
 
-/// What is read off the input, written again, reads the same; a router changes nothing but its
-/// field.
+/// A datagram that is read, written and read again stays the same. A router changes only its field.
 pub fn wire(input: &[u8]) {
     let mut numbers = Bytes(input);
     let header = Header([0; 3].map(|_: u8| f32::from_le_bytes(numbers.array())));
@@ -18,7 +17,7 @@ pub fn wire(input: &[u8]) {
         Some(Datagram::Data(data)) => {
             let mut out = [0; DATA_HEADER];
             data.write(&mut out);
-            // Bit for bit, for a header field may be no number.
+            // Headers are compared bit for bit, because a field may be NaN.
             let at = wire::HEADER_AT;
             assert_eq!(out[at..], input[at..DATA_HEADER]);
             assert_eq!(wire::header_field(input).map(bits), Some(bits(data.header)));

@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def on_a_terminal(tmp_path):
-    """Runs `headway` on a terminal of 80 columns; gives what stands there, without colours."""
+    """Runs `headway` on a terminal of 80 columns. Returns the text on it, without colours."""
     pty = pytest.importorskip("pty")
 
     def call(*arguments):
@@ -23,7 +23,7 @@ def on_a_terminal(tmp_path):
         ) as running:
             os.close(theirs)
             shown = b""
-            # The end of a terminal is an error on Linux.
+            # On Linux the end of a terminal is an error.
             with suppress(OSError):
                 while part := os.read(ours, 65536):
                     shown += part

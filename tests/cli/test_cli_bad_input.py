@@ -1,4 +1,4 @@
-"""Whatever is wrong is one line that says what would be right, and exit code 2."""
+"""Wrong input gives one line that names the remedy, and exit code 2."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--s
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture."""
+    """Disables pictures, because no test here looks at one."""
     return undrawn_run
 
 
@@ -60,7 +60,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize("arguments", PATHS, ids=" ".join)
-def test_an_empty_path_is_not_the_working_folder(tmp_path, monkeypatch, capsys, arguments):
+def test_an_empty_path_does_not_mean_the_working_folder(tmp_path, monkeypatch, capsys, arguments):
     monkeypatch.chdir(tmp_path)
     assert command(list(arguments)) == 2
     out, err = capsys.readouterr()
@@ -82,21 +82,21 @@ def test_an_empty_path_is_not_the_working_folder(tmp_path, monkeypatch, capsys, 
     ],
     ids=" ".join,
 )
-def test_a_folder_is_no_stream(tmp_path, monkeypatch, capsys, arguments):
+def test_a_stream_in_place_of_a_folder_is_refused(tmp_path, monkeypatch, capsys, arguments):
     monkeypatch.chdir(tmp_path)
     assert command(list(arguments)) == 2
     assert capsys.readouterr() == ("", "headway: --out -: a stream cannot hold files; name a folder\n")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stream_from_the_environment_is_no_folder_either(tmp_path, monkeypatch, capsys):
+def test_a_stream_from_the_environment_in_place_of_a_folder_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HEADWAY_OUT", "-")
     assert command(["train", "quick"]) == 2
     assert capsys.readouterr().err == "headway: --out -: a stream cannot hold files; name a folder\n"
 
 
-def test_a_folder_may_be_called_so(tmp_path, run):
+def test_a_folder_may_be_named_with_a_dash(tmp_path, run):
     assert run(*BENCH, "--out", "./-", cwd=tmp_path).returncode == 0
     assert (tmp_path / "-" / "bench.json").is_file()
 
@@ -104,7 +104,7 @@ def test_a_folder_may_be_called_so(tmp_path, run):
 @pytest.mark.parametrize(
     ("arguments", "says", "environment"),
     [
-        # What is said names the place and what would be right.
+        # The message names the place and the remedy.
         bad("bnech", says=["bnech", "bench"]),
         bad("bench", says=["--schemes", "for example"]),
         bad("bench", "--bogus", says=["--bogus", "--schemes"]),
@@ -206,7 +206,7 @@ def test_a_folder_may_be_called_so(tmp_path, run):
         bad("traces", "convert", "nowhere.csv", "b.down", says=["nowhere.csv"]),
     ],
 )
-def test_bad_input_is_one_line_and_exit_2(tmp_path, monkeypatch, capfd, arguments, says, environment):
+def test_bad_input_gives_a_one_line_error_and_exit_2(tmp_path, monkeypatch, capfd, arguments, says, environment):
     monkeypatch.chdir(tmp_path)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -234,7 +234,7 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path, monkeypatch, capfd, argument
         ("\x00\xff", []),
     ],
 )
-def test_a_damaged_scenario_is_one_line_and_exit_2(run, tmp_path, toml, says):
+def test_a_damaged_scenario_gives_a_one_line_error_and_exit_2(run, tmp_path, toml, says):
     path = tmp_path / "mine.toml"
     path.write_text(toml, encoding="latin-1")
     done = run("bench", "--schemes", "cubic", "--scenario", "./mine.toml", cwd=tmp_path)
@@ -254,7 +254,7 @@ def test_a_damaged_scenario_is_one_line_and_exit_2(run, tmp_path, toml, says):
         ("-3\n", ["line 1", "-3"]),
     ],
 )
-def test_a_damaged_trace_is_one_line_and_exit_2(run, tmp_path, content, says):
+def test_a_damaged_trace_gives_a_one_line_error_and_exit_2(run, tmp_path, content, says):
     path = tmp_path / "my.down"
     path.write_text(content)
     done = run("traces", "info", path)
@@ -269,7 +269,10 @@ def test_a_damaged_trace_is_one_line_and_exit_2(run, tmp_path, content, says):
     [("lte-verizon", "Verizon-LTE-short.down", "mahimahi"), ("cellular-taxi", "nyc-taxi.down", "nyc")],
 )
 def test_a_missing_trace_names_the_command_that_fetches_it(run, tmp_path, scenario, trace, collection):
-    """Never another trace in its stead. An empty home and folder: no recorded trace is in reach."""
+    """A missing trace is never replaced by another.
+
+    Home and folder are empty, so no recorded trace is found.
+    """
     done = run(
         *("bench", "--schemes", "cubic", "--scenario", scenario, "--out", tmp_path / "out"),
         cwd=tmp_path,
@@ -285,7 +288,7 @@ def test_a_missing_trace_names_the_command_that_fetches_it(run, tmp_path, scenar
 
 @pytest.mark.parametrize("given", ["-", "/dev/stdin", "pipe"])
 def test_a_piped_scenario_has_no_folder(tmp_path, given):
-    """Where its own trace is, nobody can know; one with an absolute path runs."""
+    """The program cannot know the folder of its traces. A scenario with an absolute path runs."""
     text = SCENARIO.format(trace="./own.down")
     (tmp_path / "own.down").write_text("".join(f"{t}\n" for t in range(1, 1500)))
     done = piped(tmp_path, given, text)
@@ -310,7 +313,7 @@ queue = "50pkt"
 
 
 def piped(folder, given, text):
-    """A bench of a scenario on standard input."""
+    """Benches a scenario on standard input."""
     scenario = "/dev/fd/0" if given == "pipe" else given
     words = ("--schemes", "cubic", "--runs", "1", "--scenario", scenario, "--out", "out")
     return subprocess.run(
@@ -325,7 +328,7 @@ def piped(folder, given, text):
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9.toml", b"d\xe9/mine.toml"])
-def test_a_scenario_whose_name_is_not_utf_8_is_one_line(run, tmp_path, name):
+def test_a_scenario_whose_name_is_not_utf_8_gives_a_one_line_error(run, tmp_path, name):
     path = tmp_path / os.fsdecode(name)
     path.parent.mkdir(exist_ok=True)
     path.write_text("")
@@ -345,17 +348,17 @@ def test_a_scenario_whose_name_is_not_utf_8_is_one_line(run, tmp_path, name):
         (OSError(errno.EACCES, "Permission denied", "out"), "out: Permission denied"),
     ],
 )
-def test_what_the_system_refuses_is_called_by_its_name(error, says):
+def test_a_system_error_names_the_file(error, says):
     assert _refused(error).startswith(says)
 
 
-def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path, capsys):
+def test_a_file_that_is_nested_too_deeply_gives_a_one_line_error(tmp_path, capsys):
     (tmp_path / "deep.toml").write_text(f"x = {'[' * 5000}{']' * 5000}")
     assert command(["netwatch", "run", str(tmp_path / "deep.toml")]) == 2
     assert capsys.readouterr() == ("", "headway: a file is nested too deeply to be read\n")
 
 
-def test_a_recursion_of_our_own_is_no_file_that_is_nested_too_deeply(monkeypatch):
+def test_a_recursion_error_in_our_code_is_not_blamed_on_the_file(monkeypatch):
     def endless(*arguments, **options):
         return endless(*arguments, **options)
 

@@ -1,4 +1,4 @@
-"""What `headway bench` prints and writes."""
+"""The output and the files of `headway bench`."""
 
 import json
 import os
@@ -32,7 +32,7 @@ METRICS = {
     "power_p95",
     "convergence_s",
 }
-"""As DESIGN.md lists them, and the convergence time."""
+"""The fields in DESIGN.md, and the convergence time."""
 ABOUT = {
     "schema",
     "code_version",
@@ -53,7 +53,7 @@ BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--s
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture."""
+    """Disables pictures, because no test here looks at one."""
     return undrawn_run
 
 
@@ -67,7 +67,7 @@ def run(undrawn_run):
     ],
 )
 def test_a_bench_of_more_than_two_seconds_says_how_long_its_runs_took(monkeypatch, seconds, finished, said):
-    """Two runs were there before, in a folder that is continued: their time is not in it."""
+    """Two runs exist already in a folder that is continued. Their time is not included."""
     plan = SimpleNamespace(names=["cubic"], scenarios=["one"])
     batch = SimpleNamespace(finished_runs=2, total_runs=4000, progress=0.0)
     clock = iter([100.0, 100.0 + seconds])
@@ -89,8 +89,8 @@ def test_bench_json_has_the_fields_of_the_design(run, tmp_path):
         assert set(row[name]) == {"mean", "ci95"}
     rate = row["throughput_mbps"]
     assert rate["ci95"][0] <= rate["mean"] <= rate["ci95"][1]
-    # A 12 Mbit/s link of 60 ms: two seconds of NewReno fill some of it, and no packet is earlier
-    # than light.
+    # The link has 12 Mbit/s and an RTT of 60 ms. Two seconds of NewReno fill some of it, and no
+    # packet is faster than light.
     assert 1 < rate["mean"] <= 12
     assert row["delay_mean_ms"]["mean"] >= 60
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
@@ -139,8 +139,8 @@ def test_two_scenarios_of_one_name_are_refused(run, tmp_path):
     assert all(word in done.stderr for word in ("mine.toml", "'rax-1'"))
 
 
-def test_the_command_of_a_result_gives_it_again(run, tmp_path):
-    """Whatever came from the environment and from defaults stands in it."""
+def test_the_command_of_a_result_reproduces_it(run, tmp_path):
+    """The command contains the values from the environment and from defaults."""
     first, again = tmp_path / "first", tmp_path / "again"
     given = {"HEADWAY_RUNS": "2", "HEADWAY_SECONDS": "1.5", "HEADWAY_WARMUP": "0.25", "HEADWAY_SEED": "7"}
     run("bench", "--schemes", "cubic,newreno", "--scenario", "rax-2", "--out", first, **given)
@@ -153,8 +153,8 @@ def test_the_command_of_a_result_gives_it_again(run, tmp_path):
     assert row["scenario_hash"] == bench["scenarios"][0]["hash"]
 
 
-def test_the_command_of_a_member_named_by_its_length_gives_it_again(run, tmp_path):
-    """It says nothing of --seconds, which such a family refuses."""
+def test_the_command_of_a_member_named_by_its_length_reproduces_it(run, tmp_path):
+    """The command has no --seconds, which such a family refuses."""
     first, again = tmp_path / "first", tmp_path / "again"
     run("bench", "--schemes", "cubic", "--scenario", "owl-duration:seconds=1", "--runs", "2", "--out", first)
     command = json.loads((first / "bench.json").read_text())["command"]
@@ -164,7 +164,7 @@ def test_the_command_of_a_member_named_by_its_length_gives_it_again(run, tmp_pat
 
 
 def test_results_name_their_traces_by_hash_and_warn_of_another(run, tmp_path):
-    """A trace of a published name that is another file is used, and said to be so."""
+    """A different file with the name of a published trace is used, with a warning."""
     for name in ("Verizon-LTE-short.down", "Verizon-LTE-short.up"):
         (tmp_path / name).write_text("".join(f"{t}\n" for t in range(1, 3000)))
     done = run(
@@ -187,11 +187,11 @@ def test_results_name_their_traces_by_hash_and_warn_of_another(run, tmp_path):
         ("rax-1", 3, "Intervals from fewer than 10 runs are rough; --runs 30 is better."),
         ("rax-1", 10, None),
         ("synthetic-att", 12, "Intervals are rough where runs overlap in one recording; add other recordings."),
-        # Nothing varies between one run: no interval.
+        # A single run has no variation, so no interval.
         ("rax-1", 1, None),
     ],
 )
-def test_intervals_from_few_samples_are_called_rough(on_a_terminal, tmp_path, scenario, runs, says):
+def test_intervals_from_few_samples_are_marked_as_rough(on_a_terminal, tmp_path, scenario, runs, says):
     lines = on_a_terminal(
         *("bench", "--schemes", "bbr", "--scenario", scenario, "--runs", runs, "--seconds", "9", "--out", "o")
     )
@@ -201,7 +201,7 @@ def test_intervals_from_few_samples_are_called_rough(on_a_terminal, tmp_path, sc
 
 
 def test_columns_without_room_are_named(on_a_terminal, tmp_path, run):
-    """On 80 columns some have none; in a pipe all have."""
+    """On 80 columns some columns have no room; in a pipe all have."""
     bench = ("bench", "--schemes", "newreno,cubic", "--scenario", "rax-2", "--runs", "3", "--seconds", "9")
     words = (*bench, "--against", "newreno", "--out", "o")
     lines = on_a_terminal(*words)
@@ -221,7 +221,7 @@ def test_columns_without_room_are_named(on_a_terminal, tmp_path, run):
 
 
 def test_a_scheme_of_several_models_has_a_model_as_its_sample(run, tmp_path):
-    """Runs take turns, so the interval is of two means.
+    """Runs take turns between two models, so the interval is that of two means.
 
     Half of it is 12.7 times half of their distance.
     """
@@ -261,7 +261,7 @@ def test_several_flows_are_listed(run, tmp_path):
     assert 0 < row["jain"]["mean"] <= 1
 
 
-def test_a_scheme_that_nothing_varies_runs_once(run, tmp_path):
+def test_a_scheme_without_any_variation_runs_once(run, tmp_path):
     scenario = tmp_path / "still.toml"
     scenario.write_text(
         'schema = 1\nname = "still"\ndescription = "nothing varies"\nseconds = 2\n'
@@ -274,7 +274,7 @@ def test_a_scheme_that_nothing_varies_runs_once(run, tmp_path):
     assert row["throughput_mbps"]["ci95"] is None
 
 
-def test_all_schemes(run, tmp_path):
+def test_schemes_all_runs_every_suitable_scheme(run, tmp_path):
     def bench(scenario):
         done = run(
             *("bench", "--schemes", "all", "--scenario", scenario, "--runs", "1", "--seconds", "1"),
@@ -284,15 +284,15 @@ def test_all_schemes(run, tmp_path):
         return {row["scheme"] for row in json.loads(done.stdout)}, done.stderr
 
     names = {s["name"] for s in json.loads(run("schemes", "--json").stdout) if "sim" in s["worlds"]}
-    # It needs to be told which model.
+    # This scheme needs a model.
     names.remove("learned")
-    # Its queue becomes the router of those that need one.
+    # The queue of the scenario becomes the router of schemes that need one.
     ran, said = bench("synthetic-verizon")
     assert ran == names
     assert "leaves out" not in said
 
-    # A scenario without: they are named, in the results too, and the command that repeats them
-    # works.
+    # This scenario has no such queue. The left-out schemes are named, in the results too, and the
+    # command that repeats them works.
     routed = {"abc", "xcp", "xcp-w"}
     ran, said = bench("pantheon-default")
     assert ran == names - routed
@@ -315,7 +315,7 @@ def test_flags_beat_the_environment_which_beats_the_scenario(run):
     base = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--runs", "1", "--json")
 
     def seconds(*flags, **environment):
-        # A folder of its own for each.
+        # Each command has its own folder.
         return json.loads(run(*base, *flags, **environment).stdout)[0]["seconds"]
 
     assert seconds() == 60
@@ -324,12 +324,12 @@ def test_flags_beat_the_environment_which_beats_the_scenario(run):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
-def test_interrupted_it_keeps_what_is_finished(tmp_path):
+def test_an_interrupted_bench_keeps_finished_runs(tmp_path):
     command = [sys.executable, "-m", "headway", "bench", "--schemes", "newreno", "--scenario", "rax-1"]
     command += ["--runs", "100000", "--seconds", "20", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        # To start takes some 0.3 s of CPU time, and a run some hundredths of a second.
+        # The start takes some 0.3 s of CPU time, and a run some hundredths of a second.
         deadline = time.monotonic() + 120
         while daemon.used_s(process.pid) < 3:
             assert process.poll() is None, process.stderr.read()
@@ -357,7 +357,7 @@ def test_against_compares_run_by_run_in_table_json_and_report(run, tmp_path):
     compared = vegas["against"]
     assert (compared["scheme"], compared["pairs"]) == ("cubic", 3)
     delay = compared["delay_p95_ms"]
-    # Three runs: less delay for sure, and by so little as to be equal or not.
+    # In three runs the delay is certainly lower, but so little that the schemes may be equal.
     assert (delay["unit"], delay["zone"]) == ("%", "not worse")
     means = [row["delay_p95_ms"]["mean"] for row in (cubic, vegas)]
     assert delay["difference"]["mean"] == pytest.approx(100 * (means[1] / means[0] - 1))
@@ -374,7 +374,7 @@ def test_against_a_scheme_that_does_not_run_is_refused(run):
     assert done.stderr == "headway: --against vegas: not one of --schemes, which are cubic; add it there\n"
 
 
-def test_a_scheme_that_has_next_to_nothing_is_named(run, tmp_path):
+def test_a_scheme_with_almost_no_throughput_is_named(run, tmp_path):
     words = ("--schemes", "cubic,fixed-window:window=1", "--scenario", "pantheon-default", "--runs", "1")
     done = run("bench", *words, "--seconds", "5", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""`headway bench --out DIR` goes on where it stopped, and never overwrites another bench."""
+"""`headway bench --out DIR` continues an interrupted bench, and never overwrites another one."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def save_and_stop(self):
 BenchFolder.save = save_and_stop
 main()
 """
-"""A bench that a signal reaches once it has saved for the first time."""
+"""Runs a bench that gets a signal after its first save."""
 
 
 def contents(folder):
@@ -52,13 +52,13 @@ def contents(folder):
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture."""
+    """Disables pictures, because no test here looks at one."""
     return undrawn_run
 
 
 @pytest.fixture(scope="module")
 def whole(run, tmp_path_factory):
-    """The folder of a bench that nothing has stopped."""
+    """The folder of an uninterrupted bench."""
     out = tmp_path_factory.mktemp("whole")
     done = run(*BENCH, "--out", out)
     assert (done.returncode, done.stderr) == (0, "")
@@ -67,14 +67,14 @@ def whole(run, tmp_path_factory):
 
 @pytest.fixture
 def copied(whole, tmp_path):
-    """A copy of it, to be changed."""
+    """A copy of the folder, to be changed."""
     return shutil.copytree(whole, tmp_path / "copied")
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
-def test_a_stopped_bench_goes_on_and_ends_as_if_nothing_had_been(run, whole, tmp_path, name):
+def test_a_resumed_bench_gives_the_same_results_as_an_uninterrupted_one(run, whole, tmp_path, name):
     program = [sys.executable, "-c", STOPPED.format(name)]
-    # One run at a time takes seconds. The first save comes after a tenth of one.
+    # One run at a time takes seconds in all. The first save comes after a tenth of a second.
     stopped = subprocess.run(
         [*program, *BENCH, "--jobs", "1", "--out", tmp_path],
         capture_output=True,
@@ -96,12 +96,12 @@ def test_a_stopped_bench_goes_on_and_ends_as_if_nothing_had_been(run, whole, tmp
     assert contents(tmp_path) == contents(whole)
 
 
-def test_of_a_bench_that_is_complete_nothing_runs_again(run, whole, copied):
+def test_a_complete_bench_runs_nothing_again(run, whole, copied):
     done = run(*BENCH, "--out", copied)
     assert done.returncode == 0
     assert done.stderr == f"headway: {copied} has all {TOTAL} runs already\n"
     assert contents(copied) == contents(whole)
-    # What no run would give again is there afterwards.
+    # The files that no run would make again still exist afterwards.
     path = copied / "results.parquet"
     table = pq.read_table(path)
     column = table.column_names.index("throughput_mbps")
@@ -132,13 +132,13 @@ def test_runs_schemes_and_scenarios_are_added(run, whole, tmp_path):
     ],
 )
 def test_a_folder_with_another_bench_is_refused_in_one_line(run, whole, copied, changed, says):
-    # Of an option that is given twice the last one counts.
+    # If an option is given twice, the last one counts.
     refused(run(*BENCH, *changed, "--out", copied), copied, says)
     assert contents(copied) == contents(whole)
 
 
 def refused(done, folder, says):
-    """Is the folder refused in one line that says this, and what to do?"""
+    """Checks that the folder is refused in one line with this text and a remedy."""
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert done.stderr.startswith(f"headway: --out {folder}: ")
     assert done.stderr.endswith("; give another --out, or remove the folder\n")
@@ -183,7 +183,7 @@ def test_another_trace_or_text_of_the_same_name_is_refused(run, tmp_path):
     assert contents(tmp_path / "out") == before
 
 
-def test_a_scenario_that_is_named_from_elsewhere_is_the_same(run, tmp_path):
+def test_a_scenario_named_from_another_folder_is_the_same(run, tmp_path):
     (tmp_path / "mine.toml").write_text(SCENARIO.replace("mine.down", "./mine.down"))
     (tmp_path / "mine.down").write_text("".join(f"{t}\n" for t in range(1, 3000)))
     asked = ("bench", "--schemes", "cubic", "--out", tmp_path / "out", "--scenario")
@@ -195,13 +195,13 @@ def test_a_scenario_that_is_named_from_elsewhere_is_the_same(run, tmp_path):
     ):
         done = run(*asked, name, cwd=cwd)
         assert done.returncode == 0, done.stderr
-        # Nothing is left to be run.
+        # No run is left.
         assert done.stderr.startswith(f"headway: {tmp_path / 'out'} has ")
         assert done.stderr.partition("\n")[0].endswith(" already")
 
 
 @pytest.mark.parametrize("name", ["bench.json", "report.html", "series.parquet"])
-def test_what_is_of_no_bench_is_not_overwritten(capsys, tmp_path, name):
+def test_files_of_no_bench_are_not_overwritten(capsys, tmp_path, name):
     (tmp_path / name).write_text("mine")
     code = command([*BENCH, "--out", str(tmp_path)])
     out, err = capsys.readouterr()
@@ -210,7 +210,7 @@ def test_what_is_of_no_bench_is_not_overwritten(capsys, tmp_path, name):
     assert contents(tmp_path) == {name: b"mine"}
 
 
-def test_first_runs_run_again_for_recordings_which_stay_listed(run, whole, copied):
+def test_first_runs_run_again_for_recordings_and_earlier_recordings_stay_listed(run, whole, copied):
     done = run(*BENCH, "--logs", "--out", copied)
     assert done.returncode == 0, done.stderr
     again = "4 run now, 4 of them again for the recordings"
@@ -221,7 +221,7 @@ def test_first_runs_run_again_for_recordings_which_stay_listed(run, whole, copie
     logs = contents(copied / "recordings")
     assert run(*BENCH, "--out", copied).returncode == 0
     done = run(*BENCH, "--logs", "--out", copied)
-    # What has been recorded is not run again.
+    # Existing recordings are not made again.
     assert done.stderr == f"headway: {copied} has all {TOTAL} runs already\n"
     assert contents(copied / "recordings") == logs
     assert json.loads((copied / "bench.json").read_text())["recordings"] == kept
@@ -229,7 +229,7 @@ def test_first_runs_run_again_for_recordings_which_stay_listed(run, whole, copie
         assert (copied / file).read_bytes() == (whole / file).read_bytes()
 
 
-def test_an_interrupted_recording_leaves_a_whole_one_alone(monkeypatch, run, tmp_path):
+def test_an_interrupted_recording_does_not_change_a_complete_one(monkeypatch, run, tmp_path):
     asked = ("bench", "--schemes", "cubic", "--scenario", "synthetic-att", "--runs", "1", "--seconds", "300")
     asked = (*asked, "--logs", "--out", str(tmp_path))
     assert run(*asked).returncode == 0
@@ -245,7 +245,7 @@ def test_an_interrupted_recording_leaves_a_whole_one_alone(monkeypatch, run, tmp
         return whole_run(batch, save, SimpleNamespace(is_set=is_set), observer)
 
     monkeypatch.setattr(runs, "run", run_until_it_records)
-    # There is no capture yet, so the run is run again for one.
+    # There is no capture yet, so the run is repeated for one.
     assert command([*asked, "--pcap"]) != 0
     there = contents(tmp_path / "recordings")
     parts = {name for name in there if "/part-of-run-0." in name}
@@ -261,7 +261,7 @@ def test_an_interrupted_recording_leaves_a_whole_one_alone(monkeypatch, run, tmp
 
 
 class Failing:
-    """A batch whose last run has failed."""
+    """A batch whose last run fails."""
 
     def __init__(self, *arguments, **options):
         self._batch = Batch(*arguments, **options)
@@ -279,7 +279,7 @@ class Failing:
         return False
 
 
-def test_a_run_that_fails_costs_the_others_nothing(monkeypatch, capsys, tmp_path):
+def test_a_failed_run_does_not_affect_the_others(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(plans, "Batch", Failing)
     short = ("--scenario", "pantheon-default", "--runs", "2", "--seconds", "1")
     assert command([*BENCH, *short, "--out", str(tmp_path)]) == 1
@@ -288,8 +288,8 @@ def test_a_run_that_fails_costs_the_others_nothing(monkeypatch, capsys, tmp_path
     assert [row["scheme"] for row in read_bench(tmp_path).rows] == ["cubic", "newreno"]
 
 
-def test_a_trace_that_disappears_costs_no_run(monkeypatch, capsys, tmp_path):
-    """It is read before the first run; saving and the report need it no more."""
+def test_a_trace_that_disappears_does_not_stop_finished_runs(monkeypatch, capsys, tmp_path):
+    """It is read before the first run. Saving and the report do not need it."""
     (tmp_path / "mine.toml").write_text(SCENARIO + '[varies]\ntrace_offset = "0s..3s"\n')
     trace = tmp_path / "mine.down"
     trace.write_text("".join(f"{t}\n" for t in range(1, 3000)))
@@ -309,7 +309,7 @@ def test_a_trace_that_disappears_costs_no_run(monkeypatch, capsys, tmp_path):
     assert read_bench(out).facts["finished_runs"] == 30
     assert (out / "report.html").is_file()
     assert command(["report", str(out)]) == 0
-    # A trace that is gone is one line; what has finished stays.
+    # A missing trace gives a one-line error, and finished runs stay.
     before = contents(out)
     assert command(["bench", *words]) == 2
     said = capsys.readouterr().err
@@ -319,9 +319,9 @@ def test_a_trace_that_disappears_costs_no_run(monkeypatch, capsys, tmp_path):
 
 
 def test_a_run_found_unfit_runs_again(run, tmp_path):
-    """The folder of a bench in real time, made of one in simulated time.
+    """The folder of a bench in real time, made from one in simulated time.
 
-    Its second run says that it was unfit.
+    Its second run is marked as unfit.
     """
     asked = ("--schemes", "cubic", "--scenario", "rax-1", "--runs", "3", "--seconds", "2")
     assert run("bench", *asked, "--out", tmp_path).returncode == 0
@@ -343,7 +343,7 @@ def test_a_run_found_unfit_runs_again(run, tmp_path):
     assert {row["run"] for row in batch.results()} == {0, 2}
 
 
-def test_a_save_that_fails_meanwhile_is_a_warning(capsys):
+def test_a_failed_save_during_a_bench_is_a_warning(capsys):
     def save():
         raise RunError("results.parquet: No space left on device")
 
@@ -353,7 +353,7 @@ def test_a_save_that_fails_meanwhile_is_a_warning(capsys):
 
 
 class Long:
-    """A batch of 300 runs of a second each, on a clock of its own."""
+    """A batch of 300 runs of a second each, on its own clock."""
 
     total_runs = 300
 
@@ -384,11 +384,11 @@ class Long:
     ("took_s", "saved_at_s"),
     [
         (0.0, [30, 60, 90, 120, 150, 180, 210, 240, 270]),
-        # Fifty times as long passes until the next.
+        # The time to the next save is fifty times the time of a save.
         (2.0, [30, 132, 234]),
     ],
 )
-def test_saves_are_half_a_minute_apart_and_take_little_of_the_time(monkeypatch, took_s, saved_at_s):
+def test_saves_are_half_a_minute_apart_and_use_little_of_the_time(monkeypatch, took_s, saved_at_s):
     batch = Long()
     monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=lambda: batch.now_s))
     assert runs.run(batch, lambda: batch.save(took_s), Event(), runs.Observer()) is None

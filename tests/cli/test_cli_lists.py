@@ -1,4 +1,4 @@
-"""Lists: their fields, in a pipe and on a terminal."""
+"""The fields of lists, in a pipe and on a terminal."""
 
 import json
 
@@ -19,14 +19,14 @@ def test_lists_have_the_fields_of_the_design(run):
 @pytest.mark.parametrize(
     "command", [("traces", "info", "synthetic-verizon.down"), ("traces",), ("scenarios",), ("schemes",)]
 )
-def test_tables_are_whole_in_a_pipe(run, command):
+def test_tables_in_a_pipe_are_not_cut(run, command):
     text = run(*command, COLUMNS="40").stdout
     assert "\u2026" not in text
     assert max(map(len, text.splitlines())) <= 160
 
 
 @pytest.mark.parametrize("columns", ["0", "abc"])
-def test_a_width_that_is_none_changes_nothing(run, columns):
+def test_an_invalid_terminal_width_is_ignored(run, columns):
     """Some batch systems set COLUMNS to such values."""
     assert run("schemes", COLUMNS=columns).stdout == run("schemes").stdout
 

@@ -1,4 +1,4 @@
-"""A command that is refused leaves nothing behind, and takes nothing away."""
+"""A refused command leaves nothing behind, and removes nothing."""
 
 import os
 
@@ -16,7 +16,7 @@ CARD = FOLDER / "card.toml"
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
-    """No test here looks at a picture."""
+    """Disables pictures, because no test here looks at one."""
     return undrawn_run
 
 
@@ -38,13 +38,13 @@ def everything(folder):
     ],
     ids=" ".join,
 )
-def test_a_refusal_leaves_nothing(run, tmp_path, arguments):
+def test_a_refused_command_leaves_no_folder(run, tmp_path, arguments):
     from headway.models import load
     from headway.models.to_onnx import export
 
     (tmp_path / "there").mkdir()
     (tmp_path / "net.onnx").write_bytes(export(load(FOLDER))[0])
-    # The loader refuses its name, once the folder is made.
+    # The loader refuses the name after the folder was made.
     (tmp_path / "card.toml").write_text(CARD.read_text().replace('name = "tiny"', 'name = "Tiny"'))
     before = everything(tmp_path)
     done = run(*arguments, cwd=tmp_path)
@@ -52,7 +52,7 @@ def test_a_refusal_leaves_nothing(run, tmp_path, arguments):
     assert everything(tmp_path) == before
 
 
-def test_a_figure_that_cannot_be_made_leaves_nothing(run, tmp_path):
+def test_a_figure_that_cannot_be_made_leaves_no_folder(run, tmp_path):
     words = ("reproduce", "owl", "fig7", "--quick", "--stand-in", "owl=nobody", "--out", "new/out")
     done = run(*words, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "headway: fig7: no scheme owl here; nearest is owl\n")
@@ -66,7 +66,7 @@ def test_a_paper_without_a_figure_in_a_world_is_refused(run, tmp_path):
     assert everything(tmp_path) == []
 
 
-def test_a_gap_that_this_machine_refuses_leaves_nothing(tmp_path, monkeypatch, capsys):
+def test_a_gap_that_this_machine_refuses_leaves_no_folder(tmp_path, monkeypatch, capsys):
     from headway.gap import run
 
     def check(world, *_):
@@ -82,7 +82,7 @@ def test_a_gap_that_this_machine_refuses_leaves_nothing(tmp_path, monkeypatch, c
     assert everything(tmp_path) == []
 
 
-def test_a_store_that_was_there_stays(tmp_path):
+def test_an_existing_store_is_kept(tmp_path):
     with pytest.raises(UsageError), alone_in(tmp_path / "gap"):
         raise UsageError("refused")
     (tmp_path / "gap" / "runs.jsonl").touch()
@@ -91,7 +91,7 @@ def test_a_store_that_was_there_stays(tmp_path):
     assert everything(tmp_path) == ["gap", "gap/runs.jsonl"]
 
 
-def test_only_what_was_made_and_is_empty_and_nobody_has_is_taken_away(tmp_path):
+def test_only_new_empty_folders_without_a_lock_are_removed(tmp_path):
     (tmp_path / "there").mkdir()
     for name in ("there", "full/a", "empty/b/c", "locked/d"):
         make_folder(tmp_path / name, "--out")
@@ -99,13 +99,13 @@ def test_only_what_was_made_and_is_empty_and_nobody_has_is_taken_away(tmp_path):
     with alone_in(tmp_path / "locked" / "d"):
         remove_empty()
     assert everything(tmp_path) == ["full", "full/a", "full/a/result", "locked", "locked/d", "there"]
-    # What is left is another's now.
+    # The remaining folders belong to others now.
     remove_empty()
     assert (tmp_path / "locked" / "d").is_dir()
 
 
-def test_a_folder_that_was_taken_away_meanwhile_is_made_again(tmp_path, monkeypatch):
-    """Between its making and its locking another command may end, which made it."""
+def test_a_folder_removed_during_a_run_is_made_again(tmp_path, monkeypatch):
+    """Another command that made the folder may end before this one locks it."""
     folder = tmp_path / "out"
     opened, times = os.open, []
 
@@ -124,7 +124,7 @@ def test_a_folder_that_was_taken_away_meanwhile_is_made_again(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("name", ["up.log", "down.log", "events.parquet"])
-def test_a_shell_writes_over_no_older_log(run, tmp_path, name):
+def test_a_shell_does_not_overwrite_an_older_log(run, tmp_path, name):
     folder = tmp_path / "log"
     folder.mkdir()
     (folder / name).write_text("measured\n")
@@ -145,7 +145,7 @@ def test_two_shells_do_not_write_one_log(run, tmp_path):
     )
 
 
-def test_half_a_key_does_not_stay(tmp_path, monkeypatch):
+def test_an_incomplete_key_is_removed(tmp_path, monkeypatch):
     from headway._native import RunError
     from headway.tune import keys
 

@@ -1,4 +1,4 @@
-"""How far the statistics are, on a terminal, where they take long."""
+"""The progress of long statistics on a terminal."""
 
 import io
 
@@ -10,7 +10,7 @@ from headway.cli import progress
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A terminal of 80 columns; what it shows."""
+    """A terminal of 80 columns, and the text on it."""
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=80)
     monkeypatch.setattr(progress, "screen", lambda **_: console)
@@ -24,7 +24,7 @@ def work():
         tell(0.5)
 
 
-def test_work_that_takes_long_shows_how_far_it_is(terminal, monkeypatch):
+def test_long_work_shows_its_progress(terminal, monkeypatch):
     monkeypatch.setattr(progress, "SHOWN_AFTER_S", -1.0)
     work()
     text = terminal.getvalue()
@@ -33,13 +33,13 @@ def test_work_that_takes_long_shows_how_far_it_is(terminal, monkeypatch):
     assert "left" in text
 
 
-def test_work_that_is_soon_done_shows_nothing(terminal, monkeypatch):
+def test_short_work_shows_no_progress(terminal, monkeypatch):
     monkeypatch.setattr(progress, "SHOWN_AFTER_S", 3600.0)
     work()
     assert "statistics" not in terminal.getvalue()
 
 
-def test_where_there_is_no_terminal_nothing_is_shown(monkeypatch, capsys):
+def test_no_progress_is_shown_without_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(progress, "SHOWN_AFTER_S", -1.0)
     work()
     assert capsys.readouterr() == ("", "")

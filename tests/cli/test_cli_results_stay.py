@@ -1,4 +1,4 @@
-"""Nothing that was measured is lost, whatever names, streams and signals a bench meets."""
+"""No result is lost, whatever the names, streams and signals of a bench."""
 
 import errno
 import io
@@ -35,11 +35,11 @@ SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 DRAWN = ("-m", "headway")
 UNDRAWN = (str(Path(__file__).parents[1] / "undrawn.py"),)
-"""Where a test does not look at a picture."""
+"""Disables pictures, for tests that do not look at one."""
 
 
 def start(*arguments, redirect="", limit="true", cwd=None, program=UNDRAWN, **environment):
-    """Runs `headway` by a shell, which limits it and redirects its streams."""
+    """Runs `headway` in a shell, which limits it and redirects its streams."""
     script = f'{limit}; exec "$@" {redirect}'
     command = ["sh", "-c", script, "sh", sys.executable, *program, *map(str, arguments)]
     return subprocess.run(
@@ -68,7 +68,7 @@ def test_a_model_in_a_folder_of_any_name_is_shown(tmp_path, monkeypatch, name, m
 
 
 def test_commands_that_are_shown_run_in_a_folder_with_blanks_and_brackets():
-    """A shell reads each as the words that are meant."""
+    """A shell reads each command as intended."""
     folder = Path("my out/lte[v2]")
     distilled = distill._text(Distilled(folder, "", 0.0, 1.0, {"teacher": [], "student": []}))
     trained = Trained(folder, "x-v1", 1, 1, 1, 0.0, [], [], 1, 1, {}, "rax-1")
@@ -92,7 +92,7 @@ def test_a_bench_writes_its_results_into_a_folder_of_any_name(tmp_path, name):
     assert all((tmp_path / name / recording).is_file() for recording in kept)
 
 
-def test_a_trace_of_any_name_is_read_drawn_and_written(tmp_path):
+def test_a_trace_with_any_name_is_read_drawn_and_written(tmp_path):
     (tmp_path / LATIN1).write_text("".join(f"{k}\n" for k in range(1, 500)))
     (tmp_path / "rates.csv").write_text("time_s,rate_mbps\n0,12\n1,6\n")
     written, picture = LATIN1 + ".down", LATIN1 + ".svg"
@@ -123,7 +123,7 @@ def test_a_scenario_follows_a_trace_of_any_name(tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["lr=0.1,seed=2", "lr:seed=2"])
-def test_a_scenario_of_a_sweep_lies_in_a_folder_with_signs(tmp_path, folder):
+def test_a_sweep_is_read_from_a_folder_with_special_characters(tmp_path, folder):
     (tmp_path / folder).mkdir()
     link = '[bottleneck]\nrate = "12Mbps"\ndelay = "10ms"\nqueue = "100pkt"\n'
     (tmp_path / folder / "own.toml").write_text('schema = 1\nname = "own"\nseconds = 1\n' + link)
@@ -133,7 +133,7 @@ def test_a_scenario_of_a_sweep_lies_in_a_folder_with_signs(tmp_path, folder):
     assert len(read_bench(tmp_path / "out").rows) == 1
 
 
-def test_a_scenario_that_powershell_wrote_is_refused_with_the_cure(tmp_path):
+def test_a_scenario_written_by_powershell_is_refused_with_a_remedy(tmp_path):
     file = tmp_path / "own.toml"
     file.write_text("schema = 1\n", encoding="utf-16")
     with pytest.raises(UsageError, match="this looks like UTF-16; save it as UTF-8, as `iconv"):
@@ -176,7 +176,7 @@ def test_where_standard_output_is_full_a_line_says_where_the_results_are(tmp_pat
     assert (tmp_path / written).stat().st_size > 0
 
 
-def test_a_report_that_cannot_be_announced_is_there(small_bench, tmp_path):
+def test_a_report_is_written_even_if_its_path_cannot_be_printed(small_bench, tmp_path):
     done = start("report", small_bench, "--out", "page.html", redirect=">/dev/full", cwd=tmp_path)
     assert (done.returncode, done.stderr.decode()) == (1, f"{FULL}; the report is in page.html\n")
     assert (tmp_path / "page.html").stat().st_size > 0
@@ -208,7 +208,7 @@ def test_a_gap_that_finds_no_memory_says_where_its_runs_are(tmp_path, monkeypatc
     assert said == f"headway: out of memory; what has finished is in {tmp_path}"
 
 
-def test_a_token_that_nobody_has_seen_is_to_be_taken_back(tmp_path):
+def test_a_token_that_could_not_be_printed_has_to_be_removed(tmp_path):
     done = start("netwatch", "token", "x", redirect=">/dev/full", cwd=tmp_path)
     rest = "and nobody has the token; take the line of 'x' out of tokens, and make another token"
     assert (done.returncode, done.stderr.decode()) == (1, f"{FULL}, {rest}\n")
@@ -222,7 +222,7 @@ def test_a_token_that_nobody_has_seen_is_to_be_taken_back(tmp_path):
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
     ],
 )
-def test_a_terminal_that_cannot_show_a_sign_gets_a_simple_one(tmp_path, environment):
+def test_a_terminal_without_unicode_gets_ascii(tmp_path, environment):
     done = start(*BENCH, "--out", tmp_path, **environment)
     assert done.returncode == 0, done.stderr
     assert b"is half the 95% interval; (a-b)" in done.stdout
@@ -258,7 +258,7 @@ def test_no_color_wins(tmp_path, wins):
     assert b"\x1b" not in done.stdout + done.stderr
 
 
-def test_one_process_at_a_time_has_a_folder(tmp_path):
+def test_only_one_process_at_a_time_uses_a_folder(tmp_path):
     with alone_in(tmp_path):
         done = start(*BENCH, "--out", tmp_path)
         assert done.returncode == 2
@@ -268,7 +268,7 @@ def test_one_process_at_a_time_has_a_folder(tmp_path):
     assert start(*BENCH, "--out", tmp_path).returncode == 0
 
 
-def test_one_training_at_a_time_has_a_folder(tmp_path):
+def test_only_one_training_at_a_time_uses_a_folder(tmp_path):
     with alone_in(tmp_path):
         done = start("train", "rax-v3", "--out", tmp_path)
     assert done.returncode == 2
@@ -277,7 +277,7 @@ def test_one_training_at_a_time_has_a_folder(tmp_path):
     )
 
 
-def test_one_distill_at_a_time_makes_a_model(tmp_path):
+def test_only_one_distill_at_a_time_writes_a_model(tmp_path):
     model = tmp_path / "small"
     with alone_making(model, "distill"):
         done = start("distill", "aurora", "--out", model)
@@ -287,7 +287,7 @@ def test_one_distill_at_a_time_makes_a_model(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_every_bench_without_a_folder_gets_one_of_its_own(tmp_path, monkeypatch):
+def test_every_bench_without_a_folder_gets_a_new_one(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "strftime", lambda _: "now")
     assert [new_folder(tmp_path).name for _ in range(3)] == ["now", "now-2", "now-3"]
 
@@ -298,13 +298,13 @@ def test_a_wrong_bench_leaves_no_folder(tmp_path):
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_costs_no_finished_run(tmp_path, number):
+def test_a_signal_loses_no_finished_run(tmp_path, number):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "headway", *BENCH[:5], "--runs", "100000", "--seconds", "2"]
     with subprocess.Popen([*command, "--out", tmp_path], stderr=theirs, stdout=subprocess.DEVNULL) as child:
         os.close(theirs)
         text = b""
-        # The bar counts finished runs: from the first on there is something to keep.
+        # The bar counts finished runs. After the first there is something to keep.
         while not re.search(rb"[1-9][0-9]*/100000 runs", text):
             text += os.read(ours, 65536)
         child.send_signal(number)
@@ -323,7 +323,7 @@ def test_a_signal_costs_no_finished_run(tmp_path, number):
 
 
 def test_a_full_disk_leaves_no_empty_file_of_runs(tmp_path):
-    """As on a full disk, no file may have a byte."""
+    """Limits files to zero bytes, as on a full disk."""
     done = start("reproduce", "rax", "fig8", "--quick", "--out", "new/r", limit="ulimit -f 0", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.count(b"\n") == 1
@@ -332,7 +332,7 @@ def test_a_full_disk_leaves_no_empty_file_of_runs(tmp_path):
 
 
 @pytest.mark.parametrize("before", ["", "# mine\none 0123456789abcdef\n"])
-def test_a_full_disk_leaves_the_tokens_as_they_were(tmp_path, monkeypatch, capsys, before):
+def test_a_full_disk_does_not_change_the_tokens(tmp_path, monkeypatch, capsys, before):
     def no_room(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -357,16 +357,16 @@ def test_tokens_are_added_and_stay_private(tmp_path, monkeypatch):
 
 @pytest.fixture
 def full(tmp_path):
-    """As on a full disk: no file can be made.
+    """No file can be made, as on a full disk.
 
-    A folder stands where series.parquet is written until it is whole.
+    A folder has the temporary name of series.parquet.
     """
     out = tmp_path / "out"
     (out / "series.parquet.part").mkdir(parents=True)
     return out
 
 
-def test_what_finds_no_room_is_saved_among_temporary_files(run, full, tmp_path):
+def test_results_go_to_tmpdir_when_out_is_full(run, full, tmp_path):
     spare = tmp_path / "spare"
     spare.mkdir()
     done = run(*BENCH, "--out", full, TMPDIR=str(spare))
@@ -377,7 +377,7 @@ def test_what_finds_no_room_is_saved_among_temporary_files(run, full, tmp_path):
     assert done.stderr.startswith(f"headway: {full}/series.parquet: ")
     assert done.stderr.endswith(said)
     assert done.stderr.count("\n") == 1
-    # That is all there is to do.
+    # No other action is necessary.
     (full / "series.parquet.part").rmdir()
     for file in saved.iterdir():
         file.rename(full / file.name)
@@ -385,7 +385,7 @@ def test_what_finds_no_room_is_saved_among_temporary_files(run, full, tmp_path):
     assert (done.returncode, done.stderr) == (0, f"headway: {full} has all 2 runs already\n")
 
 
-def test_where_nothing_can_be_written_the_table_is_printed(full, monkeypatch, capsys):
+def test_the_table_is_printed_if_no_file_can_be_written(full, monkeypatch, capsys):
     def no_room(**_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -398,8 +398,8 @@ def test_where_nothing_can_be_written_the_table_is_printed(full, monkeypatch, ca
     assert err.count("\n") == 1
 
 
-def test_of_a_disk_that_became_full_it_says_which_runs_are_there(tmp_path, monkeypatch, capsys):
-    """Two of four runs are in the folder when it takes no more."""
+def test_a_full_disk_error_says_which_runs_were_saved(tmp_path, monkeypatch, capsys):
+    """Two of four runs are in the folder when the disk is full."""
     words = (*BENCH[:4], "pantheon-default", "--seconds", "1", "--out", str(tmp_path))
     assert headway([*words, "--runs", "2"]) == 0
 
@@ -421,7 +421,7 @@ def test_of_a_disk_that_became_full_it_says_which_runs_are_there(tmp_path, monke
     assert len(list(read_bench(tmp_path).runs)) == 4
 
 
-def test_a_report_is_not_written_over_what_it_is_made_from(run, tmp_path):
+def test_a_report_does_not_overwrite_its_own_input(run, tmp_path):
     words = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "1", "--seconds", "2")
     assert run(*words, "--out", tmp_path).returncode == 0
     before = (tmp_path / "results.parquet").read_bytes()
@@ -431,8 +431,8 @@ def test_a_report_is_not_written_over_what_it_is_made_from(run, tmp_path):
     assert (tmp_path / "results.parquet").read_bytes() == before
 
 
-def test_where_no_chart_can_be_drawn_only_the_report_is_missing(tmp_path):
-    """As V8 does under `ulimit -v`: it ends the process that it is in."""
+def test_if_no_chart_can_be_drawn_only_the_report_is_missing(tmp_path):
+    """Ends the process, as V8 does under `ulimit -v`."""
     out = tmp_path / "my [out]"
     done = start(*BENCH, "--out", out, limit="ulimit -v 4000000", program=DRAWN)
     assert done.returncode == 1
@@ -449,7 +449,7 @@ def test_where_no_chart_can_be_drawn_only_the_report_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [("report", "OUT"), ("traces", "plot", "synthetic-att.up")])
-def test_a_chart_that_cannot_be_drawn_is_one_line(tmp_path, small_bench, arguments):
+def test_a_chart_that_cannot_be_drawn_is_reported_in_one_line(tmp_path, small_bench, arguments):
     words = [str(small_bench) if word == "OUT" else word for word in arguments]
     picture = tmp_path / "picture.svg"
     done = start(*words, "--out", picture, limit="ulimit -v 4000000", program=DRAWN)
@@ -460,7 +460,10 @@ def test_a_chart_that_cannot_be_drawn_is_one_line(tmp_path, small_bench, argumen
 
 
 def test_the_table_is_printed_before_anything_is_drawn(tmp_path):
-    """The table comes before the report, and a reader who then leaves costs no report."""
+    """The table comes before the report.
+
+    A reader who leaves after it does not prevent the report.
+    """
     done = start(*BENCH, "--out", tmp_path / "out", redirect="| { head -n 2; }")
     assert done.stderr == b""
     assert (tmp_path / "out" / "report.html").is_file()

@@ -1,6 +1,6 @@
-"""INT, TERM and HUP end each command the same way.
+"""INT, TERM and HUP end each command in the same way.
 
-What has finished is kept, and one line says where.
+Finished work is kept, and one line says where.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.parametrize("number", CODES)
 def interrupted(number, is_time, *arguments):
     """The exit code and standard error of a command that gets the signal.
 
-    It comes as soon as `is_time(stderr)`.
+    The signal comes as soon as `is_time(stderr)`.
     """
     command = [sys.executable, "-m", "headway", *map(str, arguments)]
     said = b""
@@ -66,7 +66,7 @@ def test_gap_keeps_its_runs(tmp_path, number):
 
 
 @pytest.mark.usefixtures("recorded_traces")
-def test_a_learner_is_written_whole_or_not_at_all(tmp_path, number):
+def test_a_learner_is_written_completely_or_not_at_all(tmp_path, number):
     code, said = interrupted(
         number, lambda said: b"training flow 2" in said, "train", "rax-v3", "--seed", "3", "--out", tmp_path
     )
@@ -79,7 +79,7 @@ def test_an_agent_says_that_it_ends(tmp_path, number):
     socket = tmp_path / "agent.sock"
     fixed = ("--fixed", "rtprop_window=2s,btlbw_window=4", "--bind", "tcp://127.0.0.1:*", "--insecure")
     code, said = interrupted(number, lambda _: socket.exists(), "tune", "agent", *fixed, "--socket", socket)
-    # A service that was asked to end has done its work.
+    # A service that ends on request has succeeded.
     assert code == 0, said
     assert said == "headway: stopped; hosts set their default windows again\n"
     assert not socket.exists()
@@ -99,12 +99,12 @@ def test_reproduce_keeps_its_runs(tmp_path, number):
 
 @pytest.fixture
 def as_a_command():
-    """Signals do here what they do in the program."""
+    """Signals have the same handlers here as in the program."""
     ending.prepare()
 
 
 @pytest.mark.usefixtures("as_a_command")
-def test_fetched_traces_are_said_to_be_there(tmp_path, number, monkeypatch, capfd):
+def test_an_interrupted_fetch_lists_the_fetched_traces(tmp_path, number, monkeypatch, capfd):
     def begun(*_):
         yield "one.down: 1.0 MB"
         signal.raise_signal(number)
@@ -120,7 +120,7 @@ def test_fetched_traces_are_said_to_be_there(tmp_path, number, monkeypatch, capf
 
 
 @pytest.mark.usefixtures("as_a_command")
-def test_what_is_being_written_is_written_whole(tmp_path, number):
+def test_a_signal_waits_until_files_are_completely_written(tmp_path, number):
     @ending.held()
     def write():
         signal.raise_signal(number)
@@ -139,7 +139,7 @@ BENCH = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "2", "-
 
 @pytest.mark.usefixtures("as_a_command")
 @pytest.mark.parametrize("during", ["headway.results.summarise", "headway.report.page"])
-def test_statistics_and_the_report_are_ended_and_cost_no_run(tmp_path, number, during, monkeypatch, capsys):
+def test_a_signal_ends_statistics_and_report_and_loses_no_run(tmp_path, number, during, monkeypatch, capsys):
     there = {}
 
     def asked_to_end(*_, **__):
@@ -186,7 +186,7 @@ def test_statistics_that_are_ended_say_where_the_runs_are(
 
 
 class Finishes:
-    """A run that finishes although it was given up, and meets a second signal meanwhile."""
+    """A run that finishes although it was cancelled, and gets a second signal meanwhile."""
 
     progress = 0.5
     memory_bytes = 0
@@ -224,7 +224,7 @@ class Kept(list):
 
 
 @pytest.mark.usefixtures("as_a_command")
-def test_a_second_signal_costs_no_finished_run(number):
+def test_a_second_signal_loses_no_finished_run(number):
     store, finished = Kept(), []
     task = Task()
     with pytest.raises(KeyboardInterrupt):
@@ -234,7 +234,7 @@ def test_a_second_signal_costs_no_finished_run(number):
 
 
 @pytest.mark.usefixtures("as_a_command")
-def test_a_service_is_told_of_every_signal(number):
+def test_a_service_receives_every_signal(number):
     async def serve():
         ended = asyncio.Event()
         ending.sets(ended, asyncio.get_running_loop())
@@ -243,5 +243,5 @@ def test_a_service_is_told_of_every_signal(number):
         return ending.exit_code()
 
     assert asyncio.run(serve()) == CODES[number]
-    # The loop has ended, and one more signal does nothing.
+    # The loop has ended, so another signal has no effect.
     signal.raise_signal(number)

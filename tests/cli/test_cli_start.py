@@ -1,4 +1,4 @@
-"""How the program starts, explains itself and stops."""
+"""The start, the help and the end of the program."""
 
 import json
 import os
@@ -41,17 +41,20 @@ from headway.cli.usage import EXAMPLES
         "traces plot",
     ],
 )
-def test_every_command_explains_itself_with_an_example(run, command):
+def test_the_help_of_every_command_has_an_example(run, command):
     done = run(*command.split(), "--help")
     assert done.returncode == 0
-    # On one line, whatever the width: it is there to be copied.
+    # The command is on one line at any width, so that it can be copied.
     assert f"Example: {EXAMPLES[command or 'headway']}\n" in done.stdout
     assert "[/" not in done.stdout
 
 
 @pytest.mark.parametrize("command", ["headway", "bench", "gap", "shell", "traces info", "traces plot"])
 def test_an_example_needs_no_recorded_trace(command):
-    """These do not come with Headway: a stranger's first command would end with an error."""
+    """Recorded traces are not part of Headway.
+
+    A new user's first command would end with an error.
+    """
     words = re.findall(r"[\w.-]+", EXAMPLES[command])
     scenarios = [Scenario.load(word) for word in words if word in scenario_names()]
     traces = {trace for scenario in scenarios for trace in scenario.traces}
@@ -62,7 +65,7 @@ def test_an_example_needs_no_recorded_trace(command):
 
 HEAVY = {"numpy", "scipy", "pyarrow", "pandas", "vl_convert", "torch", "gymnasium", "fastapi", "uvicorn", "os_ken"}
 MOST_MODULES = 300
-"""It imports 178 with Python 3.11."""
+"""The program imports 178 modules with Python 3.11."""
 SHOWS_MODULES = """
 import atexit, runpy, sys
 sys.argv = ["headway", "--help"]
@@ -74,7 +77,7 @@ runpy.run_module("headway", run_name="__main__")
 def test_help_imports_nothing_heavy():
     """`headway --help` is quick, about 0.2 s, because it imports little.
 
-    A time would depend on the machine.
+    A time limit would depend on the machine.
     """
     done = subprocess.run([sys.executable, "-c", SHOWS_MODULES], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -84,13 +87,13 @@ def test_help_imports_nothing_heavy():
     assert len(imported) < MOST_MODULES
 
 
-def test_the_version_is_one(run):
+def test_all_versions_agree(run):
     assert run("--version").stdout == f"headway {headway.__version__}\n"
     assert metadata.version("headway") == headway.__version__
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_is_one_line_and_exit_1():
+def test_a_full_disk_gives_a_one_line_error_and_exit_1():
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "headway", "schemes", "--json"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -98,8 +101,8 @@ def test_a_full_disk_is_one_line_and_exit_1():
     assert done.stderr == "headway: standard output: No space left on device\n"
 
 
-def test_interrupted_while_it_loads_it_says_so(tmp_path):
-    """An import that raises what Ctrl-C raises."""
+def test_ctrl_c_during_imports_prints_one_line(tmp_path):
+    """An import that raises KeyboardInterrupt, as Ctrl-C does."""
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
     paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
@@ -111,7 +114,7 @@ def test_interrupted_while_it_loads_it_says_so(tmp_path):
 @pytest.mark.parametrize(
     "arguments", [("scenarios", "--json"), ("scenarios", "--jsn"), ("traces", "info", "own.down")]
 )
-def test_a_command_of_tests_that_forks_does_what_a_process_does(run, tmp_path, arguments):
+def test_a_forked_test_command_behaves_like_a_process(run, tmp_path, arguments):
     (tmp_path / "own.down").write_text("1\n2\n")
     command = [sys.executable, "-m", "headway", *arguments]
     real = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=600)
@@ -135,14 +138,14 @@ LOADS = {
     "systems": "train --list",
     "keys": "keys new host --out k",
 }
-"""A command that loads each library, and what it is given."""
+"""Commands that load each library, with their input."""
 
 
 @pytest.mark.parametrize("name", LOADS)
-def test_a_command_imports_what_it_needs(small_bench, tmp_path, name):
-    """Runs in a process of its own.
+def test_a_command_imports_everything_that_it_uses(small_bench, tmp_path, name):
+    """Runs in a separate process.
 
-    Commands of tests that fork find all libraries loaded (commands.py).
+    In tests, forked commands have all libraries loaded (commands.py).
     """
     (tmp_path / "own.down").write_text("".join(f"{k}\n" for k in range(1, 3000)))
     (tmp_path / "own.jsonl").write_text(f"{json.dumps(DECISION)}\n")
@@ -160,12 +163,12 @@ def server():
 
 
 def shadow(server, folder, name):
-    """The exit code of `headway shadow` of a file, which needs little."""
+    """The exit code of `headway shadow` for a file, which needs few libraries."""
     return server.run(["shadow", name], folder, os.environ, is_drawn=False).returncode
 
 
-def test_a_command_of_tests_that_hangs_is_ended_and_the_next_one_runs(server, tmp_path):
-    """Nobody ever writes to the pipe."""
+def test_a_hanging_test_command_is_killed_and_the_next_one_runs(server, tmp_path):
+    """The pipe never gets any input."""
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "own.jsonl").write_text(f"{json.dumps(DECISION)}\n")
     server.hangs_s = 0.5
@@ -191,8 +194,8 @@ class Fixed:
 """
 
 
-def test_a_process_that_a_command_of_tests_leaves_behind_is_seen(server, tmp_path):
-    """It keeps none of the command's streams open."""
+def test_a_process_left_by_a_test_command_is_detected(server, tmp_path):
+    """The process keeps none of the command's streams open."""
     (tmp_path / "mine.py").write_text(LEAVES)
     server.lingers_s = 0.5
     words = "bench --schemes python:mine.py --scenario rax-1 --runs 1 --seconds 1 --out b"

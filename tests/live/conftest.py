@@ -2,7 +2,7 @@
 
 import pytest
 
-# Their assertions are those of tests, and say what they have found.
+# pytest shows the details of assertions in these modules too.
 pytest.register_assert_rewrite("packets.scripts", "kernel.judge", "machine", "waiting")
 
 from machine import ahead, bpf, bpffs, permitted, small_disk, tun_for_all  # noqa: E402

@@ -1,4 +1,4 @@
-"""What `headway bench` measures over real packets.
+"""Measurements of `headway bench` over real packets.
 
 Links are filled, and flows end when they should.
 """
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.live
 
 
 def bench(out, *words, world="emu"):
-    """The rows of a bench, and those of its runs."""
+    """The rows of a bench, and of its runs."""
     command = [*BENCH[:-1], world, *map(str, words), "--json", "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -33,11 +33,10 @@ def link(folder, flows=1, seconds=5):
 
 
 def test_a_learner_learns_over_udp(tmp_path):
-    """Real packets of its own transport: what it was taught holds, and it goes on learning."""
+    """Over real packets of our transport the learned behaviour holds, and learning continues."""
     words = ("--schemes", "rax-pretrained", "--scenario", "rax-1", "--runs", 1, "--seconds", 12)
     (row,), _ = bench(tmp_path / "out", *words)
-    # The window that it begins with is 1; without having learned it would have a third of the link
-    # by then.
+    # The initial window is 1. Without its training the flow would have a third of the link by then.
     assert row["utilisation"]["mean"] > 0.5, row
     assert row["loss"]["mean"] < 0.1, row
 
@@ -48,8 +47,8 @@ def test_flows_fill_the_link(tmp_path):
     assert all(row["utilisation"]["mean"] > 0.7 for row in rows)
 
 
-def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
-    """Answers that take 0.7 s are none, in any world: Cubic has the flow, and fills the link."""
+def test_the_guard_takes_over_flows_on_real_packets(tmp_path):
+    """Answers after 0.7 s are too late in any world, so Cubic has the flow and fills the link."""
     late, in_time = "owl:guard=on:latency=700ms", "owl:guard=on"
     words = ("--schemes", f"{late},{in_time}", "--scenario", link(tmp_path), "--runs", 1)
     rows, runs = bench(tmp_path / "out", *words)
@@ -57,8 +56,8 @@ def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
     assert {run["scheme"]: run["guard_trips"] for run in runs} == {late: 1, in_time: 0}
 
 
-def test_a_finite_flow_ends_when_the_simulators_does(tmp_path):
-    """1 MB at 12 Mbit/s, RTT 100 ms.
+def test_a_finite_flow_ends_at_the_same_time_as_in_the_simulator(tmp_path):
+    """The flow sends 1 MB at 12 Mbit/s and an RTT of 100 ms.
 
     Until the last acknowledgement it would take 50 ms more, and use 6% less.
     """

@@ -15,5 +15,5 @@ def test_emulated_runs_are_near_the_simulated_ones(run, tmp_path):
         sim, emu = runs["sim", scheme], runs["emu", scheme]
         for metric, near in (("throughput_mbps", 0.2), ("delay_p95_ms", 0.3)):
             print(f"{scheme}: {metric} is {emu[metric]:.2f}, simulated {sim[metric]:.2f}")
-            # How near is for docs/gap.md to say.
+            # docs/gap.md has the exact differences.
             assert emu[metric] == pytest.approx(sim[metric], rel=near)

@@ -1,4 +1,4 @@
-"""What programs measure of the delays of `headway shell`: little more than what was asked for."""
+"""The delays of `headway shell`, measured by programs, are little more than the requested ones."""
 
 import json
 import statistics
@@ -20,7 +20,7 @@ def test_the_round_trip_is_twice_the_delay(peer):
 
 
 @pytest.mark.parametrize("depth", [2, 3])
-def test_the_delays_of_shells_inside_shells_add_up(depth):
+def test_the_delays_of_nested_shells_add_up(depth):
     inner = " ".join((*HEADWAY, "shell", "--delay", "5ms", "--"))
     peers = [f"$HEADWAY_PEER{six}_{n}" for n in range(1, depth + 1) for six in ("", "6")]
     probes = "; ".join(traffic("ping", peer, "10") for peer in peers)
@@ -33,7 +33,7 @@ def test_the_delays_of_shells_inside_shells_add_up(depth):
 
 
 @pytest.mark.usefixtures("tun_for_all")
-def test_a_user_without_priority_has_them_too():
+def test_delays_are_exact_for_a_user_without_priority():
     inner = " ".join((*PYTHON, "shell", "--delay", "5ms", "--"))
     far = f"{inner} sh -c '{traffic('ping', '$HEADWAY_PEER_1', '20')}'"
     script = "; ".join((traffic("ping", "$HEADWAY_PEER", "20"), far, traffic("send", "$HEADWAY_PEER", "2")))

@@ -1,7 +1,8 @@
 """Each fault of an agent, on live flows of each controller.
 
-No flow stalls, and all do as well as Cubic. The controllers suffer a fault side by side, each on a
-link of its own, and plain Cubic has one beside them. A learner suffers four of the faults too.
+No flow stalls, and all do as well as Cubic. All controllers suffer a fault at the same time, each
+on a separate link, and a flow of plain Cubic has another link. A learner suffers four of the faults
+too.
 """
 
 import signal
@@ -23,30 +24,31 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf", "ahead")]
 CONTROLLERS = ("headway_owl", "headway_window", "headway_rate", "headway_bbr")
 LEARNER = "rax-pretrained"
 LEARNERS_CONTROLLER = "headway_rax"
-"""headway_window by another name: there is one of each name."""
+"""The name of a second headway_window, because names are unique."""
 FAULTS = {"killed": (), "stopped": (), "slow": (), "noise": (), "slots": ("--flows", "1"), "ring": ("--ring", "16")}
-"""By what they need of headwayd. 16 KiB hold 146 records: at 20 Mbit/s 0.2 s of them."""
+"""The faults with the options of headwayd that they need. 16 KiB hold 146 records: 0.2 s of them at
+20 Mbit/s."""
 LEARNERS_FAULTS = ("killed", "stopped", "slow", "ring")
-"""Noise replaces a model; and what a learner has in one queue with flows of Cubic is not the
-fault's."""
+"""The faults that a learner suffers. Noise would replace a model. The throughput of a learner in
+one queue with Cubic flows does not show the effect of the slots' fault."""
 FLOWS = {"slots": 3}
 BEFORE_S = 4.0
 PROBATION_S = 10.0
-"""The guard's first."""
+"""The guard's first probation."""
 PATIENCE_S = 12.0
-"""The guard may take this time to see that a policy is no good."""
+"""The guard may take this time to detect a bad policy."""
 LASTS = {"noise": PATIENCE_S, "stopped": PROBATION_S + 3}
-"""Seconds more than others."""
+"""Additional seconds for these faults."""
 SLOW = {"up": "2Mbps", "down": "2Mbps"}
-"""167 packets a second: every answer is there at the next acknowledgement."""
+"""The link has 167 packets a second, so every answer is there at the next acknowledgement."""
 STOPS_S = 5.0
 RETURNS_S = 3.0
-"""After the probation. Returning takes an acknowledgement and an answer."""
+"""The time after the probation. A return needs an acknowledgement and an answer."""
 
 
 @dataclass
 class Suffering:
-    """An agent and its flows, and what became of them."""
+    """An agent and its flows, and their results."""
 
     controller: str
     folder: Path
@@ -55,7 +57,7 @@ class Suffering:
     since: float = 0.0
     """When the fault began."""
     tripped: float | None = None
-    """When the guard was seen to have the flow that noise steered."""
+    """The moment at which the guard had taken over the flow that noise controlled."""
     before: dict = field(default_factory=dict)
     after: dict = field(default_factory=dict)
     returned: dict = field(default_factory=dict)
@@ -64,11 +66,11 @@ class Suffering:
         return [flow for flow in self.agent.status()["flows"] if flow["delivered_packets"] > 10]
 
     def judged(self):
-        """From when on its flows are: the fault, and what the guard made of it."""
+        """The moments from which its flows are judged: the fault, and the reaction of the guard."""
         return [self.since, *([self.tripped] if self.tripped else [])]
 
     def suffer(self, fault):
-        """The fault begins."""
+        """Starts the fault."""
         (self.before, *_) = self.sending()
         if fault == "killed":
             self.agent.kill()
@@ -81,7 +83,7 @@ class Suffering:
 
 
 def wait_for_trips(all_):
-    """The guard has to see it in what becomes of a flow; noise may be good enough."""
+    """The guard has to detect it from the flow's results. Noise may be good enough."""
     until = time.monotonic() + PATIENCE_S
     waiting = list(all_)
     while waiting and time.monotonic() < until:
@@ -93,12 +95,12 @@ def wait_for_trips(all_):
 
 
 def hold(all_, fault, until):
-    """The fault lasts."""
+    """Keeps the fault active."""
     while time.monotonic() < until:
         if fault != "slow":
             time.sleep(until - time.monotonic())
             return
-        # They run for 5 ms in each second: answers come up to a second late.
+        # The agent runs for 5 ms in each second, so answers come up to a second late.
         time.sleep(1)
         for one in all_:
             one.agent.signal(signal.SIGCONT)
@@ -108,7 +110,7 @@ def hold(all_, fault, until):
 
 
 def policy_of(sufferer, folder):
-    """The controller's name, and what its agent runs."""
+    """The controller's name, and its agent's policy."""
     if sufferer == LEARNER:
         return LEARNERS_CONTROLLER, ["--policy", LEARNER, "--name", LEARNERS_CONTROLLER]
     write_policy(folder, sufferer)
@@ -117,9 +119,9 @@ def policy_of(sufferer, folder):
 
 @pytest.fixture(scope="module", params=FAULTS)
 def suffered(request, tmp_path_factory):
-    """A fault, what all flows had of it, and the flow of plain Cubic beside them."""
+    """A fault, the results of all flows, and the flow of plain Cubic."""
     fault, place = request.param, tmp_path_factory.mktemp(request.param)
-    # They begin one after the other.
+    # The flows begin one after the other.
     lasts = 6 + BEFORE_S + AFTER_S + 2 + LASTS.get(fault, 0)
     with ExitStack() as stack:
         all_ = {}
@@ -151,21 +153,21 @@ def suffered(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("sufferer", CONTROLLERS)
-def test_none_stalls(suffered, sufferer):
+def test_no_flow_stalls_after_a_fault(suffered, sufferer):
     fault, all_, _ = suffered
     one = all_[sufferer]
     for since in one.judged():
-        judge.none_stalls(one.flow, since, FLOWS.get(fault, 1))
+        judge.no_flow_stalls(one.flow, since, FLOWS.get(fault, 1))
 
 
 @pytest.mark.parametrize("sufferer", CONTROLLERS)
-def test_all_do_as_well_as_cubic(suffered, sufferer):
+def test_all_flows_do_as_well_as_cubic_after_a_fault(suffered, sufferer):
     fault, all_, cubic = suffered
     one = all_[sufferer]
     for since in one.judged():
-        # That a policy is no good takes the guard seconds to see, in which the flow has what it
-        # gives. From the fault on it is judged by those and what follows them, or by as long as the
-        # guard is given.
+        # The guard needs seconds to detect a bad policy, and until then the flow has its
+        # throughput. From the fault on it is judged by these seconds and the following ones, or by
+        # the guard's time limit.
         is_unseen = fault == "noise" and since == one.since
         until = since + AFTER_S
         if is_unseen:
@@ -176,8 +178,8 @@ def test_all_do_as_well_as_cubic(suffered, sufferer):
 
 
 @pytest.mark.parametrize("sufferer", CONTROLLERS)
-def test_they_are_cubics(suffered, sufferer):
-    """Where no answer came, as their windows say, and the guard where there is somebody to ask."""
+def test_faulty_flows_are_given_to_cubic(suffered, sufferer):
+    """Their windows show it if no answer came, and the guard's status if the agent still runs."""
     fault, all_, _ = suffered
     one = all_[sufferer]
     counters = one.after.get("counters", {})
@@ -188,13 +190,13 @@ def test_they_are_cubics(suffered, sufferer):
     assert one.before["guard"] == "policy"
     if fault == "noise":
         print(counters["guard_trips_by_reason"])
-        # The agent answers all the time: what it says is what is wrong.
+        # The agent answers all the time, but its answers are wrong.
         assert counters["guard_trips_by_reason"]["stale"] == 0
         assert counters["guard_trips"] >= (one.tripped is not None)
         return
     judge.fills_as_cubic(one.flow, one.since, path.HOLDS)
     if fault == "killed":
-        # New sockets have others.
+        # New sockets get another controller.
         assert one.controller not in daemon.registered()
         return
     (flow,) = (flow for flow in one.after["flows"] if flow["flow"] == one.before["flow"])
@@ -205,8 +207,8 @@ def test_they_are_cubics(suffered, sufferer):
 
 @pytest.mark.parametrize("sufferer", CONTROLLERS)
 @pytest.mark.parametrize("suffered", ["stopped"], indirect=True)
-def test_an_agent_that_goes_on_has_them_back(suffered, sufferer):
-    """After the probation, for each policy."""
+def test_a_resumed_agent_gets_its_flows_back(suffered, sufferer):
+    """Each policy returns after the probation."""
     _, all_, cubic = suffered
     one = all_[sufferer]
     (flow,) = (flow for flow in one.returned["flows"] if flow["flow"] == one.before["flow"])
@@ -217,16 +219,16 @@ def test_an_agent_that_goes_on_has_them_back(suffered, sufferer):
 
 
 @pytest.mark.parametrize("suffered", LEARNERS_FAULTS, indirect=True)
-def test_so_does_one_that_learns(suffered):
-    test_none_stalls(suffered, LEARNER)
-    test_all_do_as_well_as_cubic(suffered, LEARNER)
-    test_they_are_cubics(suffered, LEARNER)
+def test_a_learner_flow_survives_a_fault(suffered):
+    test_no_flow_stalls_after_a_fault(suffered, LEARNER)
+    test_all_flows_do_as_well_as_cubic_after_a_fault(suffered, LEARNER)
+    test_faulty_flows_are_given_to_cubic(suffered, LEARNER)
     if suffered[0] == "stopped":
-        test_an_agent_that_goes_on_has_them_back(suffered, LEARNER)
+        test_a_resumed_agent_gets_its_flows_back(suffered, LEARNER)
 
 
 @pytest.mark.parametrize(("policy", "controller"), [("owl", "headway_owl"), (LEARNER, "headway_window")])
-def test_a_slow_flow_returns_at_an_acknowledgement_with_an_answer(tmp_path, policy, controller):
+def test_a_slow_flow_returns_at_an_acknowledgement_that_has_an_answer(tmp_path, policy, controller):
     with daemon.Daemon("--policy", policy) as agent, path.flow(tmp_path, controller, path.LASTS_S, **SLOW) as flow:
         flow.wait(1)
         begun = agent.status()["counters"]

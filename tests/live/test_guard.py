@@ -1,6 +1,6 @@
-"""What becomes of flows whose agent or policy fails.
+"""The results of flows whose agent or policy fails.
 
-test_faults.py does other faults to all controllers.
+test_faults.py tests other faults on all controllers.
 """
 
 import os
@@ -22,7 +22,7 @@ PLAIN = "cubic"
 
 @pytest.fixture
 def plain(tmp_path):
-    """A flow of plain Cubic at the same time, over a path of its own that is the same."""
+    """A flow of plain Cubic at the same time, over a separate path with the same settings."""
     folder = tmp_path / "cubic"
     folder.mkdir()
     with path.flow(folder, PLAIN, path.LASTS_S) as flow:
@@ -34,9 +34,9 @@ def sending(status):
 
 
 def judged(flow, since, plain, flows=1):
-    """That the flows do as well as plain Cubic in the same seconds, and none stands still."""
+    """Checks that the flows do as well as plain Cubic in the same seconds, and none stalls."""
     flow.wait(since + AFTER_S + 0.3 - flow.begun)
-    judge.none_stalls(flow, since, flows)
+    judge.no_flow_stalls(flow, since, flows)
     judge.does_as_well(flow, since, judge.cubics(plain, since, since + AFTER_S))
 
 
@@ -48,23 +48,23 @@ def run(policy, controller, *options):
     ("options", "controller"),
     [
         (["--policy", "aurora:model=int8-v1"], "headway_rate"),
-        # Of windows that a tuner sets: who is not asked is not stale, and goes on as BBR.
+        # A tuner sets windows. A flow without requests is not stale, and continues as BBR.
         (["--controllers", "headway_bbr"], "headway_bbr"),
     ],
 )
-def test_an_agent_is_killed_that_nobody_asks(tmp_path, plain, options, controller):
+def test_an_agent_is_killed_while_no_flow_needs_it(tmp_path, plain, options, controller):
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, controller, 12) as flow:
         flow.wait(4)
         agent.kill()
         judged(flow, time.monotonic(), plain)
-    # Nobody is left to say what the guard did: that it went on is what counts. New sockets have
-    # others.
+    # No agent is left to report the guard's state, so the flow's progress decides. New sockets get
+    # another controller.
     assert controller not in daemon.registered()
 
 
 @pytest.mark.parametrize("controller", ["headway_owl", "headway_window"])
 @pytest.mark.parametrize("head", ["always less", "always more"])
-def test_the_model_is_replaced(tmp_path, plain, controller, head):
+def test_the_guard_takes_over_after_a_bad_model_is_loaded(tmp_path, plain, controller, head):
     folder = tmp_path / "model"
     put_model(folder, "owl-v1")
     with run(f"learned:model={folder}", controller) as agent, path.flow(tmp_path, controller, 26) as flow:
@@ -72,7 +72,8 @@ def test_the_model_is_replaced(tmp_path, plain, controller, head):
         write_model(folder, *always({"always less": 0, "always more": 6}[head]))
         assert agent.ask("reload").returncode == 0
         replaced = time.monotonic()
-        # Losses tell, and come once the queue is full: after 3 s, or later on a busy machine.
+        # The guard detects losses, which begin once the queue is full: after 3 s, or later on a
+        # busy machine.
         until = replaced + 12
         while (one := sending(agent.status())[0])["guard"] == "policy" and time.monotonic() < until:
             time.sleep(0.05)
@@ -88,7 +89,7 @@ def test_a_net_in_the_kernel_is_replaced_and_guarded(tmp_path, plain):
         flow.wait(4)
         write_less(folder)
         assert agent.ask("reload").returncode == 0
-        # Nobody has to be there: the net and its guard are both the kernel's.
+        # No agent is needed, because net and guard are both in the kernel.
         agent.signal(signal.SIGSTOP)
         replaced = time.monotonic()
         flow.wait(7)
@@ -100,7 +101,7 @@ def test_a_net_in_the_kernel_is_replaced_and_guarded(tmp_path, plain):
         assert one["guard_judged_at_s"] - replaced < 3
 
 
-def test_what_found_no_room_is_asked_again(tmp_path):
+def test_a_request_that_found_the_ring_full_is_sent_again(tmp_path):
     """The agent is away for 40 ms at a time, in which the ring fills.
 
     That is less than the guard's patience of 100 ms.
@@ -120,7 +121,7 @@ def test_what_found_no_room_is_asked_again(tmp_path):
         assert (one["guard"], one["guard_trips"]) == ("policy", 0), agent.log
 
 
-def test_many_flows_are_none_stuck_when_the_agent_dies(tmp_path, plain):
+def test_no_flow_stalls_when_the_agent_dies(tmp_path, plain):
     with run("owl", "headway_owl") as agent, path.flow(tmp_path, "headway_owl", 12, flows=8) as flow:
         flow.wait(4)
         assert len(sending(agent.status())) == 8
@@ -132,7 +133,7 @@ def test_many_flows_are_none_stuck_when_the_agent_dies(tmp_path, plain):
 def test_a_learner_has_limits_of_its_own(tmp_path):
     """The second probation of a learner is 10 s long, as the first.
 
-    That of its neighbour is 20 s long.
+    The second probation of the other flow is 20 s long.
     """
     learns = "owl:online=true"
     for name in ("plain", "learner"):
@@ -145,7 +146,7 @@ def test_a_learner_has_limits_of_its_own(tmp_path):
     ):
 
         def judged_at(guard, trips):
-            """When each flow's guard said so, by its policy; nothing until both have."""
+            """The times of each flow's trip by its policy; empty until both have one."""
             flows = [one for one in sending(agent.status()) if one["decisions"] > 20]
             at = {one["policy"]: one["guard_judged_at_s"] for one in flows if one["guard"] == guard}
             return at if len(at) == 2 and all(one["guard_trips"] == trips for one in flows) else {}

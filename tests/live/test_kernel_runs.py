@@ -1,4 +1,4 @@
-"""World `kernel`: what is measured of a kernel's sockets."""
+"""Measurements of a kernel's sockets in world `kernel`."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ def rows(*words, **environment):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_what_a_daemon_serves_does_as_its_controller_does(scenario, tmp_path):
+def test_a_served_flow_performs_as_the_controller_of_its_agent(scenario, tmp_path):
     """The stand-in's controller is Cubic too."""
     schemes = ("--schemes", "owl,owl:online=true,cubic", "--scenario", scenario, "--runs", "2")
     *served, cubic = rows(*schemes, "--out", tmp_path / "out")
@@ -33,7 +33,7 @@ def test_what_a_daemon_serves_does_as_its_controller_does(scenario, tmp_path):
 
 @pytest.mark.usefixtures("bpf")
 def test_owl_keeps_a_shorter_queue_than_cubic(tmp_path):
-    """Cubic fills it: that the queue is shorter shows that the policy decides."""
+    """Cubic fills the queue. A shorter queue shows that the policy decides."""
     words = ("--schemes", "owl,cubic", "--scenario", "pantheon-default", "--runs", "1", "--seconds", "5")
     owl, cubic = rows(*words, "--out", tmp_path / "out")
     assert owl["utilisation"]["mean"] > 0.7
@@ -54,8 +54,8 @@ def test_figure_11_is_made_over_the_kernels_tcp(tmp_path):
         "--quick",
         "--json",
     ]
-    # Owl-Loss by the stand-in; Owl's place is Cubic's, as in figures that are tried out before a
-    # model is there.
+    # Owl-Loss is the stand-in's, and Cubic takes Owl's place, as in figures that are tried before a
+    # model exists.
     command += ["--json", "--stand-in", "owl=cubic", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr

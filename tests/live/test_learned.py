@@ -1,4 +1,4 @@
-"""What learners hand on: files that the agent writes once flows have done well for long enough."""
+"""The files of learners. The agent writes them once flows have done well for long enough."""
 
 import signal
 
@@ -14,10 +14,10 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 LEARNS = ("--policy", "owl:online=true", "--state")
 
 
-def test_what_was_learned_is_kept(tmp_path):
+def test_learned_weights_are_saved(tmp_path):
     """The agent saves every 30 s.
 
-    It saves what ten judged seconds and no trip of the last minute stand behind.
+    It saves a state with ten judged seconds, and without a trip in the last minute.
     """
     state = tmp_path / "state"
     state.mkdir()
@@ -31,7 +31,7 @@ def test_what_was_learned_is_kept(tmp_path):
         assert kept.stat().st_size > 10_000
 
 
-def test_a_full_disk_ends_nothing(tmp_path, small_disk):
+def test_a_full_disk_does_not_end_the_agent(tmp_path, small_disk):
     said = "cannot save what was learned"
     with daemon.Daemon(*LEARNS, str(small_disk)) as agent:
         with path.flow(tmp_path, "headway_owl", path.LASTS_S):

@@ -1,7 +1,7 @@
 """Many flows at once.
 
-A thousand: each is served, none stands still when its agent does, none is left at the end. And what
-learners take.
+With a thousand flows each is served, none stalls when its agent stops, and none is left at the end.
+The memory of learners is bounded.
 """
 
 import json
@@ -20,10 +20,10 @@ __all__ = ["many_flows"]
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 
 SECONDS = 24
-"""In the second half the agent is stopped."""
+"""The agent is stopped in the second half."""
 DRAINS_S = 40
 LEARNERS = 64
-"""As many as learn at once unless told (`--learners`)."""
+"""The default number of learners (`--learners`)."""
 UNIT = Path(__file__).parents[2] / "crates" / "headwayd" / "systemd" / "headwayd.service"
 
 
@@ -31,7 +31,7 @@ def delivering(agent):
     return [flow for flow in agent.status()["flows"] if flow["delivered_packets"] > 10]
 
 
-def test_a_thousand_flows(many_flows):
+def test_a_thousand_flows_are_served(many_flows):
     with (
         daemon.Daemon("--policy", "owl") as agent,
         sending(many_flows, SECONDS, DRAINS_S) as shell,
@@ -52,7 +52,7 @@ def test_a_thousand_flows(many_flows):
         shell.terminate()
     assert len(served) == FLOWS
     assert {flow["policy"] for flow in served} == {"owl"}
-    # Those that are in slow start yet were not asked.
+    # Flows in slow start have not made a request yet.
     assert sum(flow["decisions"] > 0 for flow in served) > 0.9 * FLOWS
     assert counters["malformed_messages"] == counters["reports_of_unknown_flows"] == 0
     assert sent["failed"] == sent["silent"] == 0
@@ -61,7 +61,7 @@ def test_a_thousand_flows(many_flows):
 
 
 def resident_mib(many_flows, policy, controller, learners, seconds):
-    """What the agent has after this time, and how many flows learn."""
+    """The resident memory of the agent after this time, and the number of flows that learn."""
     with (
         daemon.Daemon("--policy", policy, "--learners", str(learners)) as agent,
         sending(many_flows, seconds + 60, 0, controller, LEARNERS) as shell,
@@ -83,12 +83,13 @@ def resident_mib(many_flows, policy, controller, learners, seconds):
     ("policy", "controller", "seconds", "most_mib"),
     [
         ("rax-pretrained", "headway_window", 30, 2),
-        # By then each has decided some 3,000 times. It remembers 10,000 decisions at most, in 9 MB.
+        # By then each flow has decided some 3,000 times. The agent remembers 10,000 decisions at
+        # most, in 9 MB.
         ("owl:online=true", "headway_owl", 120, 12),
     ],
 )
-def test_what_learners_take(many_flows, policy, controller, seconds, most_mib):
-    """Beside as many flows that do not learn."""
+def test_memory_of_each_learner_is_bounded(many_flows, policy, controller, seconds, most_mib):
+    """Compares with the same number of flows that do not learn."""
     without, none = resident_mib(many_flows, policy, controller, 0, 10)
     with_them, all_ = resident_mib(many_flows, policy, controller, LEARNERS, seconds)
     each_mib = (with_them - without) / LEARNERS

@@ -1,8 +1,8 @@
 """Packet scripts at their own round trips, where time counts.
 
-They cover HyStart, the curve, timers and BBR's pacing. docs/packet-scripts.md says what each script
-sends and expects. tests/system/test_packet_scripts.py has those that can be judged on a busy
-machine.
+They cover HyStart, the curve, timers and BBR's pacing. docs/packet-scripts.md describes each script
+and its expectations. tests/system/test_packet_scripts.py has the scripts that can be judged on a
+busy machine.
 """
 
 import gc
@@ -20,7 +20,7 @@ from packets.play import LateError, differences, play
 from packets.scripts import BBR, CUBIC
 
 pytestmark = [pytest.mark.live, pytest.mark.needs(gap_ms=10)]
-"""A play tells by itself where it was late; the kernel's timers may be late on another CPU."""
+"""A play itself detects its own delays. The kernel's timers may be late on another CPU."""
 
 SUITES = {"cubic": CUBIC, "bbr": BBR}
 CASES = [(beneath, name) for beneath, suite in SUITES.items() for name in suite]
@@ -29,10 +29,10 @@ OURS = [(controller, name) for controller in NAMES for name in SUITES[BENEATH.ge
 
 @pytest.fixture(scope="module", autouse=True)
 def prompt() -> Iterator[None]:
-    """Runs ahead of what else the machine does, where that is permitted.
+    """Gives real-time priority, where that is permitted.
 
-    It makes no long pause to collect garbage. A whole test run holds so much that one takes longer
-    than RTTs may vary before slow start ends.
+    It also prevents long garbage collections. A whole test run holds so many objects that one takes
+    longer than RTTs may vary before slow start ends.
     """
     gc.collect()
     gc.freeze()
@@ -47,7 +47,7 @@ def prompt() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def hystart_is_on() -> Iterator[None]:
-    """Whatever this machine has switched."""
+    """Switches HyStart on, whatever the machine's setting."""
     with ExitStack() as stack:
         with suppress(OSError):
             stack.enter_context(hystart.switched(on=True))
@@ -56,7 +56,7 @@ def hystart_is_on() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[list[str]]:
-    """Our controllers, with no agent."""
+    """Our controllers, without an agent."""
     with ExitStack() as stack:
         try:
             names = stack.enter_context(without_agent())
@@ -67,12 +67,12 @@ def ours() -> Iterator[list[str]]:
 
 @pytest.fixture(scope="module")
 def references() -> dict[tuple[str, str], Flow]:
-    """Runs of the kernel's own controllers, by script: a script is played once for them."""
+    """Runs of the kernel's own controllers, by script. A script is played once for them."""
     return {}
 
 
 def flow_of(controller: str, beneath: str, name: str) -> Flow:
-    """A play that was in time."""
+    """A play without delays."""
     try:
         return play(SUITES[beneath][name], controller)
     except LateError as late:
@@ -86,12 +86,12 @@ def reference(references: dict[tuple[str, str], Flow], beneath: str, name: str) 
 
 
 @pytest.mark.parametrize(("beneath", "name"), CASES)
-def test_the_kernel_answers_as_its_rfcs_say(references, beneath, name):
+def test_the_kernel_responds_as_the_rfcs_say(references, beneath, name):
     reference(references, beneath, name)
 
 
 @pytest.mark.parametrize(("controller", "name"), OURS)
-def test_ours_without_an_agent_answer_as_what_is_beneath(ours, references, controller, name):
+def test_our_controllers_without_an_agent_match_the_base_controller(ours, references, controller, name):
     assert controller in ours
     beneath = BENEATH.get(controller, "cubic")
     flow, like = flow_of(controller, beneath, name), reference(references, beneath, name)

@@ -1,4 +1,4 @@
-"""What the windows of the kernel's BBR do, set while a flow runs."""
+"""The effect of the windows of the kernel's BBR, set while a flow runs."""
 
 import time
 from itertools import pairwise
@@ -13,14 +13,14 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 CONTROLLER = "headway_bbr"
 FAST_MBPS, SLOW_MBPS = 40, 10
 STEP_S = 6.0
-"""After the beginning of the link's trace."""
+"""Seconds after the beginning of the link's trace."""
 
 
 @pytest.fixture(scope="module")
 def slowing(tmp_path_factory):
     """A link that becomes slower, as a trace of opportunities for a packet.
 
-    It has milliseconds, one a line.
+    The trace has milliseconds, one in a line.
     """
     trace = tmp_path_factory.mktemp("link") / "slowing.trace"
     lines = [1000 * n * 12_000 // (FAST_MBPS * 1_000_000) for n in range(int(STEP_S * FAST_MBPS / 0.012))]
@@ -36,7 +36,10 @@ def sending(status):
 
 
 def dips(agent, seconds):
-    """How often BBR goes down to four packets within `seconds` to see the minimum RTT."""
+    """The number of BBR's probes for the minimum RTT within `seconds`.
+
+    In a probe the window is four packets.
+    """
     seen = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -45,19 +48,18 @@ def dips(agent, seconds):
     return sum(now and not before for before, now in pairwise(seen))
 
 
-def test_they_are_set_while_a_flow_runs(tmp_path):
+def test_the_windows_are_set_while_a_flow_runs(tmp_path):
     options = ["--controllers", CONTROLLER]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, CONTROLLER, 24) as flow:
         flow.wait(2)
-        # What BBR takes the path for is told as the path is; gains are those of ProbeBW
-        # (tcp_bbr.c).
+        # BBR's estimates match the path. The gains are those of ProbeBW (tcp_bbr.c).
         one = sending(agent.status())
         assert 17 <= one["btlbw_mbps"] <= 22
         assert 20 <= one["rtprop_ms"] <= 23
         assert one["pacing_gain"] in {1.25, 0.75, 1.0}
         assert one["cwnd_gain"] == 2.0
-        # With its own window of 10 s at most once; with 1 s every 1.2 s, the probe's own 200 ms
-        # included.
+        # With its own window of 10 s it probes at most once. With 1 s it probes every 1.2 s,
+        # including the 200 ms of the probe.
         assert dips(agent, 6) <= 1
         wrong = agent.ask("set", "all", "rtprop_windw=1s")
         assert wrong.returncode == 1
@@ -75,9 +77,9 @@ def test_they_are_set_while_a_flow_runs(tmp_path):
 
 
 def forgets(agent, flow, patience_s):
-    """The seconds from the link's step until BBR does not pace by the old rate any more.
+    """The seconds from the link's step until BBR no longer paces by the old rate.
 
-    It is `patience_s` if later.
+    It is `patience_s` if that takes longer.
     """
     until = flow.begun + STEP_S + patience_s + 1
     stepped = None
@@ -95,14 +97,17 @@ def forgets(agent, flow, patience_s):
 
 
 def test_a_longer_window_of_bandwidth_remembers_for_longer(tmp_path, slowing):
-    """A round is the queue that BBR makes after the step, up to 0.16 s: 2, 10 and 40 of them."""
+    """A round is the queue that BBR makes after the step, up to 0.16 s.
+
+    The windows have 2, 10 and 40 rounds.
+    """
     took = {}
     for rounds in (2, 10, 40):
         options = ["--controllers", CONTROLLER]
         link = {"up": slowing, "queue": "400pkt"}
         with daemon.Daemon(*options) as agent, path.flow(tmp_path, CONTROLLER, 11, **link) as flow:
             flow.wait(1)
-            # Meanwhile BBR does not probe for the minimum RTT.
+            # BBR does not probe for the minimum RTT meanwhile.
             assert agent.ask("set", "all", f"btlbw_window={rounds}", "rtprop_window=60s").returncode == 0
             took[rounds] = forgets(agent, flow, 3.0)
     print(f"forgotten after {took}")

@@ -1,4 +1,4 @@
-"""What programs measure of the rates of `headway shell`: TCP gets nearly all of them."""
+"""The rates of `headway shell`, measured by programs. TCP gets nearly all of them."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_tcp_gets_the_rate_of_its_direction(peer):
     options = ("--up", "12Mbps", "--down", "24Mbps", "--delay", "5ms", "--queue", "50pkt", "--peer", SERVER)
     (up, down), _ = shell(*options, script=both)
     print(f"{up} of 12 and {down} of 24 Mbit/s")
-    # TCP's share of a packet: 1448 of 1500 bytes, 20 fewer with IPv6.
+    # TCP has 1448 of the 1500 bytes of a packet, and 20 fewer with IPv6.
     assert 11 < float(up) < 11.7
     assert 22 < float(down) < 23.4
 

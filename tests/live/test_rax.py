@@ -1,4 +1,4 @@
-"""Rax on a kernel's sockets: at each acknowledgement it learns, and has the window."""
+"""Rax on a kernel's sockets learns at each acknowledgement, and controls the window."""
 
 import signal
 import time
@@ -14,14 +14,14 @@ from kernel.models import change_learner, diverge, run_away
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 
 LINK = {"up": "20Mbps", "down": "20Mbps", "delay": "25ms", "queue": "10pkt"}
-"""Of the scenario rax-1."""
+"""The link of the scenario rax-1."""
 FULL = 20e6 / 8 / 1500
 """Packets a second."""
 
 
 @pytest.fixture
 def state(tmp_path):
-    """A folder for what is learned."""
+    """A folder for saved learners."""
     folder = tmp_path / "state"
     folder.mkdir()
     return folder
@@ -33,7 +33,7 @@ def sending(status):
 
 
 def came_and_lost(agent, flow, until):
-    """What the agent counted of the only flow from now until a time after its begin, by packet."""
+    """The agent's counts of the only flow from now until a time after its start, by packet."""
     before, since = sending(agent.status()), time.monotonic()
     flow.wait(until)
     one, seconds = sending(agent.status()), time.monotonic() - since
@@ -44,7 +44,7 @@ def came_and_lost(agent, flow, until):
 
 
 def saves(state, after):
-    """Waits until what is learned is written later than that, in the time of files."""
+    """Waits until the learner is saved after that moment, by the time of files."""
     until = time.monotonic() + 100
     while not any(file.stat().st_mtime > after for file in state.glob("*.learned")):
         assert time.monotonic() < until, "nothing is kept"
@@ -52,7 +52,7 @@ def saves(state, after):
 
 
 def test_flows_learn_from_random_weights(tmp_path):
-    """Side by side, each over a link of its own and from weights of its own."""
+    """Three flows, each over a separate link and from its own weights."""
     with ExitStack() as stack:
         agent = stack.enter_context(daemon.Daemon("--policy", "rax"))
         flows = [stack.enter_context(path.flow(tmp_path, "headway_window", 92, **LINK)) for _ in range(3)]
@@ -68,15 +68,15 @@ def test_flows_learn_from_random_weights(tmp_path):
             counted = f"{one['guard_trips']} trips, {one['divergences']} divergences"
             print(f"{came} came, {lost} lost, guard {one['guard']}, {counted}")
         print(f"{share:.3f} of a core")
-        # How soon is chance (docs/results/rax.md).
+        # The time that this takes is random (docs/results/rax.md).
         assert sum(learned) >= 2, "two of three within a minute and a half"
         assert share < 0.5
 
 
-def test_what_has_converged_goes_on_after_a_crash_and_a_restart(tmp_path, state):
+def test_a_converged_learner_continues_after_a_crash_and_a_restart(tmp_path, state):
     options = ["--policy", "rax", "--state", str(state)]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 170, **LINK) as flow:
-        # How soon is chance (docs/results/rax.md).
+        # The time that this takes is random (docs/results/rax.md).
         for until in range(60, 131, 10):
             flow.wait(until - 10)
             share, lost = came_and_lost(agent, flow, until)
@@ -92,12 +92,13 @@ def test_what_has_converged_goes_on_after_a_crash_and_a_restart(tmp_path, state)
             flow.wait(1)
             assert "flows start from saved state" in agent.log
             begun = sending(agent.status())["updates"]
-            # A crash costs what came since it was saved, which was just before.
+            # A crash loses the updates since the last save, which was just before.
             assert begun > 0.9 * updates, "it goes on from them"
             came_and_lost(agent, flow, 8)
             flow.wait(15)
             share, lost = came_and_lost(agent, flow, 25)
-            # One that has learned for a minute still tries: 0.90 to 0.99 of the link, of six flows.
+            # A flow that has learned for a minute still explores: six flows had 0.90 to 0.99 of the
+            # link.
             assert share > 0.85
             assert lost < 0.02
             updates = sending(agent.status())["updates"]
@@ -105,7 +106,7 @@ def test_what_has_converged_goes_on_after_a_crash_and_a_restart(tmp_path, state)
 
 
 @pytest.mark.parametrize("end", ["stopped", "killed"])
-def test_the_flow_goes_on_without_the_agent_while_it_explores(tmp_path, end):
+def test_an_exploring_flow_continues_without_the_agent(tmp_path, end):
     with (
         daemon.Daemon("--policy", "rax") as agent,
         path.flow(tmp_path, "headway_window", path.LASTS_S, **LINK) as flow,
@@ -118,8 +119,8 @@ def test_the_flow_goes_on_without_the_agent_while_it_explores(tmp_path, end):
         else:
             agent.kill()
         flow.wait(14)
-        # Cubic has the flow after a tenth of a second, and slow start takes it on from whatever
-        # window was tried.
+        # Cubic takes over after a tenth of a second. Slow start continues from the window of the
+        # trial.
         assert flow.mbps(flow.begun + 8, flow.begun + 14) > 0.6 * 20
         (connection,) = flow.connections()
         assert flow.longest_gap(flow.begun + 5, flow.begun + 14, connection) < 2
@@ -135,7 +136,7 @@ def test_the_flow_goes_on_without_the_agent_while_it_explores(tmp_path, end):
             assert took_s < 13, "the guard's first probation is ten seconds"
 
 
-def test_it_goes_on_from_what_a_learner_learned(tmp_path, state):
+def test_a_new_flow_starts_from_the_saved_learner(tmp_path, state):
     options = ["--policy", "rax-pretrained", "--state", str(state)]
     learned = 0
     for again in (False, True):
@@ -158,9 +159,9 @@ def test_it_goes_on_from_what_a_learner_learned(tmp_path, state):
 
 @pytest.fixture
 def kept(tmp_path, state):
-    """What a flow of `rax-pretrained` has learned, as a file.
+    """The saved learner of a flow of `rax-pretrained`, as a file.
 
-    It takes ten judged seconds to be kept.
+    It is saved after ten judged seconds.
     """
     options = ["--policy", "rax-pretrained", "--state", str(state)]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 20, **LINK) as flow:
@@ -172,9 +173,9 @@ def kept(tmp_path, state):
 
 @contextmanager
 def resumed(tmp_path, state, seconds):
-    """An agent, a flow that goes on from what is kept, and one of plain Cubic.
+    """An agent, a flow that starts from the saved learner, and a flow of plain Cubic.
 
-    The Cubic flow has a link of its own.
+    The Cubic flow has a separate link.
     """
     with (
         daemon.Daemon("--policy", "rax-pretrained", "--state", str(state)) as agent,
@@ -184,24 +185,24 @@ def resumed(tmp_path, state, seconds):
         yield agent, flow, cubic
 
 
-def test_cubic_has_it_when_it_runs_away(tmp_path, state, kept):
+def test_cubic_takes_over_a_learner_that_runs_away(tmp_path, state, kept):
     change_learner(kept, run_away)
     with resumed(tmp_path, state, 30) as (agent, flow, cubic):
         while (one := sending(agent.status()))["guard"] == "policy" and time.monotonic() < flow.begun + 20:
             time.sleep(0.05)
         print(f"{one['guard_reason']} after {time.monotonic() - flow.begun:.2f} s, {one['lost_packets']} lost")
         assert one["guard"] == "cubic"
-        # The learner sees it itself, or the guard does: whichever is first.
+        # Either the learner or the guard detects it first.
         assert (one["guard_reason"], one["divergences"]) in {("loss", 0), ("", 1)}
         since = time.monotonic()
         flow.wait(since + judge.AFTER_S + 0.3 - flow.begun)
-        judge.none_stalls(flow, since)
-        # Half a second old it begins again where the path was seen to end; plain Cubic is in its
-        # first slow start.
+        judge.no_flow_stalls(flow, since)
+        # At an age of half a second the flow starts again at the known limit of the path. Plain
+        # Cubic is in its first slow start.
         judge.does_as_well(flow, since, cubic.mbps(since, since + judge.AFTER_S), 0.75)
 
 
-def test_one_that_diverges_leaves_its_flow_and_begins_with_the_model(tmp_path, state, kept):
+def test_a_diverged_learner_gives_up_its_flow_and_restarts_from_the_model(tmp_path, state, kept):
     change_learner(kept, diverge)
     with resumed(tmp_path, state, 24) as (agent, flow, cubic):
         flow.wait(2)
@@ -211,7 +212,7 @@ def test_one_that_diverges_leaves_its_flow_and_begins_with_the_model(tmp_path, s
         assert not kept.exists(), "who goes on from it would diverge too"
         since = flow.begun + 2
         flow.wait(2 + judge.AFTER_S + 0.3)
-        judge.none_stalls(flow, since)
+        judge.no_flow_stalls(flow, since)
         judge.does_as_well(flow, since, cubic.mbps(since, since + judge.AFTER_S))
         flow.wait(14)
         share, lost = came_and_lost(agent, flow, 22)
@@ -222,7 +223,7 @@ def test_one_that_diverges_leaves_its_flow_and_begins_with_the_model(tmp_path, s
         assert lost < 0.02
 
 
-def test_a_learner_that_is_not_whole_is_refused(tmp_path, state, kept):
+def test_an_incomplete_learner_is_refused(tmp_path, state, kept):
     kept.write_bytes(kept.read_bytes()[:1000])
     options = ["--policy", "rax-pretrained", "--state", str(state)]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 3, **LINK) as flow:

@@ -1,6 +1,6 @@
-"""How long people wait.
+"""Response times for people.
 
-They wait for help, for a report to open, for a network's counters, for a lost agent.
+They are those of the help, a report, the counters of a network, and a lost agent.
 """
 
 import statistics
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.live
 __all__ = ["cluster", "fair_bench", "open_report", "twenty_schemes"]
 
 
-def test_help_is_there_in_half_a_second():
+def test_help_appears_within_half_a_second():
     command = [sys.executable, "-m", "headway", "--help"]
     seconds = []
     for _ in range(5):
@@ -58,7 +58,7 @@ def test_a_flood_delays_no_snapshot_by_a_second():
     assert max(waited) < 1
 
 
-def test_hosts_restore_defaults_soon_after_their_agent_is_gone(cluster):
+def test_hosts_restore_defaults_soon_after_their_agent_ends(cluster):
     cluster.kill("agent-0")
     until(lambda: are(cluster.hosts(0), 2 * HOSTS, DEFAULT), cluster)
     waited = [host["restored_after_s"] for host in cluster.hosts(0)]
@@ -68,7 +68,7 @@ def test_hosts_restore_defaults_soon_after_their_agent_is_gone(cluster):
     assert max(waited) < RESTORE_S + 1.5
 
 
-def test_a_sample_of_the_sockets_is_a_small_part_of_t1():
+def test_sampling_the_sockets_takes_a_small_part_of_t1():
     monitor = SocketMonitor("bbr")
     took = []
     for _ in range(20):

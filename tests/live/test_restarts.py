@@ -1,4 +1,4 @@
-"""A restart that takes less time than the guard waits for an answer costs a flow nothing."""
+"""A restart that is shorter than the guard's patience does not slow a flow."""
 
 import re
 import signal
@@ -19,11 +19,12 @@ UNIT = Path(__file__).parents[2] / "crates" / "headwayd" / "systemd" / "headwayd
 RESTARTS = 20
 APART_S = 1.0
 LONGEST_GAP_S = 0.3
-"""Between two readings of the receiver: the guard waits 100 ms at least before it takes a flow."""
+"""The time between two readings of the receiver. The guard waits at least 100 ms before it takes
+over."""
 
 
 def pause_s():
-    """How long systemd waits after a crash."""
+    """The time that systemd waits after a crash."""
     (pause,) = re.findall(r"^RestartSec=(\d+)ms$", UNIT.read_text(), re.MULTILINE)
     return float(pause) / 1000
 
@@ -31,11 +32,11 @@ def pause_s():
 @pytest.mark.parametrize(
     ("policy", "decisions"), [("owl", 3), ("aurora", 3), ("rax-pretrained", 3), ("bbr-tuner-ppo", 0)]
 )
-def test_restarts_cost_a_flow_nothing(tmp_path, bpffs, policy, decisions, request):
-    """As systemd does it: after SIGTERM the next agent begins at once, after SIGKILL later.
+def test_restarts_do_not_slow_a_flow(tmp_path, bpffs, policy, decisions, request):
+    """Restarts as systemd does: immediately after SIGTERM, and later after SIGKILL.
 
-    The next restart comes a second after the new agent has decided more often than that: the tuner
-    decides once a second.
+    The next restart comes a second after the new agent has more than this number of decisions,
+    because the tuner decides once a second.
     """
     if policy == "bbr-tuner-ppo":
         request.getfixturevalue("bbr")

@@ -1,4 +1,4 @@
-"""How well headwayd serves the flows of a real kernel: rates, delays, and how often it decides."""
+"""The quality of headwayd's service for real kernel flows: rates, delays, and decisions."""
 
 import signal
 import time
@@ -21,26 +21,28 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
         with path.flow(tmp_path, controller, 8) as flow:
             flow.wait(6)
             status = agent.status()
-            # 20 Mbit/s less headers; both leave a twentieth at most once they are under way.
+            # The link has 20 Mbit/s less headers. Both leave at most a twentieth once they have
+            # started.
             assert flow.mbps(flow.begun + 3, flow.begun + 6) > 0.85 * 20
     (one,) = sending(status)
     assert one["policy"] == policy
     assert one["guard"] == "policy"
     assert one["guard_trips"] == 0
-    # Decisions at 250 Hz in congestion avoidance; at half a round trip of 20 ms and its queue.
+    # Owl decides at 250 Hz in congestion avoidance. The others decide at half a round trip of 20 ms
+    # and its queue.
     assert one["decisions"] > 100
     assert 20 <= one["min_rtt_ms"] < 30
     assert 0.8 * 20 < one["delivery_rate_mbps"] < 1.2 * 20
     counters = status["counters"]
     assert counters["malformed_messages"] == counters["ring_dropped"] == 0
     assert counters["reports_of_unknown_flows"] == 0
-    # Aurora's clock decides by itself. Who is faster than that wakes it, as who had no news when it
-    # ran out.
+    # Aurora's clock decides by itself. A flow wakes the agent if it is faster, or had no news when
+    # the clock ran out.
     if policy == "aurora":
         assert counters["wakes"] < 0.5 * counters["actions"]
 
 
-def test_an_agent_that_nobody_asks_sleeps():
+def test_an_idle_agent_sleeps():
     with daemon.Daemon("--policy", "owl") as agent:
         time.sleep(1)
         used = agent.used_s()
@@ -48,10 +50,10 @@ def test_an_agent_that_nobody_asks_sleeps():
         assert agent.used_s() - used <= 0.03
 
 
-def test_who_asks_while_the_agent_sleeps_is_answered(tmp_path):
-    """Owl asks with the first acknowledgement after each 4 ms.
+def test_a_request_wakes_a_sleeping_agent(tmp_path):
+    """Owl makes a request with the first acknowledgement after each 4 ms.
 
-    A question that nobody heard would cost 100 ms.
+    A request that the agent missed would cost 100 ms.
     """
     with daemon.Daemon("--policy", "owl") as agent, path.flow(tmp_path, "headway_owl", 8) as flow:
         flow.wait(2)
@@ -59,22 +61,22 @@ def test_who_asks_while_the_agent_sleeps_is_answered(tmp_path):
         flow.wait(6)
         after, used = agent.status()["counters"], agent.used_s() - used
     decisions = after["actions"] - before["actions"]
-    # 20 Mbit/s are 1,667 packets a second, of which every second is acknowledged: nearly each 4 ms
-    # have one.
+    # 20 Mbit/s are 1,667 packets a second. Every second one is acknowledged, so nearly each 4 ms
+    # have an acknowledgement.
     assert decisions > 0.8 * 4 * 250
-    # It is awake when it expects one.
+    # The agent is awake when it expects one.
     assert after["wakes"] - before["wakes"] < 0.5 * decisions
-    # Each takes some tens of microseconds; looking for questions a thirty-second of the time.
+    # Each wake takes some tens of microseconds. Polling takes a thirty-second of the time.
     assert used < 0.06 * 4
 
 
-def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):
+def test_an_int8_policy_decides_in_the_kernel_without_an_agent(tmp_path):
     served = daemon.Daemon("--policy", "aurora:model=int8-v1")
     with served as agent, path.flow(tmp_path, "headway_rate", 10) as flow:
         flow.wait(4)
         (one,) = sending(agent.status())
         assert (one["guard"], one["decisions"]) == ("policy", 0)
-        # The kernel decides: nobody has to be there.
+        # The kernel decides, so no agent is needed.
         agent.signal(signal.SIGSTOP)
         flow.wait(9)
         agent.signal(signal.SIGCONT)
@@ -83,10 +85,11 @@ def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):
 
 
 @pytest.mark.parametrize(("controller", "owns"), [("headway_window", True), ("headway_owl", False)])
-def test_a_window_policy_has_every_state(tmp_path, controller, owns):
-    """A net that never changes the window.
+def test_headway_window_leaves_the_window_to_the_policy_in_every_state(tmp_path, controller, owns):
+    """The net never changes the window.
 
-    With every state its own it stays the first one, whatever is lost.
+    If the controller leaves every state to the policy, the window stays the first one, whatever is
+    lost.
     """
     folder = tmp_path / "model"
     folder.mkdir()
@@ -105,7 +108,7 @@ def test_a_window_policy_has_every_state(tmp_path, controller, owns):
 
 
 @pytest.mark.parametrize("models", [("aurora-int8-v1", "aurora-v2"), ("aurora-v2", "aurora-int8-v1")])
-def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
+def test_control_moves_between_kernel_and_agent(tmp_path, models):
     folder = tmp_path / "model"
     put_model(folder, models[0])
     served = daemon.Daemon("--policy", f"learned:model={folder}")
@@ -126,10 +129,10 @@ def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
             assert flow.mbps(flow.begun + until - 1.5, flow.begun + until) > 0.7 * 20, name
 
 
-def test_slow_clocks_are_answered_in_time(tmp_path):
+def test_policies_with_slow_clocks_are_answered_in_time(tmp_path):
     """Aurora decides each half of a round trip, here a second.
 
-    Each question has its answer, not the next one's.
+    Each request gets its own answer, not that of the next one.
     """
     link = {"delay": "500ms", "queue": "2000pkt"}
     with daemon.Daemon("--policy", "aurora") as agent, path.flow(tmp_path, "headway_rate", 30, **link) as flow:
@@ -139,7 +142,7 @@ def test_slow_clocks_are_answered_in_time(tmp_path):
         assert agent.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
 
 
-def test_who_has_no_slot_is_cubics(tmp_path):
+def test_flow_without_slot_uses_cubic(tmp_path):
     options = ["--policy", "owl", "--flows", "1"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 6, flows=3) as flow:
         flow.wait(5)
@@ -148,8 +151,8 @@ def test_who_has_no_slot_is_cubics(tmp_path):
         assert flow.mbps(since, until) > 0.85 * 20
         each = [(flow.mbps(since, until, one), flow.longest_gap(since, until, one)) for one in flow.connections()]
         assert len(each) == 3
-        # A fifth of an equal share, and never longer than a timeout (0.2 s and a round trip)
-        # without data.
+        # The bound is a fifth of an equal share, and a gap no longer than a timeout (0.2 s and a
+        # round trip).
         assert min(mbps for mbps, _ in each) > 0.2 * 20 / 3, each
         assert max(gap for _, gap in each) < 0.6, each
     assert status["counters"]["slots_full"] >= 2
@@ -157,7 +160,7 @@ def test_who_has_no_slot_is_cubics(tmp_path):
 
 
 def test_a_flow_over_ipv6_is_served(tmp_path):
-    # What `headway shell` gives to hosts is of this prefix.
+    # The hosts of `headway shell` have addresses of this prefix.
     options = ["--policy", "owl-loss", "--policy", "fd68:6561:6477::/48=owl"]
     with (
         daemon.Daemon(*options) as agent,
@@ -165,7 +168,7 @@ def test_a_flow_over_ipv6_is_served(tmp_path):
     ):
         flow.wait(6)
         (one,) = [flow for flow in agent.status()["flows"] if flow["delivered_packets"] > 10]
-        # 20 Mbit/s less headers, of which IPv6 has 20 bytes more a packet.
+        # The link has 20 Mbit/s less headers. IPv6 has 20 bytes more in a packet.
         assert flow.mbps(flow.begun + 3, flow.begun + 6) > 0.85 * 20
     assert one["remote"].startswith("[fd68:6561:6477:")
     assert (one["policy"], one["guard"], one["guard_trips"]) == ("owl", "policy", 0), one["guard_reason"]
@@ -183,7 +186,7 @@ def test_an_interval_policy_serves_a_flow(tmp_path, policy):
             assert flow.mbps(flow.begun + 4, flow.begun + 7) > 0.75 * 20
     (one,) = sending(status)
     assert (one["policy"], one["guard"], one["guard_trips"]) == (policy, "policy", 0)
-    # Of 20 ms and a queue: K's intervals are twice that and four times its variation; a learned
-    # one's 5 to 80 ms.
+    # With 20 ms and a queue, K's intervals are twice that plus four times its variation. A learned
+    # one's are 5 to 80 ms.
     assert one["decisions"] > 20
     assert one["refused_decisions"] == 0

@@ -1,4 +1,4 @@
-"""How soon a flow is answered while a user without privileges attacks its agent: decision 49."""
+"""The delay of a flow's answers while an unprivileged user attacks its agent: decision 49."""
 
 import re
 from pathlib import Path
@@ -17,20 +17,20 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 UNIT = Path(__file__).parents[2] / "crates" / "headwayd" / "systemd" / "headwayd.service"
 FLOWS = 64
 PACKETS = 200
-"""Of the flow, 0.1 s apart."""
+"""Decisions of the flow, 0.1 s apart."""
 TWO_TURNS_MS = 4.0
-"""A turn has a millisecond for the attacker, and reads messages in less than another."""
+"""The attacker has a millisecond of each turn, and reading messages takes less than another."""
 PATIENCE_MS = 100.0
-"""The guard's. An answer that is later than the next packet counts as this late."""
+"""The guard's patience. An answer that is later than the next packet counts as this late."""
 
 
 def answers_ms(agent, slots, own):
-    """From each acknowledgement to its answer."""
+    """The times from each acknowledgement to its answer."""
     (flow,) = until(lambda: own.send() or [one["flow"] for one in agent.status()["flows"] if one["user"] == 0])
     seen, times = until(lambda: slots.answer(flow)), []
     for _ in range(PACKETS):
         own.send()
-        # While one is written there is none.
+        # While an answer is being written, the slot has none.
         before, seen = seen, slots.answer(flow) or seen
         times.append((seen[1] - seen[0]) / 1e6 if seen != before else PATIENCE_MS)
     return np.array(times)
@@ -39,7 +39,7 @@ def answers_ms(agent, slots, own):
 @pytest.mark.parametrize("case", attacks.CASES)
 def test_answers_are_in_time_while_another_user_attacks(case, bpffs, tmp_path):
     (nice,) = re.findall(r"^Nice=(-\d+)$", UNIT.read_text(), re.MULTILINE)
-    # A name of its own: that of another agent may stay for a while after its pins.
+    # The name is unique, because that of another agent may stay for a while after its pins.
     name = f"h_{case}"
     with (
         attacked(case, FLOWS, tmp_path, "--name", name, keep=bpffs / "headway", within=["nice", "-n", nice]) as (

@@ -11,7 +11,7 @@ from test_soak import SOAK
 pytestmark = pytest.mark.live
 
 
-def test_twenty_seconds_of_a_hundred_megabits_leave_nothing():
+def test_a_soak_of_twenty_seconds_at_100_mbits_leaves_nothing_behind():
     done = subprocess.run(
         [sys.executable, SOAK, "--minutes", "0.33"], capture_output=True, text=True, check=False, timeout=300
     )

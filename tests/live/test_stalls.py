@@ -1,4 +1,4 @@
-"""The clock of a run stands still while its emulator does: the kernel's Cubic hardly notices."""
+"""The clock of a run stops while its emulator is stopped, so the kernel's Cubic hardly notices."""
 
 import contextlib
 import os
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.live
 SECONDS = 25
 EVERY_S = 0.5
 STALL_S = 0.012
-"""Twice as long as rax-1's queue takes to drain. Two signals and a thread make it 20 ms."""
+"""This is twice the time in which rax-1's queue drains. Two signals and a thread make it 20 ms."""
 
 
 @contextlib.contextmanager
 def stalls(bench):
-    """Stops the processes in which emulators of this bench run, again and again."""
+    """Stops the emulator processes of this bench repeatedly."""
     over = threading.Event()
 
     def stop_and_go():
@@ -45,7 +45,7 @@ def stalls(bench):
 
 
 def children(pid):
-    """Processes that any thread of this one has started."""
+    """Processes that the threads of this process have started."""
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(FileNotFoundError):
@@ -68,8 +68,8 @@ def bench(out, has_stalls):
 
 
 @pytest.mark.needs(gap_ms=None, stood_still=None)
-def test_stalls_cost_cubic_little(tmp_path):
-    """Where nothing was left out, Cubic had a fifth of its throughput with these."""
+def test_stalls_barely_slow_cubic(tmp_path):
+    """Without this correction Cubic had a fifth of its throughput with these stalls."""
     quiet, stalled = bench(tmp_path / "quiet", False), bench(tmp_path / "stalled", True)
     assert stalled["longest_stall_ms"] > 1e3 * STALL_S
     assert stalled["throughput_mbps"] > 0.8 * quiet["throughput_mbps"]

@@ -1,4 +1,4 @@
-"""How soon a flow that the guard takes follows Cubic's law, in round trips.
+"""The time until a flow that the guard takes over follows Cubic's law, in round trips.
 
 They are of 100 ms, over a kernel's sockets.
 """
@@ -20,22 +20,23 @@ CASES = [
     *[("stale", controller) for controller in ("headway_owl", "headway_window", "headway_rate", "headway_bbr")],
     *[("utility", controller) for controller in ("headway_owl", "headway_window")],
 ]
-"""Why the guard trips: nobody answers any more, or answers are for ever less."""
+"""The reasons of trips: no answers any more, or answers that always reduce."""
 LASTS_S = {"stale": 4.0, "utility": 9.0}
-"""From the fault on, trip and all."""
+"""Seconds from the fault on, including the trip."""
 LINK = {"delay": "50ms", "queue": "500pkt"}
-"""A BDP of 167 packets, and thrice that in the queue: slow start does not end at once."""
+"""The link has a BDP of 167 packets, and three times that in the queue, so that slow start does not
+end at once."""
 BUFFER = str(1 << 22)
-"""Windows alone are to be what limits a sender: else Cubic's do not grow."""
+"""Buffers are so large that only windows limit a sender. Otherwise Cubic's would not grow."""
 ROUND_TRIPS = 2.0
-"""The guard's promise."""
+"""The guard's stated limit."""
 STARTS_AT_20 = 20
 """net/ipv4/tcp_cubic.c: before its first loss it grows by a packet for 20 at least, 5% a round
 trip."""
 
 
 def law(states):
-    """The window that Cubic would have had at each of these states, while nothing is lost.
+    """The window that Cubic would have at each of these states, while nothing is lost.
 
     It starts from the first one.
     """
@@ -51,12 +52,12 @@ def law(states):
 
 
 def holds(states):
-    """Does the window follow Cubic's law, give or take 3% and two packets?"""
+    """Whether the window follows Cubic's law within 3% and two packets."""
     return all(abs(now.cwnd - window) <= 2 + 0.03 * window for now, window in zip(states, law(states), strict=True))
 
 
 def take(place, reason, controllers):
-    """Of each controller what its agent says after the trip, and its flow's states."""
+    """The agent's status after the trip, and the states of the flow, by controller."""
     with ExitStack() as stack:
         all_ = {}
         for controller in controllers:
@@ -93,25 +94,26 @@ def taken(tmp_path_factory):
 
 
 def takeover(reason, controller, one, states):
-    """After how many round trips the window follows Cubic's law, and for how many of them."""
+    """The round trips until the window follows Cubic's law, and for how many it does."""
     assert (one["guard"], one["guard_reason"], one["guard_trips"]) == ("cubic", reason, 1)
     trip = one["guard_judged_at_s"]
     before = [s for s in states if trip - 1 < s.at < trip - 0.02]
     after = [s for s in states if s.at > trip]
     rtt_s = after[0].srtt_us * 1e-6
-    # Until the first loss.
+    # Only the time before the first loss counts.
     ends = next((i for i, s in enumerate(after) if s.ca_state), len(after))
     after = after[:ends]
     since = next(i for i in range(len(after)) if holds(after[i:]))
     lasts = (after[-1].at - after[since].at) / rtt_s
     took = (after[since].at - trip) / rtt_s
     print(f"{reason}, {controller}: after {took:.2f} round trips of {rtt_s * 1e3:.0f} ms, for {lasts:.1f} of them")
-    # The policy's windows are others; one that stays at the least follows any law.
+    # The policy's windows differ from the law. A window that stays at the minimum would follow any
+    # law.
     assert reason == "utility" or not holds(before)
     return took, lasts
 
 
 @pytest.mark.parametrize(("reason", "controller"), CASES)
-def test_within_two_round_trips_it_is_cubics(taken, reason, controller):
+def test_cubic_takes_over_within_two_round_trips(taken, reason, controller):
     took, lasts = takeover(reason, controller, *taken[reason, controller])
     assert took <= ROUND_TRIPS <= lasts, f"after {took:.2f} round trips, for {lasts:.1f} of them"

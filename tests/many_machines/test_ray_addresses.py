@@ -1,4 +1,4 @@
-"""`--ray ADDRESS`: how a cluster is found, and what is said where there is none."""
+"""`--ray ADDRESS`: how a cluster is found, and the errors if there is none."""
 
 import signal
 import sys
@@ -13,22 +13,22 @@ from headway.runs.many_machines import connected
 BENCH = ["cubic"], ["rax-1"]
 
 
-def test_without_ray_a_line_says_what_to_install(monkeypatch, tmp_path):
+def test_without_ray_the_error_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
     why = r"^the package 'ray' is missing; install it: pip install '\.\[ray\]' in the folder of Headway's sources$"
     with pytest.raises(headway.Error, match=why):
         headway.bench(*BENCH, out=tmp_path, ray="auto")
 
 
-def test_a_cluster_that_is_not_there_is_one_line(ray, tmp_path):
+def test_a_missing_cluster_gives_a_one_line_error(ray, tmp_path):
     ray.refuses = ConnectionError("Could not find any running Ray instance. Please specify\nthe one")
     why = "^ray auto: Could not find any running Ray instance; give auto on a machine of a cluster .* or local$"
     with pytest.raises(headway.Error, match=why):
         headway.bench(*BENCH, out=tmp_path, ray="auto")
 
 
-def test_a_cluster_that_refuses_says_what_to_compare(ray, tmp_path):
-    """Ray says no more of a token that is missing or another."""
+def test_a_refusal_of_a_cluster_names_the_settings_to_compare(ray, tmp_path):
+    """Ray gives no details about a missing or a different token."""
     ray.refuses = ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379. \nHere is a traceback")
     cure = r"see that its head runs, and that RAY_AUTH_MODE and ~/\.ray/auth_token are the same here"
     why = rf"^ray auto: Failed to connect to Ray cluster at 10\.0\.0\.1:6379; {cure}$"
@@ -36,7 +36,7 @@ def test_a_cluster_that_refuses_says_what_to_compare(ray, tmp_path):
         headway.bench(*BENCH, out=tmp_path, ray="auto")
 
 
-def test_a_cluster_with_another_token_says_what_to_copy(ray, tmp_path):
+def test_a_cluster_with_another_token_says_which_file_to_copy(ray, tmp_path):
     ray.refuses = RayError("Invalid token. Ensure that\nthe token")
     why = (
         "^ray auto: Invalid token; set RAY_AUTH_MODE=token, and copy the token of the cluster to ~/.ray/auth_token$"
@@ -53,14 +53,14 @@ def test_a_cluster_with_another_token_says_what_to_copy(ray, tmp_path):
     ],
 )
 def test_a_head_that_does_not_answer_is_refused_at_once(ray, address, why):
-    """Ray tries for four minutes."""
+    """Ray itself tries for four minutes."""
     with pytest.raises(UsageError, match=rf"^--ray {address}: {why}; give auto on a machine"), connected(address):
         pass
     assert ray.inits == []
 
 
 @pytest.mark.usefixtures("ray")
-def test_signals_stay_ours():
+def test_ray_does_not_replace_signal_handlers():
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with connected("auto"):
@@ -70,7 +70,7 @@ def test_signals_stay_ours():
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_connection_of_the_callers_is_used_and_stays(ray):
+def test_an_existing_ray_connection_is_used_and_stays_open(ray):
     ray.is_up = True
     with connected("auto"):
         pass

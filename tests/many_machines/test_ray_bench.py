@@ -1,6 +1,6 @@
-"""`headway bench --ray`.
+"""Tests of `headway bench --ray`.
 
-It writes the same files as on one machine, and keeps what is done where something fails.
+It writes the same files as on one machine, and keeps finished runs after a failure.
 """
 
 import json
@@ -65,7 +65,7 @@ def test_a_bench_on_a_cluster_leaves_the_same_files(ray, here, tmp_path):
 def test_few_tasks_take_several_cores_of_one_machine(ray, tmp_path):
     ray.node_cores = (8, 4)
     headway.bench(SCHEMES, SCENARIOS[:1], runs=3, seconds=1, out=tmp_path, ray="auto")
-    # Twelve cores and two tasks; but no task has more runs than three.
+    # The cluster has twelve cores, and there are two tasks. But no task has more than three runs.
     assert [options["num_cpus"] for options in ray.sent] == [3, 3]
 
 
@@ -74,15 +74,15 @@ def test_no_task_takes_more_cores_than_the_smallest_machine_has(ray, tmp_path):
     assert [options["num_cpus"] for options in ray.sent] == [1]
 
 
-def test_a_bench_goes_on_from_what_is_there(ray, here, tmp_path):
-    """Of one scheme two of three runs are there: the third runs on this machine."""
+def test_a_bench_continues_from_finished_runs(ray, here, tmp_path):
+    """Two of three runs of one scheme exist. The third runs on this machine."""
     headway.bench(SCHEMES[:1], SCENARIOS, runs=2, seconds=5, out=tmp_path)
     bench(tmp_path, ray="auto")
     assert len(ray.sent) == 2
     must_be_equal(here, tmp_path)
 
 
-def test_an_interrupted_bench_keeps_what_has_come_back(ray, here, tmp_path):
+def test_an_interrupted_bench_keeps_returned_runs(ray, here, tmp_path):
     class EnoughError(Exception):
         pass
 
@@ -91,7 +91,7 @@ def test_an_interrupted_bench_keeps_what_has_come_back(ray, here, tmp_path):
 
     with pytest.raises(EnoughError):
         bench(tmp_path, ray="auto", jobs=2, progress=stop)
-    # Two were sent, and the second one came back first.
+    # Two tasks were sent, and the second one returned first.
     first, second, *others = PAIRS
     assert [pair_of(task) for task in ray.tasks] == [first, second]
     assert ray.cancelled == [0]
@@ -116,8 +116,8 @@ def test_a_lost_worker_loses_only_its_runs(ray, here, tmp_path):
     must_be_equal(here, tmp_path)
 
 
-def test_a_failed_pair_does_not_stop_the_runs_of_this_machine(ray, here, tmp_path):
-    """Of one scheme two of three runs are there, and the worker of another is lost."""
+def test_a_failed_pair_does_not_stop_the_local_runs(ray, here, tmp_path):
+    """Two of three runs of one scheme exist, and the worker of another scheme is lost."""
     headway.bench(SCHEMES[:1], SCENARIOS[:1], runs=2, seconds=5, out=tmp_path)
 
     def lost_once(_):
@@ -130,8 +130,8 @@ def test_a_failed_pair_does_not_stop_the_runs_of_this_machine(ray, here, tmp_pat
     must_be_equal(here, tmp_path)
 
 
-def test_the_first_failure_is_told_after_the_runs_of_this_machine(ray, tmp_path):
-    """Of one scheme two of three runs are there, and each run of the other fails."""
+def test_the_first_failure_is_reported_after_the_local_runs(ray, tmp_path):
+    """Two of three runs of one scheme exist, and each run of the other scheme fails."""
     out, controller = tmp_path / "out", tmp_path / "fails.py"
     controller.write_text(FAILS)
     headway.bench(SCHEMES[:1], SCENARIOS[:1], runs=2, seconds=5, out=out)
@@ -145,7 +145,7 @@ def test_the_first_failure_is_told_after_the_runs_of_this_machine(ray, tmp_path)
 
 
 @pytest.mark.usefixtures("ray")
-def test_what_cannot_be_taken_over_ends_as_a_failed_run(here, tmp_path, monkeypatch):
+def test_a_result_that_cannot_be_stored_is_a_failed_run(here, tmp_path, monkeypatch):
     take_over = spread.Spread._take_over
 
     def full_once(*_):
@@ -160,7 +160,7 @@ def test_what_cannot_be_taken_over_ends_as_a_failed_run(here, tmp_path, monkeypa
     must_be_equal(here, tmp_path)
 
 
-def test_what_came_back_is_kept_when_the_head_is_lost(ray, here, tmp_path):
+def test_returned_runs_are_kept_when_the_head_node_is_lost(ray, here, tmp_path):
     def lose_head(carry_out):
         if len(ray.answers) == 2:
             raise RaySystemError("the head is gone\nand more")
@@ -186,7 +186,7 @@ def test_what_came_back_is_kept_when_the_head_is_lost(ray, here, tmp_path):
         ({"logs": True}, "^logs: recordings are written on this machine only; leave out ray$"),
     ],
 )
-def test_what_cannot_go_to_other_machines_is_refused(ray, tmp_path, options, why):
+def test_schemes_that_cannot_be_sent_to_other_machines_are_refused(ray, tmp_path, options, why):
     with pytest.raises(headway.Error, match=why):
         bench(tmp_path, **({"ray": "auto"} | options))
     assert ray.inits == []

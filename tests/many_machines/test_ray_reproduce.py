@@ -1,4 +1,4 @@
-"""`headway reproduce --ray`: the same runs as on one machine."""
+"""`headway reproduce --ray` makes the same runs as on one machine."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_a_figure_on_a_cluster_has_the_same_runs(ray, tmp_path):
         assert (one / name).read_bytes() == (many / name).read_bytes(), name
 
 
-def test_an_interrupted_figure_goes_on(ray, tmp_path):
+def test_an_interrupted_figure_continues(ray, tmp_path):
     def lost_third(carry_out):
         if len(ray.answers) == 2:
             raise KeyboardInterrupt
@@ -43,7 +43,7 @@ def test_an_interrupted_figure_goes_on(ray, tmp_path):
         ("all", {"world": "kernel"}, "^ray: runs of world kernel stay on this machine, whose kernel they test;"),
     ],
 )
-def test_what_of_figures_cannot_go_to_other_machines_is_refused(ray, tmp_path, figure, options, why):
+def test_figures_that_cannot_be_sent_to_other_machines_are_refused(ray, tmp_path, figure, options, why):
     with pytest.raises(headway.Error, match=why):
         headway.reproduce("rax", figure, quick=True, out=tmp_path, ray="auto", **options)
     assert ray.inits == []

@@ -1,6 +1,6 @@
-"""What must be the same on all machines: Headway's code, scenarios, traces and models.
+"""Headway's code, scenarios, traces and models must be the same on all machines.
 
-Others are refused.
+Machines with other ones are refused.
 """
 
 from dataclasses import replace
@@ -28,7 +28,7 @@ def test_every_scenario_that_headway_brings_can_be_sent():
     assert count > 50
 
 
-def test_a_scenario_of_a_file_is_sent_unless_its_trace_lies_beside_it(tmp_path):
+def test_a_scenario_file_is_sent_unless_its_trace_is_in_the_same_folder(tmp_path):
     trace = tmp_path / "mine.down"
     trace.write_text("1\n2\n5\n")
     text = Scenario.load("synthetic-att").text

@@ -1,6 +1,6 @@
-"""Tasks on a cluster: how many are sent, and what comes back.
+"""Tasks on a cluster: the number of sent tasks, and their results.
 
-Also what is said where a machine or Ray fails.
+It also tests the messages if a machine or Ray fails.
 """
 
 import pytest
@@ -55,7 +55,7 @@ def test_an_error_of_a_task_is_its_result(ray, work, why):
     assert len(ray.sent) == 1
 
 
-def test_what_ray_gives_up_for_another_reason_is_not_called_lost(ray):
+def test_a_task_that_fails_for_another_reason_is_not_called_lost(ray):
     def no_disk(_):
         raise RayError("no disk\nand more")
 
@@ -80,14 +80,14 @@ def test_results_are_given_before_an_error_that_came_with_them(ray):
         assert running.is_done
 
 
-def test_a_cluster_that_fails_is_one_line(ray):
+def test_a_failing_cluster_gives_a_one_line_error(ray):
     with connected("auto") as machines, machines.running(times_two, range(3)) as running:
         ray.fails = RaySystemError("the head is gone\nand more")
         with pytest.raises(RunError, match=r"^--ray auto: Ray fails: the head is gone$"):
             running.wait()
 
 
-def test_what_ray_tells_of_workers_is_one_line_on_standard_error(capsys):
+def test_messages_of_ray_about_workers_are_one_line_on_standard_error(capsys):
     many_machines._tell(
         {
             "lines": ["A worker died or was killed.\nTo troubleshoot the problem, check the logs: 1.", "x"],

@@ -31,9 +31,9 @@ HISTORY = [{"steps": steps, "reward": 0.5, "validation": 1.0, "scores": SCORES} 
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Trainings take no time, and need no PyTorch.
+    """Replaces trainings by stand-ins that take no time and need no PyTorch.
 
-    Gives the seeds in the order in which they were trained.
+    It yields the seeds in the order in which they were trained.
     """
     seeds = []
 
@@ -50,7 +50,7 @@ def trained(monkeypatch):
     return seeds
 
 
-def test_trainings_on_a_cluster_are_told_in_the_order_planned(ray, trained, tmp_path, capsys):
+def test_trainings_on_a_cluster_are_reported_in_the_planned_order(ray, trained, tmp_path, capsys):
     cli._train_each(TRAININGS, tmp_path, json=True, ray="auto")
     out, err = capsys.readouterr()
     assert trained == [3, 2, 1]
@@ -63,7 +63,7 @@ def test_trainings_on_a_cluster_are_told_in_the_order_planned(ray, trained, tmp_
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_machine_with_another_folder_trains_nothing(ray, trained, tmp_path):
+def test_a_machine_with_another_folder_is_refused(ray, trained, tmp_path):
     def elsewhere(carry_out):
         (mark,) = tmp_path.glob(".headway-ray-*")
         moved = mark.rename(tmp_path / "moved")
@@ -121,7 +121,7 @@ def test_a_failed_training_on_a_cluster_does_not_end_the_others(trained, monkeyp
     assert "headway: quick, seed 2: the weights are not finite\n" in err
 
 
-def test_a_signal_gives_up_the_trainings_of_a_cluster(ray, trained, monkeypatch, tmp_path, capsys):
+def test_a_signal_cancels_the_trainings_on_a_cluster(ray, trained, monkeypatch, tmp_path, capsys):
     def asked(carry_out):
         if ray.answers:
             raise KeyboardInterrupt
@@ -141,7 +141,7 @@ def from_python(folder, **options):
     return headway.train("quick", seeds=[1, 2, 3], out=folder, ray="auto", **options)
 
 
-def test_from_python_the_trainings_are_in_the_order_planned_and_each_row_is_told(ray, trained, tmp_path):
+def test_from_python_trainings_are_in_the_planned_order_and_each_row_is_reported(ray, trained, tmp_path):
     told = []
     found = from_python(tmp_path, progress=told.append)
     assert trained == [3, 2, 1]
@@ -173,7 +173,7 @@ def test_from_python_a_failed_training_leaves_the_others(trained, monkeypatch, t
     assert [one["seed"] for one in raised.value.results.summaries] == [1, 3]
 
 
-def test_from_python_trainings_that_came_back_are_kept_when_the_head_is_lost(ray, trained, tmp_path):
+def test_from_python_returned_trainings_are_kept_when_the_head_node_is_lost(ray, trained, tmp_path):
     def lose_head(carry_out):
         if ray.answers:
             raise RaySystemError("the head is gone\nand more")
@@ -186,7 +186,7 @@ def test_from_python_trainings_that_came_back_are_kept_when_the_head_is_lost(ray
     assert [one["seed"] for one in raised.value.results.summaries] == [3]
 
 
-def test_from_python_ctrl_c_gives_up_the_trainings_of_a_cluster(ray, trained, tmp_path):
+def test_from_python_ctrl_c_cancels_the_trainings_on_a_cluster(ray, trained, tmp_path):
     before = signal.getsignal(signal.SIGINT)
 
     def press(_):
@@ -205,7 +205,7 @@ def test_from_python_ctrl_c_gives_up_the_trainings_of_a_cluster(ray, trained, tm
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_from_python_an_error_of_progress_gives_up_the_trainings_of_a_cluster(ray, trained, tmp_path):
+def test_from_python_an_error_in_progress_cancels_the_trainings_on_a_cluster(ray, trained, tmp_path):
     def closed(_):
         raise OSError("the stream is closed")
 

@@ -1,8 +1,8 @@
-"""Tests over real packets that judge no time."""
+"""Tests over real packets that do not judge time."""
 
 import pytest
 
-# Their assertions are those of tests, and say what they have found.
+# pytest shows the details of assertions in these modules too.
 pytest.register_assert_rewrite("packets.scripts", "kernel.judge", "machine", "waiting")
 
 from machine import (  # noqa: E402
@@ -22,18 +22,19 @@ __all__ = ["ahead", "bbr", "bpf", "bpffs", "cgroup", "permitted", "small_disk", 
 
 
 NOT_JUDGED = 7
-"""pytest's exit code where most packet scripts were not judged. To run one again does not help."""
+"""pytest's exit code if most packet scripts could not be judged. Running one again does not
+help."""
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A run that has judged next to nothing has not passed."""
+    """Fails a run that has judged almost nothing."""
     if session.config.stash.get(MOSTLY_UNJUDGED, False):
         session.exitstatus = NOT_JUDGED
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with an agent register controllers."""
+    """Marks the tests whose agent registers controllers."""
     for item in items:
         if "bpf" in getattr(item, "fixturenames", ()):
             item.add_marker("controllers")

@@ -1,4 +1,4 @@
-"""Fixtures of tests that make network namespaces: what the machine has to permit."""
+"""Fixtures of tests that make network namespaces: the required permissions of the machine."""
 
 import os
 import socket
@@ -16,26 +16,26 @@ import enclosure
 import needs
 
 MOSTLY_UNJUDGED = pytest.StashKey[bool]()
-"""Set where the machine was too busy to judge most packet scripts."""
+"""A stash key, set if the machine was too busy to judge most packet scripts."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def permitted() -> None:
-    """All tests are skipped, with one line each, where namespaces are not permitted."""
+    """Skips all tests, with one line each, if namespaces are not permitted."""
     if why := enclosure.refusal():
         needs.skip("namespaces", why)
 
 
 @pytest.fixture(scope="module")
 def bpf() -> None:
-    """For tests whose agent has to be there."""
+    """A requirement of tests that need an agent."""
     if why := daemon.refusal():
         needs.skip("bpf", f"BPF controllers cannot be had: {why}")
 
 
 @pytest.fixture(scope="session")
 def bbr() -> None:
-    """For tests that need the kernel's BBR; `headway_bbr` is made of it."""
+    """A requirement of tests that need the kernel's BBR, of which `headway_bbr` is made."""
     with socket.socket() as one:
         try:
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"bbr")
@@ -45,7 +45,7 @@ def bbr() -> None:
 
 @pytest.fixture(scope="module")
 def ahead() -> Iterator[None]:
-    """Agents run ahead of all else on the machine, where that is permitted. Nothing else does."""
+    """Gives agents real-time priority, where that is permitted. No other process has it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(daemon.Daemon, "is_ahead", True)
         yield
@@ -53,13 +53,13 @@ def ahead() -> Iterator[None]:
 
 @pytest.fixture
 def cgroup() -> Iterator[Path]:
-    """One of its own, in which nobody is."""
+    """An empty registry for these tests."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     folders = [Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"]
     if not folders:
         needs.skip("cgroups", "no cgroups of version 2 are mounted")
     try:
-        # Of a process's number there may be several, in as many namespaces.
+        # Several processes can have the same number, in several namespaces.
         own = Path(tempfile.mkdtemp(prefix="headway-test-", dir=folders[0]))
     except OSError as error:
         needs.skip("cgroups", f"cgroups cannot be made here: {error.strerror}")
@@ -69,9 +69,9 @@ def cgroup() -> Iterator[Path]:
 
 @pytest.fixture
 def tun_for_all(tmp_path: Path) -> Iterator[None]:
-    """Anybody may open /dev/net/tun, whatever this machine permits: it is one of the tests' own.
+    """Lets any user open /dev/net/tun of the tests, whatever this machine permits.
 
-    Only root can make one, and only the tests' own mount namespace has it.
+    Only root can make the device, and only the tests' own mount namespace has it.
     """
     with ExitStack() as stack:
         if enclosure.INSIDE in os.environ:
@@ -85,7 +85,7 @@ def tun_for_all(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def bpffs(tmp_path: Path) -> Iterator[Path]:
-    """One of its own, for pins. What is in it ends with it."""
+    """A separate bpffs for pins. Its contents end with it."""
     place = tmp_path / "bpffs"
     place.mkdir()
     with ExitStack() as stack:
@@ -104,7 +104,7 @@ def usual_bpffs() -> Iterator[Callable[[str], None]]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a disk of 16 KiB, which is full soon."""
+    """A folder on a disk of 16 KiB, which fills quickly."""
     disk = tmp_path / "disk"
     disk.mkdir()
     with ExitStack() as stack:

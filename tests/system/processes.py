@@ -1,4 +1,4 @@
-"""What /proc says of processes, any of which may end while it is read."""
+"""Reads /proc about processes, any of which may end meanwhile."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,14 +8,14 @@ GONE = (FileNotFoundError, ProcessLookupError)
 
 
 def command_line(pid: int) -> list[str]:
-    """The words that a process was started with; none of one that has ended."""
+    """The arguments of a process. A process that has ended has none."""
     with suppress(*GONE):
         return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
     return []
 
 
 def everybody() -> Iterator[int]:
-    """All that there are here."""
+    """All processes here."""
     yield from (int(folder.name) for folder in Path("/proc").glob("[0-9]*"))
 
 
@@ -29,19 +29,19 @@ def started_by(pid: int, word: str) -> list[int]:
 
 
 def has_threads(pid: int) -> bool:
-    """Whether a worker has threads, as only one that carries a run out has."""
+    """Whether a worker has threads, as only one with a run does."""
     with suppress(*GONE):
         return len(list(Path(f"/proc/{pid}/task").iterdir())) > 3
     return False
 
 
 def is_gone(pid: int) -> bool:
-    """Whether the process has ended, although its parent may not have asked how."""
+    """Whether the process has ended, although its parent may not have waited for it."""
     return state(pid) in {"", "Z"}
 
 
 def state(pid: int) -> str:
-    """A letter, as proc(5) has them; nothing of one that is not there."""
+    """The state as a letter of proc(5), or nothing if there is no such process."""
     with suppress(*GONE):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return ""

@@ -22,7 +22,7 @@ def reproduce(out, *words):
 
 
 def left():
-    """Of a chain: its programs and the kernel's controllers."""
+    """The leftovers of a chain: its programs and the kernel's controllers."""
     command = ["pgrep", "-f", "--", "--until-stdin-closes"]
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as names:
@@ -38,7 +38,7 @@ def test_the_agent_over_zeromq_tunes_the_runs_of_a_figure(tmp_path):
     made = json.loads(text)
     assert made["runs"] == 12
     assert not made["failures"]
-    # So short a run ends before the step: what is as much as simulated is nothing over nothing.
+    # So short a run ends before the step, so its comparison with the simulation is empty.
     measured = {
         claim["id"] for claim in made["claims"] if all(level["ours"] is not None for level in claim["levels"])
     }
@@ -62,7 +62,7 @@ def test_the_agent_over_zeromq_tunes_the_runs_of_a_figure(tmp_path):
     until(lambda: not left(), left)
 
 
-def test_nothing_is_left_of_a_figure_that_is_killed(tmp_path):
+def test_a_killed_figure_leaves_nothing_behind(tmp_path):
     making = reproduce(tmp_path, "fig4")
     until(lambda: len(left()) >= 12, left)
     os.kill(making.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What the windows of the kernel's BBR do, set while a flow runs."""
+"""The windows of the kernel's BBR, set while a flow runs."""
 
 import pytest
 
@@ -11,11 +11,10 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "bbr")]
 CONTROLLER = "headway_bbr"
 
 
-def test_they_are_set_while_a_flow_runs(tmp_path):
+def test_the_windows_are_set_while_a_flow_runs(tmp_path):
     options = ["--controllers", CONTROLLER]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, CONTROLLER, path.LASTS_S):
-        # What BBR takes the path for is told as the path is; gains are those of ProbeBW
-        # (tcp_bbr.c).
+        # BBR's estimates match the path. The gains are those of ProbeBW (tcp_bbr.c).
         one = seen(agent, lambda one: one["cwnd_gain"] == 2.0 and one["pacing_gain"] in {1.25, 0.75, 1.0})
         assert one["btlbw_mbps"] > 0
         assert one["rtprop_ms"] >= 20
@@ -25,7 +24,7 @@ def test_they_are_set_while_a_flow_runs(tmp_path):
         assert agent.ask("set", "4294967295", "rtprop_window=1s").returncode == 1
         assert agent.ask("set", "all", "rtprop_window=1s", "btlbw_window=4").returncode == 0
         seen(agent, lambda one: one["settings"] == {"btlbw_window": 4.0, "rtprop_window": 1.0})
-        # BBR looks for the minimum RTT with four packets now, again and again.
+        # BBR now looks for the minimum RTT with four packets, again and again.
         for _ in range(2):
             seen(agent, lambda one: one["cwnd_packets"] <= 4)
             seen(agent, lambda one: one["cwnd_packets"] > 4)

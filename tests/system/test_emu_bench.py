@@ -1,4 +1,4 @@
-"""`headway bench --world emu`: rows, interrupts, and whose right it runs by."""
+"""`headway bench --world emu`: rows, interrupts, and the privileges that it needs."""
 
 import json
 import os
@@ -55,7 +55,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def scenarios(tmp_path):
-    """Two scenario files, with commas between: one flow, and two."""
+    """Two scenario files, separated by commas: one flow, and two."""
     paths = []
     for name, flows in (("one", 1), ("two", 2)):
         path = tmp_path / f"{name}.toml"
@@ -65,12 +65,12 @@ def scenarios(tmp_path):
 
 
 def workers(of: int) -> list[int]:
-    """The processes that carry runs out for the process `of`."""
+    """The processes that run tasks for the process `of`."""
     return started_by(of, "emu_worker")
 
 
 def test_a_learner_runs_over_udp():
-    """Its packets are real, and its transport is our own."""
+    """Its packets are real, and its transport is ours."""
     command = [
         *BENCH,
         "--schemes",
@@ -90,7 +90,7 @@ def test_a_learner_runs_over_udp():
     assert row["utilisation"]["mean"] > 0, row
 
 
-def test_rows_come_in_order(scenarios, tmp_path):
+def test_rows_are_in_order(scenarios, tmp_path):
     out = tmp_path / "out"
     command = [
         *BENCH,
@@ -118,8 +118,8 @@ def test_rows_come_in_order(scenarios, tmp_path):
     assert "recordings/two/copa/run-0.bottleneck.log" in recorded
 
 
-def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
-    """Answers that take 0.7 s are none, in any world: Cubic has the flow."""
+def test_the_guard_takes_over_flows_on_real_packets(tmp_path):
+    """Answers after 0.7 s are too late in any world, so Cubic has the flow."""
     scenario = tmp_path / "longer.toml"
     scenario.write_text(LINK.format(name="longer", flows=1).replace("seconds = 2", "seconds = 5"))
     command = [
@@ -141,7 +141,7 @@ def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_keeps_what_is_finished_and_leaves_no_process(scenarios, tmp_path, number):
+def test_a_signal_keeps_finished_runs_and_leaves_no_process(scenarios, tmp_path, number):
     command = [*BENCH, "--schemes", "cubic", "--scenario", scenarios, "--runs", "6", "--out", str(tmp_path / "out")]
     bench = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first = until(lambda: [pid for pid in workers(bench.pid) if has_threads(pid)])
@@ -155,8 +155,8 @@ def test_a_signal_keeps_what_is_finished_and_leaves_no_process(scenarios, tmp_pa
     assert (tmp_path / "out" / "results.parquet").exists()
 
 
-def test_a_worker_that_stood_still_makes_its_run_unfit(tmp_path):
-    """290 ms of 8 s are no percentile, but TCP takes for lost what it waits for."""
+def test_a_worker_that_stalled_makes_its_run_unfit(tmp_path):
+    """290 ms of 8 s are below any percentile, but TCP counts the delayed packets as lost."""
     command = [*BENCH, "--schemes", "cubic", "--scenario", "pantheon-default", "--runs", "1", "--seconds", "8"]
     with subprocess.Popen(
         [*command, "--json", "--out", str(tmp_path / "out")],
@@ -165,7 +165,7 @@ def test_a_worker_that_stood_still_makes_its_run_unfit(tmp_path):
         text=True,
     ) as bench:
         (worker,) = until(lambda: [pid for pid in workers(bench.pid) if has_threads(pid)])
-        # Its flow is under way once it has used some more CPU time.
+        # Its flow has started once it has used some more CPU time.
         used = daemon.used_s(worker)
         until(lambda: daemon.used_s(worker) > used + 0.02)
         os.kill(worker, signal.SIGSTOP)
@@ -175,12 +175,12 @@ def test_a_worker_that_stood_still_makes_its_run_unfit(tmp_path):
     assert bench.returncode == 0, said
     (row,) = json.loads(out)
     assert row["fitness"]["longest_stall_ms"] > 250, row["fitness"]
-    # What else is wrong with the run may be named first.
+    # Another problem of the run may be named first.
     assert row["fitness"]["unfit"]
 
 
 def test_a_finite_flow_ends_with_its_data(tmp_path):
-    """It has 1 MB, over 12 Mbit/s with an RTT of 100 ms, so that it never has all of the rate."""
+    """The flow has 1 MB over 12 Mbit/s with an RTT of 100 ms, so it never has all of the rate."""
     scenario = tmp_path / "finite.toml"
     scenario.write_text(FINITE)
     rows = {}
@@ -191,7 +191,7 @@ def test_a_finite_flow_ends_with_its_data(tmp_path):
         assert done.returncode == 0, done.stderr
         (rows[world],) = json.loads(done.stdout)
         assert 0 < rows[world]["throughput_mbps"]["mean"] < 13.2
-    # Its seed varies nothing. The machine does.
+    # The seed varies nothing, but the machine does.
     assert [rows[world]["runs"] for world in ("sim", "emu")] == [1, 2]
 
 
@@ -205,7 +205,7 @@ def test_a_killed_bench_leaves_no_worker(scenarios, tmp_path):
     assert until(lambda: is_gone(worker))
 
 
-def test_a_killed_worker_is_told_in_one_line(scenarios, tmp_path):
+def test_a_killed_worker_is_reported_in_one_line(scenarios, tmp_path):
     command = [
         *BENCH,
         "--schemes",
@@ -229,12 +229,12 @@ def test_a_killed_worker_is_told_in_one_line(scenarios, tmp_path):
 
 @pytest.mark.usefixtures("tun_for_all")
 def test_a_user_needs_no_root(scenarios):
-    """In a user namespace of its own; reno is a controller that anybody may have."""
+    """It runs in a user namespace. Any user may choose reno."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         needs.skip("users", "needs root and setpriv, to be a user")
     user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    # A virtual environment's own Python may lie where only root may look; setpriv finds it all the
-    # same.
+    # A virtual environment's own Python may be in a folder that only root can read. setpriv finds
+    # it anyway.
     python = shutil.which(f"python3.{sys.version_info.minor}", path="/usr/bin:/usr/local/bin") or needs.skip(
         "users", "there is no Python of this version that a user may run"
     )

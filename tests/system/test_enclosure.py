@@ -1,4 +1,4 @@
-"""That the system tests' own look for what is left over finds it."""
+"""The system tests' own check for leftovers finds them."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ print("\\n".join(left))
 
 
 def left_by(command, tmp_path, kinds):
-    """What is found left over by a shell command in a place of its own.
+    """The leftovers of a shell command in a separate place.
 
     Only things of these kinds count.
     """
@@ -58,7 +58,7 @@ def left_by(command, tmp_path, kinds):
         ("mkdir /run/headway && touch /run/headway/entry /run/headway/registry.lock", ["registry"]),
     ],
 )
-def test_what_a_command_leaves_is_found(tmp_path, command, kinds):
+def test_leftovers_of_a_command_are_found(tmp_path, command, kinds):
     left = left_by(command, tmp_path, kinds)
     assert sorted(line.partition(":")[0] for line in left if line) == kinds
 
@@ -68,25 +68,25 @@ def test_what_a_command_leaves_is_found(tmp_path, command, kinds):
     ("end", "kinds"),
     [
         ("true", ["controllers", "processes"]),
-        # One that is asked to go unregisters it; the kernel does for one that is killed.
+        # An agent unregisters it at SIGTERM. After SIGKILL the kernel does.
         ("kill $! && wait", []),
         ("kill -KILL $! && wait", []),
     ],
 )
 def test_a_controller_that_stays_registered_is_found(tmp_path, end, kinds):
-    """Its agent is there, or has ended by itself, or was killed."""
+    """The agent runs, or has ended by itself, or was killed."""
     run = [find_headwayd(), "run", "--no-agent", "--controllers", "headway_owl", "--name", "headway_left"]
     words = " ".join([*run, "--socket", str(tmp_path / "socket")])
     ready = f"until grep -q ready {tmp_path}/out; do sleep 0.05; done"
     left = left_by(f"{words} >{tmp_path}/out 2>&1 & {ready}; {end}", tmp_path, kinds)
     assert sorted(line.partition(":")[0] for line in left if line) == kinds
     assert ("controllers: headway_left" in left) == bool(kinds)
-    # And the last process of the place takes it along.
+    # The last process of the place ends it.
     until(lambda: "headway_left" not in daemon.registered())
 
 
-def test_nothing_of_it_reaches_the_outside(tmp_path):
-    """The devices and processes left inside end with it."""
+def test_nothing_inside_the_enclosure_reaches_the_outside(tmp_path):
+    """The devices and processes left inside end with the place."""
     left_by("ip tuntap add dev left1 mode tun; sleep 61 >/dev/null 2>&1 &", tmp_path, ["devices", "processes"])
     assert "left1" not in Path("/proc/net/dev").read_text()
     assert all(command_line(pid)[:2] != ["sleep", "61"] for pid in everybody())

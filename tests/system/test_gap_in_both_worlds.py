@@ -38,7 +38,7 @@ def interrupted(out, seconds):
     return True
 
 
-def test_an_interrupt_loses_nothing_that_has_finished(run, tmp_path):
+def test_an_interrupt_loses_no_finished_run(run, tmp_path):
     # On a busy machine the interrupt may come too late for short runs.
     seconds = next(one for one in ("4", "20", "60") if interrupted(tmp_path / one, one))
     out = tmp_path / seconds

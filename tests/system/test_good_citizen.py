@@ -1,6 +1,6 @@
-"""Flows that a policy has obey the network and the administrator.
+"""Flows of a policy obey the network and the administrator.
 
-They obey ECN, a route's limit, and unused windows.
+They obey ECN, a route's limit, and the limit of unused windows.
 """
 
 import errno
@@ -26,18 +26,18 @@ from waiting import until
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 
 GROW = 6
-"""Owl's choice of ten packets more."""
+"""Owl's choice that adds ten packets."""
 SLOWLY = {"rtt": SLOW_RTT, "late_s": SLOW_RTT / 8, "judges_time": False, "sysctls": NO_PROBES}
-"""How flows are played whose packets are counted: a busy machine changes no count."""
+"""Settings of flows whose packets are counted. A busy machine changes no count."""
 TRIES = 20
-"""Flows that are played until one was in time."""
+"""The number of flows that are tried until one was in time."""
 NO_SSTHRESH = Path("/proc/sys/net/ipv4/tcp_no_ssthresh_metrics_save")
-"""With 1 a connection does not begin with its route's ssthresh."""
+"""With 1 a connection does not start with its route's ssthresh."""
 
 
 @contextmanager
 def serving(folder, controller, action, *more):
-    """An agent whose policy always takes the action; of rates it keeps what it finds."""
+    """An agent whose policy always takes this action. A rate policy keeps its rate."""
     folder.mkdir(exist_ok=True)
     if controller == "headway_rate":
         write_model(folder, np.zeros((1, 50)), np.zeros(1), auroras())
@@ -49,13 +49,13 @@ def serving(folder, controller, action, *more):
 
 
 def pacing_rate(flow):
-    """tcpi_pacing_rate of linux/tcp.h, in bytes a second."""
+    """The offset of tcpi_pacing_rate in linux/tcp.h, in bytes a second."""
     info = flow.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 112)
     return struct.unpack_from("Q", info, 104)[0]
 
 
 def of_the_policy(agent, flow):
-    """Acknowledges flights until the policy decides for the flow; the next flight."""
+    """Acknowledges flights until the policy decides for the flow. Returns the next flight."""
     flow.write(PLENTY)
     for _ in range(200):
         flow.ack(flow.flight())
@@ -67,20 +67,20 @@ def of_the_policy(agent, flow):
 
 
 def begin_now(flow):
-    """Only from now on does it matter whether the flow is played in time."""
+    """Only from now on does the flow have to be played in time."""
     flow.since, flow.late_in_all = time.monotonic(), 0.0
 
 
 def is_kept(told):
-    """Whether a flow was its policy's all the time, by what its agent tells of it."""
+    """Whether the policy had a flow all the time, by its agent's status."""
     return not told["guard_trips"]
 
 
 def in_time(agent, controller, play, is_meant=is_kept, **options):
-    """What `play` returns of the first flow that is played in time, and `is_meant`.
+    """The result of `play` for the first flow that is played in time, and `is_meant`.
 
-    An agent that a busy machine keeps waiting loses its flow to Cubic, rightly, and a test that it
-    keeps waiting lets timers of the flow end: then another flow is tried.
+    An agent that a busy machine delays loses its flow to Cubic, rightly, and a delayed test lets
+    timers of the flow end. Then another flow is tried.
     """
     for _ in range(TRIES):
         with Flow(controller, **SLOWLY | options) as flow:
@@ -105,14 +105,14 @@ def ecn(request):
 
 
 def marked(agent, controller, of, ecn):
-    """What `of` says of a flow before and after marks.
+    """The value of `of` for a flow before and after marks.
 
-    It asks before marks, after the first, in the next round trip, and after the flow's marks.
+    It is read before marks, after the first, in the next round trip, and after the flow's marks.
     """
 
     def play(flow):
         if controller == "headway_owl":
-            # Its policy decides from the end of slow start on, which a mark brings.
+            # Its policy decides from the end of slow start on, which a mark causes.
             flow.write(10)
             flow.ack(flow.flight(), ece=True)
         flight = of_the_policy(agent, flow)
@@ -134,14 +134,14 @@ def marked(agent, controller, of, ecn):
     return found
 
 
-def test_a_window_answers_marks_once_a_round_trip(tmp_path, ecn):
+def test_a_window_is_reduced_for_marks_once_per_round_trip(tmp_path, ecn):
     with serving(tmp_path / "model", "headway_window", HOLD) as agent:
         before, *after = marked(agent, "headway_window", lambda flow: flow.info().cwnd, ecn)
     assert after == [reduced(before), reduced(before), reduced(reduced(before))]
 
 
-def test_rax_answers_marks_although_its_answers_are_windows():
-    """Those that it gave before the mark do not raise the window again."""
+def test_the_window_of_rax_is_reduced_for_marks():
+    """Answers from before the mark do not raise the window again."""
 
     def play(flow):
         flight = of_the_policy(agent, flow)
@@ -161,20 +161,21 @@ def test_rax_answers_marks_although_its_answers_are_windows():
         return before, after
 
     with daemon.Daemon("--policy", "rax-pretrained", "--loopback") as agent:
-        # It asks the agent meanwhile. Only the retransmission timer may not end, after 1.5 RTTs.
+        # The flow makes a request meanwhile. Only the retransmission timer must not end, after 1.5
+        # RTTs.
         before, after = in_time(agent, "headway_window", play, ecn=True, late_s=SLOW_RTT)
     assert before >= 20
     assert max(after) <= reduced(before) + 2
 
 
-def test_a_rate_answers_marks_once_a_round_trip(tmp_path, ecn):
+def test_a_rate_is_reduced_for_marks_once_per_round_trip(tmp_path, ecn):
     with serving(tmp_path / "model", "headway_rate", HOLD) as agent:
         before, *after = marked(agent, "headway_rate", pacing_rate, ecn)
     assert after == pytest.approx([0.7 * before, 0.7 * before, 0.49 * before], rel=0.001)
 
 
-def test_owls_window_answers_marks_as_cubic_does(tmp_path, ecn):
-    """By ssthresh at once; the window follows until the end of the round trip."""
+def test_the_window_of_owl_is_reduced_for_marks_as_in_cubic(tmp_path, ecn):
+    """ssthresh changes at once, and the window by the end of the round trip."""
     with serving(tmp_path / "model", "headway_owl", HOLD) as agent:
         before, *after = marked(agent, "headway_owl", lambda flow: flow.info()[:2], ecn)
     first = reduced(before[0])
@@ -186,8 +187,8 @@ def test_owls_window_answers_marks_as_cubic_does(tmp_path, ecn):
 def limited(cwnd):
     """Connections to 127.8.0.1 have at most this window.
 
-    They begin in congestion avoidance, where Owl decides. The first one has it not: it makes the
-    kernel's entry.
+    They begin in congestion avoidance, where Owl decides. The first one does not, because it
+    creates the kernel's entry.
     """
     words = ["local", "127.8.0.0/16", "dev", "lo"]
     limits = ["cwnd", "lock", str(cwnd), "ssthresh", "lock", str(cwnd - 2)]
@@ -206,7 +207,7 @@ def limited(cwnd):
 
 @contextmanager
 def connected(address, controller):
-    """A connection whose other end reads all that comes. This end closes first."""
+    """A connection whose other end reads everything. This end closes first."""
 
     def read():
         with listener.accept()[0] as receiver:
@@ -240,14 +241,14 @@ def test_no_window_is_above_the_routes_limit(tmp_path, controller, request):
                 info = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
                 cwnds.add(struct.unpack("8B24I", info)[8 + 18])
             flows = agent.status()["flows"]
-            # So small a window is too little, and the guard gives the flow to Cubic soon.
+            # So small a window is too little, and the guard soon gives the flow to Cubic.
             return flows and flows[0]["decisions"] > 20
 
         until(decides)
     assert max(cwnds) == 7
 
 
-def test_a_window_that_is_not_used_does_not_grow(tmp_path):
+def test_an_unused_window_does_not_grow(tmp_path):
     with serving(tmp_path / "model", "headway_window", GROW) as agent, Flow("headway_window") as flow:
         for _ in range(40):
             flow.write(2)
@@ -256,14 +257,14 @@ def test_a_window_that_is_not_used_does_not_grow(tmp_path):
         assert flow.info().cwnd <= 10
 
 
-def test_a_window_leaves_over_a_round_trip_after_an_idle_period(tmp_path):
-    """As BBR does it. Before that it leaves at once."""
+def test_after_an_idle_period_a_window_is_sent_over_a_round_trip(tmp_path):
+    """The window is paced as by BBR. Before that it leaves at once."""
 
     def play(flow):
         cwnd = flow.info().cwnd
         at_once, in_all = [], []
         begin_now(flow)
-        # One RTO and a half, and then a pause that is shorter than one.
+        # The first pause is one and a half RTOs, and the second is shorter than one.
         for pause in (0, 1.5, 0.1):
             flow.wait(time.monotonic() + pause * flow.info().rto_ms / 1000)
             at_once.append(len(flow.write(cwnd)))

@@ -28,8 +28,8 @@ from waiting import until
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 
-def test_an_agent_that_nobody_asks_sleeps():
-    """An agent that looked for questions would sleep for a short time, again and again."""
+def test_an_idle_agent_sleeps():
+    """A polling agent would sleep for a short time, again and again."""
 
     def slept(agent):
         statuses = Path(f"/proc/{agent.process.pid}/task").glob("*/status")
@@ -52,16 +52,16 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
             one = seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
             counters = agent.status()["counters"]
     assert one["policy"] == policy
-    # What the link delays there and back.
+    # The delay of the link in both directions.
     assert one["min_rtt_ms"] >= 20
     assert counters["malformed_messages"] == counters["reports_of_unknown_flows"] == 0
 
 
-def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):
+def test_an_int8_policy_decides_in_the_kernel_without_an_agent(tmp_path):
     served = daemon.Daemon("--policy", "aurora:model=int8-v1")
     with served as agent, path.flow(tmp_path, "headway_rate", path.LASTS_S) as flow:
         seen(agent)
-        # The kernel decides: nobody has to be there.
+        # The kernel decides, so no agent is needed.
         agent.signal(signal.SIGSTOP)
         flow.goes_on()
         agent.signal(signal.SIGCONT)
@@ -79,7 +79,7 @@ def test_a_window_policy_decides_while_packets_are_lost(tmp_path, controller):
         seen(agent, lambda one: one["decisions"] > 20 and one["lost_packets"] > 10)
 
 
-def test_prefixes_choose_and_names_are_given(tmp_path):
+def test_prefixes_choose_the_policy_and_names_are_shown(tmp_path):
     options = ["--policy", "owl", "--policy", "100.64.0.0/10=owl-loss", "--name", "mine"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "mine", path.LASTS_S):
         one = seen(agent)
@@ -89,7 +89,7 @@ def test_prefixes_choose_and_names_are_given(tmp_path):
         assert "Mbit/s" in table.stdout
 
 
-def test_a_shadow_decides_and_changes_nothing(tmp_path):
+def test_a_shadow_policy_decides_without_changing_the_flow(tmp_path):
     record = tmp_path / "shadow.jsonl"
 
     def recorded():
@@ -99,8 +99,8 @@ def test_a_shadow_decides_and_changes_nothing(tmp_path):
         assert agent.status()["shadow"]
         with path.flow(tmp_path, "headway_owl", path.LASTS_S):
             until(lambda: len(recorded()) > 100 and any(line["value"] for line in recorded()))
-            # Cubic fills the queue that Owl would leave: 60 packets of 1500 bytes are 36 ms at 20
-            # Mbit/s.
+            # Cubic fills the queue that Owl would keep empty: 60 packets of 1500 bytes are 36 ms at
+            # 20 Mbit/s.
             assert seen(agent, lambda one: one["srtt_ms"] > 30)["guard_trips"] == 0
     lines = recorded()
     assert {(line["schema"], line["policy"]) for line in lines} == {(1, "owl")}
@@ -125,15 +125,15 @@ def test_another_model_decides_after_a_reload(tmp_path):
         reloaded = len(recorded()[0])
         until(lambda: len(recorded()[0]) > reloaded + 100 and len(recorded()[1]) == 2)
     lines, values = recorded()
-    # The folder is the same, and the model another.
+    # The folder is the same, but the model is another.
     assert {line["policy"] for line in lines} == {f"learned:model={folder}"}
-    # The second model takes the first choice, whatever it sees.
+    # The second model takes the first choice for any observation.
     assert len(values) == 2
     assert len(values[1]) == 1
 
 
 @pytest.mark.parametrize("models", [("aurora-int8-v1", "aurora-v2"), ("aurora-v2", "aurora-int8-v1")])
-def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
+def test_control_moves_between_kernel_and_agent(tmp_path, models):
     folder = tmp_path / "model"
     put_model(folder, models[0])
     served = daemon.Daemon("--policy", f"learned:model={folder}")
@@ -143,7 +143,7 @@ def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
             assert agent.ask("reload").returncode == 0
             before = seen(agent)["decisions"]
             if "int8" in name:
-                # A question from before may yet be answered.
+                # An earlier request may still be answered.
                 until(lambda: still(agent))
                 agent.signal(signal.SIGSTOP)
                 flow.goes_on()
@@ -161,10 +161,10 @@ def still(agent):
 
 @contextmanager
 def unreadable(file):
-    """A program that opens the file waits until this has ended.
+    """Makes a program that opens the file wait until this context ends.
 
-    It gives what waits for somebody who does. A lease (fcntl(2)): the kernel asks its holder by
-    SIGIO, and waits as long as a sysctl says, 45 s by default.
+    It yields a function that waits for such a program. With a lease (fcntl(2)) the kernel asks the
+    holder by SIGIO, and waits as long as a sysctl says, 45 s by default.
     """
     longest = Path("/proc/sys/fs/lease-break-time")
     usual = longest.read_text()
@@ -186,7 +186,7 @@ def unreadable(file):
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def test_flows_are_answered_while_a_model_is_read(tmp_path):
+def test_flows_are_served_while_a_model_is_read(tmp_path):
     folder = tmp_path / "model"
     put_model(folder, "owl-v1")
     with (
@@ -205,7 +205,7 @@ def test_flows_are_answered_while_a_model_is_read(tmp_path):
     assert after["flow"] == before["flow"]
 
 
-def test_a_model_that_only_root_can_read_is_not_read_anew(tmp_path):
+def test_a_reload_does_not_read_a_model_that_only_root_can_read(tmp_path):
     folder = tmp_path / "model"
     put_model(folder, "owl-v1")
     try:
@@ -220,14 +220,14 @@ def test_a_model_that_only_root_can_read_is_not_read_anew(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-def test_what_the_guard_did_is_seen_though_the_ring_was_full(tmp_path):
-    """4 KiB are full long before the guard loses its patience: its verdict may find no room."""
+def test_guard_events_are_counted_although_the_ring_was_full(tmp_path):
+    """4 KiB are full long before the guard trips, so its event may find no room."""
     options = ["--policy", "owl", "--ring", "4"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S) as flow:
         seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
         before = agent.status()["counters"]
         agent.signal(signal.SIGSTOP)
-        # Far more than the ring has room for, and later than the guard's patience ends.
+        # That is far more than the ring holds, and later than the guard's patience.
         flow.outlasts(1.0)
         agent.signal(signal.SIGCONT)
         counted(agent, "ring_dropped", before["ring_dropped"] + 1)
@@ -245,7 +245,7 @@ def test_an_agent_ends_while_flows_storm_it():
         assert agent.log.count("\n") < 100
 
 
-def test_the_thread_that_learns_gives_way_to_all_others():
+def test_the_learning_thread_gives_way_to_all_others():
     with daemon.Daemon("--policy", "owl:online=true") as agent:
         threads = Path(f"/proc/{agent.process.pid}/task")
 
@@ -254,32 +254,32 @@ def test_the_thread_that_learns_gives_way_to_all_others():
             # proc_pid_stat(5): the 41st, and the second ends with the last bracket.
             return [int((one / "stat").read_text().rpartition(")")[2].split()[38]) for one in learning]
 
-        # It takes its name and its priority itself, as it starts.
+        # The thread sets its name and its priority itself, as it starts.
         until(lambda: policies() == [os.SCHED_IDLE], policies)
 
 
-def test_policies_are_read_anew_while_flows_go_on(tmp_path):
+def test_policies_are_reloaded_while_flows_continue(tmp_path):
     with daemon.Daemon("--policy", "owl") as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
         before = seen(agent)
         agent.signal(signal.SIGHUP)
-        # A reload is refused while that of the signal is under way.
+        # A reload is refused during the one that the signal started.
         until(lambda: agent.ask("reload").returncode == 0)
         after = seen(agent, lambda one: one["decisions"] > before["decisions"] + 20)
         assert after["flow"] == before["flow"]
         assert "read again" in agent.log
 
 
-def test_what_was_learned_and_is_not_whole_is_refused(tmp_path):
+def test_incomplete_saved_state_is_refused(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
     model, spec = model_folder.load("owl-v1").id, "owl:online=true"
-    # Named by the model, the policy and the class, so that no other flow goes on from it.
+    # The name has the model, the policy and the class, so that no other flow starts from it.
     digest = hashlib.sha256(f"{model}\n{spec}".encode()).hexdigest()
     torn = state / f"{re.sub('[^A-Za-z0-9-]', '-', model)}-{digest[:16]}-private.learned"
     torn.write_bytes(b"torn")
     options = ["--policy", spec, "--state", str(state)]
     with daemon.Daemon(*options) as agent:
-        # Before the first flow.
+        # This is before the first flow.
         (said,) = [line for line in agent.log.splitlines() if "flows start from the model" in line]
         assert "not a whole safetensors file" in said
         with path.flow(tmp_path, "headway_owl", path.LASTS_S, flows=2):
@@ -288,7 +288,7 @@ def test_what_was_learned_and_is_not_whole_is_refused(tmp_path):
     assert refused.read_bytes() == b"torn"
 
 
-def test_a_full_disk_ends_nothing(tmp_path, small_disk):
+def test_a_full_disk_does_not_end_the_agent(tmp_path, small_disk):
     said = "cannot write what the policy would have done"
     with daemon.Daemon("--policy", "owl", "--shadow", str(small_disk / "shadow.jsonl")) as agent:
         with path.flow(tmp_path, "headway_owl", path.LASTS_S):
@@ -315,7 +315,7 @@ def test_metrics_are_prometheus(tmp_path):
         with socket.create_connection(("127.0.0.1", 19464), timeout=60) as client:
             client.sendall(b"nonsense\r\n\r\n")
             assert client.recv(100).startswith(b"HTTP/1.1 400")
-    # The text format: a name, perhaps labels, a number; each announced.
+    # The text format has a name, optional labels and a number, and announces each name.
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert all(
         re.fullmatch(r'[a-z_0-9]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [-+0-9.e]+', line) for line in lines
@@ -347,7 +347,7 @@ def test_metrics_beyond_loopback_are_refused():
     assert re.fullmatch(r"headwayd: --metrics .* only an address of loopback .*\n", done.stderr)
 
 
-def test_the_socket_is_its_owners_and_another_agent_is_refused(tmp_path):
+def test_only_the_owner_can_use_the_socket_and_a_second_agent_is_refused(tmp_path):
     with daemon.Daemon("--policy", "owl") as agent:
         assert Path(agent.socket).stat().st_mode & 0o777 == 0o600
         command = [find_headwayd(), "run", "--policy", "owl", "--socket"]
@@ -366,7 +366,7 @@ def test_the_socket_is_its_owners_and_another_agent_is_refused(tmp_path):
             assert b"unknown word" in client.recv(200)
 
 
-def test_bad_options_are_said_in_one_line(tmp_path):
+def test_bad_options_are_reported_in_one_line(tmp_path):
     command = [find_headwayd(), "run", "--socket", str(tmp_path / "socket")]
     for options, hint in [
         (["--policy", "copa"], "copa"),
@@ -399,10 +399,10 @@ def test_bad_options_are_said_in_one_line(tmp_path):
     assert not (tmp_path / "file").exists()
 
 
-def test_client_error_explains_how_to_start_agent(tmp_path):
+def test_client_error_explains_how_to_start_an_agent(tmp_path):
     command = [find_headwayd(), "status", "--socket", str(tmp_path / "none")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
-    # This machine may have programs without an agent: then the line names them too.
+    # This machine may have programs without an agent. Then the line names them too.
     said = r"headwayd: no agent answers at .*/none: .*headwayd run --policy .*--socket PATH(; kept in .*)?\n"
     assert re.fullmatch(said, done.stderr)

@@ -33,7 +33,8 @@ def has(s):
     return s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\\0").decode()
 
 _, user, host, before, *after = sys.argv
-# By itself, and not by setpriv: Python may lie where only root can read.
+# The process changes its user itself, because setpriv could not start a Python that only root can
+# read.
 if user == "nobody":
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)
@@ -46,26 +47,26 @@ with socket.create_server((host, 0)) as listener, socket.socket() as s:
     said["after"] = {name: (choose(s, name), has(s)) for name in after}
 print(json.dumps(said))
 """
-"""A connection to a host, with a choice before that is made, and some after; errno is 0 where it
-was well."""
+"""A connection to a host, with a choice before the connect, and some after. errno is 0 on
+success."""
 
 
 def connect(host="127.0.0.1", before="", after=(), user="root", within=()):
-    """What became of a connection: what it has, and which choices were refused."""
+    """The result of a connection: its controller, and the refused choices."""
     command = [*within, sys.executable, "-c", CONNECTION, user, host, before, *after]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_who_has_no_privilege_may_choose_it():
+def test_an_unprivileged_user_may_choose_the_controller():
     names = ["headway_owl", "headway_rate"]
     with daemon.Daemon("--no-agent", "--controllers", ",".join(names)):
         for name in names:
             said = connect(before=name, user="nobody")
             assert said["capabilities"] == 0
             assert (said["before"], said["connected"]) == (0, name)
-        # Not because anybody may choose anything: the rest is as the kernel says.
+        # Not everything is permitted: the kernel still refuses the others.
         allowed = ALLOWED.read_text().split()
         available = sorted(daemon.registered())
         said = connect(after=available, user="nobody")["after"]
@@ -75,8 +76,11 @@ def test_who_has_no_privilege_may_choose_it():
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_listening_socket_that_keeps_an_ended_agents_controller_is_named(is_killed):
-    """Until it chooses the controller again. One that chose it of this agent is not named."""
+def test_a_listening_socket_that_still_uses_an_ended_agents_controller_is_named(is_killed):
+    """Waits until it chooses the controller again.
+
+    A socket that chose it from this agent is not named.
+    """
 
     def choose(listener):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"headway_owl")
@@ -110,7 +114,7 @@ def test_a_listening_socket_that_keeps_an_ended_agents_controller_is_named(is_ki
 
 @contextmanager
 def route(*options):
-    """Connections to 127.9.0.1 have it."""
+    """Connections to 127.9.0.1 have the controller."""
     words = ["local", "127.9.0.0/16", "dev", "lo"]
     subprocess.run(["ip", "route", "add", *words, *options], check=True)
     try:
@@ -121,23 +125,23 @@ def route(*options):
 
 @pytest.mark.parametrize("user", ["root", "nobody"])
 @pytest.mark.parametrize("lock", [[], ["lock"]], ids=["congctl", "congctl-lock"])
-def test_a_route_chooses_it(lock, user):
+def test_a_route_chooses_the_controller(lock, user):
     with daemon.Daemon("--policy", "owl"), route("congctl", *lock, "headway_owl"):
         chosen = connect("127.9.0.1", before="reno", after=["reno"], user=user)
         elsewhere = connect(before="reno", user=user)
-    # What a program has chosen before it connects is gone.
+    # The route replaces the choice of a program before its connect.
     assert (chosen["before"], chosen["connected"]) == (0, "headway_owl")
     assert elsewhere["connected"] == "reno"
-    # Afterwards it may choose again, but where the route is locked.
+    # After the connect it may choose again, unless the route is locked.
     assert chosen["after"]["reno"] == ([errno.EPERM, "headway_owl"] if lock else [0, "reno"])
 
 
-def test_a_cgroup_chooses_it(cgroup):
+def test_a_cgroup_chooses_the_controller(cgroup):
     join = ["sh", "-c", f'echo $$ > {cgroup}/cgroup.procs && exec "$@"', "sh"]
     with daemon.Daemon("--policy", "owl", "--cgroup", str(cgroup)):
         assert connect(within=join)["connected"] == "headway_owl"
         assert connect()["connected"] != "headway_owl"
-        # What a program, or a route, has chosen stays.
+        # The choice of a program, or of a route, stays.
         assert connect(before="reno", within=join)["connected"] == "reno"
         with route("congctl", "reno"):
             assert connect("127.9.0.1", within=join)["connected"] == "reno"
@@ -151,7 +155,7 @@ MPTCP = 262
 def mptcp():
     """A connection by MPTCP over loopback.
 
-    It gives the side that listens, and a socket that is not connected yet.
+    It yields the listening side, and a socket that is not connected yet.
     """
     try:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
@@ -161,7 +165,7 @@ def mptcp():
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         yield listener, sender
-    # A subflow keeps the agent's program for as long as the kernel closes it.
+    # A subflow keeps the agent's program until the kernel has closed it.
     until(lambda: "headway_owl" not in daemon.registered())
 
 
@@ -176,7 +180,7 @@ def test_the_subflow_of_an_mptcp_connection_is_served(mptcp):
             moving = threading.Thread(target=move, args=(sender, receiver, ends))
             moving.start()
             try:
-                # Over loopback it has no reason to decide anything.
+                # Over loopback the policy need not decide anything.
                 told = seen(agent)
                 reports = agent.status()["counters"]["reports"]
             finally:
@@ -188,7 +192,7 @@ def test_the_subflow_of_an_mptcp_connection_is_served(mptcp):
     assert reports > 10
 
 
-def test_an_mptcp_connection_works_in_a_cgroup_that_has_a_controller_of_ours(cgroup):
+def test_an_mptcp_connection_works_in_a_cgroup_with_our_controller(cgroup):
     join = ["sh", "-c", f'echo $$ > {cgroup}/cgroup.procs && exec "$@"', "sh"]
     with daemon.Daemon("--policy", "owl", "--cgroup", str(cgroup)):
         command = [*join, sys.executable, "-c", MPTCP_TRANSFER, str(MPTCP)]
@@ -221,11 +225,11 @@ while block := receiver.recv(1 << 16):
     count += len(block)
 print(count)
 """
-"""A million bytes through a connection by MPTCP; exit code 77 where there is no MPTCP."""
+"""Sends a million bytes through an MPTCP connection. The exit code is 77 if there is no MPTCP."""
 
 
 def move(sender, receiver, ends):
-    """Bytes go from one to the other until the event is set."""
+    """Sends bytes from one to the other until the event is set."""
     while not ends.is_set():
         sender.sendall(bytes(1000))
         receiver.recv(1000, socket.MSG_WAITALL)

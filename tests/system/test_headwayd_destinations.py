@@ -1,4 +1,4 @@
-"""Policies by where a flow goes, IPv4 and IPv6."""
+"""Policies by the destination of a flow, IPv4 and IPv6."""
 
 import socket
 import subprocess
@@ -22,7 +22,7 @@ PREFIXES = {
     "2001:db8:1::/48": "owl:online=true:delta=1",
     "2001:db8:1::7": "owl-loss:online=true:delta=2",
 }
-"""For documentation (RFC 3849), and a host's own; (a host is a prefix of all bits)."""
+"""The prefix for documentation (RFC 3849), and a host's address, which is a prefix of all bits."""
 DESTINATIONS = {
     "127.0.0.1": "owl",
     "127.9.0.1": "owl-loss",
@@ -38,9 +38,9 @@ DESTINATIONS = {
 
 
 def connected(stack, host):
-    """A connection to it over loopback, on which something was sent.
+    """A connection to the address over loopback, on which something was sent.
 
-    It gives its remote address as headwayd has it.
+    It yields its remote address in headwayd's notation.
     """
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
     s = stack.enter_context(socket.socket(kind))
@@ -53,7 +53,7 @@ def connected(stack, host):
 
 @pytest.fixture
 def documented():
-    """This host has the addresses of the documentation's prefix."""
+    """Gives this host the addresses of the documentation's prefix."""
     prefix = ["2001:db8::/32", "dev", "lo"]
     subprocess.run(["ip", "-6", "route", "add", "local", *prefix], check=True)
     yield
@@ -79,7 +79,7 @@ def test_the_longest_prefix_wins(prefixes):
 
 
 def test_a_flow_over_ipv6_is_served(tmp_path):
-    # What `headway shell` gives to hosts is of this prefix.
+    # The hosts of `headway shell` have addresses of this prefix.
     options = ["--policy", "owl-loss", "--policy", "fd68:6561:6477::/48=owl"]
     with (
         daemon.Daemon(*options) as agent,

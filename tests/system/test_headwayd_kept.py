@@ -1,6 +1,6 @@
-"""The programs outlive their agent.
+"""The programs stay after their agent.
 
-The next one goes on with them, and `headwayd unload` takes them away.
+The next agent adopts them, and `headwayd unload` removes them.
 """
 
 import os
@@ -26,7 +26,7 @@ from waiting import until
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 NAME = "hw_kept"
-"""Of the controller, whichever it is: others may have the usual names."""
+"""The name of the controller, because others may have the usual names."""
 DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
 
@@ -36,9 +36,9 @@ def serves(policy, keep, *options, name=NAME):
 
 
 def run(keep, *words, code=0):
-    """`headwayd WORD ...` with what is kept there.
+    """Runs `headwayd WORD ...` with this keep folder.
 
-    It gives what it prints, on standard output or in its line of error.
+    It returns the standard output, or the error line.
     """
     environment = os.environ | {"HEADWAYD_KEEP": str(keep)}
     command = [find_headwayd(), *words]
@@ -59,7 +59,7 @@ def keep(bpffs):
 
 
 def end(agent, how):
-    """The agent is gone, and its controller is not."""
+    """Checks that the agent has ended, and its controller is still registered."""
     if how == signal.SIGKILL:
         agent.kill()
     else:
@@ -76,14 +76,14 @@ def listener():
 
 
 def choose(listening, name=NAME):
-    """The listening socket takes the controller, and so does what it accepts."""
+    """The listening socket chooses the controller, and so do its accepted connections."""
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
 
 
 def serve_client(listening, then=lambda _: None):
-    """A client of the listening socket takes 500 kB.
+    """A client of the listening socket receives 500 kB.
 
-    Then `then` has the server's port, while both are there.
+    Then `then` gets the server's port, while both are open.
     """
     with socket.create_connection(listening.getsockname(), timeout=120) as client:
         server, _ = listening.accept()
@@ -104,9 +104,9 @@ def is_served(agent, port):
 
 @dataclass
 class Served:
-    """A flow and a listening socket that have one controller.
+    """A flow and a listening socket with the same controller.
 
-    It also gives its agent, and what that said of the flow.
+    It also yields its agent, and the status of the flow.
     """
 
     policy: str
@@ -118,11 +118,11 @@ class Served:
 
 
 POLICIES = ("owl", "aurora", "rax-pretrained", "bbr-tuner-ppo")
-"""One for each of our controllers."""
+"""One policy for each of our controllers."""
 
 
 def outlives(tmp_path, keep, policies, how):
-    """The agents of these policies end, and others go on with their flows and listening sockets."""
+    """The agents of these policies end, and others adopt their flows and listening sockets."""
     with ExitStack() as stack:
 
         def start(policy, name):
@@ -143,7 +143,7 @@ def outlives(tmp_path, keep, policies, how):
             end(one.agent, how)
         for one in all_:
             one.flow.goes_on()
-            # Nobody serves it, and it works.
+            # Without an agent the flow works.
             serve_client(one.listening)
         for one in all_:
             one.agent = start(one.policy, one.name)
@@ -163,20 +163,23 @@ def outlives(tmp_path, keep, policies, how):
 
 
 @pytest.mark.usefixtures("bbr")
-def test_flows_and_listening_sockets_outlive_a_crash(tmp_path, keep):
+def test_flows_and_listening_sockets_survive_a_crash(tmp_path, keep):
     outlives(tmp_path, keep, POLICIES, signal.SIGKILL)
 
 
-def test_flows_and_listening_sockets_outlive_an_upgrade(tmp_path, keep):
+def test_flows_and_listening_sockets_survive_an_upgrade(tmp_path, keep):
     outlives(tmp_path, keep, ["owl"], signal.SIGTERM)
 
 
 @pytest.mark.parametrize("policy", ["owl", "aurora", "rax-pretrained"])
-def test_a_flow_that_begins_while_nobody_serves_is_cubics(tmp_path, keep, policy):
-    """Not only once the guard has noticed. The first acknowledgement with an agent takes a slot."""
+def test_a_flow_that_begins_without_an_agent_uses_cubic(tmp_path, keep, policy):
+    """Cubic has the flow from the start, before any trip.
+
+    The first acknowledgement with an agent takes a slot.
+    """
     with serves(policy, keep) as agent:
         end(agent, signal.SIGKILL)
-        # Longer than an agent says that it serves.
+        # This is longer than the message of a serving agent takes.
         time.sleep(1.0)
         with path.flow(tmp_path, NAME, path.LASTS_S) as flow:
             flow.outlasts(1.0)
@@ -186,21 +189,21 @@ def test_a_flow_that_begins_while_nobody_serves_is_cubics(tmp_path, keep, policy
                 assert second.status()["counters"]["flows_opened"] == 1
 
 
-def test_a_policy_in_the_kernel_goes_on_without_an_agent(tmp_path, keep):
+def test_a_policy_in_the_kernel_continues_without_an_agent(tmp_path, keep):
     policy = "aurora:model=int8-v1"
     with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
         number = seen(agent)["flow"]
         end(agent, signal.SIGKILL)
-        # Longer than the guard waits for an answer.
+        # This is longer than the guard waits for an answer.
         flow.outlasts(1.0)
         with serves(policy, keep) as second:
             assert seen(second)["flow"] == number
-            # The counters are those of the programs.
+            # The counters belong to the programs.
             assert second.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
 
 
-def test_a_shadow_takes_the_flows_of_the_agent_before_it(tmp_path, keep):
-    """Of a policy in the kernel: what the agent decides, the guard may have taken meanwhile."""
+def test_a_shadow_agent_takes_over_the_flows_of_the_previous_agent(tmp_path, keep):
+    """The state of a flow of a policy in the kernel. The guard may have had it meanwhile."""
     policy = "aurora:model=int8-v1"
     with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
         number = seen(agent, lambda told: told["guard"] == "policy")["flow"]
@@ -211,26 +214,26 @@ def test_a_shadow_takes_the_flows_of_the_agent_before_it(tmp_path, keep):
             flow.goes_on()
 
 
-def test_a_start_that_fails_changes_nothing_that_is_kept(tmp_path, keep, cgroup):
+def test_a_failed_start_does_not_change_the_pinned_programs(tmp_path, keep, cgroup):
     policy = "aurora:model=int8-v1"
     with serves(policy, keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
         number = seen(agent)["flow"]
         end(agent, signal.SIGKILL)
-        # With another policy, for which flows would ask an agent. The cgroup is refused after the
-        # programs are adopted.
+        # Flows of this other policy would need an agent. The cgroup is refused after the programs
+        # are adopted.
         options = ["--policy", "aurora", "--name", NAME, "--loopback", "--cgroup", str(cgroup)]
         without = ["setpriv", "--bounding-set=-net_admin,-sys_admin"]
         with pytest.raises(RuntimeError, match="--cgroup"), daemon.Daemon(*options, within=without, keep=keep):
             pass
-        # Longer than the guard waits for an answer.
+        # This is longer than the guard waits for an answer.
         flow.outlasts(1.0)
         with serves(policy, keep) as second:
             assert seen(second)["flow"] == number
             assert second.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
 
 
-def test_unload_takes_everything_away(tmp_path, keep):
-    """And who asks nobody is told what is pinned."""
+def test_unload_removes_everything(tmp_path, keep):
+    """A client without an agent also gets the pinned programs."""
     with serves("owl", keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S) as flow:
         program = seen(agent)["program"]
         abi = version(keep).name.rsplit("-", 2)[1]
@@ -246,17 +249,17 @@ def test_unload_takes_everything_away(tmp_path, keep):
         assert not keep.exists()
         assert "kept" not in run(keep, "status", "--socket", agent.socket, code=1)
         assert run(keep, "unload") == f"nothing is kept in {keep}\n"
-        # Cubic controls what there was.
+        # Cubic controls the existing flows.
         flow.goes_on()
 
 
 def version(keep):
-    """The folder of what is pinned."""
+    """The folder of the pins."""
     (folder,) = (keep / NAME).iterdir()
     return folder
 
 
-def test_what_an_agent_of_another_abi_has_left_is_replaced(tmp_path, keep):
+def test_pinned_programs_of_another_abi_are_replaced(tmp_path, keep):
     with listener() as old, ExitStack() as stack:
         agent = stack.enter_context(serves("owl", keep))
         choose(old)
@@ -280,7 +283,7 @@ def test_what_an_agent_of_another_abi_has_left_is_replaced(tmp_path, keep):
         serve_client(old, lambda port: is_served(agent, port))
 
 
-def test_programs_of_another_build_go_on_and_are_named(tmp_path, keep):
+def test_pinned_programs_of_another_build_are_kept_and_named(tmp_path, keep):
     with serves("owl", keep) as agent, path.flow(tmp_path, NAME, path.LASTS_S):
         seen(agent)
         end(agent, signal.SIGTERM)
@@ -293,7 +296,7 @@ def test_programs_of_another_build_go_on_and_are_named(tmp_path, keep):
             assert f"; program {'0' * 12}" in second.ask("status").stdout
 
 
-def test_what_is_left_of_a_crash_while_it_pins_is_replaced(keep):
+def test_leftovers_of_a_crash_during_pinning_are_replaced(keep):
     with serves("owl", keep) as agent:
         end(agent, signal.SIGKILL)
         # It is pinned last, and registers the controller.
@@ -303,7 +306,7 @@ def test_what_is_left_of_a_crash_while_it_pins_is_replaced(keep):
             assert (version(keep) / "link").exists()
 
 
-def test_other_sizes_than_those_that_are_kept_are_named(keep):
+def test_a_size_that_differs_from_the_pinned_one_is_named(keep):
     with serves("owl", keep, "--flows", "2"):
         pass
     with serves("owl", keep, "--flows", "3", "--ring", "8") as agent:
@@ -311,21 +314,21 @@ def test_other_sizes_than_those_that_are_kept_are_named(keep):
         assert "--ring stays at 4096, not 8" in agent.log
 
 
-def test_a_name_has_one_agent(keep):
+def test_only_one_agent_can_use_a_name(keep):
     with serves("owl", keep):
         with pytest.raises(RuntimeError, match=f"another headwayd serves {NAME}"), serves("owl", keep):
             pass
         # Another name is another controller. A bpffs has no names with dots.
         with serves("owl", keep, name="hw.kept"):
             assert sorted(folder.name for folder in keep.iterdir()) == ["hw%kept", "hw_kept"]
-        # What is served stays, and the other goes.
+        # The pins of the running agent stay, and the others are removed.
         assert f"an agent serves {NAME}" in run(keep, "unload", code=1)
         assert [folder.name for folder in keep.iterdir()] == ["hw_kept"]
         assert {NAME, "hw.kept"} & daemon.registered() == {NAME}
 
 
 @pytest.mark.parametrize("options", [["--policy", "owl"], ["--no-agent", "--controllers", "headway_owl"]])
-def test_who_is_to_leave_nothing_takes_nothing_over(keep, options):
+def test_an_agent_with_no_keep_does_not_take_over_pinned_programs(keep, options):
     with serves("owl", keep):
         pass
     environment = {"HEADWAYD_KEEP": str(keep)}
@@ -334,7 +337,7 @@ def test_who_is_to_leave_nothing_takes_nothing_over(keep, options):
         pass
 
 
-def test_unload_sets_the_default_back(keep):
+def test_unload_restores_the_default(keep):
     before = DEFAULT.read_text()
     DEFAULT.write_text("reno")
     try:
@@ -347,7 +350,7 @@ def test_unload_sets_the_default_back(keep):
         DEFAULT.write_text(before)
 
 
-def test_unload_sets_the_default_back_where_nothing_is_kept(keep):
+def test_unload_restores_the_default_if_nothing_is_pinned(keep):
     before = DEFAULT.read_text()
     DEFAULT.write_text("reno")
     try:
@@ -364,8 +367,8 @@ def test_unload_sets_the_default_back_where_nothing_is_kept(keep):
         DEFAULT.write_text(before)
 
 
-def test_a_folder_that_others_may_write_is_refused(bpffs, tmp_path):
-    """So is one outside a bpffs."""
+def test_a_keep_folder_that_others_can_write_is_refused(bpffs, tmp_path):
+    """A folder outside a bpffs is refused too."""
     (bpffs / "open").mkdir()
     (bpffs / "open").chmod(0o777)
     for folder, why in [(bpffs / "open", "no other user may write"), (tmp_path / "none", "is not in a bpffs")]:
@@ -376,7 +379,7 @@ def test_a_folder_that_others_may_write_is_refused(bpffs, tmp_path):
 
 @contextmanager
 def usual(folder):
-    """An agent that is told nothing about pins, until SIGTERM.
+    """An agent without options about pins, until SIGTERM.
 
     It yields a function that reads its log.
     """
@@ -393,7 +396,7 @@ def usual(folder):
             assert agent.wait(120) == 0
 
 
-def test_they_are_kept_in_the_usual_bpffs(tmp_path, usual_bpffs):
+def test_programs_are_pinned_in_the_usual_bpffs(tmp_path, usual_bpffs):
     usual_bpffs("bpf")
     with usual(tmp_path):
         pass
@@ -405,7 +408,7 @@ def test_they_are_kept_in_the_usual_bpffs(tmp_path, usual_bpffs):
     assert NAME not in daemon.registered()
 
 
-def test_without_a_bpffs_they_end_with_their_agent(tmp_path, usual_bpffs):
+def test_without_a_bpffs_programs_end_with_their_agent(tmp_path, usual_bpffs):
     usual_bpffs("tmpfs")
     with usual(tmp_path) as log:
         assert log().count("the programs end with this agent, because they cannot be pinned") == 1
@@ -413,8 +416,8 @@ def test_without_a_bpffs_they_end_with_their_agent(tmp_path, usual_bpffs):
     assert list(Path("/sys/fs/bpf").iterdir()) == []
 
 
-def test_a_policy_in_the_kernel_takes_the_flow_that_an_agents_policy_left(tmp_path, keep):
-    """The first leaves it for its round trip of 0.6 s, which its training had not."""
+def test_a_policy_in_the_kernel_takes_over_the_flow_of_an_agents_policy(tmp_path, keep):
+    """The first policy leaves it: a round trip of 0.6 s is beyond its training."""
     folder = tmp_path / "remembering"
     folder.mkdir()
     write_remembering(folder)

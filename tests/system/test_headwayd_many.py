@@ -1,6 +1,6 @@
 """A thousand flows at once.
 
-Each is served, none fails when its agent stands still, and none is left at the end.
+Each is served, none fails when its agent stops, and none is left at the end.
 """
 
 import json
@@ -20,7 +20,7 @@ SECONDS = 12
 DRAINS_S = 120
 
 
-def test_a_thousand_flows(many_flows):
+def test_a_thousand_flows_are_served(many_flows):
     with (
         daemon.Daemon("--policy", "owl") as agent,
         sending(many_flows, SECONDS, DRAINS_S) as shell,

@@ -1,4 +1,4 @@
-"""headwayd hears of the paths of live flows from a measurement agent, which dies and comes back."""
+"""headwayd gets reports of live flows' paths from a measurement agent, which ends and restarts."""
 
 import json
 import os
@@ -21,8 +21,7 @@ from waiting import until as awaited
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 NAME = "hw_netwatch"
-# A host that routes is a switch; this one's loopback is all that its path has. What nobody knows is
-# half of it.
+# A host that routes counts as a switch. Its path has only its own loopback. Half of it is unknown.
 TOPOLOGY = """
 [netwatch]
 period = "200ms"
@@ -69,7 +68,7 @@ def netwatch(folder, where):
 
 
 class Telling(Broadcast):
-    """Tells of the path `loop`, from any thread, whatever a test wants it to be."""
+    """Publishes the path `loop`, from any thread, with the values that a test chooses."""
 
     def tell(self, seq, **more):
         state = PathState("loop", "127.0.0.0/8", "127.0.0.1/32", **more, switches=[OnPath("s", True, None)])
@@ -112,12 +111,12 @@ def flow(controller):
             receiver.close()
 
 
-def test_a_flow_hears_of_its_path_while_somebody_tells(tmp_path, where):
+def test_a_flow_gets_reports_of_its_path_while_netwatch_runs(tmp_path, where):
     words = ("--netwatch", f"http://{where}", "--loopback")
     running = []
     with daemon.Daemon("--policy", "owl", "--name", NAME, *words) as agent, flow(NAME):
         try:
-            # Nobody is there yet: the flow goes on, and no report concerns its path.
+            # There is no agent yet. The flow continues, and no report has its path.
             told = until(agent, lambda told: told["flows"] and told["network"] and told["network"]["silences"] > 0)
             assert told["network"]["events"] == 0
             assert [flow["path"] for flow in told["flows"]] == [None]
@@ -145,13 +144,13 @@ def test_a_flow_hears_of_its_path_while_somebody_tells(tmp_path, where):
 @pytest.mark.parametrize(
     ("feature", "first", "then"), [("pnc_packets", 125, 70), ("pna", 250, 500), ("network_known", 400, 1000)]
 )
-def test_what_switches_count_reaches_the_policy_until_nobody_tells(tmp_path, feature, first, then):
-    """A policy that adds as many packets as the feature says, of which nothing is carried out."""
+def test_counts_of_switches_reach_the_policy_until_netwatch_ends(tmp_path, feature, first, then):
+    """A policy that adds the value of the feature in packets. Its decisions are not carried out."""
     spec = probe_models.probe(tmp_path / "probe-v1", feature)
     file = tmp_path / "decisions.jsonl"
 
     def last():
-        # Of the last line a part may be there.
+        # The last line may be incomplete.
         lines = file.read_text().split("\n")[:-1]
         said = json.loads(lines[-1]) if lines else None
         return said and (said["would"], said["value"])
@@ -167,12 +166,12 @@ def test_what_switches_count_reaches_the_policy_until_nobody_tells(tmp_path, fea
             awaited(lambda: file.exists() and last() == ("add-cwnd", first), last)
             broadcast.tell(2, pnc=7.0, pna=0.5, known=1.0, age_s=0.5)
             awaited(lambda: last() == ("add-cwnd", then), last)
-            # Counters that nobody has renewed for ten seconds count no longer.
+            # Counters without an update for ten seconds do not count.
             running.close()
             awaited(lambda: last() == ("add-cwnd", 0), last)
 
 
-def test_what_cannot_be_asked_is_one_line(tmp_path):
+def test_an_unusable_netwatch_address_gives_a_one_line_error(tmp_path):
     for words, hint in (
         (("--netwatch", "http://10.0.0.1:8633"), "use https beyond this machine"),
         (("--netwatch", "https://10.0.0.1", "--netwatch-token", f"{tmp_path}/none"), "--netwatch-token"),

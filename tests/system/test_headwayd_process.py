@@ -1,4 +1,4 @@
-"""headwayd as a process: its logs, what it may do, and what it sets back."""
+"""headwayd as a process: its logs, its permissions, and the settings that it restores."""
 
 import configparser
 import contextlib
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 SETPCAP, NET_ADMIN, PERFMON, BPF = 1 << 8, 1 << 12, 1 << 38, 1 << 39
-"""linux/capability.h"""
+"""Values of linux/capability.h."""
 
 
 def test_logs_for_machines_are_lines_of_json(tmp_path):
@@ -38,7 +38,7 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S) as flow:
         seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
         assert agent.ask("reload").returncode == 0
-        # A guard that trips, and a folder that is no model.
+        # The lines need a guard that trips, and a folder that is not a model.
         agent.signal(signal.SIGSTOP)
         flow.outlasts(1.0)
         agent.signal(signal.SIGCONT)
@@ -64,8 +64,8 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
 
 
 @pytest.mark.parametrize("metrics", [False, True])
-def test_clients_that_ask_nothing_hold_up_no_other(metrics):
-    """The agent gives up on each of them after two seconds, which is not waited for."""
+def test_silent_clients_do_not_delay_others(metrics):
+    """The agent disconnects each of them after two seconds. The others do not wait for that."""
     with daemon.Daemon("--policy", "owl", "--metrics", "127.0.0.1:19467") as agent, contextlib.ExitStack() as stack:
 
         def silent():
@@ -93,8 +93,8 @@ def test_clients_that_ask_nothing_hold_up_no_other(metrics):
         until(is_answered_meanwhile)
 
 
-def test_metrics_say_how_long_answers_took(tmp_path):
-    """Prometheus' histogram: each bucket has those before it, too."""
+def test_metrics_have_the_time_of_answers(tmp_path):
+    """In a histogram of Prometheus each bucket includes the earlier ones."""
     options = ["--policy", "owl", "--metrics", "127.0.0.1:19468"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
         seen(agent, lambda one: one["decisions"] > 20)
@@ -110,19 +110,19 @@ def test_metrics_say_how_long_answers_took(tmp_path):
     (total,) = re.findall(rf"^{name}_count (\d+)$", text, re.MULTILINE)
     assert counts[-1] == int(total) > 20
     (seconds,) = re.findall(rf"^{name}_sum ([\d.e-]+)$", text, re.MULTILINE)
-    # Each took a time, and all of them less than all that came before.
+    # Each answer took some time, and together they took less than the time so far.
     assert 0 < float(seconds) < 3600
 
 
 def capabilities(pid):
-    """What each of its threads that has not ended meanwhile has, by set.
+    """The capabilities of each of its threads that has not ended meanwhile, by set.
 
     The sets are as in /proc/PID/status.
     """
     found = []
     for thread in Path(f"/proc/{pid}/task").iterdir():
-        # FileNotFoundError when the thread has ended before it is opened, ProcessLookupError after
-        # that.
+        # The error is FileNotFoundError if the thread has ended before the open, and
+        # ProcessLookupError after it.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             found.append(dict(re.findall(r"(Cap\w+):\s*([0-9a-f]+)", (thread / "status").read_text())))
     return found
@@ -133,16 +133,16 @@ def capabilities(pid):
     [
         (["--policy", "owl"], 0),
         (["--policy", "owl", "--metrics", "127.0.0.1:19465"], 0),
-        # It sets the default back at its end.
+        # It restores the default at its end.
         (["--policy", "owl", "--default"], NET_ADMIN),
         (["--no-agent", "--controllers", "headway_owl"], 0),
     ],
 )
-def test_it_keeps_the_capabilities_that_it_needs(options, more):
+def test_headwayd_keeps_only_the_capabilities_that_it_needs(options, more):
     with daemon.Daemon(*options) as agent:
         threads = capabilities(agent.process.pid)
-    # One that answers flows, one for the control socket, one that reads models again, two that
-    # learn (decision 51), one that writes the log, and one for metrics.
+    # One thread answers flows, one serves the control socket, one reloads models, two learn
+    # (decision 51), one writes the log, and one serves metrics.
     agents = 5 * ("--no-agent" not in options)
     assert len(threads) == 1 + agents + ("--metrics" in options)
     needed = f"{BPF | PERFMON | more:016x}"
@@ -170,7 +170,7 @@ def test_flows_are_answered_while_the_log_is_not_read(tmp_path):
 
 @pytest.fixture(scope="module")
 def unit():
-    """The unit for systemd that headwayd prints: its text, and the keys of [Service]."""
+    """The systemd unit that headwayd prints: its text, and the keys of [Service]."""
     text = subprocess.run([find_headwayd(), "systemd-unit"], capture_output=True, text=True, check=True).stdout
     parser = configparser.ConfigParser(interpolation=None, delimiters="=")
     parser.optionxform = str
@@ -178,19 +178,19 @@ def unit():
     return text, parser["Service"]
 
 
-def test_what_is_refused_is_not_started_again(unit):
-    """However often it crashes, it is; wrong options would fill the journal."""
+def test_systemd_does_not_restart_after_a_refusal(unit):
+    """The unit restarts after every crash. Wrong options would fill the journal."""
     done = subprocess.run([find_headwayd(), "run", "--policy", "no-such"], capture_output=True, check=False)
     assert unit[1]["RestartPreventExitStatus"] == str(done.returncode)
 
 
-def test_in_a_terminal_it_says_nothing_but_what_is_wrong():
-    """Its logs have no colours, and it does not ask for any."""
+def test_in_a_terminal_headwayd_prints_only_the_error():
+    """Its logs have no colours, and it does not query the terminal."""
     ours, its = os.openpty()
     with open(ours, "rb", buffering=0) as terminal:
         command = [find_headwayd(), "run", "--policy", "no-such"]
         done = subprocess.run(command, stdout=its, stderr=its, stdin=its, check=False, timeout=120)
-        # Where it has said nothing, the read ends with an error.
+        # If it has printed nothing, the read ends with an error.
         os.close(its)
         said = os.read(terminal.fileno(), 65536).decode()
     assert done.returncode == 2
@@ -198,25 +198,25 @@ def test_in_a_terminal_it_says_nothing_but_what_is_wrong():
     assert said.count("\n") == 1
 
 
-def test_stopping_the_service_leaves_the_folder_that_shells_use_too(unit):
+def test_stopping_the_service_keeps_the_folder_that_shells_use(unit):
     assert (unit[1]["RuntimeDirectory"], unit[1]["RuntimeDirectoryPreserve"]) == ("headway", "yes")
 
 
-def test_systemd_takes_the_unit(tmp_path, unit):
+def test_systemd_accepts_the_unit(tmp_path, unit):
     if not shutil.which("systemd-analyze"):
         needs.skip("systemd-analyze", "systemd-analyze is missing; install it: sudo apt-get install -y systemd")
     file = tmp_path / "headwayd.service"
     file.write_text(unit[0])
     done = subprocess.run(["systemd-analyze", "verify", file], capture_output=True, text=True, check=False)
-    # Of other units it may have something to say too.
+    # systemd may print messages about other units too.
     said = [line for line in done.stderr.splitlines() if "headwayd" in line]
     assert (done.returncode, said) == (0, []), done.stderr
 
 
 def as_the_unit_does(service, without=None):
-    """The command that starts a program with what the unit leaves of root's privileges.
+    """The command that starts a program with the privileges of root that the unit keeps.
 
-    It names no other user.
+    The unit names no other user.
     """
     names = service["CapabilityBoundingSet"].split()
     kept = [f"+{name.removeprefix('CAP_').lower()}" for name in names if name != without]
@@ -226,7 +226,7 @@ def as_the_unit_does(service, without=None):
 
 
 def options_of(service, more=""):
-    """Of its ExecStart."""
+    """The words of its ExecStart."""
     name, _, default = service["Environment"].strip('"').partition("=")
     found, run, *options = service["ExecStart"].split()
     assert (found, run) == (find_headwayd(), "run")
@@ -234,8 +234,8 @@ def options_of(service, more=""):
 
 
 @pytest.mark.parametrize(("more", "kept"), [("", 0), ("--default", NET_ADMIN)])
-def test_what_the_unit_permits_is_enough(tmp_path, unit, more, kept):
-    """And what it keeps of that, once it serves, is less."""
+def test_the_permissions_of_the_unit_are_enough(tmp_path, unit, more, kept):
+    """Once it serves, it keeps less than the unit permits."""
     _, service = unit
     within = as_the_unit_does(service)
     start = subprocess.run([*within, "cat", "/proc/self/status"], capture_output=True, text=True, check=True).stdout
@@ -252,8 +252,8 @@ def test_what_the_unit_permits_is_enough(tmp_path, unit, more, kept):
         assert agent.ask("reload").returncode == 0
 
 
-def test_what_the_unit_permits_is_enough_to_keep_the_programs(unit, bpffs):
-    """Without the rights of root in the file system: it owns the folder."""
+def test_the_permissions_of_the_unit_are_enough_to_pin_programs(unit, bpffs):
+    """Without the rights of root in the file system it needs to own the folder."""
     _, service = unit
     keep, name = bpffs / "headway", "hw_unit"
     options = [*options_of(service), "--name", name]
@@ -268,22 +268,25 @@ def test_what_the_unit_permits_is_enough_to_keep_the_programs(unit, bpffs):
 
 
 def map_bytes(flows):
-    """The kernel's memory for the agent's maps, as /proc/PID/fdinfo has it."""
+    """The kernel's memory for the agent's maps, from /proc/PID/fdinfo."""
     with daemon.Daemon("--policy", "owl", "--flows", str(flows)) as agent:
         texts = [file.read_text() for file in Path(f"/proc/{agent.process.pid}/fdinfo").iterdir()]
     maps = [dict(re.findall(r"(map_id|memlock):\s*(\d+)", text)) for text in texts if "map_type" in text]
     return sum({one["map_id"]: int(one["memlock"]) for one in maps}.values())
 
 
-def test_a_flows_place_takes_a_hundred_bytes_of_the_kernels_memory():
-    """docs/kernel.md, Many flows. What does not depend on `--flows` is mostly the ring of 4 MiB."""
+def test_a_slot_takes_a_hundred_bytes_of_kernel_memory():
+    """docs/kernel.md, Many flows.
+
+    Most memory that does not depend on `--flows` is the ring of 4 MiB.
+    """
     few, many = map_bytes(2), map_bytes(16_384)
     assert 4 << 20 < few < 5 << 20
     assert 80 < (many - few) / (16_384 - 2) < 100
 
 
 @pytest.mark.parametrize("without", ["CAP_BPF", "CAP_PERFMON"])
-def test_what_the_unit_permits_is_needed(unit, without):
+def test_each_permission_of_the_unit_is_needed(unit, without):
     _, service = unit
     agent = daemon.Daemon(*options_of(service), within=as_the_unit_does(service, without))
     with pytest.raises(RuntimeError, match=without), agent:
@@ -291,7 +294,7 @@ def test_what_the_unit_permits_is_needed(unit, without):
 
 
 @pytest.mark.parametrize("without", [None, "CAP_NET_ADMIN"])
-def test_what_the_unit_permits_is_needed_for_a_cgroup(unit, cgroup, without):
+def test_each_permission_of_the_unit_is_needed_for_a_cgroup(unit, cgroup, without):
     _, service = unit
     options = options_of(service, f"--cgroup {cgroup}")
     agent = daemon.Daemon(*options, within=as_the_unit_does(service, without))
@@ -304,8 +307,8 @@ def test_what_the_unit_permits_is_needed_for_a_cgroup(unit, cgroup, without):
 
 
 @pytest.mark.parametrize("ends", [None, signal.SIGTERM, signal.SIGINT])
-def test_it_is_the_default_until_it_ends(ends):
-    """By a signal, or because the program that started it ended."""
+def test_headwayd_is_the_default_until_it_ends(ends):
+    """It ends by a signal, or because the program that started it ended."""
     before = DEFAULT.read_text()
     DEFAULT.write_text("reno")
     try:
@@ -320,7 +323,7 @@ def test_it_is_the_default_until_it_ends(ends):
         DEFAULT.write_text(before)
 
 
-def test_a_default_that_somebody_has_set_meanwhile_stays():
+def test_a_default_changed_during_a_run_is_not_restored():
     before = DEFAULT.read_text()
     try:
         with daemon.Daemon("--policy", "owl", "--default"):
@@ -330,7 +333,7 @@ def test_a_default_that_somebody_has_set_meanwhile_stays():
         DEFAULT.write_text(before)
 
 
-def test_who_was_killed_is_not_the_default_before():
+def test_a_killed_agents_controller_is_not_restored_as_the_default():
     before = DEFAULT.read_text()
     DEFAULT.write_text("reno")
     try:

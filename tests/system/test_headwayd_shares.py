@@ -1,4 +1,4 @@
-"""Whatever a user without privileges does, the agent serves the flows of others: decision 49."""
+"""The agent serves other users' flows during attacks by an unprivileged user: decision 49."""
 
 from contextlib import ExitStack, contextmanager
 
@@ -12,12 +12,12 @@ from waiting import until
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 SHARE = 32
-"""Of the slots, for one user."""
+"""The limit of slots for one user."""
 
 
 @contextmanager
 def attacked(case, flows, state, *more, **daemons):
-    """An agent with Rax, and the name of the attack that is meant for it."""
+    """An agent with Rax, and the name of the attack on it."""
     attack, options = attacks.CASES[case]
     options = [str(state) if word == attacks.STATE else word for word in options]
     served = ["--policy", "rax", "--controllers", "headway_window", "--flows", str(flows), *attacks.OPTIONS]
@@ -29,7 +29,7 @@ def attacked(case, flows, state, *more, **daemons):
 
 @pytest.mark.parametrize("case", attacks.CASES)
 def test_a_flow_of_root_is_answered_while_another_user_attacks(case, tmp_path):
-    """How soon is judged by tests/live/test_shares.py.
+    """tests/live/test_shares.py judges the delays.
 
     A busy machine may let the guard trip here.
     """
@@ -41,12 +41,12 @@ def test_a_flow_of_root_is_answered_while_another_user_attacks(case, tmp_path):
         def status():
             found = agent.status()
             users = [one["user"] for one in found["flows"]]
-            # The agent may not have heard that a flow has ended, where messages found no room.
+            # The agent may have missed the end of a flow, if messages found no room.
             assert users.count(attacks.USER) <= SHARE or found["counters"]["ring_dropped"]
             return found
 
         until(lambda: attacks.has_effect(attack, status()["counters"]), agent.status)
-        # Only now does it begin: there is a slot for it.
+        # The flow begins only now, and there is a slot for it.
         with pairs("headway_window", 1) as (own,):
 
             def is_answered():

@@ -1,6 +1,6 @@
-"""Which flows have a slot, without which the agent serves none.
+"""The assignment of slots to flows. Without a slot the agent serves no flow.
 
-They are those that send, while there are any.
+They go to flows that send, while there are any.
 """
 
 import signal
@@ -34,7 +34,7 @@ class Pair:
             self.far, _ = listener.accept()
 
     def send(self):
-        """A packet, and its acknowledgement, which waits for no other."""
+        """Sends a packet, and waits for its acknowledgement, which is not delayed."""
         self.near.sendall(b"x")
         assert self.far.recv(1) == b"x"
         time.sleep(0.1)
@@ -45,7 +45,7 @@ class Pair:
         self.near, self.far = self.far, self.near
 
     def pacing_mbps(self):
-        """tcpi_pacing_rate of linux/tcp.h."""
+        """The offset of tcpi_pacing_rate in linux/tcp.h."""
         info = self.near.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 112)
         return struct.unpack_from("Q", info, 104)[0] * 8e-6
 
@@ -75,7 +75,7 @@ def opened_and_full(agent):
     return counters["flows_opened"], counters["slots_full"]
 
 
-def test_a_request_finds_room_whatever_reports_wait_for_the_agent():
+def test_a_request_has_room_in_a_ring_that_reports_fill():
     """Half of the ring is kept for requests, and for flows that begin or end."""
     options = ["--policy", "rax", "--ring", "16", "--loopback"]
     with daemon.Daemon(*options) as agent, pairs("headway_window", 2) as (loud, quiet):
@@ -87,7 +87,7 @@ def test_a_request_finds_room_whatever_reports_wait_for_the_agent():
             loud.near.sendall(b"x")
             loud.far.sendall(loud.far.recv(1))
             loud.near.recv(1)
-        # Its first acknowledgement, and its only one.
+        # This is the flow's first acknowledgement, and its only one.
         quiet.send()
         agent.signal(signal.SIGCONT)
         sends = quiet.near.getsockname()[1]
@@ -95,22 +95,22 @@ def test_a_request_finds_room_whatever_reports_wait_for_the_agent():
         assert agent.status()["counters"]["ring_dropped"] > 100
 
 
-def test_who_only_waits_or_receives_has_no_slot():
+def test_a_flow_that_only_waits_or_receives_has_no_slot():
     with daemon.Daemon("--policy", "owl", "--flows", "1", "--loopback") as agent, pairs("headway_owl", 20) as idle:
         assert opened_and_full(agent) == (0, 0)
-        # The end that sends nothing has its FIN acknowledged.
+        # The FIN of the end that sends nothing is acknowledged.
         idle[0].near.close()
         idle[0].far.close()
         idle[-1].send()
         until(lambda: [one for one in agent.status()["flows"] if one["delivered_packets"]], agent.status)
-        # The agent hears of flows in their order: those that closed before have not opened.
+        # The agent gets flows in their order. So those that closed before have not opened.
         assert opened_and_full(agent) == (1, 0)
 
 
 @pytest.mark.parametrize(
     ("policy", "controller"), [("owl", "headway_owl"), ("owl", "headway_window"), ("aurora", "headway_rate")]
 )
-def test_who_found_none_looks_again_once_a_second(policy, controller):
+def test_a_flow_without_a_slot_looks_again_once_a_second(policy, controller):
     options = ["--policy", policy, "--controllers", controller, "--flows", "1", "--loopback"]
     with daemon.Daemon(*options) as agent, pairs(controller, 2) as (first, second):
         began = time.monotonic()
@@ -125,7 +125,7 @@ def test_who_found_none_looks_again_once_a_second(policy, controller):
         took = time.monotonic() - began
         opened, full = opened_and_full(agent)
         assert opened == 1
-        # At once, and no sooner than after one and two seconds.
+        # The first look is at once. The others are not sooner than after one and two seconds.
         assert full <= 1 + took
         assert took >= 2
         first.close()
@@ -144,7 +144,7 @@ def test_a_policy_in_the_kernel_needs_no_slot():
         for flow in flows:
             flow.send()
         until(lambda: opened_and_full(agent)[0] == 1)
-        # At most 10 Mbit/s to begin with; what Cubic has over loopback is more than 1 Gbit/s.
+        # The initial rate is at most 10 Mbit/s. Cubic has more than 1 Gbit/s over loopback.
         assert all(flow.pacing_mbps() < 100 for flow in flows), [flow.pacing_mbps() for flow in flows]
     with (
         daemon.Daemon("--policy", "aurora", "--flows", "1", "--loopback") as agent,
@@ -157,7 +157,7 @@ def test_a_policy_in_the_kernel_needs_no_slot():
         assert without > 100
 
 
-def test_who_has_no_slot_is_cubics(tmp_path):
+def test_flow_without_slot_uses_cubic(tmp_path):
     options = ["--policy", "owl", "--flows", "1"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S, flows=3) as flow:
         until(lambda: len(flow.connections()) == 3)
@@ -170,16 +170,16 @@ def test_slots_are_used_again(tmp_path):
     with daemon.Daemon("--policy", "owl", "--flows", "1") as agent:
         for number in range(3):
             with path.flow(tmp_path, "headway_owl", 0.5):
-                # It ends by itself, what is buffered last: one whose network is taken away lingers,
-                # with its slot.
+                # It ends by itself, with its buffered data last. A flow whose network is removed
+                # lingers, with its slot.
                 until(lambda number=number: agent.status()["counters"]["flows_opened"] == number + 1)
                 until(lambda: not agent.status()["flows"], agent.status)
         counters = agent.status()["counters"]
         assert (counters["slots_full"], counters["flows_opened"]) == (0, 3)
 
 
-def test_a_slot_that_was_given_back_is_given_to_one_flow():
-    """The other slot is in use: so there is room for one that is given back twice."""
+def test_a_released_slot_is_given_to_one_flow():
+    """The other slot is in use, so a slot that is released twice would have room."""
     options = ["--policy", "owl", "--flows", "2", "--loopback"]
     with daemon.Daemon(*options) as agent, pairs("headway_owl", 4) as (keeper, first, second, third):
         for flow, opened in ((keeper, 1), (first, 2)):
@@ -197,7 +197,7 @@ def test_a_slot_that_was_given_back_is_given_to_one_flow():
         assert opened_and_full(agent)[0] == 3
 
 
-def test_who_may_not_learn_is_cubics_without_a_trip():
+def test_a_flow_beyond_the_learner_limit_uses_cubic_without_a_trip():
     options = ["--policy", "rax", "--learners", "1", "--loopback"]
     with daemon.Daemon(*options) as agent, pairs("headway_window", 2) as (learns, refused):
         for _ in range(15):
@@ -211,7 +211,7 @@ def test_who_may_not_learn_is_cubics_without_a_trip():
         assert (second["guard"], second["guard_reason"], second["guard_trips"]) == ("cubic", "", 0)
         assert status["counters"]["learners_refused"] == 1
         assert status["counters"]["reports_of_unknown_flows"] == 0
-        # It looks once a second who decides. The other wakes do not depend on how long this takes.
+        # It looks once a second for its controller. The other wakes do not depend on this.
         assert status["counters"]["wakes"] < 100 + status["uptime_s"]
         learns.close()
         until(lambda: len(agent.status()["flows"]) == 1)
@@ -235,7 +235,10 @@ def test_who_may_not_learn_is_cubics_without_a_trip():
     ],
 )
 def test_one_user_takes_no_more_than_a_share(policy, controller, request):
-    """Others are served meanwhile, and get answers; his places are free again once he has gone."""
+    """Others are served meanwhile, and get answers.
+
+    The user's slots are free again after the end.
+    """
     if controller == "headway_bbr":
         request.getfixturevalue("bbr")
     options = ["--policy", policy, "--controllers", controller, "--flows", "8", "--learners", "8", *attacks.OPTIONS]
@@ -265,7 +268,7 @@ def slots_of(user, agent):
 def test_the_same_user_of_two_containers_is_two_users():
     """/etc/subuid gives each owner a block of 65,536 numbers.
 
-    Root of their containers has the first of each.
+    Root of their containers has the first number of each block.
     """
     first, second = 100_000, 100_000 + 65_536
     options = ["--policy", "owl", "--flows", "8", "--loopback"]
@@ -279,7 +282,7 @@ def test_the_same_user_of_two_containers_is_two_users():
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1"])
-def test_loopback_is_served_only_if_that_is_asked_for(host):
+def test_loopback_is_served_only_with_the_option(host):
     for options, flows in (([], 0), (["--loopback"], 2)):
         with daemon.Daemon("--policy", "owl", *options) as agent:
             with Pair("headway_owl", host) as pair:

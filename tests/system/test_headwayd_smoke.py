@@ -1,6 +1,6 @@
 """A live flow of each controller.
 
-Its agent serves it, stands still, goes on and dies, and the flow goes on.
+Its agent serves it, stops, continues and is killed, and the flow continues.
 """
 
 import signal
@@ -22,7 +22,7 @@ CONTROLLERS = ("headway_owl", "headway_rate", "headway_window", "headway_bbr")
 
 @dataclass
 class Served:
-    """A flow, its controller, its agent, and what the agent says of it."""
+    """A flow, its controller, its agent, and the agent's status of it."""
 
     controller: str
     policy: str
@@ -31,7 +31,7 @@ class Served:
 
 
 def policy(folder, controller):
-    """One that the controller can carry out."""
+    """A policy that the controller can carry out."""
     if controller == "headway_window":
         return "rax-pretrained"
     write_policy(folder, controller)
@@ -40,7 +40,7 @@ def policy(folder, controller):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """All controllers serve, side by side."""
+    """All controllers serve at the same time."""
     place = tmp_path_factory.mktemp("smoke")
     with ExitStack() as stack:
         all_ = []
@@ -52,7 +52,7 @@ def served(tmp_path_factory):
         yield all_
 
 
-def test_an_agent_that_stands_still_loses_its_flow_and_has_it_back(served):
+def test_a_stopped_agent_loses_its_flow_and_gets_it_back(served):
     for one in served:
         told = seen(one.agent, lambda told: told["decisions"] > 20 and told["guard"] == "policy")
         assert told["policy"] == one.policy
@@ -60,8 +60,8 @@ def test_an_agent_that_stands_still_loses_its_flow_and_has_it_back(served):
     for one in served:
         one.agent.signal(signal.SIGSTOP)
     for one in served:
-        # Each waits for an answer meanwhile, for longer than the guard's patience. The guard has
-        # the flow until the probation is over.
+        # Each flow waits for an answer meanwhile, for longer than the guard's patience. The guard
+        # has the flow until the probation is over.
         one.flow.outlasts(1.0)
     for one in served:
         one.agent.signal(signal.SIGCONT)
@@ -75,7 +75,7 @@ def test_an_agent_that_stands_still_loses_its_flow_and_has_it_back(served):
         assert one.agent.status()["counters"]["guard_returns"] > before
 
 
-def test_a_flow_goes_on_when_its_agent_is_killed(served):
+def test_a_flow_continues_when_its_agent_is_killed(served):
     for one in served:
         one.agent.kill()
     for one in served:

@@ -23,7 +23,7 @@ K = "interval:rtt=jk:n=2"
 
 
 @pytest.mark.parametrize("scheme", [K, "interval-learned"])
-def test_it_fills_an_emulated_link_over_udp(tmp_path, scheme):
+def test_an_interval_policy_fills_an_emulated_link_over_udp(tmp_path, scheme):
     scenario = tmp_path / "one.toml"
     scenario.write_text(LINK.format(name="one", flows=1))
     command = [sys.executable, "-m", "headway", "bench", "--world", "emu", "--schemes", scheme, "--json"]
@@ -32,14 +32,14 @@ def test_it_fills_an_emulated_link_over_udp(tmp_path, scheme):
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)
     assert (row["scheme"], row["world"]) == (scheme, "emu")
-    # The link has 12, of which a busy machine may take most. A meter that begins late counts what
-    # was due before.
+    # The link has 12, of which a busy machine may take most. A meter that begins late counts
+    # packets that were due before.
     assert 1 <= row["throughput_mbps"]["mean"] <= 13.2
 
 
 @pytest.mark.usefixtures("bpf")
 @pytest.mark.parametrize("policy", [K, "interval-learned"])
-def test_headwayd_serves_it(tmp_path, policy):
+def test_headwayd_serves_an_interval_policy(tmp_path, policy):
     with daemon.Daemon("--policy", policy) as agent:
         assert agent.ready["controllers"][0]["name"] == "headway_rate"
         with path.flow(tmp_path, "headway_rate", path.LASTS_S):
@@ -49,11 +49,11 @@ def test_headwayd_serves_it(tmp_path, policy):
 
 
 @pytest.mark.usefixtures("bpf")
-def test_a_kernel_flow_is_asked_when_the_models_second_output_says(tmp_path):
-    """-1 asks for a quarter of an RTT, 1 for four.
+def test_a_kernel_flow_decides_at_the_interval_of_the_models_second_output(tmp_path):
+    """-1 means a quarter of an RTT, 1 means four.
 
     At one rate, there are sixteen times as many packets between decisions. A decision needs a new
-    acknowledgement, and the rate is low, so the short interval is longer than it asks for.
+    acknowledgement, and the rate is low, so the short interval is longer than requested.
     """
 
     def packets_per_decision(chosen: float) -> float:

@@ -1,6 +1,6 @@
 """World `kernel`: every flow is a kernel socket's.
 
-Learned schemes run by a headwayd that lives as long as its bench.
+A headwayd serves learned schemes as long as the bench runs.
 """
 
 import json
@@ -39,12 +39,12 @@ def scenario(tmp_path):
 
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
-    """A headwayd that only speaks like one: its learned schemes are the kernel's Cubic."""
+    """A stand-in for headwayd. Its learned schemes are the kernel's Cubic."""
     program = tmp_path / "headwayd"
     program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(STAND_IN)])} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("HEADWAYD", str(program))
-    # Its sockets' folders are looked at.
+    # The folders of its sockets are checked.
     folder = tmp_path / "tmp"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -85,7 +85,7 @@ def test_the_kernels_own_controllers_run_as_in_world_emu(scenario, tmp_path):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_learned_schemes_are_a_daemons_as_long_as_the_bench_lasts(scenario, tmp_path):
+def test_headwayd_serves_learned_schemes_while_the_bench_runs(scenario, tmp_path):
     done = bench(
         *("--schemes", "owl,owl:online=true,cubic", "--scenario", scenario, "--runs", "2", "--json"),
         *("--out", tmp_path / "out"),
@@ -140,7 +140,7 @@ def test_no_daemon_outlives_its_bench(scenario, tmp_path, how):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_a_daemon_that_dies_fails_the_run_in_one_line(scenario, tmp_path):
+def test_a_headwayd_that_dies_fails_the_run_with_one_line(scenario, tmp_path):
     command = [*BENCH, "--schemes", "owl", "--scenario", scenario, "--runs", "1", "--out", str(tmp_path / "out")]
     command += ["--seconds", "20"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -157,7 +157,7 @@ def test_a_daemon_that_dies_fails_the_run_in_one_line(scenario, tmp_path):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_what_a_daemon_says_against_it_is_told(scenario, tmp_path):
+def test_an_error_of_headwayd_is_reported(scenario, tmp_path):
     done = bench(
         *("--schemes", "owl", "--scenario", scenario, "--out", tmp_path / "out"),
         STAND_IN_REFUSES="needs CAP_BPF and CAP_PERFMON; run as root",
@@ -167,7 +167,7 @@ def test_what_a_daemon_says_against_it_is_told(scenario, tmp_path):
 
 
 @pytest.mark.usefixtures("bbr")
-def test_what_the_kernel_cannot_run_is_left_out_of_all(scenario, tmp_path):
+def test_schemes_all_leaves_out_those_that_the_kernel_cannot_run(scenario, tmp_path):
     done = bench(
         *("--schemes", "all", "--scenario", scenario, "--runs", "1", "--seconds", "1", "--json"),
         *("--out", tmp_path / "out"),
@@ -214,14 +214,14 @@ def test_the_gap_has_a_column_for_the_kernel(scenario, tmp_path):
 
 @pytest.fixture
 def headwayd():
-    """The test is skipped where none serves."""
+    """Skips the test if no headwayd serves."""
     if why := refusal():
         needs.skip("bpf", why)
 
 
 @pytest.mark.usefixtures("headwayd")
 def test_owl_runs_in_the_kernel_and_leaves_no_controller(tmp_path, bpffs, monkeypatch):
-    """Also where the environment says where programs are kept that are to outlive their agent."""
+    """This also holds if the environment names a folder for pinned programs."""
     monkeypatch.setenv("HEADWAYD_KEEP", str(bpffs / "headway"))
     before = registered()
     done = bench(
@@ -232,6 +232,6 @@ def test_owl_runs_in_the_kernel_and_leaves_no_controller(tmp_path, bpffs, monkey
     owl, cubic = json.loads(done.stdout)
     assert owl["model"] == OWL
     assert all(row["utilisation"]["mean"] > 0 for row in (owl, cubic))
-    # Another part of the gate may load a module with a controller of the kernel's.
+    # Another part of the gate may load a module with a controller of the kernel.
     assert until(lambda: not {name for name in registered() - before if name.startswith("h")})
     assert not (bpffs / "headway").exists()

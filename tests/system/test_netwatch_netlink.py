@@ -1,4 +1,4 @@
-"""The netlink source against /proc/net/dev, which the kernel writes for people."""
+"""The netlink source, compared with /proc/net/dev."""
 
 import asyncio
 import os
@@ -17,7 +17,10 @@ pytestmark = pytest.mark.system
 
 
 class Namespace:
-    """One of its own, whose lo carries what `send` sends; it ends with its process."""
+    """A separate namespace, whose lo carries the packets that `send` sends.
+
+    It ends with its process.
+    """
 
     def __init__(self):
         self.process = subprocess.Popen(["unshare", "--net", "sleep", "600"])
@@ -42,7 +45,7 @@ class Namespace:
         self.inside("python3", "-c", code)
 
     def proc_net_dev(self, name):
-        """rx_packets, rx_bytes, tx_packets, tx_bytes."""
+        """The counters rx_packets, rx_bytes, tx_packets, tx_bytes."""
         fields = self.inside("cat", "/proc/net/dev").split(f"{name}:")[1].split()
         return int(fields[1]), int(fields[0]), int(fields[9]), int(fields[8])
 
@@ -65,8 +68,8 @@ def test_counters_are_those_of_proc_net_dev(namespace):
         namespace.send(500)
         reading = interfaces.read("lo")
         assert reading.counters[:4] == namespace.proc_net_dev("lo")
-        # On lo what is sent is received; a datagram of 1000 bytes has 14 of Ethernet; ICMP answers
-        # may add some.
+        # On lo sent packets are also received. A datagram of 1000 bytes has 14 bytes of Ethernet.
+        # ICMP answers may add some.
         assert reading.counters.tx_packets >= 500
         assert reading.counters.tx_bytes >= 500 * 1014
         assert reading.life == 1
@@ -76,18 +79,18 @@ def test_counters_are_those_of_proc_net_dev(namespace):
         home.close()
         with pytest.raises(RunError, match="interface nope: no such interface"):
             interfaces.read("nope")
-        # What was refused does not stand before what is asked next.
+        # A refused request does not delay the next one.
         assert interfaces.read("lo").counters[:4] == reading.counters[:4]
     finally:
         interfaces.close()
 
 
-def test_a_namespace_that_is_not_there_is_said_in_one_line():
+def test_a_missing_namespace_gives_a_one_line_error():
     with pytest.raises(RunError, match="network namespace /run/netns/nope: it does not exist; 'ip netns list'"):
         Interfaces("nope")
 
 
-def test_an_interface_that_comes_anew_begins_anew_and_one_that_is_gone_is_stale(namespace):
+def test_a_new_interface_restarts_counting_and_a_removed_one_is_stale(namespace):
     def add():
         namespace.inside("ip", "link", "add", "nw0", "type", "veth", "peer", "name", "nw1")
         for name in ("nw0", "nw1"):
@@ -121,7 +124,7 @@ def test_an_interface_that_comes_anew_begins_anew_and_one_that_is_gone_is_stale(
             await until(lambda: state() == "trusted")
             await until(lambda: watch.snapshot().paths[0].known == 1.0)
             await asyncio.to_thread(namespace.inside, "ip", "link", "delete", "nw0")
-            # It is stale by its age alone, maybe before the source has looked.
+            # It becomes stale by its age alone, maybe before the source has looked.
             await until(lambda: state() == "stale" and watch.sources[0].last_failure)
             gone = watch.snapshot().paths[0]
             assert (gone.known, gone.pnc) == (0.0, 0.0)

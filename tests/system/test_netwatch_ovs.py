@@ -1,6 +1,6 @@
 """The OpenFlow source against Open vSwitch.
 
-Userspace bridges stand between hosts in namespaces of their own.
+Userspace bridges connect hosts in separate namespaces.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 
 
 class Ovs:
-    """ovsdb-server and ovs-vswitchd of our own, with all their files in one folder."""
+    """Our own ovsdb-server and ovs-vswitchd, with all their files in one folder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -95,7 +95,7 @@ class Ovs:
 
 
 class Host:
-    """A namespace with one end of a veth pair; the other, PORT-w, is for a bridge."""
+    """A namespace with one end of a veth pair. The other end, PORT-w, is for a bridge."""
 
     def __init__(self, name, address):
         self.name = name
@@ -109,7 +109,7 @@ class Host:
         self._do(
             "ip", "link", "add", f"{name}-w", "type", "veth", "peer", "name", name, "netns", str(self.process.pid)
         )
-        # Or Open vSwitch forwards what has no checksum yet.
+        # Otherwise Open vSwitch would forward packets without a checksum.
         self.inside("ethtool", "-K", name, "tx", "off", "tso", "off", "gso", "off")
         self.inside("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
         self._do("sysctl", "-qw", f"net.ipv6.conf.{name}-w.disable_ipv6=1")
@@ -125,12 +125,12 @@ class Host:
         return self._do("nsenter", f"--net={self.namespace}", *command)
 
     def counters(self):
-        """rx_bytes, rx_packets, tx_bytes, tx_packets as the kernel writes them for people."""
+        """The counters rx_bytes, rx_packets, tx_bytes, tx_packets from the kernel's text files."""
         fields = self.inside("cat", "/proc/net/dev").split(f"{self.name}:")[1].split()
         return int(fields[0]), int(fields[1]), int(fields[8]), int(fields[9])
 
     def send(self, to, packets):
-        """UDP, a packet a millisecond."""
+        """Sends UDP, a packet each millisecond."""
         code = (
             "import socket,time\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
             f"for _ in range({packets}):\n s.sendto(bytes(958),('{to}',9));time.sleep(.001)"
@@ -246,7 +246,7 @@ def joined(ovs, hosts, port):
         host.inside("ip", "neighbour", "add", other.address, "lladdr", mac, "dev", host.name)
 
 
-def test_port_statistics_are_those_that_the_hosts_count(ovs, hosts):
+def test_port_statistics_match_the_counts_of_the_hosts(ovs, hosts):
     port = free_port()
     joined(ovs, hosts, port)
     a, b = hosts
@@ -254,7 +254,8 @@ def test_port_statistics_are_those_that_the_hosts_count(ovs, hosts):
 
     async def scene():
         await until(lambda: state(watch, "s1") == "trusted")
-        # A tenth of what the sender does on an idle machine: a busy one is slower.
+        # The bound is a tenth of the sender's rate on an idle machine, because a busy one is
+        # slower.
         sending = a.send(b.address, 3000)
         during = await until(
             lambda: (seen := watch.snapshot().paths[0]).pna < 0.96 and (seen, watch.readings["s1"][-2:])
@@ -279,14 +280,14 @@ def test_port_statistics_are_those_that_the_hosts_count(ovs, hosts):
 
 
 def rates(port, before, after):
-    """What a port counted between two readings, a second of its own clock."""
+    """The counts of a port between two readings, in a second of its own clock."""
     first, last = (reading.ports[port].counters for reading in (before, after))
     seconds = (last.at_ns - first.at_ns) / 1e9
     return Counters(*((end - begin) / seconds for begin, end in zip(first, last, strict=True)))
 
 
 class Wire:
-    """Between a switch and the agent: it can stand still, as a switch does that hangs."""
+    """A proxy between a switch and the agent. It can stop, like a switch that hangs."""
 
     def __init__(self, to):
         self.goes = asyncio.Event()
@@ -321,10 +322,10 @@ class Wire:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def test_a_switch_that_hangs_or_is_gone_holds_nobody_up(ovs, hosts):
+def test_a_switch_that_hangs_or_disappears_does_not_delay_others(ovs, hosts):
     port, middle = free_port(), free_port()
     joined(ovs, hosts, port)
-    # Its echoes are held up as well, and it would connect again by itself.
+    # Its echoes are held up as well, so it would reconnect by itself.
     ovs.bridge("s2", 2, middle, probe_ms=0)
     for number in (1, 2):
         ovs.vsctl(
@@ -362,7 +363,7 @@ def test_a_switch_that_hangs_or_is_gone_holds_nobody_up(ovs, hosts):
     asyncio.run(watched(watch, OpenFlowSource(watch.topology), scene))
 
 
-def test_switches_that_start_anew_begin_anew(ovs, hosts):
+def test_restarted_switches_restart_counting(ovs, hosts):
     port = free_port()
     joined(ovs, hosts, port)
     watch = Recording(topology(port))
@@ -380,7 +381,7 @@ def test_switches_that_start_anew_begin_anew(ovs, hosts):
     without = asyncio.run(watched(watch, OpenFlowSource(watch.topology), scene))
     assert (without.known, without.pnc, without.pna) == (0.0, 0.0, 0.0)
     counted = watch.switch("s1").counted
-    # Open vSwitch connects again too where an echo is late.
+    # Open vSwitch also reconnects if an echo is late.
     assert counted["connected"] >= 2
     assert not any(what.startswith("lie") for what in counted), counted
 
@@ -388,7 +389,7 @@ def test_switches_that_start_anew_begin_anew(ovs, hosts):
 async def master(port, generation):
     """A controller that is elected master (OpenFlow 1.3.5, 6.3.6).
 
-    Its generation is the switch's from then on.
+    The switch keeps its generation from then on.
     """
     elected = asyncio.Event()
 
@@ -412,13 +413,13 @@ async def master(port, generation):
     return server, elected
 
 
-def test_the_agent_reads_and_does_no_more_beside_a_master(ovs, hosts):
+def test_the_agent_only_reads_if_there_is_a_master(ovs, hosts):
     port, masters = free_port(), free_port()
     joined(ovs, hosts, masters)
     watch = Recording(topology(port))
 
     def roles():
-        """What the database says, which is some seconds old."""
+        """The counters in the database, which are some seconds old."""
         return sorted(ovs.vsctl("--bare", "--columns=role", "list", "controller").split())
 
     async def scene():

@@ -1,8 +1,9 @@
-"""What kernel sockets answer, packet by packet.
+"""The answers of kernel sockets, packet by packet.
 
-Cubic answers by its RFCs, and ours without an agent as Cubic does. docs/packet-scripts.md says what
-each script sends and expects. Here only what can be counted is judged, over round trips so long
-that a busy machine changes no count. What time decides is in tests/live/test_packet_timing.py.
+Cubic answers by its RFCs, and our controllers without an agent answer like Cubic.
+docs/packet-scripts.md describes each script and its expectations. These tests judge only counts,
+over round trips so long that a busy machine changes no count. tests/live/test_packet_timing.py has
+the scripts that depend on time.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from packets.scripts import BBR, CUBIC, HYSTART_OFF
 pytestmark = [pytest.mark.system, pytest.mark.controllers]
 
 TIMED = {"hystart_by_delay", "hystart_by_train", "cubic_curve", "reno_friendly_region", "tail_loss"}
-"""What these expect is a matter of time."""
+"""Scripts whose expectations depend on time."""
 SCRIPTS = {("cubic", name): script.slowly() for name, script in (CUBIC | HYSTART_OFF).items() if name not in TIMED}
 SCRIPTS["bbr", "bbr_timeout"] = BBR["bbr_timeout"].slowly()
 OURS = [
@@ -33,11 +34,11 @@ OURS = [
 ]
 TRIES = 3
 AT_ONCE = 16
-"""Plays at a time: they mostly wait."""
+"""The number of plays at a time, which mostly wait."""
 
 
 class Plays:
-    """Plays scripts side by side, each by each controller once."""
+    """Plays scripts in parallel, each once for each controller."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
@@ -52,7 +53,7 @@ class Plays:
         return self._plays[key]
 
     def flow(self, controller: str, name: str) -> Flow:
-        """How a play went; skips the test where the machine was too busy in each of `TRIES`."""
+        """The result of a play. Skips the test if the machine was too busy in each of `TRIES`."""
         for left in reversed(range(TRIES)):
             try:
                 return self.begin(controller, name).result()
@@ -63,7 +64,7 @@ class Plays:
         raise AssertionError("unreachable")
 
     def not_judged(self) -> int:
-        """This many of those that have ended."""
+        """The next plays that have ended."""
         ended = [one for one in self._plays.values() if one.done() and not one.cancelled()]
         return sum(isinstance(one.exception(), LateError) for one in ended)
 
@@ -73,7 +74,7 @@ class Plays:
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[str]:
-    """Registers our controllers, with no agent; why they cannot be had, or nothing."""
+    """Registers our controllers, without an agent. Yields the reason if they are not available."""
     with ExitStack() as stack:
         why = ""
         try:
@@ -85,7 +86,7 @@ def ours() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def plays(request, ours) -> Iterator[Plays]:
-    """All plays of the tests that were chosen; they begin at once."""
+    """All plays of the chosen tests, which start at once."""
     chosen = [item for item in request.session.items if item.path == request.path]
     with ExitStack() as stack:
         try:
@@ -109,14 +110,14 @@ def plays(request, ours) -> Iterator[Plays]:
 
 
 @pytest.mark.parametrize(("controller", "name"), SCRIPTS)
-def test_the_kernel_answers_as_its_rfcs_say(plays, controller, name, request):
+def test_the_kernel_responds_as_the_rfcs_say(plays, controller, name, request):
     if controller == "bbr":
         request.getfixturevalue("bbr")
     plays.flow(controller, name)
 
 
 @pytest.mark.parametrize(("controller", "name"), OURS)
-def test_ours_without_an_agent_answer_as_what_is_beneath(plays, ours, controller, name):
+def test_our_controllers_without_an_agent_match_the_base_controller(plays, ours, controller, name):
     if ours:
         needs.skip("bpf", f"our controllers without an agent: {ours}")
     beneath = BENEATH.get(controller, "cubic")
@@ -125,8 +126,8 @@ def test_ours_without_an_agent_answer_as_what_is_beneath(plays, ours, controller
     assert not found, f"{controller} answers otherwise than {beneath}:\n" + "\n".join(found)
 
 
-def test_a_difference_is_found(plays):
-    """Reno is no Cubic: it halves."""
+def test_a_difference_from_the_script_is_found(plays):
+    """Reno differs from Cubic, because it halves."""
     script = SCRIPTS["cubic", "one_loss"]
     with script.flow("reno") as flow, pytest.raises((AssertionError, ValueError)):
         script.run(flow)

@@ -24,8 +24,8 @@ receive_window = "10pkt"
 
 
 @pytest.mark.parametrize("world", ["emu", "kernel"])
-def test_no_more_than_the_window_is_on_the_way(tmp_path, world):
-    """Ten packets a round trip are at most 6 Mbit/s of the link's 20, on a machine however slow."""
+def test_no_more_than_the_window_is_in_flight(tmp_path, world):
+    """Ten packets in a round trip are at most 6 Mbit/s of the link's 20, even on a slow machine."""
     scenario = tmp_path / "small-window.toml"
     scenario.write_text(WINDOW)
     command = [sys.executable, "-m", "headway", "bench", "--world", world, "--schemes", "cubic", "--json"]

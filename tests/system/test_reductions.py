@@ -1,4 +1,4 @@
-"""Whose the window is while losses are repaired: the policy's, the guard's, or the kernel's."""
+"""The owner of the window while losses are repaired: the policy, the guard, or the kernel."""
 
 import signal
 import socket
@@ -18,20 +18,21 @@ from waiting import until
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 
 WINDOW = 100
-"""In packets, of flows that use a third of it: a path is seen to carry no more than they send."""
+"""Packets of flows that use a third of the window. A path is seen to carry no more than they
+send."""
 ANSWERED_S = 0.01
-"""An agent answers sooner."""
+"""An agent answers sooner than this."""
 UNTIMED = {"rto_min_ms": 30_000, "late_s": 30.0}
-"""Of flows whose losses may be repaired for as long as a test needs."""
+"""The timeout of flows whose losses take as long to repair as a test needs."""
 LOOKS_AGAIN_S = 1.0
-"""HEADWAY_LOOK_AGAIN_NS: a flow that found no slot looks for one no sooner."""
+"""HEADWAY_LOOK_AGAIN_NS: the shortest time after which a flow without a slot looks again."""
 PROBATION_S = 10.0
 
 
 def wrong_loss(flow):
-    """One of forty packets comes late, as the others have told that it is lost.
+    """One of forty packets arrives late, after the others have reported it as lost.
 
-    ssthresh before it comes, and the state after that.
+    Returns ssthresh before it arrives, and the state after that.
     """
     for _ in range(2):
         flow.write(12)
@@ -46,10 +47,10 @@ def wrong_loss(flow):
     return ssthresh, flow.info()
 
 
-def test_an_undo_gives_cubic_nothing_of_what_the_guard_took(tmp_path):
-    """The policy asks 32 times for too much, the last times while a loss is repaired.
+def test_an_undo_does_not_give_cubic_the_packets_that_the_guard_removed(tmp_path):
+    """The policy requests too much 32 times, the last times while a loss is repaired.
 
-    The loss was none, so the kernel undoes its own reduction, as Cubic shows.
+    There was no loss, so the kernel undoes its own reduction, as Cubic shows.
     """
     with Flow("cubic", initial_cwnd=WINDOW, **SLOWLY | UNTIMED) as flow:
         ssthresh, after = wrong_loss(flow)
@@ -72,12 +73,15 @@ def test_an_undo_gives_cubic_nothing_of_what_the_guard_took(tmp_path):
     assert taken < reduced(WINDOW)
     assert after.state == OPEN
     assert after.ssthresh == taken
-    # Of the acknowledgement slow start made a packet.
+    # Slow start added a packet for the acknowledgement.
     assert after.cwnd <= taken + 1
 
 
 def recovering(flow, packets=40):
-    """The first half of a flight is lost; the quarter that the receiver has not told of yet."""
+    """The first half of a flight is lost.
+
+    Returns the quarter that the receiver has not reported yet.
+    """
     flow.write(packets)
     flight = flow.flight()
     assert len(flight) == packets
@@ -85,20 +89,23 @@ def recovering(flow, packets=40):
     flow.ack(told)
     info = flow.info()
     assert info.state == RECOVERY
-    # The window of PRR follows what is in flight, which is much less.
+    # The window of PRR follows the packets in flight, which are far fewer.
     assert info.cwnd < 0.9 * info.ssthresh
     return untold
 
 
-def test_no_policy_begins_with_the_window_of_a_reduction(tmp_path):
-    """A slot is free while losses are repaired. The flow takes it after that, with ssthresh."""
+def test_no_policy_begins_with_the_window_of_an_unfinished_reduction(tmp_path):
+    """A slot becomes free while losses are repaired.
+
+    The flow takes it after that, with ssthresh.
+    """
     with serving(tmp_path / "model", "headway_window", HOLD, "--flows", "1") as agent:
 
         def play(flow):
             # Each flow finds the only slot taken at first.
             with pairs("headway_window", 1) as (other,):
                 opened = opened_and_full(agent)[0]
-                # One flow before may have had it until now.
+                # An earlier flow may have had it until now.
                 until(lambda: other.send() or opened_and_full(agent)[0] > opened, agent.status)
                 untold = recovering(flow)
             until(lambda: not agent.status()["flows"], agent.status)
@@ -121,7 +128,7 @@ def test_no_policy_begins_with_the_window_of_a_reduction(tmp_path):
     assert reduced(40) <= info.cwnd <= reduced(40) + 2
 
 
-def test_a_policy_returns_with_the_window_that_a_reduction_leads_to(tmp_path):
+def test_a_policy_returns_with_the_window_after_the_reduction(tmp_path):
     """The probation ends while losses are repaired."""
     with serving(tmp_path / "model", "headway_window", HOLD) as agent:
 
@@ -151,7 +158,7 @@ def choose(flow, controller):
 
 
 def brought(window, flow):
-    """The rate that this window brings, in bytes a second."""
+    """The rate for this window, in bytes a second."""
     return window * MSS * 1000 / flow.info().rtt_ms
 
 
@@ -166,9 +173,9 @@ def _remembering(tmp_path):
 
 
 @pytest.mark.usefixtures("_remembering")
-def test_a_rate_begins_with_what_a_reduction_leads_to():
+def test_a_rate_begins_with_the_window_after_the_reduction():
     with Flow("cubic", initial_cwnd=40, **SLOWLY | UNTIMED) as flow:
-        # The guard bounds a rate by what was delivered.
+        # The guard limits a rate by the delivered rate.
         flow.write(40)
         flow.ack(flow.flight())
         untold = recovering(flow)
@@ -180,7 +187,7 @@ def test_a_rate_begins_with_what_a_reduction_leads_to():
 
 
 @pytest.mark.usefixtures("_remembering")
-def test_a_policy_in_the_kernel_remembers_nothing_of_a_socket_that_comes_again():
+def test_a_policy_in_the_kernel_forgets_the_state_of_a_socket_that_comes_again():
     with Flow("headway_rate", **SLOWLY | UNTIMED) as flow:
 
         def acknowledged(packets):

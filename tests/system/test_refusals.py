@@ -1,7 +1,8 @@
-"""What a machine refuses is said in one line, with its cause and its cure.
+"""The refusals of a machine are reported in one line, with cause and remedy.
 
-Nothing stays behind. Each test makes such a machine of this one: namespaces of its own, with less
-in them. What cannot be made here are folders in the tests of crates/machine.
+Nothing stays behind. Each test turns this machine into such a machine, with separate namespaces
+that have fewer rights or files. tests of crates/machine use folders for cases that cannot be made
+here.
 """
 
 import os
@@ -36,13 +37,14 @@ queue = "100pkt"
 
 NOBODY = (
     *("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
-    # This Python may lie where only root may look. It is the one right that this user keeps.
+    # This Python may be in a folder that only root can read. Reading is the one capability that
+    # this user keeps.
     *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
 )
 POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 """Root without capabilities, as a container's is."""
 CALLS = {"x86_64": {"unshare": 272, "bpf": 321}, "aarch64": {"unshare": 97, "bpf": 280}}
-"""Their numbers."""
+"""The numbers of the system calls."""
 
 LOAD = "load the module ('sudo modprobe tun')"
 NOT_TUN = (
@@ -55,28 +57,28 @@ V2 = "give one of version 2, such as "
 
 
 def mounted(prepare, *who):
-    """Within a mount namespace of its own, once this script of sh has changed what there is."""
+    """Runs in a separate mount namespace, after this sh script has changed it."""
     return ("unshare", "--mount", "sh", "-ec", f'{prepare}; exec "$@"', "sh", *who)
 
 
 def as_user_root(prepare):
-    """As the root of a user namespace, in which the script has run."""
+    """Runs as the root of a user namespace, in which the script has run."""
     return ("unshare", "--user", "--map-root-user", "sh", "-ec", f'{prepare}; exec "$@"', "sh")
 
 
 def filtered(call, *who):
-    """Where a filter refuses a system call."""
+    """Runs with a filter that refuses a system call."""
     number = CALLS.get(platform.machine(), {}).get(call) or needs.skip("seccomp", "its number is not known here")
     return (*who, sys.executable, str(Path(__file__).with_name("without_call.py")), str(number))
 
 
 def tun(node, options="", *who):
-    """Where /dev/net/tun is made so, or not at all."""
+    """Runs with a /dev/net/tun that is made this way, or with none."""
     return mounted(f"mount -t tmpfs {options} tmpfs /dev/net; {node}", *who)
 
 
 def no_ip():
-    """Where the PATH has nothing. Python is called by its whole name."""
+    """Runs with an empty PATH. Python is called by its absolute path."""
     return ("env", "PATH=/nowhere")
 
 
@@ -90,7 +92,7 @@ MACHINES = {
         f"cannot open /dev/net/tun: {NOT_TUN}",
     ),
     "a folder in its place": (lambda: tun("mkdir /dev/net/tun"), f"cannot open /dev/net/tun: {NOT_TUN}"),
-    # Root opens a file.
+    # Root opens the file.
     "a file in its place": (lambda: tun("touch /dev/net/tun"), f"cannot make TUN device 'headway0': {NOT_TUN}"),
     "a TUN device of mode 0600": (
         lambda: tun("mknod -m 600 /dev/net/tun c 10 200", "-o mode=755", *NOBODY),
@@ -148,9 +150,9 @@ def is_root():
 
 @pytest.fixture
 def tmp_path():
-    """A folder that every user reaches, in a user namespace of his own too.
+    """A folder that every user can reach, in a user namespace too.
 
-    pytest's own folder is root's.
+    pytest's own folder belongs to root.
     """
     with tempfile.TemporaryDirectory(prefix="headway-") as folder:
         Path(folder).chmod(0o777)
@@ -159,7 +161,7 @@ def tmp_path():
 
 @pytest.fixture
 def commands(tmp_path):
-    """Every command that makes namespaces, with the folder in which it would leave something."""
+    """Every command that makes namespaces, with the folder in which it could leave something."""
     scenario = tmp_path / "one.toml"
     scenario.write_text(SCENARIO)
     short = ["--schemes", "newreno", "--scenario", str(scenario), "--runs", "1", "--seconds", "1"]
@@ -172,7 +174,7 @@ def commands(tmp_path):
 
 
 def refused(command, code=1):
-    """The one line that a command says which is refused something."""
+    """The single line of a command that was refused something."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S, env=environment)
     assert done.returncode == code, (command, done)
@@ -182,18 +184,18 @@ def refused(command, code=1):
 
 
 def left_over(before):
-    """What is there beyond that; controllers may be another test's of meanwhile."""
+    """The additional objects. Controllers may belong to another test."""
     found = enclosure.Census.take().more_than(before)
     return [one for one in found if not one.startswith("controllers:")]
 
 
 def matches(line, *words):
-    """Whether it is these words; of a setting or a mount each is right."""
+    """Whether the line has these words. For a setting or a mount each of several is correct."""
     parts = (re.escape(word).replace(re.escape("[a-z_]+"), "[a-z_]+") for word in words)
     return re.fullmatch("".join(parts), line)
 
 
-# Benches ask as a shell does, in a process of their own, and say what it says.
+# Benches try it as a shell does, in a separate process, and report its message.
 CASES = [
     *(("shell", machine, 1) for machine in MACHINES),
     *(
@@ -205,21 +207,21 @@ CASES = [
 
 
 @pytest.mark.parametrize(("command", "machine", "code"), CASES)
-def test_what_a_machine_refuses_to_those_who_make_namespaces(commands, tmp_path, command, machine, code):
+def test_commands_that_make_namespaces_report_what_the_machine_refuses(commands, tmp_path, command, machine, code):
     within, expected = MACHINES[machine]
     words, folder = commands[command]
     before = enclosure.Census.take()
     line = refused([*within(), *HEADWAY, *words], code)
     where = "" if command == "shell" else "scenario 'one': "
     assert matches(line, f"headway: {where}", expected), line
-    # A gap may have made its folder, for it looks there first for what has finished.
+    # A gap may have made its folder, because it first looks there for finished runs.
     left = tmp_path / folder
     assert not left.exists() or [(f.name, f.stat().st_size) for f in left.iterdir()] == [("runs.jsonl", 0)]
     until(lambda: not left_over(before), lambda: left_over(before))
 
 
 def test_a_tun_device_that_a_cgroup_forbids(commands):
-    """By version 1, whose rules are files; those of version 2 are programs."""
+    """This is version 1, whose rules are files. The rules of version 2 are programs."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     found = [Path(row[1]) for row in mounts if row[2] == "cgroup" and "devices" in row[3].split(",")]
     if not found:
@@ -239,7 +241,7 @@ def test_a_tun_device_that_a_cgroup_forbids(commands):
 
 
 def test_the_ip_of_busybox(commands, tmp_path):
-    """It has no -batch."""
+    """The `ip` of busybox has no -batch."""
     program = tmp_path / "ip"
     program.write_text(
         "#!/bin/sh\necho 'ip: unrecognized option: b\nBusyBox v1.36.1 multi-call binary.' >&2; exit 1\n"
@@ -249,7 +251,7 @@ def test_the_ip_of_busybox(commands, tmp_path):
     assert line == f"headway: ip: the 'ip' on the PATH is BusyBox's; {IP}"
 
 
-def test_a_read_only_sys_is_enough(commands):
+def test_a_read_only_sys_is_sufficient(commands):
     within = mounted("mount -o remount,ro,bind /sys")
     done = subprocess.run([*within, *HEADWAY, *commands["shell"][0]], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -289,7 +291,7 @@ AGENTS = {
 
 @pytest.fixture
 def headwayd():
-    """The program; nothing of it is registered in any of these tests."""
+    """The program. None of these tests registers anything."""
     try:
         return find_headwayd()
     except UsageError as missing:
@@ -297,8 +299,8 @@ def headwayd():
 
 
 @pytest.mark.parametrize("machine", AGENTS)
-def test_what_a_machine_refuses_to_headwayd(headwayd, tmp_path, machine):
-    """What an earlier agent has written down stays, too."""
+def test_headwayd_reports_what_the_machine_refuses(headwayd, tmp_path, machine):
+    """The file of an earlier agent is kept, too."""
     tmp_path.chmod(0o777)
     shadow = tmp_path / "shadow.jsonl"
     shadow.write_text("earlier\n")
@@ -311,7 +313,7 @@ def test_what_a_machine_refuses_to_headwayd(headwayd, tmp_path, machine):
 
 
 @pytest.mark.usefixtures("headwayd")
-def test_a_bench_says_what_its_headwayd_does(tmp_path):
+def test_a_bench_reports_the_error_of_its_headwayd(tmp_path):
     scenario = tmp_path / "one.toml"
     scenario.write_text(SCENARIO)
     bench = [*HEADWAY, "bench", "--schemes", "owl", "--scenario", str(scenario), "--runs", "1", "--seconds", "1"]
@@ -322,7 +324,7 @@ def test_a_bench_says_what_its_headwayd_does(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_socket_where_a_user_may_make_none(headwayd, tmp_path):
+def test_a_socket_in_a_folder_without_write_permission(headwayd, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "roots").mkdir(mode=0o755)
     socket = tmp_path / "roots" / "socket"
@@ -351,7 +353,7 @@ def test_cgroups_that_take_no_program(headwayd, tmp_path):
 
 @pytest.mark.usefixtures("bpf")
 def test_a_default_that_cannot_be_set(headwayd, tmp_path):
-    """It is registered by then, and no more afterwards."""
+    """The controller is registered by then, and not any more afterwards."""
     within = mounted("mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys")
     run = [headwayd, "run", "--policy", "owl", "--name", "hw_readonly", "--socket", str(tmp_path / "socket")]
     line = refused([*within, *run, "--default"])
@@ -370,7 +372,7 @@ def test_a_default_that_cannot_be_set(headwayd, tmp_path):
         "from headway.netwatch.netlink import Interfaces; Interfaces('/proc/self/ns/net')",
     ],
 )
-def test_namespaces_of_others_take_a_right(code):
+def test_namespaces_of_others_need_a_capability(code):
     said = f"from headway._native import RunError\ntry:\n    {code}\nexcept RunError as why:\n    print(why)"
     done = subprocess.run(
         [*POWERLESS, sys.executable, "-c", said], capture_output=True, text=True, check=True, timeout=HANGS_S
@@ -382,7 +384,7 @@ def test_namespaces_of_others_take_a_right(code):
     ), done
 
 
-def test_system_tests_make_a_tun_device_where_there_is_none():
+def test_system_tests_make_a_tun_device_if_there_is_none():
     look = "import sys; sys.path.insert(0, sys.argv[1]); import enclosure; print(enclosure.refusal())"
     scripts = str(Path(enclosure.__file__).parent)
     done = subprocess.run(

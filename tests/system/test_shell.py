@@ -1,6 +1,6 @@
 """`headway shell` from outside.
 
-It tests what programs measure of the link, and what is left when it has ended.
+It tests the measurements of programs on the link, and the leftovers after its end.
 """
 
 import json
@@ -42,7 +42,7 @@ def environment():
 
 
 def shell(*options, script, headway=HEADWAY, code=0):
-    """What a script in a shell has printed, line by line, and the summary."""
+    """The output of a script in a shell, line by line, and the summary."""
     done = subprocess.run(
         [*headway, "shell", *options, "--json", "--", "sh", "-c", script],
         capture_output=True,
@@ -58,7 +58,7 @@ def shell(*options, script, headway=HEADWAY, code=0):
 
 @contextmanager
 def started(*options, script, **kwargs):
-    """A shell that runs meanwhile."""
+    """A shell that runs during this context."""
     command = [*HEADWAY, "shell", *options, "--", "sh", "-c", script]
     with subprocess.Popen(command, env=environment(), text=True, **kwargs) as process:
         try:
@@ -84,7 +84,7 @@ def test_the_round_trip_is_twice_the_delay(peer):
     (line,), summary = shell("--delay", "20ms", script=traffic("ping", peer, "50"))
     assert min(json.loads(line)) >= 40
     assert summary["up"]["packets"] == summary["down"]["packets"] == 50
-    # A histogram tells it, to 2%.
+    # The value comes from a histogram, to 2%.
     assert summary["up"]["delay_p50_ms"] >= 0.98 * 20
     assert devices() == set()
 
@@ -94,13 +94,13 @@ def test_tcp_gets_no_more_than_the_rate_of_its_direction(peer):
     both = f"{traffic('send', peer, '1')}; {traffic('receive', peer, '1')}"
     options = ("--up", "12Mbps", "--down", "24Mbps", "--delay", "5ms", "--queue", "50pkt", "--peer", SERVER)
     (up, down), _ = shell(*options, script=both)
-    # TCP's share of a packet: 1448 of 1500 bytes, 20 fewer with IPv6.
+    # TCP has 1448 of the 1500 bytes of a packet, and 20 fewer with IPv6.
     assert 0 < float(up) < 11.7
     assert 0 < float(down) < 23.4
 
 
 def test_a_trace_gives_its_rate(tmp_path):
-    """One opportunity each millisecond is 12 Mbit/s; its log has the trace's lines."""
+    """One opportunity each millisecond is 12 Mbit/s. The log has the trace's lines."""
     (tmp_path / "ms.trace").write_text("".join(f"{ms}\n" for ms in range(1, 101)))
     options = ("--up", tmp_path / "ms.trace", "--queue", "50pkt", "--peer", SERVER, "--log", tmp_path / "log")
     (rate,), summary = shell(*options, script=traffic("send", "$HEADWAY_PEER", "1"))
@@ -109,17 +109,17 @@ def test_a_trace_gives_its_rate(tmp_path):
     graph = read_log(tmp_path / "log" / "up.log")
     assert graph.departed == summary["up"]["packets"]
     assert graph.dropped == summary["up"]["drops"]
-    assert not (tmp_path / "log" / "down.log").exists()  # It has no rate.
+    assert not (tmp_path / "log" / "down.log").exists()  # This direction has no rate.
     assert (tmp_path / "log" / "events.parquet").stat().st_size > 0
 
 
-def test_loss_is_of_the_probability_and_the_direction(tmp_path):
+def test_loss_has_the_probability_of_its_direction(tmp_path):
     found = tmp_path / "found.json"
     (sent,), summary = shell(
         *("--up-loss", "10%", "--peer", traffic("collect", str(found))),
         script=f"{listening(found)}; {traffic('burst', '$HEADWAY_PEER', '2000', '0', '300', str(found))}",
     )
-    # Seven standard deviations.
+    # The bound is seven standard deviations.
     assert 106 < summary["up"]["losses"] < 294
     came = json.loads(found.read_text())["came"]
     assert came + summary["up"]["losses"] <= int(sent)
@@ -147,7 +147,7 @@ def test_marks_of_a_queue_reach_the_program(tmp_path):
 
 @pytest.mark.parametrize("depth", [2, 3])
 def test_shells_inside_shells(depth):
-    """Every far side answers, and the delays of the way to it add up."""
+    """Every far side answers, and the delays on the path to it add up."""
     inner = " ".join((*HEADWAY, "shell", "--delay", "5ms", "--"))
     peers = [f"$HEADWAY_PEER{six}_{n}" for n in range(1, depth + 1) for six in ("", "6")]
     probes = "; ".join(traffic("ping", peer, "10") for peer in peers)
@@ -167,8 +167,7 @@ def test_two_hosts_share_a_bottleneck():
     hosts, addresses, rates = zip(*(line.split() for line in lines), strict=True)
     assert sorted(hosts) == ["1", "2"]
     assert len(set(addresses)) == 2
-    # Each rate is of the time in which its own bytes came: a flow that is late has had the link for
-    # itself.
+    # Each rate is over the time in which its own bytes arrived. A late flow had the link alone.
     assert all(0 < float(rate) < 11.7 for rate in rates)
 
 
@@ -189,7 +188,7 @@ def test_several_shells_at_once():
         for process in (one, two):
             process.communicate("go\n", timeout=60)
             assert process.returncode == 0
-        # What is left of a shell that has ended would be taken for one that was killed.
+        # Leftovers of a shell that has ended would look like those of a killed one.
         assert not Path(entry).exists()
         assert not Path(other_entry).exists()
 
@@ -200,11 +199,11 @@ def test_the_exit_code_is_the_programs(script, code):
 
 
 def exists(path):
-    """A command that waits until there is such a file."""
+    """A command that waits until this file exists."""
     return f"until test -e {path}; do sleep 0.05; done"
 
 
-def test_what_a_program_leaves_in_the_background_ends_with_it(tmp_path):
+def test_background_processes_of_a_program_end_with_it(tmp_path):
     told = tmp_path / "told"
     leaves = "setsid sleep 7001 & setsid sh -c 'trap : TERM HUP; sleep 7002; sleep 7002'"
     with started(script=f"{leaves} & {exists(told)}") as process:
@@ -215,19 +214,19 @@ def test_what_a_program_leaves_in_the_background_ends_with_it(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_end_all_of_it(number):
+def test_signals_end_all_processes_of_the_shell(number):
     with started(script="sleep 7003 & sleep 7003; wait") as process:
         wait_for(lambda: len(running("7003")) == 2)
         process.send_signal(number)
         process.wait(timeout=120)
-    # sh minds an interrupt only once its child has ended, so that it has to be asked again.
+    # sh handles an interrupt only after its child has ended, so it is sent again.
     assert process.returncode in {128 + number, 128 + signal.SIGTERM}
     assert running("7003") == []
     assert devices() == set()
 
 
-def test_what_was_there_before_goes_on(tmp_path):
-    """A script that the command replaces (`exec`) had children of its own."""
+def test_earlier_children_of_the_shell_continue(tmp_path):
+    """The command replaces a script (`exec`) that had children of its own."""
     told = tmp_path / "told"
     command = " ".join((*HEADWAY, "shell", "--", "sh", "-c", f"'sleep 7011 & {exists(told)}'"))
     process = subprocess.Popen(["sh", "-c", f"sleep 7010 & exec {command}"], env=environment())
@@ -251,7 +250,7 @@ def test_a_stubborn_program_is_killed():
     assert running("7004") == []
 
 
-def test_what_a_killed_shell_leaves_is_cleaned_and_nothing_else():
+def test_only_leftovers_of_a_killed_shell_are_removed():
     clean = [*HEADWAY, "shell", "--clean", "--json"]
     with started(script="sleep 7005 & sleep 7006; true") as dead, started(script="sleep 7007") as alive:
         wait_for(lambda: running("7005") and running("7006") and running("7007"))
@@ -292,7 +291,7 @@ class Terminal:
         os.write(self.end, text.encode())
 
     def code(self):
-        """Of the command, which ends."""
+        """The exit code of the command, which ends."""
         ended = []
 
         def has_ended():
@@ -303,12 +302,12 @@ class Terminal:
         return os.waitstatus_to_exitcode(ended[1])
 
 
-def test_a_person_has_a_terminal_as_usual():
+def test_an_interactive_shell_has_a_terminal():
     terminal = Terminal("--delay", "1ms")
     terminal.wait_for("ready> ")
     terminal.type("sleep 7008\n")
     wait_for(lambda: running("7008"))
-    terminal.wait_for("\x1b]2;up")  # The title.
+    terminal.wait_for("\x1b]2;up")  # This sets the title.
     terminal.type("\x03")
     terminal.wait_for("ready> ")
     assert running("7008") == []
@@ -325,7 +324,7 @@ def test_a_person_has_a_terminal_as_usual():
     os.close(terminal.end)
 
 
-def test_a_peer_that_stops_stops_nobody_else(tmp_path):
+def test_a_stopped_peer_does_not_stop_others(tmp_path):
     told = tmp_path / "told"
     terminal = Terminal("--peer", f"{exists(told)}; kill -STOP $$")
     terminal.wait_for("ready> ")
@@ -344,7 +343,7 @@ def test_a_peer_that_stops_stops_nobody_else(tmp_path):
     os.close(terminal.end)
 
 
-def test_a_terminal_that_is_closed_ends_all_of_it():
+def test_closing_the_terminal_ends_all_processes_of_the_shell():
     terminal = Terminal()
     terminal.wait_for("ready> ")
     terminal.type("sleep 7009\n")
@@ -356,14 +355,14 @@ def test_a_terminal_that_is_closed_ends_all_of_it():
 
 
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-# This Python may be out of a user's reach; the system's then runs what it has installed.
+# A user may not be able to read this Python. The system's Python then runs the installed packages.
 LIBRARIES = [path for path in sys.path if path and not path.startswith(sys.base_prefix)]
 PYTHON = ("env", f"PYTHONPATH={':'.join(LIBRARIES)}", "python3", "-m", "headway")
 
 
 @pytest.mark.usefixtures("tun_for_all")
-def test_a_user_has_a_far_side_of_his_own():
-    """Without any privilege, where user namespaces are permitted; so has a shell in his shell."""
+def test_each_user_has_a_separate_far_side():
+    """This works without privileges, if user namespaces are permitted, also in nested shells."""
     if subprocess.run(
         [*NOBODY, "unshare", "-Urn", *PYTHON, "--version"], capture_output=True, check=False
     ).returncode:
@@ -381,7 +380,7 @@ def test_a_user_has_a_far_side_of_his_own():
 @pytest.mark.usefixtures("tun_for_all")
 @pytest.mark.parametrize("who", [(), NOBODY])
 def test_root_of_a_user_namespace_has_a_far_side_too(who):
-    """`unshare -r`: neither the machine's network nor /run is his."""
+    """`unshare -r`: the root has neither the machine's network nor /run."""
     unshared = (*who, "unshare", "-r", *PYTHON)
     if subprocess.run([*unshared, "--version"], capture_output=True, check=False).returncode:
         needs.skip("users", "a user namespace is not permitted, or headway is out of reach in one")
@@ -391,8 +390,8 @@ def test_root_of_a_user_namespace_has_a_far_side_too(who):
     assert cleaned.returncode == 0
 
 
-def test_a_log_of_a_program_whose_words_are_no_utf_8(tmp_path):
-    """The log's heading has the command, as far as it can be written."""
+def test_a_log_names_a_program_whose_arguments_are_not_utf_8(tmp_path):
+    """The log's heading has the command, with replaced bytes."""
     command = [*HEADWAY, "shell", "--delay", "1ms", "--up", "1Mbps", "--log", tmp_path / "log", "--"]
     done = subprocess.run(
         [*command, "echo", b"caf\xe9"], capture_output=True, timeout=300, env=environment(), check=False
@@ -401,7 +400,7 @@ def test_a_log_of_a_program_whose_words_are_no_utf_8(tmp_path):
     assert "caf" in (tmp_path / "log" / "up.log").read_text()
 
 
-def test_a_program_that_is_not_there_leaves_no_log_in_the_way(tmp_path):
+def test_a_missing_program_leaves_no_log(tmp_path):
     log = tmp_path / "log"
     command = [*HEADWAY, "shell", "--up", "12Mbps", "--log", log, "--"]
     words = {"capture_output": True, "text": True, "timeout": 300, "env": environment()}

@@ -1,6 +1,6 @@
 """A short soak of `headway shell`.
 
-Nothing grows, nothing stays, and --clean removes what SIGKILL leaves.
+Nothing grows, nothing is left, and --clean removes the leftovers of SIGKILL.
 """
 
 import json
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.system, pytest.mark.controllers]
 SOAK = Path(__file__).parents[2] / "scripts" / "soak.py"
 
 
-def test_some_seconds_leave_nothing():
+def test_a_short_soak_leaves_nothing_behind():
     done = subprocess.run(
         [sys.executable, SOAK, "--minutes", "0.15", "--mbps", "10", "--least", "0"],
         capture_output=True,
@@ -28,6 +28,6 @@ def test_some_seconds_leave_nothing():
     assert facts["problems"] == [], json.dumps(facts, indent=2)
     assert done.returncode == 0
     assert facts["flows"]["flows"] > 0
-    # SIGKILL did leave something, or there would be nothing to prove.
+    # SIGKILL must have left something, or the test would show nothing.
     assert facts["killed"]["left"]
     assert facts["killed"]["clean_said"]

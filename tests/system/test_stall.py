@@ -1,4 +1,4 @@
-"""What a machine that has slept does to an emulator."""
+"""The emulator on a machine that has slept."""
 
 import os
 import re
@@ -28,7 +28,7 @@ COMMAND = [
     f"{PING}; read go; {PING}; read go",
 ]
 SLEPT_S = 4
-"""670,000 opportunities of both links, 64 MB of them if they were kept."""
+"""Both links have 670,000 opportunities, which would need 64 MB."""
 
 
 def resident_mb(pid):
@@ -45,7 +45,7 @@ def test_a_shell_that_was_stopped_does_not_grow():
         os.kill(shell.pid, signal.SIGCONT)
         shell.stdin.write("go\n")
         shell.stdin.flush()
-        # Packets go through again, after all that it missed.
+        # Packets pass again, after everything that it missed.
         assert shell.stdout.readline().startswith("[")
         grown = resident_mb(shell.pid) - before
         shell.send_signal(signal.SIGTERM)

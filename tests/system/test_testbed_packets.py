@@ -28,7 +28,7 @@ from waiting import until
 pytestmark = pytest.mark.system
 
 PACKETS = 400
-# No pause of a busy machine fills these queues.
+# The queues are so large that no pause of a busy machine fills them.
 NET = """
 [[switch]]
 name = "near"
@@ -69,7 +69,7 @@ def net(tmp_path):
 
 
 def left(pid):
-    """What there is of the testbed of a process."""
+    """The objects of the testbed of a process."""
     folder = own.HOME / str(pid)
     return [
         *own.NAMESPACES.glob(f"{own.PREFIX}{pid}-*"),
@@ -85,7 +85,7 @@ def test_packets_pass_and_netwatch_reads_the_known_switches(net):
     one = bed.Bed(topology, known=1 / 3, load=0.2, seed=seed)
     try:
         one.set_up()
-        # Never earlier: 15 ms there and 15 ms back.
+        # A packet is never earlier than 15 ms there and 15 ms back.
         assert one.measured_rtt_s >= topology.base_rtt_s == 0.03
         there = one.destination.inside(lambda: socket.create_server((bed.DESTINATION, 7), family=socket.AF_INET))
         here = one.source.inside(lambda: socket.create_connection((bed.DESTINATION, 7), timeout=60))
@@ -107,7 +107,7 @@ def test_packets_pass_and_netwatch_reads_the_known_switches(net):
             return Client(one.url).switches(), Client(one.url).paths().paths[0], Client(one.url).links()
 
         def trusted():
-            """What netwatch says, once it trusts the known switch.
+            """The state that netwatch reports, once it trusts the known switch.
 
             A busy machine may let a reading grow old.
             """
@@ -134,7 +134,7 @@ def test_packets_pass_and_netwatch_reads_the_known_switches(net):
         until(lambda: 0 < one.snapshot().paths[0].pna < 1)
     finally:
         report = one.end()
-    # Every packet of the flow has crossed two links, and was written by the wires.
+    # Every packet of the flow has crossed two links, and passed the process of the wires.
     assert report["packets"] > 2 * len(sent) / 1500
     assert report["failed"] == 0
     assert left(os.getpid()) == []
@@ -142,15 +142,15 @@ def test_packets_pass_and_netwatch_reads_the_known_switches(net):
 
 
 @pytest.mark.usefixtures("bpf")
-def test_a_policy_observes_the_switches_until_one_is_gone_and_then_all(net, tmp_path):
+def test_a_policy_observes_fewer_switches_as_the_switches_end(net, tmp_path):
     spec = probe_models.probe(tmp_path / "probe-v1", "network_known")
     file = tmp_path / "decisions.jsonl"
     name = f"hw_bed_{os.getpid()}"
 
     def observed():
-        """How many in a thousand switches are known, by the last decision.
+        """The number of known switches in a thousand, by the last decision.
 
-        Of the last line a part may be there.
+        The last line may be incomplete.
         """
         lines = file.read_text().split("\n")[:-1] if file.exists() else []
         return json.loads(lines[-1])["value"] if lines else None
@@ -170,7 +170,8 @@ def test_a_policy_observes_the_switches_until_one_is_gone_and_then_all(net, tmp_
 
             until(lambda: observed() == 1000, observed)
             assert {flow["path"] for flow in agent.status()["flows"] if flow["delivered_packets"]} == {"a-b"}
-            # The middle one finds its controller no more. Open vSwitch empties its table meanwhile.
+            # The middle switch does not find its controller any more. Open vSwitch empties its
+            # table meanwhile.
             nobody = ("set-controller", "b1", f"unix:{tmp_path}/nobody")
             one._ovs.vsctl(*nobody, "--", "set", "controller", "b1", "connection-mode=out-of-band")
             one._ovs.flows("b1", bed.flows(one.topology)["middle"])
@@ -197,7 +198,7 @@ def started(net, *words, **more):
 
 def test_a_program_runs_at_the_source_and_a_killed_testbed_is_removed_by_the_next(net, tmp_path):
     file = tmp_path / "running"
-    # It leaves a process behind that ignores what it is asked.
+    # It leaves a process behind that ignores signals.
     program = f"trap '' TERM; env | grep ^HEADWAY_ > {file}.new; mv {file}.new {file}; sleep 600"
     killed = started(net, "--", "sh", "-c", program)
     until(lambda: file.exists() or killed.poll() is not None)

@@ -1,6 +1,6 @@
-"""BBR's windows of live flows of the kernel's, set by an agent over ZeroMQ.
+"""BBR's windows of live kernel flows, set by an agent over ZeroMQ.
 
-They are restored when it is gone.
+They are restored after the agent's end.
 """
 
 import os
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "bbr")]
 NAME = "hw_tune_live"
 RESTORE_S = 2.0
 FLOWS = 2
-"""To one port."""
+"""Flows to one port."""
 TUNED = {"rtprop_window": 2.0, "btlbw_window": 4.0}
 DEFAULT = {"rtprop_window": 10.0, "btlbw_window": 10.0}
 
@@ -47,7 +47,7 @@ def connect(listener):
     return sender, listener.accept()[0]
 
 
-def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_is_gone(tmp_path):
+def test_an_agent_sets_the_windows_of_live_flows_and_defaults_return_when_it_ends(tmp_path):
     with (
         daemon.Daemon("--controllers", "headway_bbr", "--name", NAME, "--loopback") as agent,
         socket.create_server(("127.0.0.1", 0)) as listener,
@@ -66,7 +66,7 @@ def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_i
                     arrived[n] += len(receiver.recv(20_000, socket.MSG_WAITALL))
 
         def go_on():
-            """Each flow delivers more than it has so far: none stalls."""
+            """Checks that each flow delivers more than so far, so that none stalls."""
             before, end = list(arrived), time.monotonic() + 120
             while not all(now > then + 100_000 for now, then in zip(arrived, before, strict=True)):
                 assert time.monotonic() < end, f"a flow stalls: {before}, then {arrived}"
@@ -83,8 +83,7 @@ def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_i
         running = [tune(tmp_path, *decides), tune(tmp_path, *watches)]
         try:
             until(agent, TUNED)
-            # An agent that hangs, then one that is killed: flows go on, and have BBR's own windows
-            # again.
+            # One agent hangs, then one is killed. Flows continue, and have BBR's own windows again.
             running[0].send_signal(signal.SIGSTOP)
             go_on()
             until(agent, DEFAULT)
@@ -93,7 +92,7 @@ def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_i
             until(agent, TUNED)
             running[0].kill()
             go_on()
-            # Not sooner than agreed: tests/test_tune_hosts.py.
+            # tests/test_tune_hosts.py checks that this is not too early.
             until(agent, DEFAULT)
             running.append(tune(tmp_path, *decides))
             until(agent, TUNED)

@@ -1,4 +1,4 @@
-"""A host that watches the flows of every network namespace, while they come and go."""
+"""A host that watches the flows of all network namespaces, while these come and go."""
 
 import os
 import subprocess
@@ -12,8 +12,8 @@ from headway.tune.sockets import SocketMonitor
 
 pytestmark = pytest.mark.system
 
-# A flow within a namespace of its own, until its standard input closes. The server's socket has the
-# controller too, but no round trip of its own to tell of.
+# A flow within a separate namespace, until its standard input closes. The server's socket has the
+# controller too, but no round trip.
 FLOW = """
 import socket, sys
 listener = socket.create_server(("127.0.0.1", 5201))
@@ -51,7 +51,7 @@ def until(monitor, ports):
         time.sleep(0.05)
 
 
-def test_flows_of_all_namespaces_are_seen_while_those_are_there():
+def test_flows_are_seen_in_every_namespace_while_it_exists():
     home = os.stat("/proc/self/ns/net").st_ino
     first, namespaces = Enclosed(4001), Namespaces(every_s=0.1)
     monitor = SocketMonitor("reno", frozenset({5201}), namespaces)
@@ -61,14 +61,14 @@ def test_flows_of_all_namespaces_are_seen_while_those_are_there():
         opened = len(os.listdir("/proc/self/fd"))
         running.append(Enclosed(4002))
         until(monitor, [4001, 4002])
-        # The same ends in another namespace: neither is told from the other.
+        # The same ends exist in another namespace, so the flows cannot be distinguished.
         running.append(Enclosed(4002))
         until(monitor, [4001])
         running[2].end()
         until(monitor, [4001, 4002])
         running[1].end()
         until(monitor, [4001])
-        # Nothing of ours keeps alive what is gone.
+        # We do not keep ended namespaces alive.
         end = time.monotonic() + 120
         while len(os.listdir("/proc/self/fd")) > opened:
             assert time.monotonic() < end

@@ -1,4 +1,7 @@
-"""When a policy's window or rate counts, and what the kernel does around it: on scripted flows."""
+"""The times when a policy's window or rate counts, and the kernel's behaviour:
+
+on scripted flows.
+"""
 
 import signal
 import socket
@@ -15,17 +18,20 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 MAX_PACING_RATE = 47
 """SO_MAX_PACING_RATE of asm-generic/socket.h; Python has no name for it."""
 UNLIMITED = -1
-"""As 32 bits, which the kernel takes for no limit."""
+"""The 32-bit value that the kernel reads as no limit."""
 ANSWERED_S = 0.02
-"""An agent answers sooner."""
+"""An agent answers sooner than this."""
 PAUSE_S = 1.5
-"""Longer than the guard's patience with an answer."""
+"""This is longer than the guard waits for an answer."""
 UNTIMED = {"rto_min_ms": 30_000, "late_s": 30.0}
-"""Of flows whose losses may be repaired for as long as a test needs."""
+"""The timeout of flows whose losses take as long to repair as a test needs."""
 
 
-def test_the_pacing_rate_follows_the_window_after_a_limit_was_raised(tmp_path):
-    """The kernel leaves it to the controller: with the qdisc fq, a flow has no more than this."""
+def test_the_pacing_rate_follows_the_window_after_a_limit_is_raised(tmp_path):
+    """The kernel leaves pacing to the controller.
+
+    With the qdisc fq, a flow has no more than this rate.
+    """
     with serving(tmp_path / "model", "headway_window", HOLD) as agent:
 
         def play(flow):
@@ -40,15 +46,15 @@ def test_the_pacing_rate_follows_the_window_after_a_limit_was_raised(tmp_path):
     assert rate == pytest.approx(2 * brought, rel=0.1)
 
 
-def test_an_answer_is_found_where_acknowledgements_only_tell_of_a_loss(tmp_path):
-    """After a pause the first packet of a flight is lost; what was asked before it is answered.
+def test_an_answer_is_used_if_acknowledgements_only_report_a_loss(tmp_path):
+    """After a pause the first packet of a flight is lost. The earlier request is answered before.
 
-    Each flow is the guard's in the end where such an answer is not found: no try succeeds.
+    If such an answer is not found, the guard takes each flow in the end, and no try succeeds.
     """
     with serving(tmp_path / "model", "headway_owl", HOLD) as agent:
 
         def play(flow):
-            # Its policy decides from the end of slow start on, which a mark brings.
+            # Its policy decides from the end of slow start on, which a mark causes.
             flow.write(10)
             flow.ack(flow.flight(), ece=True)
             for _ in range(4):
@@ -62,7 +68,7 @@ def test_an_answer_is_found_where_acknowledgements_only_tell_of_a_loss(tmp_path)
             flow.ack([lost])
             return flow.info().state
 
-        # Of a flow that its guard has not taken.
+        # The answer of a flow that the guard has not taken.
         in_time(agent, "headway_owl", play, is_kept, ecn=True, **UNTIMED)
 
 
@@ -72,7 +78,7 @@ def test_a_paced_flow_keeps_the_window_of_one_packet_after_a_timeout(tmp_path):
 
         def play(flow):
             of_the_policy(agent, flow)
-            # What the rate still lets through comes first.
+            # The rate still lets some packets through.
             while not (came := flow.silence(60))[-1].again:
                 pass
             after = flow.info()
@@ -82,12 +88,12 @@ def test_a_paced_flow_keeps_the_window_of_one_packet_after_a_timeout(tmp_path):
         came, after, later = in_time(agent, "headway_rate", play, sysctls=NO_PROBES, late_s=30.0)
     assert len(came) == 1
     assert (after.state, after.cwnd) == (LOSS, 1)
-    # The path is there: the rate bounds what is sent.
+    # The acknowledgement proves the path, so the rate decides again.
     assert later.cwnd > 2
 
 
-def test_cubic_takes_a_paced_flow_with_what_is_in_flight(tmp_path):
-    """Its window only bounds it; all of it at once would be a burst."""
+def test_cubic_takes_over_a_paced_flow_with_its_packets_in_flight(tmp_path):
+    """The window of such a flow is only a limit. Sending all of it at once would be a burst."""
     with serving(tmp_path / "model", "headway_rate", HOLD) as agent:
 
         def play(flow):
@@ -106,5 +112,5 @@ def test_cubic_takes_a_paced_flow_with_what_is_in_flight(tmp_path):
 
         bound, flying, cwnd = in_time(agent, "headway_rate", play, lambda told: not is_kept(told), **UNTIMED)
     assert flying < bound / 1.5
-    # Of the acknowledgement slow start made a packet.
+    # Slow start added a packet for the acknowledgement.
     assert cwnd <= max(flying, 10) + 1

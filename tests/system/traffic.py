@@ -1,4 +1,4 @@
-"""Small programs that send and receive, for the tests of links.
+"""Small programs that send and receive, for tests of links.
 
 Usage: python traffic.py NAME ARGUMENT...
 """
@@ -15,11 +15,11 @@ from pathlib import Path
 PORT = 5201
 BLOCK = bytes(1 << 16)
 CONTROLLER = b"cubic"
-"""The machine's default is not always the same."""
+"""The controller, because the machine's default varies."""
 SO_RCVBUFFORCE = 33
-"""asm-generic/socket.h"""
+"""A value of asm-generic/socket.h."""
 BUFFER = 8 << 20
-"""A receiver that waits for a CPU loses nothing meanwhile."""
+"""A buffer so large that a receiver that waits for a CPU loses nothing."""
 RECVTOS = {socket.AF_INET: (socket.IPPROTO_IP, 13), socket.AF_INET6: (socket.IPPROTO_IPV6, 66)}
 TOS = {socket.AF_INET: (socket.IPPROTO_IP, socket.IP_TOS), socket.AF_INET6: (socket.IPPROTO_IPV6, 67)}
 
@@ -36,7 +36,7 @@ def checksum(data: bytes) -> int:
 
 
 def ping(address: str, count: str) -> None:
-    """The round trips of ICMP echoes one after another, in ms, as a JSON list."""
+    """Prints the round trips of successive ICMP echoes in ms, as a JSON list."""
     six = family(address) == socket.AF_INET6
     protocol = socket.getprotobyname("ipv6-icmp" if six else "icmp")
     request, reply, header = (128, 129, 0) if six else (8, 0, 20)
@@ -47,7 +47,7 @@ def ping(address: str, count: str) -> None:
         for number in range(int(count)):
             body = struct.pack("!HH", own, number) + bytes(24)
             head = struct.pack("!BBH", request, 0, 0)
-            if not six:  # The kernel does it for IPv6.
+            if not six:  # For IPv6 the kernel computes the checksum.
                 head = struct.pack("!BBH", request, 0, checksum(head + body))
             begin = time.monotonic()
             s.sendto(head + body, (address, 0))
@@ -63,8 +63,8 @@ def ping(address: str, count: str) -> None:
 def serve() -> None:
     """A TCP server.
 
-    After `r` it reads and answers how many bytes. After `s` and a digit it sends for that many
-    seconds.
+    After `r` it reads, and answers with the number of bytes. After `s` and a digit it sends for
+    that many seconds.
     """
     listener = socket.create_server(("", PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, CONTROLLER)
@@ -88,7 +88,7 @@ def fill(connection: socket.socket, seconds: float) -> None:
 
 
 def drain(connection: socket.socket) -> int:
-    """How many bytes come until the other end sends no more."""
+    """The number of bytes until the other end stops sending."""
     total = 0
     while count := len(connection.recv(1 << 16)):
         total += count
@@ -96,12 +96,12 @@ def drain(connection: socket.socket) -> int:
 
 
 def mbps(total: int, begin: float) -> float:
-    """Of this many bytes since then."""
+    """The rate for this number of bytes since that moment."""
     return total * 8e-6 / (time.monotonic() - begin)
 
 
 def connect(address: str) -> socket.socket:
-    """To a server that may be about to start."""
+    """Connects to a server that may be about to start."""
     end = time.monotonic() + 60
     while True:
         try:
@@ -127,9 +127,9 @@ def send(address: str, seconds: str) -> None:
 
 
 def receive(address: str, seconds: str) -> None:
-    """Prints the rate in Mbit/s at which a server's bytes came.
+    """Prints the rate in Mbit/s at which a server's bytes arrived.
 
-    Time counts from before it was asked for them.
+    Time counts from before the request for them.
     """
     with connect(address) as connection:
         begin = time.monotonic()
@@ -140,8 +140,8 @@ def receive(address: str, seconds: str) -> None:
 def burst(address: str, count: str, ecn: str, gap_us: str, path: str) -> None:
     """Sends numbered datagrams with this ECN field to `collect`, and prints how many.
 
-    Some more follow, one after the other, until `collect` has written that the last one came:
-    whatever was sent before it has come by then, or never will.
+    Some more follow, one after the other, until `collect` reports that the last one arrived.
+    Everything sent before it has arrived by then, or is lost.
     """
     with socket.socket(family(address), socket.SOCK_DGRAM) as s:
         s.setsockopt(*TOS[family(address)], int(ecn))
@@ -165,9 +165,9 @@ def burst(address: str, count: str, ecn: str, gap_us: str, path: str) -> None:
 
 
 def collect(path: str) -> None:
-    """Writes, whenever no packet comes for a while, how many came.
+    """Writes, whenever no packet arrives for a while, the number of packets so far.
 
-    It also writes how many had a CE mark, and the last's number.
+    It also writes the number of CE marks, and the last packet's number.
     """
     came = marked = 0
     last = -1
@@ -178,7 +178,7 @@ def collect(path: str) -> None:
         s.bind(("", PORT))
         s.settimeout(0.2)
         while True:
-            # It may be ended at any moment.
+            # The program may be ended at any moment.
             draft = Path(path + ".draft")
             draft.write_text(json.dumps({"came": came, "marked": marked, "last": last}))
             draft.rename(path)

@@ -1,4 +1,4 @@
-"""Tests wait for what happens, not for a time that a busy machine may need longer for."""
+"""Waits for events, not for a time that may be too short on a busy machine."""
 
 import time
 from collections.abc import Callable
@@ -7,14 +7,14 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 HANGS_S = 120.0
-"""Whatever takes longer hangs. No test judges by this time."""
+"""A wait that takes longer counts as hanging. No test judges by this time."""
 
 
 def until(what: Callable[[], Found], said: Callable[[], object] = str) -> Found:
-    """The first true value of `what()`.
+    """Waits for the first true value of `what()`, and returns it.
 
     Raises:
-        AssertionError: If there is none for so long that it hangs, with what `said()` tells.
+        AssertionError: If there is none for too long, with the text of `said()`.
     """
     end = time.monotonic() + HANGS_S
     while not (found := what()):

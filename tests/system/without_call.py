@@ -1,4 +1,4 @@
-"""Runs a program with a filter of system calls that refuses some with EPERM, as containers' do.
+"""Runs a program with a filter that refuses some system calls with EPERM, as in containers.
 
 without_call.py NUMBER[,NUMBER...] PROGRAM [ARGUMENT...]: seccomp(2), a filter of classic BPF.
 """
@@ -12,11 +12,11 @@ import sys
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 22, 38
 SECCOMP_MODE_FILTER = 2
 LOAD_WORD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
-"""BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K, BPF_RET | BPF_K."""
+"""Instructions BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K, BPF_RET | BPF_K."""
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
 """SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO."""
 INSTRUCTION = struct.Struct("=HBBI")
-"""struct sock_filter: code, where to jump if true and if false, a number."""
+"""struct sock_filter: code, jump if true and if false, and a number."""
 
 
 class Program(ctypes.Structure):
@@ -26,8 +26,8 @@ class Program(ctypes.Structure):
 
 
 def refuse(numbers: list[int]) -> None:
-    """From now on, of this process and what it starts."""
-    # A call's number is the first of struct seccomp_data.
+    """Sets the filter for this process and its children from now on."""
+    # A call's number is the first field of struct seccomp_data.
     rows = [(LOAD_WORD, 0, 0, 0)]
     for number in numbers:
         rows += [(JUMP_IF_EQUAL, 0, 1, number), (RETURN, 0, 0, REFUSE)]

@@ -1,6 +1,6 @@
-"""PPO where a policy chooses its intervals.
+"""PPO with intervals that the policy chooses.
 
-Time takes the place of decisions, and a model has two outputs.
+Time replaces decisions, and a model has two outputs.
 """
 
 import json
@@ -34,7 +34,7 @@ def tiny(tmp_path_factory):
     text = config.systems()["interval-learned-v1"].read_text()
     for key, value in TINY.items():
         text, count = re.subn(rf"(?m)^{key} = [^ #\n]*", f"{key} = {value}", text)
-        # Of environments and of PPO.
+        # The numbers of environments and of PPO.
         assert count == (2 if key == "steps" else 1), key
     own = '\nscenarios = ["interval-training"]\nsteps'
     text = re.sub(r"(?s)\nscenarios = \[.*?\n\]\nsteps", own, text, count=1)
@@ -59,7 +59,7 @@ def test_same_seed_same_weights(trained):
     assert once == again
 
 
-def test_rust_answers_with_both_outputs_as_pytorch_does(trained):
+def test_rust_computes_both_outputs_as_pytorch_does(trained):
     """The loader replays the golden outputs, both of each row, within 1e-5.
 
     Here they are computed once more.
@@ -81,10 +81,10 @@ def test_rust_answers_with_both_outputs_as_pytorch_does(trained):
     assert golden["outputs"].shape[1] == 2
 
 
-def test_its_card_says_what_it_began_with(trained):
-    """The id is the SHA-256 of what the model's folder holds.
+def test_the_card_names_the_initial_model(trained):
+    """The id is the SHA-256 of the contents of the model's folder.
 
-    It is not of whatever has that name one day.
+    It does not change if another model gets that name.
     """
     from headway.models import load
 
@@ -115,7 +115,7 @@ def test_longer_intervals_are_longer_steps(tiny):
 
 
 class Path:
-    """Paths of 50, 100, ... ms whose steps take what `lengths` says, in round trips.
+    """Paths of 50, 100, ... ms whose steps have the `lengths` in round trips.
 
     Each earns its reward. Both are [step, path], or of one path [step].
     """
@@ -140,10 +140,10 @@ class Path:
 
 
 def played(lengths, rewards, values, last, *, gamma, gae_lambda, starts=(), dones=False, plain=False):
-    """The buffer after these steps, worth `values`.
+    """The buffer after these steps, with these `values`.
 
-    What follows is worth `last`, or nothing where `dones`. Episodes begin at `starts`: steps, or
-    pairs of a step and a path. A `plain` buffer is Stable-Baselines3's own.
+    The value after them is `last`, or zero for `dones`. Episodes begin at `starts`: steps, or pairs
+    of a step and a path. A `plain` buffer is Stable-Baselines3's own.
     """
     import torch
     from gymnasium import spaces
@@ -170,7 +170,7 @@ def played(lengths, rewards, values, last, *, gamma, gae_lambda, starts=(), done
     return buffer
 
 
-def test_time_is_worth_the_same_however_it_is_cut():
+def test_the_discounted_return_does_not_depend_on_the_step_lengths():
     """Eight round trips at a reward of 3, in eight steps, two, or unevenly.
 
     By hand it is 3 x (1 - 0.9^8) / (1 - 0.9).
@@ -180,7 +180,7 @@ def test_time_is_worth_the_same_however_it_is_cut():
         nothing = [0.0] * len(lengths)
         buffer = played(lengths, [3.0] * len(lengths), nothing, 0.0, gamma=0.9, gae_lambda=1.0)
         assert buffer.returns[0, 0] == pytest.approx(by_hand, rel=1e-5)
-    # What comes later counts less by the time until then: 2 round trips.
+    # A later value counts less by the time until then: 2 round trips.
     buffer = played([2.0, 1.0], [0.0, 1.0], [0.0] * 2, 0.0, gamma=0.9, gae_lambda=1.0)
     assert buffer.returns[0, 0] == pytest.approx(0.81)
 
@@ -188,8 +188,9 @@ def test_time_is_worth_the_same_however_it_is_cut():
 def test_advantages_by_hand():
     """gamma 0.9, lambda 0.5, steps of 2, 1 and 3 round trips with values 1, 2 and 4.
 
-    What follows is worth 10. Rewards 1, 0 and 2 are earned for as long: 1 x 1.9, 0, 2 x 2.71. What
-    a step gains is that, and its successor's value after gamma to its length, less its own value.
+    The value after them is 10. Rewards 1, 0 and 2 are earned for the length of the step: 1 x 1.9,
+    0, 2 x 2.71. The gain of a step is that, plus its successor's value times gamma to the power of
+    its length, less its own value.
     """
     gains = [1.9 + 0.81 * 2 - 1, 0 + 0.9 * 4 - 2, 5.42 + 0.729 * 10 - 4]
     third = gains[2]
@@ -197,18 +198,18 @@ def test_advantages_by_hand():
     first = gains[0] + 0.81 * 0.25 * second
     buffer = played([2.0, 1.0, 3.0], [1.0, 0.0, 2.0], [1.0, 2.0, 4.0], 10.0, gamma=0.9, gae_lambda=0.5)
     np.testing.assert_allclose(buffer.advantages[:, 0], [first, second, third], rtol=1e-5)
-    # The third begins an episode: the second knows nothing of it.
+    # The third begins an episode, so the second does not depend on it.
     buffer = played([2.0, 1.0, 3.0], [1.0, 0.0, 2.0], [1.0, 2.0, 4.0], 10.0, gamma=0.9, gae_lambda=0.5, starts=(2,))
     second = 0 - 2
     np.testing.assert_allclose(buffer.advantages[:, 0], [gains[0] + 0.81 * 0.25 * second, second, third], rtol=1e-5)
 
 
 def test_each_path_has_its_own_time():
-    """Two paths, steps of different lengths, an end in the second alone.
+    """Two paths, steps of different lengths, and an end only in the second.
 
-    It is compared with the sum that advantages are. Of a step k that begins T_k round trips after
-    the first of a path, what all that follow gain, each times (gamma x lambda) to the round trips
-    between, up to the episode's end.
+    The result is compared with the sum that defines advantages. It adds the gains of all later
+    steps, each times (gamma x lambda) to the power of the round trips between, up to the episode's
+    end.
     """
     gamma, gae_lambda, end = 0.9, 0.7, 3
     chance = np.random.default_rng(8)
@@ -235,8 +236,8 @@ def test_each_path_has_its_own_time():
     np.testing.assert_allclose(buffer.returns, by_hand + values, rtol=1e-4, atol=1e-5)
 
 
-def test_steps_of_one_round_trip_are_stable_baselines3s_own():
-    """Three paths; the second ends on the way, the third with the rollout."""
+def test_steps_of_one_round_trip_equal_those_of_stable_baselines3():
+    """Three paths. The second ends on the way, the third with the rollout."""
     chance = np.random.default_rng(9)
     rewards, values = chance.normal(size=(20, 3)), chance.normal(size=(20, 3))
     last, dones = np.array([1.0, -2.0, 3.0]), np.array([False, False, True])
@@ -252,10 +253,10 @@ def test_steps_of_one_round_trip_are_stable_baselines3s_own():
 
 
 @pytest.mark.parametrize("normalise", ["true", "false"])
-def test_a_rollout_of_one_round_trip_a_step_is_stable_baselines3s_own(normalise):
-    """All of `elapsed` at once, on simulations that are cut off.
+def test_a_rollout_of_one_round_trip_per_step_equals_that_of_stable_baselines3(normalise):
+    """Returns all of `elapsed` at once, on simulations that are cut off.
 
-    They say that each step took a round trip.
+    They report that each step took a round trip.
     """
     from headway.envs.sb3 import SB3VecEnv
     from headway.train.learner import build
@@ -271,7 +272,7 @@ def test_a_rollout_of_one_round_trip_a_step_is_stable_baselines3s_own(normalise)
     asked = {"environments": "3", "minibatch": "36", "epochs": "1", "every": "1", "normalise_rewards": normalise}
     for key, value in asked.items():
         text = re.sub(rf"(?m)^{key} = [^ \n]*", f"{key} = {value}", text)
-    # Of episodes, then of PPO: two ends of each simulation in a rollout.
+    # The lengths are those of episodes, then of PPO: two ends of each simulation in a rollout.
     text = re.sub(r"(?m)^steps = \d+", "steps = 5", text, count=1)
     text = re.sub(r"(?m)^steps = \d\d+", "steps = 12", text, count=1)
     text = re.sub(
@@ -292,7 +293,7 @@ def test_a_rollout_of_one_round_trip_a_step_is_stable_baselines3s_own(normalise)
         np.testing.assert_allclose(getattr(own, name), getattr(theirs, name), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_rewards_of_training_are_told_by_time():
+def test_logged_rewards_of_training_are_weighted_by_time():
     """Steps of 1 and 3 seconds earn 2 and 6: (2 x 1 + 6 x 3) / 4 by time, 4 by their number."""
     from headway.train.ppo import _Counted
 
@@ -300,14 +301,14 @@ def test_rewards_of_training_are_told_by_time():
         counted = _Counted(Path([[20.0, 30.0]], [[2.0, 6.0]]), by_time=by_time)
         _, rewards, _, _ = counted.step_wait()
         assert counted.earned / counted.weight == pytest.approx(mean)
-        # What is learned from stays as it was.
+        # The data for learning are unchanged.
         assert rewards.tolist() == [2.0, 6.0]
 
 
-def test_what_a_cut_leaves_is_discounted_by_its_length():
-    """A step of two round trips that is cut off where 5 is available.
+def test_the_value_after_a_cut_step_is_discounted_by_its_length():
+    """A step of two round trips is cut off at a value of 5.
 
-    Its reward has 0.9^2 x 5 on top of what it earned.
+    Its reward has 0.9^2 x 5 in addition.
     """
     from headway.train.elapsed import Bootstrapped, Elapsed
 
@@ -325,7 +326,7 @@ def test_what_a_cut_leaves_is_discounted_by_its_length():
     assert not info["TimeLimit.truncated"]
 
 
-def test_rewards_are_scaled_by_sums_that_time_discounts():
+def test_rewards_are_scaled_by_sums_discounted_by_time():
     from headway.train.elapsed import Elapsed, ElapsedNormalize
 
     clock = Elapsed(Path([2.0, 3.0], [1.0, 1.0]), 0.9)
@@ -336,7 +337,7 @@ def test_rewards_are_scaled_by_sums_that_time_discounts():
     assert around.returns[0] == pytest.approx(1.9 * 0.729 + 2.71)
 
 
-def test_what_it_cannot_begin_with_is_refused():
+def test_an_unsuitable_initial_model_is_refused():
     import torch
 
     from headway.models import load

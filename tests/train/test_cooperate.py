@@ -1,6 +1,6 @@
-"""Agents that learn by themselves and share.
+"""Agents that learn separately and share.
 
-It tests them against SB3, by hand, and for the same bits from the same seed.
+They are compared with SB3, with results by hand, and for the same bits from the same seed.
 """
 
 import errno
@@ -53,7 +53,7 @@ def team(net):
 
 
 def met(agent, steps=12, flows=3, seed=7):
-    """Trajectories of made-up steps, an episode's end among them, acted by `agent`."""
+    """Trajectories of made-up steps of `agent`, including an episode's end."""
     import torch
 
     from headway.train.cooperate import Trajectories
@@ -79,7 +79,7 @@ def weights(learner):
     return {name: tensor.clone() for name, tensor in learner.policy.state_dict().items()}
 
 
-def test_alone_an_agent_does_what_stable_baselines3_does(agent):
+def test_a_single_agent_matches_stable_baselines3(agent):
     import gymnasium
     import torch
     from stable_baselines3 import PPO
@@ -104,7 +104,7 @@ def test_alone_an_agent_does_what_stable_baselines3_does(agent):
     whole = met(ours, steps, flows)
     values, after = ours.values(whole.observations), ours.values(whole.following)
     for t in range(steps):
-        # As its rollouts do at an episode's cut.
+        # This is as in its rollouts at an episode's cut.
         rewards = whole.rewards[t] + np.where(whole.ended[t], terms.gamma * after[t], 0.0)
         begins = whole.ended[t - 1] if t else np.ones(flows)
         theirs.rollout_buffer.add(
@@ -122,7 +122,7 @@ def test_alone_an_agent_does_what_stable_baselines3_does(agent):
         assert torch.allclose(tensor, ours.policy.state_dict()[name], atol=1e-5), name
 
 
-def test_what_a_flow_does_after_it_has_left_is_not_learned_from(agent):
+def test_actions_of_a_flow_that_has_left_are_not_learned_from(agent):
     import dataclasses
 
     import torch
@@ -138,10 +138,10 @@ def test_what_a_flow_does_after_it_has_left_is_not_learned_from(agent):
     assert all(torch.equal(a, b) for a, b in zip(weights(one).values(), weights(other).values(), strict=True))
 
 
-def test_a_neighbours_episode_counts_with_the_ratio_to_who_acted(agent):
-    """The first gradient step's objective, by hand.
+def test_a_neighbours_episode_is_weighted_by_the_ratio_to_the_acting_policy(agent):
+    """The objective of the first gradient step, by hand.
 
-    It is min(r A, clip(r) A) with r of the learner to the neighbour.
+    It is min(r A, clip(r) A) with the ratio r of the learner to the neighbour.
     """
     import torch
 
@@ -162,7 +162,7 @@ def test_a_neighbours_episode_counts_with_the_ratio_to_who_acted(agent):
     assert learner.losses[0][0] == pytest.approx(by_hand, abs=1e-5)
 
 
-def test_the_penalty_draws_value_estimates_together(agent):
+def test_the_penalty_reduces_the_difference_of_value_estimates(agent):
     def apart(weight):
         one, other = agent(1), agent(2)
         whole = met(one)
@@ -174,7 +174,7 @@ def test_the_penalty_draws_value_estimates_together(agent):
     assert apart(10.0) < 0.5 * apart(0.0)
 
 
-def test_policies_that_are_shared_are_one_after_an_update_among_all(team):
+def test_shared_policies_are_equal_after_an_update_among_all(team):
     import torch
 
     shared = team(4, policies_every=1)
@@ -215,7 +215,7 @@ def test_the_same_seed_gives_the_same_bits_also_after_a_checkpoint(team, tmp_pat
     assert not same(other, another)
 
 
-def test_who_is_whose_neighbour():
+def test_neighbours_of_each_agent():
     from headway.train.cooperate import Sharing
 
     assert [Sharing("ring").of(agent, 4) for agent in (0, 3)] == [[1, 3], [0, 2]]
@@ -227,7 +227,7 @@ def test_who_is_whose_neighbour():
 @pytest.mark.parametrize(
     "wrong", [{"neighbours": "star"}, {"policies_every": -1}, {"value_difference": float("nan")}]
 )
-def test_wrong_sharing_is_one_line(wrong):
+def test_wrong_sharing_gives_a_one_line_error(wrong):
     from headway._native import UsageError
     from headway.train.cooperate import Sharing
 
@@ -235,7 +235,7 @@ def test_wrong_sharing_is_one_line(wrong):
         Sharing(**wrong)
 
 
-def test_what_rules_reject_is_counted_and_not_learned_from(team):
+def test_rejected_samples_are_counted_and_not_learned_from(team):
     from headway.envs.measurements import COLUMNS
     from headway.train.team_study import environment
     from headway.tune.team_online import Check
@@ -256,7 +256,7 @@ def test_what_rules_reject_is_counted_and_not_learned_from(team):
     assert {name: count for name, count in grown.items() if count} == {"not-finite": 1, "rtt": 1, "reward": 1}
 
 
-def test_online_a_team_begins_with_a_models_policy_at_a_lower_rate():
+def test_an_online_team_starts_from_a_model_with_a_lower_learning_rate():
     from headway._native import UsageError
     from headway.models import load
     from headway.train.cooperate import Sharing
@@ -282,7 +282,7 @@ def test_online_a_team_begins_with_a_models_policy_at_a_lower_rate():
     assert check.seen > 0
 
 
-def test_a_wrong_model_is_one_line(capsys, monkeypatch):
+def test_a_wrong_model_gives_a_one_line_error(capsys, monkeypatch):
     from headway import streams
     from headway.tune import team_online
 
@@ -293,7 +293,7 @@ def test_a_wrong_model_is_one_line(capsys, monkeypatch):
     assert capsys.readouterr() == ("", said)
 
 
-def test_a_study_whose_output_is_full_goes_on(tmp_path, monkeypatch):
+def test_a_study_continues_if_its_output_is_full(tmp_path, monkeypatch):
     from headway.train import team_study
 
     def full(*_, **__):
@@ -312,7 +312,7 @@ def study(folder):
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
 
-def test_a_study_keeps_out_of_a_folder_that_another_process_has(tmp_path):
+def test_a_study_refuses_a_folder_used_by_another_process(tmp_path):
     from headway.files import alone_in
 
     with alone_in(tmp_path):
@@ -322,7 +322,7 @@ def test_a_study_keeps_out_of_a_folder_that_another_process_has(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_study_leaves_the_runs_of_another_command_as_they_are(tmp_path):
+def test_a_study_does_not_change_the_runs_of_another_command(tmp_path):
     runs = tmp_path / "runs.jsonl"
     runs.write_text('{"store_schema": 3, "world": "sim"}\n{"half')
     other = study(tmp_path)
@@ -332,7 +332,7 @@ def test_a_study_leaves_the_runs_of_another_command_as_they_are(tmp_path):
     assert runs.read_text() == '{"store_schema": 3, "world": "sim"}\n{"half'
 
 
-def test_of_a_study_only_a_last_line_that_a_crash_cut_off_is_left_out(tmp_path):
+def test_only_a_cut_off_last_line_of_a_study_is_left_out(tmp_path):
     from headway._native import UsageError
     from headway.train.team_study import rows_of
 
@@ -350,7 +350,7 @@ def test_of_a_study_only_a_last_line_that_a_crash_cut_off_is_left_out(tmp_path):
 def test_a_study_that_is_interrupted_says_where_its_trainings_are(tmp_path, number):
     running = study(tmp_path)
     end = time.monotonic() + 300
-    # From then on it is ready for signals.
+    # From then on it handles signals.
     while not (tmp_path / "runs.jsonl").exists():
         assert time.monotonic() < end
         assert running.poll() is None, running.communicate()

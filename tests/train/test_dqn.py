@@ -1,6 +1,6 @@
 """Deep Q-learning.
 
-It tests what is remembered, what is learned from it, and the network that is exported.
+It tests the replay memory, the learning, and the exported network.
 """
 
 import re
@@ -18,7 +18,7 @@ from headway.train.sections import Guide, Mask, Net
 pytestmark = pytest.mark.train
 
 
-def test_returns_are_summed_up_to_an_end_and_no_cut_is_crossed():
+def test_returns_are_summed_up_to_an_end_and_do_not_cross_a_cut():
     import torch
 
     from headway.train.memory import CUT, GOES_ON, TERMINATED, Memory
@@ -29,13 +29,13 @@ def test_returns_are_summed_up_to_an_end_and_no_cut_is_crossed():
     ends[3, 1], ends[3, 2] = TERMINATED, CUT
     for t in range(7):
         memory.add(np.full((3, 1), t), np.array([t, t, t]), rewards[t], ends[t], np.array([t, t, t]) - 7)
-    # Rounds 2 to 6 are left; of 2 rewards each, those from round 2, 3 and 4 can be asked for.
+    # Rounds 2 to 6 are left. With 2 rewards each, those from round 2, 3 and 4 can be requested.
     batch = memory.sample(600, gamma=0.5, returns=2, chance=torch.Generator().manual_seed(3))
     began = batch.observations[:, 0].long()
     assert set(began.tolist()) == {2, 3, 4}
     of = ((batch.returns / 10.0 ** began.double()).round(decimals=6)).tolist()
     expected = {
-        (2, 6.0): (4.0, 0.25, 1.0),  # goes on: 1 + 10 / 2
+        (2, 6.0): (4.0, 0.25, 1.0),  # continues: 1 + 10 / 2
         (2, 12.0): (4.0, 0.0, 1.0),  # terminated at its second: 2 + 20 / 2
         (2, 24.0): (4.0, 0.0, 0.0),  # cut at its second
         (3, 6.0): (5.0, 0.25, 1.0),
@@ -63,7 +63,7 @@ def test_returns_are_summed_up_to_an_end_and_no_cut_is_crossed():
 
 
 class Chain:
-    """Two states; action 1 goes to the other one, action 0 stays.
+    """There are two states. Action 1 goes to the other one, action 0 stays.
 
     Only staying in state 1 pays, 1 each time. With gamma 0.5 the best values are Q(1, stay) = 2,
     Q(1, go) = 0.5, Q(0, stay) = 0.5, Q(0, go) = 1.
@@ -88,7 +88,7 @@ class Chain:
         self.state = np.where(actions == 1, 1 - self.state, self.state)
         cut = self.random.random(self.num_envs) < 0.05
         self.state = np.where(cut, self.random.integers(2, size=self.num_envs), self.state)
-        # A window of 10 packets, of which 12 are in order where state 0 is to be left.
+        # The window is 10 packets. 12 are correct if state 0 should be left.
         self.measured = {
             "peak_throughput_mbps": np.where(self.state == 1, 8.0, 10.0),
             "min_rtt_10s_ms": np.full(self.num_envs, 12.0),
@@ -132,7 +132,7 @@ def learner(**changed):
 
 
 @pytest.mark.parametrize("changed", [{}, {"double": False}, {"reward_scale": 3.0}, {"averaging": 0.05}])
-def test_it_finds_the_values_of_a_chain(changed):
+def test_dqn_learns_the_values_of_a_chain(changed):
     taught = learner(**changed)
     taught.stretch()
     best = np.array([[0.5, 1.0], [2.0, 0.5]]) * changed.get("reward_scale", 1.0)
@@ -141,7 +141,7 @@ def test_it_finds_the_values_of_a_chain(changed):
 
 
 @pytest.mark.parametrize("changed", [{}, {"averaging": 0.05}, {"guide": GUIDE}])
-def test_put_back_it_goes_on_bit_for_bit(changed):
+def test_a_restored_learner_continues_bit_for_bit(changed):
     import torch
 
     straight, other = learner(returns=3, **changed), learner(returns=3, **changed)
@@ -154,7 +154,7 @@ def test_put_back_it_goes_on_bit_for_bit(changed):
         assert torch.equal(tensor, other.weights()[name]), name
 
 
-def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
+def test_the_rule_is_the_bdp_and_some_packets():
     import torch
 
     from headway.train.guide import GuideRule, Moves
@@ -166,7 +166,7 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     own = np.array([6, 5, 4, 3, 2])
     assert rule.advice().tolist() == [-1] * 5
     assert rule.lead(own, 1.0).tolist() == own.tolist()
-    # 12 Mbit/s over 10 ms are 10 packets of 1500 bytes; a flow without a round trip has no advice.
+    # 12 Mbit/s over 10 ms are 10 packets of 1500 bytes. A flow without a round trip has no advice.
     rule.measure(
         {
             "peak_throughput_mbps": np.full(5, 12.0),
@@ -180,30 +180,30 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     led = rule.lead(own, 1.0)
     assert choices[led[:4]].tolist() == [3.0, 1.0, -10.0, 10.0]
     assert led[4] == own[4]
-    # At e times the rate from which on a queue is kept, 0.5 of the window waits: 10 x 1.5 + 2
-    # packets.
+    # At e times the rate at which a queue forms, 0.5 of the window waits: 10 x 1.5 + 2 packets.
     longer = replace(guide, queue=0.5, queue_from_mbps=12.0 / np.e)
     fast = GuideRule(longer, moves, 1, torch.Generator())
     one = {"peak_throughput_mbps": 12.0, "min_rtt_10s_ms": 10.0, "mss_bytes": 1500.0, "cwnd_packets": 16.0}
     fast.measure({name: np.array([value]) for name, value in one.items()})
     assert choices[fast.advice()].tolist() == [1.0]
-    # Nothing waits where the rate is 0.9 of the link's 13.3 Mbit/s and more: 12 packets are 4 fewer
-    # than there are.
+    # No packet waits if the rate is at least 0.9 of the link's 13.3 Mbit/s. 12 packets are 4 fewer
+    # than now.
     alone = GuideRule(replace(longer, queue_below=0.9), moves, 2, torch.Generator())
     links = one | {"path_mbps": [13.3, 13.4]}
     alone.measure({name: np.broadcast_to(value, 2).astype(float) for name, value in links.items()})
     assert choices[alone.advice()].tolist() == [-3.0, 1.0]
-    # Where packets are lost, one more at a time; fewer as before.
+    # If packets are lost, the window grows by one at a time, and shrinks as before.
     careful = GuideRule(replace(guide, careful_above=0.01), moves, 3, torch.Generator())
     lossy = one | {"cwnd_packets": [5.0, 5.0, 40.0], "loss_ewma256": [0.01, 0.02, 0.02]}
     careful.measure({name: np.broadcast_to(value, 3).astype(float) for name, value in lossy.items()})
     assert choices[careful.advice()].tolist() == [10.0, 1.0, -10.0]
-    # Before the minimum RTT is forgotten, 0.9 of what it carries, without packets.
+    # Before the minimum RTT is forgotten, the target is 0.9 of the delivered rate, without
+    # additional packets.
     drains = GuideRule(replace(guide, drain_after_s=9.5, drained=0.9), moves, 2, torch.Generator())
     old = one | {"cwnd_packets": [12.0, 12.0], "min_rtt_10s_age_s": [9.5, 9.6]}
     drains.measure({name: np.broadcast_to(value, 2).astype(float) for name, value in old.items()})
     assert choices[drains.advice()].tolist() == [0.0, -3.0]
-    # Beside another flow 6 of 12 Mbit/s are 20 packets in an RTT of 40 ms; alone nothing changes.
+    # With another flow 6 of 12 Mbit/s are 20 packets in an RTT of 40 ms. Alone nothing changes.
     beside = GuideRule(replace(guide, fair=1.0), moves, 2, torch.Generator().manual_seed(1))
     two = one | {"path_mbps": 12.0, "srtt_ms": 40.0, "cwnd_packets": [17.0, 12.0], "fair_mbps": [6.0, 12.0]}
     beside.measure({name: np.broadcast_to(value, 2).astype(float) for name, value in two.items()})
@@ -213,7 +213,7 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     assert rule.lead(own, 1.0).tolist() == own.tolist()
 
 
-def test_a_share_of_the_simulations_is_led_for_some_rounds():
+def test_the_rule_leads_a_share_of_the_simulations_for_some_rounds():
     import torch
 
     from headway.train.guide import GuideRule, Moves
@@ -231,7 +231,7 @@ def test_a_share_of_the_simulations_is_led_for_some_rounds():
     led = [rule.lead(np.full(2000, 2), 0.3) == 0 for _ in range(100)]
     assert all((one == led[0]).all() for one in led[:50])
     assert all((one == led[50]).all() for one in led[50:])
-    # Binomial, 2000 draws of 0.3: 4 standard deviations are 0.041.
+    # The count is binomial with 2000 draws of 0.3: 4 standard deviations are 0.041.
     assert abs(led[0].mean() - 0.3) < 0.041
     assert abs((led[0] & led[50]).mean() - 0.09) < 0.026
 
@@ -242,14 +242,14 @@ def test_a_share_of_the_simulations_is_led_for_some_rounds():
         ({"kind": "steps", "choices": ["+0", "-10", "+10", "*2", "/2"]}, [20, 10, 30, 40, 10]),
         ({"kind": "discrete", "choices": [-3.0, 0.0], "effect": {"does": "add-cwnd"}}, [17, 20]),
         ({"kind": "discrete", "choices": [-1.0, 0.5], "effect": {"does": "scale-cwnd", "base": 4.0}}, [5, 40]),
-        # 24 Mbit/s over 10 ms are as many packets: Aurora's step of 0.1 up, and down.
+        # 24 Mbit/s over 10 ms are as many packets. Aurora's step is 0.1 up, and down.
         (
             {"kind": "discrete", "choices": [1.0, -1.0], "effect": {"does": "scale-rate", "delta": 0.1}},
             [22, 20 / 1.1],
         ),
     ],
 )
-def test_the_rule_takes_the_move_that_leads_nearest(action, after):
+def test_the_rule_chooses_the_closest_move(action, after):
     import torch
 
     from headway.train.guide import GuideRule, Moves
@@ -266,18 +266,18 @@ def test_the_rule_takes_the_move_that_leads_nearest(action, after):
         assert after[rule.advice()[0]] == pytest.approx(window), index
 
 
-def test_imitation_costs_what_the_advised_action_lacks():
+def test_the_imitation_loss_is_the_shortfall_of_the_advised_action():
     import torch
 
     from headway.train.dqn import imitation
 
     values = torch.tensor([[1.0, 0.0, 0.98], [0.0, 2.0, 0.0], [5.0, 0.0, 0.0]])
-    # 0.98 + 0.05 - 1; the advised one is ahead by more than the margin; no advice.
+    # The values are 0.98 + 0.05 - 1; the advised one is ahead by more than the margin; no advice.
     assert imitation(values, torch.tensor([0, 1, -1]), 0.05).item() == pytest.approx(0.03 / 2, abs=1e-6)
     assert imitation(values, torch.tensor([-1, -1, -1]), 0.05).item() == 0.0
 
 
-def test_the_mask_weighs_what_is_known_and_drops_the_rest():
+def test_the_mask_weighs_known_features_and_drops_unknown_ones():
     import torch
 
     from headway.train.networks import Network
@@ -317,7 +317,7 @@ def test_continuous_actions_are_refused():
 
 
 def tiny_text():
-    """Owl in seconds, on what needs no recorded trace."""
+    """Trains Owl in seconds, without recorded traces."""
     text = re.sub(r"(?s)scenarios = \[.*?\n\]", 'scenarios = ["owl-training"]', DQN, count=1)
     text = re.sub(
         r"(?s)(\[validation\]\n)scenarios = \[.*?\n\]", r'\1scenarios = ["owl-validation:load=30%"]', text
@@ -331,7 +331,7 @@ def tiny_text():
     return text
 
 
-def test_killed_it_goes_on_bit_for_bit(run, tmp_path):
+def test_a_killed_training_continues_bit_for_bit(run, tmp_path):
     import signal
     import subprocess
     import sys

@@ -1,4 +1,4 @@
-"""A model folder answers as the model of Stable-Baselines3 that it was made of."""
+"""A model folder answers like the model of Stable-Baselines3 that it was made of."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.train
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    """Networks this small are slower on several."""
+    """One thread is used, because networks this small are slower on several."""
     import torch
 
     before = torch.get_num_threads()
@@ -23,7 +23,10 @@ def _one_thread():
 
 
 def answers_of(model, env, found):
-    """What Stable-Baselines3 predicts for the folder's observations, as VecNormalize shows them."""
+    """The predictions of Stable-Baselines3 for the folder's observations.
+
+    VecNormalize normalises the observations.
+    """
     seen = found.golden()["observations"]
     shown = env.normalize_obs(seen) if hasattr(env, "normalize_obs") else seen
     return model.predict(shown, deterministic=True)[0]
@@ -52,7 +55,7 @@ def run(found):
 
 
 @pytest.mark.parametrize(("kind", "clip", "layers"), [("PPO", 1e9, 4), ("PPO", 0.5, 5), ("A2C", 10.0, 5)])
-def test_normalised_continuous_actions_are_those_of_predict(tmp_path, kind, clip, layers):
+def test_normalised_continuous_actions_equal_those_of_predict(tmp_path, kind, clip, layers):
     import stable_baselines3
     from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
@@ -76,7 +79,7 @@ def test_normalised_continuous_actions_are_those_of_predict(tmp_path, kind, clip
     assert {row["refused_decisions"] for row in batch.results()} == {0}
 
 
-def test_choices_of_dqn_and_ppo_are_those_of_predict(tmp_path):
+def test_choices_of_dqn_and_ppo_equal_those_of_predict(tmp_path):
     from stable_baselines3 import DQN, PPO
 
     env = make("owl")
@@ -95,7 +98,7 @@ def test_choices_of_dqn_and_ppo_are_those_of_predict(tmp_path):
     same(ppo, vector, tmp_path / "p-v1")
 
 
-def test_what_cannot_be_a_folder_is_refused_in_one_line(tmp_path):
+def test_a_model_that_cannot_be_exported_is_refused_in_one_line(tmp_path):
     import torch
     from stable_baselines3 import PPO, SAC
 
@@ -115,7 +118,7 @@ def test_what_cannot_be_a_folder_is_refused_in_one_line(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_stable_baselines3_logs_the_mean_of_a_reward_of_ones_own():
+def test_stable_baselines3_logs_the_mean_of_a_users_reward():
     from stable_baselines3 import PPO
 
     from headway.envs.sb3 import SB3VecEnv
@@ -127,7 +130,7 @@ def test_stable_baselines3_logs_the_mean_of_a_reward_of_ones_own():
     assert len(model.ep_info_buffer) == 8
 
 
-def test_after_a_short_training_the_folder_leaves_out_what_did_not_vary(tmp_path):
+def test_after_a_short_training_the_folder_leaves_out_constant_inputs(tmp_path):
     """Statistics are set by hand to those of slopes that did not vary."""
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import VecNormalize
@@ -155,7 +158,7 @@ def _relu():
     return nn.ReLU
 
 
-def test_wrappers_that_change_what_is_seen_or_done_are_refused(tmp_path):
+def test_wrappers_that_change_observations_or_actions_are_refused(tmp_path):
     import gymnasium
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize

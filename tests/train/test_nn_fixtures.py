@@ -1,4 +1,4 @@
-"""What `cargo test` takes for PyTorch's numbers are those that PyTorch gives today."""
+"""The fixtures of `cargo test` equal the results of the current PyTorch."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 pytestmark = pytest.mark.train
 
 
-def test_the_fixtures_are_what_pytorch_says():
+def test_the_fixtures_equal_the_outputs_of_pytorch():
     import nn_fixtures
 
     kept = json.loads(nn_fixtures.FIXTURES.read_text())
@@ -32,7 +32,7 @@ def assert_close(now, kept, where):
         assert now == kept, where
 
 
-def test_raxs_fixtures_are_what_pytorch_says():
+def test_raxs_fixtures_equal_the_outputs_of_pytorch():
     import pal_fixtures
 
     kept = json.loads(pal_fixtures.FIXTURES.read_text())

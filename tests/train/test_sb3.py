@@ -1,4 +1,4 @@
-"""Stable-Baselines3 on our environments: by its own checker, and what its rollouts hold."""
+"""Stable-Baselines3 on our environments: its own checker, and the contents of its rollouts."""
 
 import gymnasium
 import numpy as np
@@ -12,13 +12,13 @@ pytestmark = pytest.mark.train
 
 
 @pytest.mark.parametrize("name", list(IDS.values()))
-def test_its_checker_finds_nothing_wrong(name):
+def test_stable_baselines3s_checker_passes(name):
     from stable_baselines3.common.env_checker import check_env
 
     check_env(make(name), warn=False)
 
 
-def test_a_rollout_holds_what_was_seen_and_goes_on_where_an_episode_was_cut():
+def test_a_rollout_has_all_observations_and_bootstraps_at_a_cut():
     import torch
     from stable_baselines3 import PPO
 
@@ -36,7 +36,7 @@ def test_a_rollout_holds_what_was_seen_and_goes_on_where_an_episode_was_cut():
     buffer = ppo.rollout_buffer
     ppo.policy.load_state_dict(before)
 
-    # The same actions once more, from Gymnasium's side.
+    # The same actions are taken once more with Gymnasium's interface.
     plain = HeadwayVectorEnv(config, 3)
     seen, _ = plain.reset(seed=4)
     ends = 0
@@ -56,7 +56,7 @@ def test_a_rollout_holds_what_was_seen_and_goes_on_where_an_episode_was_cut():
 
 
 @pytest.mark.parametrize("start_method", ["fork", "forkserver", "spawn"])
-def test_its_worker_processes_give_what_one_process_gives(start_method):
+def test_worker_processes_give_the_results_of_one_process(start_method):
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
@@ -85,7 +85,7 @@ def test_a_render_is_one_picture_of_all_environments():
     environments.reset()
     for _ in range(3):
         environments.step(np.zeros((3, 1), np.float32))
-    # Two by two with one place empty, as Stable-Baselines3 has it.
+    # The pictures are two by two with one empty place, as in Stable-Baselines3.
     picture = environments.render()
     assert (picture.shape, picture.dtype) == ((2 * 480, 2 * 640, 3), np.uint8)
     for index, frame in enumerate(environments.environments.render()):
@@ -111,7 +111,7 @@ def test_episodes_that_do_not_begin_in_the_same_step_are_refused():
 
 
 class OneStep(gymnasium.vector.VectorEnv):
-    """Episodes of one step, as given.
+    """Given episodes of one step.
 
     They have a capacity, and each environment's reward and length in seconds.
     """
@@ -134,10 +134,10 @@ class OneStep(gymnasium.vector.VectorEnv):
         return np.zeros((self.num_envs, 2)), self.rewards, over, over, info
 
 
-def test_rewards_count_by_time_where_that_is_asked():
-    """Rewards of 2 for a second and 6 for three.
+def test_rewards_are_weighted_by_time_on_request():
+    """The rewards are 2 for a second and 6 for three.
 
-    They are (2 x 1 + 6 x 3) / 4 by time, (2 + 6) / 2 by decisions.
+    The mean is (2 x 1 + 6 x 3) / 4 by time, and (2 + 6) / 2 by decisions.
     """
     from headway.train.validation import measure
 
@@ -146,7 +146,7 @@ def test_rewards_count_by_time_where_that_is_asked():
         assert measure("two", made, 1, lambda seen: seen, [], by_time=by_time).reward == pytest.approx(mean)
 
 
-def test_a_validation_that_says_nothing_is_refused():
+def test_an_empty_validation_is_refused():
     from types import SimpleNamespace
 
     from headway._native import RunError

@@ -1,6 +1,6 @@
-"""The learner that is shipped.
+"""The shipped learner.
 
-Its training takes longer than other tests, and what it covers seldom changes.
+Its training takes longer than other tests, and its inputs rarely change.
 """
 
 import pytest
@@ -12,8 +12,8 @@ pytestmark = pytest.mark.train
 
 
 @pytest.mark.usefixtures("recorded_traces")
-def test_the_shipped_learner_is_what_its_command_makes(tmp_path, monkeypatch):
-    # Its card's figures are of five; they are no part of what is learned.
+def test_the_shipped_learner_equals_the_output_of_its_command(tmp_path, monkeypatch):
+    # The figures of its card are over five. They are not part of the learned state.
     monkeypatch.setattr(online, "EVALUATED", 1)
     found = online.train(tmp_path / "rax-v3", 1, lambda _: None)
     assert found == load_learner("rax-v3").id

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.train
 FILE = Path(__file__).parents[2] / "examples" / "train_sb3.py"
 
 
-def test_it_makes_a_folder_and_a_verdict(tmp_path):
+def test_the_example_makes_a_folder_and_a_verdict(tmp_path):
     words = [sys.executable, FILE, "--steps", "2048", "--runs", "2", "--seconds", "3", "--out", "mine-v1"]
     path = os.pathsep.join(filter(None, [str(FILE.parents[1] / "python"), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
@@ -34,7 +34,7 @@ def test_it_makes_a_folder_and_a_verdict(tmp_path):
 
 
 def test_a_training_that_is_validated_and_saved_becomes_a_folder_later(tmp_path):
-    """As the table at the end of docs/stable-baselines3.md says."""
+    """The steps are those in the table at the end of docs/stable-baselines3.md."""
     from stable_baselines3 import PPO
     from stable_baselines3.common.callbacks import EvalCallback
     from stable_baselines3.common.vec_env import VecMonitor, VecNormalize

@@ -1,4 +1,4 @@
-"""`headway train`: the same weights from the same seed, after any interruption.
+"""`headway train` gives the same weights from the same seed, after any interruption.
 
 It makes a model that deployment loads.
 """
@@ -47,7 +47,7 @@ def tiny(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def train(run, tiny):
-    """Trains into a folder; the model folder."""
+    """Trains into a folder, and returns the model folder."""
 
     def call(out, seed=1):
         done = run("train", "quick", "--config", tiny, "--out", out, "--seed", str(seed), "--json")
@@ -59,7 +59,7 @@ def train(run, tiny):
 
 @pytest.fixture(scope="module")
 def straight(train, tmp_path_factory):
-    """What a training is that nothing interrupts."""
+    """An uninterrupted training."""
     out = tmp_path_factory.mktemp("straight")
     return out, train(out)
 
@@ -90,14 +90,14 @@ def after_first_checkpoint(process):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_goes_on_bit_for_bit(straight, train, tiny, tmp_path, sent):
+def test_an_interrupted_training_continues_bit_for_bit(straight, train, tiny, tmp_path, sent):
     for number in range(5):
         out = tmp_path / str(number)
         process = start(tiny, out)
         after_first_checkpoint(process)
         process.send_signal(sent)
         _, said = process.communicate(timeout=120)
-        # On a busy machine the signal may come after the end; then nothing was interrupted.
+        # On a busy machine the signal may come after the end. Then nothing was interrupted.
         if not (out / "quick-v1").exists():
             break
     if sent != signal.SIGKILL:
@@ -111,8 +111,8 @@ def test_goes_on_bit_for_bit(straight, train, tiny, tmp_path, sent):
     assert summary["validation"] == straight[1]["validation"]
 
 
-def test_an_interruption_says_what_is_kept(straight, tmp_path):
-    """Before the first stretch has ended there is no checkpoint to go on from."""
+def test_an_interrupted_training_says_what_is_kept(straight, tmp_path):
+    """Before the first stretch has ended there is no checkpoint to continue from."""
     from headway.train.run import kept
 
     assert kept(tmp_path, "after 0 steps, from the checkpoint").startswith("no stretch has finished")
@@ -135,7 +135,7 @@ def test_python_trains_as_the_command_does_after_an_interruption_too(straight, t
     assert [row["steps"] for row in found.log()] == [1024, 2048, 3072, 4096]
 
 
-def test_a_finished_training_stays_as_it_is(straight, train):
+def test_a_finished_training_is_not_changed(straight, train):
     before = read(straight[0])
     assert train(straight[0])["best_step"] == straight[1]["best_step"]
     assert read(straight[0]) == before
@@ -184,7 +184,7 @@ def test_tensorboard_has_every_stretch_once(straight):
     assert steps == [1024, 2048, 3072, 4096]
 
 
-def test_shares_of_time_are_told(straight):
+def test_shares_of_time_are_reported(straight):
     shares = straight[1]["time_shares"]
     assert set(shares) == {"simulator", "forward", "learning", "validation", "glue"}
     assert sum(shares.values()) == pytest.approx(1.0, abs=0.01)
@@ -192,7 +192,7 @@ def test_shares_of_time_are_told(straight):
 
 
 def test_the_exported_network_is_the_policy():
-    """Our list of tensors, multiplied by hand, gives what Stable-Baselines3's policy predicts."""
+    """Our tensors, multiplied by hand, give the predictions of Stable-Baselines3's policy."""
     import torch
     from gymnasium import spaces
     from stable_baselines3.common.policies import ActorCriticPolicy
@@ -230,7 +230,7 @@ def test_a_checkpoint_that_runs_code_is_refused(tmp_path):
     assert not (tmp_path / "made").exists()
 
 
-def test_several_seeds_are_trainings_of_their_own_and_one_scheme(straight, run, tiny, tmp_path):
+def test_several_seeds_are_separate_trainings_of_one_scheme(straight, run, tiny, tmp_path):
     command = ("train", "quick", "--config", tiny, "--out", tmp_path, "--seeds", "1-2", "--json")
     done = run(*command)
     assert done.returncode == 0, done.stderr
@@ -239,7 +239,7 @@ def test_several_seeds_are_trainings_of_their_own_and_one_scheme(straight, run, 
     folders = [tmp_path / f"quick-v1-seed-{seed}" / "quick-v1" for seed in (1, 2)]
     assert found["scheme"] == f"learned:model={folders[0]}:model={folders[1]}"
     assert (folders[0] / "weights.safetensors").read_bytes() == read(straight[0])
-    # What is finished is not trained again.
+    # Finished trainings are not repeated.
     written = [(folder / "weights.safetensors").stat().st_mtime_ns for folder in folders]
     assert json.loads(run(*command).stdout)["scheme"] == found["scheme"]
     assert [(folder / "weights.safetensors").stat().st_mtime_ns for folder in folders] == written

@@ -1,4 +1,4 @@
-"""Agents that go on learning where they work.
+"""Agents that continue to learn in use.
 
 They work alone, with neighbours over ZeroMQ, and after a kill.
 """
@@ -46,7 +46,7 @@ def row(rtprop_ms=30.0, least_ms=30.0, rate=5.0):
 
 
 def work(policy, updates, seconds=300, rows=None):
-    """Turns of many flows, until this many updates have been taken."""
+    """Turns of many flows, until this many updates are done."""
     names = [f"h/{n}" for n in range(FLOWS)]
     end = time.monotonic() + seconds
     told = [{}] * FLOWS
@@ -64,21 +64,21 @@ def actor(policy):
     return {name: tensor.clone() for name, tensor in policy._acting.actor().items()}
 
 
-def test_the_reward_is_the_papers_of_what_a_host_knows():
+def test_the_reward_is_the_papers_from_the_data_of_a_host():
     from headway.tune.learner import Reward
 
     reward = Reward(alpha=0.5, unit_ms=5.0)
-    # Exact: full rate and no error; half the rate and an error of one unit.
+    # The exact cases are full rate without error, and half the rate with an error of one unit.
     assert reward.of([row()]) == pytest.approx(0.5 + 0.25)
     assert reward.of([row(rtprop_ms=35.0, rate=2.5)]) == pytest.approx(0.25 + 0.5 / (1 + np.e))
-    # A queue of five rows hides what the path takes.
+    # A queue of five rows hides the delay of the path.
     queue = [row(least_ms=30.0)] + [row(least_ms=80.0)] * 4
     assert reward.of(queue) == pytest.approx(0.75)
     assert reward.of(queue[1:]) < 0.51
     assert reward.of([row() | {"btlbw_mbps": None}]) is None
 
 
-def test_what_earns_more_becomes_likelier(policy):
+def test_actions_that_earn_more_become_more_probable(policy):
     import torch
 
     best = 5
@@ -94,7 +94,7 @@ def test_what_earns_more_becomes_likelier(policy):
             return float(policy._acting.policy.get_distribution(seen).distribution.probs[0, best])
 
     before, weights = likely(), actor(policy)
-    # Updates run in a thread: what is tried meanwhile, and so how much each of them brings, varies.
+    # Updates run in a thread. The actions meanwhile, and so the samples of each update, vary.
     for updates in range(12, 121, 12):
         work(policy, updates, rows=earns)
         if likely() > 1.2 * before:
@@ -108,7 +108,7 @@ def test_what_earns_more_becomes_likelier(policy):
     assert told["updated_s"] < 60
 
 
-def test_tuples_that_cannot_be_true_are_counted_and_not_learned_from(policy):
+def test_impossible_tuples_are_counted_and_not_learned_from(policy):
     names = ["h/1"]
     bad = [
         ("rtt", row() | {"rtt_ms": 0.0}),
@@ -126,7 +126,7 @@ def test_tuples_that_cannot_be_true_are_counted_and_not_learned_from(policy):
     assert policy.counters["tuples"] == 1
 
 
-def test_an_update_that_fails_leaves_all_as_it_was(policy, monkeypatch):
+def test_a_failed_update_changes_nothing(policy, monkeypatch):
     import torch
 
     def broken(*_):
@@ -137,14 +137,14 @@ def test_an_update_that_fails_leaves_all_as_it_was(policy, monkeypatch):
     learn = policy._learner.learn
 
     def steps_and_breaks(trajectories, estimates, weight):
-        # Adam's moments are then no numbers either.
+        # Adam's moments are not numbers either then.
         bad = replace(trajectories[0], rewards=trajectories[0].rewards * np.nan)
         learn([bad], estimates, weight)
 
     for breaks in (broken, steps_and_breaks):
         failed = policy.counters["updates_failed"]
         monkeypatch.setattr(policy._learner, "learn", breaks)
-        # One that has begun before may end well first.
+        # An update that has begun before may succeed first.
         while policy.counters["updates_failed"] == failed:
             weights = actor(policy)
             policy.decide_for([f"h/{n}" for n in range(FLOWS)], [[row()]] * FLOWS)
@@ -168,7 +168,7 @@ def test_answers_do_not_wait_for_an_update_that_hangs(policy, monkeypatch):
         for _ in range(60):
             assert len(policy.decide_for(names, [[row()]] * FLOWS)) == FLOWS
         told = policy.describe()
-        # All answers came while it hung.
+        # All answers came during the hang.
         assert told["is_updating"]
         assert told["waiting"] <= 1024 + FLOWS
         assert told["counters"]["tuples_dropped"] > 1000
@@ -176,7 +176,7 @@ def test_answers_do_not_wait_for_an_update_that_hangs(policy, monkeypatch):
         ends.set()
 
 
-def test_what_was_learned_is_gone_on_from(tmp_path):
+def test_learning_continues_from_the_saved_state(tmp_path):
     from headway._native import UsageError
     from headway.tune.learner import LearningPolicy
 
@@ -194,7 +194,7 @@ def test_what_was_learned_is_gone_on_from(tmp_path):
         LearningPolicy(MODEL, 1, state)
 
 
-def test_a_full_disk_costs_no_update_and_closing_saves_what_it_left(tmp_path, capfd):
+def test_a_full_disk_loses_no_update_and_closing_saves_the_rest(tmp_path, capfd):
     from headway.tune.learner import LearningPolicy
 
     state = tmp_path / "state"
@@ -213,7 +213,7 @@ def test_a_full_disk_costs_no_update_and_closing_saves_what_it_left(tmp_path, ca
     assert same(actor(first), actor(again))
 
 
-def test_what_neighbours_share_is_used_and_what_cannot_be_is_refused(policy, monkeypatch):
+def test_valid_shares_of_neighbours_are_used_and_impossible_ones_refused(policy, monkeypatch):
     from safetensors.torch import load, save
 
     from headway.tune.learner import LearningPolicy
@@ -248,8 +248,7 @@ def test_what_neighbours_share_is_used_and_what_cannot_be_is_refused(policy, mon
         assert other.take(wrong) == why
         assert other.counters[f"shares_refused_{why}"] > 0
     assert other.counters["shares_used"] == 2
-    # Learned from, and averaged with: of an update that changes nothing by itself that alone is
-    # left.
+    # The weights are learned and averaged. For an update without a change only the average is left.
     before, given = actor(other), []
     monkeypatch.setattr(other._learner, "learn", lambda *of: given.append(of))
     work(other, 1)
@@ -296,7 +295,7 @@ def test_neighbours_learn_from_one_another_over_zeromq():
                 assert time.monotonic() < end, [one.status() for one in agents]
                 await asyncio.sleep(0.05)
             told = agents[0].status()
-            # The reward looks back over five rows, which the agent has to keep.
+            # The reward uses five earlier rows, which the agent has to keep.
             assert all(rows.maxlen >= 5 for host in agents[0]._hosts.values() for rows in host.flows.values())
             assert told["learning"]["counters"]["updates"] > 0
             assert not [name for name in told["learning"]["counters"] if "refused" in name]
@@ -308,7 +307,7 @@ def test_neighbours_learn_from_one_another_over_zeromq():
     asyncio.run(both())
 
 
-def test_an_agent_that_is_killed_goes_on_from_what_it_had_learned(tmp_path):
+def test_a_killed_agent_continues_from_its_saved_learning(tmp_path):
     from headway.tune.control import ask
 
     url, status = free_url(), tmp_path / "agent.sock"
@@ -364,7 +363,7 @@ def test_settings_are_drawn_by_the_policys_probabilities(policy):
     assert np.abs(np.array(counts) / 2000 - expected).max() < 0.05
 
 
-def test_what_is_learned_from_is_what_was_seen_and_done(policy):
+def test_learning_uses_the_actual_observations_and_actions(policy):
     names, first, second = ["h/1", "h/2"], [[row(31.0)], [row(32.0)]], [[row(33.0)], [row(34.0)]]
     told = policy.decide_for(names, first)
     policy.decide_for(names, second)
@@ -375,7 +374,7 @@ def test_what_is_learned_from_is_what_was_seen_and_done(policy):
         assert np.array_equal(one.following, after[n])
         assert policy._settings(one.decision.action) == told[n]
         assert one.reward == policy._reward.of(second[n])
-    # Another pause than between decisions begins another trajectory.
+    # A pause that differs from that between decisions begins another trajectory.
     policy._open["h/1"] = replace(policy._open["h/1"], at=time.monotonic() - 31)
     policy.decide_for(names, first)
     assert len(policy._ended) == 1

@@ -1,6 +1,6 @@
 """The tuner's systems: their learners over tuned flows.
 
-They give the same weights for the same seed, after any end.
+They give the same weights for the same seed, after any interruption.
 """
 
 import json
@@ -20,7 +20,7 @@ TINY = {
     "a2c": {"total_steps": 1280, "environments": 10, "steps": 8, "every": 8},
     "dqn": {"total_steps": 1280, "environments": 10, "memory": 2000, "warmup": 20, "minibatch": 32, "every": 64},
 }
-"""Two stretches of 640 decisions."""
+"""The number of decisions: two stretches of 640."""
 
 
 @pytest.fixture(scope="module", params=LEARNERS)
@@ -38,7 +38,7 @@ def tiny(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def train(tiny, run):
-    """Trains into a folder; the model's."""
+    """Trains into a folder, and returns the model's."""
     learner, file = tiny
     name = f"bbr-tuner-{learner}"
 
@@ -62,12 +62,12 @@ def test_the_same_seed_gives_the_same_weights(train, trained, tmp_path):
     assert (again / "weights.safetensors").read_bytes() == (trained / "weights.safetensors").read_bytes()
 
 
-def test_a_flow_that_decides_for_itself_has_the_first_row_of_an_empty_table(trained, run):
+def test_a_flow_tuned_alone_has_only_the_first_row_of_its_table(trained, run):
     model = load(trained)
     seen = model.golden()["observations"]
     width = len(model.card["agent"]["observation"]["features"])
     assert seen.shape[1] == 5 * width
-    # Validation has each flow tuned by itself.
+    # In validation each flow is tuned separately.
     assert not seen[:, width:].any()
     assert np.abs(seen[:, :width]).max() > 0
     words = ["--schemes", f"learned:model={trained}", "--scenario", "bbr-epochs", "--runs", "2", "--seconds", "10"]

@@ -81,7 +81,7 @@ def test_the_command_compares_over_loopback(tmp_path, capsys):
         assert "<svg" in plot.read_text()
         rows = [json.loads(line) for line in (out / ROWS).read_text().splitlines()]
         assert {one["controller"] for one in rows} == {"cubic", "reno"}
-        # All of its time is over: it prints the same again, as a table.
+        # All of its time is over, so it prints the same again, as a table.
         over = "".join(f"{json.dumps(one | {'took_s': 60.0})}\n" for one in rows)
         (out / ROWS).write_text(over)
         assert command(words) == 0
@@ -92,7 +92,7 @@ def test_the_command_compares_over_loopback(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("has_cubic")
-def test_the_command_takes_its_token_from_the_environment(tmp_path, monkeypatch, capsys):
+def test_the_command_reads_its_token_from_the_environment(tmp_path, monkeypatch, capsys):
     token, out = new("laptop", tmp_path / "tokens"), tmp_path / "out"
     with serving(Tokens(tmp_path / "tokens")) as (port, _):
         words = ["try", "--to", f"127.0.0.1:{port}", "--schemes", "cubic,reno", "--json"]
@@ -108,7 +108,7 @@ def test_the_command_takes_its_token_from_the_environment(tmp_path, monkeypatch,
 
 
 @pytest.mark.usefixtures("has_cubic")
-def test_without_a_server_the_error_says_what_to_start(tmp_path, monkeypatch, capsys):
+def test_without_a_server_the_error_names_the_command_to_start(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -119,7 +119,7 @@ def test_without_a_server_the_error_says_what_to_start(tmp_path, monkeypatch, ca
 
 
 @pytest.mark.usefixtures("has_cubic")
-def test_a_folder_has_one_trial_at_a_time(tmp_path, capsys):
+def test_only_one_trial_at_a_time_uses_a_folder(tmp_path, capsys):
     words = ["try", "--to", "127.0.0.1:1", "--schemes", "cubic,reno", "--out", str(tmp_path)]
     with alone_in(tmp_path):
         assert command(words) == 2
@@ -128,7 +128,7 @@ def test_a_folder_has_one_trial_at_a_time(tmp_path, capsys):
 
 @pytest.mark.usefixtures("has_cubic")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_keeps_what_has_finished(tmp_path, number, code):
+def test_a_signal_keeps_finished_rounds(tmp_path, number, code):
     rows = tmp_path / ROWS
     with serving() as (port, _):
         words = ["try", "--to", f"127.0.0.1:{port}", "--schemes", "cubic,reno", "--seconds", "0.1"]

@@ -33,7 +33,7 @@ def test_schemes_that_cannot_be_compared_are_refused(schemes, says):
         named(schemes, lambda _: 0)
 
 
-def test_a_line_says_what_the_kernel_lacks_and_how_to_get_it(tmp_path, monkeypatch):
+def test_a_line_names_a_missing_controller_and_how_to_load_it(tmp_path, monkeypatch):
     monkeypatch.setattr(controllers, "SYSCTL", tmp_path)
     (tmp_path / "tcp_available_congestion_control").write_text("reno cubic\n")
     (tmp_path / "tcp_allowed_congestion_control").write_text("reno\n")
@@ -58,7 +58,7 @@ def test_the_kernel_is_asked_which_controllers_it_has():
     assert said.rstrip(b"\0") == b"reno"
 
 
-def test_a_kernel_that_keeps_ssthresh_between_transfers_is_warned_of(tmp_path, monkeypatch):
+def test_a_kernel_that_keeps_ssthresh_between_transfers_gives_a_warning(tmp_path, monkeypatch):
     monkeypatch.setattr(controllers, "SYSCTL", tmp_path)
     (tmp_path / "tcp_no_metrics_save").write_text("0\n")
     assert len(controllers.doubts()) == 1

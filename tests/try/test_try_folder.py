@@ -1,4 +1,4 @@
-"""The folder of a trial: what is kept there, and which folder is refused."""
+"""The folder of a trial: its contents, and the refused folders."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from headway.path_trial.plan import Plan
 from path_trials import SCHEMES, Transfers, row
 
 
-def test_a_row_that_a_crash_left_unfinished_is_overwritten_by_the_next_one(tmp_path):
+def test_a_row_left_unfinished_by_a_crash_is_overwritten_by_the_next_one(tmp_path):
     Transfers(30).run(tmp_path)
     with (tmp_path / ROWS).open("ab") as file:
         file.write(b'{"round": 1, "sch')

@@ -1,4 +1,4 @@
-"""Rounds of `headway try`: their order, their time, and what ends a trial.
+"""Rounds of `headway try`: their order, their time, and the end of a trial.
 
 Transfers are made up.
 """
@@ -35,12 +35,12 @@ def test_the_seed_alone_decides_the_orders():
     ("minutes", "schemes", "seconds"),
     [(30, 3, 10.0), (15, 3, 9.0), (3, 3, 1.8), (5, 2, 4.5), (0.5, 2, 1.0)],
 )
-def test_transfers_are_so_long_that_thirty_rounds_fit_where_possible(minutes, schemes, seconds):
+def test_transfers_are_short_enough_for_thirty_rounds_if_possible(minutes, schemes, seconds):
     assert usual_seconds(minutes, schemes) == seconds
 
 
-def test_thirty_rounds_fit_with_the_time_beside_sending(tmp_path):
-    """At an RTT of 50 ms: TCP's handshake, greeting, question, and 0.25 s until the last byte."""
+def test_thirty_rounds_fit_including_the_time_without_sending(tmp_path):
+    """The RTT is 50 ms: TCP's handshake, greeting, request, and 0.25 s until the last byte."""
     transfers = Transfers(usual_seconds(5, 2) + 3 * 0.05 + 0.25)
     kept, _ = transfers.run(tmp_path, minutes=5)
     assert len(whole_rounds(kept.rows, SCHEMES)) >= 30
@@ -54,7 +54,7 @@ def test_two_rounds_have_to_fit():
 
 
 @pytest.mark.parametrize(("takes", "rounds"), [(5, 6), (7, 4), (29, 1), (31, 1)])
-def test_the_last_round_ends_as_close_to_the_minutes_as_can_be(tmp_path, takes, rounds):
+def test_the_last_round_ends_as_close_to_the_given_minutes_as_possible(tmp_path, takes, rounds):
     """A round has two transfers, and there is a minute."""
     kept, shares = Transfers(takes).run(tmp_path)
     assert [one["round"] for one in kept.rows] == [k // 2 for k in range(2 * rounds)]
@@ -71,18 +71,18 @@ def test_each_round_has_each_scheme_once_in_the_drawn_order(tmp_path):
     assert transfers.sent[0][1:] == (SCHEMES[transfers.sent[0][0]], 5.0)
 
 
-def test_a_trial_goes_on_where_it_ended_and_leaves_out_the_round_that_was_not_whole(tmp_path):
+def test_a_trial_resumes_and_leaves_out_the_incomplete_round(tmp_path):
     kept, _ = Transfers(5, [None, None, None, EndedError()]).run(tmp_path)
     assert len(kept.rows) == 3
     kept, _ = Transfers(5).run(tmp_path)
-    # 15 of 60 s were over: round 2 to 6 fit, 5 of them end at 65 s and are closer than 4.
+    # 15 of 60 s were over. Rounds 2 to 6 fit: five of them end at 65 s, which is closer than four.
     assert [one["round"] for one in kept.rows] == [0, 0, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]
     assert [one["cubic"]["round"] for one in whole_rounds(kept.rows, SCHEMES)] == [0, 2, 3, 4, 5, 6]
     again, _ = Transfers(5).run(tmp_path)
     assert again.rows == kept.rows
 
 
-def test_a_failed_transfer_costs_its_round_and_several_end_the_trial(tmp_path, monkeypatch):
+def test_a_failed_transfer_discards_its_round_and_several_end_the_trial(tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "PATIENCE_S", 0.0)
     kept, said = Transfers(5, [None, None, RunError("broke")]).run(tmp_path)
     assert "broke; this round does not count" in said
@@ -98,7 +98,7 @@ def test_a_controller_that_always_fails_ends_the_trial_even_if_others_work(tmp_p
     monkeypatch.setattr(trial, "PATIENCE_S", 0.0)
 
     class OwlFails(Transfers):
-        """Each transfer of owl fails, but the first."""
+        """Each transfer of owl except the first fails."""
 
         def send(self, scheme, *rest):
             has_sent = scheme in [name for name, *_ in self.sent]
@@ -125,8 +125,8 @@ def test_failed_transfers_are_counted_by_scheme_and_noted(tmp_path, monkeypatch)
     assert found[0].startswith("2 transfers of owl failed; the verdicts leave out these rounds")
 
 
-def test_a_row_that_cannot_be_kept_ends_the_trial_at_once(tmp_path, monkeypatch):
-    """Transfers load the path, and each further one would be thrown away too."""
+def test_a_row_that_cannot_be_saved_ends_the_trial_at_once(tmp_path, monkeypatch):
+    """Transfers load the path, and each further one would be discarded too."""
     transfers, add = Transfers(5), TrialFolder.add
 
     def full(self, row):
@@ -140,8 +140,8 @@ def test_a_row_that_cannot_be_kept_ends_the_trial_at_once(tmp_path, monkeypatch)
     assert len(transfers.sent) == 3
 
 
-def test_a_trial_that_goes_on_after_its_results_were_shown_says_so(tmp_path, capsys):
-    """Only more rounds are a further look: to print the same again changes no error rate."""
+def test_a_trial_that_continues_after_showing_results_says_so(tmp_path, capsys):
+    """Only more rounds count as a further look. Printing the same again changes no error rate."""
     plan = Plan("there", SCHEMES, 5.0, 1)
     shown = []
     for minutes in (1.0, 1.0, 2.0):
@@ -171,7 +171,7 @@ def test_a_trial_whose_first_transfer_fails_ends_at_once_and_leaves_nothing(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_is_busy_is_no_failure_of_the_controller(tmp_path, monkeypatch):
+def test_a_busy_server_does_not_count_as_a_failed_transfer(tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "PATIENCE_S", 0.0)
     kept, said = Transfers(5, [None, None, BusyError("busy")]).run(tmp_path)
     assert kept.failures == {}

@@ -1,4 +1,4 @@
-"""A server of `headway try`: whom it answers, whom it refuses, and whom it cuts off."""
+"""A server of `headway try`: the clients that it answers, refuses, and disconnects."""
 
 import hashlib
 import socket
@@ -13,7 +13,7 @@ from headway.path_trial.transfer import BusyError
 from path_trials import DEADLINE_S, connected, rest_of, send, serving, transferring, until
 
 
-def test_a_token_is_needed_where_the_server_has_tokens(tmp_path):
+def test_a_token_is_needed_if_the_server_has_tokens(tmp_path):
     token = new("laptop", tmp_path / "tokens")
     with serving(Tokens(tmp_path / "tokens")) as (port, told):
         with pytest.raises(UsageError, match="takes a token; make one there: headway"):
@@ -84,14 +84,14 @@ def test_an_invalid_request_ends_its_own_connection_alone(said, answer):
         assert send(port).bytes > 0
 
 
-def test_a_client_that_asks_nothing_is_cut_off():
+def test_a_silent_client_is_disconnected():
     with serving(handshake_s=0.1) as (port, _):
         client, _ = connected(port)
         with client:
             assert rest_of(client) == b""
 
 
-def test_a_client_has_so_many_connections_and_no_more():
+def test_the_number_of_connections_of_a_client_is_limited():
     with serving(of_a_client=2) as (port, _):
         first, _ = connected(port)
         second, _ = connected(port)

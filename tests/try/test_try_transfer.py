@@ -1,4 +1,4 @@
-"""One transfer: its figures by hand, and what ends it, over loopback."""
+"""One transfer: its figures by hand, and the reasons for its end, over loopback."""
 
 import re
 import socket
@@ -15,8 +15,11 @@ from headway.path_trial.transfer import EndedError, Look, Measured, Sender, _loo
 from path_trials import DEADLINE_S, send, serving, transferring
 
 
-def test_the_figures_of_a_transfer_come_from_its_looks():
-    """20 looks with smoothed RTTs of 1 to 20 ms behind the first: the 10th and the 19th."""
+def test_the_figures_of_a_transfer_come_from_its_samples():
+    """20 samples with smoothed RTTs of 1 to 20 ms after the first.
+
+    The values are the 10th and the 19th.
+    """
     looks = [Look(1.0, 500, 77_000, 900, 10, 1, 1000, 500, 0)]
     looks += [Look(1.1, 600, 1000 * k, 900, 11, 1, 1100, 500, 0) for k in range(20, 0, -1)]
     looks[-1] = Look(3.0, 2_500_500, 1000, 800, 2010, 21, 2001_000, 500_500, 1000_000)
@@ -27,8 +30,8 @@ def test_the_figures_of_a_transfer_come_from_its_looks():
         measured([looks[0], looks[0]], 0)
 
 
-def test_a_look_takes_the_fields_of_linuxs_tcp_info():
-    """Places by hand from include/uapi/linux/tcp.h: 160 bytes, then the delivery rate."""
+def test_a_sample_reads_the_fields_of_linuxs_tcp_info():
+    """Offsets by hand from include/uapi/linux/tcp.h: 160 bytes, then the delivery rate."""
     info = bytearray(232)
     times = {"busy_us": 168, "window_limited_us": 176, "buffer_limited_us": 184}
     for at in times.values():
@@ -37,7 +40,7 @@ def test_a_look_takes_the_fields_of_linuxs_tcp_info():
     assert {name: getattr(look, name) for name in times} == times
 
 
-def test_a_transfer_arrives_whole():
+def test_a_transfer_arrives_completely():
     with serving() as (port, told):
         found = send(port)
     assert found.bytes > 0
@@ -50,7 +53,7 @@ def test_a_transfer_arrives_whole():
 
 
 def test_a_transfer_waits_until_the_client_of_another_one_has_left(monkeypatch):
-    """It has been refused once at least when the other one leaves."""
+    """It has been refused at least once when the other one leaves."""
     assert Limits.silence_s < transfer.BUSY_S
     monkeypatch.setattr(transfer, "BUSY_S", DEADLINE_S)
     monkeypatch.setattr(transfer, "BUSY_LOOK_S", 0.01)
@@ -74,7 +77,7 @@ def ends_when_asked(port, asked):
 
 
 def test_ctrl_c_ends_the_wait_for_a_connection():
-    """The queue of this server is full, so no connection comes about."""
+    """The queue of this server is full, so no connection is established."""
     asked = threading.Event()
     asked.set()
     with socket.socket() as listening:
@@ -85,8 +88,8 @@ def test_ctrl_c_ends_the_wait_for_a_connection():
 
 
 @pytest.mark.parametrize("says", [0, 1, 2])
-def test_ctrl_c_ends_the_wait_for_what_the_other_side_does_not_say(says):
-    """It says this many of: its greeting, its answer, and how many bytes came."""
+def test_ctrl_c_ends_the_wait_for_a_silent_peer(says):
+    """The server sends this many of: its greeting, its answer, and the number of received bytes."""
     greeting = {"headway_try": wire.SCHEMA, "nonce": "1", "needs_token": False, "most_seconds": 60}
     asked, ended = threading.Event(), threading.Event()
 

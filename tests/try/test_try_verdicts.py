@@ -1,4 +1,7 @@
-"""Verdicts, notes and the picture of a trial, of rows made up: intervals are worked out by hand."""
+"""Verdicts, notes and the picture of a trial, from made-up rows.
+
+Intervals are worked out by hand.
+"""
 
 import pytest
 
@@ -20,8 +23,11 @@ def verdict(metric, first, second):
     return next(one for one in found if one.measure.metric == metric)
 
 
-def test_a_verdict_is_of_the_differences_within_rounds():
-    """Differences of -10, -12, -14 and -12 ms: Student's t of 3 degrees of freedom is 3.182."""
+def test_a_verdict_uses_the_differences_within_rounds():
+    """The differences are -10, -12, -14 and -12 ms.
+
+    Student's t of 3 degrees of freedom is 3.182.
+    """
     found = verdict("rtt_p95_ms", [100, 110, 120, 100], [90, 98, 106, 88])
     # The standard deviation is sqrt(8 / 3), half the interval 3.182 * 1.633 / 2 = 2.598.
     assert found.difference["ci95"] == pytest.approx([-14.598, -9.402], abs=0.001)
@@ -31,14 +37,17 @@ def test_a_verdict_is_of_the_differences_within_rounds():
 
 
 def test_throughput_is_compared_in_percent():
-    """Two equal rounds leave 78% of all rounds open (1 - 0.05^(1/2)), each by up to 10 points."""
+    """Two equal rounds leave 78% of all rounds uncertain (1 - 0.05^(1/2)).
+
+    Each of them may be off by up to 10 points.
+    """
     found = verdict("throughput_mbps", [10, 10], [11, 11])
     says = "Over this path owl had 10.0% (2.2 to 17.8) more throughput than cubic; 2 rounds."
     assert (found.zone, found.sentence) == (Zone.BETTER, says)
 
 
-def test_too_few_rounds_are_said_to_be_too_few():
-    """Shares of 0, 10, -10 and 0 points around 10%: half an interval is 3.182 * 8.165 / 2."""
+def test_a_verdict_says_when_there_are_too_few_rounds():
+    """The shares are 0, 10, -10 and 0 points around 10%. Half an interval is 3.182 * 8.165 / 2."""
     found = verdict("throughput_mbps", [10] * 4, [11, 12, 10, 11])
     assert found.zone == Zone.UNCLEAR
     # 4 * (12.99 / 10) ** 2 is 6.75.
@@ -49,11 +58,14 @@ def test_too_few_rounds_are_said_to_be_too_few():
 
 
 def test_without_variation_the_rule_of_three_says_how_many_rounds_are_needed():
-    """1 - 0.05^(1/n) of all rounds may be off by 1 point: below the margin of 0.1 from 29 on."""
+    """1 - 0.05^(1/n) of all rounds may be off by 1 point.
+
+    From 29 rounds on this is below the margin of 0.1.
+    """
     found = verdict("retransmitted", [0.0] * 5, [0.0] * 5)
     assert found.zone == Zone.UNCLEAR
     assert found.sentence.endswith(" (-0.45 to 0.45); about 29 rounds may tell.")
-    # A round that is off by a hair changes nothing.
+    # A round that is slightly off changes nothing.
     nearly = verdict("retransmitted", [0.0] * 5, [0.0] * 4 + [1e-9])
     assert nearly.sentence.endswith("about 29 rounds may tell.")
     assert verdict("retransmitted", [0.0] * 28, [0.0] * 28).zone == Zone.UNCLEAR
@@ -65,14 +77,14 @@ def test_a_verdict_says_when_even_many_rounds_may_not_suffice():
     assert verdict("throughput_mbps", [10, 10], [9, 11.001]).sentence.endswith(says)
 
 
-def test_one_round_tells_nothing():
+def test_one_round_gives_no_verdict():
     says = "1 round cannot tell whether owl had more or less throughput than cubic."
     assert verdict("throughput_mbps", [10], [20]).sentence == says
     assert verdict("throughput_mbps", [], []).sentence.startswith("0 rounds cannot tell")
 
 
-def test_what_is_within_the_margin_is_the_same():
-    """Differences of 100 / 4096 points either way: half an interval is 3.182 * 0.0282 / 2."""
+def test_schemes_within_the_margin_are_the_same():
+    """The differences are 100 / 4096 points either way. Half an interval is 3.182 * 0.0282 / 2."""
     near = [1 / 64 + 1 / 4096, 1 / 64 - 1 / 4096]
     found = verdict("retransmitted", [1 / 64] * 4, near * 2)
     assert (found.zone, found.sentence) == (
@@ -85,7 +97,7 @@ def test_what_is_within_the_margin_is_the_same():
 def test_the_margin_of_an_rtt_is_a_percent_of_the_first_scheme():
     apart = [100.9, 100.8, 100.85]
     assert verdict("rtt_p50_ms", [100.0] * 3, apart).zone == Zone.EQUAL
-    # From 0.69 to 1.07 ms more, of which 0.8 are 1%.
+    # The differences are 0.69 to 1.07 ms, and 0.8 ms are 1%.
     not_better = verdict("rtt_p50_ms", [80.0] * 3, [80.9, 80.8, 80.95])
     assert not_better.zone == Zone.NOT_BETTER
     assert not_better.sentence == (
@@ -95,7 +107,7 @@ def test_the_margin_of_an_rtt_is_a_percent_of_the_first_scheme():
     assert verdict("rtt_p50_ms", [80.0] * 3, [81.2, 81.1, 81.25]).zone == Zone.WORSE
 
 
-def test_a_round_that_is_not_whole_does_not_count():
+def test_an_incomplete_round_does_not_count():
     rows = [row(0, "cubic"), row(0, "owl"), row(1, "owl", throughput_mbps=99.0), row(2, "cubic")]
     assert [sorted(one) for one in whole_rounds(rows, SCHEMES)] == [["cubic", "owl"]]
 

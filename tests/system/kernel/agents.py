@@ -1,4 +1,4 @@
-"""What an agent says of its flows."""
+"""Reads an agent's status of its flows."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,12 +10,15 @@ Status = dict[str, Any]
 
 
 def sending(status: Status) -> list[Status]:
-    """The flows that have sent anything: a receiver's socket may have a controller of ours too."""
+    """The flows that have sent anything.
+
+    A receiver's socket can have one of our controllers too.
+    """
     return [flow for flow in status["flows"] if flow["delivered_packets"] > 10]
 
 
 def seen(agent: Daemon, holds: Callable[[Status], object] = bool) -> Status:
-    """The only flow that sends, as soon as `holds` is true of it."""
+    """The only flow that sends, as soon as `holds` is true for it."""
     found: list[Status] = until(
         lambda: [one for one in sending(agent.status()) if holds(one)], lambda: f"{agent.status()}\n{agent.log}"
     )
@@ -24,7 +27,7 @@ def seen(agent: Daemon, holds: Callable[[Status], object] = bool) -> Status:
 
 
 def counted(agent: Daemon, name: str, least: int) -> Status:
-    """The agent's counters, as soon as this one is at least that."""
+    """The agent's counters, as soon as this one has reached this value."""
     return until(
         lambda: (counters := agent.status()["counters"])[name] >= least and counters,
         lambda: agent.status()["counters"],

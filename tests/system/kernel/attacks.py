@@ -12,15 +12,15 @@ from pathlib import Path
 
 USER = 65534
 FLOWS = 40
-"""Of an attack."""
+"""The number of flows of an attack."""
 STATE = "STATE"
-"""Stands for a folder."""
+"""A placeholder for a folder."""
 OTHER = "headway_owl"
 """A second controller of ours, which `toggle` needs."""
 METRICS = ("127.0.0.1", 19465)
-"""Where the agent has them: any user can ask."""
+"""The address of the agent's metrics, which any user can read."""
 OPTIONS = ("--loopback", "--metrics", f"{METRICS[0]}:{METRICS[1]}")
-"""Of the agent: what its attackers can reach."""
+"""Options of the agent that let its attackers reach it."""
 
 Pairs = list[tuple[socket.socket, socket.socket]]
 
@@ -30,7 +30,10 @@ def choose(near: socket.socket, controller: str) -> None:
 
 
 def connected() -> Pairs:
-    """Connections over loopback, both ends of each. Small packets have more acknowledgements."""
+    """Connections over loopback, with both ends of each.
+
+    Small packets have more acknowledgements.
+    """
     made = []
     with socket.create_server(("127.0.0.1", 0), backlog=FLOWS) as listener:
         for _ in range(FLOWS):
@@ -42,7 +45,7 @@ def connected() -> Pairs:
 
 
 def storm(controller: str, _socket: str, begun: Callable[[], None]) -> None:
-    """Flows begin, have one acknowledgement and end: an OPEN, a report and a CLOSE of each."""
+    """Starts flows that get one acknowledgement and end: an OPEN, a report and a CLOSE of each."""
     pairs = connected()
     begun()
     while True:
@@ -58,7 +61,10 @@ def storm(controller: str, _socket: str, begun: Callable[[], None]) -> None:
 
 
 def slots(controller: str, _socket: str, begun: Callable[[], None]) -> None:
-    """Flows that stay, and send just enough to look for a slot whenever they may: once a second."""
+    """Starts flows that stay, and send just enough to look for a slot as often as possible.
+
+    That is once a second.
+    """
     pairs = connected()
     for near, _ in pairs:
         choose(near, controller)
@@ -71,7 +77,7 @@ def slots(controller: str, _socket: str, begun: Callable[[], None]) -> None:
 
 
 def decisions(controller: str, _socket: str, begun: Callable[[], None]) -> None:
-    """Flows that send all the time, each of whose acknowledgements asks for a decision."""
+    """Starts flows that send all the time. Each acknowledgement requests a decision."""
     pairs = connected()
     for near, far in pairs:
         choose(near, controller)
@@ -86,7 +92,7 @@ def decisions(controller: str, _socket: str, begun: Callable[[], None]) -> None:
 
 
 def clients(_controller: str, control: str, begun: Callable[[], None]) -> None:
-    """Clients of the metrics that say nothing, or nonsense, or ask again.
+    """Runs clients of the metrics that send nothing, or nonsense, or one request after another.
 
     The control socket refuses them.
     """
@@ -122,10 +128,10 @@ def clients(_controller: str, control: str, begun: Callable[[], None]) -> None:
 
 
 def toggle(controller: str, _socket: str, begun: Callable[[], None]) -> None:
-    """Connections that have sent, and then change to and fro between two controllers of ours.
+    """Opens connections that send, and then alternate between two controllers of ours.
 
-    Nothing is sent meanwhile: a flow ends with the first change, and another begins only where an
-    acknowledgement was under way.
+    Nothing is sent meanwhile. A flow ends with the first change, and another begins only if an
+    acknowledgement was in flight.
     """
     pairs = connected()
     for near, far in pairs:
@@ -146,7 +152,7 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     "storm_reports": ("storm", ("--report-interval", "0")),
     "storm_state": ("storm", ("--state", STATE)),
 }
-"""Attacks, and with which options of the agent."""
+"""The attacks, with the agent's options for each."""
 REFUSED = {
     "storm": {"flows_opened": 1000, "user_full": 1},
     "slots": {"user_full": 1},
@@ -154,8 +160,8 @@ REFUSED = {
     "clients": {},
     "toggle": {"flows_opened": 32, "user_full": 1},
 }
-"""What shows that an attack is under way, and what it was not given: counts of the agent, at
-least."""
+"""The counts of the agent, at least, that show that an attack is active, and what it was
+refused."""
 
 
 def has_effect(attack: str, counters: dict[str, int]) -> bool:
@@ -165,11 +171,11 @@ def has_effect(attack: str, counters: dict[str, int]) -> bool:
 
 @contextmanager
 def under_way(attack: str, controller: str, control: str, user: int = USER) -> Iterator["subprocess.Popen[str]"]:
-    """A process of this user that attacks the agent of this control socket.
+    """Runs a process of this user that attacks the agent of this control socket.
 
-    It has flows of this controller.
+    Its flows have this controller.
     """
-    # The socket's own mode is to refuse its clients, and not its folder's.
+    # The socket's own mode has to refuse the clients, and not its folder's mode.
     Path(control).parent.chmod(0o711)
     command = [sys.executable, __file__, attack, controller, control, str(user)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -1,4 +1,4 @@
-"""A bulk transfer between a kernel's sockets.
+"""Runs a bulk transfer between a kernel's sockets.
 
 bulk.py receive PORT FILE, bulk.py send HOST PORT CONTROLLER SECONDS FILE [BUFFER].
 """
@@ -15,15 +15,16 @@ from typing import TextIO
 BIN_S = 0.1
 SAMPLE_S = 0.005
 SO_SNDBUFFORCE = 32
-"""asm-generic/socket.h"""
+"""Values of asm-generic/socket.h."""
 TCP_INFO = struct.Struct("=8B24I4Q6I4Q2I")
-"""linux/tcp.h: struct tcp_info, as far as delivered_ce."""
+"""The beginning of struct tcp_info in linux/tcp.h, up to delivered_ce."""
 
 
 def receive(port: str, path: str) -> None:
-    """Takes all connections.
+    """Accepts all connections.
 
-    Each tenth of a second it writes a line for each: by whom, when, how many bytes, longest gap.
+    Each tenth of a second it writes a line for each connection: the peer, the time, the bytes, the
+    longest gap.
     """
     listener = socket.create_server(("", int(port)), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
     with Path(path).open("w", buffering=1) as out:
@@ -33,7 +34,10 @@ def receive(port: str, path: str) -> None:
 
 
 def count(connection: socket.socket, sender: int, out: TextIO) -> None:
-    """One connection's bytes. A gap is the time without any; the line in which it ends has it."""
+    """The bytes of one connection.
+
+    A gap is a time without any. The line in which it ends has it.
+    """
     total, gap, came = 0, 0.0, time.monotonic()
     due = came + BIN_S
     with suppress(OSError):
@@ -46,9 +50,9 @@ def count(connection: socket.socket, sender: int, out: TextIO) -> None:
 
 
 def send(host: str, port: str, controller: str, seconds: str, path: str, buffer: str = "") -> None:
-    """Sends as fast as it may, or this many bytes.
+    """Sends as fast as possible, or this number of bytes.
 
-    The buffer is of the kernel's choice. FILE-PORT has its states.
+    The kernel chooses the buffer. FILE-PORT gets the states.
     """
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
@@ -68,8 +72,8 @@ def send(host: str, port: str, controller: str, seconds: str, path: str, buffer:
 def sample(s: socket.socket, path: str) -> None:
     """A row of the sender's states.
 
-    It has when, ca_state, window, ssthresh, packets delivered, retransmitted, and the smoothed RTT
-    in us.
+    It has the time, ca_state, window, ssthresh, packets delivered, retransmitted, and the smoothed
+    RTT in us.
     """
     with Path(path).open("w", buffering=1) as out, suppress(OSError):
         while True:

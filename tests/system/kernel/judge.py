@@ -1,28 +1,29 @@
-"""What is asked of flows whose policy or agent has failed."""
+"""Judges flows whose policy or agent has failed."""
 
 import pytest
 
 from kernel.path import Flow
 
 LINK_MBPS = 20
-"""Of `path.LINK`."""
+"""The rate of `path.LINK`."""
 
 AFTER_S = 5.0
-"""The stretch that flows are judged by."""
+"""The seconds over which flows are judged."""
 LONGEST_GAP_S = 0.6
-"""A flow may send nothing for one timeout (0.2 s and a round trip); a second one in a row is a
+"""A flow may send nothing for one timeout (0.2 s and a round trip). A second one in a row is a
 fault."""
 LEAST_SHARE = 0.1
-"""Of an equal one: flows share unevenly over seconds, and a Cubic beside BBRs has little."""
+"""The required part of an equal share. Flows share unevenly over seconds, and a Cubic next to BBRs
+has little."""
 LEAST = 0.9
-"""Of what plain Cubic has."""
+"""The required part of plain Cubic's throughput."""
 LEAST_UNSEEN = 0.5
-"""Of that, from when a policy is no good until the guard has seen that and the stretch after is
-over."""
+"""The required part while a policy is bad: until the guard has detected it and the following
+stretch is over."""
 
 
-def none_stalls(flow: Flow, since: float, flows: int = 1) -> None:
-    """That each of the flows goes on, and none has next to nothing."""
+def no_flow_stalls(flow: Flow, since: float, flows: int = 1) -> None:
+    """Checks that each of the flows continues, and none has almost nothing."""
     until = since + AFTER_S
     each = {one: (flow.mbps(since, until, one), flow.longest_gap(since, until, one)) for one in flow.connections()}
     said = ", ".join(f"{mbps:.2f} Mbit/s with a gap of {gap:.2f} s" for mbps, gap in each.values())
@@ -33,9 +34,9 @@ def none_stalls(flow: Flow, since: float, flows: int = 1) -> None:
 
 
 def cubics(plain: Flow, since: float, until: float) -> float:
-    """What plain Cubic has in a stretch, in Mbit/s.
+    """The throughput of plain Cubic in a stretch, in Mbit/s.
 
-    Where it does not fill the link nothing can be judged.
+    If it does not fill the link, nothing can be judged.
     """
     mbps = plain.mbps(since, until)
     if mbps <= 0.85 * LINK_MBPS:
@@ -46,9 +47,9 @@ def cubics(plain: Flow, since: float, until: float) -> float:
 def does_as_well(
     flow: Flow, since: float, cubics_mbps: float, least: float = LEAST, until: float | None = None
 ) -> None:
-    """Checks that they have what Cubic has there.
+    """Checks that the flows have plain Cubic's throughput in a stretch.
 
-    The stretch is that which flows are judged by, unless another end is given.
+    The stretch is the usual one, unless another end is given.
     """
     until = since + AFTER_S if until is None else until
     mbps = flow.mbps(since, until)
@@ -57,7 +58,7 @@ def does_as_well(
 
 
 def fills_as_cubic(flow: Flow, since: float, holds: int) -> None:
-    """Checks that windows grow until the path, of this many packets, holds no more.
+    """Checks that windows grow until the path, with this many packets, is full.
 
     They then fall to 0.7 (RFC 9438, 4.6).
     """

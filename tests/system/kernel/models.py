@@ -1,4 +1,4 @@
-"""Models that are no good, or only hold still: what a policy may be replaced by."""
+"""Models that are bad, or only hold the window, as replacements of a policy."""
 
 import copy
 import hashlib
@@ -16,20 +16,20 @@ from headway.models import writer
 
 Array = np.ndarray[Any, Any]
 HOLD = 3
-"""Owl's choice that leaves the window as it is."""
+"""Owl's choice that does not change the window."""
 
 
 def put_model(folder: Path, name: str) -> None:
-    """A shipped model as a model's folder."""
+    """Copies a shipped model to a model folder."""
     folder.mkdir(exist_ok=True)
     for file, content in model_folder.load(name).files.items():
         (folder / file).write_bytes(content)
 
 
 def write_model(folder: Path, weight: Array, bias: Array, agent: dict[str, Any] | None = None) -> None:
-    """A model with Owl's eyes and hands, or those of `agent`.
+    """Writes a model with Owl's inputs and outputs, or those of `agent`.
 
-    Its head is one layer of these weights.
+    It has one layer with these weights.
     """
     owl = model_folder.load("owl-v1")
     outputs, inputs = weight.shape
@@ -49,26 +49,26 @@ def write_model(folder: Path, weight: Array, bias: Array, agent: dict[str, Any] 
 
 
 def always(action: int) -> tuple[Array, Array]:
-    """Weights that choose one of Owl's actions, whatever they see."""
+    """Weights that choose one of Owl's actions for any observation."""
     return np.zeros((7, 100)), np.eye(7)[action]
 
 
 def noise(outputs: int = 7, inputs: int = 100) -> tuple[Array, Array]:
-    """Random weights: their choices change with each observation."""
+    """Random weights, whose choices change with each observation."""
     random = np.random.default_rng(1)
     return random.normal(size=(outputs, inputs)) * 100, random.normal(size=outputs)
 
 
 def auroras() -> dict[str, Any]:
-    """Aurora's eyes and hands: a rate, from 50 numbers."""
+    """Aurora's inputs and outputs: a rate, from 50 numbers."""
     found: dict[str, Any] = model_folder.load("aurora-v2").card["agent"]
     return found
 
 
 def tuners() -> dict[str, Any]:
-    """Owl's eyes and a tuner's hands.
+    """Owl's inputs and a tuner's outputs.
 
-    It sets RTprop windows of 1 to 7 s for the kernel's BBR, and is asked each 4 ms.
+    It sets RTprop windows of 1 to 7 s for the kernel's BBR, and decides each 4 ms.
     """
     action = {
         "kind": "settings",
@@ -80,21 +80,21 @@ def tuners() -> dict[str, Any]:
 
 
 def beyond() -> dict[str, Any]:
-    """Owl's eyes and hands, but that its largest step is to a window that no policy may have."""
+    """Owl's inputs and outputs, but the largest step leads beyond the limits of windows."""
     owls: dict[str, Any] = model_folder.load("owl-v1").card["agent"]
     choices = [*owls["action"]["choices"][:-1], 200_000.0]
     return owls | {"action": owls["action"] | {"choices": choices}}
 
 
 def write_policy(folder: Path, controller: str) -> None:
-    """A policy for it that is good."""
+    """A good policy for the controller."""
     put_model(folder, "aurora-v2" if controller == "headway_rate" else "owl-v1")
     if controller == "headway_bbr":
         write_model(folder, *always(6), tuners())
 
 
 def write_noise(folder: Path, controller: str) -> None:
-    """A model for the controller, with the usual inputs and outputs and random weights."""
+    """Writes a model for the controller, with the usual inputs and outputs and random weights."""
     if controller == "headway_rate":
         write_model(folder, *noise(1, 50), auroras())
     else:
@@ -102,7 +102,7 @@ def write_noise(folder: Path, controller: str) -> None:
 
 
 def write_less(folder: Path) -> None:
-    """The net in whole numbers, always wanting half of the rate, and less."""
+    """An integer net that always asks for half of the rate, and less."""
     model = model_folder.load("aurora-int8-v1")
     tensors = model.tensors()
     unit = (whole.UNIT << int(tensors["shifts"][2])) // int(tensors["multipliers"][2])
@@ -115,16 +115,16 @@ def write_less(folder: Path) -> None:
 
 
 def write_remembering(folder: Path) -> None:
-    """A net in whole numbers that keeps a rate as long as it remembers no interval before.
+    """An integer net that keeps a rate as long as it remembers no earlier interval.
 
-    With one in its history that had a packet delivered it wants the least that it may.
+    With an interval in its history that delivered a packet it asks for the minimum.
     """
     model = model_folder.load("aurora-int8-v1")
     agent = copy.deepcopy(model.card["agent"])
     seen = agent["observation"]
     names = [feature["name"] for feature in seen["features"]]
     delivered = names.index("delivered_packets")
-    # 0 stands for none, and 255 for some.
+    # 0 stands for none, and 255 for some packets.
     seen["features"][delivered] |= {"offset": 0.0, "scale": 4.0, "clip": [0.0, 2.0]}
     tensors = {name: np.zeros_like(tensor) for name, tensor in model.tensors().items()}
     for interval in range(seen["history"] - 1):
@@ -132,7 +132,7 @@ def write_remembering(folder: Path) -> None:
     tensors["layers.1.weight"][0, 0] = 1
     tensors["layers.2.weight"][0, 0] = -100
     tensors["multipliers"][:] = 1 << 22
-    # As it is for both hidden layers, and times 64: more than the limit of an answer.
+    # Both hidden layers pass the value on, times 64: more than the limit of an answer.
     tensors["shifts"][:] = [22, 22, 16]
     shown = model.golden()["observations"]
     outputs = whole.run(tensors, whole.to_inputs(shown, seen["features"]))
@@ -141,9 +141,9 @@ def write_remembering(folder: Path) -> None:
 
 
 def change_learner(file: Path, change: Callable[[list[dict[str, list[float]]]], None]) -> None:
-    """Other weights in what was learned: the actor's tensors, then the critics'.
+    """Changes the weights in a saved learner: the actor's tensors, then the critics'.
 
-    The file stays whole.
+    The file stays complete.
     """
     head, body = file.read_text().split("\n", 1)
     learned = json.loads(body)
@@ -153,10 +153,10 @@ def change_learner(file: Path, change: Callable[[list[dict[str, list[float]]]], 
 
 
 def run_away(nets: list[dict[str, list[float]]]) -> None:
-    """It wants two packets more with each acknowledgement, for thousands of gradients."""
+    """Asks for two packets more at each acknowledgement, for thousands of gradients."""
     nets[0]["layers.0.bias"][0] += 4
 
 
 def diverge(nets: list[dict[str, list[float]]]) -> None:
-    """Its weights are too large for its first gradient."""
+    """Makes its weights too large for the first gradient."""
     nets[1]["layers.0.weight"] = [1e4 * weight for weight in nets[1]["layers.0.weight"]]

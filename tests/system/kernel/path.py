@@ -1,4 +1,4 @@
-"""A flow of a kernel's sockets over an emulated link, and what came of it."""
+"""Runs a flow of a kernel's sockets over an emulated link, and reads its results."""
 
 import subprocess
 import sys
@@ -14,28 +14,28 @@ from waiting import until
 
 BULK = Path(__file__).parent / "bulk.py"
 LINK = {"--up": "20Mbps", "--down": "20Mbps", "--delay": "10ms", "--queue": "60pkt"}
-"""A BDP of 33 packets, and twice that in the queue."""
+"""The link has a BDP of 33 packets, and twice that in the queue."""
 HOLDS = 93
-"""Packets, both together."""
+"""The BDP and the queue together, in packets."""
 LASTS_S = 900.0
-"""Of flows that go on until their test takes their network away."""
+"""Seconds of flows that continue until their test ends their network."""
 PORTS = count(5310)
-"""The receivers of flows side by side are all this host's."""
+"""All receivers of parallel flows are on this host."""
 
 
 class Came(NamedTuple):
-    """What came of one connection in about a tenth of a second."""
+    """The data of one connection in about a tenth of a second."""
 
     connection: int
     """The sender's port."""
     at: float
     size: int
     gap: float
-    """The longest time in it that nothing came."""
+    """The longest time in it without data."""
 
 
 class Sent(NamedTuple):
-    """A sender's state as TCP_INFO has it, each 5 ms."""
+    """A sender's state as in TCP_INFO, each 5 ms."""
 
     at: float
     ca_state: int
@@ -49,7 +49,7 @@ class Sent(NamedTuple):
 
 @dataclass
 class Flow:
-    """Under way, or several at once.
+    """A running flow, or several at once.
 
     Times are those of `time.monotonic()`, which all processes share.
     """
@@ -59,43 +59,43 @@ class Flow:
     begun: float = field(default_factory=time.monotonic)
 
     def lines(self) -> list[Came]:
-        """All that came so far."""
+        """All data received so far."""
         whole = self.came.read_text().rpartition("\n")[0].splitlines()
         return [Came(int(one), float(at), int(size), float(gap)) for one, at, size, gap in map(str.split, whole)]
 
     def connections(self) -> list[int]:
-        """All from which anything came so far."""
+        """All connections with data so far."""
         return sorted({line.connection for line in self.lines()})
 
     def mbps(self, since: float, until: float, connection: int | None = None) -> float:
-        """What came between two moments, of one connection or of all."""
+        """The bytes between two moments, of one connection or of all."""
         of = self.lines() if connection is None else [one for one in self.lines() if one.connection == connection]
         return sum(one.size for one in of if since < one.at <= until) * 8e-6 / (until - since)
 
     def longest_gap(self, since: float, until: float, connection: int) -> float:
-        """The longest time that nothing came of a connection.
+        """The longest time without data of a connection.
 
         At its end it is up to a tenth of a second too long.
         """
         within = [one for one in self.lines() if one.connection == connection and since < one.at <= until]
-        # Where nothing comes any more no line says so.
+        # If no more data come, no line shows it.
         return max([one.gap for one in within] + [until - (within[-1].at if within else since)])
 
     def sent(self, connection: int) -> list[Sent]:
-        """The states that its sender was in so far."""
+        """The states of its sender so far."""
         lines = self.states.with_name(f"{self.states.name}-{connection}").read_text().rpartition("\n")[0]
         return [Sent(float(at), *map(int, rest)) for at, *rest in map(str.split, lines.splitlines())]
 
     def goes_on(self, packets: int = 200) -> None:
-        """Waits until the bytes of this many more packets have come."""
+        """Waits until the bytes of this many more packets have arrived."""
         total = sum(one.size for one in self.lines())
         until(lambda: sum(one.size for one in self.lines()) >= total + packets * 1448)
 
     def outlasts(self, seconds: float = 1.0, packets: int = 200) -> None:
         """Waits until this many packets were acknowledged to each sender.
 
-        All of them come later than `seconds` from now. Bytes that have come do not tell that: they
-        may be older, where the receiver or the link was late.
+        All of them come later than `seconds` from now. Received bytes do not show that: they may be
+        older, if the receiver or the link was late.
         """
         since = time.monotonic() + seconds
 
@@ -106,12 +106,12 @@ class Flow:
         until(lambda: all(acknowledged(one) >= packets for one in until(self.connections)))
 
     def wait(self, seconds: float) -> float:
-        """Until this long after its begin; that moment."""
+        """Waits until this long after its start. Returns that moment."""
         time.sleep(max(0.0, self.begun + seconds - time.monotonic()))
         return time.monotonic()
 
     def starts(self) -> None:
-        """Waits until data comes."""
+        """Waits until data arrive."""
         until = time.monotonic() + 120
         while not self.came.exists() or not self.came.read_text():
             assert time.monotonic() < until, "nothing comes"
@@ -129,10 +129,10 @@ def flow(
     buffer: str = "",
     **link: str,
 ) -> Iterator[Flow]:
-    """A bulk transfer of this long, or several, in a shell of their own; over when this is.
+    """A bulk transfer of this length, or several, in a separate shell. It ends with this context.
 
-    The network stays until then: what a sender has buffered still goes out. `to` is the other end,
-    as sh reads it: $HEADWAY_PEER6 is its IPv6 address. `buffer` is the senders', in bytes, if not
+    The network stays until then, so buffered data are still sent. `to` is the other end, as sh
+    reads it: $HEADWAY_PEER6 is its IPv6 address. `buffer` is the senders' buffer in bytes, if not
     the kernel's choice.
     """
     came, states = (folder / f"{what}-{controller}-{time.monotonic_ns()}" for what in ("came", "states"))

@@ -1,4 +1,4 @@
-"""When an agent answered a flow, as the flow sees it: in the map that both share."""
+"""Reads when an agent answered a flow, from the map that both share."""
 
 import ctypes
 import mmap
@@ -10,20 +10,20 @@ from types import TracebackType
 from typing import Self
 
 ACTION = struct.Struct("=8Q2H3I")
-"""struct headway_action of crates/kernel/bpf/abi.h."""
+"""The format of struct headway_action in crates/kernel/bpf/abi.h."""
 BPF_OBJ_GET = 7
 BPF = {"x86_64": 321, "aarch64": 280}[platform.machine()]
-"""The number of bpf(2)."""
+"""The number of the system call bpf(2)."""
 
 
 class ObjectGet(ctypes.Structure):
-    """Of union bpf_attr (linux/bpf.h)."""
+    """Formats of union bpf_attr (linux/bpf.h)."""
 
     _fields_ = (("pathname", ctypes.c_uint64), ("bpf_fd", ctypes.c_uint32), ("file_flags", ctypes.c_uint32))
 
 
 class Slots:
-    """The slots of an agent with these pins, and this many flows at most."""
+    """The slots of an agent with these pins, and at most this many flows."""
 
     def __init__(self, pins: Path, flows: int) -> None:
         (pin,) = pins.rglob("actions")
@@ -47,10 +47,10 @@ class Slots:
     def answer(self, flow: int) -> tuple[int, int] | None:
         """Two times of the newest answer, in ns.
 
-        They are when the acknowledgement arrived that it answers, and when it was there.
+        They are the arrival of the acknowledgement that it answers, and the time of the answer.
         """
         for decided_ns, answered_ns, *_, sequence, number in ACTION.iter_unpack(self.memory[:]):
-            # An odd sequence: it is being written.
+            # With an odd sequence the answer is being written.
             if number == flow and sequence % 2 == 0:
                 return decided_ns, answered_ns
         return None

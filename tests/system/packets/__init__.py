@@ -1,4 +1,4 @@
-"""A TCP receiver that is a script (docs/packet-scripts.md).
+"""A TCP receiver that is controlled by a script (docs/packet-scripts.md).
 
-It meets a kernel socket packet by packet.
+It exchanges packets with a kernel socket one by one.
 """

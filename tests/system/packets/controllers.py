@@ -1,4 +1,4 @@
-"""The BPF controllers with no agent to serve them: registered for as long as a test needs them."""
+"""The BPF controllers without an agent, registered as long as a test needs them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,24 +8,24 @@ import daemon
 PREFIX = "headway_"
 NAMES = ("headway_owl", "headway_window", "headway_rate", "headway_bbr")
 BENEATH = {"headway_bbr": "bbr"}
-"""Which of the kernel's controllers one of ours is without an agent, where that is not Cubic."""
+"""The kernel's controller that one of ours equals without an agent, if it is not Cubic."""
 
 
 class UnavailableError(Exception):
-    """They cannot be had here; says why."""
+    """They are not available here. The message is the reason."""
 
 
 def registered() -> list[str]:
-    """Controllers of ours that sockets can choose now."""
+    """Our controllers that sockets can choose now."""
     return sorted(name for name in daemon.registered() if name.startswith(PREFIX))
 
 
 @contextmanager
 def without_agent() -> Iterator[list[str]]:
-    """Registers them, and takes them away again.
+    """Registers them, and removes them again.
 
-    Raises UnavailableError where BPF controllers cannot be had, and where somebody else has
-    registered some: an agent may serve those.
+    Raises UnavailableError if BPF controllers are not available, and if another program has
+    registered some, because an agent may serve those.
     """
     if names := registered():
         raise UnavailableError(f"{' '.join(names)} registered already, perhaps with an agent; end that headwayd")

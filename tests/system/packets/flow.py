@@ -1,9 +1,9 @@
 """One connection.
 
-A kernel socket sends, and a script receives, acknowledges, drops and keeps silent. Segments are
-counted in packets of one MSS, from 0. Time is real. An ACK that is written is handled by the kernel
-before the write returns, and what it sends in answer can be read at once: which segment answers
-which is certain.
+A kernel socket sends, and a script receives, acknowledges, drops and waits. Segments are counted in
+packets of one MSS, from 0. Time is real. The kernel handles an ACK before its write returns, and
+the packets that it sends in answer can be read at once. So it is certain which segment answers
+which.
 """
 
 import os
@@ -24,29 +24,29 @@ MSS = 1000
 TIMESTAMP_BYTES = 12
 PORT = 5001
 WINDOW = 60_000
-"""As in the header: with the scale of 10, 61 MB; no script fills it."""
+"""The window in the header. With the scale of 10 it is 61 MB, which no script fills."""
 TCP_INFO_WORDS = struct.Struct("8B21I")
 OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
 STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 NOTHING_S = 60.0
-"""A sender that has this long been silent is not going to send."""
+"""A sender that has been silent for this long will not send."""
 SHORT_S = 0.002
-"""A shorter delay may be the script's own work."""
+"""A shorter delay can be caused by the script itself."""
 ACCURATE = 3
-"""net.ipv4.tcp_ecn: connections ask for AccECN; since Linux 7.0."""
+"""A value of net.ipv4.tcp_ecn with which connections request AccECN; since Linux 7.0."""
 FIRST_MARKS = 5
-"""AccECN's counter of marked packets begins here."""
+"""The initial value of AccECN's counter of marked packets."""
 INFINITE = 0x7FFFFFFF
-"""ssthresh before anything has set it."""
+"""The initial value of ssthresh."""
 
 
 class Info(NamedTuple):
-    """Of tcp_info."""
+    """Fields of tcp_info."""
 
     cwnd: int
     ssthresh: int
     state: int
-    """Of congestion control: `STATES`."""
+    """The state of congestion control: one of `STATES`."""
     rtt_ms: float
     rto_ms: float
 
@@ -60,9 +60,9 @@ class Packet(NamedTuple):
 
     number: int
     again: bool
-    """It has been sent before."""
+    """Whether it has been sent before."""
     at: float
-    """By time.monotonic()."""
+    """The arrival by time.monotonic()."""
     segment: wire.Segment
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Packet(NamedTuple):
 
 @dataclass
 class Step:
-    """What the script did, what the kernel sent in answer, and its state after that."""
+    """The script's action, the packets that the kernel sent in answer, and its state after that."""
 
     did: str
     sent: list[Packet]
@@ -82,11 +82,11 @@ class Step:
 
 
 class Round(NamedTuple):
-    """A flight or a silence, counted."""
+    """The packets of a flight or a silence, counted."""
 
     fresh: int
     again: int
-    """Packets sent for the first time, and sent before."""
+    """The numbers of packets sent for the first time, and sent before."""
     info: Info
 
 
@@ -96,32 +96,33 @@ class Flow:
 
     controller: str
     rtt: float = 0.05
-    """Seconds between a segment and its ACK, where the script says nothing else."""
+    """Seconds between a segment and its ACK, unless the script sets others."""
     timestamps: bool = True
     ecn: bool = False
     accurate: bool = False
-    """Of ECN: by AccECN (RFC 9768) and not by RFC 3168."""
+    """Whether ECN uses AccECN (RFC 9768) and not RFC 3168."""
     sysctls: dict[str, int] = field(default_factory=dict)
     initial_cwnd: int = 10
-    """The route's."""
+    """The initial window of the route."""
     rto_min_ms: int = 200
-    """The route's: a longer one keeps the retransmission timer out of a script."""
+    """The minimum timeout of the route. A longer one keeps the retransmission timer out of a
+    script."""
     late_s: float = 0.002
-    """A run that is later than that says nothing: the machine was busy. Where `judges_time` is
+    """A run with a longer delay is not judged, because the machine was busy. If `judges_time` is
     false, the sum of all delays counts: several short ones spread a flight as one long one does."""
     judges_time: bool = True
-    """Whether a timer that ends too late is wrong. One that ends too early always is."""
+    """Whether a timer that ends too late is a fault. One that ends too early always is."""
     steps: list[Step] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     late: float = 0.0
-    """Seconds, the longest by which a wait has ended too late, an ACK has taken, or the script has
-    needed between two of these: the machine's noise."""
+    """Seconds, the longest delay of a wait, an ACK, or the script between two of these: the
+    machine's noise."""
     late_in_all: float = 0.0
-    """Seconds, the sum of those of them that are above `SHORT_S`."""
+    """Seconds, the sum of the delays above `SHORT_S`."""
 
     @property
     def is_late(self) -> bool:
-        """Whether the run says nothing."""
+        """Whether the run cannot be judged."""
         return (self.late if self.judges_time else self.late_in_all) > self.late_s
 
     def __enter__(self) -> Self:
@@ -147,16 +148,16 @@ class Flow:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection without a word, and the namespace with it."""
-        # A reset needs no time to linger.
+        """Ends the connection without a FIN, and the namespace with it."""
+        # A reset does not linger.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
         os.close(self.tun)
 
-    # What the application does.
+    # Actions of the application.
 
     def write(self, packets: int) -> list[Packet]:
-        """Gives the kernel this many packets to send; what goes out at once."""
+        """Gives the kernel this many packets to send. Returns those that are sent at once."""
         self.socket.sendall(bytes(packets * MSS))
         self.since = time.monotonic()
         return self._step(f"write {packets}")
@@ -168,21 +169,24 @@ class Flow:
         rto_us, rtt_us, ssthresh, cwnd = (words[8 + i] for i in (0, 15, 17, 18))
         return Info(cwnd, ssthresh, words[1], rtt_us / 1000, rto_us / 1000)
 
-    # What the receiver does.
+    # Actions of the receiver.
 
     def flight(self) -> list[Packet]:
-        """All that arrives until the ACK of the first of it is due: a round trip's worth."""
+        """All packets that arrive until the ACK of the first of them is due.
+
+        They are those of a round trip.
+        """
         if not self.news and not self._poll(time.monotonic() + NOTHING_S):
             raise AssertionError(f"{self.controller} sends nothing for {NOTHING_S:g} s")
         self.wait(self.news[0].at + self.rtt)
         return self._take()
 
     def ack(self, packets: Iterable[Packet], *, every: int = 1, spacing: float = 0.0, ece: bool = False) -> None:
-        """Receives these in turn, and sends an ACK after each or `every` this many.
+        """Receives these packets in turn, and sends an ACK after each or every `every` of them.
 
-        That is a round trip after the packet, or as soon as possible where that has passed, or
-        `spacing` seconds after the one before. With `ece` ECE is set from the first of these on,
-        until the kernel sends CWR. By AccECN it says that each of these was marked.
+        That is a round trip after the packet, or as soon as possible if that time has passed, or
+        `spacing` seconds after the previous one. With `ece` ECE is set from the first of these on,
+        until the kernel sends CWR. By AccECN it reports a mark of each of these.
         """
         due = time.monotonic()
         self.echo |= ece and not self.accurate
@@ -209,7 +213,7 @@ class Flow:
                 self.echo = False
 
     def send_ack(self, newest: int | None = None) -> list[Packet]:
-        """Acknowledges all that was received; what the kernel sends on that.
+        """Acknowledges everything received. Returns the packets that the kernel sends in answer.
 
         The block with `newest` is first.
         """
@@ -223,7 +227,7 @@ class Flow:
         return sent
 
     def silence(self, seconds: float) -> list[Packet]:
-        """Says nothing until packets arrive or this long; what has arrived."""
+        """Does nothing until packets arrive or this time is over. Returns the packets."""
         if not self.news:
             self._poll(time.monotonic() + seconds)
         taken = self._take()
@@ -231,16 +235,16 @@ class Flow:
         return taken
 
     def in_flight(self) -> int:
-        """Packets between the last acknowledged and the newest that was sent."""
+        """Packets between the last acknowledged and the newest sent one."""
         return self.highest + 1 - self.next
 
     def wait(self, until: float) -> None:
-        """Reads on, but does nothing, until then."""
+        """Only reads, until this moment."""
         self._stalled(self.since)
-        # What has passed already is the script's own doing, as after a train of ACKs.
+        # An earlier delay is the script's own, as after a train of ACKs.
         until = max(until, self.since)
         self._read()
-        # select() ends a little late: the last of it is waited for by looking.
+        # select() ends a little late, so the last part of the wait polls.
         while (left := until - time.monotonic()) > 0:
             if left > 0.0002:
                 select.select([self.tun], [], [], left - 0.0001)
@@ -248,7 +252,7 @@ class Flow:
         self._stalled(until)
 
     def story(self, last: int = 0) -> str:
-        """All steps, or the last this many, a line each."""
+        """All steps, or the last this many, one in a line."""
         return "\n".join(map(str, self.steps[-last:]))
 
     # The base controller.
@@ -260,8 +264,9 @@ class Flow:
         self.isn, self.own = 0, random.getrandbits(32)
         syn = next(filter(None, map(wire.parse, self._packets())))
         self.isn, self.port, self.recent = syn.seq, syn.source, syn.timestamp
-        # RFC 3168, 6.1.1: the SYN asks with both, the SYN-ACK agrees with ECE. RFC 9768, 3.1.1: it
-        # asks with all three, and CWR alone agrees, and says that the SYN was not capable of marks.
+        # RFC 3168, 6.1.1: the SYN requests with both, the SYN-ACK agrees with ECE. RFC 9768, 3.1.1:
+        # it requests with all three, and CWR alone agrees, and reports that the SYN was not
+        # ECN-capable.
         wanted = wire.ECE | wire.CWR | wire.AE if self.accurate else wire.ECE | wire.CWR
         assert (syn.flags & wanted == wanted) == (self.ecn or self.accurate)
         assert {wire.SACK_PERMITTED, wire.TIMESTAMPS} <= syn.options
@@ -279,7 +284,7 @@ class Flow:
         os.write(self.tun, wire.build(*ends, self.own & 0xFFFFFFFF, self._seq(self.next), flags, WINDOW, options))
 
     def _marks(self) -> int:
-        """The flags that tell of marks.
+        """The flags that report marks.
 
         RFC 9768, 3.2.2: AE, CWR and ECE are three bits of a counter that begins at 5.
         """
@@ -295,9 +300,9 @@ class Flow:
         return (int(time.monotonic() * 1000) & 0xFFFFFFFF, self.recent) if self.timestamps else None
 
     def _blocks(self, newest: int | None) -> list[tuple[int, int]]:
-        """RFC 2018: the block with the newest segment first, then others.
+        """The SACK blocks by RFC 2018: the block with the newest segment first, then others.
 
-        Three fit beside timestamps.
+        Three fit next to timestamps.
         """
         above = sorted(n for n in self.received if n > self.next)
         blocks: list[tuple[int, int]] = []
@@ -324,16 +329,16 @@ class Flow:
         return sent
 
     def _stalled(self, since: float) -> None:
-        """What was to happen at `since` has happened now."""
+        """Records the delay of an action that was due at `since`."""
         now = time.monotonic()
         self.late = max(self.late, now - since)
         self.late_in_all += now - since if now - since > SHORT_S else 0.0
         self.since = now
 
     def _poll(self, until: float) -> bool:
-        """Waits for packets, in short naps.
+        """Waits for packets, in short sleeps.
 
-        A nap that lasts too long says that they may have been read late.
+        A sleep that lasts too long shows that packets may have been read late.
         """
         self._stalled(self.since)
         while not self.news and (left := until - self.since) > 0:

@@ -1,4 +1,4 @@
-"""A network namespace with one TUN device in it, both gone once their files are closed."""
+"""A network namespace with one TUN device. Both end once their files are closed."""
 
 import ctypes
 import fcntl
@@ -15,27 +15,28 @@ TUNSETIFF = 0x400454CA
 IFF_TUN, IFF_NO_PI = 0x0001, 0x1000
 DEVICE = "tun0"
 SEND_BUFFER = "4096 268435456 268435456"
-"""Room for all that a script writes, from the beginning: so writing never waits."""
+"""Room for all packets that a script writes, so that writing never waits."""
 KERNEL, PEER = "192.0.2.1", "192.0.2.2"
 """The addresses of both ends (RFC 5737: for documentation)."""
 
-# One packet a segment, never held back for a larger one; and a queue longer than any window.
+# Each segment has one packet and is never held back for a larger one. The queue is longer than any
+# window.
 LINK = f"""\
 address add {KERNEL} peer {PEER} dev {DEVICE}
 link set {DEVICE} mtu 1500 txqueuelen 10000 gso_max_segs 1 up
 """
 QUEUE = f"tc qdisc replace dev {DEVICE} root pfifo limit 10000"
-"""Whatever this machine's default is: fq would pace Cubic."""
+"""Replaces this machine's default qdisc, because fq would pace Cubic."""
 
 
 def make(sysctls: Mapping[str, int], route: str) -> tuple[int, socket.socket]:
     """The TUN device and a TCP socket of a new namespace.
 
-    `sysctls` are of net.ipv4, `route` is what `ip route` calls its options.
+    `sysctls` are those of net.ipv4, `route` contains options of `ip route`.
     """
     made: list[tuple[int, socket.socket] | BaseException] = []
 
-    # A namespace is a thread's: the caller stays where it is.
+    # A namespace belongs to a thread, so the caller stays in its own.
     def enter() -> None:
         try:
             made.append(_make(sysctls, route))

@@ -1,4 +1,4 @@
-"""Plays scripts, and compares what two controllers answer."""
+"""Plays scripts, and compares the answers of two controllers."""
 
 import difflib
 
@@ -9,14 +9,14 @@ TRIES = 5
 
 
 class LateError(Exception):
-    """The machine was too busy to say anything."""
+    """The machine was too busy to judge the play."""
 
 
 def play(script: Script, controller: str) -> Flow:
-    """Plays a script, and again where the machine was too late.
+    """Plays a script, and repeats it if the machine was too late.
 
     Raises:
-        AssertionError: If the controller answers otherwise than the script expects.
+        AssertionError: If the controller's answers differ from the script's expectations.
         LateError: If each run was late.
     """
     for _ in range(TRIES):
@@ -24,7 +24,7 @@ def play(script: Script, controller: str) -> Flow:
         try:
             with flow:
                 script.run(flow)
-        # Another number of packets than a script unpacks is a ValueError.
+        # A different number of packets than a script unpacks is a ValueError.
         except (AssertionError, ValueError) as error:
             if flow.is_late:
                 continue
@@ -38,9 +38,9 @@ def play(script: Script, controller: str) -> Flow:
 
 
 def differences(flow: Flow, other: Flow, slack: int) -> list[str]:
-    """In which packet one answers otherwise than the other.
+    """The first packet in which the answers differ.
 
-    Or by how much more than `slack` packets a flight it differs.
+    Or the difference of a flight, if it is more than `slack` packets.
     """
     if not slack:
         stories = (f.story().split("\n") for f in (other, flow))

@@ -1,7 +1,7 @@
-"""The scripts: what a receiver does to a sender.
+"""The scripts: the actions of a receiver.
 
-The RFCs and Linux's Cubic say what the sender has to answer. Each is a page of
-docs/packet-scripts.md. `FACT` in a comment is Linux's own, where it goes beyond an RFC.
+The RFCs and Linux's Cubic define the expected answers of the sender. Each is a page of
+docs/packet-scripts.md. `FACT` in a comment marks behaviour of Linux beyond an RFC.
 """
 
 import math
@@ -13,33 +13,33 @@ from packets.flow import CWR, DISORDER, INFINITE, LOSS, OPEN, RECOVERY, Flow, Pa
 from packets.wire import CWR as CWR_FLAG
 
 BETA = 0.7
-"""RFC 9438, 4.6. Linux has 717/1024, and rounds down."""
+"""Cubic's beta, RFC 9438, 4.6. Linux has 717/1024, and rounds down."""
 C = 0.4
-"""RFC 9438, 5.1: packets a cubic second."""
+"""Cubic's C, RFC 9438, 5.1: packets in a cubic second."""
 PLENTY = 4000
 TOO_LATE = 0.002
-"""Seconds: runs that are later by this say nothing, as slow start ends where an RTT of 50 ms grows
-by 6 ms."""
+"""Seconds. Runs with a longer delay are not judged, because slow start ends when an RTT of 50 ms
+grows by 6 ms."""
 LATER = 0.002
-"""FACT: an ACK of a retransmission within less than the minimum RTT counts as the original's and
-proves no loss."""
+"""FACT: an ACK within less than the minimum RTT after a retransmission counts as the original's and
+shows no loss."""
 
 SLOW_RTT = 0.4
-"""Seconds. RACK waits for a quarter of it, and decides by time first. All delays of a play may add
-up to half of that."""
+"""Seconds of RTT. RACK waits for a quarter of it, and decides by time first. The delays of a play
+may add up to half of that."""
 
 NO_PROBES = {"tcp_early_retrans": 0}
-"""Without tail loss probes silence comes to the retransmission timer."""
+"""Settings without tail loss probes, so that silence leads to the retransmission timer."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script, and how the connection is set up for it."""
+    """A script, and the set-up of its connection."""
 
     run: Callable[[Flow], None]
     slack: int
-    """By this many packets two runs of one controller may differ, as time decides; 0: not in one
-    packet."""
+    """The number of packets by which two runs of one controller may differ, because time decides.
+    With 0 they must be equal."""
     rtt: float = 0.05
     timestamps: bool = True
     ecn: bool = False
@@ -47,7 +47,7 @@ class Script:
     initial_cwnd: int = 10
     late_s: float = TOO_LATE
     judges_time: bool = True
-    """Not so where a script is played slowly: see `slowly`."""
+    """Whether time is judged. It is not if a script is played slowly: see `slowly`."""
 
     def slowly(self) -> "Script":
         """The same over a long round trip, for HyStart off.
@@ -57,7 +57,7 @@ class Script:
         return replace(self, rtt=SLOW_RTT, late_s=SLOW_RTT / 8, judges_time=False)
 
     def flow(self, controller: str) -> Flow:
-        """A connection for it, not opened yet."""
+        """A connection for the script, not opened yet."""
         return Flow(
             controller,
             rtt=self.rtt,
@@ -71,9 +71,9 @@ class Script:
 
 
 CUBIC: dict[str, Script] = {}
-"""By name: for the kernel's Cubic, and for what behaves as it does."""
+"""The scripts by name for the kernel's Cubic, and for controllers that behave like it."""
 HYSTART_OFF: dict[str, Script] = {}
-"""The same, where HyStart is switched off."""
+"""The same with HyStart switched off."""
 BBR: dict[str, Script] = {}
 """The same for BBR."""
 
@@ -98,7 +98,7 @@ def script(
 
 
 def reduced(cwnd: int) -> int:
-    """What a reduction leaves of a window: 0.7 of it in whole packets."""
+    """The window after a reduction: 0.7 of it in whole packets."""
     return math.floor(BETA * cwnd + 1e-9)
 
 
@@ -107,9 +107,9 @@ def numbers(packets: list[Packet]) -> list[int]:
 
 
 def open_to(flow: Flow, window: int) -> list[Packet]:
-    """Slow start until a flight of `window` packets is out.
+    """Slow start until a flight of `window` packets is sent.
 
-    It is returned, and not acknowledged.
+    The flight is returned, and not acknowledged.
     """
     flow.write(PLENTY)
     while len(flight := flow.flight()) < window:
@@ -123,7 +123,7 @@ def open_to(flow: Flow, window: int) -> list[Packet]:
 
 @script(CUBIC)
 def slow_start(flow: Flow) -> None:
-    """RFC 6928 and RFC 5681, 3.1: ten packets, and double each round trip."""
+    """RFC 6928 and RFC 5681, 3.1: ten packets at first, doubled each round trip."""
     flow.write(PLENTY)
     for window in (10, 20, 40, 80, 160):
         flight = flow.flight()
@@ -135,9 +135,9 @@ def slow_start(flow: Flow) -> None:
 
 @script(CUBIC)
 def slow_start_with_delayed_acks(flow: Flow) -> None:
-    """FACT: the window grows by what is acknowledged, not by ACKs.
+    """FACT: the window grows by the packets acknowledged, not by ACKs.
 
-    So it doubles all the same (RFC 3465).
+    So it still doubles (RFC 3465).
     """
     flow.write(PLENTY)
     for window in (10, 20, 40, 80):
@@ -148,9 +148,9 @@ def slow_start_with_delayed_acks(flow: Flow) -> None:
 
 @script(HYSTART_OFF)
 def slow_start_without_hystart(flow: Flow) -> None:
-    """FACT: with HyStart off slow start goes on though the RTT grows by a quarter.
+    """FACT: with HyStart off slow start continues although the RTT grows by a quarter.
 
-    Ours follow the switch.
+    Our controllers follow the switch.
     """
     flight = open_to(flow, 20)
     flow.wait(flight[0].at + 1.25 * flow.rtt)
@@ -161,7 +161,7 @@ def slow_start_without_hystart(flow: Flow) -> None:
 
 @script(CUBIC)
 def hystart_by_delay(flow: Flow) -> None:
-    """RFC 9406, 4.2: a round whose RTT is an eighth above the least one ends slow start.
+    """RFC 9406, 4.2: a round whose RTT is an eighth above the minimum ends slow start.
 
     The threshold is 50 ms / 8 = 6.25 ms: a round 3 ms late passes, one 13 ms late does not.
     """
@@ -183,8 +183,8 @@ def hystart_by_delay(flow: Flow) -> None:
 def hystart_by_train(flow: Flow) -> None:
     """Ha and Rhee's ACK train: ACKs close together for half the minimum RTT end slow start.
 
-    Of 80 ACKs 0.8 ms apart the 32nd comes 25 ms after the first; FACT: up to 1 ms is added for what
-    the host may have held together; ACKs over 2 ms apart are no train.
+    Of 80 ACKs 0.8 ms apart the 32nd comes 25 ms after the first. FACT: up to 1 ms is added for
+    packets that the host may have held together. ACKs over 2 ms apart are not a train.
     """
     flight = open_to(flow, 80)
     flow.ack(flight, spacing=0.0008)
@@ -198,7 +198,7 @@ def hystart_by_train(flow: Flow) -> None:
 def end_recovery(flow: Flow, packets: list[Packet]) -> None:
     """Acknowledges packets until the kernel has recovered, and no further.
 
-    Then jiffies begin to count.
+    After that jiffies would matter.
     """
     for packet in packets:
         if flow.info().state == OPEN:
@@ -208,21 +208,21 @@ def end_recovery(flow: Flow, packets: list[Packet]) -> None:
 
 @script(CUBIC)
 def one_loss(flow: Flow) -> None:
-    """The first of forty is lost, and SACK tells of the others."""
+    """The first of forty packets is lost, and SACK reports the others."""
     lost, *others = open_to(flow, 40)
     first, second, third, *rest = others
-    # RFC 3042: two new packets on the first two duplicates, with the window as it was.
+    # RFC 3042: two new packets on the first two duplicates, with an unchanged window.
     for duplicate in (first, second):
         flow.receive([duplicate])
         (fresh,) = flow.send_ack(duplicate.number)
         assert not fresh.again
         assert (flow.info().cwnd, flow.info().state) == (40, DISORDER)
-    # RFC 6675, 5: the third shows the loss; RFC 6937: it is sent again at once.
+    # RFC 6675, 5: the third shows the loss. RFC 6937: it is sent again at once.
     flow.receive([third])
     assert numbers(flow.send_ack(third.number)) == [lost.number]
     assert flow.info().state == RECOVERY
     assert flow.info().ssthresh == reduced(40)
-    # RFC 6937, 3.1: in proportion, 28 packets leave for 40 delivered ones, none of them in a burst.
+    # RFC 6937, 3.1: in proportion, 28 packets leave for 40 delivered ones, without a burst.
     out = 1
     for delivered, packet in enumerate(rest, 2):
         flow.receive([packet])
@@ -231,7 +231,7 @@ def one_loss(flow: Flow) -> None:
         assert not any(packet.again for packet in sent)
         out += len(sent)
         assert abs(out - math.ceil(delivered * 28 / 40)) <= 1
-    # The retransmission arrives and ends recovery: 28 are in flight, and 28 stay.
+    # The retransmission arrives and ends recovery: 28 are in flight, and the window stays 28.
     flight = flow.flight()
     assert flow.info().cwnd == 28
     end_recovery(flow, flight)
@@ -241,7 +241,7 @@ def one_loss(flow: Flow) -> None:
 
 @script(CUBIC)
 def burst_loss(flow: Flow) -> None:
-    """The first half of forty is lost: more than the reduction would take away."""
+    """The first half of forty packets is lost: more than the reduction would remove."""
     flight = open_to(flow, 40)
     lost, rest = flight[:20], flight[20:]
     sent: list[Packet] = []
@@ -253,23 +253,23 @@ def burst_loss(flow: Flow) -> None:
         sent += news
     again = [packet for packet in sent if packet.again]
     assert flow.info().ssthresh == reduced(40)
-    # RFC 6675, 5: what is lost goes first, in order, and once.
+    # RFC 6675, 5: lost packets are sent first, in order, and once.
     assert numbers(again) == numbers(lost)[: len(again)]
     flight = flow.flight()
     flow.ack(flight)
     after = flow.flight()
     assert sorted(packet.number for packet in flight + after if packet.again) == numbers(lost)
-    # The last of them ends recovery, with the window that the reduction leaves.
+    # The last of them ends recovery, with the window after the reduction.
     end_recovery(flow, after)
     assert flow.info()[:3] == (28, 28, OPEN)
 
 
 @script(CUBIC, slack=4)
 def two_losses_two_reductions(flow: Flow) -> None:
-    """RFC 6675, 5: losses of one window reduce once, those of the next again.
+    """RFC 6675, 5: losses of one window reduce once, those of the next window again.
 
-    FACT: over a round trip of 400 ms W(t) has brought 34 packets and 37 in two plays: it is of real
-    time.
+    FACT: over a round trip of 400 ms W(t) has brought 34 and 37 packets in two plays, because it
+    uses real time.
     """
     flight = open_to(flow, 40)
     flow.ack([packet for packet in flight if packet not in (flight[0], flight[5], flight[11])])
@@ -288,7 +288,7 @@ def two_losses_two_reductions(flow: Flow) -> None:
 
 @script(CUBIC)
 def reordering(flow: Flow) -> None:
-    """RFC 5681, 3.2: two duplicates are no loss, and nothing is reduced."""
+    """RFC 5681, 3.2: two duplicates do not show a loss, and nothing is reduced."""
     late, first, second, *rest = open_to(flow, 20)
     flow.ack([first, second, late, *rest])
     flight = flow.flight()
@@ -302,9 +302,9 @@ def reordering(flow: Flow) -> None:
 
 
 def timeout(flow: Flow, since: float, expected_ms: float) -> Packet:
-    """Waits for the timer; the one packet that comes.
+    """Waits for the timer. Returns the one packet that is sent.
 
-    FACT: at 250 Hz a timer ends up to 4 ms late, and by how the wheel is cut up to an eighth.
+    FACT: at 250 Hz a timer ends up to 4 ms late, and up to an eighth because of the timer wheel.
     """
     (packet,) = flow.silence(2 * expected_ms / 1000)
     took_ms = (packet.at - since) * 1000
@@ -318,12 +318,12 @@ def timeout(flow: Flow, since: float, expected_ms: float) -> Packet:
 
 @script(CUBIC, sysctls={**NO_PROBES, "tcp_frto": 0})
 def timeout_and_backoff(flow: Flow) -> None:
-    """RFC 6298 and RFC 5681, 3.1: silence of one RTO, then of two; one packet each."""
+    """RFC 6298 and RFC 5681, 3.1: silence of one RTO, then of two, with one packet each."""
     flight = open_to(flow, 20)
-    # RFC 6298, 2: RTO = SRTT + max(G, 4 RTTVAR); FACT: the second term is at least 200 ms, the
-    # whole not 1 s.
+    # RFC 6298, 2: RTO = SRTT + max(G, 4 RTTVAR). FACT: the second term is at least 200 ms, and the
+    # whole is not at least 1 s.
     rto, rtt_ms = flow.info().rto_ms, flow.rtt * 1000
-    # RTTVAR begins as half the first RTT, and has hardly begun to fall.
+    # RTTVAR begins as half the first RTT, and has hardly decreased.
     assert rtt_ms + 195 <= rto <= rtt_ms + max(210, 2.5 * rtt_ms)
     since = flight[-1].at
     for backoff in (1, 2):
@@ -331,9 +331,9 @@ def timeout_and_backoff(flow: Flow) -> None:
         since = packet.at
         assert packet.number == flight[0].number
         assert (flow.info().cwnd, flow.info().state) == (1, LOSS)
-        # RFC 5681, 3.1: the first reduces, those after it do not.
+        # RFC 5681, 3.1: the first timeout reduces, those after it do not.
         assert flow.info().ssthresh == reduced(20)
-    # Slow start again, up to ssthresh, with what was lost: one in flight, two, four, eight.
+    # Slow start again, up to ssthresh, with the lost packets: one in flight, two, four, eight.
     expected = 1
     again = [packet]
     while expected < reduced(20):
@@ -342,7 +342,7 @@ def timeout_and_backoff(flow: Flow) -> None:
         expected = min(2 * expected, reduced(20))
         assert flow.info().cwnd == expected
         again = flow.flight()
-    # Five are left of what was lost, and end it. Beyond ssthresh the window hardly grows (RFC 9438,
+    # Five lost packets are left, which end it. Beyond ssthresh the window hardly grows (RFC 9438,
     # 4.8: K = 0).
     flow.ack(again[:5])
     assert flow.info()[:3] == (reduced(20), reduced(20), OPEN)
@@ -371,11 +371,11 @@ def spurious_timeout_by_timestamps(flow: Flow) -> None:
 
 @script(CUBIC, timestamps=False, sysctls=NO_PROBES)
 def spurious_timeout_by_frto(flow: Flow) -> None:
-    """RFC 5682, 2.1: without timestamps, two ACKs of what was not sent again tell."""
+    """RFC 5682, 2.1: without timestamps, two ACKs of original packets show a spurious timeout."""
     flight = open_to(flow, 20)
     timeout(flow, flight[-1].at, flow.info().rto_ms)
     flow.receive(flight[:1])
-    # The first acknowledges the retransmission, perhaps: up to two new packets go out.
+    # The first may acknowledge the retransmission: up to two new packets are sent.
     fresh = flow.send_ack()
     assert 1 <= len(fresh) <= 2
     assert not any(packet.again for packet in fresh)
@@ -395,7 +395,7 @@ def spurious_timeout_by_frto(flow: Flow) -> None:
 def lose_one(flow: Flow, window: int) -> float:
     """Slow start to `window`, a loss there, and recovery from it.
 
-    Returns when congestion avoidance began.
+    Returns the time when congestion avoidance began.
     """
     flight = open_to(flow, window)
     flow.ack(flight[1:])
@@ -413,8 +413,9 @@ def cubic_curve(flow: Flow) -> None:
     """RFC 9438, 4.2: W(t) = C (t - K)^3 + W_max, for two seconds after a loss at 80 packets.
 
     K = cbrt(0.3 * 80 / 0.4) = 3.91 s. At 150 ms the Reno-friendly window stays below. Each ACK
-    takes the window towards W(t + RTT), so that after a flight's it is between that and W(t). FACT:
-    how many ACKs a packet of growth takes is rounded down, which brings up to two packets more.
+    moves the window towards W(t + RTT), so that after a flight's ACKs it is between that and W(t).
+    FACT: the number of ACKs for a packet of growth is rounded down, which gives up to two packets
+    more.
     """
     w_max = 80
     k = math.cbrt((w_max - reduced(w_max)) / C)
@@ -424,8 +425,8 @@ def cubic_curve(flow: Flow) -> None:
         assert now - 1 <= cwnd <= then + 2.5, f"W({t:.2f} s) is {now:.1f} to {then:.1f}, cwnd {cwnd}"
         grown.append(cwnd)
         flow.ack(flow.flight())
-    # Concave: the first second brings twice as much as the other, by the formula; whole packets
-    # blur that.
+    # Concave growth: by the formula the first second brings twice as much as the second. Whole
+    # packets blur that.
     half = grown[len(grown) // 2]
     assert half - grown[0] >= 1.5 * (grown[-1] - half)
 
@@ -434,8 +435,8 @@ def cubic_curve(flow: Flow) -> None:
 def reno_friendly_region(flow: Flow) -> None:
     """RFC 9438, 4.3: where Reno would be faster the window follows it.
 
-    It grows by 3 (1 - beta) / (1 + beta) a round trip. From 14 packets at 20 ms that is 26 packets
-    a second; the curve itself would be back at 20 after 2.5 s.
+    It grows by 3 (1 - beta) / (1 + beta) each round trip. From 14 packets at 20 ms that is 26
+    packets a second; the curve itself would be back at 20 after 2.5 s.
     """
     lose_one(flow, 20)
     start = reduced(20)
@@ -450,9 +451,9 @@ def reno_friendly_region(flow: Flow) -> None:
 
 @script(CUBIC, ecn=True)
 def ecn_echo(flow: Flow) -> None:
-    """RFC 3168, 6.1.2 and RFC 9438, 4.6: ECE reduces as a loss does, once a round trip.
+    """RFC 3168, 6.1.2 and RFC 9438, 4.6: ECE reduces like a loss, once each round trip.
 
-    CWR tells of it.
+    CWR reports the reduction.
     """
     flight = open_to(flow, 20)
     assert all(packet.segment.ecn in {1, 2} for packet in flight)
@@ -463,7 +464,7 @@ def ecn_echo(flow: Flow) -> None:
     assert [bool(packet.segment.flags & CWR_FLAG) for packet in flight] == [True] + [False] * (len(flight) - 1)
     # RFC 6937: as in recovery, 14 packets leave for 20 delivered ones.
     assert len(flight) == reduced(20)
-    # The ACK of what was sent after the reduction ends it, and CWR the echo.
+    # The ACK of the packets sent after the reduction ends it, and CWR ends the echo.
     flow.receive(flight[:1])
     (fresh,) = flow.send_ack()
     assert flow.info()[:3] == (reduced(20), reduced(20), OPEN)
@@ -476,10 +477,10 @@ def ecn_echo(flow: Flow) -> None:
 
 @script(CUBIC)
 def idle_restart(flow: Flow) -> None:
-    """RFC 5681, 4.1: after an RTO of silence not the whole window goes out at once.
+    """RFC 5681, 4.1: after an RTO of silence the whole window is not sent at once.
 
-    After several the initial one does. FACT: Linux halves it for each RTO (RFC 2861), down to the
-    initial window.
+    After several RTOs the initial window is sent. FACT: Linux halves it for each RTO (RFC 2861),
+    down to the initial window.
     """
     for packets in (10, 20, 40):
         flow.write(packets)
@@ -487,10 +488,10 @@ def idle_restart(flow: Flow) -> None:
         flow.ack(flight)
     rto, cwnd = flow.info().rto_ms / 1000, flow.info().cwnd
     assert cwnd >= 70
-    # FACT: Linux counts from the last packet that it sent: half an RTO is left to either side.
+    # FACT: Linux counts from the last packet that it sent, so half an RTO is left on either side.
     flow.wait(flight[-1].at + 1.5 * rto)
     assert len(flow.write(60)) == cwnd // 2
-    # RFC 2861: it remembers three quarters of the window as ssthresh.
+    # RFC 2861: ssthresh becomes three quarters of the window.
     assert flow.info().ssthresh >= cwnd * 3 // 4
     unacknowledged = 60
     while unacknowledged:
@@ -503,9 +504,9 @@ def idle_restart(flow: Flow) -> None:
 
 @script(CUBIC, initial_cwnd=24)
 def idle_restart_by_route(flow: Flow) -> None:
-    """RFC 6928, 2: an initial window of the administrator's.
+    """RFC 6928, 2: the administrator sets an initial window.
 
-    RFC 5681, 4.1: after long silence it is that again.
+    RFC 5681, 4.1: after a long silence the window is the initial one again.
     """
     assert len(flow.write(24)) == 24
     flow.ack(flow.flight())
@@ -521,7 +522,7 @@ def idle_restart_by_route(flow: Flow) -> None:
 
 @script(CUBIC)
 def tail_loss(flow: Flow) -> None:
-    """RFC 8985: the last two of thirty are lost.
+    """RFC 8985: the last two of thirty packets are lost.
 
     A probe comes after two SRTT, then the other packet, and no timeout.
     """
@@ -530,13 +531,13 @@ def tail_loss(flow: Flow) -> None:
     flight = flow.flight()
     flow.ack(flight[:-2])
     cwnd, since = flow.info().cwnd, time.monotonic()
-    # FACT: 2 SRTT and two jiffies.
+    # FACT: the time is 2 SRTT and two jiffies.
     probe = timeout(flow, since, 2 * flow.info().rtt_ms + 8)
     assert probe.number == flight[-1].number
     assert flow.info().cwnd == cwnd
     flow.wait(probe.at + flow.rtt + max(LATER, flow.late_s))
     flow.receive([probe])
-    # The SACK of the probe shows that the one before it is lost.
+    # The SACK of the probe shows that the packet before it is lost.
     assert numbers(flow.send_ack()) == [flight[-2].number]
     assert flow.info().state == RECOVERY
     assert flow.info().ssthresh == reduced(cwnd)
@@ -548,22 +549,22 @@ def tail_loss(flow: Flow) -> None:
 def probe_that_repairs(flow: Flow) -> None:
     """RFC 8985, 7.4: the last packet alone is lost, and the probe repairs it.
 
-    It was a loss all the same.
+    It still counts as a loss.
     """
     flow.write(30)
     flow.ack(flow.flight())
     flight = flow.flight()
     flow.ack(flight[:-1])
     cwnd = flow.info().cwnd
-    # FACT: with one packet out the probe waits for an ACK that may be delayed, but not beyond the
-    # RTO.
+    # FACT: with one packet in flight the probe waits for an ACK that may be delayed, but not beyond
+    # the RTO.
     (probe,) = flow.silence(max(0.6, 5 * flow.rtt))
     assert probe.number == flight[-1].number
     assert flow.info().state == OPEN
     flow.wait(probe.at + flow.rtt + max(LATER, flow.late_s))
     flow.receive([probe])
     flow.send_ack()
-    # FACT: the next ACK decides: without a DSACK on the way only the probe has arrived.
+    # FACT: the next ACK decides. Without a DSACK in flight only the probe has arrived.
     flow.write(1)
     flow.ack(flow.flight())
     assert flow.info().state == OPEN
@@ -571,7 +572,7 @@ def probe_that_repairs(flow: Flow) -> None:
     assert flow.info().cwnd <= flow.info().ssthresh
 
 
-# BBR, which promises less
+# BBR, with fewer promises.
 
 
 @script(BBR, slack=6)
@@ -589,7 +590,7 @@ def bbr_startup(flow: Flow) -> None:
 
 @script(BBR, slack=6)
 def bbr_loss(flow: Flow) -> None:
-    """A lost packet is sent again, once; the window is kept over recovery."""
+    """A lost packet is sent again, once. The window is kept over recovery."""
     flow.write(PLENTY)
     for _ in range(2):
         flow.ack(flow.flight())
@@ -606,7 +607,7 @@ def bbr_loss(flow: Flow) -> None:
 
 @script(BBR, slack=6, sysctls={**NO_PROBES, "tcp_frto": 0})
 def bbr_timeout(flow: Flow) -> None:
-    """RFC 6298: one packet after an RTO, and again after twice that; the window is one packet."""
+    """RFC 6298: one packet after an RTO, and another after twice that. The window is one packet."""
     flow.write(PLENTY)
     flow.ack(flow.flight())
     since = time.monotonic()

@@ -15,24 +15,24 @@ NO_OPERATION, MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS = 1, 2, 3, 4, 
 
 @dataclass(frozen=True)
 class Segment:
-    """What the kernel has sent."""
+    """A segment that the kernel has sent."""
 
     seq: int
     flags: int
     payload: int
-    """Bytes."""
+    """The length of the payload in bytes."""
     ecn: int
     """The ECN field of the IP header: 0 not capable, 1 and 2 capable, 3 congestion experienced."""
     source: int
-    """The port."""
+    """The port of the sender."""
     timestamp: int
-    """TSval; 0 without the option."""
+    """TSval, or 0 without the option."""
     options: frozenset[int]
-    """Their kinds."""
+    """The kinds of the options."""
 
 
 def parse(packet: bytes) -> Segment | None:
-    """A TCP segment over IPv4; None for anything else."""
+    """Reads a TCP segment over IPv4. Returns None for anything else."""
     if packet[0] >> 4 != 4 or packet[9] != 6:
         return None
     header = (packet[0] & 15) * 4
@@ -52,7 +52,7 @@ def parse(packet: bytes) -> Segment | None:
 def build(
     source: tuple[bytes, int], to: tuple[bytes, int], seq: int, ack: int, flags: int, window: int, options: bytes
 ) -> bytes:
-    """A segment without payload, with both checksums; an end is an address and a port."""
+    """A segment without payload, with both checksums. An end is an address and a port."""
     options += bytes([NO_OPERATION]) * (-len(options) % 4)
     length = TCP.size + len(options)
     ends = source[0] + to[0]
@@ -65,7 +65,7 @@ def build(
 
 
 def syn_options(mss: int, timestamp: tuple[int, int] | None) -> bytes:
-    """The options of a SYN-ACK: MSS, a window scale of 10, SACK, and perhaps timestamps."""
+    """The options of a SYN-ACK: MSS, a window scale of 10, SACK, and optionally timestamps."""
     options = struct.pack("!BBH", MSS, 4, mss) + bytes((WINDOW_SCALE, 3, 10, SACK_PERMITTED, 2))
     return options + (_timestamps(timestamp) if timestamp else b"")
 

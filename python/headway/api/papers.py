@@ -44,9 +44,9 @@ class Reproduction:
         outcomes: Sequence[Outcome],
         folder: Path,
     ) -> None:
-        """Of the outcomes of figures. You get one from `headway.reproduce`."""
+        """Wraps the outcomes of figures. You get one from `headway.reproduce`."""
         self.results = list(results)
-        """What claims.json has: a dict for each figure that was asked for."""
+        """The content of claims.json: a dict for each figure that you asked for."""
         self.folder = folder
         """The folder that has the runs, the figures and claims.json."""
         self._outcomes = {one.figure.name: one for one in outcomes}
@@ -58,7 +58,7 @@ class Reproduction:
 
     @property
     def warnings(self) -> list[str]:
-        """A line for each figure that cannot be made here: what is missing, and what gets it."""
+        """A line for each figure that cannot be made here: what is missing, and how to get it."""
         missing = [(name, one.missing) for name, one in self._outcomes.items() if one.missing]
         return [in_python(f"{name}: {why}") for name, why in missing]
 
@@ -90,7 +90,7 @@ class Reproduction:
         return Table(columns(ClaimRow, rows), kinds(ClaimRow), shown)
 
     def levels(self) -> Table[LevelRow]:
-        """What each claim is judged by: one row a level of it, such as a scheme or a delay.
+        """Returns the levels that each claim is judged by, such as schemes or delays.
 
         Returns:
             A row a level: figure, claim, level, unit, ours (what is measured here) with low and

@@ -1,4 +1,4 @@
-"""What a bench returns: its runs, and what they amount to."""
+"""The results of a bench: its runs, and tables and charts of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Picture:
     """
 
     def __init__(self, spec: dict[str, Any]) -> None:
-        """Of a chart in Vega-Lite."""
+        """Wraps a chart in Vega-Lite."""
         self._spec = spec
 
     @cached_property
@@ -45,10 +45,10 @@ class Picture:
         return self.svg
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Writes it as a .svg or .png file, and returns the path.
+        """Writes the chart as a .svg or .png file, and returns the path.
 
         Raises:
-            Error: The name ends otherwise, or the file cannot be written.
+            Error: The name has another ending, or the file cannot be written.
         """
         from headway.files import make_parent, write_atomic
         from headway.report.svg import png
@@ -56,7 +56,7 @@ class Picture:
         file = Path(path)
         with as_error():
             if file.suffix not in (".svg", ".png"):
-                raise UsageError(f"{file}: a picture is .svg or .png; give a name that ends so")
+                raise UsageError(f"{file}: not a picture; give a name that ends in .svg or .png")
             make_parent(file, "path")
             write_atomic(file, png(self._spec) if file.suffix == ".png" else self.svg)
         return file
@@ -73,15 +73,15 @@ class Results:
     """
 
     def __init__(self, bench: Bench, folder: Path | None, doubts: Sequence[str] = ()) -> None:
-        """Of a bench, and the folder that keeps it. You get one from `headway.bench`."""
+        """Wraps a bench, and the folder that keeps it. You get one from `headway.bench`."""
         self._bench = bench
         self.folder = folder
-        """The folder that the bench is in, or None."""
+        """The folder of the bench, or None."""
         self._doubts = list(doubts)
 
     @property
     def schemes(self) -> list[str]:
-        """The schemes that have finished runs, as they were written."""
+        """The schemes that have finished runs, as you wrote them."""
         return list(dict.fromkeys(self._bench.runs.columns["scheme"]))
 
     @property
@@ -96,7 +96,7 @@ class Results:
 
     @property
     def warnings(self) -> list[str]:
-        """What makes results doubtful, a line each: wrong traces, unfit runs, too few runs."""
+        """Why the results are doubtful, a line each: wrong traces, unfit runs, too few runs."""
         from headway.fitness import verdict
 
         bench = self._bench
@@ -268,7 +268,7 @@ class Results:
         return file
 
     def _against(self, scheme: str | None) -> Bench:
-        """The bench with its schemes compared with this one. Raises UsageError."""
+        """Returns the bench with its schemes compared with this one. Raises UsageError."""
         asked = scheme if scheme is not None else self._bench.facts.get("against")
         known = ", ".join(self.schemes)
         if asked is None:

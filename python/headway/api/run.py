@@ -164,7 +164,7 @@ class _Progress(Observer):
                 except KeyboardInterrupt:
                     raise
                 except BaseException as error:
-                    # What has finished is saved first.
+                    # The finished runs are saved before the exception goes on.
                     self.raised = error
                     batch.cancel()
 
@@ -172,7 +172,10 @@ class _Progress(Observer):
 
 
 def _whole(kept: BenchFolder, end: End, results: Results | None, folder: Path | None) -> Results:
-    """The results. Raises Error or Interrupted if runs are missing, or not where they should be."""
+    """Returns the results.
+
+    Raises Error or Interrupted if runs are missing, or not where they should be.
+    """
     batch = kept.batch
     finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
     if end.lost:

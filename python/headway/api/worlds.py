@@ -34,9 +34,9 @@ UNITS: dict[MetricName, str] = {
     "rtt_mean_ms": "ms",
 }
 FOLDER = "out/gap"
-"""Where the runs are kept, unless the caller says otherwise."""
+"""Default folder of the runs."""
 NAMED = ("scenario", "scheme", "world", "pairs")
-"""Those that are printed as they are."""
+"""Columns that are printed as they are."""
 
 
 class Gap:
@@ -48,16 +48,16 @@ class Gap:
     """
 
     def __init__(self, rows: list[Row], folder: Path, doubts: Sequence[str]) -> None:
-        """Of the rows of a comparison. You get one from `headway.gap`."""
+        """Takes the rows of a comparison. You get one from `headway.gap`."""
         self.rows = rows
-        """What gap.json has: a dict for each scenario and scheme."""
+        """The content of gap.json: a dict for each scenario and scheme."""
         self.folder = folder
         """The folder that has the runs, gap.json and gap.svg."""
         self._doubts = list(doubts)
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the comparison doubtful, a line each: left out, unfit, taken over."""
+        """Why the comparison is doubtful, a line each: left out, unfit, guard took over."""
         from headway.gap.page import guards
 
         unfit = [
@@ -153,7 +153,7 @@ class Gap:
         return f"<headway.Gap: {len(self.rows)} rows, {pairs}, in {self.folder}>"
 
     def _by_world(self) -> Iterator[tuple[Row, str, WorldGap]]:
-        """Each row with a world and what was found there."""
+        """Returns each row with each of its worlds and the gap measured there."""
         for row in self.rows:
             if row["pairs"] + row["unfit"] or not row["kernel"]:
                 yield row, EMU, row

@@ -348,7 +348,8 @@ class Scenario:
     def load(name_or_path: str) -> Scenario:
         """Loads a scenario by name, or from a TOML file.
 
-        A file ends in .toml or contains a slash. A member of a family is NAME:KEY=VALUE. Raises UsageError, also for a family without a member.
+        A file ends in .toml or contains a slash. A member of a family is NAME:KEY=VALUE. Raises
+        UsageError, also for a family without a member.
         """
     @staticmethod
     def load_all(name_or_path: str) -> list[Scenario]:
@@ -379,10 +380,9 @@ class Scenario:
     @property
     def traces(self) -> list[str]: ...
     def ambiguous_traces(self) -> list[str]:
-        """Returns a line for each trace name that is both beside the scenario and in the trace folders.
+        """Returns a line for each trace name that is beside the scenario and also elsewhere.
 
         The line says which of the two is used.
-        
         """
     @property
     def trace_parts(self) -> list[tuple[str, str]]:
@@ -405,7 +405,11 @@ class Scenario:
     def path_range(self, seeds: int) -> dict[str, tuple[float, float]]:
         """Returns the minimum and the maximum of each property of its paths.
 
-        The paths are those that seeds 1 to `seeds` draw. Keys: rate_mbps (the slowest link's; of a trace its means over any ten seconds), rtt_ms (without a queue), buffer_ms (the time in which the slowest link sends a full queue, of a trace at its mean rate; absent if no queue ever drops), loss (random loss, 0 to 1). Flows with a scheme of their own are left out. Raises UsageError if a trace is missing.
+        The paths are those that seeds 1 to `seeds` draw. Keys: rate_mbps (the slowest link's; of a
+        trace its means over any ten seconds), rtt_ms (without a queue), buffer_ms (the time in
+        which the slowest link sends a full queue, of a trace at its mean rate; absent if no queue
+        ever drops), loss (random loss, 0 to 1). Flows with a scheme of their own are left out.
+        Raises UsageError if a trace is missing.
         """
     def trace_offset_s(self, seed: int) -> float | None:
         """Returns how far into the bottleneck's trace the run of that seed begins, s.
@@ -437,8 +441,7 @@ class Trace:
         """Makes a trace whose delivery opportunities follow a series of rates."""
     @staticmethod
     def from_steps(lengths_s: Sequence[float], rates_mbps: Sequence[float]) -> Trace:
-        """Makes a trace whose delivery opportunities follow rates that hold for some seconds each.
-        """
+        """Makes a trace whose opportunities follow rates that hold for some seconds each."""
     @property
     def seconds(self) -> float: ...
     @property
@@ -566,7 +569,6 @@ class Batch:
         """Returns a line for each run whose recordings are incomplete.
 
         The disk may have been full. The run's results are not affected.
-        
         """
     def write_parquet(self, directory: str, bench: Callable[[int, dict[str, dict[int, int]]], str]) -> None:
         """Writes series.parquet and results.parquet of the finished runs; other runs may go on.
@@ -581,7 +583,6 @@ def check_agent(spec: str) -> tuple[str, str]:
     """Returns an agent's spec (JSON) with its defaults written out, and its hash.
 
     A model's card holds that hash. Raises UsageError.
-    
     """
 
 def measurements() -> list[tuple[str, str]]:
@@ -638,8 +639,7 @@ class Environments:
         With `Disabled`, you have to reset the environment. Raises UsageError.
         """
     def failure(self, environment: int) -> str | None:
-        """Says why the last failed episode failed, with its scenario and seed. Raises UsageError.
-        """
+        """Says why the last failed episode failed, with scenario and seed. Raises UsageError."""
     def episode(self, environment: int) -> tuple[str, int] | None:
         """Returns the scenario and the seed of the current episode; None without one.
 
@@ -647,8 +647,7 @@ class Environments:
         """
     @property
     def packets(self) -> int:
-        """Returns the number of data packets that the learning flows have sent since the beginning.
-        """
+        """Number of data packets that the learning flows have sent since the beginning."""
 
 @final
 class Flows:
@@ -668,7 +667,6 @@ class Flows:
         """Runs to the next decision (0) or the end (as in `Environments.step`).
 
         Releases the GIL. Raises UsageError without an episode.
-        
         """
     def failure(self) -> str | None:
         """Says why the episode failed, or returns None."""
@@ -691,5 +689,4 @@ class Flows:
         """Writes a flow's last observation (length,), and its last step's measurements (columns,).
 
         Raises UsageError if the flow is not present.
-        
         """

@@ -75,7 +75,7 @@ class Both(NamedTuple):
 
     @property
     def samples(self) -> int:
-        """Returns the number of independent samples."""
+        """Number of independent samples."""
         return len(self.first) // self.block if self.block else min(len(self.first), len(self.second))
 
     def differences(self, scale: float = 1.0) -> list[list[float]]:
@@ -86,7 +86,7 @@ class Both(NamedTuple):
         return [block_means([b - a for a, b in zip(other, one, strict=True)], self.block)]
 
     def percents(self) -> list[list[float]]:
-        """Returns the independent samples of `percent`, to first order; without pairs, both groups."""
+        """Returns the independent samples of `percent`, to first order."""
         if not self.block:
             return [*percent_parts_apart(self.second, self.first)]
         both = list(zip(self.first, self.second, strict=True))
@@ -143,7 +143,7 @@ class Measure(NamedTuple):
         }
 
     def samples(self, both: Both) -> list[list[float]]:
-        """Returns the independent samples of the difference in its unit; without pairs, both groups."""
+        """Returns the independent samples of the difference, in its unit."""
         return both.percents() if self.is_relative else both.differences(self.scale)
 
     def zone(self, difference: Metric, samples: Samples | None = None) -> Zone:

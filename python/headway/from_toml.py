@@ -1,4 +1,4 @@
-"""Files in TOML that a user writes, read and checked.
+"""Reads and checks TOML files that a user writes.
 
 Errors are of one line: what, where, what is right.
 """
@@ -20,10 +20,10 @@ FACTORS = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a topology's file holds. Raises UsageError."""
+    """Returns the contents of a topology's file. Raises UsageError."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise UsageError(f"{path}: longer than {LARGEST_FILE >> 20} MiB; a topology is not")
+            raise UsageError(f"{path}: longer than {LARGEST_FILE >> 20} MiB; give a topology, which is shorter")
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
@@ -34,13 +34,13 @@ def read(path: Path) -> dict[str, Any]:
 
 
 class Checks:
-    """What the values of one file must be.
+    """Checks the values of one file.
 
-    Each raises UsageError, which names the file and the entry.
+    Each check raises UsageError, which names the file and the entry.
     """
 
     MOST: ClassVar[dict[str, int]] = {}
-    """Of each kind of entry, how many there may be."""
+    """The largest number of entries of each kind."""
     MOST_FOR = "are watched"
     RATES, RATES_BPS = "1bps to 10000Gbps", (1, 10_000 * FACTORS["G"])
 

@@ -22,8 +22,7 @@ NONE = "\u2013"
 
 
 def means(rows: Sequence[dict[str, Any]]) -> Table[MeanRow]:
-    """Returns the rows of a bench with each metric in three columns: NAME, NAME_low and NAME_high.
-    """
+    """Returns the rows of a bench. Each metric has three columns: NAME, NAME_low and NAME_high."""
     flat = []
     for row in rows:
         flat.append(dict(row))
@@ -38,8 +37,7 @@ def means(rows: Sequence[dict[str, Any]]) -> Table[MeanRow]:
 
 
 def differences(comparisons: Iterable[Comparison]) -> Table[DifferenceRow]:
-    """Returns how far each scheme lies above the other, in each scenario and metric, with verdicts.
-    """
+    """Returns how far each scheme lies above the other in each metric, with verdicts."""
     rows: list[DifferenceRow] = []
     shown: list[dict[str, Any]] = []
     for one in comparisons:

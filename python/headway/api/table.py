@@ -104,8 +104,7 @@ class Table(Sequence[Row], Generic[Row]):
 
 
 def aligned(columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """Returns the lines of a table of text: a heading, then the rows; numbers stand at the right.
-    """
+    """Returns the lines of a table of text: a heading, then the rows. Numbers are at the right."""
     cells = []
     for head, texts in columns.items():
         width = max(map(len, (head, *texts)))

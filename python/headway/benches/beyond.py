@@ -45,8 +45,7 @@ def beyond(scenarios: Sequence[Scenario], schemes: Sequence[str]) -> list[str]:
 
 
 def _trained(spec: str) -> list[Range]:
-    """Returns the `[training.range]` of each of the scheme's models that is a folder and has one.
-    """
+    """Returns the `[training.range]` of each of the scheme's models that are folders with one."""
     folders = (member.partition(":model=")[2].partition(":")[0] for member in scheme_members(spec))
     files = (Path(folder) / CARD for folder in folders if folder)
     cards = (tomllib.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file())

@@ -146,8 +146,7 @@ class BenchFolder:
         }
 
     def read(self, tell: Tell) -> Bench:
-        """Reads the saved results as `headway report` does, so that both write the same page.
-        """
+        """Reads the saved results as `headway report` does, so that both write the same page."""
         from headway.results import read_bench
 
         return read_bench(self.path, tell)

@@ -110,8 +110,8 @@ class Plan:
         """Gives the runs of this bench, none of them started, and the folder that keeps them.
 
         Raises:
-            UsageError: A scheme or a trace is wrong for a scenario, or the runs need more memory than
-                there is.
+            UsageError: A scheme or a trace is wrong for a scenario, or the runs need more memory
+                than there is.
         """
         from headway.files import in_utf8, make_folder
         from headway.traces import digests
@@ -199,8 +199,7 @@ def load_scenarios(names: Sequence[str]) -> list[Scenario]:
 
 
 def _where(world: str) -> Place:
-    """Returns what results in real time depend on: the machine, and in world kernel headwayd too.
-    """
+    """Returns what results in real time depend on: the machine, and in world kernel headwayd."""
     from headway.runs.store import headwayd, machine
 
     if world == SIM:
@@ -209,8 +208,7 @@ def _where(world: str) -> Place:
 
 
 def _controllers(schemes: list[str], world: str) -> dict[str, dict[str, str]]:
-    """Returns the file, class and SHA-256 of each scheme that is a Python class. Raises UsageError.
-    """
+    """Returns file, class and SHA-256 of each scheme that is a Python class. Raises UsageError."""
     from headway.controllers import SCHEME, load
 
     for spec in schemes:
@@ -250,8 +248,7 @@ def _left_out(rows: list[dict[str, str]]) -> list[str]:
 
 
 def _common_length(scenarios: list[Scenario]) -> float | None:
-    """Returns the length of a run in s if it is the same in all scenarios, and none is named by it.
-    """
+    """Returns the length of a run in s if all scenarios have the same and none is named by it."""
     lengths = {s.seconds for s in scenarios}
     named = any(s.sweep and s.sweep["key"] == "seconds" for s in scenarios)
     return lengths.pop() if len(lengths) == 1 and not named else None

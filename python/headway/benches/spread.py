@@ -139,8 +139,8 @@ class Spread:
         """Waits, and returns true once all runs are done or cancelled.
 
         Raises:
-            RunError: A run failed, and all others have finished. Or a machine has other code than this
-                one, or lacks a trace or a model. Or Ray itself fails.
+            RunError: A run failed, and all others have finished. Or a machine has other code than
+                this one, or lacks a trace or a model. Or Ray itself fails.
         """
         if self._is_cancelled:
             return True

@@ -29,9 +29,9 @@ LENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 60.0)
 
 
 def fig11(lab: Lab) -> FigureJob:
-    """Throughput against loss of two flows; throughput over their length; loss over their number.
+    """Draws throughput against loss of two flows, throughput over length, loss over number.
 
-    In the simulator, or over the kernel's TCP, as the paper has it.
+    It runs in the simulator, or over the kernel's TCP, as in the paper.
     """
     in_kernel = lab.world == KERNEL
     name = "fig11-kernel" if in_kernel else "fig11"
@@ -60,10 +60,10 @@ def fig11(lab: Lab) -> FigureJob:
         looks,
     )
 
-    # It is about Owl-Loss too, which the rule does not imitate.
+    # The claim is about Owl-Loss too, which the rule does not imitate.
     together = judge(
         f"{name}.together",
-        "Owl has high throughput and a low loss rate together, beside Linux's schemes (Fig. 11a)",
+        "Owl has high throughput and a low loss rate together, compared with Linux's schemes (Fig. 11a)",
         "difference from each of Linux's schemes; thresholds: throughput at least "
         f"-{PERCENT:g}%, share of packets lost at most {POINTS:g} points more",
         {

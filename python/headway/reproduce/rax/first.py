@@ -1,4 +1,4 @@
-"""Section 1: what one sender and two learn from nothing. Figure 1."""
+"""Section 1: one sender and two learn from nothing. Figure 1."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FAIR = 0.9
 
 
 def fig1(lab: Lab) -> FigureJob:
-    """Throughput and loss of the first run with one sender, and with two."""
+    """Draws throughput and loss of the first run with one sender, and with two."""
     lives = [restart_runs(lab, 4, name) for name in ("rax-1", "rax-2")]
     measured = split_restart_runs((yield [each.whole for each in lives]), lives)
     one, two = (each.first for each in lives)
@@ -75,7 +75,7 @@ def _panels(title: str, run: Run) -> list[tuple[str, Spec]]:
 
 
 def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one sender") -> list[Claim]:
-    """That one sender learns from nothing, and in time."""
+    """Claims that one sender learns from nothing, and in time."""
     return [
         judge(
             f"{figure}.throughput",
@@ -120,15 +120,15 @@ def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one 
 
 
 def median_and_mean(measured: Measured, want: RunRequest, of: Of) -> dict[str, Estimate]:
-    """Both, where a sentence does not say which it means."""
+    """Returns median and mean, for a sentence that does not say which it means."""
     return {"median": measured.median(want, of), "mean": measured.mean(want, of)}
 
 
 def times(measured: Measured, want: RunRequest, of: Callable[[Run], float]) -> dict[str, Evidence]:
-    """Median and mean of a time until something happens.
+    """Returns median and mean of a time until something happens.
 
-    The mean is unclear where it did not happen in every run. Such a run counts as its length, so
-    that its part of the mean is only a lower bound.
+    The mean is unclear if it did not happen in every run. Such a run counts as its length, so its
+    part of the mean is only a lower bound.
     """
     runs = measured.runs(want)
     never = sum(of(run) >= run["seconds"] for run in runs)
@@ -181,7 +181,7 @@ def _claims(measured: Measured, one: RunRequest, two: RunRequest) -> list[Claim]
 
 
 def jain(run: Run) -> float:
-    """Jain's index of the senders' throughput over the last half."""
+    """Returns Jain's index of the senders' throughput over the last half."""
     rates = [last_half("throughput_mbps")({"series": flow["series"]}) or 0.0 for flow in run["flows"]]
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else 0.0

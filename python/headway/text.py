@@ -1,4 +1,4 @@
-"""Words for messages and commands: times, names that are nearly right, command lines."""
+"""Words for messages and commands: times, similar names, command lines."""
 
 import difflib
 import re
@@ -9,11 +9,14 @@ from headway._native import UsageError
 
 LONGEST_S = 1_000_000
 SHORTEST_S = 1e-9
-"""As in a scenario's own `seconds`."""
+"""The shortest time, as in a scenario's own `seconds`."""
 
 
 def seconds(text: str, option: str) -> float:
-    """A time such as 100ms or 2s, in seconds. Raises UsageError unless it is one above zero."""
+    """Returns a time such as 100ms or 2s, in seconds.
+
+    Raises UsageError unless it is one above zero.
+    """
     units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
     match = re.fullmatch(r"([0-9]*\.?[0-9]+)(us|ms|s|min)", text.strip())
     found = float(match[1]) * units[match[2]] if match else 0.0

@@ -289,7 +289,7 @@ class Lab:
         }
 
     def members(self, name: str) -> dict[float, Scenario]:
-        """Returns the members of a family that are run. A quick look in real time has two of them."""
+        """Returns the members of a family that are run: two in a quick look in real time."""
         found = family(name)
         if self.settings == QUICK_KERNEL:
             return {value: found[value] for value in (min(found), max(found))}
@@ -308,8 +308,8 @@ def with_trainings(spec: str, *, shipped: bool = True) -> str:
 
     Args:
         spec: A scheme; one that names its model stays as it is.
-        shipped: Is the shipped model among them? If it was chosen from several, it is not a training
-            like the others.
+        shipped: Is the shipped model among them? If it was chosen from several, it is not a
+            training like the others.
     """
     found = None if ":model=" in spec else re.search(r":model=([^:@]+)-(v\d+)@", canonical_scheme(spec, SIM))
     others = sorted(map(str, TRAININGS.glob(f"{found[1]}-{found[2]}-seed-*"))) if found else []

@@ -135,10 +135,10 @@ class Measured:
         return self.across([one, *others], less)
 
     def percent(self, one: RunRequest, other: RunRequest, of: Of) -> Estimate:
-        """Returns how far `one` lies above `other`, in % of the other's mean. Runs have the same
-        seed.
+        """Returns how far `one` lies above `other`, in % of the other's mean.
 
-        For two learners with several trainings each it is Welch's, to first order.
+        Runs have the same seed. For two learners with several trainings each it is Welch's, to
+        first order.
         """
         if _are_trained_apart([one, other]):
             first, second = self._of_trainings([one], of), self._of_trainings([other], of)

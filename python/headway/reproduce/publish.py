@@ -49,8 +49,8 @@ def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Pat
     Args:
         folder: docs/results, with a folder `img`.
         paper: The figures' paper.
-        outcomes: Outcomes of full runs; the page's other figures, and those that could not be made, stay as
-            they are.
+        outcomes: Outcomes of full runs; the page's other figures, and those that could not be made,
+            stay as they are.
 
     Returns:
         The files written.

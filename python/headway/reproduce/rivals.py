@@ -36,9 +36,9 @@ def from_the_best(apart: Sequence[Estimate], small: float, *, largest: bool) -> 
         largest: Whether the rival with the largest number is the best.
 
     Returns:
-        The difference; not measured if one of the differences is not. Its mean is that from the rival
-        with the best mean, so the same runs chose that rival. The interval allows for it, the mean
-        does not.
+        The difference; not measured if one of the differences is not. Its mean is that from the
+        rival with the best mean, so the same runs chose that rival. The interval allows for it, the
+        mean does not.
     """
     means = [one.mean for one in apart if one.mean is not None]
     if len(means) < len(apart):

@@ -135,8 +135,8 @@ def make_all(
         store: Where runs are kept.
         jobs: How many run at a time; None is as many as `machines` take.
         tell: Takes the figure's name, how many runs have finished in all, and seconds of runs.
-        keep: Takes each figure as soon as it is made, so that no later error costs it. A signal that
-            comes meanwhile takes effect after it.
+        keep: Takes each figure as soon as it is made, so that no later error costs it. A signal
+            that comes meanwhile takes effect after it.
         logs: The folder of packet logs of each point's first run; None keeps none.
         machines: Where the runs are carried out; None is here.
     """

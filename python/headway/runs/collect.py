@@ -146,7 +146,7 @@ def collect(
 def _fits(task: Task, run: Running, others: Collection[Running]) -> bool:
     """Returns whether there is memory for a run along with others.
 
-    Raises UsageError if there are no others.
+    The others may not have taken theirs yet. Raises UsageError if there are no others.
     """
     needed = run.memory_bytes + sum(other.memory_bytes for other in others)
     what = f"{task.scenario.name}, {task.spec}, {task.seconds:g} s"

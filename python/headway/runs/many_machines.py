@@ -67,8 +67,8 @@ def carry_out(packed: bytes, here: dict[str, str], folder: str) -> Answer:
     """Carries out a task. This runs in a worker.
 
     Args:
-        packed: The function and its task, pickled. They are unpacked once the code is known to be the
-            same.
+        packed: The function and its task, pickled. They are unpacked once the code is known to be
+            the same.
         here: The result of `code` on the machine of the command.
         folder: The working folder of the command. Relative paths start there.
     """
@@ -128,11 +128,11 @@ class Machines:
         Those that have not finished at the end are cancelled.
 
         Args:
-            work: A function of a module, which carries out one task. It may be called again for the same
-                task.
+            work: A function of a module, which carries out one task. It may be called again for the
+                same task.
             tasks: Tasks that pickle can handle.
-            jobs: How many are under way at most. Default: one a core, and as many again that wait at their
-                machine.
+            jobs: How many are under way at most. Default: one a core, and as many again that wait
+                at their machine.
             cores: How many cores each takes, all of one machine.
             packages: Packages whose versions must also be the same on all machines.
         """
@@ -263,8 +263,8 @@ def connected(address: str | None) -> Iterator[Machines | None]:
     """Gives the machines of the cluster at this address; None without an address.
 
     Args:
-        address: As Ray has it: `auto` (the cluster that this machine is in), HOST:PORT of the head, or
-            `local`.
+        address: As Ray has it: `auto` (the cluster that this machine is in), HOST:PORT of the head,
+            or `local`.
 
     Raises:
         UsageError: Ray is not installed, or there is no such cluster.

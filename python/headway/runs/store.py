@@ -74,8 +74,8 @@ class Store:
 
         Args:
             folder: Where it is.
-            writes: Other files that the command writes there, such as fig1-*.csv. Without runs in the
-                folder they belong to somebody else.
+            writes: Other files that the command writes there, such as fig1-*.csv. Without runs in
+                the folder they belong to somebody else.
 
         Raises:
             UsageError: Another process has it, or something else is in it.

@@ -109,7 +109,8 @@ def block_of_known(block: int, known: Sequence[bool]) -> int:
 
     Args:
         block: Neighbours that belong together, of all runs; 1 to their number.
-        known: Whether a run has a value, for all runs in order; the last is a neighbour of the first.
+        known: Whether a run has a value, for all runs in order; the last is a neighbour of the
+            first.
     """
     has = np.asarray(known, bool)
     values = int(np.count_nonzero(has))

@@ -47,8 +47,8 @@ def mean_ellipse(
     Args:
         xs: One finite number a run.
         ys: As many numbers.
-        block: Neighbours that count as one sample, 1 to len(xs). If it is above 1, the values are in an
-            order in which neighbours are alike.
+        block: Neighbours that count as one sample, 1 to len(xs). If it is above 1, the values are
+            in an order in which neighbours are alike.
         level: Coverage, in (0, 1).
 
     Returns:

@@ -57,8 +57,8 @@ def reach(samples: Samples | None, small: float, level: float) -> float:
     It is 0 if most runs differ.
 
     Args:
-        samples: The samples. With two groups the one with more uncertainty counts. None for a number
-            that does not vary by nature.
+        samples: The samples. With two groups the one with more uncertainty counts. None for a
+            number that does not vary by nature.
         small: The margin, in their unit.
         level: Confidence, in (0, 1).
     """

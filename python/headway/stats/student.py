@@ -1,4 +1,4 @@
-"""Student's interval of a mean, where samples are too few to resample."""
+"""Student's interval of a mean, for samples that are too few to resample."""
 
 import math
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from headway.stats.bootstrap import LEVEL
 
 
 def student_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[float, float] | None:
-    """The interval of the mean of at least two values; None for one or none.
+    """Returns the interval of the mean of at least two values; None for one or none.
 
-    It covers the mean as often as it says where values are normal, and is wide where they are few:
-    a bootstrap of three values never leaves their range (Student, "The Probable Error of a Mean",
+    It covers the mean as often as it says if values are normal, and is wide if they are few. A
+    bootstrap of three values never leaves their range (Student, "The Probable Error of a Mean",
     1908).
 
     Args:
@@ -54,7 +54,7 @@ def welch_interval(
 
 @lru_cache(maxsize=1024)
 def _quantile(df: float, level: float) -> float:
-    # Commands that need no statistics do not wait for its import.
+    # Imported late, so that commands without statistics start faster.
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + level) / 2))

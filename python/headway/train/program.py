@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(name: str, body: Callable[[], None], kept: str) -> int:
-    """Runs `body`; the exit code. After a signal it says what is `kept`."""
+    """Runs `body` and returns the exit code. After a signal it says what is `kept`."""
     streams.prepare()
     ending.prepare()
     try:

@@ -60,7 +60,7 @@ SHARED = {
     POLICIES: Sharing("all", policies_every=1),
     EVERYTHING: Sharing("all", episodes=True, policies_every=1, value_difference=0.5),
 }
-"""What agents share; with everything observations too."""
+"""What agents share; with everything, observations too."""
 RIGHT = 0.1
 """RTprop is right within this share of the path's own RTT (decision 43)."""
 BBR = 14
@@ -81,9 +81,9 @@ class StudyRow(TypedDict):
     """EVERYTHING, POLICIES or NOTHING."""
     seed: int
     curve: list[dict[str, float]]
-    """What `measure` found after each stretch, with the number of `decisions` until then."""
+    """The results of `measure` after each stretch, with the number of `decisions` until then."""
     scenarios: dict[str, str]
-    """The hash of each."""
+    """The hash of each scenario."""
     code_version: str
 
 
@@ -136,7 +136,7 @@ def measure(environments: HeadwayTeamVectorEnv, act: Callable[[Array], Array], s
 def train(
     folder: Path, agents: int, shared: str, seed: int, scenarios: tuple[str, str], stretches: int = STRETCHES
 ) -> StudyRow:
-    """One training, or what is left of it: its line.
+    """Carries out a training, or the rest of one, and returns its line.
 
     Checkpoints are in `folder`, removed at the end.
     """
@@ -174,7 +174,7 @@ def train(
 
 
 def bbr(scenario: str) -> StudyRow:
-    """Plain BBR on the same held-out episodes."""
+    """Measures plain BBR on the same held-out episodes."""
     config = environment(scenario, 1, shares=False, seconds=SECONDS)
     environments = HeadwayTeamVectorEnv(config, RUNS * FLOWS, threads=1)
     score = measure(environments, lambda seen: np.full(len(seen), BBR), VALIDATION_SEED)
@@ -197,9 +197,9 @@ def _row(
 
 
 def rows_of(file: Path) -> list[StudyRow]:
-    """The lines of a study so far; a last one that a crash cut off is left out.
+    """Returns the lines of a study so far, without an incomplete last one that a crash left.
 
-    Raises UsageError for a file of something else.
+    Raises UsageError for a file of another kind.
     """
     rows = []
     content = file.read_bytes() if file.exists() else b""
@@ -215,7 +215,7 @@ def rows_of(file: Path) -> list[StudyRow]:
 
 
 def main() -> int:
-    """Trains what is missing, seed by seed; the exit code."""
+    """Trains what is missing, seed by seed. Returns the exit code."""
     asked = argparse.ArgumentParser(description="Trains teams of agents, shared and not.")
     asked.add_argument("--out", type=Path, default=FOLDER / "bbr-team", help="default: %(default)s")
     asked.add_argument("--seeds", type=int, default=5, help="default: %(default)s")
@@ -238,14 +238,15 @@ def study(folder: Path, seeds: int, scenarios: tuple[str, str]) -> None:
     """
     file = folder / FILE
     before = rows_of(file)
-    # A line that a killed run left half written goes.
+    # An incomplete line of a killed run is dropped.
     write_atomic(file, "".join(json.dumps(row) + "\n" for row in before).encode())
     done = {(row["agents"], row["shared"], row["seed"]) for row in before}
 
     def keep(row: StudyRow) -> None:
         with ending.held(), file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(row) + "\n")
-        # It is in the file: a reader who has left, or a full disk, does not end an hour's training.
+        # The line is in the file already, so a reader who has left, or a full disk, does not end an
+        # hour's training.
         said(lambda: print(row["agents"], row["shared"], row["seed"], row["curve"][-1]))
 
     if (0, NOTHING, 0) not in done:

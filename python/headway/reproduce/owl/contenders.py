@@ -128,7 +128,8 @@ def beats_rule(
         figure: The figure's name, with which the claim's begins.
         pairs: Owl's runs on a network, and those of `RULE_ALONE`, by the network's description.
         measured: The results of the runs.
-        of_recordings: Are the networks recordings? Then each is one sample, and their mean is judged.
+        of_recordings: Are the networks recordings? Then each is one sample, and their mean is
+            judged.
     """
     metrics = {"throughput": "throughput_mbps", "power": "power"}
     by_network = {
@@ -160,8 +161,8 @@ def beside_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule
     open. The note says what becomes of the claim with the rule in Owl's place.
 
     Args:
-        claims_of: The claims with a scheme in Owl's place, by its label. Claims about Owl-Loss, whose
-            reward differs from the rule's, and about what switches tell are left out.
+        claims_of: The claims with a scheme in Owl's place, by its label. Claims about Owl-Loss,
+            whose reward differs from the rule's, and about what switches tell are left out.
         ours: Owl's label.
         has_rule: Whether `RULE_ALONE` ran too.
     """

@@ -169,7 +169,9 @@ def _learns(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measured
 
 
 def fig5(lab: Lab) -> FigureJob:
-    """Draws throughput and capacity over a minute of Verizon. Also loss-only utility over two
+    """Draws throughput and capacity over a minute of Verizon.
+
+    It also draws loss-only utility over two
     minutes of AT&T. The claims take the same on all recordings, each of which is one sample.
     """
     sending = {"owl": lab.scheme("owl")} | lab.available_schemes([RULE_ALONE, "owl-loss", "cubic", "pcc-allegro"])

@@ -60,7 +60,7 @@ class _Lenient(TextIOWrapper):
 
 
 def prepare() -> None:
-    """Makes a closed stream as /dev/null, and replaces what a stream's encoding cannot say."""
+    """Opens /dev/null for closed streams, and replaces what an encoding cannot show."""
     # A file that is opened later must not get the number of a closed stream, because output would
     # go into it.
     for number in range(3):

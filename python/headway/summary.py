@@ -122,11 +122,11 @@ def _flow_labels(run: Run) -> dict[str, str | None]:
 
 
 def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> dict[tuple[str, str], Ellipse]:
-    """The 95% confidence ellipse of p95 delay and throughput, by scheme and scenario.
+    """Returns the 95% confidence ellipse of p95 delay and throughput, by both names.
 
-    x is the delay in ms, y the throughput in Mbit/s. Of all flows under test together; scheme and
-    scenario are missing where there is no region. Of a scheme with several models each model is one
-    sample.
+    The names are scheme and scenario. x is the delay in ms, y the throughput in Mbit/s, for all
+    flows under test together. A pair without a region is missing. In a scheme with several models
+    each model is one sample.
     """
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
@@ -144,7 +144,7 @@ def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -
 
 
 def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run], int]:
-    """The runs in an order in which neighbours are alike, and how many of them to take together."""
+    """Returns the runs ordered so that neighbours are alike, and how many belong together."""
     if not starts or not runs:
         return runs, 1
     ordered = sorted(runs, key=lambda run: starts.offset_s(run["seed"]) or 0.0)

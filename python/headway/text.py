@@ -27,13 +27,13 @@ def seconds(text: str, option: str) -> float:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word most like `word`, to end a sentence with: "; nearest is x" or nothing."""
+    """Returns the known word most like `word`, as "; nearest is x", or nothing."""
     like = difflib.get_close_matches(word, list(known), n=1)
     return f"; nearest is {like[0]}" if like else ""
 
 
 def command_line(options: Mapping[str, object], command: str = "bench") -> str:
-    """The command that gives the same results in any environment; None leaves an option out."""
+    """Returns the command that gives the same results anywhere. None leaves an option out."""
     typed = ["headway", command]
     for option, value in options.items():
         if value is not None:

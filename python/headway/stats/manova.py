@@ -96,18 +96,19 @@ def manova(
 
 
 def effect_of_wilks(wilks: float, quantities: int, groups: int) -> float:
-    """Partial eta squared of Wilks' lambda: 1 - lambda^(1/s).
+    """Returns partial eta squared of Wilks' lambda: 1 - lambda^(1/s).
 
-    s is the fewer of quantities and groups less one.
+    s is the smaller of the number of quantities and the number of groups less one.
     """
     return float(1.0 - wilks ** (1.0 / min(quantities, groups - 1)))
 
 
 def disagreement(wilks: float, pillai: float, hotelling: float, roy: float) -> float:
-    """Wilks' lambda as three other statistics of three quantities give it, over the printed one.
+    """Returns Wilks' lambda, computed from the other three statistics, over the printed one.
 
-    All four are of the same three eigenvalues: Roy's is the largest, Hotelling and Lawley's their
-    sum, Pillai's the sum of l / (1 + l), Wilks' is 1 / (1 + l), multiplied over all l.
+    They are of three quantities, so all four are functions of the same three eigenvalues: Roy's is
+    the largest, Hotelling and Lawley's their sum, Pillai's the sum of l / (1 + l), Wilks' is 1 / (1
+    + l), multiplied over all l.
     """
     # With u = 1 / (1 + l) of the two others: u + v = 3 - pillai - u1, 1/u + 1/v = hotelling -
     # roy + 2.

@@ -24,7 +24,7 @@ class Side(Enum):
 
 
 def side(low: float, high: float, margin: float) -> Side:
-    """Where the interval from `low` to `high` lies; `margin` is 0 or more, in their unit."""
+    """Returns where the interval from `low` to `high` lies; `margin` is 0 or more."""
     if low > margin:
         return Side.ABOVE
     if high < -margin:

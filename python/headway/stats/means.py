@@ -92,10 +92,10 @@ def percent_parts_apart(one: Sequence[float], other: Sequence[float]) -> tuple[l
 
 
 def percent(both: Sequence[tuple[float, float]], block: int = 1, *, level: float = LEVEL) -> Metric:
-    """How far the second of each pair lies above the first, in % of the first: a ratio of means.
+    """Returns how far the second of each pair lies above the first, in %: a ratio of means.
 
-    No run with hardly any traffic upsets it as it would a mean of ratios. Its interval is that of
-    what each pair adds to it, to first order (Cochran, "Sampling Techniques", section 6.3).
+    A run with hardly any traffic would spoil a mean of ratios, but not this. Its interval is
+    that of each pair's contribution, to first order (Cochran, "Sampling Techniques", section 6.3).
     """
     first, second = sum(a for a, _ in both), sum(b for _, b in both)
     if not first:

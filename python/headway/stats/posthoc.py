@@ -39,9 +39,9 @@ class Test:
 
 
 def welch(one: Sequence[float], other: Sequence[float]) -> Test:
-    """Welch's test of two independent samples, whose variances may differ.
+    """Returns Welch's test of two independent samples. t is for `one` minus `other`.
 
-    t is for `one` minus `other`.
+    Their variances may differ.
     """
     if min(len(one), len(other)) < 2:
         return Test(nan, nan, nan)
@@ -55,7 +55,7 @@ def welch(one: Sequence[float], other: Sequence[float]) -> Test:
 
 
 def paired(one: Sequence[float], other: Sequence[float]) -> Test:
-    """Of samples that make pairs, in the same order; t is of `one` less `other`."""
+    """Returns the test of pairs in the same order; t is for `one` minus `other`."""
     differences = [a - b for a, b in zip(one, other, strict=True)]
     n = len(differences)
     if n < 2:
@@ -143,10 +143,7 @@ class Pairwise:
         """The adjusted p value of each pair."""
 
     def differ(self, one: str, other: str, level: float = LEVEL) -> bool:
-        """Do two groups differ significantly?
-
-        Any pair may be told apart wrongly with this probability.
-        """
+        """Do two groups differ significantly, with at most this error probability for any pair?"""
         return one != other and self.p[frozenset((one, other))] < level
 
     @property
@@ -159,9 +156,9 @@ class Pairwise:
         return sorted(self.means, key=self.means.__getitem__, reverse=largest)
 
     def best(self, *, largest: bool = True, places: int = 1) -> list[str]:
-        """The first `places` groups by mean, and those that do not differ from the last of these.
+        """Returns the first `places` groups by mean, and those equal to the last of these.
 
-        A difference counts if it is significant.
+        Groups are equal here unless they differ significantly.
         """
         ranked = self.ranked(largest=largest)
         last = ranked[min(places, len(ranked)) - 1]

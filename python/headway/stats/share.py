@@ -7,10 +7,10 @@ from headway.stats.bootstrap import LEVEL
 
 
 def share_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float, float]:
-    """Clopper and Pearson's interval of the probability behind `hits` of `runs`, for verdicts.
+    """Returns Clopper and Pearson's interval of a probability, for verdicts.
 
     Each side is wrong at most (1 - level) / 2 of the time, whatever the probability is. It has a
-    width where all runs or none did it: 50 of 50 is 0.929 to 1.
+    width even for all or no runs: 50 of 50 is 0.929 to 1.
 
     Args:
         hits: 0 to `runs`.

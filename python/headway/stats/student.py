@@ -31,14 +31,14 @@ def student_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[
 def welch_interval(
     one: Sequence[float], other: Sequence[float], *, level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """The interval of the mean of `one` less that of `other`, which are independent samples.
+    """Returns the interval of the mean of `one` minus that of the independent `other`.
 
     Their variances and numbers may differ (Welch, "The Generalization of 'Student's' Problem when
     Several Different Population Variances are Involved", Biometrika 34, 1947).
 
     Args:
         one: One finite number a sample; None is returned for fewer than two.
-        other: The same of what is taken off.
+        other: As `one`, for the sample that is subtracted.
         level: Coverage, in (0, 1).
     """
     if min(len(one), len(other)) < 2:

@@ -243,9 +243,9 @@ class Bed:
                 self._ovs.flows(f"b{number}", does[switch])
 
     def _check_path(self) -> None:
-        """Sends small packets there and back.
+        """Sends small packets there and back, and checks the path and its base RTT.
 
-        The path is whole, and its base RTT is what it should be.
+        Raises RunError if no packet comes back, or the base RTT is wrong.
         """
 
         def udp(address: str) -> Callable[[], socket.socket]:

@@ -97,7 +97,7 @@ def _remove(folder: Path) -> None:
 
 
 def processes(folder: Path) -> Iterator[int]:
-    """Those that name the folder in their environment and have not ended, without this one."""
+    """Returns the running processes that name the folder in their environment, without this one."""
     mark = f"{VARIABLE}={folder}".encode()
     for path in Path("/proc").glob("[0-9]*"):
         # A process that has ended meanwhile, or waits for its parent to notice, has no environment.
@@ -122,7 +122,7 @@ class Namespace:
         return ("nsenter", f"--net={self.path}", *command)
 
     def stays(self, *command: str) -> tuple[str, ...]:
-        """The same; the kernel kills it when the process that started it dies."""
+        """Returns a command that also ends when the process that started it dies."""
         return ("setpriv", "--pdeathsig", "KILL", *self.enter(*command))
 
     def do(self, *command: str, said: str = "") -> str:
@@ -130,7 +130,7 @@ class Namespace:
         return do(*self.enter(*command), said=said)
 
     def inside(self, call: Callable[[], T]) -> T:
-        """What `call` returns in a thread that is inside. Sockets that it makes stay there."""
+        """Returns what `call` returns in a thread inside. Sockets that it makes stay there."""
         results: list[T] = []
         errors: list[Exception] = []
 

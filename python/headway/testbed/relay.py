@@ -1,4 +1,4 @@
-"""Connections of switches in one namespace to a controller in another.
+"""Connects switches in one namespace to a controller in another.
 
 A Unix socket leads to a TCP port.
 """

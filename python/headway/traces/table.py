@@ -157,9 +157,9 @@ def read_table(path: Path, columns: Columns | None = None) -> Table:
 
 @dataclass(frozen=True)
 class _Head:
-    """What the first row and the options say.
+    """The contents of the first row and of the options.
 
-    It says where time and rate stand, and what is known of their units.
+    They are the columns of time and rate, and their known units.
     """
 
     places: tuple[int, int]

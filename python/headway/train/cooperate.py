@@ -94,7 +94,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Trajectories:
-    """What the flows of one agent met: arrays `[T, n]`, observations `[T, n, observation]`."""
+    """The experience of one agent's flows: arrays `[T, n]`, observations `[T, n, observation]`."""
 
     observations: Array
     actions: Array
@@ -111,10 +111,10 @@ class Trajectories:
 
 
 def advantages(values: Array, after: Array, of: Trajectories, gamma: float, gae_lambda: float) -> Array:
-    """Generalised advantages `[T, n]` (Algorithm 1), of value estimates at each step and after it.
+    """Returns generalised advantages `[T, n]` (Algorithm 1) from value estimates.
 
-    A flow that leaves, or an episode that is cut, is worth what the value function expects of it
-    from there on.
+    The estimates are those at each step and after it. If a flow leaves, or an episode is cut, the
+    value function's estimate stands for the rest.
     """
     found = np.zeros_like(values)
     last = np.zeros(values.shape[1])
@@ -164,7 +164,7 @@ class Agent:
             return np.asarray(self.policy.predict_values(flat).numpy()).reshape(observations.shape[:-1])
 
     def learn(self, trajectories: Sequence[Trajectories], estimates: Sequence[Values], weight: float) -> None:
-        """One update of PPO (Algorithm 2) from its own trajectories and those that it was told.
+        """Carries out an update of PPO (Algorithm 2) from its own and its neighbours' trajectories.
 
         `estimates` are its neighbours' value functions as they were, `weight` that of the
         difference's penalty.
@@ -366,7 +366,7 @@ class Cooperation:
                 agent.take({name: torch.stack([one[name] for one in group]).mean(0) for name in group[0]})
 
     def act(self, observations: Array) -> Array:
-        """What the agents answer without chance, each for its flows, to `[places, observation]`."""
+        """Returns the likeliest actions of each agent's flows for `[places, observation]`."""
         flows = len(self.environments.simulations[0].possible_agents)
         owners = np.arange(len(observations)) % flows % self.agents
         actions = np.zeros(len(observations), dtype=np.int64)

@@ -243,10 +243,10 @@ class DqnLearner:
 
 
 def imitation(values: torch.Tensor, advice: torch.Tensor, margin: float) -> torch.Tensor:
-    """By how much some other action is worth more than the advised one less `margin`, on average.
+    """Returns the mean of how much another action is worth more than the advised one.
 
-    Eq. 2 of Hester et al., 2018; `values` are `[n, actions]`, where `advice` is NO_ADVICE there was
-    none.
+    Eq. 2 of Hester et al., 2018, where `margin` is subtracted from the advised one. `values` are
+    `[n, actions]`; `advice` is NO_ADVICE if there is none.
     """
     is_advised = advice != NO_ADVICE
     advised = advice.clamp(min=0)[:, None]

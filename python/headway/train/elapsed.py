@@ -60,7 +60,7 @@ class ElapsedNormalize(VecNormalize):
     """
 
     def __init__(self, environments: VecEnv, clock: Elapsed, **keywords: Any) -> None:
-        """Around what `clock` is in, or `clock` itself; else as Stable-Baselines3's."""
+        """Wraps environments with `clock`, or `clock` itself; else as in Stable-Baselines3."""
         super().__init__(environments, gamma=clock.gamma, **keywords)
         self.clock = clock
 
@@ -102,7 +102,7 @@ class ElapsedBuffer(RolloutBuffer):
     """Computes advantages with a discount, and a lambda, that depend on the length of each step."""
 
     def __init__(self, *arguments: Any, clock: Elapsed, **keywords: Any) -> None:
-        """As Stable-Baselines3's; `clock` knows how long each step was."""
+        """Takes the arguments of Stable-Baselines3's; `clock` has the length of each step."""
         self.clock = clock
         super().__init__(*arguments, **keywords)
 
@@ -117,7 +117,7 @@ class ElapsedBuffer(RolloutBuffer):
         super().add(*arguments, **keywords)
 
     def compute_returns_and_advantage(self, last_values: torch.Tensor, dones: Array) -> None:
-        """Generalised advantages (Schulman et al., 2016), each step with its own discount."""
+        """Computes generalised advantages (Schulman et al., 2016) with a discount for each step."""
         following = last_values.clone().cpu().numpy().flatten()
         goes_on = 1.0 - dones.astype(np.float32)
         advantage = np.zeros(self.n_envs, dtype=np.float32)

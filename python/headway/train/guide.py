@@ -23,10 +23,7 @@ NO_ADVICE = -1
 
 @dataclass(frozen=True)
 class Moves:
-    """What actions make of a window, or of a rate.
-
-    Each multiplies it by a factor, and adds packets.
-    """
+    """The effect of actions on a window or a rate: a factor, and packets to add."""
 
     factors: Array
     packets: Array

@@ -74,7 +74,7 @@ class Memory:
         self.count += 1
 
     def cut(self) -> None:
-        """Whatever comes next does not follow from the newest round: new episodes begin."""
+        """Notes that new episodes begin: the next round does not follow from the newest one."""
         if self.count:
             newest = self.kept["ends"][(self.count - 1) % self.rounds]
             newest[newest == GOES_ON] = CUT

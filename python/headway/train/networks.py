@@ -21,10 +21,7 @@ ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
 class StateMask(nn.Module):
-    """Owl's state masking, as `Mask` says it.
-
-    The weights begin at 0, so that each x counts half.
-    """
+    """Owl's state masking, as in `Mask`. The weights begin at 0, so each x counts half."""
 
     share: torch.Tensor
 

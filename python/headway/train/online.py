@@ -78,7 +78,7 @@ def train(folder: Path, seed: int, say: Callable[[str], None]) -> str:
 
 
 def _evaluation(learned: str, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """Means by scenario of runs as long as a training flow, which begin with what was learned."""
+    """Returns means by scenario over runs of FLOW_S that begin with what was learned."""
     with TemporaryDirectory() as folder:
         here = Path(folder) / SYSTEM
         write_learner(here, CARD, learned)

@@ -167,10 +167,11 @@ def doubts(chosen: Iterable[TrainConfig]) -> list[str]:
 
 
 def checked_seeds(seeds: Sequence[Any], given: str) -> list[int]:
-    """The seeds as Python's own numbers: 1 to MOST_SEEDS of them, each once, 0 to LARGEST_SEED.
+    """Returns the seeds as Python's own numbers: 1 to MOST_SEEDS different ones.
 
     Raises:
-        UsageError: They are others. `given` begins the text: the option and what it was given.
+        UsageError: A seed is not from 0 to LARGEST_SEED, or comes twice. `given` begins the text:
+            the option and its value.
     """
     for seed in seeds:
         is_whole = isinstance(seed, Integral) and not isinstance(seed, bool)
@@ -297,10 +298,7 @@ def failures(failed: Sequence[Failed], count: int, found: Sequence[Trained], fol
 
 
 def learn_each(base: Path, seeds: Sequence[int], say: Callable[[str], None]) -> list[tuple[Path, str]]:
-    """`learn` with each seed, each in a folder of its own in `base`.
-
-    One that is there already is kept.
-    """
+    """Calls `learn` with each seed, in a folder of its own in `base`. It keeps finished ones."""
     from headway.models.learner import load_learner
     from headway.train import online
 

@@ -99,7 +99,7 @@ class Net:
     """The mask in front of the network; DQN only."""
 
     def begin_of(self, seed: int) -> str:
-        """The model that the training with this seed begins with; nothing if there is none."""
+        """Returns the model that the training with this seed begins with, or an empty text."""
         return self.begin.replace("{seed}", str(seed))
 
     def check(self) -> None:
@@ -233,11 +233,11 @@ class A2c:
 
 @dataclass(frozen=True)
 class Guide:
-    """`[dqn.guide]`: a rule that some simulations follow, for the learner to see what it is worth.
+    """`[dqn.guide]`: a rule that some simulations follow, to show the learner its value.
 
     The rule is cwnd = rate x min_rtt_10s x (1 + queue x ln(rate / queue_from_mbps)) + some packets.
-    The rate is peak_throughput_mbps, the logarithm at least 0: what the path carried, and a queue
-    that is the longer the more its rate counts in Eq. 7, where the RTT counts by its logarithm.
+    The rate is peak_throughput_mbps, which the path has carried, and the logarithm is at least 0.
+    So the queue is longer the more its rate counts in Eq. 7, where the RTT counts by its logarithm.
     `queue_below`, `drain_after_s`, `careful_above` and `fair` change it where they apply.
     """
 

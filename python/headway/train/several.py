@@ -1,4 +1,4 @@
-"""Several trainings.
+"""Carries out several trainings.
 
 They run one after the other on this machine, or at the same time on those of a cluster.
 """

@@ -17,10 +17,7 @@ backward; validation."""
 
 @dataclass
 class Stopwatch:
-    """Seconds of real time in each of `PARTS`.
-
-    What is left of `wall_s` is glue, Python between them.
-    """
+    """Seconds of real time in each of `PARTS`. The rest of `wall_s` is Python between them."""
 
     wall_s: float = 0.0
     cpu_s: float = 0.0

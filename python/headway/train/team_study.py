@@ -88,7 +88,7 @@ class StudyRow(TypedDict):
 
 
 def environment(scenario: str, agents: int, *, shares: bool, seconds: float) -> EnvConfig:
-    """The tuner's system over eight flows. `scenario` is a name or file. Raises UsageError."""
+    """Returns the tuner's system over eight flows in a scenario or file. Raises UsageError."""
     system = tomllib.loads(systems()["bbr-tuner-ppo-v1"].read_text(encoding="utf-8"))
     agent = system["agent"]
     agent["observation"]["rows"] = FLOWS
@@ -98,12 +98,12 @@ def environment(scenario: str, agents: int, *, shares: bool, seconds: float) -> 
 
 
 def measure(environments: HeadwayTeamVectorEnv, act: Callable[[Array], Array], seed: int) -> dict[str, float]:
-    """The first episode of each simulation.
+    """Measures the first episode of each simulation.
 
-    `reward`, the team's mean of a decision; `right`, the share of flows' time in which RTprop is
-    within a tenth of what the path takes; `utilisation`, what all flows got of what the path could
-    carry, both over the whole time; `jain`, the mean over intervals in which two flows or more are
-    there, of their throughputs of the interval (1/flows to 1).
+    `reward` is the team's mean of a decision. `right` is the share of flows' time in which RTprop
+    is within a tenth of the path's own RTT. `utilisation` is what all flows got of what the path
+    could carry. Both are over the whole time. `jain` is the mean of Jain's index over intervals
+    with two flows or more, by their throughputs in the interval (1/flows to 1).
     """
     flows = len(environments.simulations[0].possible_agents)
     seen, _ = environments.reset(seed=seed)

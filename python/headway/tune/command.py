@@ -1,4 +1,4 @@
-"""Hosts and agents as programs: until a signal ends them, with a control socket."""
+"""Runs hosts and agents as programs: until a signal ends them, with a control socket."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from headway.tune.tuner import Tuner
 
 SIMULATED_BYTES, MADE_UP_BYTES = 560_000, 500
-"""Memory of a host with simulated flows, and of one made-up flow, as it was measured."""
+"""Measured memory of a host with simulated flows, and of one made-up flow, bytes."""
 
 
 def run_agent(agent: Agent, socket: Path | None, *, tied: bool = False) -> int:
@@ -73,7 +73,8 @@ def run_hosts(
     Several hosts share a process. Raises RunError and UsageError.
     """
     if source == "sockets" and len(options) > 1:
-        raise UsageError("--hosts: real sockets are one host's; take --source simulated or made-up for several")
+        raise UsageError("--hosts: real sockets belong to one host; give --source simulated or "
+            "made-up for several hosts")
     each = SIMULATED_BYTES if source == "simulated" else flows * MADE_UP_BYTES
     memory.check(len(options) * each, f"--hosts {len(options)}", "take fewer")
 
@@ -126,7 +127,7 @@ def _run(serve: Callable[[], Coroutine[Any, Any, int]]) -> int:
 
 
 def _ended_by_signals() -> asyncio.Event:
-    """Is set by a signal from now on, before anybody can know that this runs.
+    """Makes a signal set the event from now on, before others can know that this runs.
 
     So no signal interrupts the loop.
     """
@@ -136,7 +137,7 @@ def _ended_by_signals() -> asyncio.Event:
 
 
 async def _until_ended(task: asyncio.Task[None], ended: asyncio.Event, tied: bool) -> int:
-    """Until the task ends, or is to end: then it is cancelled, and may put things in order."""
+    """Waits until the task ends, or has to end: then it is cancelled, and may clean up."""
     if tied:
         ending.sets_at_end_of_input(ended, asyncio.get_running_loop())
     waiting = asyncio.create_task(ended.wait())

@@ -91,11 +91,12 @@ A signal costs nothing that has finished: it is written, and one line says where
 command goes on from there where `bench`, `gap`, `reproduce`, `train`, `try` or `traces fetch` was
 interrupted.
 `distill` and `train rax-v3` make their folder whole or not at all, and begin again.
-`bench` writes its runs before it computes anything of them. A signal ends its statistics and its
+`bench` writes its runs before it computes statistics. A signal ends its statistics and its
 report at once: `bench.json` has no `results` then. What finds no room in `--out` is written among the
 temporary files (`TMPDIR`), and one line says where.
-Where standard output is full, the exit code is 1 and one line says where the results are. A closed one is
-as `/dev/null`, and a reader that leaves early (`head`) ends a command with exit code 0.
+Where standard output is full, the exit code is 1 and one line says where the results are. Closed
+standard output counts as `/dev/null`, and a reader that leaves early (`head`) ends a command with exit
+code 0.
 A second signal cannot interrupt the writing. `headway shell` has the exit code of its program.
 `headway tune host`, `headway tune agent`, `headway netwatch run` and `headway try --serve` serve
 until a signal ends them. Their exit code is then 0, as `headwayd`'s is. `nohup` works as usual: an

@@ -188,7 +188,10 @@ def with_link(number, **values):
         (changed(host=[HOSTS[0], HOSTS[0]]), "[[host]] 2: a second host 'a'"),
         (changed(host=[HOSTS[0], {"name": "b", "switch": "s1"}]), "[[host]] 2: it is at 's1', as the source is"),
         (changed(host=[HOSTS[0], {"name": "b"}]), "[[host]] 2: no switch ''"),
-        (changed(route="s1"), 'route: it is the switches from the source to the destination; write ["s0", "s1"]'),
+        (
+            changed(route="s1"),
+            'route: not a list of the switches from the source to the destination; write ["s0", "s1"]',
+        ),
         (changed(route=["s1", "s2"]), "route: it must begin at 's1' and end at 's3'"),
         (changed(route=["s1", "s2", "s1", "s3"]), "route: a switch comes twice"),
         (changed(route=["s1", "s3"], link=TRIANGLE["link"][:2]), "route: no link between 's1' and 's3'"),
@@ -211,7 +214,7 @@ def test_a_route_may_be_longer_than_it_must():
         (["nsfnet2"], "testbed: no topology 'nsfnet2'; write nsfnet, or name a TOML file"),
         (["nsfnet", "--known", "2"], "testbed: --known '2"),
         (["nsfnet", "--load", "1"], "testbed: --load '1"),
-        (["nsfnet", "--", "no-such-program"], "cannot run 'no-such-program': there is no such program"),
+        (["nsfnet", "--", "no-such-program"], "cannot run 'no-such-program': no such program"),
     ],
 )
 def test_wrong_words_are_one_line(monkeypatch, capsys, arguments, says):

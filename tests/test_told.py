@@ -13,7 +13,7 @@ from headway.runs.told import FEATURES, untold
 TINY = Path(__file__).parent.parent / "crates/policy/tests/fixtures/tiny-v1"
 LEARNED = Path(__file__).parent.parent / "models" / "rax-v3"
 LINE = (
-    "world {} tells flows nothing of switches: on owl-nsfnet:known=1, owl decides as if none were known; "
+    "world {} gives flows no information about switches: on owl-nsfnet:known=1, owl decides as if none were known; "
     "take world sim, or real switches (headway testbed)"
 )
 

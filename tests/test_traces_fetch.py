@@ -25,9 +25,9 @@ def test_fetch_copies_checks_and_skips(tmp_path):
     # What is there stays. What is missing comes; a file of your own that has its name is not
     # overwritten.
     (target / "a.up").unlink()
-    assert list(fetch(TOY, target, source)) == ["a.down: there already", "a.up: 0.0 MB"]
+    assert list(fetch(TOY, target, source)) == ["a.down: already there", "a.up: 0.0 MB"]
     (target / "a.up").write_bytes(b"mine")
-    with pytest.raises(UsageError, match=r"a\.up: another file than the published one; move it away"):
+    with pytest.raises(UsageError, match=r"a\.up: differs from the published file; move it away"):
         list(fetch(TOY, target, source))
     assert (target / "a.up").read_bytes() == b"mine"
     (target / "a.up").write_bytes(CONTENTS["a.up"])
@@ -51,7 +51,7 @@ def test_of_two_fetches_into_one_folder_one_says_that_the_other_is_at_work(tmp_p
     with pytest.raises(UsageError, match=rf"^--to {tmp_path}/target: another headway command is at work there; "):
         list(fetch(TOY, tmp_path / "target", source))
     assert len(list(first)) == 1
-    assert list(fetch(TOY, tmp_path / "target", source)) == ["a.down: there already", "a.up: there already"]
+    assert list(fetch(TOY, tmp_path / "target", source)) == ["a.down: already there", "a.up: already there"]
 
 
 def test_fetch_from_an_incomplete_copy_says_what_it_left_out(tmp_path):

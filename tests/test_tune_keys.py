@@ -115,7 +115,7 @@ def test_a_file_that_others_laid_out_never_gets_the_secret(place, tmp_path, monk
     for lay_out in (lambda one: one.symlink_to(theirs), lambda one: one.touch(0o666)):
         beside = place / ".a.key_secret.0"
         lay_out(beside)
-        with pytest.raises(UsageError, match="is there already"):
+        with pytest.raises(UsageError, match="exists already"):
             keys.new("a", place)
         assert not theirs.exists()
         assert not (place / "a.key_secret").exists()
@@ -151,7 +151,7 @@ def test_keys_are_made_where_the_file_system_has_no_links(place, monkeypatch, nu
 
 def test_a_file_in_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match=f"^{tmp_path}/file: is there already"):
+    with pytest.raises(UsageError, match=f"^{tmp_path}/file: exists already"):
         keys.new("a", tmp_path / "file")
 
 

@@ -70,7 +70,7 @@ def end_by_signal() -> None:
 
 
 def in_python(message: str) -> str:
-    """Returns the message with the names of parameters:
+    """Returns the message with the names of parameters instead of options.
 
     `--scenario x` becomes `scenarios x`. A command to run, such as `headway train owl --ablation
     no-mask`, stays as it is.

@@ -158,11 +158,10 @@ def export(
 @app.command("import", epilog=EPILOG["models import"])
 def import_(
     onnx: Annotated[Path, typer.Option(help="The .onnx file; - is standard input.", show_default=False)],
-    card: Annotated[Path, typer.Option(help="Its card: name, version, agent; - is standard "
-        "input.", show_default=False)],
-    out: Annotated[
-        Path, FOLDER, typer.Option(help="The folder to write. It must not exist.", show_default=False)
+    card: Annotated[
+        Path, typer.Option(help="Its card: name, version, agent; - is standard input.", show_default=False)
     ],
+    out: Annotated[Path, FOLDER, typer.Option(help="The folder to write. It must not exist.", show_default=False)],
     output: Annotated[
         str | None,
         typer.Option(

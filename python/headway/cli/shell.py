@@ -43,8 +43,8 @@ def shell(
         typer.Option(help="Link towards the far side: a rate, a trace or its file, or 'unlimited' (the default)."),
     ] = None,
     down: Annotated[
-        Words, typer.Option(help="Link from the far side, with the same values. A trace may be "
-            "scaled: NAME:mean=5Mbps.")
+        Words,
+        typer.Option(help="Link from the far side, with the same values. A trace may be scaled: NAME:mean=5Mbps."),
     ] = None,
     delay: Annotated[Words, typer.Option(help="One-way propagation delay, in each direction: 20ms.")] = None,
     jitter: Annotated[Words, typer.Option(help="Extra delay of each packet: up to 5ms, or mean=2ms.")] = None,

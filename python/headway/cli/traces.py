@@ -161,19 +161,20 @@ def convert(
         typer.Option("--time-column", metavar="COLUMN", help="Column with times: name, or number from 1."),
     ] = None,
     rate: Annotated[
-        str | None, typer.Option("--rate-column", metavar="COLUMN", help="Column with rates: name, "
-            "or number from 1.")
+        str | None,
+        typer.Option("--rate-column", metavar="COLUMN", help="Column with rates: name, or number from 1."),
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(help="Unit of rates: Mbit/s, kbit/s, bit/s, kB/s ... Default: as the column's "
-            "name says, or Mbit/s."),
+        typer.Option(
+            help="Unit of rates: Mbit/s, kbit/s, bit/s, kB/s ... Default: as the column's name says, or Mbit/s."
+        ),
     ] = None,
     time_unit: Annotated[
         str | None,
         typer.Option(
-            "--time-unit", help="Unit of times: s, ms, us, ns, min or h. Default: as the column's "
-                "name or the rows say."
+            "--time-unit",
+            help="Unit of times: s, ms, us, ns, min or h. Default: as the column's name or the rows say.",
         ),
     ] = None,
 ) -> None:
@@ -215,7 +216,7 @@ def plot(
     if (longer := drawn_every(found.values(), step)) > step:
         print(
             f"headway: warning: --interval {interval}: too short for a picture; rates are drawn as "
-                f"means over {longer:g} s",
+            f"means over {longer:g} s",
             file=sys.stderr,
         )
         step = longer

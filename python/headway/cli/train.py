@@ -284,8 +284,10 @@ class _Screen:
         self._interrupts += 1
         if self._interrupts > 1:
             raise KeyboardInterrupt
-        self._say("interrupted: ends with a checkpoint after the next validation; another signal "
-            "ends at once, with the last checkpoint")
+        self._say(
+            "interrupted: ends with a checkpoint after the next validation; another signal "
+            "ends at once, with the last checkpoint"
+        )
 
     def interrupted(self) -> bool:
         return self._interrupts > 0

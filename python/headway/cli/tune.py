@@ -58,8 +58,7 @@ Socket = Annotated[
 Tied = Annotated[
     bool,
     typer.Option(
-        "--until-stdin-closes", help="End also when standard input closes. It is for a program that "
-            "starts this one."
+        "--until-stdin-closes", help="End when standard input closes, too: for a program that starts this one."
     ),
 ]
 
@@ -70,8 +69,8 @@ def host(
     agent: Annotated[
         str,
         typer.Option(
-            metavar="URL[=KEY]", help="The host's agents, with commas between, each with the file "
-                "of its public key."
+            metavar="URL[=KEY]",
+            help="The host's agents, with commas between, each with the file of its public key.",
         ),
     ] = WHERE,
     source: Annotated[
@@ -106,7 +105,7 @@ def host(
         str | None,
         typer.Option(
             help="After this time without a message from an agent, flows get the default windows. "
-                "Default: 3 T2, at least 5s."
+            "Default: 3 T2, at least 5s."
         ),
     ] = None,
     cutoff: Annotated[
@@ -199,8 +198,8 @@ def agent(
         typer.Option(metavar="DIR", help="Folder of public keys: only these hosts and neighbours may connect."),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**31 - 1, help="Seed of the sample that is taken if there are "
-            "too many flows.")
+        int,
+        typer.Option(min=0, max=2**31 - 1, help="Seed of the sample that is taken if there are too many flows."),
     ] = 1,
     key: Key = None,
     insecure: Insecure = False,
@@ -268,7 +267,7 @@ def status(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Show the status of running hosts and agents: counters, hosts, flows, ages."""
+    """Show running hosts and agents: counters, hosts, flows, ages."""
     from headway.tune import control
 
     paths = [socket] if socket else sorted(control.folder().glob("*.sock"))

@@ -33,12 +33,14 @@ class Teacher:
         if card["net"]["kind"] != "mlp" or "mask" in card["net"] or card["agent"]["action"]["kind"] != "continuous":
             raise UsageError(
                 f"model '{title}' is no multilayer perceptron with one continuous action; give such "
-                    f"a model, for example aurora-v2"
+                f"a model, for example aurora-v2"
             )
         text = card["training"].get("config")
         if not isinstance(text, str):
-            raise UsageError(f"model '{title}': its card has no training.config, the configuration "
-                f"of its training; give another model")
+            raise UsageError(
+                f"model '{title}': its card has no training.config, the configuration "
+                f"of its training; give another model"
+            )
         self.config: dict[str, Any] = tomllib.loads(text)
         """The configuration as `headway train` read it: `agent`, `env`, `reward`, `validation` and
         more."""

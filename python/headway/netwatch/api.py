@@ -159,7 +159,7 @@ def _add_routes(app: FastAPI, watch: Watch, broadcast: Broadcast, metrics: Metri
 
 
 class Guard:
-    """Rate, host, token, size, time: in this order, before the application sees a request."""
+    """Checks rate, host, token, size and time of a request, in this order."""
 
     def __init__(self, app: ASGIApp, limits: Limits, responses: Counter[int]) -> None:
         """Wraps an application. It counts answers by status in `responses`."""

@@ -64,9 +64,8 @@ class Metrics(Collector):
             "headway_path_pnc", "Partial network congestion, packets a second.", labels=["path"]
         )
         pna = GaugeMetricFamily("headway_path_pna", "Partial network availability, 0 to 1.", labels=["path"])
-        known = (
-            GaugeMetricFamily("headway_path_known_ratio", "Share of the path's switches in "
-            "use.", labels=["path"])
+        known = GaugeMetricFamily(
+            "headway_path_known_ratio", "Share of the path's switches in use.", labels=["path"]
         )
         age = GaugeMetricFamily("headway_path_age_seconds", "Age of the oldest counter used.", labels=["path"])
         for path in self._watch.paths().paths:
@@ -78,13 +77,11 @@ class Metrics(Collector):
         yield from (pnc, pna, known, age)
 
     def _of_switches(self) -> Iterator[Metric]:
-        age = (
-            GaugeMetricFamily("headway_switch_age_seconds", "Age of the switch's newest "
-            "reading.", labels=["switch"])
+        age = GaugeMetricFamily(
+            "headway_switch_age_seconds", "Age of the switch's newest reading.", labels=["switch"]
         )
-        trusted = (
-            GaugeMetricFamily("headway_switch_trusted", "1 if the switch's counters are "
-            "used.", labels=["switch"])
+        trusted = GaugeMetricFamily(
+            "headway_switch_trusted", "1 if the switch's counters are used.", labels=["switch"]
         )
         counted = CounterMetricFamily(
             "headway_switch_events", "Readings, and what was wrong with some.", labels=["switch", "what"]

@@ -1,7 +1,7 @@
 """OpenFlow 1.3 port statistics as a source.
 
-os-ken runs in a process of its own, which writes lines of JSON. In a process, because os-ken's
-threads cannot be ended, its settings are global, and whatever a switch sends is decoded there.
+os-ken runs in a process of its own, which writes lines of JSON. A process is needed because
+os-ken's threads cannot be ended, its settings are global, and it decodes whatever a switch sends.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class PortCounters(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPRoleReply, MAIN_DISPATCHER)
     def on_role(self, event: Any) -> None:
-        """The first answer has the generation, the second the role."""
+        """Handles an answer about the role: the first has the generation, the second the role."""
         message = event.msg
         ofproto, request = message.datapath.ofproto, None
         with self._lock:

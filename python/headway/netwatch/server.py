@@ -181,7 +181,7 @@ async def _serve(
 
 
 async def publish(watch: Watch, broadcast: Broadcast) -> None:
-    """A snapshot whenever all switches have answered, or a period has gone by, until cancelled."""
+    """Publishes a snapshot when all switches have answered, or after a period, until cancelled."""
     while True:
         broadcast.publish(watch.snapshot())
         await watch.rounds()

@@ -95,7 +95,7 @@ class Broadcast:
         return f'{self._head}, "paths": [{", ".join(map(self.path, self._paths))}]}}'
 
     def path(self, name: str) -> str:
-        """One path of the last snapshot as JSON, with its age as of now; empty if it has none."""
+        """Returns one path of the last snapshot as JSON, with its present age, or nothing."""
         if name not in self._paths:
             return ""
         text, age_s = self._paths[name]

@@ -64,7 +64,7 @@ def number(value: float, like: float | None = None) -> str:
 
 
 def signed(text: str) -> str:
-    """Writes a difference with its sign: +1.20, −1.20, 0."""
+    """Writes a difference with its sign, or 0 without one."""
     if not float(text):
         return text.removeprefix("-")
     return f"\u2212{text[1:]}" if text.startswith("-") else f"+{text}"

@@ -35,8 +35,10 @@ def are_pairs(learners: Iterable[Collection[Hashable]]) -> bool:
     """
     several = {frozenset(trainings) for trainings in learners if len(set(trainings)) > 1}
     if any(one & other for one, other in combinations(several, 2)):
-        raise ValueError("two learners have some of their trainings in common, but not all; give "
-            "them the same ones, or different ones")
+        raise ValueError(
+            "two learners have some of their trainings in common, but not all; give "
+            "them the same ones, or different ones"
+        )
     return len(several) < 2
 
 

@@ -284,8 +284,9 @@ class Bed:
         if self.known:
             names = " ".join(self.known)
             ovs.wait_for(
-                lambda: set(self.used()) == set(self.known), f"netwatch gets no readings from some "
-                    f"of {names}", self.check
+                lambda: set(self.used()) == set(self.known),
+                f"netwatch gets no readings from some of {names}",
+                self.check,
             )
 
     def snapshot(self) -> Snapshot:

@@ -204,8 +204,9 @@ class _Parser(Checks):
             return found
         route = data["route"]
         if not (isinstance(route, list) and all(isinstance(switch, str) for switch in route)):
-            self._wrong("route", 'not a list of the switches from the source to the destination; '
-                'write ["s0", "s1"]')
+            self._wrong(
+                "route", 'not a list of the switches from the source to the destination; write ["s0", "s1"]'
+            )
         for switch in route:
             self._known_switch("route", switch, switches)
         if len(set(route)) < len(route):

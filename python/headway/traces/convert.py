@@ -67,7 +67,7 @@ def convert(source: Path, target: Path, interval_s: float, columns: Columns | No
     if round(interval_s * 1e9) % 10**6:
         found.append(
             f"--interval {interval_s:g}s: packets of a trace made from this table may be a "
-                f"millisecond late; {max(1, round(interval_s * 1000))}ms is exact both ways"
+            f"millisecond late; {max(1, round(interval_s * 1000))}ms is exact both ways"
         )
     return found
 

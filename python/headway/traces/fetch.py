@@ -96,8 +96,9 @@ def _fetch(collection: Collection, folder: Path, source: Path | None) -> Iterato
             continue
         if (found := _sha256(content)) != sha256:
             error = RunError if source is None else UsageError
-            raise error(f"{origin}: SHA-256 is {found[:16]}..., pinned is {sha256[:16]}...: a "
-                f"different file, not used")
+            raise error(
+                f"{origin}: SHA-256 is {found[:16]}..., pinned is {sha256[:16]}...: a different file, not used"
+            )
         write_atomic(path, content)
         yield f"{name}: {len(content) / 1e6:.1f} MB"
 

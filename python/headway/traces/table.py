@@ -205,7 +205,7 @@ def _head(where: str, row: list[str], columns: Columns) -> _Head:
     ):
         why = _why(row) or (
             "; give names of columns that end in their units, or --time-column, --rate-column, "
-                "--time-unit and --unit"
+            "--time-unit and --unit"
         )
         raise UsageError(f"{where}: '{_quoted(row)}': the first line should be {','.join(HEADER)}{why}")
     return _Head(places, len(row), has_names, time_unit, rate_unit, is_clear)
@@ -445,5 +445,5 @@ def _pauses(shown: str, lengths: list[float]) -> list[str]:
         return []
     return [
         f"{shown}: one rate holds for {longest:g} s, because no row follows; if these are several "
-            f"measurements, give the rows of one"
+        f"measurements, give the rows of one"
     ]

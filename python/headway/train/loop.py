@@ -184,8 +184,9 @@ def validate(
 def _note(training: Training, reward: float, scores: list[Score]) -> None:
     mean = sum(score.reward for score in scores) / len(scores)
     if not math.isfinite(mean):
-        raise RunError(f"validation after {training.learner.steps} decisions: the mean reward is "
-            f"{mean}, not a finite number")
+        raise RunError(
+            f"validation after {training.learner.steps} decisions: the mean reward is {mean}, not a finite number"
+        )
     training.history.append(
         {
             "steps": training.learner.steps,

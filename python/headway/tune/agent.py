@@ -231,8 +231,10 @@ class Agent:
             return
         if known is None and len(self._hosts) >= MOST_HOSTS:
             self.counters["hosts_refused"] += 1
-            await self._send(identity, Error(code="refused", text=f"the agent serves {MOST_HOSTS} "
-                f"hosts already, the most that it can"))
+            await self._send(
+                identity,
+                Error(code="refused", text=f"the agent serves {MOST_HOSTS} hosts already, the most that it can"),
+            )
             return
         if known is None or is_another:
             self.counters["hosts_restarted" if is_another else "hosts_joined"] += 1

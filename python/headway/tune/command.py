@@ -73,8 +73,9 @@ def run_hosts(
     Several hosts share a process. Raises RunError and UsageError.
     """
     if source == "sockets" and len(options) > 1:
-        raise UsageError("--hosts: real sockets belong to one host; give --source simulated or "
-            "made-up for several hosts")
+        raise UsageError(
+            "--hosts: real sockets belong to one host; give --source simulated or made-up for several hosts"
+        )
     each = SIMULATED_BYTES if source == "simulated" else flows * MADE_UP_BYTES
     memory.check(len(options) * each, f"--hosts {len(options)}", "take fewer")
 

@@ -71,7 +71,7 @@ def ask(path: str, words: str, patience_s: float = PATIENCE_S) -> dict[str, Any]
 
 
 class HeadwaydStatus:
-    """headwayd's flows, asked for in a thread of its own: one that hangs holds up nobody."""
+    """headwayd's flows. A thread of its own asks, so that a hanging one delays nothing."""
 
     def __init__(self, path: str, every_s: float = 0.1) -> None:
         """Asks at `path` every `every_s`."""
@@ -240,7 +240,7 @@ class HeadwaydTuner:
 
 
 def _value(name: str, value: float) -> str:
-    """As parameters are written: whole rounds, and times in microseconds at the finest."""
+    """Returns a value in a parameter's format: whole rounds, or times down to microseconds."""
     return f"{round(value)}" if name == "btlbw_window" else f"{round(value * 1e6)}us"
 
 

@@ -394,10 +394,7 @@ class Host:
                     await asyncio.sleep(min(self.options.t2_s, 1.0))
 
     async def _restore(self, why: str) -> None:
-        """The default windows, of all flows.
-
-        If it fails, the caller that watches tries it again.
-        """
+        """Sets the default windows of all flows. If it fails, the watching caller tries again."""
         self._restores += 1
         self._wanted.clear()
         defaults = {name: DEFAULTS[name] for name in self.tuner.parameters}

@@ -35,7 +35,7 @@ class Pair:
 
 
 def folder() -> Path:
-    """Where keys are unless told: HEADWAY_KEYS, else headway/keys of the user's configuration."""
+    """Returns the default folder: HEADWAY_KEYS, else headway/keys of the user's configuration."""
     if given := os.environ.get("HEADWAY_KEYS"):
         return Path(given)
     return Path(os.environ.get("XDG_CONFIG_HOME") or home("HEADWAY_KEYS") / ".config") / "headway" / "keys"
@@ -57,9 +57,7 @@ def new(name: str, out: Path) -> tuple[Path, Path]:
     public_file, secret_file = out / f"{name}{PUBLIC}", out / f"{name}{SECRET}"
     for file in (public_file, secret_file):
         if file.exists():
-            raise UsageError(
-                f"{file}: exists already, and a key is never overwritten; give another name or --out"
-            )
+            raise UsageError(f"{file}: exists already, and a key is never overwritten; give another name or --out")
     public, secret = zmq.curve_keypair()
     try:
         make_path(out, 0o700)
@@ -141,7 +139,7 @@ def read(file: Path) -> Pair:
 
 
 def own(name: str) -> Pair:
-    """One's own pair, by the name of a key in `folder()` or by a file. Raises UsageError."""
+    """Returns a pair by the name of a key in `folder()` or by a file. Raises UsageError."""
     file = Path(name) if "/" in name or name.endswith((SECRET, PUBLIC)) else folder() / f"{name}{SECRET}"
     pair = read(file)
     if pair.secret is None:

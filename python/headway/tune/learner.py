@@ -472,7 +472,7 @@ def _is_sane(state: Mapping[str, torch.Tensor]) -> bool:
 
 
 def _trajectories(chains: Sequence[Sequence[_Tuple]]) -> Trajectories:
-    """Chains beside one another, `[T, n]`; what is beyond a chain's end is not valid."""
+    """Arranges chains side by side, `[T, n]`. Steps beyond a chain's end are not valid."""
     steps, count = max(map(len, chains)), len(chains)
     width = len(chains[0][0].decision.seen)
     seen, following = (np.zeros((steps, count, width), dtype=np.float32) for _ in range(2))

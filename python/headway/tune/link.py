@@ -92,7 +92,7 @@ def security(*, key: str | None, peers: Path | None, insecure: bool, urls: list[
         if beyond:
             raise UsageError(
                 f"{beyond[0]}: beyond loopback a key is required; make one: headway keys new NAME, "
-                    f"and give --key NAME"
+                f"and give --key NAME"
             )
         pair = keys.loopback()
         return Security(pair, {pair.public: pair.name, **(keys.public_of(peers) if peers else {})})
@@ -116,7 +116,7 @@ def endpoint(text: str, option: str, safe: Security) -> Endpoint:
 
 
 def bounded(socket: Any) -> None:
-    """Limits that every socket has: queues, a message's size, how long what is unsent lingers."""
+    """Sets every socket's limits: queues, a message's size, time for unsent messages."""
     socket.setsockopt(zmq.SNDHWM, QUEUE)
     socket.setsockopt(zmq.RCVHWM, QUEUE)
     socket.setsockopt(zmq.MAXMSGSIZE, messages.LARGEST)

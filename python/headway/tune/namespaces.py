@@ -25,10 +25,10 @@ EVERY_S = 0.5
 
 
 def files() -> dict[int, str]:
-    """A file of each namespace that a process is in or holds open, or that `ip netns` has named.
+    """Returns a file of each namespace of a process or of `ip netns`.
 
-    Files are by inode. Processes of others are left out without CAP_SYS_PTRACE. About 10 ms for a
-    hundred processes.
+    A process may be in a namespace or hold it open. Files are by inode. Without CAP_SYS_PTRACE
+    processes of other users are left out. It takes about 10 ms for a hundred processes.
     """
     found: dict[int, str] = {}
     for path in _candidates():

@@ -1,4 +1,4 @@
-"""From a table to settings: what decides in an agent (section III-B, RL environment model)."""
+"""Policies of an agent: from a table to settings (section III-B, RL environment model)."""
 
 from __future__ import annotations
 
@@ -131,9 +131,9 @@ def sees_itself_alone(card: Mapping[str, Any]) -> bool:
 
 
 def trained_with(card: Mapping[str, Any], section: str) -> dict[str, Any]:
-    """A section of the configuration that a model was trained with.
+    """Returns a section of the configuration that a model was trained with.
 
-    It is empty where the card has none.
+    It is empty if the card has none.
     """
     try:
         found = tomllib.loads(card["training"]["config"])[section]
@@ -170,7 +170,7 @@ def read_settings(text: str, option: str) -> dict[str, float]:
         if name not in RANGES:
             raise UsageError(
                 f"{option} '{word}': not a parameter to tune{nearest(name, RANGES)}; parameters are "
-                    f"{', '.join(RANGES)}"
+                f"{', '.join(RANGES)}"
             )
         low, high = RANGES[name]
         if name in WHOLE:

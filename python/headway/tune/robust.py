@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class LowPass:
     """A low-pass filter of first order with the cut-off frequency `cutoff_hz`.
 
-    It is for samples at irregular times. What an RC circuit makes of a signal that is constant
-    between samples: y += (1 - exp(-2 pi f dt)) (x - y). At the cut-off its gain is 1/sqrt(2), -3
-    dB, as long as samples come much more often than that.
+    It is for samples at irregular times. It does what an RC circuit does with a signal that is
+    constant between samples: y += (1 - exp(-2 pi f dt)) (x - y). At the cut-off its gain is
+    1/sqrt(2), -3 dB, as long as samples come much more often than that.
     """
 
     def __init__(self, cutoff_hz: float) -> None:

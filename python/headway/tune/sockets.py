@@ -218,12 +218,12 @@ class SocketMonitor:
         ports: frozenset[int] = frozenset(),
         where: Sockets | None = None,
     ) -> None:
-        """Of the sockets with this controller, at either end of one of `ports` if there are any.
+        """Looks for sockets with this controller, and with one of `ports` at either end.
 
         Args:
-            controller: As the kernel calls it.
+            controller: The controller's name in the kernel.
             ports: None for all.
-            where: This network namespace unless told, which takes no privilege.
+            where: The namespaces. Default: this one, which needs no privilege.
 
         Raises:
             RunError: This kernel has no sock_diag.
@@ -325,7 +325,7 @@ class Diag:
         return found
 
     def one(self, known: Socket) -> Socket | None:
-        """A connection as it is now; None if it is established no more. Raises RunError."""
+        """Returns a connection as it is now, None if it has ended. Raises RunError."""
         try:
             self._send(socket.AF_INET6 if known.is_ipv6 else socket.AF_INET, 0, known.id)
             _, body = next(self._answers())
@@ -342,7 +342,7 @@ class Diag:
         self._netlink.send(HEADER.pack(size, SOCK_DIAG_BY_FAMILY, REQUEST | flags, self._sequence, 0) + body)
 
     def _answers(self) -> Iterator[tuple[int, bytes]]:
-        """Kind and body of what comes to the last question, without end. Raises OSError."""
+        """Yields kind and body of the answers to the last request. Raises OSError."""
         while True:
             data = self._netlink.recv(1 << 18)
             at = 0

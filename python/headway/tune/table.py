@@ -55,7 +55,7 @@ class FlowRow:
         return True
 
     def row(self) -> Row | None:
-        """The features of the interval since the row before; None if it has no two samples."""
+        """Returns the interval's features since the last row; None with fewer than two samples."""
         first, last = self._first, self.last
         if first is None or last is None or last.time_s <= first.time_s or not self._rtts:
             return None

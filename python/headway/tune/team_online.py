@@ -40,7 +40,7 @@ LEARNING_RATE = 1e-4
 
 
 def stats_of(place: int, columns: Mapping[str, Array]) -> FlowStats:
-    """What a monitor would say of the flow at `place` after a step with these measurements."""
+    """Returns a monitor's report of the flow at `place` after a step with these measurements."""
 
     def of(name: str) -> float:
         return float(columns[name][place])

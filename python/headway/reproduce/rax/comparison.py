@@ -240,7 +240,7 @@ FIGURES = (
     Figure(
         "fig9",
         "Total throughput against loss: one sender alone (a) and one of two senders (b), compared "
-            "with other schemes",
+        "with other schemes",
         f"{PATH.partition('; bins')[0]}; alpha is 4. The link can carry at most 12,000 Mbit in "
         "600 s. A small point is a run and a large point the mean, as in the paper. With several "
         "senders, one random sender is shown.",

@@ -53,7 +53,7 @@ LATER_S = 60.0
 """The limit of how much later it may converge, in s."""
 OF_FIRST = (
     "The claims of learning, and the comparison with the simulator, are about the first 300 s of "
-        "the runs; their last half begins at 150 s."
+    "the runs; their last half begins at 150 s."
 )
 MOST_TRIPS = 2
 ENOUGH_RUNS, ALL = 80.0, 100.0

@@ -75,7 +75,7 @@ def test_rewards_near_0_are_close_by_what_the_throughput_adds_to_them():
 
     found = found_of(values)
     assert found.mean("A", reward).mean == pytest.approx(0.0)
-    assert [found._beside(name, "A", REWARD, 0.05) for name in "BCD"] == [AMONG, NOT, NOT]
+    assert [found._compared(name, "A", REWARD, 0.05) for name in "BCD"] == [AMONG, NOT, NOT]
 
 
 def test_each_training_is_one_sample():

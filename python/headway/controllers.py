@@ -77,7 +77,7 @@ def _run(file: str, source: bytes, name: str) -> ModuleType:
     try:
         exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
-        raise UsageError(told(error)) from None
+        raise UsageError(error_line(error)) from None
     finally:
         del sys.path[0]
         # Files of the same name in different folders are different modules.
@@ -127,7 +127,7 @@ def _takes_setup(file: str, controller: type[Any]) -> type[Any]:
     return controller
 
 
-def told(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Returns an error in one line.
 
     It has the file and line of the user's code that raised it, and the exception.

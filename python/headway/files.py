@@ -85,9 +85,9 @@ def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
     """Replaces `target` by a new file. If that is impossible, writes into it."""
     if target.is_symlink():
         raise OSError(errno.ELOOP, "the link leads to itself")
-    beside = unfinished(target, os.getpid())
+    temporary = unfinished(target, os.getpid())
     try:
-        with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.writelines(blocks)
             file.flush()
             # A power loss leaves the old file or the new.
@@ -96,15 +96,15 @@ def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
             before = target.stat()
             # Only root may give a file away, and some file systems have no owners.
             with suppress(OSError):
-                os.chown(beside, before.st_uid, before.st_gid)
-            beside.chmod(stat.S_IMODE(before.st_mode))
-        beside.replace(target)
+                os.chown(temporary, before.st_uid, before.st_gid)
+            temporary.chmod(stat.S_IMODE(before.st_mode))
+        temporary.replace(target)
     except OSError as error:
         if error.errno not in _IN_PLACE or not target.is_file():
             raise
         with target.open("r+b") as file:
-            if beside.exists():
-                with beside.open("rb") as written:
+            if temporary.exists():
+                with temporary.open("rb") as written:
                     shutil.copyfileobj(written, file)
             else:
                 file.writelines(blocks)
@@ -113,7 +113,7 @@ def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
             os.fsync(file.fileno())
     finally:
         with suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
 
 
 def descriptor_of(path: Path) -> int | None:
@@ -365,13 +365,13 @@ def alone_making(path: Path, command: str, option: str = "--out") -> Iterator[No
     It locks an empty folder beside it.
     """
     whole = path.absolute()
-    beside = unfinished(whole, command)
-    with alone_in(beside, option, named=path):
+    lock = unfinished(whole, command)
+    with alone_in(lock, option, named=path):
         try:
             yield
         finally:
             with suppress(OSError):
-                beside.rmdir()
+                lock.rmdir()
 
 
 def put_between(text: str, begin: str, block: str, path: Path) -> str:

@@ -92,7 +92,7 @@ def quoted(path: object) -> str:
     return shown(shlex.quote(str(path)))
 
 
-def beside(path: Path) -> TextIO:
+def report_stream(path: Path) -> TextIO:
     """Returns where to report what was written into `path`.
 
     It is not the file itself, if that is standard output.
@@ -164,10 +164,10 @@ def screen(*, stderr: bool = False, width: int | None = None) -> "Console":
     """
     from rich.console import Console
 
-    told = os.environ.get
+    variable = os.environ.get
     # A path may contain `:key:`, which is not an emoji.
     ours: dict[str, Any] = {"stderr": stderr, "width": width, "highlight": False, "emoji": False}
-    if told("NO_COLOR") or told("FORCE_COLOR") in {"0", "false"} or told("TERM") == "dumb":
+    if variable("NO_COLOR") or variable("FORCE_COLOR") in {"0", "false"} or variable("TERM") == "dumb":
         return Console(force_terminal=False, color_system=None, **ours)
     return Console(**ours)
 

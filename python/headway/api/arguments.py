@@ -90,7 +90,7 @@ class ProgressCallback:
 
 
 @contextmanager
-def as_error(told: ProgressCallback | None = None) -> Iterator[None]:
+def as_error(callback: ProgressCallback | None = None) -> Iterator[None]:
     """Turns every error inside into an Error.
 
     It names parameters instead of options. What the caller's own function has raised stays as it
@@ -99,7 +99,7 @@ def as_error(told: ProgressCallback | None = None) -> Iterator[None]:
     try:
         yield
     except (UsageError, RunError, OSError) as error:
-        if told and error is told.raised:
+        if callback and error is callback.raised:
             raise
         if not isinstance(error, OSError):
             raise Error(in_python(str(error))) from None

@@ -197,9 +197,9 @@ def reproduce(
     from headway.reproduce import run
     from headway.reproduce.engine import begin
 
-    told = ProgressCallback(progress)
+    callback = ProgressCallback(progress)
     wrong: list[str] = []
-    with as_error(told):
+    with as_error(callback):
         source = run.find(paper)
         figures = run.figures_of(source, figure, world)
         folder = None if models is None else Path(models)
@@ -210,7 +210,7 @@ def reproduce(
         usual = here if ray is None else None
         at_a_time = usual if jobs is None else number("jobs", jobs)
         where = run.usual_folder(source, quick=quick) if out is None else out
-    with as_error(told), connected(ray) as machines, folder_of(where) as folder:
+    with as_error(callback), connected(ray) as machines, folder_of(where) as folder:
 
         def keep(outcome: Outcome) -> None:
             try:
@@ -218,16 +218,16 @@ def reproduce(
             except RunError as error:
                 wrong.append(f"{outcome.figure.name}: {error}")
 
-        with closing(run.store_of(folder, figures)) as store, told.interruptible(folder):
+        with closing(run.store_of(folder, figures)) as store, callback.interruptible(folder):
             begun = begin(figures, lab)
             missing = run.missing_of(begun, store)
-            told.total = sum(map(len, missing.values()))
+            callback.total = sum(map(len, missing.values()))
             outcomes = run.make_all(
                 begun,
                 missing,
                 store,
                 at_a_time,
-                lambda _, runs, __: told.tell(runs),
+                lambda _, runs, __: callback.tell(runs),
                 keep,
                 folder / "logs" if logs else None,
                 machines,

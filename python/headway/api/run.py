@@ -107,17 +107,17 @@ def bench(
         if ray is not None:
             check(options)
         plan = Plan(options)
-        told = _Progress(progress)
+        observer = _Progress(progress)
         with connected(ray) as machines, folder_of(out) as folder, plan.in_folder(folder) as kept:
-            end = carry_out(kept, told, draw=out is not None, on=on_machines(plan, machines))
+            end = carry_out(kept, observer, draw=out is not None, on=on_machines(plan, machines))
             made = end.made or (end.saved.read(silent) if end.saved else None)
             failures = kept.batch.recording_failures()
     doubts = [*failures, *([f"there is no report: {end.undrawn}"] if end.undrawn else [])]
     there = None if out is None or end.lost else folder
     results = Results(made, there, doubts) if made else None
-    if told.raised:
-        vars(told.raised)["results"] = results
-        raise told.raised
+    if observer.raised:
+        vars(observer.raised)["results"] = results
+        raise observer.raised
     found = _whole(kept, end, results, there)
     for line in found.warnings:
         warnings.warn(line, stacklevel=2)

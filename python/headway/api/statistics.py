@@ -59,8 +59,8 @@ def differences(comparisons: Iterable[Comparison]) -> Table[DifferenceRow]:
                 "verdict": str(one.zones[measure.metric]),
             }
             rows.append(row)
-            told = {**row, "metric": measure.title, "pairs": str(one.pairs)}
-            shown.append(told | {"difference": _signed(found), "95% interval": _ends(found)})
+            texts = {**row, "metric": measure.title, "pairs": str(one.pairs)}
+            shown.append(texts | {"difference": _signed(found), "95% interval": _ends(found)})
     printed = {head: [one[head] for one in shown] for head in SHOWN}
     return Table(columns(DifferenceRow, rows), kinds(DifferenceRow), printed)
 

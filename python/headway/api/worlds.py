@@ -213,8 +213,8 @@ def gap(
     from headway.gap import run
     from headway.gap.compare import compare
 
-    told = ProgressCallback(progress)
-    with as_error(told), folder_of(FOLDER if out is None else out) as folder:
+    callback = ProgressCallback(progress)
+    with as_error(callback), folder_of(FOLDER if out is None else out) as folder:
         settings = Settings(
             number("runs", runs),
             None if seconds is None else number("seconds", seconds),
@@ -227,10 +227,10 @@ def gap(
             settings,
         )
         at_a_time = number("jobs", jobs)
-        with closing(asked.store(folder)) as store, told.interruptible(folder):
+        with closing(asked.store(folder)) as store, callback.interruptible(folder):
             missing = run.missing_runs(asked, store, again=again)
-            told.total = sum(map(len, missing.values()))
-            failures = run.run(missing, at_a_time, store, told.running)
+            callback.total = sum(map(len, missing.values()))
+            failures = run.run(missing, at_a_time, store, callback.running)
             if failures:
                 rows = compare(asked.scenarios, asked.schemes, settings, store.find)
             else:
@@ -244,7 +244,7 @@ def gap(
             except RunError as error:
                 raise Error(in_python(str(error)), found) from None
     if failures or not found:
-        count = f"{len(failures)} of {told.total} runs failed; the same call tries them again"
+        count = f"{len(failures)} of {callback.total} runs failed; the same call tries them again"
         raise Error(in_python(f"{failures[0]}; {count}"), found)
     for line in found.warnings:
         # The caller is behind headway.gap, which calls this.

@@ -11,7 +11,7 @@ import typer
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, MODEL, Commands
 from headway.cli.usage import EPILOG, Json, console, table_of
-from headway.streams import beside, plain, results_in, shown
+from headway.streams import plain, report_stream, results_in, shown
 
 app = Commands(
     help="List, show and check trained models; export and import them as ONNX.",
@@ -152,7 +152,7 @@ def export(
     results_in(path, "the graph is")
     said = f"{shown(path)}: {model.id}; largest difference of an output {error:.1e}"
     found = {"path": str(path), "id": model.id, "golden_error": error}
-    print(js.dumps(found, indent=2) if json else said, file=beside(path))
+    print(js.dumps(found, indent=2) if json else said, file=report_stream(path))
 
 
 @app.command("import", epilog=EPILOG["models import"])

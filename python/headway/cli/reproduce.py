@@ -189,7 +189,7 @@ def _make(
 
     possible = [one for one in begun if isinstance(one, StartedFigure)]
     missing = missing_of(begun, store)
-    tasks = [task for of_one in missing.values() for task in of_one]
+    tasks = [task for runs in missing.values() for task in runs]
     total = len(tasks)
     if total and not all(one.lab.quick for one in possible):
         count = f"{total} run{'s' * (total > 1)} for {len(possible)} figure{'s' * (len(possible) > 1)}"

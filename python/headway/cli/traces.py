@@ -11,7 +11,7 @@ from headway import ending
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, Commands
 from headway.cli.usage import EPILOG, Json, console, table_of
-from headway.streams import beside, plain, results_in, shown
+from headway.streams import plain, report_stream, results_in, shown
 from headway.text import nearest, seconds
 
 app = Commands(
@@ -229,4 +229,4 @@ def plot(
     chart = rates_over_time(rates, step)
     write_atomic(path, png(chart) if path.suffix.lower() == ".png" else standalone(chart))
     results_in(path, "the picture is")
-    print(shown(path), file=beside(path))
+    print(shown(path), file=report_stream(path))

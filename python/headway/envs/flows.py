@@ -69,8 +69,8 @@ class _Simulation:
         Returns how it ended (0: it goes on), and each waiting flow's reward and info.
         """
         end = self.core.advance()
-        told = self.core.present() if end else self.core.waiting()
-        brought = {self.names[index]: self._read(index) for index in told}
+        indices = self.core.present() if end else self.core.waiting()
+        brought = {self.names[index]: self._read(index) for index in indices}
         for _, info in brought.values() if end else ():
             info["end"] = ENDS[end]
             if info["end"] == "failed":
@@ -156,11 +156,11 @@ class HeadwayParallelEnv(_Hosted, ParallelEnv[str, Array, Any]):
             self._flows.answer(name, actions[name])
         end, brought = self._flows.advance()
         absent = {"dt": 0.0} | ({"end": ENDS[end]} if end else {})
-        told = {name: brought.get(name, (0.0, dict(absent))) for name in self.agents}
+        results = {name: brought.get(name, (0.0, dict(absent))) for name in self.agents}
         terminated = dict.fromkeys(self.agents, end == 1)
         truncated = dict.fromkeys(self.agents, end > 1)
-        rewards = {name: reward for name, (reward, _) in told.items()}
-        infos = {name: info for name, (_, info) in told.items()}
+        rewards = {name: reward for name, (reward, _) in results.items()}
+        infos = {name: info for name, (_, info) in results.items()}
         if end:
             self.agents = []
         return dict(self._flows.seen), rewards, terminated, truncated, infos
@@ -220,9 +220,9 @@ class HeadwayAECEnv(_Hosted, AECEnv[str, Array, Any]):
             self.agent_selection = asked[0]
             return
         end, brought = self._flows.advance()
-        for told, (reward, info) in brought.items():
-            self.rewards[told] = reward
-            self.infos[told] = info
+        for name, (reward, info) in brought.items():
+            self.rewards[name] = reward
+            self.infos[name] = info
         if end:
             self.terminations = dict.fromkeys(self.agents, end == 1)
             self.truncations = dict.fromkeys(self.agents, end > 1)

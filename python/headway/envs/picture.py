@@ -116,7 +116,7 @@ class Picture:
         grid += [f"M{self._x(second):.1f},{top}V{bottom}" for second in self._seconds()]
         areas: list[str] = []
         drawn: list[str] = []
-        beside = right
+        label_x = right
         for place, (_, label, colour) in zip(places, lines, strict=True):
             path = ""
             for begun, end, values in self._steps:
@@ -128,8 +128,8 @@ class Picture:
             look = f'fill="{colour}"' if area else f'fill="none" stroke="{colour}" stroke-width="2"'
             closed = f"V{bottom}H{path[1 : path.index(',')]}Z" if area else ""
             (areas if area else drawn).append(f'<path d="{path}{closed}" {look} stroke-linejoin="round"/>')
-            labels.append(_text(beside, top - 7, label, SOFT if area else colour, "end"))
-            beside -= 7 * len(label) + 16
+            labels.append(_text(label_x, top - 7, label, SOFT if area else colour, "end"))
+            label_x -= 7 * len(label) + 16
         return [*areas, f'<path d="{"".join(grid)}" stroke="{GRID}"/>', *drawn, *labels]
 
 

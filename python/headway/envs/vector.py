@@ -297,17 +297,17 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         seen, ends, failures = np.full((3, self.num_envs), None, dtype=object)
         for index in np.flatnonzero(over):
             ends[index] = ENDS[int(self._ends[index])]
-        told = {"end": ends, "_end": over}
+        end_info = {"end": ends, "_end": over}
         if (failed := ends == "failed").any():
             for index in np.flatnonzero(failed):
                 failures[index] = self._core.failure(int(index))
-            told |= {"failure": failures, "_failure": failed}
+            end_info |= {"failure": failures, "_failure": failed}
         if self.autoreset_mode != AutoresetMode.SAME_STEP:
-            return told
+            return end_info
         for index in np.flatnonzero(over):
             seen[index] = self._final[index].copy()
         columns = {**measured.columns, "dt": measured["dt_s"], **dict.fromkeys(self._masks, over)}
-        return {"final_obs": seen, "_final_obs": over, "final_info": columns | told, "_final_info": over}
+        return {"final_obs": seen, "_final_obs": over, "final_info": columns | end_info, "_final_info": over}
 
     def render(self) -> tuple[Array, ...] | None:
         """Returns the last 10 s of each environment as uint8 (480, 640, 3), or None."""

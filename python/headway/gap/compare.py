@@ -133,11 +133,11 @@ def _row(
     find: Callable[[Task], Run | None],
     starts: Offsets | None,
 ) -> Row | None:
-    beside = {
-        world: _beside(world, scenario, scheme, settings, find, starts)
+    gaps = {
+        world: _compared(world, scenario, scheme, settings, find, starts)
         for world in (EMU, *([KERNEL] if kernel_schemes([scheme]) else []))
     }
-    emu, kernel = beside[EMU], beside.get(KERNEL)
+    emu, kernel = gaps[EMU], gaps.get(KERNEL)
     if emu is None and kernel is None:
         return None
     return {
@@ -155,7 +155,7 @@ def _row(
     }
 
 
-def _beside(
+def _compared(
     world: str,
     scenario: Scenario,
     scheme: str,

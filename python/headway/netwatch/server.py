@@ -54,14 +54,14 @@ class Protocol(H11Protocol):
             taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKES_NOTHING_MS)
         others = (other for other in self.connections if isinstance(other, Protocol))
-        same = sum(1 for other in others if other.whose == self.whose)
+        same = sum(1 for other in others if other.limits_key == self.limits_key)
         if same > MOST_OF_A_CLIENT:
             transport.abort()
         else:
             self.loop.call_later(REQUEST_S, self._look, None)
 
     @property
-    def whose(self) -> str:
+    def limits_key(self) -> str:
         """The client, as limits count it."""
         return client_of(self.client[0] if self.client else None)
 

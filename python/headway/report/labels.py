@@ -76,8 +76,8 @@ def place(
 
 
 def _positions() -> list[tuple[str, float, float]]:
-    beside = [(align, dx, 0.0) for gap in (13.0, 24.0) for align, dx in (("left", gap), ("right", -gap))]
+    sideways = [(align, dx, 0.0) for gap in (13.0, 24.0) for align, dx in (("left", gap), ("right", -gap))]
     near = [("center", 0.0, -18.0), ("center", 0.0, 18.0)]
     corners = [("left", 10.0, -15.0), ("right", -10.0, -15.0), ("left", 10.0, 15.0), ("right", -10.0, 15.0)]
     far = [(align, dx, dy) for dy in (-30.0, 30.0, -45.0, 45.0) for align, dx in (("left", 6.0), ("right", -6.0))]
-    return beside + near + corners + far
+    return sideways + near + corners + far

@@ -325,10 +325,8 @@ def _machine(c: Content) -> str:
         return ""
     table = tables.machine(c.rows, c.style, "How the machine disturbed the runs, the worst run of each scheme")
     reasons = [why for row in c.rows if (why := reason(row))]
-    told = "".join(f'<p class="warn">{escape(why)}.</p>' for why in reasons)
-    return (
-        f"<details{' open' if told else ''}><summary>How well the machine kept up</summary>{told}{table}</details>"
-    )
+    lines = "".join(f'<p class="warn">{escape(why)}.</p>' for why in reasons)
+    return f"<details{' open' if lines else ''}><summary>How well the machine kept up</summary>{lines}{table}</details>"
 
 
 def _written(scenario: Mapping[str, Any]) -> str:

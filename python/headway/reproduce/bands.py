@@ -47,7 +47,7 @@ def band(
     own: Band,
     y: Axis,
     end: float,
-    beside: Mapping[str, Line] | None = None,
+    others: Mapping[str, Line] | None = None,
     looks: Mapping[str, Style] | None = None,
 ) -> Spec:
     """Draws a median in ink and quartiles in grey, with the lines of other schemes.
@@ -56,7 +56,7 @@ def band(
         own: The values of the scheme that the figure is about.
         y: The axis, with its unit.
         end: The end of the time axis, in s.
-        beside: The lines of other schemes, by label.
+        others: The lines of other schemes, by label.
         looks: The styles of these lines.
     """
     values = [{"x": t, "y": m, "low": a, "high": b} for t, m, a, b in own]
@@ -64,7 +64,7 @@ def band(
     grey: Spec = {"type": "area", "color": BAND, "opacity": 0.35, "clip": True}
     limits = {"x": at["x"], "y": at["y"] | {"field": "low"}, "y2": {"field": "high"}}
     layers: list[Spec] = [{"data": {"values": values}, "mark": grey, "encoding": limits}]
-    layers += _lines(beside or {}, looks or {}, at)
+    layers += _lines(others or {}, looks or {}, at)
     line: Spec = {"type": "line", "color": OWN.colour, "strokeWidth": 1.3, "clip": True}
     layers.append({"data": {"values": values}, "mark": line, "encoding": dict(at)})
     return _panel(layers)
@@ -78,7 +78,7 @@ def flows(lines: Sequence[Line], colours: Sequence[Style], y: Axis, end: float) 
     return _panel(_lines(named, looks, at, marks=False))
 
 
-def beside(lines: Mapping[str, Line], looks: Mapping[str, Style], y: Axis, end: float) -> Spec:
+def scheme_lines(lines: Mapping[str, Line], looks: Mapping[str, Style], y: Axis, end: float) -> Spec:
     """Draws lines of several schemes over time."""
     return _panel(_lines(lines, looks, _axes(y, end)))
 

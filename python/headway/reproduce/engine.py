@@ -282,9 +282,9 @@ def few_recordings(count: int) -> list[str]:
     """Returns a note if there are fewer recordings than ENOUGH_RECORDINGS."""
     if not 0 < count < ENOUGH_RECORDINGS:
         return []
-    those = "one recording" if count == 1 else f"{count} recordings"
+    sources = "one recording" if count == 1 else f"{count} recordings"
     return [
-        f"The recorded links of this figure come from {those}. Runs at other offsets of a recording "
+        f"The recorded links of this figure come from {sources}. Runs at other offsets of a recording "
         "are not independent of one another, and an interval over them says nothing of other links. "
         f"So claims about such links stay open until there are {ENOUGH_RECORDINGS} recordings."
     ]

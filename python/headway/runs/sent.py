@@ -53,9 +53,9 @@ def _sent(text: str, name: str, digest: str, traces: tuple[str, ...]) -> SentSce
     try:
         sent.load()
     except UsageError:
-        beside = ", ".join(trace for trace in traces if "/" in trace)
+        own_paths = ", ".join(trace for trace in traces if "/" in trace)
         cure = "only its text goes to other machines: write absolute paths in it"
-        raise UsageError(f"--ray: scenario {name} names a trace from its own folder, {beside}; {cure}") from None
+        raise UsageError(f"--ray: scenario {name} names a trace from its own folder, {own_paths}; {cure}") from None
     return sent
 
 

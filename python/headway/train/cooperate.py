@@ -355,9 +355,9 @@ class Cooperation:
         estimates = [agent.estimator() for agent in self.learners] if self.sharing.value_difference else []
         others = [self.sharing.of(agent, self.agents) for agent in range(self.agents)]
         for index, agent in enumerate(self.learners):
-            told = [own[other] for other in others[index]] if self.sharing.episodes else []
+            shared = [own[other] for other in others[index]] if self.sharing.episodes else []
             near = [estimates[other] for other in others[index]] if estimates else []
-            agent.learn([own[index], *told], near, self.sharing.value_difference)
+            agent.learn([own[index], *shared], near, self.sharing.value_difference)
         self.updates += 1
         if self.sharing.policies_every and self.updates % self.sharing.policies_every == 0:
             actors = [agent.actor() for agent in self.learners]

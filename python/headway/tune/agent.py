@@ -464,7 +464,7 @@ class Agent:
             {"name": name, "heard_s": round(now - one.heard, 3), "sequence": one.sequence, "flows": len(one.rows)}
             for name, one in sorted(self._heard_of.items())
         ]
-        told: AgentStatus = {
+        status: AgentStatus = {
             "schema": 1,
             "role": "agent",
             "name": self.name,
@@ -482,8 +482,8 @@ class Agent:
             "neighbours": neighbours,
         }
         if isinstance(self.policy, Learns):
-            told["learning"] = self.policy.describe()
-        return told
+            status["learning"] = self.policy.describe()
+        return status
 
 
 def _user(frame: Any) -> str:

@@ -103,8 +103,8 @@ def run_hosts(
         hosts = [Host(each, *flows_of(n), agents, safe, context) for n, each in enumerate(options)]
 
         def tell() -> Status:
-            told = [host.status() for host in hosts]
-            return told[0] if len(told) == 1 else {"schema": 1, "role": "processes", "hosts": told}
+            statuses = [host.status() for host in hosts]
+            return statuses[0] if len(statuses) == 1 else {"schema": 1, "role": "processes", "hosts": statuses}
 
         name = options[0].name if len(options) == 1 else f"{options[0].name}-{len(options)}"
         door = await Control(socket or control.default_path("host", name), tell).open()

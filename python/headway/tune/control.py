@@ -89,8 +89,8 @@ class Control:
         with suppress(OSError, TimeoutError, asyncio.CancelledError):
             async with asyncio.timeout(PATIENCE_S):
                 word = (await reader.read(LONGEST_WORD)).strip()
-                told = self._tell() if word == b"status" else {"error": "unknown word; send status"}
-                writer.write(json.dumps(told).encode() + b"\n")
+                answer = self._tell() if word == b"status" else {"error": "unknown word; send status"}
+                writer.write(json.dumps(answer).encode() + b"\n")
                 await writer.drain()
         writer.close()
 
@@ -118,14 +118,14 @@ def ask(path: Path, patience_s: float = PATIENCE_S) -> dict[str, Any]:
                 if not part:
                     break
                 data += part
-        told = json.loads(data)
+        status = json.loads(data)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise RunError(
             f"no host or agent answers at {path}: {why}; start one: headway tune agent, headway tune host"
         ) from None
-    if not isinstance(told, dict) or "error" in told:
-        raise RunError(f"{path}: {told.get('error') if isinstance(told, dict) else 'no status'}")
-    if "role" not in told:
+    if not isinstance(status, dict) or "error" in status:
+        raise RunError(f"{path}: {status.get('error') if isinstance(status, dict) else 'no status'}")
+    if "role" not in status:
         raise RunError(f"{path}: no agent and no host of headway tune answers there")
-    return told
+    return status

@@ -151,14 +151,14 @@ def _plain(address: str) -> str:
     return address.replace("[::ffff:", "").replace("]", "") if address.startswith("[::ffff:") else address
 
 
-def with_bbr(stats: FlowStats, told: Mapping[str, Any]) -> FlowStats:
+def with_bbr(stats: FlowStats, reported: Mapping[str, Any]) -> FlowStats:
     """Returns the flow with headwayd's BBR variables and its count of lost packets.
 
     TCP_INFO does not have that count.
     """
 
     def number(key: str) -> float | None:
-        value = told.get(key)
+        value = reported.get(key)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     lost = number("lost_packets")
@@ -195,15 +195,15 @@ class HeadwaydMonitor:
     def sample(self) -> list[FlowStats]:
         """Returns the present flows that headwayd has reported. Raises RunError."""
         sockets = self._sockets.sample()
-        told = matched(self.status.flows(), [one.flow for one in sockets])
-        self.unmatched += len(sockets) - len(told)
+        reported = matched(self.status.flows(), [one.flow for one in sockets])
+        self.unmatched += len(sockets) - len(reported)
         # A flow's count of lost packets stays headwayd's once it is, because a counter must not
         # fall.
-        self._told = {one.flow for one in sockets if one.flow in told or one.flow in self._told}
+        self._told = {one.flow for one in sockets if one.flow in reported or one.flow in self._told}
         return [
-            with_bbr(one, told[one.flow]) if one.flow in told else one
+            with_bbr(one, reported[one.flow]) if one.flow in reported else one
             for one in sockets
-            if one.flow in told or one.flow not in self._told
+            if one.flow in reported or one.flow not in self._told
         ]
 
     def close(self) -> None:
@@ -232,8 +232,8 @@ class HeadwaydTuner:
         # One list serves all flows of an answer.
         if time.monotonic() - self._at > LOOK_S:
             self._known, self._at = Known(ask(self._path, "status").get("flows", [])), time.monotonic()
-        told = self._known.find(flow)
-        return told is not None and bool(ask(self._path, f"set {told.get('flow', '')} {words}").get("flows"))
+        known = self._known.find(flow)
+        return known is not None and bool(ask(self._path, f"set {known.get('flow', '')} {words}").get("flows"))
 
     def close(self) -> None:
         """Does nothing, because it holds nothing."""

@@ -427,7 +427,7 @@ class Host:
                 }
             )
         windows = getattr(self.tuner, "windows", None)
-        told: HostStatus = {
+        status: HostStatus = {
             "schema": 1,
             "role": "host",
             "name": self.options.name,
@@ -451,8 +451,8 @@ class Host:
             "flows": flows,
         }
         if windows is not None:
-            told["windows"] = dict(windows)
-        return told
+            status["windows"] = dict(windows)
+        return status
 
 
 async def until_cancelled(hosts: list[Host]) -> None:

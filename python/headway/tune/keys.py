@@ -83,17 +83,17 @@ def _write(file: Path, text: str) -> None:
     It is there whole or not at all. Only on a file system without links, a crash may leave a part.
     """
     # Other users who may write the folder cannot have made a file of this name.
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    _write_new(beside, text)
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    _write_new(temporary, text)
     try:
         # Unlike a rename, a link overwrites nothing.
-        os.link(beside, file)
+        os.link(temporary, file)
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
         _write_new(file, text)
     finally:
-        beside.unlink()
+        temporary.unlink()
 
 
 def _write_new(file: Path, text: str) -> None:

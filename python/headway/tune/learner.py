@@ -285,12 +285,12 @@ class LearningPolicy:
             return
         self._ended, self._chains = [], OrderedDict()
         now = time.monotonic()
-        told = [one for at, one in self._told if now - at < OLD_S]
+        shared = [one for at, one in self._told if now - at < OLD_S]
         states = [one.state for one in self._neighbours.values() if now - one.at < OLD_S]
         # Once for each neighbour, so that a silent or slow one does not delay this agent.
         self._told.clear()
         self._neighbours.clear()
-        self._update = self._hand.submit(self._learn, chains, told, states)
+        self._update = self._hand.submit(self._learn, chains, shared, states)
 
     def _take_update(self) -> None:
         """Uses the result of an update, once it has ended."""
@@ -312,7 +312,7 @@ class LearningPolicy:
     # In the learner's thread
 
     def _learn(
-        self, chains: list[list[_Tuple]], told: list[Trajectories], states: list[dict[str, torch.Tensor]]
+        self, chains: list[list[_Tuple]], shared: list[Trajectories], states: list[dict[str, torch.Tensor]]
     ) -> _Learned | None:
         """Makes one update. Returns None, and changes nothing, if a result is not finite."""
         policy = self._learner.policy
@@ -320,7 +320,7 @@ class LearningPolicy:
         # Its state refers to its own tensors, which a step changes.
         optimiser = copy.deepcopy(policy.optimizer.state_dict())
         try:
-            self._learner.learn([_trajectories(chains), *told], self._estimates(states), VALUE_DIFFERENCE)
+            self._learner.learn([_trajectories(chains), *shared], self._estimates(states), VALUE_DIFFERENCE)
             actors = [self._learner.actor(), *states]
             self._learner.take({name: torch.stack([one[name] for one in actors]).mean(0) for name in actors[0]})
             if not _is_sane(policy.state_dict()):
@@ -428,7 +428,7 @@ class LearningPolicy:
         if not all(self.rules.accepts_reward(step.reward) for step in message.steps):
             return "reward"
         ended = np.zeros((len(actions), 1), dtype=bool)
-        told = Trajectories(
+        trajectories = Trajectories(
             seen[:-1, None],
             np.array(actions, dtype=np.int64)[:, None],
             numbers[:, :1],
@@ -437,7 +437,7 @@ class LearningPolicy:
             ended,
             seen[1:, None],
         )
-        self._told.append((time.monotonic(), told))
+        self._told.append((time.monotonic(), trajectories))
         return None
 
     def _take_weights(self, message: Weights) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headway.report.lines import Axis
-from headway.reproduce.bands import beside, whole
+from headway.reproduce.bands import scheme_lines, whole
 from headway.reproduce.bbr_tuning.path import (
     A2C,
     BIN_MS,
@@ -80,11 +80,11 @@ def fig3(lab: Lab) -> FigureJob:
     off = _cumulative(measured, wanted, looks, _percent_off, "error of RTprop (% of the true value)", 100.0)
     rate = _cumulative(measured, wanted, looks, _of_seconds, "throughput per second (Mbit/s)", 10.0)
     panels = [
-        ("(a) RTprop of one run", beside(rtt_lines, looks, whole("RTprop (ms)", [most]), first["seconds"])),
+        ("(a) RTprop of one run", scheme_lines(rtt_lines, looks, whole("RTprop (ms)", [most]), first["seconds"])),
         ("(b) error of RTprop", off),
         (
             "(c) throughput of that run",
-            beside(rate_lines, looks, whole("throughput (Mbit/s)", [10.0]), first["seconds"]),
+            scheme_lines(rate_lines, looks, whole("throughput (Mbit/s)", [10.0]), first["seconds"]),
         ),
         ("(d) throughput", rate),
     ]
@@ -237,7 +237,7 @@ def _cumulative(
         every = np.sort([value for run in measured.runs(one) for value in of(run)])
         shares = 100.0 * np.searchsorted(every, grid, "right") / len(every)
         lines[label] = list(zip(grid.tolist(), shares.tolist(), strict=True))
-    spec = beside(lines, looks, Axis("share of time (%)", 0.0, 100.0), end)
+    spec = scheme_lines(lines, looks, Axis("share of time (%)", 0.0, 100.0), end)
     for layer in spec["layer"]:
         layer["encoding"]["x"]["axis"]["title"] = title
     return spec

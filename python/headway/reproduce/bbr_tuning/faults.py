@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.report.lines import Axis
-from headway.reproduce.bands import beside, whole
+from headway.reproduce.bands import scheme_lines, whole
 from headway.reproduce.bbr_tuning.path import (
     BIN_MS,
     LINUX,
@@ -46,10 +46,13 @@ def fig2a(lab: Lab) -> FigureJob:
     measured = yield list(wanted.values())
     looks = chosen({label: LOOKS[label] for label in wanted})
     panels = [
-        ("RTprop", beside(_medians(measured, wanted, "rtprop_ms"), looks, whole("RTprop (ms)", [450.0]), 60.0)),
+        (
+            "RTprop",
+            scheme_lines(_medians(measured, wanted, "rtprop_ms"), looks, whole("RTprop (ms)", [450.0]), 60.0),
+        ),
         (
             "throughput",
-            beside(
+            scheme_lines(
                 _medians(measured, wanted, "throughput_mbps"), looks, whole("throughput (Mbit/s)", [20.0]), 60.0
             ),
         ),
@@ -93,8 +96,11 @@ def fig2b(lab: Lab) -> FigureJob:
     rtts = _medians(measured, wanted, "rtt_ms")
     most = max((value or 0.0 for line in rtts.values() for _, value in line), default=0.0)
     panels = [
-        ("BtlBw", beside(_medians(measured, wanted, "btlbw_mbps"), looks, whole("BtlBw (Mbit/s)", [22.0]), 20.0)),
-        ("RTT", beside(rtts, looks, Axis("smoothed RTT (ms)", 0.0, 1.06 * most or 1.0), 20.0)),
+        (
+            "BtlBw",
+            scheme_lines(_medians(measured, wanted, "btlbw_mbps"), looks, whole("BtlBw (Mbit/s)", [22.0]), 20.0),
+        ),
+        ("RTT", scheme_lines(rtts, looks, Axis("smoothed RTT (ms)", 0.0, 1.06 * most or 1.0), 20.0)),
     ]
     vanilla = {label: wanted[label] for label in (PAPERS, LINUX)}
     claims = [

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from headway.report.lines import Axis
-from headway.reproduce.bands import beside, flows, whole
+from headway.reproduce.bands import flows, scheme_lines, whole
 from headway.reproduce.bbr_tuning.path import (
     BIN_MS,
     LINUX,
@@ -70,7 +70,7 @@ def fig4(lab: Lab) -> FigureJob:
     lines_of_rtt = {label: mean_rtts(measured.runs(one)[0]) for label, one in wanted.items()}
     most = max((v or 0.0 for line in lines_of_rtt.values() for _, v in line), default=1.0)
     panels.append(
-        ("RTT, mean of all flows", beside(lines_of_rtt, looks, Axis("RTT (ms)", 0.0, 1.06 * most), END_S))
+        ("RTT, mean of all flows", scheme_lines(lines_of_rtt, looks, Axis("RTT (ms)", 0.0, 1.06 * most), END_S))
     )
     table = [
         ["scheme", "converges after (s)", "95% interval", "runs that converge (%)", "95% interval",

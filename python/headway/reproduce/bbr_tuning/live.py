@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headway._native import RunError, Scenario
 from headway.report.lines import Axis
-from headway.reproduce.bands import beside, whole
+from headway.reproduce.bands import scheme_lines, whole
 from headway.reproduce.bbr_tuning.chain import tuned
 from headway.reproduce.bbr_tuning.faults import (
     lost_rate_s,
@@ -112,7 +112,7 @@ def _step(
     panels = [
         (
             axis.title.partition(" (")[0],
-            beside(
+            scheme_lines(
                 {label: median_line(measured.runs(one), column) for label, one in wanted.items()}, looks, axis, end
             ),
         )
@@ -142,8 +142,8 @@ def fig4(lab: Lab) -> FigureJob:
     most = max((v or 0.0 for line in rtts.values() for _, v in line), default=0.0)
     rates = {label: median_line(measured.runs(one), "throughput_mbps") for label, one in wanted.items()}
     panels = [
-        ("RTT, mean of all flows", beside(rtts, looks, Axis("RTT (ms)", 0.0, 1.06 * most or 1.0), end)),
-        ("throughput of all flows", beside(rates, looks, whole("throughput (Mbit/s)", [10.0]), end)),
+        ("RTT, mean of all flows", scheme_lines(rtts, looks, Axis("RTT (ms)", 0.0, 1.06 * most or 1.0), end)),
+        ("throughput of all flows", scheme_lines(rates, looks, whole("throughput (Mbit/s)", [10.0]), end)),
     ]
     return FigureResult(
         titled(panels, looks, 2),

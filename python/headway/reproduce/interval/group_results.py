@@ -224,11 +224,11 @@ class GroupResults:
 
         def may_be_ahead(other: str, error: float) -> bool:
             is_behind = other in below and differ(other)
-            return not is_behind and self._beside(name, other, quantity, error) is not Zone.CLAIMED
+            return not is_behind and self._compared(name, other, quantity, error) is not Zone.CLAIMED
 
         def is_ahead(other: str) -> bool:
             error = (1 - level) / (len(ranked) - places)
-            return differ(other) and self._beside(name, other, quantity, error) is Zone.CONTRARY
+            return differ(other) and self._compared(name, other, quantity, error) is Zone.CONTRARY
 
         for q in range(1, places + 1):
             error = (1 - level) * (places - q + 1) / places
@@ -236,7 +236,7 @@ class GroupResults:
                 return Zone.CLAIMED
         return Zone.CONTRARY if sum(map(is_ahead, above)) >= places else Zone.UNCLEAR
 
-    def _beside(self, name: str, other: str, quantity: str, error: float) -> Zone:
+    def _compared(self, name: str, other: str, quantity: str, error: float) -> Zone:
         """Returns whether a group is as good as another: shown, shown not to be, or unclear.
 
         The interval of their difference decides.

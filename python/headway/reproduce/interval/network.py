@@ -147,8 +147,8 @@ def manova_table(found: GroupResults, printed: Sequence[float] | None) -> Rows:
     manova = found.manova_of_one
     if manova is None:
         return [*rows, ["nothing varies", *["\u2013"] * 5]]
-    beside = [f"{value:g}" for value in printed] if printed else ["\u2013"] * 4
-    rows += [_statistic(statistic, paper) for statistic, paper in zip(manova.statistics, beside, strict=True)]
+    theirs = [f"{value:g}" for value in printed] if printed else ["\u2013"] * 4
+    rows += [_statistic(statistic, paper) for statistic, paper in zip(manova.statistics, theirs, strict=True)]
     kept = kept_in(manova)
     # With another number of quantities the effect size is not comparable.
     paper = papers_effect(printed[0]) if printed and kept == QUANTITIES else "\u2013"

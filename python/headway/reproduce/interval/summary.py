@@ -66,7 +66,7 @@ def table10(lab: Lab) -> FigureJob:
     chart = titled([(f"{SAID[q]}, {said}", grid(found, q)) for q, said in OVER_THE_BEST.items()], None, 1)
     claims = [*of_groups(found), *of_estimators(found), study_time(measured, wanted)]
     tables = {
-        "Table 10 compared with ours": beside_paper(found),
+        "Table 10 compared with ours": compared_with_paper(found),
         "Tables 3 to 9 together": of_manova(found),
         "How many of Table 10's groups are found again": found_again(found, printed),
     }
@@ -251,7 +251,7 @@ def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, RunRequ
     )
 
 
-def beside_paper(found: Of) -> Rows:
+def compared_with_paper(found: Of) -> Rows:
     """Makes a table of the paper's Table 10, and ours by test and by rank."""
     rows = [
         [
@@ -321,9 +321,9 @@ def found_again(found: Of, printed: Of) -> Rows:
 
     They are given with Eq. 3 as usual and as printed.
     """
-    whose = ("paper", "with jk", "with jk-printed")
+    readings = ("paper", "with jk", "with jk-printed")
     halves = ("higher throughput", "lower delay and loss")
-    rows = [["scenario", *(f"{half}: {who}" for half in halves for who in whose)]]
+    rows = [["scenario", *(f"{half}: {who}" for half in halves for who in readings)]]
     counts = []
     for network in found:
         cells: list[str] = []

@@ -10,7 +10,7 @@ from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import family
-from headway.reproduce.owl.contenders import RULE_ALONE, beats_rule, beside_rule
+from headway.reproduce.owl.contenders import RULE_ALONE, beats_rule, with_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +54,7 @@ def fig7(lab: Lab) -> FigureJob:
         ],
         looks,
     )
-    claims = beside_rule(partial(_claims, buffers, measured), "owl", RULE_ALONE in specs)
+    claims = with_rule(partial(_claims, buffers, measured), "owl", RULE_ALONE in specs)
     if RULE_ALONE in specs:
         pairs = {f"{size:g} kB": (points["owl"], points[RULE_ALONE]) for size, points in buffers.items()}
         claims.append(beats_rule("fig7", pairs, measured))

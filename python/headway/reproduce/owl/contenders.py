@@ -151,7 +151,7 @@ def beats_rule(
     )
 
 
-def beside_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule: bool) -> list[Claim]:
+def with_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule: bool) -> list[Claim]:
     """Judges claims about Owl.
 
     If one fails, the rule that our network imitates shows whether the network is to blame.

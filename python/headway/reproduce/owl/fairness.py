@@ -63,15 +63,15 @@ def unfairness(run: Run) -> float:
 def fig8(lab: Lab) -> FigureJob:
     """Draws shares of Owl-Loss and Cubic against Linux's schemes, and Jain's index of many."""
     owl, linux = lab.scheme("owl-loss"), lab.available_schemes(LINUX)
-    beside = {s: own(f"owl-friendly:scheme={s}") for s in linux}
+    scenarios = {s: own(f"owl-friendly:scheme={s}") for s in linux}
     pair = Scenario.load("owl-fairness:count=2")
-    ours = {s: lab.want("owl-loss", owl, scenario) for s, scenario in beside.items()}
+    ours = {s: lab.want("owl-loss", owl, scenario) for s, scenario in scenarios.items()}
     ours["owl-loss"] = lab.want("owl-loss", owl, pair)
-    cubics = {s: lab.want("cubic", "cubic", scenario) for s, scenario in beside.items()}
+    cubics = {s: lab.want("cubic", "cubic", scenario) for s, scenario in scenarios.items()}
     rules = {
         s: lab.want(RULE_ALONE, spec, scenario)
         for spec in lab.available_schemes([RULE_ALONE]).values()
-        for s, scenario in beside.items()
+        for s, scenario in scenarios.items()
     }
     many = {"owl-loss": owl} | lab.available_schemes([RULE_ALONE, "aurora", "cubic", "vivace", "bbr"])
     crowds = {count: lab.each(many, scenario) for count, scenario in family("owl-fairness").items()}

@@ -12,7 +12,7 @@ from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, POINTS, Aim, judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import FULL_KERNEL
-from headway.reproduce.owl.contenders import LINUX, RULE_ALONE, beats_rule, beside_rule, of_this_kernel
+from headway.reproduce.owl.contenders import LINUX, RULE_ALONE, beats_rule, of_this_kernel, with_rule
 from headway.runs.task import KERNEL
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def fig11(lab: Lab) -> FigureJob:
             ),
         ]
 
-    claims = [together, *beside_rule(claims_of, "owl", RULE_ALONE in specs)]
+    claims = [together, *with_rule(claims_of, "owl", RULE_ALONE in specs)]
     if RULE_ALONE in specs:
         pairs = {f"{s:g} s": (points["owl"], points[RULE_ALONE]) for s, points in lengths.items()}
         claims.append(beats_rule(name, pairs, measured))

@@ -17,7 +17,7 @@ from headway.reproduce.owl.contenders import (
     TRAIN_FIRST,
     ablations,
     beats_rule,
-    beside_rule,
+    with_rule,
 )
 from headway.reproduce.scenarios import path_of
 
@@ -105,7 +105,7 @@ def fig6(lab: Lab) -> FigureJob:
         above_aurora = _above_aurora(lengths, measured, "owl-0" if ours == "owl" else ours)
         return [_against_end_to_end(own, rivals, measured), *above_aurora]
 
-    end_to_end, *above_aurora = beside_rule(claims_of, "owl", RULE_ALONE in flat)
+    end_to_end, *above_aurora = with_rule(claims_of, "owl", RULE_ALONE in flat)
     # The rule gets nothing from switches, so it does not show what knowing them is worth.
     claims = [end_to_end, _against_abc(masked, abc, measured), _over_length(lengths, measured), *above_aurora]
     claims.append(_dip(short.get(UNMASKED, {}), flat["cubic"], measured))

@@ -17,8 +17,8 @@ from headway.reproduce.owl.contenders import (
     MEDIA,
     RULE_ALONE,
     beats_rule,
-    beside_rule,
     online,
+    with_rule,
 )
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def fig4(lab: Lab) -> FigureJob:
     def claims_of(ours: str) -> list[Claim]:
         return [_combined(networks, measured, ours), _average(networks, measured, ours)]
 
-    claims = [*beside_rule(claims_of, "owl", RULE_ALONE in specs), rule]
+    claims = [*with_rule(claims_of, "owl", RULE_ALONE in specs), rule]
     if "owl-online" in specs:
         claims.append(_learns(networks, measured))
     chart = side_by_side(charts, "Throughput against p95 delay, 20% of the switches known")
@@ -236,7 +236,7 @@ def fig5(lab: Lab) -> FigureJob:
         ]
 
     claims = [
-        *beside_rule(follows, "owl", RULE_ALONE in rates),
+        *with_rule(follows, "owl", RULE_ALONE in rates),
         judge(
             "fig5.queue",
             "Cubic overshoots, which leads to large standing queues (Fig. 5a)",

@@ -18,8 +18,8 @@ from headway.reproduce.rax.link import (
     PATH,
     UNSEEN,
     drawn,
+    known_values,
     last_half,
-    part,
     restart_runs,
     runs_of,
     senders,
@@ -55,7 +55,7 @@ OUTLIER = 0.95
 
 def total(run: Run) -> float:
     """Returns what one sender got through, in Mbit: bins are of one second."""
-    return sum(part(drawn(run)["throughput_mbps"]))
+    return sum(known_values(drawn(run)["throughput_mbps"]))
 
 
 def fig9(lab: Lab) -> FigureJob:

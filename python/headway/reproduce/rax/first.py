@@ -74,14 +74,14 @@ def _panels(title: str, run: Run) -> list[tuple[str, Spec]]:
     ]
 
 
-def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one sender") -> list[Claim]:
+def learns(figure: str, measured: Measured, want: RunRequest, senders: str = "one sender") -> list[Claim]:
     """Claims that one sender learns from nothing, and in time."""
     return [
         judge(
             f"{figure}.throughput",
             "Given a couple of minutes it learns congestion control that maximises throughput (1); ours: at least "
             "95% of the link",
-            f"throughput of {whose} over the last half; threshold: at least {ENOUGH_MBPS:g} Mbit/s",
+            f"throughput of {senders} over the last half; threshold: at least {ENOUGH_MBPS:g} Mbit/s",
             median_and_mean(measured, want, last_half("throughput_mbps")),
             "Mbit/s",
             low=ENOUGH_MBPS,
@@ -90,7 +90,7 @@ def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one 
         judge(
             f"{figure}.loss",
             "It reaches an average packet loss of less than 1% (1)",
-            f"share of packets lost by {whose} over the last half, mean of the runs; threshold: below 1%",
+            f"share of packets lost by {senders} over the last half, mean of the runs; threshold: below 1%",
             measured.mean(want, percent_lost),
             "%",
             high=100 * MOST_LOSS,
@@ -99,7 +99,7 @@ def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one 
         judge(
             f"{figure}.minutes",
             "It converges within the order of minutes (abstract); ours: in at most three minutes",
-            f"end of the first 30 s in which {whose} used 95% of the link on average; threshold: "
+            f"end of the first 30 s in which {senders} used 95% of the link on average; threshold: "
             f"at most {MINUTES_S:g} s",
             times(measured, want, converged_s),
             "s",
@@ -109,7 +109,7 @@ def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one 
         judge(
             f"{figure}.stable",
             "... to a stable solution (abstract); ours: one that it keeps, after at most three minutes",
-            f"end of the first ten seconds in which {whose} used 95% of the link and from which "
+            f"end of the first ten seconds in which {senders} used 95% of the link and from which "
             f"on all later ten seconds use it too; threshold: at most {MINUTES_S:g} s",
             times(measured, want, held_from_s),
             "s",

@@ -102,12 +102,12 @@ def split_restart_runs(measured: Measured, of: Sequence[RestartRuns]) -> Measure
     """Returns the runs with the halves of these runs as runs of their own."""
     halves: dict[RunRequest, list[Run]] = {}
     for lives in of:
-        halves[lives.first] = [half(run, 0) for run in measured.runs(lives.whole)]
-        halves[lives.again] = [half(run, 1) for run in measured.runs(lives.whole)]
+        halves[lives.first] = [half_run(run, 0) for run in measured.runs(lives.whole)]
+        halves[lives.again] = [half_run(run, 1) for run in measured.runs(lives.whole)]
     return measured.plus(halves)
 
 
-def half(run: Run, which: int) -> Run:
+def half_run(run: Run, which: int) -> Run:
     """Returns the first half of a run, 0, or its second, 1, as a run of its own.
 
     Figures use these halves.
@@ -131,7 +131,7 @@ def _cut(run: Run, first: int, bins: int) -> Run:
     flows = [flow | {"series": cut(flow["series"])} for flow in run.get("flows", [])]
     return run | {
         "series": series | {"time_s": run["series"]["time_s"][:bins]},
-        "throughput_mbps": fmean(part(series["throughput_mbps"]) or [0.0]),
+        "throughput_mbps": fmean(known_values(series["throughput_mbps"]) or [0.0]),
         "loss": share_lost(series),
         **({"flows": flows} if flows else {}),
     }
@@ -162,7 +162,7 @@ def senders(run: Run) -> int:
     return len(run.get("flows") or [run])
 
 
-def part(values: Sequence[float | None], first: float = 0.0, last: float = 1.0) -> list[float]:
+def known_values(values: Sequence[float | None], first: float = 0.0, last: float = 1.0) -> list[float]:
     """Returns the known values from one share of the run to another.
 
     A bin in which nothing arrived has no throughput.
@@ -181,7 +181,7 @@ def last_half(column: str, first: float = 0.5, last: float = 1.0) -> Callable[[R
         series = run["series"]
         if column == "loss":
             return share_lost(series, first, last)
-        return fmean(part(series[column], first, last) or [0.0])
+        return fmean(known_values(series[column], first, last) or [0.0])
 
     return of
 
@@ -193,7 +193,7 @@ def share_lost(series: Mapping[str, Sequence[float | None]], first: float = 0.0,
     """
     n = len(series["sent_mbps"])
     where = slice(round(first * n), round(last * n))
-    sent, lost = (fsum(part(series[name][where])) for name in ("sent_mbps", "lost_mbps"))
+    sent, lost = (fsum(known_values(series[name][where])) for name in ("sent_mbps", "lost_mbps"))
     return lost / sent if sent else None
 
 

@@ -76,10 +76,10 @@ def fig1(lab: Lab) -> FigureJob:
         {own: [beginning(run, FIRST_S) for run in measured.runs(one)] for one, own in first.items()}
     )
     # Cubic's saw-tooth is drawn first, because it hides what is behind it.
-    beside = {CUBIC: cubic, SIMULATED: simulated, SHIPPED: shipped}
-    looks = {"rax, live": OWN} | looks_of([*beside])
+    rivals = {CUBIC: cubic, SIMULATED: simulated, SHIPPED: shipped}
+    looks = {"rax, live": OWN} | looks_of([*rivals])
     titles = {live: "over the kernel's TCP"}
-    chart = titled(of_one_sender(measured, titles, beside={live: beside}, looks=looks), looks, 2)
+    chart = titled(of_one_sender(measured, titles, rivals={live: rivals}, looks=looks), looks, 2)
     claims = [
         *learns("fig1-kernel", of_first, first[live], "one live sender"),
         judge(

@@ -49,7 +49,7 @@ def fig8(lab: Lab) -> FigureJob:
     looks = {"rax": OWN} | looks_of(rivals)
     others = {lossy[n]: {rival: theirs[n][rival][0] for rival in rivals} for n in COUNTS}
     titles = {lossy[1]: "(a) one sender", lossy[2]: "(b) one of two senders"}
-    chart = titled(of_one_sender(measured, titles, beside=others, looks=looks), looks, 2)
+    chart = titled(of_one_sender(measured, titles, rivals=others, looks=looks), looks, 2)
     rate = last_half("throughput_mbps")
     claims = [
         judge(

@@ -16,7 +16,7 @@ from headway.reproduce.rax.link import (
     UNSEEN,
     drawn,
     fresh,
-    part,
+    known_values,
     reached_s,
     restart_runs,
     runs_of,
@@ -75,7 +75,7 @@ def fluctuation(run: Run) -> float:
 
     It is the standard deviation over the fair share, in %.
     """
-    rates = part([v or 0.0 for v in drawn(run)["throughput_mbps"]], 0.5)
+    rates = known_values([v or 0.0 for v in drawn(run)["throughput_mbps"]], 0.5)
     return 100 * pstdev(rates) * senders(run) / LINK_MBPS
 
 

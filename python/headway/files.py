@@ -365,13 +365,13 @@ def alone_making(path: Path, command: str, option: str = "--out") -> Iterator[No
     It locks an empty folder beside it.
     """
     whole = path.absolute()
-    lock = unfinished(whole, command)
-    with alone_in(lock, option, named=path):
+    marker = unfinished(whole, command)
+    with alone_in(marker, option, named=path):
         try:
             yield
         finally:
             with suppress(OSError):
-                lock.rmdir()
+                marker.rmdir()
 
 
 def put_between(text: str, begin: str, block: str, path: Path) -> str:

@@ -325,9 +325,9 @@ def _machine(c: Content) -> str:
         return ""
     table = tables.machine(c.rows, c.style, "How the machine disturbed the runs, the worst run of each scheme")
     reasons = [why for row in c.rows if (why := reason(row))]
-    lines = "".join(f'<p class="warn">{escape(why)}.</p>' for why in reasons)
-    is_open = " open" if lines else ""
-    return f"<details{is_open}><summary>How well the machine kept up</summary>{lines}{table}</details>"
+    paragraphs = "".join(f'<p class="warn">{escape(why)}.</p>' for why in reasons)
+    is_open = " open" if paragraphs else ""
+    return f"<details{is_open}><summary>How well the machine kept up</summary>{paragraphs}{table}</details>"
 
 
 def _written(scenario: Mapping[str, Any]) -> str:

@@ -176,8 +176,8 @@ def test_every_set_of_the_manual_has_a_recipe():
     ("options", "says"),
     [
         (["--time-column", "a"], "belong together"),
-        (["--time-column", "a", "--rate-column", "c"], "a.csv:1: no column 'c'; there are a, b"),
-        (["--time-column", "1", "--rate-column", "3"], "a.csv:1: no column '3'; there are a, b"),
+        (["--time-column", "a", "--rate-column", "c"], "a.csv:1: no column 'c'; columns are a, b"),
+        (["--time-column", "1", "--rate-column", "3"], "a.csv:1: no column '3'; columns are a, b"),
         (["--time-column", "a", "--rate-column", "b", "--unit", "Mbps"], "write Gbit/s, Mbit/s, kbit/s, bit/s"),
         (["--time-unit", "day"], "write s, ms, us, ns, min, h"),
         (["--unit", "kbit/s"], "a.csv:1: 'a,b': the first line should be time_s,rate_mbps"),

@@ -46,11 +46,11 @@ class Zone(StrEnum):
     EQUAL = "equal"
     """Within the margin."""
     NOT_WORSE = "not worse"
-    """Better or equal: more runs may tell which."""
+    """Better or equal: more runs may decide which."""
     NOT_BETTER = "not better"
     """Worse or equal."""
     UNCLEAR = "unclear"
-    """It may be better, equal or worse: more runs may tell."""
+    """It may be better, equal or worse: more runs may decide it."""
 
 
 ZONES = {
@@ -237,17 +237,19 @@ class Leaders(NamedTuple):
 
 
 def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, Offsets] | None = None) -> Leaders:
-    """The best scheme of each scenario, and those that may be as good.
+    """Returns the best scheme of each scenario, and those that may be as good.
 
-    These are within the margin of `MEASURES`, or 1%. Each is compared run by run with the best. The
-    best is chosen by the same runs, so that any pair may be compared: intervals are those of as
-    many comparisons as there are pairs (Bonferroni), and with 95% all are right together.
+    The latter are within the margin of `MEASURES`, or 1%. Each is compared run by run with the
+    best. The same runs choose the best scheme, so any pair may be compared. Therefore intervals are
+    those of as many comparisons as there are pairs (Bonferroni), and with 95% all are right
+    together.
 
     Args:
         groups: Runs as `numbered` gives them.
         metric: A key of a run.
         more: Whether more of it is better.
-        offsets: Where runs begin in the trace of a scenario, for those that do at offsets.
+        offsets: Where runs begin in the trace of a scenario, for scenarios whose runs begin at
+            offsets.
     """
     by_scenario: dict[str, dict[str, Mapping[int, Run]]] = {}
     for (scheme, scenario), own in groups.items():

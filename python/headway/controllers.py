@@ -102,7 +102,7 @@ def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:
     if name in found:
         return _takes_setup(file, found[name])
     if name:
-        why = "is not there"
+        why = "does not exist"
         if name in own:
             is_own = own[name].__module__ == module.__name__
             why = "has no on_feedback" if is_own else "is imported there; give the file that defines it"

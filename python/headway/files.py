@@ -33,12 +33,13 @@ def write_atomic(path: Path, content: bytes | str, mode: int = 0o666) -> None:
 
 
 def write_parts(path: Path, parts: Iterable[bytes | str], mode: int = 0o666) -> None:
-    """Writes beside `path` and renames: a reader or a crash never meets half a file.
+    """Writes a file that readers never see half written, not even after a crash.
 
-    A file that is there keeps its mode and owner. A new one has of `mode` what the umask leaves. A
-    link stays one, and its target is replaced. A device, a pipe or an open stream is written into,
-    as nothing could replace it. So is a file that is mounted by itself, or whose folder cannot be
-    written. Of a hard link only this name changes.
+    It writes a temporary file in the same folder, and renames it. A file that exists keeps its mode
+    and owner. A new one gets `mode` with the umask applied. A symbolic link stays, and its target
+    is replaced. A device, a pipe or an open stream is written into, because nothing could replace
+    it. So is a file that is mounted by itself, or whose folder cannot be written. Of several hard
+    links only this name gets the new contents.
 
     Raises:
         RunError: It cannot be written.

@@ -75,13 +75,13 @@ class Checks:
         if not (isinstance(value, list) and all(isinstance(entry, dict) for entry in value)):
             self._wrong(f"[[{key}]]", "must be tables")
         if len(value) > self.MOST[key]:
-            self._wrong(f"[[{key}]]", f"there are {len(value)}; at most {self.MOST[key]} {self.MOST_FOR}")
+            self._wrong(f"[[{key}]]", f"has {len(value)} entries; at most {self.MOST[key]} {self.MOST_FOR}")
         return [(f"[[{key}]] {number}", entry) for number, entry in enumerate(value, 1)]
 
     def _keys(self, entry: dict[str, Any], where: str, known: set[str]) -> None:
         for key in entry:
             if key not in known:
-                self._wrong(where, f"unknown key '{key}'; there are {', '.join(sorted(known))}")
+                self._wrong(where, f"unknown key '{key}'; keys are {', '.join(sorted(known))}")
 
     def _wrong(self, where: str, what: str) -> NoReturn:
         raise UsageError(": ".join(part for part in (self._origin, where, what) if part))

@@ -116,7 +116,7 @@ class Reproduction:
         return Table(columns(LevelRow, rows), kinds(LevelRow))
 
     def plot(self, figure: str | None = None, path: str | PathLike[str] | None = None) -> Picture:
-        """The chart of a figure.
+        """Draws the chart of a figure.
 
         Args:
             figure: One of `figures`; may be left out if there is one only.

@@ -35,7 +35,7 @@ class Picture:
 
     @cached_property
     def svg(self) -> str:
-        """The chart as SVG. Raises Error if it cannot be drawn."""
+        """Returns the chart as SVG. Raises Error if it cannot be drawn."""
         from headway.report.svg import standalone
 
         with as_error():
@@ -120,7 +120,7 @@ class Results:
         )
 
     def to_pandas(self) -> Any:
-        """Every run as a row of a pandas DataFrame, and every flow of it.
+        """Returns a pandas DataFrame with a row for every run, and for every flow of it.
 
         docs/columns.md explains the columns. `flow` is -1 for the whole run, so most analyses begin
         with `df[df.flow == -1]`. Where there is no number it has NaN.
@@ -138,7 +138,7 @@ class Results:
         return self.runs().to_pandas()
 
     def to_arrow(self) -> Any:
-        """As `to_pandas`, as a pyarrow Table: what results.parquet has, type by type.
+        """Returns the rows of `to_pandas` as a pyarrow Table, with the types of results.parquet.
 
         Raises:
             Error: pyarrow is not installed.
@@ -149,7 +149,9 @@ class Results:
         return self.runs().to_arrow()
 
     def runs(self) -> Table[RunRow]:
-        """The same rows without pandas or pyarrow: one a run and flow, flow -1 for the whole run.
+        """Returns the same rows without pandas or pyarrow.
+
+        A row is a run and flow; flow -1 is the whole run.
 
         Example:
             >>> [row["loss"] for row in results.runs() if row["flow"] == -1]
@@ -158,7 +160,7 @@ class Results:
         return Table(columns, {field.name: field.kind for field in RESULTS})
 
     def series(self) -> Table[SeriesRow]:
-        """Time series of run 0 of each scheme and scenario: one row a flow and bin of 500 ms.
+        """Returns time series of run 0 of each scheme and scenario, a row a flow and 500-ms bin.
 
         docs/columns.md explains the columns. `flow` is -1 for all flows together, and `time_s` is
         when the bin begins.
@@ -176,13 +178,13 @@ class Results:
         return Table(columns, {field.name: field.kind for field in SERIES})
 
     def table(self) -> Table[MeanRow]:
-        """The mean of each metric, for each scheme and scenario, with its 95% interval.
+        """Returns the mean of each metric, for each scheme and scenario, with its 95% interval.
 
         Returns:
-            A row a scheme and scenario: scheme, model, scenario, world, runs, seconds, and of each
+            A row a scheme and scenario: scheme, model, scenario, world, runs, seconds, and for each
             metric NAME (the mean over runs), NAME_low and NAME_high (the ends of the interval, None
-            where there is none). Rates are Mbit/s, delays ms, loss and utilisation shares from 0
-            to 1. Printed, it has the metrics that matter most, with half the interval after a ±.
+            where there is none). Rates are Mbit/s, delays ms, loss and utilisation shares from 0 to
+            1. Printed, it has the metrics that matter most, with half the interval after a ±.
 
         Example:
             >>> print(results.table())
@@ -190,7 +192,7 @@ class Results:
         return means(self._bench.rows)
 
     def compare(self, against: str | None = None) -> Table[DifferenceRow]:
-        """Every scheme compared with another run by run, as `headway bench --against` does.
+        """Compares every scheme with another one run by run, as `headway bench --against` does.
 
         Run *k* of every scheme meets the same network, so the network's own effect cancels.
 
@@ -215,7 +217,7 @@ class Results:
             return differences(self._against(against).comparisons.values())
 
     def plot(self, path: str | PathLike[str] | None = None, *, title: str = "") -> Picture:
-        """Mean throughput over mean p95 delay, a chart a scenario; better is up and to the right.
+        """Draws mean throughput over mean p95 delay, a chart a scenario; up and right is better.
 
         Args:
             path: A .svg or .png file to write it to.

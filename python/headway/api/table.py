@@ -64,7 +64,7 @@ class Table(Sequence[Row], Generic[Row]):
         return cast("Row", dict(self._rows[range(len(self))[index]]))
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame: NaN where there is no number, None where there is no text or list.
+        """Returns a pandas DataFrame: NaN for a missing number, None for a missing text or list.
 
         Raises:
             Error: pandas is not installed.
@@ -79,7 +79,7 @@ class Table(Sequence[Row], Generic[Row]):
         return need("pandas").DataFrame(columns)
 
     def to_arrow(self) -> Any:
-        """A pyarrow Table: null where there is no value.
+        """Returns a pyarrow Table: null for a missing value.
 
         Raises:
             Error: pyarrow is not installed.

@@ -68,7 +68,7 @@ class Gap:
         return [in_python(line) for line in (*self._doubts, *unfit, *guards(self.rows))]
 
     def table(self) -> Table[GapRow]:
-        """Every metric of each scenario, scheme and world of real packets, less the simulator's.
+        """Returns how far each metric is from the simulator's, by scenario, scheme and world.
 
         Returns:
             A row a scenario, scheme, world (`emu` or `kernel`) and metric: pairs (of runs), unfit
@@ -124,7 +124,7 @@ class Gap:
         return Table(columns(GapRow, rows), kinds(GapRow), printed)
 
     def plot(self, path: str | PathLike[str] | None = None) -> Picture:
-        """Differences of throughput and p95 delay with their intervals: the chart of gap.svg.
+        """Draws differences of throughput and p95 delay with intervals: the chart of gap.svg.
 
         Args:
             path: A .svg or .png file to write it to.

@@ -79,7 +79,8 @@ def fetch(
     known = collections()
     if collection not in known:
         raise UsageError(
-            f"traces fetch: no collection '{collection}'{nearest(collection, known)}; there are {', '.join(known)}"
+            f"traces fetch: no collection '{collection}'{nearest(collection, known)}; collections "
+            f"are {', '.join(known)}"
         )
     if from_ is not None and not from_.is_dir():
         raise UsageError(f"traces fetch: --from {from_}: no such folder")

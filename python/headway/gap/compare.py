@@ -38,13 +38,13 @@ TARGET_IN_KERNEL: dict[MetricName, float] = {"throughput_mbps": 10.0, "delay_p95
 TARGET_SCHEMES_IN_KERNEL = ("owl",)
 
 MET, MISSED, OPEN = "met", "missed", "open"
-"""The whole interval within the target; the whole interval beyond; or neither, so that more runs
-would tell."""
+"""MET: the whole interval is within the target. MISSED: the whole interval is beyond it. OPEN:
+neither, so more runs would decide it."""
 
 Gap = dict[str, Metric]
-"""A metric in two worlds: `sim`, `emu` or `kernel`, `difference` (the other less the simulator, of
-runs with the same seed) and `percent`: the difference of the means, of the simulator's mean; none
-where that is zero."""
+"""A metric in two worlds. Its keys are `sim`, `emu` or `kernel`, `difference` (the other world less
+the simulator, over runs with the same seed) and `percent` (the difference of the means in % of the
+simulator's mean; none if that is zero)."""
 
 
 class Gaps(TypedDict):

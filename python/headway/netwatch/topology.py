@@ -127,7 +127,7 @@ class _Parser(Checks):
                 self._wrong(where, f"a second switch '{one.name}'; give each a name of its own")
             switches[one.name] = one
         if not switches:
-            self._wrong("[[switch]]", "there is none; a path needs at least one")
+            self._wrong("[[switch]]", "is missing; a path needs at least one")
         self._distinct(switches)
         links: dict[tuple[str, str], Link] = {}
         line_rates: dict[str, dict[str, int]] = {}
@@ -144,7 +144,7 @@ class _Parser(Checks):
                 self._wrong(where, f"a second path '{path.name}'; give each a name of its own")
             paths[path.name] = path
         if not paths:
-            self._wrong("[[path]]", "there is none; write one with its switches")
+            self._wrong("[[path]]", "is missing; write one with its switches")
         return Topology(
             switches,
             tuple(links.values()),

@@ -309,21 +309,21 @@ def judge(
         paper: What the paper says.
         how: What is measured.
         found: The estimate, or one for each level.
-        unit: Of the estimates.
-        of: The measured quantity in a few words, where the levels' names do not say it: power.
+        unit: Unit of the estimates.
+        of: The measured quantity in a few words, such as power, if the levels' names do not say it.
         low: Lower limit of an estimate.
         high: Upper limit of an estimate.
-        more: Instead of both, for a claim of more than 0: a difference within this margin counts as
-            equal.
-        less: The same for a claim of less than 0.
+        more: Replaces both limits in a claim of more than 0. A difference within this margin counts
+            as equal.
+        less: As `more`, in a claim of less than 0.
         least: Number of levels that are enough; all by default.
-        of_each: Does the sentence say more, or less, of each level? Then one that is equal leaves
-            the claim open.
+        of_each: Whether the sentence says more, or less, of each level. Then a level that is equal
+            leaves the claim open.
         untestable: What the paper does not say, if the claim cannot be tested without it.
-        of_learner: Is the claim about a trained controller, and not about one without training or
-            one model?
-        of_recordings: Is the claim about recorded links, where the figure has any? Or which of its
-            levels are.
+        of_learner: Whether the claim is about a trained controller, and not about one model or a
+            controller without training.
+        of_recordings: Whether the claim is about recorded links, if the figure has any; or the
+            names of the levels that are.
         learners: The trained schemes that the claim is about, if the figure has others too.
     """
     margin = less if more is None else more

@@ -223,7 +223,7 @@ class _Parser(Checks):
 
     def _known_switch(self, where: str, name: str, switches: list[str]) -> None:
         if name not in switches:
-            self._wrong(where, f"no switch '{name}'; there are {', '.join(switches)}")
+            self._wrong(where, f"no switch '{name}'; switches are {', '.join(switches)}")
 
     def _delay(self, entry: dict[str, Any], where: str) -> float:
         value = entry.get("delay")

@@ -190,7 +190,7 @@ def doubts(trace: Trace) -> list[str]:
     if first_s >= _LONG_S:
         found.append(
             f"it begins with {first_s / 86400:.1f} days without a packet; are these seconds since 1970? "
-            "times are to be milliseconds since the beginning"
+            "times must be milliseconds since the beginning"
         )
     elif trace.mean_mbps < 0.005:
         found.append("its mean is 0.00 Mbit/s; are its times milliseconds?")

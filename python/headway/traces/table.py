@@ -82,14 +82,15 @@ _IS_RATE = re.compile(
 
 @dataclass(frozen=True)
 class Columns:
-    """Which two columns of a table are meant, and their units.
+    """The two columns of a table to use, and their units.
 
     Attributes:
-        time: A name of the first line or a number from 1. Without it the table has two columns.
-        rate: Likewise.
-        unit: One of RATE_UNITS. Without it what the column's name says, otherwise Mbit/s.
-        time_unit: One of TIME_UNITS. Without it what the column's name says, otherwise the rows'
-            distance.
+        time: The column of times: a name of the first line or a number from 1. None for a table of
+            two columns.
+        rate: The column of rates, as `time`.
+        unit: One of RATE_UNITS. None takes the unit in the column's name, or Mbit/s.
+        time_unit: One of TIME_UNITS. None takes the unit in the column's name, or guesses it from
+            the distance of rows.
     """
 
     time: str | None = None
@@ -103,10 +104,10 @@ class Table:
     """Rates, one after another.
 
     Attributes:
-        lengths_s: For how long each rate holds. The last holds as long as the one before it.
+        lengths_s: How long each rate holds, s. The last holds as long as the one before it.
         rates_mbps: The rates in Mbit/s.
-        at_zero: Packets at 0 ms, which no rate after it can make.
-        notes: A line about each thing that was guessed, or is surely a mistake.
+        at_zero: Number of packets at 0 ms, which no later rate can make.
+        notes: A line about each thing that was guessed, or is probably a mistake.
     """
 
     lengths_s: list[float]
@@ -268,7 +269,7 @@ def _place(name: str, row: list[str], where: str) -> int:
     elif name in row:
         raise UsageError(f"{where}: several columns are called '{name}'; give a number from 1 to {len(row)}")
     raise UsageError(
-        f"{where}: no column '{name}'; there are {', '.join(row)}, or numbers from 1 to {len(row)}{_why(row)}"
+        f"{where}: no column '{name}'; columns are {', '.join(row)}, or numbers from 1 to {len(row)}{_why(row)}"
     )
 
 

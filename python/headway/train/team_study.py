@@ -1,22 +1,21 @@
 """Teams of 1, 2, 4 and 8 agents that share everything, policies or nothing.
 
-The paper describes this run. "BBR tuner", section III-A describes cooperative agents, and measures
-none of it. Chosen here: a network of eight flows, `bbr-team-training`, flow i tuned by agent i
-modulo N; sharing with all others, policies averaged after each update, the penalty's weight 0.5;
-PPO at 3e-3; 24 updates of 64 places x 32 intervals; the reward, grid and features of the system
-bbr-tuner-ppo, with a table of eight rows. Every four updates the likeliest actions are measured on
-held-out episodes of `bbr-team-validation`, the same for all. One agent has nobody to share with: it
-is trained once a seed.
+"BBR tuner", section III-A describes cooperative agents, and measures none. We chose: a network
+of eight flows, `bbr-team-training`, flow i tuned by agent i modulo N; sharing with all others,
+policies averaged after each update, the penalty's weight 0.5; PPO at 3e-3; 24 updates of 64 places
+x 32 intervals; the reward, grid and features of the system bbr-tuner-ppo, with a table of eight
+rows. Every four updates the likeliest actions are measured on held-out episodes of
+`bbr-team-validation`, the same for all. A single agent cannot share, so it is trained once a seed.
 
-Agents that share episodes learn from all flows, those that do not from their own. Two controls tell
-what comes of that alone: one agent learns from as many decisions in as many gradient steps as each
-that shares everything; agents that share only policies learn each from as many as those that share
-nothing.
+Agents that share episodes learn from all flows, those that do not from their own. Two controls show
+the effect of that alone. One agent learns from as many decisions in as many gradient steps as each
+agent that shares everything. Each agent that shares only policies learns from as many as those that
+share nothing.
 
     OMP_NUM_THREADS=1 python -m headway.train.team_study
 
-Each training leaves one line in `runs.jsonl`, and a checkpoint after each four updates: what is
-interrupted goes on.
+Each training leaves one line in `runs.jsonl`, and a checkpoint after each four updates, from which
+an interrupted study continues.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Table:
         for used in features:
             if used["name"] not in COLUMNS:
                 raise UsageError(
-                    f"feature '{used['name']}': not measured by monitors; there are {', '.join(COLUMNS)}"
+                    f"feature '{used['name']}': not measured by monitors; features are {', '.join(COLUMNS)}"
                 )
         if rows < 1 or history < 1:
             raise UsageError(f"rows is {rows} and history {history}, each must be at least 1")

@@ -170,7 +170,7 @@ def with_link(number, **values):
         (changed(switch=[{"name": "s 1"}]), "[[switch]] 1: name is missing or not of letters"),
         (changed(switch=[{"name": "s1"}, {"name": "s1"}]), "[[switch]] 2: a second switch 's1'"),
         (changed(switch=[{"name": "s1"}]), "[[switch]]: there are fewer than two"),
-        (changed(switch=[{"name": f"s{n}"} for n in range(65)]), "[[switch]]: there are 65; at most 64"),
+        (changed(switch=[{"name": f"s{n}"} for n in range(65)]), "[[switch]]: has 65 entries; at most 64"),
         (with_link(0, ends=["s1"]), '[[link]] 1: ends are two switches; write ends = ["s0", "s1"]'),
         (with_link(0, ends=["s1", "s9"]), "[[link]] 1: no switch 's9'; switches are s1, s2, s3"),
         (with_link(1, ends=["s2", "s2"]), "[[link]] 2: both ends are 's2'"),

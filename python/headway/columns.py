@@ -22,7 +22,7 @@ class Row(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         value = self._columns[name][self._at]
-        # Only NaN differs from itself. noqa: PLR0124
+        # Only NaN differs from itself.
         return value if value == value else None  # noqa: PLR0124
 
     def __iter__(self) -> Iterator[str]:

@@ -118,7 +118,7 @@ def one_line(error: TyperException) -> str:
     message = getattr(error, "format_message", lambda: str(error))().strip().rstrip(".")
     if context and (parameter := getattr(error, "param", None)) and error.__cause__:
         # A value of the wrong type or out of range: Typer says what is expected, but not what was
-        # given. type: ignore[attr-defined]
+        # given.
         problem = error.__cause__.errors()[0]  # type: ignore[attr-defined]
         expected = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
         name = next((o for o in parameter.opts if o.startswith("--")), parameter.name)

@@ -31,11 +31,13 @@ METRICS: tuple[MetricName, ...] = get_args(MetricName)
 TARGET: dict[MetricName, float] = {"throughput_mbps": 3.0, "delay_p95_ms": 10.0}
 """The target: how far apart the worlds may be, in %."""
 TARGET_SCENARIOS = ("pantheon-default", "low-bdp", "high-bdp")
+"""The scenarios that have a target. For others the gap is only reported."""
 TARGET_SCHEMES = ("newreno", "cubic", "bbr")
-"""The schemes that have this target. For others the gap is only reported."""
+"""The schemes that have a target in the emulator."""
 TARGET_IN_KERNEL: dict[MetricName, float] = {"throughput_mbps": 10.0, "delay_p95_ms": 20.0}
 """The target of a learned scheme in the kernel."""
 TARGET_SCHEMES_IN_KERNEL = ("owl",)
+"""The schemes that have a target in the kernel."""
 
 MET, MISSED, OPEN = "met", "missed", "open"
 """MET: the whole interval is within the target. MISSED: the whole interval is beyond it. OPEN:

@@ -189,6 +189,6 @@ def _path(said: dict[str, Any]) -> PathState:
 
 
 def _made(kind: type[T], said: dict[str, Any]) -> T:
-    # A newer netwatch may send more keys. type: ignore[arg-type]
+    # A newer netwatch may send more keys.
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in said.items() if name in names})

@@ -21,7 +21,7 @@ LOOK_S = 1.0
 """Time in s between two looks at the file. After that, a token whose line was removed is
 refused."""
 LINE = re.compile(rf"({NAME.pattern}) ([0-9a-f]{{64}})")
-HEADER = "# Tokens of headway: a name and the SHA-256 of its token. Take a line out to take a token back."
+HEADER = "# Tokens of headway: a name and the SHA-256 of its token. Remove a line to revoke its token."
 
 
 def new(name: str, path: Path) -> str:

@@ -109,7 +109,7 @@ class MeanRow(TypedDict):
     scheme: str
     """The scheme, as you wrote it."""
     model: str | None
-    """Id of the trained model that decided; of several the ids, with commas between."""
+    """Id of the trained model that decided; with several models their ids, with commas between."""
     scenario: str
     world: str
     """`sim`, `emu` or `kernel`."""

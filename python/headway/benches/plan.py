@@ -144,14 +144,14 @@ class Plan:
     def _facts(self, traces: dict[str, dict[str, str]], left_out: list[str]) -> BenchOrigin:
         """Returns how the bench is made, as the footer of results.parquet has it."""
         from headway.benches.beyond import beyond
-        from headway.runs.told import untold
+        from headway.runs.switches import without_switches
         from headway.traces import changed, doubtful
 
         asked = self.options
         notes = changed({name: digest for own in traces.values() for name, digest in own.items()})
         notes += dict.fromkeys(line for s in self.scenarios for line in s.ambiguous_traces())
         notes += doubtful(name for found in traces.values() for name in found)
-        notes += untold(self.scenarios, self.names, asked.world)
+        notes += without_switches(self.scenarios, self.names, asked.world)
         notes += beyond(self.scenarios, self.names)
         length = asked.seconds if asked.seconds is not None else _common_length(self.scenarios)
         command = {

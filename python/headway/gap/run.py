@@ -25,8 +25,8 @@ from headway.gap.plan import (
 )
 from headway.runs.collect import collect
 from headway.runs.store import Store
+from headway.runs.switches import without_switches
 from headway.runs.task import kernel_schemes
-from headway.runs.told import untold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +85,7 @@ def ask(
     loaded, notes = _scenarios(scenarios)
     check(SIM, loaded, names, settings)
     in_kernel, why_not = _in_kernel(names)
-    notes += warnings_of(loaded) + untold(loaded, names, EMU) + why_not
+    notes += warnings_of(loaded) + without_switches(loaded, names, EMU) + why_not
     return GapRequest(loaded, names, in_kernel, settings, notes)
 
 

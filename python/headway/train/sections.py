@@ -42,9 +42,9 @@ def _share(section: object, name: str) -> None:
 
 
 def falling(pair: tuple[float, ...], done: float, until: float) -> float:
-    """Returns a value on the line from the first of two values to the second.
+    """Returns a value on the line between two values.
 
-    It is the second from the `done` share of `until` on.
+    It is the first value if `done`, the share of all steps, is 0, and the second from `until` on.
     """
     first, last = pair
     return first + (last - first) * min(done / max(until, 1e-9), 1.0)

@@ -8,7 +8,7 @@ from headway._native import Scenario, features
 from headway.benches.plan import Options, Plan
 from headway.gap.plan import Settings
 from headway.gap.run import ask
-from headway.runs.told import FEATURES, untold
+from headway.runs.switches import FEATURES, without_switches
 
 TINY = Path(__file__).parent.parent / "crates/policy/tests/fixtures/tiny-v1"
 LEARNED = Path(__file__).parent.parent / "models" / "rax-v3"
@@ -37,7 +37,7 @@ def test_features_of_switches_are_what_only_a_measurement_agent_tells():
     ],
 )
 def test_who_observes_switches_and_is_told_nothing(scenario, schemes, world, who):
-    lines = untold([Scenario.load(scenario)], schemes, world)
+    lines = without_switches([Scenario.load(scenario)], schemes, world)
     assert len(lines) == (who is not None)
     assert all(f"on {scenario}, {who} as if" in line for line in lines)
 

@@ -22,7 +22,7 @@ LEARNER = "learner.txt"
 """A file that a learner's folder has, and a model's does not (docs/models.md)."""
 
 
-def untold(scenarios: Sequence[Scenario], schemes: Sequence[str], world: str) -> list[str]:
+def without_switches(scenarios: Sequence[Scenario], schemes: Sequence[str], world: str) -> list[str]:
     """Returns a line if scenarios have known switches and some schemes cannot observe them.
 
     Only the simulator gives flows the counters of a scenario's known switches.
